@@ -1,0 +1,110 @@
+"""Sound but unwise: warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from twin.estate import Estate
+
+Load = Callable[..., Estate]
+
+TOML = """
+schema = 1
+[coupling_facility.CF01]
+size = "64G"
+scm = "10G"
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01", "QM02"]
+[structure."QSG1/APP1"]
+size = "4G"
+coupling_facility = "CF01"
+{app1}
+[queue."QSG1/ORDERS"]
+structure = "APP1"
+[smds."QSG1/APP1/QM01"]
+size = "10G"
+[smds."QSG1/APP1/QM02"]
+size = "10G"
+{more}
+"""
+
+
+def warnings(load: Load, app1: str = "", more: str = "") -> tuple[str, ...]:
+    return load(TOML.format(app1=app1, more=more)).warnings
+
+
+def test_a_wise_estate_has_none(load: Load) -> None:
+    assert warnings(load) == ()
+
+
+def test_scm_may_be_over_committed(load: Load) -> None:
+    app2 = '[structure."QSG1/APP2"]\nsize = "4G"\ncoupling_facility = "CF01"\nscm_max_size = "8G"\ncf_level = 4\n'
+    app2 += '[queue."QSG1/AUDIT"]\nstructure = "APP2"\n'
+    assert warnings(load, 'scm_max_size = "2G"', app2) == ()
+    (warning,) = warnings(load, 'scm_max_size = "4G"', app2)
+    assert warning == (
+        "CF01: SCM is over-committed: QSG1/APP1, QSG1/APP2 may use 12G, it has 10G; 2192 may come unexpectedly"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rules", "warning"),
+    [
+        (
+            "offld2_th = 100",
+            "offload rule 2, OFFLD2TH(100) OFFLD2SZ(4K), can never fire: a structure is never more than",
+        ),
+        (
+            "offld2_th = 60\noffld2_sz = 4096",
+            "offload rule 1, OFFLD1TH(70) OFFLD1SZ(32K), can never fire: rule 2 offloads",
+        ),
+        ("offld3_th = 70\noffld3_sz = '32K'", "offload rule 3, OFFLD3TH(70) OFFLD3SZ(32K), can never fire: rule 1"),
+        ("offld1_sz = '63K'", "offload rule 1, OFFLD1TH(70) OFFLD1SZ(63K), can never fire: data of more than 63 KB is"),
+    ],
+)
+def test_a_rule_may_never_fire(load: Load, rules: str, warning: str) -> None:
+    (found,) = warnings(load, rules)
+    assert found.startswith(f"QSG1/APP1: {warning}")
+
+
+def test_a_rule_that_is_switched_off_is_no_mistake(load: Load) -> None:
+    assert warnings(load, "offld1_th = 0\noffld1_sz = '64K'\noffld3_th = 100\noffld3_sz = '64K'") == ()
+
+
+def test_data_sets_that_are_not_described_are_assumed_large(load: Load) -> None:
+    estate = load(TOML.format(app1="", more="").replace('[smds."QSG1/APP1/QM02"]\nsize = "10G"', ""))
+    assert estate.stores["QSG1/APP1"].smds["QM02"].size == 16 << 40
+    assert estate.warnings == (
+        (
+            "QSG1/APP1: OFFLOAD(SMDS), but the data sets of QM02 are not described: 16T assumed;"
+            ' describe [smds."QSG1/APP1/QM02"]'
+        ),
+    )
+
+
+def test_data_sets_are_not_used_with_db2(load: Load) -> None:
+    (warning,) = warnings(load, 'offload = "DB2"')
+    assert "OFFLOAD(DB2) does not use the data sets described for QM01, QM02" in warning
+
+
+def test_a_structure_without_queues(load: Load) -> None:
+    app2 = '[structure."QSG1/APP2"]\nsize = "4G"\ncf_level = 3\n'
+    assert warnings(load, more=app2) == ("QSG1/APP2: no queue of the estate is in it",)
+
+
+@pytest.mark.parametrize(
+    ("page_set", "warning"),
+    [
+        ('expand = "NONE"', "EXPAND(NONE), puts fail with 2192 when it is full"),
+        ("", "EXPAND(USER) without secondary_pages cannot expand"),
+        ('expand = "SYSTEM"', None),
+        ("secondary_pages = 100", None),
+    ],
+)
+def test_a_page_set_that_cannot_expand(load: Load, page_set: str, warning: str | None) -> None:
+    found = warnings(load, more=f'[page_set."QM01/4"]\npages = 1000\n{page_set}\n')
+    assert [one.partition(": ")[2].partition(";")[0].split(",")[0] for one in found] == (
+        [] if warning is None else [warning.split(",", maxsplit=1)[0]]
+    )

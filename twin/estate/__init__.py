@@ -1,0 +1,54 @@
+"""What exists: stores, queue managers, queues, and which store an event belongs to.
+
+`load_estate` reads the TOML file of contract section 1 with the MQSC and CFRM texts it imports.
+"""
+
+from twin.estate.attributes import parse_attributes
+from twin.estate.errors import EstateError, RoutingError, UnknownQueue, UnknownQueueManager, UnknownStore
+from twin.estate.load import load_estate
+from twin.estate.model import (
+    ALWAYS_OFFLOADED_ABOVE,
+    RULE_OFF,
+    SMDS_MAX_SIZE,
+    CouplingFacility,
+    OffloadRule,
+    PageSet,
+    QueueFile,
+    QueueManager,
+    Smds,
+    StoreConfig,
+    Structure,
+    UniformCluster,
+)
+from twin.estate.routes import Estate, Route
+from twin.estate.sizes import format_size, parse_size
+from twin.estate.summary import HEADINGS, SummaryRow, summary
+
+__all__ = [
+    "ALWAYS_OFFLOADED_ABOVE",
+    "HEADINGS",
+    "RULE_OFF",
+    "SMDS_MAX_SIZE",
+    "CouplingFacility",
+    "Estate",
+    "EstateError",
+    "OffloadRule",
+    "PageSet",
+    "QueueFile",
+    "QueueManager",
+    "Route",
+    "RoutingError",
+    "Smds",
+    "StoreConfig",
+    "Structure",
+    "SummaryRow",
+    "UniformCluster",
+    "UnknownQueue",
+    "UnknownQueueManager",
+    "UnknownStore",
+    "format_size",
+    "load_estate",
+    "parse_attributes",
+    "parse_size",
+    "summary",
+]

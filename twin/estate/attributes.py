@@ -1,0 +1,160 @@
+"""The attributes an estate knows, table by table: how each is checked, and which an event may change.
+
+Source: contract section 1 (names, ranges), section 2 (`attributes` of ALTER and REBUILD: "as in the estate"), domain.md
+sections 1, 2 and 4 (ranges and assumptions). DSBLOCK's values are those of IBM MQ 9.2 DEFINE CFSTRUCT, the lengths of
+names those of DEFINE CFSTRUCT, DEFINE STGCLASS and "Rules for naming IBM MQ objects".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from twin.estate.checks import WRONG, Check, block_size, boolean, integer, names, number, one_of, or_none, size, text
+from twin.estate.errors import EstateError, did_you_mean, listed, shown
+from twin.estate.model import RULE_OFF, SMDS_MAX_SIZE, StoreConfig
+from twin.estate.sizes import KIB, MIB
+
+DS_BLOCKS = {f"{1 << n}K": KIB << n for n in range(3, 10)} | {"1M": MIB}  # 8K, 16K ... 512K, 1M
+MAX_PAGES = 16_777_216  # 4 KB pages: 64 GB, the largest page set [domain.md section 4]
+
+QUEUE_NAME = text("[A-Za-z0-9./_%]{1,48}", "a queue name: 1 to 48 letters, digits and . / _ %")
+QMGR_NAME = text("[A-Za-z0-9._%]{1,48}", "a queue manager name: 1 to 48 letters, digits and . _ %")
+GROUP_NAME = text("[A-Z@#$][A-Z0-9@#$]{0,3}", "the name of a queue-sharing group: 1 to 4 capitals and digits")
+STRUCTURE_NAME = text(
+    "[A-Z][A-Z0-9]{0,11}", "the name of a CFSTRUCT: 1 to 12 capitals and digits, without the group's name"
+)
+STORAGE_CLASS_NAME = text("[A-Z0-9]{1,8}", "the name of a storage class: 1 to 8 capitals and digits")
+FACILITY_NAME = text("[A-Z][A-Z0-9@#$]{0,7}", "the name of a coupling facility: 1 to 8 capitals and digits")
+CLUSTER_NAME = text("[A-Za-z0-9._%]{1,48}", "a cluster name: 1 to 48 letters, digits and . _ %")
+
+STRUCTURE: Mapping[str, Check] = {
+    "coupling_facility": FACILITY_NAME,
+    "size": size(1),
+    "init_size": size(1),
+    "full_threshold": integer(0, 100),
+    "allow_auto_alter": boolean,
+    "scm_max_size": size(1),
+    "cf_level": integer(1, 5),
+    "offload": one_of("SMDS", "DB2", "NONE"),
+    **{f"offld{n}_th": integer(0, 100) for n in (1, 2, 3)},
+    **{f"offld{n}_sz": size(0, RULE_OFF) for n in (1, 2, 3)},
+    "ds_block": block_size(DS_BLOCKS),
+    "ds_expand": boolean,
+    "smds_prefix": integer(0, 400),
+    "offload_min_length": integer(0, RULE_OFF),
+    "drift_tolerance_pct": number(0, 100),
+}
+SMDS: Mapping[str, Check] = {
+    "size": size(1, SMDS_MAX_SIZE),
+    "secondary": size(0, SMDS_MAX_SIZE),
+    "max_size": size(1, SMDS_MAX_SIZE),
+}
+PAGE_SET: Mapping[str, Check] = {
+    "pages": integer(2, MAX_PAGES),
+    "expand": one_of("SYSTEM", "USER", "NONE"),
+    "secondary_pages": integer(0, MAX_PAGES),
+    "buffer_pool": integer(0, 99),
+}
+STORAGE_CLASS: Mapping[str, Check] = {"page_set": integer(0, 99)}
+QUEUE: Mapping[str, Check] = {"structure": STRUCTURE_NAME, "storage_class": STORAGE_CLASS_NAME}
+QUEUE_FILE: Mapping[str, Check] = {"max_size": size(1)}
+COUPLING_FACILITY: Mapping[str, Check] = {"size": size(1), "scm": size(0)}
+UNIFORM_CLUSTER: Mapping[str, Check] = {
+    "queue_managers": names(QMGR_NAME, "queue managers"),
+    "messages_per_second": number(0, 1e9),
+}
+QUEUE_SHARING_GROUP: Mapping[str, Check] = {"queue_managers": names(QMGR_NAME, "queue managers")}
+QUEUE_MANAGER: Mapping[str, Check] = {
+    "platform": one_of("zos", "distributed"),
+    "version": text("[0-9]+(\\.[0-9]+)*", 'a string like "9.4"'),
+}
+
+_OURS = ("smds_prefix", "offload_min_length", "drift_tolerance_pct")  # assumptions of the model, not settings of MQ
+_MAY_BE_ABSENT = ("init_size", "scm_max_size", "secondary_pages", "scm")
+
+_ALTERABLE: Mapping[str, Mapping[str, Check]] = {
+    "structure": {key: check for key, check in STRUCTURE.items() if key not in _OURS},
+    "page_set": PAGE_SET,
+    "queue_file": QUEUE_FILE,
+    "coupling_facility": COUPLING_FACILITY,
+    "uniform_cluster": UNIFORM_CLUSTER,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A table of the TOML file: what its keys are, and the attributes under one."""
+
+    key: tuple[Check, ...]  # the parts of its name, between slashes
+    example: str
+    attributes: Mapping[str, Check]
+    required: tuple[str, ...] = ()
+
+
+_PSID = text("[0-9]{1,2}", "a page set number, 0 to 99")
+
+SECTIONS: Mapping[str, Section] = {
+    "coupling_facility": Section((FACILITY_NAME,), "CF01", COUPLING_FACILITY, ("size",)),
+    "queue_sharing_group": Section((GROUP_NAME,), "QSG1", QUEUE_SHARING_GROUP, ("queue_managers",)),
+    "queue_manager": Section((QMGR_NAME,), "QM01", QUEUE_MANAGER),
+    "structure": Section((GROUP_NAME, STRUCTURE_NAME), "QSG1/APP1", STRUCTURE),
+    "smds": Section((GROUP_NAME, STRUCTURE_NAME, QMGR_NAME), "QSG1/APP1/QM01", SMDS, ("size",)),
+    "page_set": Section((QMGR_NAME, _PSID), "QM01/4", PAGE_SET),
+    "storage_class": Section((QMGR_NAME, STORAGE_CLASS_NAME), "QM01/DEFAULT", STORAGE_CLASS, ("page_set",)),
+    "queue": Section((QMGR_NAME, QUEUE_NAME), "QSG1/ORDERS", QUEUE),
+    "queue_file": Section((QMGR_NAME, QUEUE_NAME), "QMD1/INVOICES", QUEUE_FILE),
+    "uniform_cluster": Section((CLUSTER_NAME,), "UC01", UNIFORM_CLUSTER, ("queue_managers", "messages_per_second")),
+}
+
+
+def parse_attributes(
+    config: StoreConfig, op: Literal["ALTER", "REBUILD"], attributes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The `attributes` of an ALTER or REBUILD event of that store, checked, sizes in bytes; contract section 2.
+
+    What is returned are names and types of the store's dataclass. None (JSON's null) takes away `init_size`,
+    `scm_max_size`, `secondary_pages` or `scm`. Whether the store can take them now (its contents, its policy) is the
+    twin's to decide. EstateError names the key, the value and what would be right: an unknown key, a wrong type, a
+    value out of range, values of one event that cannot go together, a REBUILD of anything but a structure.
+    """
+    if op == "REBUILD" and config.kind != "structure":
+        raise EstateError(f"REBUILD of {config.name}: only a structure is rebuilt; send ALTER")
+    table = _ALTERABLE[config.kind]
+    parsed = {}
+    for key, value in attributes.items():
+        if key not in table:
+            raise EstateError(f"{op} of {config.name}: {_unknown(key, table)}")
+        check = or_none(table[key]) if key in _MAY_BE_ABSENT else table[key]
+        try:
+            parsed[key] = check(value)
+        except WRONG as wrong:
+            raise EstateError(f"{op} of {config.name}: {key} = {shown(value)}: {wrong}") from None
+    wrong_together = incompatible(parsed)
+    if wrong_together:
+        raise EstateError(f"{op} of {config.name}: {wrong_together[1]}")
+    return parsed
+
+
+def incompatible(values: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The attribute of a structure that contradicts another, and what would be right; None where they go together.
+
+    INITSIZE is at most SIZE [z/OS MVS Setting Up a Sysplex, CFRM parameters]; OFFLOAD(SMDS) and (DB2) need CFLEVEL(5)
+    [seed; domain.md section 1], and at CFLEVEL(5) data is offloaded to one of them [IBM MQ 9.2 DEFINE CFSTRUCT].
+    """
+    init, most = values.get("init_size"), values.get("size")
+    if init is not None and most is not None and init > most:
+        return "init_size", f"init_size ({init} bytes) must be at most size ({most} bytes)"
+    level, offload = values.get("cf_level"), values.get("offload")
+    if level is not None and level < 5 and offload in ("SMDS", "DB2"):
+        return "offload", f'offload "{offload}" needs cf_level 5, it is {level}: raise it, or leave offload out'
+    if level == 5 and offload == "NONE":
+        return "offload", 'offload "NONE" goes with a cf_level below 5: at 5 it must be "SMDS" or "DB2"'
+    return None
+
+
+def _unknown(key: str, table: Mapping[str, Check]) -> str:
+    if key in _OURS:
+        return f"{key} is an assumption of the model and fixed by the estate; what may change is {', '.join(table)}"
+    return f"unknown attribute {shown(key)}{did_you_mean(key, table) or '; known are ' + listed(table)}"

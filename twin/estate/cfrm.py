@@ -1,0 +1,190 @@
+"""CFRM policy text: the input of IXCMIAPU, the administrative data utility, as storage administrators have it.
+
+Source: z/OS MVS Setting Up a Sysplex, "CFRM parameters for administrative data utility" (z/OS 2.5 syntax; sizes are
+`size[u]` with u = K, M, G or T, KB without one), "Updating the CFRM policy" (defaults ALLOWAUTOALT(NO),
+FULLTHRESHOLD(80)); contract section 1 (SCMMAXSIZE counts with SCMALGORITHM(KEYPRIORITY1); the coupling facility is
+the first of PREFLIST).
+
+A statement goes on until the next one; /* comments */ may span lines. Columns 73 to 80 are left out where they hold a
+sequence number. JCL around the statements (lines that start with //, a line of only /*) is skipped, and so are the
+policies of other types (DATA TYPE(SFM) ...).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from twin.estate.attributes import FACILITY_NAME
+from twin.estate.checks import Check, Given, Values, convert, digits, mapped, size, text, word_set
+from twin.estate.errors import EstateError, did_you_mean
+
+_SEQUENCE = re.compile(r"(.{72})[0-9]{8}\s*")
+_TOKEN = re.compile(r"[\s,]*(?:(?P<mark>[()])|(?P<word>[^\s,()]+))")
+_STATEMENTS = frozenset(("DATA", "DEFINE", "DELETE", "CF", "STRUCTURE"))
+
+_KB = size(1, unit="K")
+_READ: Mapping[str, tuple[str, Check]] = {
+    "SIZE": ("size", _KB),
+    "INITSIZE": ("init_size", _KB),
+    "MINSIZE": ("min_size", _KB),
+    "SCMMAXSIZE": ("scm_max_size", _KB),
+    "SCMALGORITHM": ("scm_algorithm", text("[A-Z0-9]+", "KEYPRIORITY1")),
+    "FULLTHRESHOLD": ("full_threshold", digits(0, 100)),
+    "ALLOWAUTOALT": ("allow_auto_alter", mapped({"YES": True, "NO": False})),
+    "PREFLIST": ("coupling_facility", FACILITY_NAME),
+}
+_VALID = word_set(
+    "NAME EXCLLIST REBUILDPERCENT DUPLEX RECPRTY SUBNOTIFYDELAY LISTNOTIFYDELAY KEYRNOTIFYDELAY ENFORCEORDER"
+    " ALLOWREALLOCATE ENCRYPT"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyStructure:
+    """A STRUCTURE statement: attributes of the estate, checked."""
+
+    where: str
+    values: Values
+
+
+@dataclass(slots=True)
+class Policies:
+    """What the CFRM texts of an estate say: structures and coupling facilities by name, and what is odd."""
+
+    structures: dict[str, PolicyStructure] = field(default_factory=dict)
+    coupling_facilities: dict[str, str] = field(default_factory=dict)  # name -> file and line
+    warnings: list[str] = field(default_factory=list)
+
+    def read(self, text: str, file: str) -> None:
+        """Add the statements of a text.
+
+        EstateError with file and line: wrong syntax or values, a name defined twice.
+        """
+        in_cfrm = True
+        for statement in _statements(text, file):
+            if statement.verb == "DATA":
+                in_cfrm = statement.one("TYPE") in ("", "CFRM")
+            elif in_cfrm and statement.verb == "CF":
+                self.coupling_facilities.setdefault(statement.name(), statement.where)
+            elif in_cfrm and statement.verb == "STRUCTURE":
+                self._structure(statement)
+
+    def _structure(self, statement: _Statement) -> None:
+        name = statement.name()
+        if name in self.structures:
+            raise EstateError(
+                f"{statement.where}: STRUCTURE NAME({name}) is defined already ({self.structures[name].where});"
+                " keep the one of the active policy"
+            )
+        values: dict[str, Given] = {}
+        for keyword, (words, where) in statement.parameters.items():
+            reading = _READ.get(keyword)
+            shown = f"{where}: STRUCTURE NAME({name}) {keyword}({','.join(words)})"
+            if reading is None:
+                self._not_read(keyword, shown)
+                continue
+            if not words or (len(words) > 1 and keyword != "PREFLIST"):
+                raise EstateError(f"{shown}: must have one value")
+            values[reading[0]] = convert(shown, words[0], reading[1])
+        self.structures[name] = PolicyStructure(statement.where, self._with_scm(name, values))
+
+    def _not_read(self, keyword: str, shown: str) -> None:
+        """A misspelling is an error; what a newer z/OS may have brought is a warning."""
+        if keyword in _VALID:
+            return
+        meant = did_you_mean(keyword, _READ, 0.7)
+        if meant:
+            raise EstateError(f"{shown}: no such parameter{meant}")
+        self.warnings.append(f"{shown}: {keyword} is not known here and ignored")
+
+    def _with_scm(self, name: str, values: dict[str, Given]) -> dict[str, Given]:
+        """SCMMAXSIZE counts only with SCMALGORITHM(KEYPRIORITY1)."""
+        algorithm = values.pop("scm_algorithm", None)
+        values.pop("min_size", None)
+        scm = values.get("scm_max_size")
+        if scm is not None and (algorithm is None or algorithm.value != "KEYPRIORITY1"):
+            self.warnings.append(f"{scm.where}: {name} uses no storage class memory without SCMALGORITHM(KEYPRIORITY1)")
+            del values["scm_max_size"]
+        return values
+
+
+@dataclass(slots=True)
+class _Statement:
+    verb: str
+    where: str
+    parameters: dict[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)  # keyword -> words, file and line
+
+    def one(self, keyword: str) -> str:
+        words = self.parameters.get(keyword, ((), ""))[0]
+        return words[0] if words else ""
+
+    def name(self) -> str:
+        name = self.one("NAME")
+        if not name:
+            raise EstateError(f"{self.where}: {self.verb} without a name; write {self.verb} NAME(...)")
+        return name
+
+
+def _statements(text: str, file: str) -> Iterator[_Statement]:
+    statement: _Statement | None = None
+    tokens = _tokens(text, file)
+    token = next(tokens, None)
+    while token is not None:
+        word, line = token
+        where = f"{file}:{line}"
+        token = next(tokens, None)
+        if word in _STATEMENTS:
+            if statement is not None:
+                yield statement
+            statement = _Statement(word, where)
+            continue
+        if statement is None or word in "()":
+            hint = (
+                did_you_mean(word, _STATEMENTS) or "; a policy starts with DATA TYPE(CFRM) or DEFINE POLICY NAME(...)"
+            )
+            raise EstateError(f"{where}: {word} where a statement must be{hint}")
+        words: list[str] = []
+        if token is not None and token[0] == "(":
+            while (token := next(tokens, None)) is not None and token[0] not in "()":
+                words.append(token[0])
+            if token is None or token[0] == "(":
+                raise EstateError(f"{where}: {word}( has no closing parenthesis")
+            token = next(tokens, None)
+        if word in statement.parameters and statement.verb in ("CF", "STRUCTURE"):
+            raise EstateError(f"{where}: {word} is repeated in this {statement.verb} statement; give it once")
+        statement.parameters[word] = (tuple(words), where)
+    if statement is not None:
+        yield statement
+
+
+def _tokens(text: str, file: str) -> Iterator[tuple[str, int]]:
+    """Words and parentheses in upper case, with the numbers of their lines."""
+    for number, line in _without_comments(text, file):
+        for match in _TOKEN.finditer(line):
+            yield (match["mark"] or match["word"]).upper(), number
+
+
+def _without_comments(text: str, file: str) -> Iterator[tuple[int, str]]:
+    opened = 0  # line where the comment that we are in starts
+    jcl = False
+    for number, raw in enumerate(text.split("\n"), 1):
+        line = raw.rstrip("\r")
+        sequence = _SEQUENCE.fullmatch(line)
+        line = sequence[1] if sequence else line
+        if not opened and line.startswith("//"):
+            jcl = True
+            continue
+        if not opened and jcl and line.rstrip() == "/*":
+            continue
+        kept: list[str] = []
+        while line:
+            before, mark, line = line.partition("*/" if opened else "/*")
+            if not opened:
+                kept.append(before)
+            if mark:
+                opened = 0 if opened else number
+        yield number, " ".join(kept)
+    if opened:
+        raise EstateError(f"{file}:{opened}: the comment /* has no end; close it with */")

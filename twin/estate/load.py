@@ -1,0 +1,83 @@
+"""An estate from its file: read, put together, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os import PathLike
+from pathlib import Path
+
+from twin.estate.advice import warnings
+from twin.estate.errors import EstateError
+from twin.estate.model import StoreConfig
+from twin.estate.queues import LocalQueue, local_queues, page_set_of, routes, storage_classes, structure_of
+from twin.estate.routes import Estate
+from twin.estate.sources import Sources, gather
+from twin.estate.stores import coupling_facilities, page_sets, queue_files, structures, uniform_clusters
+from twin.estate.toml_text import read_toml
+
+
+def load_estate(path: str | PathLike[str]) -> Estate:
+    """The estate that a TOML file describes, with the CFRM and MQSC texts that it imports. Contract sections 1 and 7.
+
+    EstateError, in one line: which file, which line (MQSC, CFRM) or key (TOML), which value, and what would be right.
+    An estate without any store is one. What is sound but unwise is in `warnings` of the estate.
+    """
+    file = Path(path)
+    sources = gather(read_toml(file))
+    shared, private, distributed = _by_kind(sources, local_queues(sources))
+    in_structures = _by_store((structure_of(queue), queue) for queue in shared)
+    classes = {qmgr: storage_classes(sources, qmgr) for qmgr in sources.queue_managers}
+    in_page_sets = _by_store((page_set_of(queue, classes[queue.owner]), queue) for queue in private)
+    found = structures(sources, in_structures)
+    stores: dict[str, StoreConfig] = {
+        **found,
+        **page_sets(sources, in_page_sets),
+        **queue_files(sources, distributed),
+        **coupling_facilities(sources, found),
+        **uniform_clusters(sources),
+    }
+    if not stores:
+        raise EstateError(
+            f"{file}: it describes no store; describe a structure, page set, queue file or uniform cluster"
+        )
+    stores = dict(sorted(stores.items()))
+    placed = [
+        *(
+            (queue, store)
+            for by_store in (in_structures, in_page_sets)
+            for store, queues in by_store.items()
+            for queue in queues
+        ),
+        *((queue, queue.key) for queue in distributed),
+    ]
+    all_routes = routes(sources, stores, placed)
+    described = {(f"{group}/{name}", qmgr) for group, name, qmgr in sources.entries("smds")}
+    return Estate(
+        source=str(file),
+        stores=stores,
+        queue_managers=sources.queue_managers,
+        routes=all_routes,
+        warnings=(*sources.warnings, *warnings(stores, described)),
+    )
+
+
+def _by_kind(sources: Sources, queues: list[LocalQueue]) -> tuple[list[LocalQueue], list[LocalQueue], list[LocalQueue]]:
+    """Shared queues, private queues of z/OS, queues of distributed queue managers."""
+    shared: list[LocalQueue] = []
+    private: list[LocalQueue] = []
+    distributed: list[LocalQueue] = []
+    for queue in queues:
+        if queue.shared:
+            shared.append(queue)
+        elif sources.queue_managers[queue.owner].platform == "zos":
+            private.append(queue)
+        else:
+            distributed.append(queue)
+    return shared, private, distributed
+
+
+def _by_store(placed: Iterable[tuple[str, LocalQueue]]) -> dict[str, list[LocalQueue]]:
+    found: dict[str, list[LocalQueue]] = {}
+    for store, queue in placed:
+        found.setdefault(store, []).append(queue)
+    return found

@@ -1,0 +1,164 @@
+"""What exists: the stores of an estate and their attributes, as IBM names them.
+
+Sizes are integers, bytes. `None` where contract section 1 says "absent". The defaults here are those of the contract
+and domain.md; what an MQSC or CFRM text leaves out gets IBM's defaults in `twin.estate.mqsc` and `twin.estate.cfrm`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from twin.estate.sizes import KIB, MIB, TIB
+
+RULE_OFF = 64 * KIB  # OFFLDnSZ(64K): the rule is not in effect [seed: offload-options-for-shared-messages.txt]
+ALWAYS_OFFLOADED_ABOVE = 63 * KIB  # bytes of data, 64,512 [domain.md section 1]
+SMDS_MAX_SIZE = 16 * TIB  # the largest shared message data set [domain.md section 2]
+QUEUE_FILE_MAX_SIZE = 2_088_960 * MIB  # MAXFSIZE(DEFAULT) [IBM MQ 9.1.5, "Changing the size of a queue file"]
+
+Offload = Literal["SMDS", "DB2", "NONE"]
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadRule:
+    """One of the three pairs OFFLDnTH and OFFLDnSZ.
+
+    Above `th` percent of the structure, data of more than `sz` bytes goes out.
+    """
+
+    number: int
+    th: int
+    sz: int
+
+    @property
+    def off(self) -> bool:
+        """OFFLDnSZ(64K) switches the rule off."""
+        return self.sz >= RULE_OFF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Smds:
+    """The shared message data set of one queue manager for one structure. Not described: 16 TB, with a warning."""
+
+    size: int = SMDS_MAX_SIZE
+    secondary: int | None = None  # None, or 0 in the text: expansion by about 10 %
+    max_size: int | None = None  # our addition: what its volumes hold; None: MQ's limit of 16 TB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Structure:
+    """A CF structure of a queue-sharing group, with its data sets. `name` is "QSG1/APP1"."""
+
+    kind: ClassVar[Literal["structure"]] = "structure"
+
+    name: str
+    queue_sharing_group: str
+    queue_managers: tuple[str, ...]  # of the group, sorted
+    size: int  # CFRM SIZE: what it may grow to
+    cf_level: int
+    coupling_facility: str | None = None
+    init_size: int | None = None  # CFRM INITSIZE; None: `size`
+    full_threshold: int = 80  # percent; 0: not monitored
+    allow_auto_alter: bool = False
+    scm_max_size: int | None = None  # None: no storage class memory
+    offload: Offload = "SMDS"  # "NONE" below CFLEVEL(5)
+    offld1_th: int = 70
+    offld1_sz: int = 32 * KIB
+    offld2_th: int = 80
+    offld2_sz: int = 4 * KIB
+    offld3_th: int = 90
+    offld3_sz: int = 0
+    ds_block: int = 256 * KIB
+    ds_expand: bool = True
+    smds_prefix: int = 0  # bytes 0..400 before a message in its data set: assumption [param, domain.md section 2]
+    offload_min_length: int = 140  # bytes; offloading a shorter message saves nothing: assumption [param, section 1]
+    drift_tolerance_pct: float = 5.0
+    queues: tuple[str, ...] = ()  # its shared queues, sorted
+    smds: Mapping[str, Smds] = field(default_factory=dict, hash=False)  # of every queue manager of the group
+
+    @property
+    def rules(self) -> tuple[OffloadRule, OffloadRule, OffloadRule]:
+        """The three offload rules, those switched off too."""
+        return (
+            OffloadRule(1, self.offld1_th, self.offld1_sz),
+            OffloadRule(2, self.offld2_th, self.offld2_sz),
+            OffloadRule(3, self.offld3_th, self.offld3_sz),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageSet:
+    """A page set of a z/OS queue manager. `name` is "QM01/PS04"."""
+
+    kind: ClassVar[Literal["page_set"]] = "page_set"
+
+    name: str
+    queue_manager: str
+    psid: int  # 0..99
+    pages: int  # 4 KB records of the data set
+    expand: Literal["SYSTEM", "USER", "NONE"] = "USER"  # IBM's default [IBM MQ 9.2 DEFINE PSID]
+    secondary_pages: int | None = None
+    buffer_pool: int = 0  # IBM's default [IBM MQ 9.2 DEFINE PSID]
+    version: str | None = None  # of the queue manager, like "9.4"
+    queues: tuple[str, ...] = ()  # its private queues, sorted
+
+    @property
+    def queue_managers(self) -> tuple[str, ...]:
+        """Whom it concerns."""
+        return (self.queue_manager,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueFile:
+    """The file of one queue of a distributed queue manager. `name` is "QMD1/INVOICES"."""
+
+    kind: ClassVar[Literal["queue_file"]] = "queue_file"
+
+    name: str
+    queue_manager: str
+    queue: str
+    max_size: int = QUEUE_FILE_MAX_SIZE
+    version: str | None = None
+
+    @property
+    def queue_managers(self) -> tuple[str, ...]:
+        """Whom it concerns."""
+        return (self.queue_manager,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CouplingFacility:
+    """What the structures of a coupling facility share. `name` is "CF01"."""
+
+    kind: ClassVar[Literal["coupling_facility"]] = "coupling_facility"
+
+    name: str
+    size: int | None = None  # None: only its CFRM policy is known
+    scm: int | None = None  # None: no storage class memory
+    structures: tuple[str, ...] = ()  # store names of the structures on it, sorted
+    queue_managers: tuple[str, ...] = ()  # of those structures, sorted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniformCluster:
+    """A uniform cluster of distributed queue managers. `name` is "UC01"."""
+
+    kind: ClassVar[Literal["uniform_cluster"]] = "uniform_cluster"
+
+    name: str
+    queue_managers: tuple[str, ...]  # its members, sorted
+    messages_per_second: float  # what one member carries
+
+
+StoreConfig = Structure | PageSet | QueueFile | CouplingFacility | UniformCluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueManager:
+    """A queue manager of the estate."""
+
+    name: str
+    platform: Literal["zos", "distributed"] = "zos"
+    version: str | None = None
+    queue_sharing_group: str | None = None

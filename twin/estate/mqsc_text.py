@@ -1,0 +1,179 @@
+"""MQSC text: lines into commands, commands into keywords and values. Knows the syntax, not what commands mean.
+
+Rules, from "Building command scripts" (IBM MQ 9.0, q085110_; the same in IBM MQ 9.3, "MQSC input file syntax") and
+"The MQSC commands", "Rules for using MQSC commands", "Characters with special meanings" (q085080_ and following):
+
+- A line with * in column 1 is a comment, a blank line is nothing, also between the lines of one command.
+- A last nonblank character of + continues the command at the first nonblank character of the next line, of - at its
+  column 1; either may stand within a keyword, a value or a quoted string, and neither is part of the command.
+- A semicolon ends a command (Multiplatforms, and CSQUTIL on z/OS); each command starts on a new line.
+- On z/OS only columns 1 to 72 count. Here columns 73 to 80 are left out where they are a sequence number (eight
+  digits); text that runs past column 72 is taken as it stands, because it does not come from a data set of 80-byte
+  records.
+- Blanks and commas separate. Keywords in any case. A value in quotes is kept as it is, '' in it is one quote; one
+  without is folded to upper case. A blank before a parameter is not required (z/OS).
+- A parameter may not be repeated; a NO form counts as the same (REPLACE, NOREPLACE).
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from twin.estate.errors import EstateError, shown
+
+_BLANK = " \t"
+_SEQUENCE_FROM, _RECORD = 72, 80  # columns, from 0
+_TOKEN = re.compile(r"[\s,]*(?:(?P<quote>')|(?P<mark>[();])|(?P<word>[^\s,();']+))")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One command as text, its lines put together, and which line each part of it came from."""
+
+    file: str
+    text: str
+    starts: tuple[int, ...]  # offsets in `text` where lines begin
+    lines: tuple[int, ...]  # their numbers in the file, from 1
+
+    def at(self, offset: int = 0) -> str:
+        """File and line of that offset: "qsg1.mqsc:12"."""
+        return f"{self.file}:{self.lines[max(0, bisect.bisect_right(self.starts, offset) - 1)]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value between parentheses; folded to upper case unless it was quoted."""
+
+    text: str
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """KEYWORD, or KEYWORD(value value ...); the keyword in upper case."""
+
+    keyword: str
+    values: tuple[Value, ...] | None  # None: no parentheses
+    where: str  # file and line
+
+    def __str__(self) -> str:
+        """As it may be written."""
+        if self.values is None:
+            return self.keyword
+        values = [f"'{value.text}'" if value.quoted else value.text for value in self.values]
+        return f"{self.keyword}({' '.join(values)})"
+
+
+def statements(text: str, file: str) -> Iterator[Statement]:
+    """The commands of an MQSC text, continuations resolved. EstateError where the text ends inside a command."""
+    parts: list[str] = []
+    starts: list[int] = []
+    lines: list[int] = []
+    length, continued = 0, ""
+    for number, raw in enumerate(text.split("\n"), 1):
+        line = _significant(raw.rstrip("\r"))
+        if line.startswith("*") or not line.strip(_BLANK):
+            continue
+        part = line.lstrip(_BLANK) if continued == "+" else line
+        end = part.rstrip(_BLANK)
+        continued = end[-1] if end[-1] in "+-" else ""
+        part = end[:-1] if continued else end
+        parts.append(part)
+        starts.append(length)
+        lines.append(number)
+        length += len(part)
+        if not continued:
+            yield Statement(file, "".join(parts), tuple(starts), tuple(lines))
+            parts, starts, lines, length = [], [], [], 0
+    if continued:
+        raise EstateError(
+            f"{file}:{lines[-1]}: the text ends after a {continued}; the command must go on, or end without it"
+        )
+
+
+def first_words(statement: Statement) -> tuple[str, str]:
+    """The verb and the word after it, in upper case ("" where missing): enough to skip a command unread."""
+    found = re.match(r"[\s,]*([^\s,();']*)[\s,]*([^\s,();']*)", statement.text)
+    return (found[1].upper(), found[2].upper()) if found else ("", "")
+
+
+def parameters(statement: Statement) -> tuple[Parameter, ...]:
+    """The verb and every parameter of a command. EstateError with file and line where the syntax is wrong."""
+    found: list[Parameter] = []
+    seen: set[str] = set()
+    tokens = _Tokens(statement)
+    while (token := tokens.next()) is not None:
+        kind, word, offset = token
+        where = statement.at(offset)
+        if kind == ";":
+            if tokens.next() is not None:
+                raise EstateError(f"{where}: text after the semicolon; each command must start on a new line")
+            break
+        if kind != "word":
+            raise EstateError(f"{where}: {word} where a keyword must be, after {found[-1] if found else 'nothing'}")
+        keyword = word.upper()
+        positive = keyword.removeprefix("NO")
+        if positive in seen:
+            raise EstateError(f"{where}: {keyword} is repeated; give it once")
+        seen.add(positive)
+        found.append(Parameter(keyword, tokens.values(keyword, where), where))
+    return tuple(found)
+
+
+class _Tokens:
+    """Words, quoted strings and marks of one command, from left to right."""
+
+    def __init__(self, statement: Statement) -> None:
+        self._statement = statement
+        self._offset = 0
+
+    def next(self) -> tuple[str, str, int] | None:
+        """(kind, text, offset); kind is "word", "string" or the mark itself. None at the end."""
+        match = _TOKEN.match(self._statement.text, self._offset)
+        if match is None:
+            return None
+        self._offset = match.end()
+        if match["quote"]:
+            return self._string(match.end() - 1)
+        kind = match["mark"] or "word"
+        return kind, match[match.lastgroup or 0], match.end() - len(match[match.lastgroup or 0])
+
+    def values(self, keyword: str, where: str) -> tuple[Value, ...] | None:
+        """What stands in parentheses after a keyword, or None where it has none."""
+        if not re.compile(r"[\s,]*\(").match(self._statement.text, self._offset):
+            return None
+        self.next()
+        values: list[Value] = []
+        while (token := self.next()) is not None:
+            kind, word, offset = token
+            if kind == ")":
+                return tuple(values)
+            if kind in "(;":
+                raise EstateError(
+                    f"{self._statement.at(offset)}: {kind} within {keyword}(...); put the value in quotes"
+                )
+            values.append(Value(word, True) if kind == "string" else Value(word.upper()))
+        raise EstateError(f"{where}: {keyword}( has no closing parenthesis; close it, or continue the line with + or -")
+
+    def _string(self, start: int) -> tuple[str, str, int]:
+        text, end = self._statement.text, start + 1
+        while True:
+            end = text.find("'", end)
+            if end < 0:
+                quote = f"the quote before {shown(text[start + 1 : start + 25])}"
+                raise EstateError(f"{self._statement.at(start)}: {quote} has no end; close it (a quote inside is '')")
+            if text[end : end + 2] != "''":
+                break
+            end += 2
+        self._offset = end + 1
+        return "string", text[start + 1 : end].replace("''", "'"), start
+
+
+def _significant(line: str) -> str:
+    sequence = line[_SEQUENCE_FROM:_RECORD]
+    if len(line) == _RECORD and sequence.isascii() and sequence.isdigit():
+        return line[:_SEQUENCE_FROM]
+    return line

@@ -1,0 +1,136 @@
+"""Everything the texts of an estate say, side by side: the TOML file, the CFRM policies, the MQSC definitions, and
+who belongs to whom. Putting it together is `twin.estate.stores` and `twin.estate.queues`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from twin.estate.cfrm import Policies
+from twin.estate.checks import Given
+from twin.estate.errors import EstateError, did_you_mean
+from twin.estate.model import QueueManager
+from twin.estate.mqsc import Definitions, Owner, Surroundings
+from twin.estate.toml_text import Entry, Import, TomlEstate, read_text
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What was read, and the warnings on the way."""
+
+    toml: TomlEstate
+    queue_managers: Mapping[str, QueueManager]
+    groups: Mapping[str, tuple[str, ...]]  # queue-sharing group -> its queue managers, sorted
+    policies: Policies
+    definitions: Definitions
+    warnings: list[str] = field(default_factory=list)
+
+    def entries(self, section: str) -> Mapping[tuple[str, ...], Entry]:
+        """The tables of a TOML section by the parts of their names."""
+        return self.toml.sections[section]
+
+    def check_group(self, entry: Entry) -> None:
+        """EstateError where the first part of a table's name is no queue-sharing group."""
+        if entry.key[0] not in self.groups:
+            raise EstateError(f"{entry.where}: {_unknown('queue_sharing_group', entry.key[0], self.groups)}")
+
+    def check_qmgr(self, entry: Entry, platform: str) -> None:
+        """EstateError where the first part of a table's name is no queue manager, or is one of the other platform."""
+        name = entry.key[0]
+        if name not in self.queue_managers:
+            raise EstateError(f"{entry.where}: {_unknown('queue_manager', name, self.queue_managers)}")
+        if self.queue_managers[name].platform != platform:
+            raise EstateError(
+                f"{entry.where}: {name} is not {platform};"
+                f' if it is, write platform = "{platform}" in [queue_manager.{name}]'
+            )
+
+
+def gather(toml: TomlEstate) -> Sources:
+    """Read every import of the file, in its order, and settle who belongs to whom. EstateError."""
+    groups = {
+        key[0]: entry.values["queue_managers"].value for key, entry in toml.sections["queue_sharing_group"].items()
+    }
+    queue_managers = _queue_managers(toml)
+    clash = next((name for name in groups if name in queue_managers), None)
+    if clash is not None:
+        where = toml.sections["queue_sharing_group"][(clash,)].where
+        raise EstateError(f"{where}: there is a queue manager {clash} too; their names must differ")
+    surroundings = Surroundings(
+        groups=groups,
+        group_of={
+            name: found.queue_sharing_group for name, found in queue_managers.items() if found.queue_sharing_group
+        },
+        distributed=frozenset(name for name, found in queue_managers.items() if found.platform == "distributed"),
+        elsewhere=lambda space, owner, name: _in_toml(toml, space, owner, name),
+    )
+    sources = Sources(toml, queue_managers, groups, Policies(), Definitions(surroundings))
+    for one in toml.imports:
+        _read_import(sources, one)
+    sources.warnings.extend(dict.fromkeys(sources.policies.warnings + sources.definitions.warnings))
+    return sources
+
+
+def _read_import(sources: Sources, one: Import) -> None:
+    group, qmgr = one.queue_sharing_group, one.queue_manager
+    if group is not None and group not in sources.groups:
+        raise EstateError(f"{one.where}: {_unknown('queue_sharing_group', group, sources.groups)}")
+    if qmgr is not None and qmgr not in sources.queue_managers:
+        raise EstateError(f"{one.where}: {_unknown('queue_manager', qmgr, sources.queue_managers)}")
+    text = read_text(one.path, one.where)
+    if one.kind == "cfrm":
+        sources.policies.read(text, str(one.path))
+    else:
+        sources.definitions.read(text, str(one.path), group=group, qmgr=qmgr)
+
+
+def _queue_managers(toml: TomlEstate) -> dict[str, QueueManager]:
+    """Every queue manager that has a table of its own or is a member.
+
+    Of a queue-sharing group on z/OS, of a uniform cluster not.
+    """
+    tables = {key[0]: entry for key, entry in toml.sections["queue_manager"].items()}
+    platforms: dict[str, str] = {}
+    for name, entry in tables.items():
+        platforms[name] = entry.values["platform"].value if "platform" in entry.values else "zos"
+    group_of: dict[str, str] = {}
+    for section, platform in (("queue_sharing_group", "zos"), ("uniform_cluster", "distributed")):
+        for key, entry in toml.sections[section].items():
+            for name in entry.values["queue_managers"].value:
+                if platforms.setdefault(name, platform) != platform:
+                    raise EstateError(
+                        f'{entry.where}: its member {name} must be platform = "{platform}"; it is "{platforms[name]}"'
+                    )
+                if section == "queue_sharing_group" and group_of.setdefault(name, key[0]) != key[0]:
+                    raise EstateError(
+                        f"{entry.where}: {name} is in {group_of[name]} already; it can be in one group only"
+                    )
+    found = {}
+    for name in sorted(platforms):
+        version = tables[name].values.get("version") if name in tables else None
+        found[name] = QueueManager(
+            name=name,
+            platform="zos" if platforms[name] == "zos" else "distributed",
+            version=version.value if version else None,
+            queue_sharing_group=group_of.get(name),
+        )
+    return found
+
+
+def _in_toml(toml: TomlEstate, space: str, owner: Owner, name: str) -> bool:
+    """Is an object that MQSC alters described in the TOML file?"""
+    if owner[0] != "GROUP" and (owner[1], name) in toml.sections[space]:
+        return True
+    return space == "queue" and (owner[1], name) in toml.sections["queue_file"]
+
+
+def _unknown(section: str, name: str, known: Mapping[str, object]) -> str:
+    words = {"queue_sharing_group": "queue-sharing group", "queue_manager": "queue manager"}[section]
+    return f"unknown {words} {name}{did_you_mean(name, known) or f'; describe it as [{section}.{name}]'}"
+
+
+def value(values: Mapping[str, Given], attribute: str) -> object:
+    """What was given for an attribute, or None."""
+    found = values.get(attribute)
+    return None if found is None else found.value

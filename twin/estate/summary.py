@@ -1,0 +1,74 @@
+"""An estate in a few words, one row a store: what `mqtwin estate check` prints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from twin.estate.model import CouplingFacility, PageSet, QueueFile, StoreConfig, Structure, UniformCluster
+from twin.estate.routes import Estate
+from twin.estate.sizes import KIB, format_size
+
+HEADINGS = ("store", "kind", "size", "queue managers", "queues", "details")
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRow:
+    """One store; its fields in the order of `HEADINGS`, ready to print."""
+
+    store: str
+    kind: str
+    size: str
+    queue_managers: str
+    queues: int
+    details: str
+
+
+def summary(estate: Estate) -> list[SummaryRow]:
+    """A row for each store, in the order of their names."""
+    return [
+        SummaryRow(
+            store=store.name,
+            kind=store.kind.replace("_", " "),
+            size=_size(store),
+            queue_managers=", ".join(store.queue_managers),
+            queues=1 if isinstance(store, QueueFile) else len(getattr(store, "queues", ())),
+            details=_details(store),
+        )
+        for store in estate.stores.values()
+    ]
+
+
+def _size(store: StoreConfig) -> str:
+    if isinstance(store, PageSet):
+        return format_size(store.pages * 4 * KIB)
+    size = store.max_size if isinstance(store, QueueFile) else getattr(store, "size", None)
+    return "" if size is None else format_size(size)
+
+
+def _details(store: StoreConfig) -> str:
+    if isinstance(store, Structure):
+        return _structure(store)
+    if isinstance(store, PageSet):
+        return f"EXPAND({store.expand}), buffer pool {store.buffer_pool}"
+    if isinstance(store, CouplingFacility):
+        scm = f"SCM {format_size(store.scm)}" if store.scm else "no SCM"
+        return f"{scm}, {len(store.structures)} structures"
+    if isinstance(store, UniformCluster):
+        return f"{store.messages_per_second:g} messages/s a member"
+    return ""
+
+
+def _structure(store: Structure) -> str:
+    parts = [f"CFLEVEL({store.cf_level})"]
+    if store.offload == "NONE":
+        parts.append("no offload rules")
+    else:
+        rules = " ".join("off" if rule.off else f"{rule.th}%/{format_size(rule.sz)}" for rule in store.rules)
+        parts.append(f"OFFLOAD({store.offload}) {rules}")
+    if store.init_size is not None and store.init_size != store.size:
+        parts.append(f"INITSIZE {format_size(store.init_size)}")
+    if store.scm_max_size is not None:
+        parts.append(f"SCM {format_size(store.scm_max_size)}")
+    if store.coupling_facility is not None:
+        parts.append(f"on {store.coupling_facility}")
+    return ", ".join(parts)

@@ -1,0 +1,167 @@
+"""The TOML file of an estate: read, every key and value checked, nothing yet put together.
+
+Source: contract section 1. tomllib gives no line for a key, so errors name the key's path; what is not TOML at all is
+named by line.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from twin.estate.attributes import GROUP_NAME, QMGR_NAME, SECTIONS, Section
+from twin.estate.checks import Given, Values, at_key, convert, text
+from twin.estate.errors import EstateError, did_you_mean, listed, shown
+
+SCHEMA = 1
+
+_FILE_NAME = text("[^\\x00-\\x1f]+", "the name of a file, relative to this one")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One table of a section, like [structure."QSG1/APP1"]."""
+
+    key: tuple[str, ...]  # the parts of its name
+    where: str  # how an error names it
+    values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One [[import]]: a text that administrators have, and whose it is (nobody's, where it is a CFRM policy)."""
+
+    kind: str  # "cfrm" or "mqsc"
+    path: Path
+    queue_sharing_group: str | None
+    queue_manager: str | None
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class TomlEstate:
+    """What the file says."""
+
+    file: str
+    imports: tuple[Import, ...]
+    sections: Mapping[str, Mapping[tuple[str, ...], Entry]]  # of every section, absent ones empty
+
+
+def read_toml(path: Path) -> TomlEstate:
+    """The file, checked. EstateError: it cannot be read, is not TOML, has unknown or missing keys, or wrong values."""
+    file = str(path)
+    content = _parse(path)
+    unknown = next((key for key in content if key not in ("schema", "import", *SECTIONS)), None)
+    if unknown is not None:
+        raise EstateError(f"{file}: unknown key {shown(unknown)}{_suggest(unknown, ('schema', 'import', *SECTIONS))}")
+    if content.get("schema") != SCHEMA or isinstance(content["schema"], bool):
+        found = f"schema = {shown(content['schema'])}" if "schema" in content else "schema is missing"
+        raise EstateError(f"{file}: {found}; write schema = {SCHEMA} at the top")
+    sections = {name: _section(file, name, section, content.get(name, {})) for name, section in SECTIONS.items()}
+    return TomlEstate(file, _imports(path, content.get("import", [])), sections)
+
+
+def read_text(path: Path, where: str) -> str:
+    """The text of an imported file.
+
+    UTF-8, else ISO 8859-1 (only descriptions can differ). EstateError where it cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as wrong:
+        raise EstateError(
+            f"{where}: {path} cannot be read ({wrong.strerror}); give a file, relative to the estate's"
+        ) from None
+    if b" " not in data and b"\x40" in data:
+        raise EstateError(
+            f"{where}: {path} looks like EBCDIC; transfer it as text, or convert it: iconv -f IBM-1047 -t UTF-8"
+        )
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("iso-8859-1")
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        data = path.read_bytes()
+    except OSError as wrong:
+        raise EstateError(f"{path}: cannot be read ({wrong.strerror}); give the TOML file of an estate") from None
+    try:
+        return tomllib.loads(data.decode("utf-8-sig").replace("\r\n", "\n"))
+    except UnicodeDecodeError as wrong:
+        raise EstateError(f"{path}: byte {wrong.start} is not UTF-8; a TOML file is UTF-8 text") from None
+    except tomllib.TOMLDecodeError as wrong:
+        line = re.search(r"\(at (line (\d+), column \d+|end of document)\)", str(wrong))
+        at = f"{path}:{line[2]}" if line and line[2] else str(path)
+        raise EstateError(f"{at}: not TOML: {' '.join(str(wrong).split())}") from None
+
+
+def _section(file: str, name: str, section: Section, content: Any) -> dict[tuple[str, ...], Entry]:
+    if not isinstance(content, dict):
+        raise EstateError(f'{file}: {name} = {shown(content)}: must be tables like [{name}."{section.example}"]')
+    entries: dict[tuple[str, ...], Entry] = {}
+    for key, table in content.items():
+        entry = _entry(file, name, section, key, table)
+        if entry.key in entries:
+            raise EstateError(f"{entry.where}: the same as {entries[entry.key].where}; keep one of them")
+        entries[entry.key] = entry
+    return entries
+
+
+def _entry(file: str, name: str, section: Section, key: str, table: Any) -> Entry:
+    path = f"{name}.{key}" if re.fullmatch("[A-Za-z0-9_-]+", key) else f'{name}."{key}"'
+    where = f"{file}: {path}"
+    if not isinstance(table, dict):
+        raise EstateError(f'{where} = {shown(table)}: must be a table like [{name}."{section.example}"]')
+    parts = key.split("/", len(section.key) - 1)
+    if len(parts) < len(section.key):
+        raise EstateError(f'{where}: the name must be like "{section.example}"')
+    checked = tuple(
+        convert(f"{where}: {shown(part)}", part, check).value for part, check in zip(parts, section.key, strict=True)
+    )
+    if name == "page_set":
+        checked = (checked[0], str(int(checked[1])))
+    values: dict[str, Given] = {}
+    for attribute, value in table.items():
+        if attribute not in section.attributes:
+            raise EstateError(f"{where}: unknown key {shown(attribute)}{_suggest(attribute, section.attributes)}")
+        values[attribute] = convert(at_key(file, path, attribute, value), value, section.attributes[attribute])
+    missing = next((attribute for attribute in section.required if attribute not in values), None)
+    if missing is not None:
+        raise EstateError(f"{where}: {missing} is missing")
+    return Entry(checked, where, values)
+
+
+def _imports(path: Path, content: Any) -> tuple[Import, ...]:
+    if not isinstance(content, list):
+        raise EstateError(f"{path}: import = {shown(content)}: must be tables like [[import]]")
+    return tuple(_import(path, f"import[{place}]", entry) for place, entry in enumerate(content))
+
+
+def _import(path: Path, at: str, entry: Any) -> Import:
+    where = f"{path}: {at}"
+    checks = {"cfrm": _FILE_NAME, "mqsc": _FILE_NAME, "queue_sharing_group": GROUP_NAME, "queue_manager": QMGR_NAME}
+    if not isinstance(entry, dict):
+        raise EstateError(f"{where} = {shown(entry)}: must be a table like [[import]]")
+    for key, value in entry.items():
+        if key not in checks:
+            raise EstateError(f"{where}: unknown key {shown(key)}{_suggest(key, checks)}")
+        convert(at_key(str(path), at, key, value), value, checks[key])
+    kinds = [kind for kind in ("cfrm", "mqsc") if kind in entry]
+    if len(kinds) != 1:
+        raise EstateError(f'{where}: must have cfrm = "FILE" or mqsc = "FILE", one of them')
+    kind = kinds[0]
+    owners = len({"queue_sharing_group", "queue_manager"} & set(entry))
+    if owners != (0 if kind == "cfrm" else 1):
+        right = "nothing beside it" if kind == "cfrm" else "queue_sharing_group or queue_manager beside it, one of them"
+        raise EstateError(f"{where}: {kind} = {shown(entry[kind])} must have {right}")
+    return Import(kind, path.parent / entry[kind], entry.get("queue_sharing_group"), entry.get("queue_manager"), where)
+
+
+def _suggest(key: str, known: Any) -> str:
+    return did_you_mean(key, known) or f"; known are {listed(known)}"
