@@ -1,0 +1,196 @@
+"""Gets held aside: their message is not there yet, or not available.
+
+Source: contract section 7 (held aside for an hour of event time; takes the message when it comes or becomes available;
+inside a unit of work it waits on after the commit and is dropped by the backout).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernels import index
+from kernels._compile import kernel, routine
+from kernels.clock import SECOND
+from kernels.layout import HELD_SHIFT, NONE, QUEUE_SHIFT, UNIT_SHIFT, Store, touch
+
+HELD_FOR = 3600 * SECOND
+
+
+@kernel
+def _expired(store: Store, row: int) -> bool:
+    return store.scalars[0].clock - store.held[row].held_at >= HELD_FOR
+
+
+@routine
+def hold(store: Store, key: np.uint64, keyed: bool, queue: int, unit: int) -> None:
+    """Hold one get aside; unit: row of UNITS, NONE outside syncpoint."""
+    scalars = store.scalars[0]
+    row = scalars.held_free
+    if row == NONE:
+        row = scalars.held_high
+        scalars.held_high += 1
+    else:
+        scalars.held_free = store.held[row].next
+    get = store.held[row]
+    get.key = key
+    get.age = scalars.holds
+    get.held_at = scalars.clock
+    get.queue = queue
+    get.keyed = 1 if keyed else 0
+    get.used = 1
+    get.unit = NONE
+    get.next = NONE
+    owner = store.queues[queue]
+    before = owner.keyed_tail if keyed else owner.any_tail
+    get.prev = before
+    if before != NONE:
+        store.held[before].next = row
+        touch(store.held_dirty, before, HELD_SHIFT)
+    elif keyed:
+        owner.keyed_head = row
+    else:
+        owner.any_head = row
+    if keyed:
+        owner.keyed_tail = row
+        index.enter(store.held_buckets, store.held_links, row, index.mix(key, queue))
+    else:
+        owner.any_tail = row
+    if unit != NONE:
+        _join_unit(store, row, unit)
+    scalars.holds += 1
+    scalars.held_open += 1
+    scalars.unmatched_gets += 1
+    touch(store.held_dirty, row, HELD_SHIFT)
+    touch(store.queues_dirty, queue, QUEUE_SHIFT)
+
+
+@kernel
+def _join_unit(store: Store, row: int, unit: int) -> None:
+    get = store.held[row]
+    owner = store.units[unit]
+    get.unit = unit
+    get.unit_next = NONE
+    get.unit_prev = owner.held_tail
+    if owner.held_tail == NONE:
+        owner.held_head = row
+    else:
+        store.held[owner.held_tail].unit_next = row
+        touch(store.held_dirty, owner.held_tail, HELD_SHIFT)
+    owner.held_tail = row
+    touch(store.units_dirty, unit, UNIT_SHIFT)
+
+
+@kernel
+def _leave_unit(store: Store, row: int) -> None:
+    get = store.held[row]
+    owner = store.units[get.unit]
+    if get.unit_prev == NONE:
+        owner.held_head = get.unit_next
+    else:
+        store.held[get.unit_prev].unit_next = get.unit_next
+        touch(store.held_dirty, get.unit_prev, HELD_SHIFT)
+    if get.unit_next == NONE:
+        owner.held_tail = get.unit_prev
+    else:
+        store.held[get.unit_next].unit_prev = get.unit_prev
+        touch(store.held_dirty, get.unit_next, HELD_SHIFT)
+    touch(store.units_dirty, get.unit, UNIT_SHIFT)
+    get.unit = NONE
+
+
+@routine
+def forget(store: Store, row: int) -> None:
+    """Take a get held aside out of every chain and free its row; `unmatched_gets` is the caller's."""
+    scalars = store.scalars[0]
+    get = store.held[row]
+    owner = store.queues[get.queue]
+    keyed = get.keyed == 1
+    if get.unit != NONE:
+        _leave_unit(store, row)
+    if get.prev != NONE:
+        store.held[get.prev].next = get.next
+        touch(store.held_dirty, get.prev, HELD_SHIFT)
+    elif keyed:
+        owner.keyed_head = get.next
+    else:
+        owner.any_head = get.next
+    if get.next != NONE:
+        store.held[get.next].prev = get.prev
+        touch(store.held_dirty, get.next, HELD_SHIFT)
+    elif keyed:
+        owner.keyed_tail = get.prev
+    else:
+        owner.any_tail = get.prev
+    if keyed:
+        index.leave(store.held_buckets, store.held_links, row)
+    touch(store.queues_dirty, get.queue, QUEUE_SHIFT)
+    touch(store.held_dirty, row, HELD_SHIFT)
+    get.used = 0
+    get.next = scalars.held_free
+    scalars.held_free = row
+    scalars.held_open -= 1
+
+
+@kernel
+def _oldest_keyed(store: Store, key: np.uint64, queue: int) -> int:
+    row = index.first(store.held_buckets, index.mix(key, queue))
+    while row != NONE:
+        following = store.held_links[row].next
+        get = store.held[row]
+        if get.key == key and get.queue == queue:
+            if not _expired(store, row):
+                return row
+            forget(store, row)
+        row = following
+    return NONE
+
+
+@kernel
+def _oldest_of_any(store: Store, queue: int) -> int:
+    row = store.queues[queue].any_head
+    while row != NONE and _expired(store, row):
+        forget(store, row)
+        row = store.queues[queue].any_head
+    return row
+
+
+@kernel
+def match(store: Store, queue: int, key: np.uint64, keyed: bool) -> int:
+    """The get held aside first, among those that take a message of that queue and id; NONE: none waits."""
+    if store.scalars[0].held_open == 0:
+        return NONE
+    found = _oldest_of_any(store, queue)
+    if keyed:
+        by_key = _oldest_keyed(store, key, queue)
+        if found == NONE or (by_key != NONE and store.held[by_key].age < store.held[found].age):
+            found = by_key
+    return found
+
+
+@kernel
+def release_unit(store: Store, unit: int, dropped: bool) -> None:
+    """End the unit for its gets held aside: they wait on (commit), or are dropped (backout)."""
+    row = store.units[unit].held_head
+    while row != NONE:
+        following = store.held[row].unit_next
+        if not dropped:
+            touch(store.held_dirty, row, HELD_SHIFT)
+            store.held[row].unit = NONE
+        else:
+            if not _expired(store, row):
+                store.scalars[0].unmatched_gets -= 1
+            forget(store, row)
+        row = following
+    store.units[unit].held_head = NONE
+    store.units[unit].held_tail = NONE
+
+
+@routine
+def sweep(store: Store, queues: int) -> None:
+    """Free the rows of gets held aside for more than an hour; they stay counted. queues: rows of QUEUE in use."""
+    for queue in range(queues):
+        row = store.queues[queue].keyed_head
+        while row != NONE and _expired(store, row):
+            forget(store, row)
+            row = store.queues[queue].keyed_head
+        _oldest_of_any(store, queue)

@@ -1,0 +1,27 @@
+"""Building the indexes of a store anew from its tables, after these were loaded from pages."""
+
+from __future__ import annotations
+
+from kernels import index, units
+from kernels._compile import routine
+from kernels.layout import FREE, MARK_KEYED, Array, Store
+
+
+@routine
+def reindex(store: Store, messages_by_age: Array, held_by_age: Array) -> None:
+    """Fill all indexes. messages_by_age, held_by_age: i8[...], rows in the order of their age, free ones included."""
+    index.clear(store.message_buckets)
+    for row in messages_by_age:
+        message = store.messages[row]
+        if message.state != FREE and message.marks & MARK_KEYED:
+            mixed = index.mix(message.key, message.queue)
+            index.enter(store.message_buckets, store.message_links, row, mixed)
+    index.clear(store.held_buckets)
+    for row in held_by_age:
+        get = store.held[row]
+        if get.used == 1 and get.keyed == 1:
+            index.enter(store.held_buckets, store.held_links, row, index.mix(get.key, get.queue))
+    index.clear(store.unit_buckets)
+    for row in range(store.scalars[0].unit_high):
+        if store.units[row].used == 1:
+            units.enter(store, row)

@@ -1,0 +1,290 @@
+"""The arrays a store is made of: event rows, tables of slots, counters.
+
+Everything a kernel reads or writes is a numpy structured array; a store's state is exactly the bytes of these arrays.
+Tables are cut into pages of a fixed number of rows; whoever writes a row marks its page dirty (`touch`), and only
+dirty pages go to the state store at the end of a batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kernels._compile import kernel
+
+Array = npt.NDArray[Any]
+Row = Any  # one row of a structured array: kernels read and write its fields as attributes
+
+# --- events ----------------------------------------------------------------------------------------------------------
+
+OPS = ("PUT", "GET", "COMMIT", "BACKOUT", "EXPIRE", "CLEAR", "RESTART", "HEARTBEAT", "ALTER", "REBUILD", "MEASURE")
+PUT, GET, COMMIT, BACKOUT, EXPIRE, CLEAR, RESTART, HEARTBEAT, ALTER, REBUILD, MEASURE = range(len(OPS))
+
+FLAG_PERSISTENT = 1
+FLAG_DIRECT = 2
+FLAG_HAS_MSGID = 4
+FLAG_HAS_UOW = 8
+
+EVENT = np.dtype(
+    [
+        ("time", "i8"),  # microseconds since 1970, UTC
+        ("msgid", "u8"),  # xxHash64 of the message id; 0 where absent
+        ("uow", "u8"),  # xxHash64 of the unit of work's id; 0 where absent
+        ("seq", "i8"),  # -1 where absent
+        ("route", "i4"),  # place in the estate's routes: store, queue manager and queue
+        ("length", "i4"),  # bytes
+        ("count", "i4"),
+        ("reason", "i4"),  # MQRC
+        ("op", "u1"),  # place in OPS
+        ("priority", "u1"),
+        ("flags", "u1"),
+        ("pad", "u1"),
+    ],
+    align=True,
+)
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+NONE = -1  # no row: the end of a chain
+
+FREE, AVAILABLE, UNCOMMITTED_PUT, UNCOMMITTED_GET = range(4)  # states of a message's slot
+
+MARK_KEYED = 1  # the message has an id of its own and stands in the index
+MARK_PERSISTENT = 2
+MARK_OFFLOADED = 4
+
+MESSAGE = np.dtype(
+    [
+        ("key", "u8"),  # xxHash64 of the message id
+        ("age", "i8"),  # order of its put among all puts of the store
+        ("next", "i4"),  # available: chain of its queue and priority; uncommitted: chain of its unit; free: free list
+        ("prev", "i4"),
+        ("unit", "i4"),  # row of UNITS while uncommitted
+        ("queue", "i4"),
+        ("length", "i4"),  # bytes
+        ("elems", "i4"),  # data elements it was stored at
+        ("block", "i4"),  # row of BLOCKS its data begin in; NONE where not in a data set
+        ("pages", "i4"),  # 4 KB pages in the data set
+        ("owner", "i2"),  # data set (row of DATASETS)
+        ("priority", "u1"),
+        ("state", "u1"),
+        ("marks", "u1"),
+    ],
+    align=True,
+)
+
+HELD = np.dtype(
+    [
+        ("key", "u8"),
+        ("age", "i8"),  # order among all gets held aside
+        ("held_at", "i8"),  # the store's clock then, microseconds
+        ("next", "i4"),  # chain of its queue, oldest first; free list
+        ("prev", "i4"),
+        ("unit_next", "i4"),  # chain of its unit
+        ("unit_prev", "i4"),
+        ("unit", "i4"),
+        ("queue", "i4"),
+        ("keyed", "u1"),
+        ("used", "u1"),
+    ],
+    align=True,
+)
+
+UNIT = np.dtype(
+    [
+        ("key", "u8"),  # xxHash64 of the unit of work's id
+        ("opened", "i8"),  # order of its first operation
+        ("qmgr", "i4"),
+        ("queue", "i4"),
+        ("head", "i4"),  # its uncommitted messages, in the order of the operations
+        ("tail", "i4"),
+        ("held_head", "i4"),  # its gets held aside
+        ("held_tail", "i4"),
+        ("next", "i4"),  # free list
+        ("used", "u1"),
+    ],
+    align=True,
+)
+
+QUEUE = np.dtype(
+    [
+        ("depth", "i8"),  # messages that hold storage, uncommitted ones included
+        ("bytes", "i8"),
+        ("elems", "i8"),
+        ("pages", "i8"),  # in data sets
+        ("depth_then", "i8"),  # the same at the last mark in time, and at the one before: what grew
+        ("elems_then", "i8"),
+        ("pages_then", "i8"),
+        ("depth_before", "i8"),
+        ("elems_before", "i8"),
+        ("pages_before", "i8"),
+        ("uncommitted", "i8"),
+        ("keyed_head", "i4"),  # gets by message id held aside, oldest first
+        ("keyed_tail", "i4"),
+        ("any_head", "i4"),  # gets of the next message held aside, oldest first
+        ("any_tail", "i4"),
+    ],
+    align=True,
+)
+
+PRIORITIES = 10
+CHAIN = np.dtype([("head", "i4"), ("tail", "i4")])  # one for each queue and priority, row queue * 10 + priority
+
+FLOW = np.dtype([("first", "i8"), ("highest", "i8"), ("qmgr", "i4"), ("started", "u1")], align=True)
+SEQ_WINDOW = 4096  # numbers remembered of a (queue manager, queue); contract section 7
+SEEN_WORDS = SEQ_WINDOW // 64
+SEEN = np.dtype("u8")  # SEEN_WORDS rows a flow, one bit a number
+
+BLOCK = np.dtype([("pages", "i4"), ("next", "i4")])  # pages in use; next block of the message, or of the free list
+
+NORMAL, FAILED, MAXIMUM = range(3)  # EXPANDST of DISPLAY CFSTATUS TYPE(SMDS)
+
+DATASET = np.dtype(
+    [
+        ("size", "i8"),  # bytes, expansions included
+        ("blocks_total", "i8"),  # map blocks included
+        ("blocks_data", "i8"),  # data blocks in use
+        ("pages", "i8"),
+        ("messages", "i8"),
+        ("limit", "i8"),  # blocks it may grow to
+        ("extent", "i8"),  # blocks of an expansion; 0: a tenth of what there is
+        ("base_blocks", "i8"),  # baseline, as measured first
+        ("base_pages", "i8"),
+        ("base_messages", "i8"),
+        ("last_full", "i8"),  # time of the last put refused for want of room here
+        ("filling", "i4"),  # block being filled, NONE
+        ("room", "i4"),  # pages left in it
+        ("status", "u1"),
+        ("limited", "u1"),  # the limit is the volumes', not the product's
+        ("armed", "u1"),  # conditions that may fire (see watch.py)
+        ("fired", "u1"),
+    ],
+    align=True,
+)
+
+NEVER = np.iinfo(np.int64).min  # a time that has not been
+
+SCALARS = np.dtype(
+    [
+        ("clock", "i8"),
+        ("far", "i8"),  # time of the event before, where it was too far ahead; else NEVER
+        ("tick", "i8"),  # ticks done: clock // TICK
+        ("ages", "i8"),  # puts so far
+        ("holds", "i8"),  # gets held aside so far
+        ("opens", "i8"),  # units opened so far
+        ("messages", "i8"),
+        ("bytes", "i8"),
+        ("uncommitted", "i8"),
+        ("ents_used", "i8"),
+        ("elems_used", "i8"),
+        ("offloaded_messages", "i8"),
+        ("offloaded_bytes", "i8"),
+        ("events", "i8"),
+        ("duplicates", "i8"),
+        ("gaps", "i8"),
+        ("unmatched_gets", "i8"),
+        ("full_puts", "i8"),
+        ("overfull_puts", "i8"),
+        ("refused_alters", "i8"),
+        ("unmatched_then", "i8"),  # unmatched_gets when the baseline was set
+        ("base_messages", "i8"),  # baseline, as measured first
+        ("base_ents", "i8"),
+        ("base_elems", "i8"),
+        ("last_full_ents", "i8"),  # times of the last puts refused for want of entries, of elements
+        ("last_full_elems", "i8"),
+        ("message_free", "i4"),  # heads of the free lists; rows ever used
+        ("message_high", "i4"),
+        ("held_free", "i4"),
+        ("held_high", "i4"),
+        ("held_open", "i4"),
+        ("unit_free", "i4"),
+        ("unit_high", "i4"),
+        ("block_free", "i4"),
+        ("block_high", "i4"),
+        ("based", "u1"),  # a baseline is set
+        ("armed", "u1"),  # conditions that may fire (see watch.py)
+        ("fired", "u1"),
+    ],
+    align=True,
+)
+
+OFFLOAD_NONE, OFFLOAD_SMDS, OFFLOAD_DB2 = range(3)
+RULES = 3
+RULE_OFF = 65_536  # OFFLDnSZ(64K): the rule is not in effect
+
+PARAMS = np.dtype(
+    [
+        ("size_now", "i8"),  # bytes allocated
+        ("ents_max", "i8"),
+        ("elems_max", "i8"),
+        ("ds_block", "i8"),  # bytes
+        ("offload_min_length", "i8"),
+        ("smds_prefix", "i8"),
+        ("offld_th", "i8", (RULES,)),  # percent
+        ("offld_sz", "i8", (RULES,)),  # bytes
+        ("full_threshold", "i8"),  # percent, 0: off
+        ("cf_level", "i4"),
+        ("offload", "i4"),
+        ("ds_expand", "u1"),
+    ],
+    align=True,
+)
+
+ROUTE = np.dtype([("flow", "i4"), ("qmgr", "i4"), ("queue", "i4")])  # of an event's route number, local to the store
+
+LINK = np.dtype([("next", "i4"), ("prev", "i4"), ("mixed", "u4")])  # of an index: chain of a bucket; the row's hash
+
+
+class Store(NamedTuple):
+    """All arrays of one store, as kernels take them.
+
+    Tables (rows may be more than used): messages MESSAGE, held HELD, units UNIT, queues QUEUE, chains CHAIN, flows
+    FLOW, seen u8, blocks BLOCK, datasets DATASET; one row each: scalars SCALARS, params PARAMS. Indexes: `*_buckets`
+    CHAIN[2**k], `*_links` LINK[rows of the table]. `*_dirty` u1[pages]: pages written since the last snapshot.
+    """
+
+    messages: Array
+    held: Array
+    units: Array
+    queues: Array
+    chains: Array
+    flows: Array
+    seen: Array
+    blocks: Array
+    datasets: Array
+    scalars: Array
+    params: Array
+    message_buckets: Array
+    message_links: Array
+    held_buckets: Array
+    held_links: Array
+    unit_buckets: Array
+    unit_links: Array
+    messages_dirty: Array
+    held_dirty: Array
+    units_dirty: Array
+    queues_dirty: Array
+    chains_dirty: Array
+    flows_dirty: Array
+    seen_dirty: Array
+    blocks_dirty: Array
+
+
+# Rows a page, as powers of two: pages of about 8 KB. A state call costs as much as writing 5 KB, so smaller pages are
+# not cheaper for traffic in order; larger ones cost more where gets by message id touch slots here and there.
+MESSAGE_SHIFT = 7
+HELD_SHIFT = 7
+UNIT_SHIFT = 7
+QUEUE_SHIFT = 6
+CHAIN_SHIFT = 10
+FLOW_SHIFT = 8
+SEEN_SHIFT = 10
+BLOCK_SHIFT = 10
+
+
+@kernel
+def touch(dirty: Array, row: int, shift: int) -> None:
+    """Mark the page of `row` as written."""
+    dirty[row >> shift] = 1

@@ -1,0 +1,232 @@
+"""A message's life in a structure: stored, available, taken, discarded.
+
+Sources: domain.md section 6 (storage is taken at MQPUT, before the commit; a get under syncpoint frees it at the
+commit); contract section 7 (a message keeps the cost it was stored at; a put accepted in a full store is kept).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernels import chains, held, index, offload, pools, smds
+from kernels._compile import kernel, routine
+from kernels.layout import (
+    AVAILABLE,
+    FREE,
+    MARK_KEYED,
+    MARK_OFFLOADED,
+    MARK_PERSISTENT,
+    MESSAGE_SHIFT,
+    NONE,
+    QUEUE_SHIFT,
+    UNCOMMITTED_GET,
+    UNCOMMITTED_PUT,
+    Store,
+    touch,
+)
+
+
+@kernel
+def fits(store: Store, qmgr: int, length: int) -> bool:
+    """Whether a put of that length by that queue manager would be accepted by the real system now.
+
+    Expands the data set where the put would.
+    """
+    place, elements = offload.placement(store, length)
+    if not pools.has_room(store, elements) or not offload.can_be_put(store, length):
+        return False
+    return place != offload.TO_DATASET or smds.make_room(store, qmgr, smds.pages_of(store, length))
+
+
+@kernel
+def _new_row(store: Store) -> int:
+    scalars = store.scalars[0]
+    row = scalars.message_free
+    if row == NONE:
+        row = scalars.message_high
+        scalars.message_high += 1
+    else:
+        scalars.message_free = store.messages[row].next
+    return row
+
+
+@kernel
+def store_message(
+    store: Store, queue: int, qmgr: int, length: int, priority: int, key: np.uint64, keyed: bool, persistent: bool
+) -> int:
+    """Store one message at what it costs now; its row, not yet in any chain."""
+    scalars = store.scalars[0]
+    place, elements = offload.placement(store, length)
+    overfull = not pools.has_room(store, elements) or not offload.can_be_put(store, length)
+    row = _new_row(store)
+    message = store.messages[row]
+    message.key = key
+    message.age = scalars.ages
+    message.unit = NONE
+    message.queue = queue
+    message.length = length
+    message.elems = elements
+    message.block = NONE
+    message.pages = 0
+    message.owner = NONE
+    message.priority = priority
+    message.marks = (MARK_KEYED if keyed else 0) | (MARK_PERSISTENT if persistent else 0)
+    if place == offload.TO_DATASET:
+        pages = smds.pages_of(store, length)
+        overfull |= not smds.make_room(store, qmgr, pages)
+        smds.place(store, row, qmgr, pages)
+    if place != offload.IN_STRUCTURE:
+        message.marks |= MARK_OFFLOADED
+        scalars.offloaded_messages += 1
+        scalars.offloaded_bytes += length
+    if overfull:
+        scalars.overfull_puts += 1
+    if keyed:
+        index.enter(store.message_buckets, store.message_links, row, index.mix(key, queue))
+    scalars.ages += 1
+    scalars.messages += 1
+    scalars.bytes += length
+    scalars.ents_used += 1
+    scalars.elems_used += elements
+    owner = store.queues[queue]
+    owner.depth += 1
+    owner.bytes += length
+    owner.elems += elements
+    owner.pages += message.pages
+    touch(store.messages_dirty, row, MESSAGE_SHIFT)
+    touch(store.queues_dirty, queue, QUEUE_SHIFT)
+    return row
+
+
+@kernel
+def discard(store: Store, row: int) -> None:
+    """Free a message that stands in no chain any more, with everything it held."""
+    scalars = store.scalars[0]
+    message = store.messages[row]
+    owner = store.queues[message.queue]
+    scalars.messages -= 1
+    scalars.bytes -= message.length
+    scalars.ents_used -= 1
+    scalars.elems_used -= message.elems
+    owner.depth -= 1
+    owner.bytes -= message.length
+    owner.elems -= message.elems
+    owner.pages -= message.pages
+    if message.marks & MARK_OFFLOADED:
+        scalars.offloaded_messages -= 1
+        scalars.offloaded_bytes -= message.length
+    if message.block != NONE:
+        smds.release(store, row)
+    if message.marks & MARK_KEYED:
+        index.leave(store.message_buckets, store.message_links, row)
+    message.state = FREE
+    message.next = scalars.message_free
+    scalars.message_free = row
+    touch(store.messages_dirty, row, MESSAGE_SHIFT)
+    touch(store.queues_dirty, message.queue, QUEUE_SHIFT)
+
+
+@kernel
+def make_uncommitted(store: Store, row: int, unit: int, state: int) -> None:
+    """Let a message that stands in no chain belong to a unit of work, as its put or its get."""
+    message = store.messages[row]
+    message.state = state
+    chains.append_to_unit(store, row, unit)
+    store.scalars[0].uncommitted += 1
+    store.queues[message.queue].uncommitted += 1
+    touch(store.queues_dirty, message.queue, QUEUE_SHIFT)
+
+
+@kernel
+def take(store: Store, row: int, unit: int) -> None:
+    """Get an available message: for good outside syncpoint (unit NONE), else until its unit ends."""
+    chains.remove(store, row)
+    if unit == NONE:
+        discard(store, row)
+    else:
+        make_uncommitted(store, row, unit, UNCOMMITTED_GET)
+
+
+@kernel
+def make_available(store: Store, row: int, hint: int) -> int:
+    """Let a message be got, by a get held aside at once where one waits; its row, or NONE where it was taken.
+
+    hint: see chains.insert.
+    """
+    message = store.messages[row]
+    message.state = AVAILABLE
+    message.unit = NONE
+    get = held.match(store, message.queue, message.key, message.marks & MARK_KEYED != 0)
+    chains.insert(store, row, hint)
+    if get == NONE:
+        return row
+    unit = store.held[get].unit
+    held.forget(store, get)
+    store.scalars[0].unmatched_gets -= 1
+    take(store, row, unit)
+    return NONE
+
+
+@routine
+def end_unit(store: Store, unit: int, committed: bool) -> None:
+    """Commit or back out a unit: gets held aside first, then its operations in their order.
+
+    Committed: puts become available, gets are gone. Backed out: puts are gone, gets return at their age.
+    """
+    held.release_unit(store, unit, not committed)
+    hint = NONE
+    row = int(store.units[unit].head)
+    while row != NONE:
+        message = store.messages[row]
+        following = int(message.next)
+        store.scalars[0].uncommitted -= 1
+        store.queues[message.queue].uncommitted -= 1
+        touch(store.queues_dirty, message.queue, QUEUE_SHIFT)
+        if (message.state == UNCOMMITTED_PUT) == committed:
+            hint = make_available(store, row, _standing(store, hint, message.priority))
+        else:
+            discard(store, row)
+        row = following
+    store.units[unit].head = NONE
+    store.units[unit].tail = NONE
+
+
+@kernel
+def _standing(store: Store, row: int, priority: int) -> int:
+    """`row` if it stands among the available messages of that priority, else NONE."""
+    if row == NONE or store.messages[row].state != AVAILABLE or store.messages[row].priority != priority:
+        return NONE
+    return row
+
+
+@kernel
+def find_keyed(store: Store, queue: int, key: np.uint64) -> int:
+    """The available message of that queue and id that a get takes: highest priority, then oldest; NONE: none.
+
+    The bucket goes from old to young, so the walk ends at the first message of the highest priority there is.
+    """
+    highest = chains.highest_priority(store, queue)
+    if highest == NONE:
+        return NONE
+    found = NONE
+    mixed = index.mix(key, queue)
+    row = index.first(store.message_buckets, mixed)
+    while row != NONE:
+        message = store.messages[row]
+        same = store.message_links[row].mixed == mixed and message.key == key and message.queue == queue
+        if same and message.state == AVAILABLE:
+            if found == NONE or message.priority > store.messages[found].priority:
+                found = row
+                if message.priority == highest:
+                    return found
+        row = store.message_links[row].next
+    return found
+
+
+@kernel
+def find_next(store: Store, queue: int) -> int:
+    """The available message of the queue that the next get takes; NONE: none."""
+    priority = chains.highest_priority(store, queue)
+    if priority == NONE:
+        return NONE
+    return store.chains[chains.chain_of(queue, priority)].head

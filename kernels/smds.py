@@ -1,0 +1,187 @@
+"""Shared message data sets: blocks, 4 KB pages within blocks, the space map, expansion.
+
+Sources: domain.md section 2 (space map: APAR PI40571; placement and expansion: assumptions stated there); contract
+section 7 (`blocks_total`, refusal). Blocks of one data set are interchangeable, and so are rows of `blocks`: all data
+sets of a store draw them from one free list.
+"""
+
+from __future__ import annotations
+
+from kernels._compile import kernel
+from kernels.layout import BLOCK_SHIFT, FAILED, MAXIMUM, MESSAGE_SHIFT, NONE, NORMAL, OFFLOAD_SMDS, Store, touch
+from kernels.pools import base_left
+
+PAGE_BYTES = 4096
+EXPAND_ABOVE = 90  # percent of the blocks in use [param]
+
+
+@kernel
+def pages_of(store: Store, length: int) -> int:
+    """4 KB pages of a message of `length` bytes in a data set."""
+    return max(1, (length + store.params[0].smds_prefix + PAGE_BYTES - 1) // PAGE_BYTES)
+
+
+@kernel
+def map_blocks(total: int, ds_block: int) -> int:
+    """Space map blocks among `total` blocks of `ds_block` bytes: a map block has a byte for each of ds_block - 4096."""
+    covered = ds_block - PAGE_BYTES + 1
+    return (total + covered - 1) // covered
+
+
+@kernel
+def blocks_in_use(store: Store, dataset: int) -> int:
+    """Blocks that hold at least one page, map blocks and what is left of the baseline included."""
+    data = store.datasets[dataset]
+    used = map_blocks(data.blocks_total, store.params[0].ds_block) + data.blocks_data
+    if data.base_blocks != 0:
+        used += base_left(store, data.base_blocks)
+    return used
+
+
+@kernel
+def pages_in_use(store: Store, dataset: int) -> int:
+    """Pages in use, what is left of the baseline included."""
+    data = store.datasets[dataset]
+    return data.pages + base_left(store, data.base_pages)
+
+
+@kernel
+def _new_blocks(store: Store, dataset: int, pages: int) -> int:
+    if pages <= store.datasets[dataset].room:
+        return 0
+    per_block = store.params[0].ds_block // PAGE_BYTES
+    return (pages + per_block - 1) // per_block
+
+
+@kernel
+def _expand(store: Store, dataset: int, new: int) -> None:
+    """Expand while more than 90 % of the blocks would be in use with `new` more, as far as the data set may grow."""
+    data = store.datasets[dataset]
+    params = store.params[0]
+    while params.ds_expand == 1 and data.status == NORMAL:
+        if (blocks_in_use(store, dataset) + new) * 100 <= EXPAND_ABOVE * data.blocks_total:
+            return
+        extent = data.extent if data.extent > 0 else max(1, data.blocks_total // 10)
+        if data.blocks_total + extent > data.limit:
+            data.status = FAILED if data.limited == 1 else MAXIMUM
+            return
+        data.blocks_total += extent
+        data.size += extent * params.ds_block
+
+
+@kernel
+def make_room(store: Store, dataset: int, pages: int) -> bool:
+    """Whether so many pages fit, the data set being expanded for them where it may."""
+    new = _new_blocks(store, dataset, pages)
+    _expand(store, dataset, new)
+    return blocks_in_use(store, dataset) + new <= store.datasets[dataset].blocks_total
+
+
+@kernel
+def has_room(store: Store, dataset: int, pages: int) -> bool:
+    """Whether so many pages fit into the data set as it is."""
+    return blocks_in_use(store, dataset) + _new_blocks(store, dataset, pages) <= store.datasets[dataset].blocks_total
+
+
+@kernel
+def is_full(store: Store, dataset: int) -> bool:
+    """Whether no block is free and the block being filled has no page left."""
+    data = store.datasets[dataset]
+    return data.room == 0 and blocks_in_use(store, dataset) >= data.blocks_total
+
+
+@kernel
+def blocks_at_most(store: Store, length: int, count: int) -> int:
+    """Rows of `blocks` that `count` messages of `length` bytes may take at most.
+
+    One message, the usual case, is estimated without a division, by the smallest block there is (8 KB).
+    """
+    params = store.params[0]
+    if params.cf_level < 5 or params.offload != OFFLOAD_SMDS:
+        return 0
+    if count == 1:
+        return (length >> 13) + 2
+    per_block = params.ds_block // PAGE_BYTES
+    return (pages_of(store, length) + per_block - 1) // per_block * count
+
+
+@kernel
+def _take_block(store: Store) -> int:
+    scalars = store.scalars[0]
+    row = scalars.block_free
+    if row == NONE:
+        row = scalars.block_high
+        scalars.block_high += 1
+    else:
+        scalars.block_free = store.blocks[row].next
+    store.blocks[row].pages = 0
+    store.blocks[row].next = NONE
+    return row
+
+
+@kernel
+def place(store: Store, row: int, dataset: int, pages: int) -> None:
+    """Give message `row` its pages: in the block being filled, or from the next free block on.
+
+    The last block it starts becomes the block being filled, unless the message fills it up.
+    """
+    data = store.datasets[dataset]
+    message = store.messages[row]
+    per_block = store.params[0].ds_block // PAGE_BYTES
+    message.owner = dataset
+    message.pages = pages
+    data.pages += pages
+    data.messages += 1
+    touch(store.messages_dirty, row, MESSAGE_SHIFT)
+    if pages <= data.room:
+        message.block = data.filling
+        store.blocks[data.filling].pages += pages
+        touch(store.blocks_dirty, data.filling, BLOCK_SHIFT)
+        data.room -= pages
+        if data.room == 0:
+            data.filling = NONE
+    else:
+        left = pages
+        last = NONE
+        while left > 0:
+            block = _take_block(store)
+            data.blocks_data += 1
+            if last == NONE:
+                message.block = block
+            else:
+                store.blocks[last].next = block
+            store.blocks[block].pages = min(left, per_block)
+            touch(store.blocks_dirty, block, BLOCK_SHIFT)
+            left -= per_block
+            last = block
+        if left < 0:
+            data.filling = last
+            data.room = -left
+
+
+@kernel
+def release(store: Store, row: int) -> None:
+    """Give back the pages of message `row`; a block is free again when its last page is."""
+    message = store.messages[row]
+    dataset = message.owner
+    data = store.datasets[dataset]
+    per_block = store.params[0].ds_block // PAGE_BYTES
+    data.pages -= message.pages
+    data.messages -= 1
+    left = message.pages
+    block = message.block
+    while left > 0:
+        following = store.blocks[block].next
+        store.blocks[block].pages -= min(left, per_block)
+        touch(store.blocks_dirty, block, BLOCK_SHIFT)
+        if store.blocks[block].pages == 0:
+            if block == data.filling:
+                data.filling = NONE
+                data.room = 0
+            store.blocks[block].next = store.scalars[0].block_free
+            store.scalars[0].block_free = block
+            data.blocks_data -= 1
+        left -= per_block
+        block = following
+    message.block = NONE
+    message.pages = 0

@@ -1,0 +1,90 @@
+"""Units of work: found by (queue manager, queue, id), opened at their first operation.
+
+Source: domain.md section 6; contract section 2 (`uow`: ended by COMMIT or BACKOUT of the same qmgr, queue and uow).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernels import index
+from kernels._compile import kernel
+from kernels.layout import NONE, UNIT_SHIFT, Store, touch
+
+_QMGR = np.uint64(0xD6E8FEB86659FD93)
+
+
+@kernel
+def _mix(uow: np.uint64, qmgr: int, queue: int) -> int:
+    return index.mix(uow ^ (np.uint64(qmgr + 1) * _QMGR), queue)
+
+
+@kernel
+def find(store: Store, uow: np.uint64, qmgr: int, queue: int) -> int:
+    """Row of the open unit, or NONE."""
+    row = index.first(store.unit_buckets, _mix(uow, qmgr, queue))
+    while row != NONE:
+        unit = store.units[row]
+        if unit.key == uow and unit.qmgr == qmgr and unit.queue == queue:
+            return row
+        row = store.unit_links[row].next
+    return NONE
+
+
+@kernel
+def find_or_open(store: Store, uow: np.uint64, qmgr: int, queue: int) -> int:
+    """Row of the unit, opened where it is new."""
+    row = find(store, uow, qmgr, queue)
+    if row != NONE:
+        return row
+    scalars = store.scalars[0]
+    row = scalars.unit_free
+    if row == NONE:
+        row = scalars.unit_high
+        scalars.unit_high += 1
+    else:
+        scalars.unit_free = store.units[row].next
+    unit = store.units[row]
+    unit.key = uow
+    unit.opened = scalars.opens
+    scalars.opens += 1
+    unit.qmgr = qmgr
+    unit.queue = queue
+    unit.head = NONE
+    unit.tail = NONE
+    unit.held_head = NONE
+    unit.held_tail = NONE
+    unit.used = 1
+    enter(store, row)
+    touch(store.units_dirty, row, UNIT_SHIFT)
+    return row
+
+
+@kernel
+def enter(store: Store, row: int) -> None:
+    """Enter an open unit into the index."""
+    unit = store.units[row]
+    index.enter(store.unit_buckets, store.unit_links, row, _mix(unit.key, unit.qmgr, unit.queue))
+
+
+@kernel
+def close(store: Store, row: int) -> None:
+    """Free the row of a unit whose operations are done."""
+    unit = store.units[row]
+    index.leave(store.unit_buckets, store.unit_links, row)
+    unit.used = 0
+    unit.next = store.scalars[0].unit_free
+    store.scalars[0].unit_free = row
+    touch(store.units_dirty, row, UNIT_SHIFT)
+
+
+@kernel
+def oldest_of(store: Store, qmgr: int) -> int:
+    """The open unit of a queue manager that was opened first, or NONE."""
+    found = NONE
+    for row in range(store.scalars[0].unit_high):
+        unit = store.units[row]
+        if unit.used == 1 and unit.qmgr == qmgr:
+            if found == NONE or unit.opened < store.units[found].opened:
+                found = row
+    return found

@@ -1,0 +1,102 @@
+"""Conditions that must be told at once, not at the next tick: thresholds reached, stores full.
+
+A condition fires once and is then disarmed; the twin arms it again when it clears the alert. Sources: z/OS structure
+full monitoring (IXC585E at or above FULLTHRESHOLD); MQRC 2192; domain.md section 2 (expansion mark of a data set).
+"""
+
+from __future__ import annotations
+
+from kernels import offload, pools, smds
+from kernels._compile import kernel
+from kernels.layout import NORMAL, Store
+
+THRESHOLD_ENTRIES = 1  # bits of scalars.armed and .fired
+THRESHOLD_ELEMENTS = 2
+FULL_ENTRIES = 4
+FULL_ELEMENTS = 8
+
+DATASET_THRESHOLD = 1  # bits of datasets.armed and .fired
+DATASET_FULL = 2
+DATASET_CANNOT_EXPAND = 4
+
+
+@kernel
+def _fire(store: Store, bit: int) -> None:
+    scalars = store.scalars[0]
+    if scalars.armed & bit:
+        scalars.armed ^= bit
+        scalars.fired |= bit
+
+
+@kernel
+def _fire_dataset(store: Store, dataset: int, bit: int) -> None:
+    data = store.datasets[dataset]
+    if data.armed & bit:
+        data.armed ^= bit
+        data.fired |= bit
+
+
+@kernel
+def refused(store: Store, qmgr: int, length: int, count: int) -> None:
+    """Count puts that got 2192 and name the resource: the data set they needed, else the pool nearest to its end.
+
+    The data set is looked at as it is: a put that was refused expands nothing.
+    """
+    scalars = store.scalars[0]
+    params = store.params[0]
+    scalars.full_puts += count
+    place, _ = offload.placement(store, length)
+    if place == offload.TO_DATASET and not smds.has_room(store, qmgr, smds.pages_of(store, length)):
+        store.datasets[qmgr].last_full = scalars.clock
+        _fire_dataset(store, qmgr, DATASET_FULL)
+    elif pools.entries_in_use(store) * params.elems_max >= pools.elements_in_use(store) * params.ents_max:
+        scalars.last_full_ents = scalars.clock
+        _fire(store, FULL_ENTRIES)
+    else:
+        scalars.last_full_elems = scalars.clock
+        _fire(store, FULL_ELEMENTS)
+
+
+@kernel
+def entries_exhausted(store: Store) -> bool:
+    """Whether no entry is left."""
+    return pools.entries_in_use(store) >= store.params[0].ents_max
+
+
+@kernel
+def elements_exhausted(store: Store) -> bool:
+    """Whether not even the smallest message finds its elements."""
+    return pools.elements_in_use(store) + pools.SMALLEST_ELEMENTS > store.params[0].elems_max
+
+
+@kernel
+def dataset_above_mark(store: Store, dataset: int) -> bool:
+    """Whether more than 90 % of a data set's blocks are in use."""
+    total = store.datasets[dataset].blocks_total
+    return smds.blocks_in_use(store, dataset) * 100 > smds.EXPAND_ABOVE * total
+
+
+@kernel
+def look(store: Store, dataset: int) -> bool:
+    """Fire what holds after a put into the structure and the putter's data set; whether anything fired."""
+    params = store.params[0]
+    scalars = store.scalars[0]
+    entries = pools.entries_in_use(store)
+    elements = pools.elements_in_use(store)
+    if params.full_threshold > 0:
+        if entries * 100 >= params.full_threshold * params.ents_max:
+            _fire(store, THRESHOLD_ENTRIES)
+        if elements * 100 >= params.full_threshold * params.elems_max:
+            _fire(store, THRESHOLD_ELEMENTS)
+    if entries_exhausted(store):
+        _fire(store, FULL_ENTRIES)
+    if elements_exhausted(store):
+        _fire(store, FULL_ELEMENTS)
+    data = store.datasets[dataset]
+    if (data.messages > 0 or data.base_blocks > 0) and dataset_above_mark(store, dataset):
+        _fire_dataset(store, dataset, DATASET_THRESHOLD)
+        if data.status != NORMAL:
+            _fire_dataset(store, dataset, DATASET_CANNOT_EXPAND)
+        if smds.is_full(store, dataset):
+            _fire_dataset(store, dataset, DATASET_FULL)
+    return scalars.fired != 0 or data.fired != 0
