@@ -1,0 +1,46 @@
+"""Attributes of a structure, and how ALTER and REBUILD change them."""
+
+from typing import Any
+
+from twin.estate.model import Structure
+
+KEPT = (  # contract.md, 1, and the assumptions of domain.md, 1 and 2
+    "size",
+    "init_size",
+    "scm_max_size",
+    "cf_level",
+    "offload",
+    "offld1_th",
+    "offld1_sz",
+    "offld2_th",
+    "offld2_sz",
+    "offld3_th",
+    "offld3_sz",
+    "ds_block",
+    "ds_expand",
+    "smds_prefix",
+    "offload_min_length",
+)
+SIZES = ("size", "init_size", "scm_max_size", "offld1_sz", "offld2_sz", "offld3_sz", "ds_block")
+UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+
+# Our reading: they belong to the CFRM policy, which only a rebuild of the structure takes up.
+ONLY_AT_REBUILD = ("init_size", "scm_max_size", "coupling_facility")
+
+
+def attributes_of(config: Structure) -> dict[str, Any]:
+    """The attributes that matter here, of a structure as the estate describes it."""
+    return {name: getattr(config, name) for name in KEPT}
+
+
+def size_in_bytes(value: int | str | None) -> int | None:
+    """Sizes: integers (bytes) or strings with K, M, G, T, powers of 1024 (contract.md, 1); None (null): absent."""
+    if value is None or isinstance(value, int):
+        return value
+    text = value.strip().upper()
+    return int(text[:-1]) * UNITS[text[-1]] if text[-1] in UNITS else int(text)
+
+
+def read_attributes(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of an ALTER or REBUILD event, sizes as bytes."""
+    return {name: size_in_bytes(value) if name in SIZES else value for name, value in attributes.items()}

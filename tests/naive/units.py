@@ -1,0 +1,62 @@
+"""Messages, and the units of work whose puts and gets are not yet committed."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(eq=False)
+class Message:
+    """A message that holds storage. A message keeps the cost it was stored at (contract.md, 7, State)."""
+
+    queue: str  # resolved
+    msgid: str | None
+    length: int
+    priority: int
+    qmgr: str  # that put it: its data set has the pages
+    elements: int
+    data: str  # where the data is: "" (the structure), SMDS or DB2
+    where: list[tuple[int, int]]  # blocks and pages in the data set
+    available: bool = False  # neither its put nor its get is uncommitted
+
+
+@dataclass(eq=False)
+class Unit:
+    """What one (queue manager, queue, unit of work) has done and not yet ended, in order."""
+
+    qmgr: str
+    queue: str
+    uow: str
+    operations: list[tuple[str, Message]] = field(default_factory=list)  # ("put" | "get", message)
+
+
+class NaiveUnits:
+    """The open units of work of a store, in the order they were opened."""
+
+    def __init__(self) -> None:
+        self.open_units: list[Unit] = []
+
+    def find(self, qmgr: str, queue: str, uow: str) -> Unit | None:
+        """The open unit of that name. A unit that touched three queues is three of ours (contract.md, 2)."""
+        for unit in self.open_units:
+            if unit.qmgr == qmgr and unit.queue == queue and unit.uow == uow:
+                return unit
+        return None
+
+    def find_or_open(self, qmgr: str, queue: str, uow: str) -> Unit:
+        """The open unit of that name, opened by its first operation.
+
+        Our reading: a get that is held aside is an operation too; a put or get that failed, and a put to a waiting
+        getter, are none.
+        """
+        unit = self.find(qmgr, queue, uow)
+        if unit is None:
+            unit = Unit(qmgr, queue, uow)
+            self.open_units.append(unit)
+        return unit
+
+    def of_queue_manager(self, qmgr: str) -> list[Unit]:
+        """Its open units, in the order they were opened."""
+        return [unit for unit in self.open_units if unit.qmgr == qmgr]
+
+    def close(self, unit: Unit) -> None:
+        """Forget a unit that has ended."""
+        self.open_units.remove(unit)
