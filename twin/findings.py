@@ -1,0 +1,146 @@
+"""What a structure's twin sees: is a condition there, how bad is it, who fills it, what helps.
+
+Sources: contract section 4 and 7; z/OS structure full monitoring (IXC585E at or above FULLTHRESHOLD, IXC586I below).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kernels import layout, smds, watch
+from kernels.clock import SECOND
+from kernels.pools import elements_in_use, entries_in_use
+from twin import fillers, wording
+from twin.alerts import CRITICAL, FULL, WARNING, Finding
+from twin.arrays import Array
+from twin.estate import Structure
+
+HYSTERESIS = 2  # percentage points below its mark at which a condition counts as over
+CALM_FOR = 60 * SECOND  # event time a condition must be over before its alert is cleared
+CALM_AFTER_FULL = 300 * SECOND  # the same after the last 2192: getters and putters come back in waves
+CRITICAL_FROM = 95.0  # percent
+CRITICAL_UNTIL = 90.0
+STEP = 5.0  # percentage points of usage that are worth telling again
+
+_POOLS = {"entries": ("depth", "entries"), "elements": ("elems", "elements")}
+
+POOL_BITS = {  # in the order in which alerts of one event are published
+    watch.THRESHOLD_ENTRIES: ("threshold", "entries"),
+    watch.THRESHOLD_ELEMENTS: ("threshold", "elements"),
+    watch.FULL_ENTRIES: ("full", "entries"),
+    watch.FULL_ELEMENTS: ("full", "elements"),
+}
+DATASET_BITS = {
+    watch.DATASET_THRESHOLD: "threshold",
+    watch.DATASET_CANNOT_EXPAND: "cannot-expand",
+    watch.DATASET_FULL: "full",
+}
+_STATUS = {layout.NORMAL: "NORMAL", layout.FAILED: "FAILED", layout.MAXIMUM: "MAXIMUM"}
+
+
+class Viewer:
+    """Findings about one store, from its arrays as they are now."""
+
+    def __init__(self, config: Structure, store: layout.Store, qmgrs: Sequence[str], queues: Sequence[str]) -> None:
+        self._config = config
+        self._store = store
+        self._qmgrs = qmgrs
+        self._names = queues
+        self._queues: Array = store.queues[: len(queues)]
+
+    def usage_pct(self, resource: str) -> float:
+        """Percent of a resource in use."""
+        params = self._store.params[0]
+        if resource == "entries":
+            return round(100.0 * entries_in_use(self._store) / max(1, int(params["ents_max"])), 3)
+        if resource == "elements":
+            return round(100.0 * elements_in_use(self._store) / max(1, int(params["elems_max"])), 3)
+        row = self._dataset(resource)
+        return round(
+            100.0 * smds.blocks_in_use(self._store, row) / max(1, int(self._store.datasets[row]["blocks_total"])), 3
+        )
+
+    def _dataset(self, resource: str) -> int:
+        return self._qmgrs.index(resource.partition("/")[2])
+
+    def mark_pct(self, condition: str, resource: str) -> float:
+        """The percentage at which a condition begins."""
+        if condition == "full":
+            return 100.0
+        return float(self._config.full_threshold) if resource in _POOLS else float(smds.EXPAND_ABOVE)
+
+    def is_over(self, condition: str, resource: str, now: int) -> bool:
+        """Whether a condition no longer holds at `now`, with its hysteresis; before any time of calm."""
+        mark = self.mark_pct(condition, resource)
+        calm = self.usage_pct(resource) < mark - min(HYSTERESIS, mark / 2) or mark == 0  # FULLTHRESHOLD(0): not watched
+        if condition == "full":
+            return calm and not self._exhausted(resource) and self._last_full(resource) + CALM_AFTER_FULL <= now
+        if condition == "cannot-expand":
+            row = self._dataset(resource)
+            return calm or int(self._store.datasets[row]["status"]) == layout.NORMAL
+        return calm
+
+    def _exhausted(self, resource: str) -> bool:
+        """Whether the next put finds no room: of few entries, elements or blocks the last one is more than 2 %."""
+        if resource == "entries":
+            return bool(watch.entries_exhausted(self._store))
+        if resource == "elements":
+            return bool(watch.elements_exhausted(self._store))
+        return bool(smds.is_full(self._store, self._dataset(resource)))
+
+    def _last_full(self, resource: str) -> int:
+        scalars = self._store.scalars[0]
+        if resource in _POOLS:
+            return int(scalars["last_full_ents" if resource == "entries" else "last_full_elems"])
+        return int(self._store.datasets[self._dataset(resource)]["last_full"])
+
+    def finding(self, condition: str, resource: str, severity_before: str | None) -> Finding:
+        """What there is to say of a condition now. severity_before: as last published, None: not yet."""
+        usage = self.usage_pct(resource)
+        counted, unit = _POOLS.get(resource, ("pages", "pages"))
+        ranked = fillers.fillers(self._queues, self._names, counted)
+        grown = 0
+        if ranked:
+            grown = int(fillers.growth(self._queues, counted)[self._names.index(ranked[0].queue)])
+        filled = wording.filled_by(ranked, grown, unit)
+        if resource in _POOLS:
+            size_now = self._pool_bytes()
+            actions = wording.pool_actions(self._config, resource, size_now, ranked)
+        else:
+            actions = wording.dataset_actions(self._config, resource.partition("/")[2], ranked)
+        return Finding(
+            condition=condition,
+            resource=resource,
+            severity=self._severity(condition, usage, severity_before),
+            usage_pct=usage,
+            full_probability=1.0 if condition == "full" else None,
+            fillers=ranked,
+            cause=f"{self._what(condition, resource, usage)}; {filled}.",
+            actions=actions,
+        )
+
+    def _pool_bytes(self) -> int:
+        return int(self._store.params[0]["size_now"])
+
+    def _severity(self, condition: str, usage: float, before: str | None) -> str:
+        if condition == "full":
+            return FULL
+        if condition == "cannot-expand" or usage >= CRITICAL_FROM:
+            return CRITICAL
+        if before == CRITICAL and usage >= CRITICAL_UNTIL:
+            return CRITICAL
+        return WARNING
+
+    def _what(self, condition: str, resource: str, usage: float) -> str:
+        name = self._config.name
+        of = f"{resource} of {name}" if resource in _POOLS else f"blocks of the data set of {resource[5:]} for {name}"
+        if condition == "full":
+            puts = int(self._store.scalars[0]["full_puts"])
+            got = f"{puts:,} puts got 2192 so far" if puts else "the next put gets 2192"
+            return f"The {of} are used up ({usage:.1f} %), {got}"
+        if condition == "cannot-expand":
+            status = _STATUS[int(self._store.datasets[self._dataset(resource)]["status"])]
+            return f"{usage:.1f} % of the {of} are in use and it cannot expand (EXPANDST {status})"
+        mark = self.mark_pct(condition, resource)
+        by = "FULLTHRESHOLD" if resource in _POOLS else "mark for its expansion"
+        return f"{usage:.1f} % of the {of} are in use, its {by} is {mark:.0f} %"

@@ -1,0 +1,287 @@
+"""Recordings: events in a file, read and written piece by piece.
+
+`.ndjson` and `.ndjson.zst` (Zstandard): an event a line; `.arrow`: an Arrow IPC file (a stream is read too) of
+`ARROW_SCHEMA`, which names no more columns than an event has. Source: contract sections 2 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.ipc
+
+from twin.errors import UsageError
+from twin.events import ARROW_SCHEMA, Decoded, Decoder, EventError, Reject
+from twin.events._arrow import row_as_json, rows_as_values
+from twin.events.convert import Words, conformed, json_lines, lines_table, to_table
+
+SUFFIXES = (".ndjson", ".ndjson.zst", ".arrow")
+
+_CHUNK_BYTES = 8 << 20  # of lines, in one chunk
+_CHUNK_ROWS = 1 << 16  # of a table, in one chunk
+_FILE_MAGIC = b"ARROW1"
+
+
+class Chunk(Protocol):
+    """A piece of a recording. first: line or row, from 0, of its first event in the whole recording."""
+
+    first: int
+
+    def __len__(self) -> int:
+        """Lines or rows, empty lines included."""
+
+    def decode(self, decoder: Decoder) -> Decoded:
+        """Its events; record is 0, index the line or row in the whole recording, in rejects too."""
+
+    def lines(self) -> list[bytes]:
+        """Each line, or row as JSON, without an end; line k has index `first + k`."""
+
+    def table(self, rows: npt.NDArray[np.int64]) -> pa.Table:
+        """Some events that a Decoder has accepted, by place in the chunk, as a table of ARROW_SCHEMA."""
+
+
+@dataclass(slots=True)
+class LinesChunk:
+    """Whole lines of an NDJSON recording. data: the lines with their ends."""
+
+    first: int
+    data: bytes
+
+    def __len__(self) -> int:
+        return self.data.count(b"\n") + (not self.data.endswith(b"\n"))
+
+    def decode(self, decoder: Decoder) -> Decoded:
+        """See Chunk."""
+        return _shifted(decoder.ndjson([self.data]), self.first)
+
+    def lines(self) -> list[bytes]:
+        """See Chunk."""
+        lines = self.data.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        return [line.removesuffix(b"\r") for line in lines]
+
+    def table(self, rows: npt.NDArray[np.int64]) -> pa.Table:
+        """See Chunk."""
+        lines = self.lines()
+        return lines_table(lines[row] for row in rows)
+
+
+@dataclass(slots=True)
+class TableChunk:
+    """Rows of an Arrow recording."""
+
+    first: int
+    rows: pa.Table
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    def decode(self, decoder: Decoder) -> Decoded:
+        """See Chunk."""
+        return _shifted(decoder.arrow_table(self.rows), self.first)
+
+    def lines(self) -> list[bytes]:
+        """See Chunk."""
+        try:
+            return [text.encode() for text in json_lines(conformed(self.rows)).to_pylist()]
+        except EventError:  # a column of another type: as near as JSON comes to it
+            return [row_as_json(row) for row in rows_as_values(self.rows)]
+
+    def table(self, rows: npt.NDArray[np.int64]) -> pa.Table:
+        """See Chunk."""
+        return conformed(self.rows.take(pa.array(rows)))
+
+
+def _shifted(decoded: Decoded, first: int) -> Decoded:
+    if first:
+        decoded.index = decoded.index + first
+        decoded.rejects = [Reject(r.record, r.index + first, r.reason, r.detail, r.value) for r in decoded.rejects]
+    return decoded
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def open_recording(path: str | Path) -> Iterator[Chunk]:
+    """The recording in chunks, in order; memory stays at a few chunks however long it is.
+
+    UsageError, at once or while it is read: no such file, an unknown suffix, not readable to its end.
+    """
+    path = Path(path)
+    suffix = suffix_of(path)
+    if not path.is_file():
+        raise UsageError(f"{path} is not a file; right: a recording, {_suffixes()}")
+    try:
+        source = pa.input_stream(str(path), compression="zstd" if suffix == ".ndjson.zst" else None)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    if suffix != ".arrow":
+        return _line_chunks(path, source)
+    source.close()
+    return _table_chunks(path)
+
+
+def suffix_of(path: str | Path) -> str:
+    """The suffix of SUFFIXES that a recording has. UsageError where it has none of them."""
+    name = Path(path).name
+    for suffix in SUFFIXES:
+        if name.endswith(suffix) and name != suffix:
+            return suffix
+    raise UsageError(f"{path} is no recording by its name; right: a name that ends with {_suffixes()}")
+
+
+def _line_chunks(path: Path, source: Any) -> Iterator[Chunk]:
+    first = 0
+    parts: list[bytes] = []  # of a line that has not ended yet
+    with source:
+        while True:
+            try:
+                data = source.read(_CHUNK_BYTES)
+            except (OSError, pa.ArrowException) as error:
+                raise _unreadable(path, error, f" after line {first - 1}" if first else "") from None
+            end = data.rfind(b"\n") + 1
+            if data and not end:
+                parts.append(data)
+                continue
+            whole = b"".join((*parts, data[:end]))
+            if whole:
+                chunk = LinesChunk(first, whole)
+                yield chunk
+                first += len(chunk)
+            if not data:
+                return
+            parts = [data[end:]] if end < len(data) else []
+
+
+def _table_chunks(path: Path) -> Iterator[Chunk]:
+    first = 0
+    try:
+        for table in _tables(path):
+            table.validate(full=True)
+            for start in range(0, table.num_rows, _CHUNK_ROWS):
+                chunk = TableChunk(first, table.slice(start, _CHUNK_ROWS))
+                yield chunk
+                first += len(chunk)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise _unreadable(path, error, f" after row {first - 1}" if first else "") from None
+
+
+def _tables(path: Path) -> Iterator[pa.Table]:
+    """The batches of an IPC file or stream, small ones put together."""
+    if not path.stat().st_size:
+        raise ValueError("it is empty")
+    with pa.memory_map(str(path)) as source:
+        is_file = source.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+        source.seek(0)
+        batches: list[pa.RecordBatch] = []
+        for batch in _file_batches(source) if is_file else pa.ipc.open_stream(source):
+            batches.append(batch)
+            if sum(b.num_rows for b in batches) >= _CHUNK_ROWS:
+                yield pa.Table.from_batches(batches)
+                batches = []
+        if batches:
+            yield pa.Table.from_batches(batches)
+
+
+def _file_batches(source: Any) -> Iterator[pa.RecordBatch]:
+    reader = pa.ipc.open_file(source)
+    for number in range(reader.num_record_batches):
+        yield reader.get_batch(number)
+
+
+def _suffixes() -> str:
+    return ", ".join(SUFFIXES[:-1]) + " or " + SUFFIXES[-1]
+
+
+def _unreadable(path: Path, error: BaseException, where: str = "") -> UsageError:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return UsageError(f"{path} cannot be read{where}: {text}; right: a whole recording, {_suffixes()}")
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+class RecordingWriter:
+    """Writes a recording; a context manager. UsageError: an unknown suffix, a place that cannot be written."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.events = 0  # written so far
+        suffix = suffix_of(path)
+        self._arrow: Any = None
+        self._words = Words()
+        try:
+            self._sink: Any = pa.output_stream(str(path), compression="zstd" if suffix == ".ndjson.zst" else None)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error}; right: a file in a folder that exists") from None
+        if suffix == ".arrow":
+            # A file may only append to its dictionaries; zstd halves it, ids of random digits being what it is full of.
+            options = pa.ipc.IpcWriteOptions(compression="zstd", emit_dictionary_deltas=True)
+            self._arrow = pa.ipc.new_file(self._sink, ARROW_SCHEMA, options=options)
+
+    def write(self, events: pa.Table | pa.RecordBatch | Iterable[Mapping[str, Any]]) -> None:
+        """Append events: a table or record batch with columns of ARROW_SCHEMA, or dictionaries.
+
+        UsageError where the recording is `.arrow`, or events come as a table, and one has a value that no column takes.
+        """
+        try:
+            if self._arrow is None and not isinstance(events, (pa.Table, pa.RecordBatch)):
+                self._write_lines([msgspec.json.encode(_present(event)) for event in events])
+                return
+            if isinstance(events, pa.RecordBatch):
+                events = pa.Table.from_batches([events])
+            table = conformed(events if isinstance(events, pa.Table) else to_table(events), self._words)
+        except EventError as error:
+            raise UsageError(f"{self.path}: {error.detail}") from None
+        if self._arrow is None:
+            self._write_lines(json_lines(table).to_pylist())
+            return
+        for start in range(0, table.num_rows, _CHUNK_ROWS):
+            self._arrow.write_table(table.slice(start, _CHUNK_ROWS))
+        self.events += table.num_rows
+
+    def write_lines(self, lines: Iterable[bytes]) -> None:
+        """Append events that are JSON texts already, as they are, right or wrong; line breaks in them become blanks.
+
+        UsageError where the recording is `.arrow` and one is no event.
+        """
+        if self._arrow is None:
+            self._write_lines([line.replace(b"\n", b" ").replace(b"\r", b" ") for line in lines])
+            return
+        try:
+            self.write([msgspec.json.decode(line, type=dict[str, Any]) for line in lines])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise UsageError(f"{self.path}: {error}; right: one JSON object a line") from None
+
+    def _write_lines(self, lines: list[Any]) -> None:
+        if lines:
+            blob = b"\n".join(lines) if isinstance(lines[0], bytes) else "\n".join(lines).encode()
+            self._sink.write(blob + b"\n")
+        self.events += len(lines)
+
+    def close(self) -> None:
+        """Write what is left and close the file."""
+        if self._arrow is not None:
+            self._arrow.close()
+        self._sink.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _present(event: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in event.items() if value is not None}

@@ -1,0 +1,26 @@
+"""Opening the twin of a store, whatever its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from twin.arrays import Arrays, MemoryArrays
+from twin.estate import Estate
+from twin.structure import StructureTwin
+
+MODELLED_KINDS = frozenset({StructureTwin.kind})  # kinds of stores that have a twin
+
+
+def open_store(
+    estate: Estate,
+    name: str,
+    arrays: Arrays | None = None,
+    header: bytes | None = None,
+    pages: Iterable[tuple[int, bytes]] | None = (),
+) -> StructureTwin:
+    """The twin of store `name`: new where `header` is None, else as its header and pages left it.
+
+    arrays: where its arrays live, plain memory by default. pages: (page number, bytes) of every page ever written; None
+    where `arrays` already hold them and their indexes. Raises StateError where header and pages do not fit together.
+    """
+    return StructureTwin(estate, name, arrays or MemoryArrays(), header, pages)

@@ -1,0 +1,61 @@
+"""Causes and actions of alerts in words an administrator can act on, with the MQSC or SETXCF text that helps."""
+
+from __future__ import annotations
+
+from twin.alerts import Filler
+from twin.estate import Structure, format_size
+
+
+def filled_by(fillers: tuple[Filler, ...], grown: int, unit: str) -> str:
+    """The sentence part that names the queue which fills; grown: what it added lately, in `unit`."""
+    if not fillers:
+        return "no queue of the estate holds any of it"
+    first = fillers[0]
+    if grown > 0:
+        return f"{first.queue} added {grown:,} {unit} lately, {first.share:.0%} of the growth"
+    return f"{first.queue} holds {first.share:.0%} of what is in use"
+
+
+def _getters(fillers: tuple[Filler, ...]) -> list[str]:
+    if not fillers:
+        return []
+    queue = fillers[0].queue
+    return [
+        f"Start more getters on {queue}, or find out why those it has stopped: DISPLAY QSTATUS({queue}) TYPE(QUEUE) ALL"
+    ]
+
+
+def _structure_size(config: Structure, size_now: int) -> list[str]:
+    cf_name = config.name.replace("/", "")
+    if size_now < config.size:
+        return [
+            f"Let the structure grow to its SIZE: SETXCF START,ALTER,STRNAME={cf_name},SIZE={format_size(config.size)}"
+        ]
+    at_most = f"The structure is at its SIZE of {format_size(config.size)}"
+    return [f"{at_most}: raise SIZE of {cf_name} in the CFRM policy, then SETXCF START,REBUILD,STRNAME={cf_name}"]
+
+
+def pool_actions(config: Structure, resource: str, size_now: int, fillers: tuple[Filler, ...]) -> tuple[str, ...]:
+    """What helps where entries or elements run out. Offloading frees elements, never entries."""
+    actions = _getters(fillers)
+    offloads = config.cf_level >= 5 and config.offload != "NONE"
+    if resource == "elements" and offloads and config.offld3_th > 70:
+        name = config.name.partition("/")[2]
+        actions.append(
+            f"Offload sooner, which spares elements: ALTER CFSTRUCT({name}) OFFLD2TH(60) OFFLD2SZ(4K) "
+            "OFFLD3TH(70) OFFLD3SZ(0K)"
+        )
+    return tuple(actions + _structure_size(config, size_now))
+
+
+def dataset_actions(config: Structure, qmgr: str, fillers: tuple[Filler, ...]) -> tuple[str, ...]:
+    """What helps where a shared message data set runs out of blocks."""
+    name = config.name.partition("/")[2]
+    actions = _getters(fillers)
+    if not config.ds_expand:
+        actions.append(f"Let the data set expand: ALTER CFSTRUCT({name}) DSEXPAND(YES)")
+    actions.append(
+        f"Give the data set of {qmgr} more space: add volumes to its storage group, or RESET SMDS({qmgr}) "
+        f"CFSTRUCT({name}) ACCESS(DISABLED), copy it to a larger one, ACCESS(ENABLED)"
+    )
+    return tuple(actions)
