@@ -1,0 +1,402 @@
+"""The published schemas: sound, in agreement with the code that reads and writes, their examples true."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import jsonschema
+import msgspec
+import pytest
+import yaml
+from hypothesis import example, given, settings
+
+from kernels import OPS
+from tests.twin.events.samples import ESTATE, GET, MQSC, PUT
+from twin.alerts import Alert, Filler
+from twin.estate import Estate, load_estate
+from twin.events import ARROW_SCHEMA, CONTENT_TYPES, Decoder, EventError, Reason
+from twin.events._scan import TIME_HIGH, TIME_LOW
+from twin.events.fields import FIELDS, MEASURED, MEASURED_COUNTS, MEASURED_NUMBERS, MEASURED_SCM, MEASURED_SMDS, Kind
+from twin.events.rules import Rules, parse
+from twin.store import open_store
+
+SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
+NAMES = ("event", "state", "alert", "dead-letter")
+ROUTING = {Reason.UNKNOWN_QUEUE_MANAGER, Reason.UNKNOWN_QUEUE, Reason.UNKNOWN_STORE, Reason.UNMODELLED_STORE}
+
+formats = jsonschema.FormatChecker(())
+
+
+@formats.checks("date-time", raises=ValueError)
+def is_date_time(value: object) -> bool:
+    """A day that there is, at a time that there is; the leap second at the end of a day in UTC only."""
+    if not isinstance(value, str):
+        return True
+    text = re.sub(r"\.(\d{0,6})\d*", lambda match: "." + match[1].ljust(6, "0"), value.upper())
+    moment = datetime.fromisoformat(text.replace(":60", ":59", 1) if text[17:19] == "60" else text)
+    in_utc = moment.astimezone(UTC)
+    return text[17:19] != "60" or (in_utc.hour, in_utc.minute) == (23, 59)
+
+
+def schema(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = msgspec.json.decode((SCHEMAS / f"{name}.schema.json").read_bytes())
+    return loaded
+
+
+def validator(name: str) -> Any:
+    return jsonschema.Draft202012Validator(schema(name), format_checker=formats)
+
+
+EVENT = validator("event")
+
+
+@pytest.fixture(scope="module")
+def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    folder = tmp_path_factory.mktemp("estate")
+    (folder / "qsg1.mqsc").write_text(MQSC)
+    (folder / "estate.toml").write_text(ESTATE)
+    return load_estate(folder / "estate.toml")
+
+
+# --- the schemas themselves ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_schema_is_one_of_2020_12_and_its_examples_are_true(name: str) -> None:
+    loaded = schema(name)
+    assert loaded["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    jsonschema.Draft202012Validator.check_schema(loaded)
+    assert loaded["examples"]
+    for one in loaded["examples"]:
+        validator(name).validate(one)
+
+
+def test_the_examples_of_events_are_taken(estate: Estate) -> None:
+    decoded = Decoder(estate).json([msgspec.json.encode(event) for event in schema("event")["examples"]])
+    assert not decoded.rejects
+
+
+def test_a_replayed_dead_letter() -> None:
+    loaded = schema("dead-letter")
+    replayed = jsonschema.Draft202012Validator({"$ref": "#/$defs/replayed", "$defs": loaded["$defs"]})
+    for one in loaded["$defs"]["replayed"]["examples"]:
+        replayed.validate(one)
+    assert not replayed.is_valid({"reason": "not-json", "detail": "x", "index": 0})
+
+
+# --- one list of fields ----------------------------------------------------------------------------------------------
+
+JSON_TYPES = {Kind.STRING: "string", Kind.INTEGER: "integer", Kind.BOOLEAN: "boolean", Kind.OBJECT: "object"}
+
+
+def test_the_fields_are_those_of_the_decoder() -> None:
+    properties = schema("event")["properties"]
+    assert list(properties) == [field.name for field in FIELDS] == ARROW_SCHEMA.names
+    assert properties["op"]["enum"] == list(OPS)
+    times = properties["time"]["oneOf"]
+    assert (times[1]["minimum"], times[1]["maximum"]) == (TIME_LOW, TIME_HIGH - 1)
+    for field in FIELDS:
+        if field.name in ("time", "op"):
+            continue
+        needed_by_all = field.needed_by == OPS
+        own = properties[field.name]
+        assert own["type"] == (JSON_TYPES[field.kind] if needed_by_all else [JSON_TYPES[field.kind], "null"])
+        if field.high is not None:
+            low, high = ("minLength", "maxLength") if field.kind is Kind.STRING else ("minimum", "maximum")
+            assert (own[low], own[high]) == (field.low, field.high)
+        else:
+            assert not {"minimum", "maximum", "minLength", "maxLength"} & set(own)
+
+
+def test_what_an_operation_needs_is_what_the_decoder_wants() -> None:
+    loaded = schema("event")
+    assert loaded["required"] == [field.name for field in FIELDS if field.needed_by == OPS]
+    needed = {
+        (op, name)
+        for rule in loaded["allOf"]
+        if "op" in rule["if"]["properties"] and "enum" in rule["if"]["properties"]["op"]
+        for op in rule["if"]["properties"]["op"]["enum"]
+        for name in rule["then"]["required"]
+    }
+    assert needed == {(op, field.name) for field in FIELDS if field.needed_by != OPS for op in field.needed_by}
+
+
+def test_what_is_measured_is_what_the_decoder_checks() -> None:
+    numbers = schema("event")["$defs"]["numbers"]
+    assert set(numbers["properties"]) == set(numbers["not"]["properties"]) == set(MEASURED)
+    for name in MEASURED_COUNTS:
+        assert numbers["properties"][name] == {"$ref": "#/$defs/count"}
+    for name in MEASURED_NUMBERS:
+        assert numbers["properties"][name] == {"$ref": "#/$defs/number"}
+    assert list(numbers["properties"]["smds"]["additionalProperties"]["properties"]) == list(MEASURED_SMDS)
+    assert list(numbers["properties"]["scm"]["properties"]) == list(MEASURED_SCM)
+
+
+def test_what_can_be_measured_are_fields_of_state_records() -> None:
+    state = schema("state")
+    fields = dict(state["properties"])
+    for kind in state["$defs"].values():
+        fields |= kind["properties"]
+    integers = {name for name, own in fields.items() if own.get("type") == "integer"}
+    numbers = {name for name, own in fields.items() if own.get("type") == "number"}
+    assert set(MEASURED_COUNTS) == integers
+    assert set(MEASURED_NUMBERS) == numbers
+    structure = state["$defs"]["structure"]["properties"]
+    assert set(MEASURED_SMDS) == set(structure["smds"]["additionalProperties"]["required"]) - {"status"}
+    assert set(MEASURED_SCM) == set(structure["scm"]["required"])
+
+
+def test_the_reasons_are_those_of_the_code() -> None:
+    reasons = schema("dead-letter")["$defs"]["reason"]["oneOf"]
+    assert [(one["const"], one["description"]) for one in reasons] == [(r.value, r.sentence) for r in Reason]
+
+
+# --- what the code makes ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", ["opened", "updated", "cleared"])
+def test_an_alert_of_the_code_is_one_of_the_schema(change: str) -> None:
+    alert = Alert(
+        change=change,
+        number=0,
+        alert_id="a",
+        severity="warning",
+        store="QSG1/APP1",
+        resource="smds/QM01",
+        condition="full",
+        time=1_795_176_000_000_000,
+        usage_pct=99.5,
+        time_to_full_s=None,
+        full_probability=None,
+        fillers=(Filler(queue="ORDERS", share=0.5),),
+        cause="The data set is full.",
+        actions=("Add volumes.",),
+    )
+    made = msgspec.json.decode(alert.record())
+    validator("alert").validate(made)
+    assert set(made["data"]) == set(schema("alert")["$defs"]["data"]["properties"])
+
+
+def test_a_state_of_the_code_is_one_of_the_schema(estate: Estate) -> None:
+    twin = open_store(estate, "QSG1/APP1")
+    states = [msgspec.json.decode(msgspec.json.encode(twin.state()))]
+    measure = {"time": PUT["time"], "qmgr": "QM01", "op": "MEASURE", "store": "QSG1/APP1", "measured": {"messages": 9}}
+    decoded = Decoder(estate).json([msgspec.json.encode(event) for event in (PUT, PUT | {"length": 70_000}, measure)])
+    for block in decoded.blocks(estate):
+        twin.apply(block)
+    states.append(msgspec.json.decode(msgspec.json.encode(twin.state())))
+    fields = schema("state")
+    for state in states:
+        validator("state").validate(state)
+        assert set(state) == set(fields["properties"]) | set(fields["$defs"]["structure"]["properties"])
+    assert states[1]["messages"]
+
+
+# --- events: the schema and the decoder agree ------------------------------------------------------------------------
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 12),
+    st.sampled_from([2**31 - 1, 2**31, 2**63 - 1, 2**63, 104_857_600, 104_857_601, 1_000_000, 1_000_001]),
+    st.sampled_from([TIME_LOW - 1, TIME_LOW, TIME_HIGH - 1, TIME_HIGH, 0.5, -0.5, 1e300]),
+    st.text("abc\u00e9", max_size=3),
+    st.sampled_from(["a" * 48, "a" * 49, "PUT", "PEEK", "MEASURE", "ALTER", "QSG1/APP1", "2026-11-20T12:00:00Z"]),
+    st.just([]),
+    st.just({}),
+)
+hours = st.sampled_from(["00", "12", "23", "24", "1", "23"])
+date_times = st.builds(
+    "{}-{}-{}{}{}:{}:{}{}{}".format,
+    st.sampled_from(["2026", "2100", "1999", "2101", "226", "2000"]),
+    st.sampled_from(["01", "02", "11", "12", "13", "00"]),
+    st.sampled_from(["01", "15", "28", "29", "30", "31", "32", "00"]),
+    st.sampled_from(["T", "T", "t", " ", ""]),
+    hours,
+    st.sampled_from(["00", "59", "60", "30"]),
+    st.sampled_from(["00", "59", "60", "61"]),
+    st.sampled_from(["", ".1", ".123456789", "."]),
+    st.sampled_from(["Z", "z", "+00:00", "-23:59", "+24:00", "", "+0100"]),
+)
+counts = st.one_of(st.integers(-1, 5), st.none(), st.sampled_from([0.5, "5", True, 2**63]))
+measurements = st.one_of(
+    st.dictionaries(
+        st.sampled_from([*MEASURED[:3], "ents_used", "usage_pct", "drift_pct", "kind"]), counts, max_size=3
+    ),
+    st.builds(
+        lambda inner: {"smds": {"QM01": inner}},
+        st.one_of(
+            st.none(), st.dictionaries(st.sampled_from(["messages", "blocks_used", "status"]), counts, max_size=2)
+        ),
+    ),
+    st.builds(
+        lambda inner: {"scm": inner, "smds": None}, st.one_of(st.none(), st.dictionaries(st.just("used"), counts))
+    ),
+)
+STORE = {"time": PUT["time"], "qmgr": "QM01", "store": "QSG1/APP1"}
+BASES = [
+    *(PUT, GET, GET | {"op": "COMMIT", "uow": "u"}, {**STORE, "op": "HEARTBEAT"}),
+    *({**STORE, "op": "ALTER", "attributes": {}}, {**STORE, "op": "REBUILD"}),
+    {**STORE, "op": "MEASURE", "measured": {"messages": 1}},
+]
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> dict[str, Any]:
+    event: dict[str, Any] = dict(draw(st.sampled_from(BASES)))
+    for name in draw(st.lists(st.sampled_from([field.name for field in FIELDS] + ["other"]), max_size=3)):
+        if name == "time" and draw(st.booleans()):
+            event[name] = draw(date_times)
+        elif name == "measured" and draw(st.booleans()):
+            event[name] = draw(measurements)
+        else:
+            event[name] = draw(scalars)
+    if draw(st.integers(0, 3)) == 0:
+        event.pop(draw(st.sampled_from(sorted(event))))
+    return event
+
+
+def taken_by_the_decoder(rules: Rules, event: dict[str, Any]) -> bool:
+    """Whether the decoder takes an event, but for what only the estate knows."""
+    try:
+        rules.taken(parse(msgspec.json.encode(event)))
+    except EventError as error:
+        return error.reason in ROUTING | {Reason.BAD_ATTRIBUTES}
+    return True
+
+
+def at_the_edge(event: dict[str, Any]) -> bool:
+    """What JSON Schema cannot say: which year an offset leads to."""
+    time = event.get("time")
+    return isinstance(time, str) and time[:4] in ("1999", "2000", "2100", "2101")
+
+
+@given(mutated().filter(lambda event: not at_the_edge(event)))
+@settings(max_examples=1000)
+@example({**STORE, "op": "MEASURE", "measured": {"messages": None}})
+@example({**STORE, "op": "MEASURE", "measured": {"smds": {"QM01": None}}})
+@example({**STORE, "op": "PUT", "queue": "ORDERS", "length": 1, "measured": {"messages": "any"}})
+@example({**GET, "msgid": "a", "count": 2})
+@example({**GET, "msgid": None, "count": 2})
+def test_the_schema_and_the_decoder_agree(estate: Estate, event: dict[str, Any]) -> None:
+    assert EVENT.is_valid(event) == taken_by_the_decoder(Rules(estate), event)
+
+
+# --- AsyncAPI --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((SCHEMAS / "asyncapi.yaml").read_text())
+    return loaded
+
+
+def resolved(document: dict[str, Any], node: Any) -> Any:
+    """A node with its reference followed, within the document or to a file beside it."""
+    if not (isinstance(node, dict) and "$ref" in node):
+        return node
+    assert set(node) == {"$ref"}
+    target = node["$ref"]
+    if target.startswith("./"):
+        return msgspec.json.decode((SCHEMAS / target[2:]).read_bytes())
+    found: Any = document
+    for part in target.removeprefix("#/").split("/"):
+        found = found[part]
+    return resolved(document, found)
+
+
+def references(node: Any) -> list[dict[str, str]]:
+    if isinstance(node, dict):
+        if "$ref" in node:
+            return [node]
+        return [ref for inner in node.values() for ref in references(inner)]
+    return [ref for inner in node for ref in references(inner)] if isinstance(node, list) else []
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    found = references(document)
+    assert len(found) > 20
+    for reference in found:
+        assert resolved(document, reference)
+
+
+ALLOWED = {
+    "document": {"asyncapi", "id", "info", "servers", "defaultContentType", "channels", "operations", "components"},
+    "info": {"title", "version", "description", "termsOfService", "contact", "license", "tags", "externalDocs"},
+    "channel": {
+        *("address", "messages", "title", "summary", "description", "servers", "parameters"),
+        *("tags", "externalDocs", "bindings"),
+    },
+    "operation": {
+        *("action", "channel", "title", "summary", "description", "security", "tags", "externalDocs"),
+        *("bindings", "traits", "messages", "reply"),
+    },
+    "message": {
+        *("headers", "payload", "correlationId", "contentType", "name", "title", "summary", "description"),
+        *("tags", "externalDocs", "bindings", "examples", "traits"),
+    },
+    "example": {"headers", "payload", "name", "summary"},
+}
+
+
+def test_the_document_has_the_shape_of_asyncapi_3(document: dict[str, Any]) -> None:
+    """Fixed fields of the AsyncAPI 3.0.0 specification, and what of them is required."""
+    assert document["asyncapi"] == "3.0.0"
+    assert set(document) <= ALLOWED["document"]
+    assert {"title", "version"} <= set(document["info"]) <= ALLOWED["info"]
+    for channel in document["channels"].values():
+        assert set(channel) <= ALLOWED["channel"]
+        assert channel["bindings"]["kafka"]["topic"] == channel["address"]
+    for operation in document["operations"].values():
+        assert {"action", "channel"} <= set(operation) <= ALLOWED["operation"]
+        assert operation["action"] in ("send", "receive")
+        prefix = operation["channel"]["$ref"] + "/messages/"
+        own = {reference["$ref"] for reference in operation["messages"]}
+        assert own == {prefix + name for name in resolved(document, operation["channel"])["messages"]}
+    for message in document["components"]["messages"].values():
+        assert set(message) <= ALLOWED["message"]
+        for part in ("headers", "payload"):
+            if "schemaFormat" in message.get(part, {}):
+                assert set(message[part]) == {"schemaFormat", "schema"}
+        for one in message.get("examples", []):
+            assert set(one) <= ALLOWED["example"]
+
+
+def test_every_topic_is_described_once(document: dict[str, Any]) -> None:
+    addresses = [channel["address"] for channel in document["channels"].values()]
+    assert sorted(addresses) == ["mqtwin.alerts", "mqtwin.dlq", "mqtwin.events", "mqtwin.state"]
+    used = [resolved(document, one)["name"] for c in document["channels"].values() for one in c["messages"].values()]
+    assert sorted(used) == sorted(document["components"]["messages"])
+
+
+def test_the_content_types_are_those_of_the_decoder(document: dict[str, Any]) -> None:
+    messages = document["channels"]["events"]["messages"].values()
+    assert [resolved(document, message)["contentType"] for message in messages] == list(CONTENT_TYPES)
+
+
+def test_the_arrow_columns_are_those_of_the_code(document: dict[str, Any]) -> None:
+    columns = document["components"]["messages"]["eventColumns"]["payload"]["x-arrow-columns"]
+    assert list(columns.items()) == [(field.name, str(field.type)) for field in ARROW_SCHEMA]
+
+
+def test_the_examples_of_messages_are_true(document: dict[str, Any], estate: Estate) -> None:
+    decoder = Decoder(estate)
+    for name, message in document["components"]["messages"].items():
+        for one in message.get("examples", []):
+            for part in ("headers", "payload"):
+                described = message.get(part)
+                if described is None or part not in one:
+                    continue
+                own = resolved(document, described.get("schema", described))
+                jsonschema.Draft202012Validator(own, format_checker=formats).validate(one[part])
+            if name == "event":
+                assert not decoder.json([msgspec.json.encode(one["payload"])]).rejects
+            if name == "eventLines":
+                assert len(decoder.ndjson([one["payload"].encode()])) == 2
+            if name == "deadLetter":
+                (reject,) = decoder.json([one["payload"].encode()]).rejects
+                assert (reject.reason, reject.detail) == (one["headers"]["reason"], one["headers"]["detail"])

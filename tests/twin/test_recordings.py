@@ -1,0 +1,271 @@
+"""Recordings: three formats, the same events; read and written piece by piece."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
+import pytest
+
+from tests.twin.events.samples import ESTATE, GET, MQSC, PUT, text
+from twin import recordings
+from twin.errors import UsageError
+from twin.estate import load_estate
+from twin.events import Decoder, Reason, Reject, to_table
+from twin.recordings import SUFFIXES, Chunk, RecordingWriter, open_recording
+
+EVENTS = [PUT | {"seq": n} if n % 2 else GET | {"seq": n} for n in range(1000)]
+
+
+@pytest.fixture(scope="module")
+def decoder(tmp_path_factory: pytest.TempPathFactory) -> Decoder:
+    folder = tmp_path_factory.mktemp("estate")
+    (folder / "qsg1.mqsc").write_text(MQSC)
+    (folder / "estate.toml").write_text(ESTATE)
+    return Decoder(load_estate(folder / "estate.toml"))
+
+
+def rows(path: Path, decoder: Decoder) -> list[tuple[int, int]]:
+    """(index, seq) of every event, in order."""
+    return [
+        (int(index), int(seq))
+        for chunk in open_recording(path)
+        for decoded in [chunk.decode(decoder)]
+        for index, seq in zip(decoded.index, decoded.events["seq"], strict=True)
+    ]
+
+
+def rejects(path: Path, decoder: Decoder) -> list[Reject]:
+    return [reject for chunk in open_recording(path) for reject in chunk.decode(decoder).rejects]
+
+
+def lines(path: Path) -> list[Any]:
+    return [msgspec.json.decode(line) for chunk in open_recording(path) for line in chunk.lines()]
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recordings, "_CHUNK_BYTES", 1000)
+    monkeypatch.setattr(recordings, "_CHUNK_ROWS", 7)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("as_tables", [False, True])
+@pytest.mark.usefixtures("small_chunks")
+def test_what_is_written_is_read(tmp_path: Path, decoder: Decoder, suffix: str, as_tables: bool) -> None:
+    path = tmp_path / f"r{suffix}"
+    with RecordingWriter(path) as writer:
+        for start in range(0, 1000, 100):
+            piece = EVENTS[start : start + 100]
+            writer.write(to_table(piece) if as_tables else piece)
+        writer.write([])
+        assert writer.events == 1000
+    assert rows(path, decoder) == [(n, n) for n in range(1000)]
+    chunks = list(open_recording(path))
+    assert len(chunks) > 20
+    assert [chunk.first for chunk in chunks] == np.cumsum([0, *map(len, chunks[:-1])]).tolist()
+    wanted = [
+        event if isinstance(event["time"], str) else event | {"time": "2026-11-20T12:00:00.000000Z"} for event in EVENTS
+    ]
+    found = lines(path)
+    assert found == (EVENTS if suffix != ".arrow" and not as_tables else wanted)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.usefixtures("small_chunks")
+def test_events_of_a_chunk_as_a_table(tmp_path: Path, decoder: Decoder, suffix: str) -> None:
+    path = tmp_path / f"r{suffix}"
+    with RecordingWriter(path) as writer:
+        writer.write(EVENTS[:100])
+    for chunk in open_recording(path):
+        decoded = chunk.decode(decoder)
+        chosen = (decoded.index - chunk.first)[::2]
+        assert decoder.arrow_table(chunk.table(chosen)).events.tolist() == decoded.events[::2].tolist()
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_bad_lines_have_their_place_in_the_whole_recording(tmp_path: Path, decoder: Decoder) -> None:
+    path = tmp_path / "r.ndjson"
+    path.write_bytes(b"\n\n".join([text(PUT)] * 20 + [b"junk"] + [text(PUT) + b"\r"] * 20 + [b"{}"]))
+    assert [index for index, _ in rows(path, decoder)] == [*range(0, 40, 2), *range(42, 82, 2)]
+    assert [(r.record, r.index, r.reason, r.value) for r in rejects(path, decoder)] == [
+        (0, 40, Reason.NOT_JSON, b"junk"),
+        (0, 82, Reason.MISSING_FIELD, b"{}"),
+    ]
+    (first, *_, last) = open_recording(path)
+    assert first.lines()[:3] == [text(PUT), b"", text(PUT)]
+    assert last.lines()[-1] == b"{}"
+    assert len(last.lines()) == len(last)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_bad_rows_have_their_place_in_the_whole_recording(tmp_path: Path, decoder: Decoder) -> None:
+    path = tmp_path / "r.arrow"
+    with RecordingWriter(path) as writer:
+        writer.write(EVENTS[:30])
+        table = to_table(EVENTS[30:60])
+        writer.write(table.set_column(8, "priority", pa.array([0] * 29 + [10], pa.int8())))
+    assert [(r.record, r.index, r.reason) for r in rejects(path, decoder)] == [(0, 59, Reason.BAD_VALUE)]
+    assert len(lines(path)) == 60
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_line_longer_than_a_chunk(tmp_path: Path, decoder: Decoder) -> None:
+    path = tmp_path / "r.ndjson.zst"
+    long = text(PUT | {"app": "x" * 10_000})
+    with RecordingWriter(path) as writer:
+        writer.write_lines([text(PUT), long, text(GET), long])
+    assert [index for index, _ in rows(path, decoder)] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_an_empty_recording(tmp_path: Path, decoder: Decoder, suffix: str) -> None:
+    path = tmp_path / f"r{suffix}"
+    RecordingWriter(path).close()
+    assert rows(path, decoder) == []
+
+
+def test_json_texts_are_kept_as_they_came(tmp_path: Path, decoder: Decoder) -> None:
+    path = tmp_path / "r.ndjson"
+    with RecordingWriter(path) as writer:
+        writer.write_lines([text(PUT)[:-1] + b',\n "app": 1}', b"junk\r\n", text(GET)])
+    assert path.read_bytes() == text(PUT)[:-1] + b',  "app": 1}\njunk  \n' + text(GET) + b"\n"
+    assert [index for index, _ in rows(path, decoder)] == [0, 2]
+    with RecordingWriter(tmp_path / "r.arrow") as writer:
+        writer.write_lines([text(PUT), text(GET)])
+        for bad in (b"junk", b"[]", b"{}}", b'{"length":"5"}', b"\xff"):
+            with pytest.raises(UsageError, match=r"r\.arrow: .*; right: "):
+                writer.write_lines([bad])
+    assert len(rows(tmp_path / "r.arrow", decoder)) == 2
+
+
+def test_a_null_is_not_written(tmp_path: Path) -> None:
+    with RecordingWriter(tmp_path / "r.ndjson") as writer:
+        writer.write([GET | {"seq": None}])
+    assert lines(tmp_path / "r.ndjson") == [GET]
+
+
+def test_dictionaries_that_grow_from_batch_to_batch(tmp_path: Path) -> None:
+    path = tmp_path / "r.arrow"
+    with RecordingWriter(path) as writer:
+        for queue in ("ORDERS", "AUDIT", "PAYMENTS", "ORDERS"):
+            writer.write([GET | {"queue": queue}])
+            writer.write(to_table([GET | {"queue": queue}]))
+    assert [event["queue"] for event in lines(path)] == [
+        queue for queue in ("ORDERS", "AUDIT", "PAYMENTS", "ORDERS") for _ in range(2)
+    ]
+    assert pa.ipc.open_file(path).read_all().num_rows == 8
+
+
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+def test_arrow_files_and_streams_of_others(tmp_path: Path, decoder: Decoder, compression: str | None) -> None:
+    table = pa.Table.from_pylist(
+        [
+            {key: event[key] for key in ("time", "qmgr", "op", "queue", "seq")}
+            for event in EVENTS
+            if "length" not in event
+        ]
+    )
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    for new in (pa.ipc.new_file, pa.ipc.new_stream):
+        path = tmp_path / f"{new.__name__}.arrow"
+        with new(str(path), table.schema, options=options) as writer:
+            writer.write_table(table, max_chunksize=60)
+        assert [seq for _, seq in rows(path, decoder)] == [*range(0, 1000, 2)]
+        assert [event["seq"] for event in lines(path)] == [*range(0, 1000, 2)]
+
+
+def test_rows_that_no_column_of_ours_takes_are_lines_all_the_same(tmp_path: Path, decoder: Decoder) -> None:
+    path = tmp_path / "r.arrow"
+    table = to_table([PUT]).set_column(7, "length", pa.array(["5"]))
+    with pa.ipc.new_file(str(path), table.schema) as writer:
+        writer.write_table(table)
+    (line,) = lines(path)
+    assert line == PUT | {"length": "5"}
+    (reject,) = rejects(path, decoder)
+    assert reject.reason == Reason.WRONG_TYPE
+    assert msgspec.json.decode(reject.value) == line
+
+
+@pytest.mark.parametrize("name", ["r.json", "r", "r.csv", ".ndjson", "r.zst", "r.ndjson.gz", "r.arrows"])
+def test_an_unknown_suffix(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"")
+    for use in (open_recording, RecordingWriter):
+        with pytest.raises(UsageError, match=r"ends with \.ndjson, \.ndjson\.zst or \.arrow"):
+            use(tmp_path / name)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_that_is_not_there(tmp_path: Path, suffix: str) -> None:
+    with pytest.raises(UsageError, match="is not a file"):
+        open_recording(tmp_path / f"r{suffix}")
+    with pytest.raises(UsageError, match="cannot be written"):
+        RecordingWriter(tmp_path / "no" / f"r{suffix}")
+
+
+def read_all(path: Path) -> list[Chunk]:
+    return list(open_recording(path))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"junk", b"ARROW1\0\0", b"ARROW1\0\0junk" * 10, b"\xff\xff\xff\xff\x10\0\0\0"]
+)
+def test_an_arrow_recording_that_is_none(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "r.arrow"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=r"r\.arrow cannot be read: .*; right: a whole recording") as error:
+        read_all(path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_recording_cut_short(tmp_path: Path) -> None:
+    for suffix in (".arrow", ".ndjson.zst"):
+        path = tmp_path / f"r{suffix}"
+        with RecordingWriter(path) as writer:
+            for start in range(0, 1000, 50):
+                writer.write(EVENTS[start : start + 50])
+        path.write_bytes(path.read_bytes()[:-40])
+        with pytest.raises(UsageError, match="cannot be read"):
+            read_all(path)
+    (tmp_path / "x.ndjson.zst").write_bytes(b"junk")
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_all(tmp_path / "x.ndjson.zst")
+
+
+def test_damaged_rows_of_an_arrow_recording(tmp_path: Path) -> None:
+    path = tmp_path / "r.arrow"
+    table = to_table(EVENTS)
+    with pa.ipc.new_file(str(path), table.schema) as writer:
+        writer.write_table(table)
+    path.write_bytes(path.read_bytes().replace(b"414d51", b"\xff\xff\xff\xff\xff\xff"))
+    with pytest.raises(UsageError, match="UTF8"):
+        read_all(path)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_memory_stays_at_a_few_chunks(tmp_path: Path, decoder: Decoder, suffix: str) -> None:
+    path = tmp_path / f"r{suffix}"
+    table = to_table(EVENTS * 50)
+    with RecordingWriter(path) as writer:
+        for _ in range(16):
+            writer.write(table)
+    decoder.ndjson([b""])
+    before = pa.total_allocated_bytes()
+    tracemalloc.start()
+    try:
+        count = most = 0
+        for chunk in open_recording(path):
+            count += len(chunk.decode(decoder))
+            most = max(most, pa.total_allocated_bytes() - before)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert count == 800_000
+    assert most < 64 << 20
+    assert peak < 64 << 20  # 800,000 rows are 45 MB, their lines 120 MB

@@ -1,0 +1,372 @@
+"""Events from Arrow columns, many at once.
+
+A table's columns become numpy arrays, all checks are array operations; a row that fails one, or is no plain operation
+on a queue, goes to `twin.events.rules`, and nowhere else is an event refused. Columns are known by name; one that is
+missing is absent in every row. Strings may be plain, large, view or dictionary-encoded, integers of any width; `time`
+is a timestamp of any unit with a time zone, an integer of microseconds or an RFC 3339 string; `attributes` and
+`measured` are JSON text or a struct. A column of any other type is a wrong value in every row that has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kernels import EVENT, FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT
+from kernels.hashing import xxh64_column
+from kernels.layout import PUT
+from twin.events._scan import QUEUE_OPS, TIME_HIGH, TIME_LOW, rfc3339_column
+from twin.events.fields import FIELD, FIELDS, Kind, Unfit
+
+Array = npt.NDArray[Any]
+
+_PAIRS_MAX = 1 << 20  # (queue manager, queue) pairs of two dictionaries that are looked up in a table of all of them
+
+
+class Columns:
+    """One table as arrays. n rows; `sure` bool[n]: False where the exact rules must look at the row."""
+
+    def __init__(self, table: pa.Table, queue_routes: Mapping[tuple[str, str], int]) -> None:
+        self.table = table
+        self.rows = table.num_rows
+        self.sure = np.ones(self.rows, np.bool_)
+        self._queue_routes = queue_routes
+
+    def events(self) -> Array:
+        """EVENT[n]; a row counts where `sure`."""
+        out = np.zeros(self.rows, EVENT)
+        out["time"] = self._time()
+        out["route"] = self._routes()
+        ops = self._ops()
+        out["op"] = ops
+        out["seq"], _ = self._integers("seq", -1)
+        out["count"], counted = self._integers("count", 1)
+        out["length"], measured = self._integers("length", 0)
+        out["priority"], _ = self._integers("priority", 0)
+        out["reason"], _ = self._integers("reason", 0)
+        if measured is not None:
+            self.sure &= measured | (ops != PUT)
+        flags = np.zeros(self.rows, np.uint8)
+        flags |= self._flag("persistent", FLAG_PERSISTENT)
+        flags |= self._flag("direct", FLAG_DIRECT)
+        out["msgid"], keyed = self._keys("msgid")
+        out["uow"], united = self._keys("uow")
+        flags |= keyed.astype(np.uint8) * np.uint8(FLAG_HAS_MSGID)
+        flags |= united.astype(np.uint8) * np.uint8(FLAG_HAS_UOW)
+        out["flags"] = flags
+        if counted is None or counted.any():
+            self.sure &= ~keyed | (out["count"] == 1)
+        self._check_store()
+        for name in ("attributes", "measured"):
+            self._doubt(column(self.table, name))
+        return out
+
+    def _doubt(self, values: pa.ChunkedArray | None) -> None:
+        """Leave every row that has a value in this column to the exact rules."""
+        if values is not None and values.null_count < self.rows:
+            self.sure &= ~_present(values)
+
+    def _integers(self, name: str, absent: int) -> tuple[Array, Array | None]:
+        """Values i8[n], `absent` where there is none or it is wrong; bool[n] where there is one, None: everywhere."""
+        values = column(self.table, name)
+        if values is None or values.null_count == self.rows:
+            return np.full(self.rows, absent, np.int64), np.zeros(self.rows, np.bool_)
+        if not pa.types.is_integer(values.type):
+            self._doubt(values)
+            return np.full(self.rows, absent, np.int64), _present(values)
+        present = _present(values) if values.null_count else None
+        # An unsigned number beyond 63 bits turns negative, which no field takes.
+        numbers = _numpy(values.cast(pa.int64(), safe=False).fill_null(absent))
+        field = FIELD[name]
+        wrong = (numbers < field.low) | (numbers > (field.high or 0))
+        if present is not None:
+            wrong &= present
+        if wrong.any():
+            self.sure &= ~wrong
+            numbers = np.where(wrong, np.int64(absent), numbers)
+        return numbers, present
+
+    def _flag(self, name: str, bit: int) -> Array:
+        """`bit` where the column is true, u1[n]."""
+        values = column(self.table, name)
+        if values is None or values.null_count == self.rows:
+            return np.zeros(self.rows, np.uint8)
+        if not pa.types.is_boolean(values.type):
+            self._doubt(values)
+            return np.zeros(self.rows, np.uint8)
+        return _numpy(values.fill_null(False)).astype(np.uint8) * np.uint8(bit)
+
+    def _keys(self, name: str) -> tuple[Array, Array]:
+        """xxHash64 of each string, u8[n], 0 where absent, and bool[n] where there is one."""
+        values = column(self.table, name)
+        keys = np.zeros(self.rows, np.uint64)
+        present = np.zeros(self.rows, np.bool_)
+        if values is None or values.null_count == self.rows:
+            return keys, present
+        if not is_text(values.type):
+            self._doubt(values)
+            return keys, present
+        present = _present(values)
+        offsets, data = _text(values)
+        xxh64_column(offsets, data, keys)
+        keys[~present] = 0
+        field = FIELD[name]
+        if field.high is not None:
+            sizes = np.diff(offsets)
+            self.sure &= ~present | ((sizes >= field.low) & (sizes <= field.high))
+        return keys, present
+
+    def _time(self) -> Array:
+        """Microseconds i8[n]; the exact rules look at a row whose time is absent, unreadable or out of range."""
+        values = column(self.table, "time")
+        if values is None:
+            self.sure[:] = False
+            return np.zeros(self.rows, np.int64)
+        numbers = times(values)
+        if numbers is None:
+            self.sure[:] = False
+            return np.zeros(self.rows, np.int64)
+        self.sure &= (numbers >= TIME_LOW) & (numbers < TIME_HIGH)
+        return numbers
+
+    def _ops(self) -> Array:
+        """Place in OPS, u1[n], of the operations on queues; the exact rules look at the others."""
+        codes, words = self._codes("op")
+        places = np.array([QUEUE_OPS.index(word) if word in QUEUE_OPS else -1 for word in words] + [-1], np.int64)
+        ops = places[codes]
+        self.sure &= ops >= 0
+        return ops.astype(np.uint8)
+
+    def _routes(self) -> Array:
+        """Numbers of the estate's routes, i8[n]; the exact rules look where there is none."""
+        qmgr_codes, qmgrs = self._codes("qmgr")
+        queue_codes, queues = self._codes("queue")
+        # One more of each: the code -1 of what is absent.
+        pairs = (qmgr_codes + 1) * (len(queues) + 1) + (queue_codes + 1)
+        if (len(qmgrs) + 1) * (len(queues) + 1) <= _PAIRS_MAX:
+            table = np.full((len(qmgrs) + 1) * (len(queues) + 1), -1, np.int64)
+            found = np.flatnonzero(np.bincount(pairs, minlength=1)) if pairs.size else np.zeros(0, np.int64)
+            place = pairs
+        else:
+            found, place = np.unique(pairs, return_inverse=True)
+            table = np.full(found.size, -1, np.int64)
+        for at, pair in enumerate(found.tolist()):
+            qmgr, queue = divmod(pair, len(queues) + 1)
+            if qmgr and queue:
+                slot = pair if place is pairs else at
+                table[slot] = self._queue_routes.get((qmgrs[qmgr - 1], queues[queue - 1]), -1)
+        routes: Array = table[place]
+        self.sure &= routes >= 0
+        return routes
+
+    def _codes(self, name: str) -> tuple[Array, list[str]]:
+        """Each string as place in the list of distinct ones, i8[n]; -1 where absent or not a string."""
+        values = column(self.table, name)
+        if values is None or not is_text(values.type):
+            self._doubt(values)
+            return np.full(self.rows, -1, np.int64), []
+        encoded = dictionary(values)
+        words = encoded.dictionary.to_pylist()
+        codes = _numpy(encoded.indices.cast(pa.int64(), safe=False).fill_null(-1))
+        if None in words:  # a dictionary may hold null
+            codes = np.where(codes == words.index(None), np.int64(-1), codes)
+        return codes, ["" if word is None else word for word in words]
+
+    def _check_store(self) -> None:
+        """An operation on a queue takes no notice of `store`, but a store that is no string is wrong all the same."""
+        values = column(self.table, "store")
+        if values is not None and not is_text(values.type):
+            self._doubt(values)
+
+
+# --- columns ---------------------------------------------------------------------------------------------------------
+
+
+def column(table: pa.Table, name: str) -> pa.ChunkedArray | None:
+    """The column of that name, the last of several as in JSON; None where there is none, or one of type null."""
+    places = table.schema.get_all_field_indices(name)
+    if not places or pa.types.is_null(table.schema.field(places[-1]).type):
+        return None
+    return table.column(places[-1])
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of that type holds strings: plain, large, view, or a dictionary of these."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _numpy(values: pa.ChunkedArray | pa.Array) -> Array:
+    """Values without null as an array."""
+    return np.asarray(values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy())
+
+
+def _present(values: pa.ChunkedArray) -> Array:
+    """bool[n]: where there is a value."""
+    return _numpy(values.is_valid())  # also where the place in a dictionary holds null
+
+
+def dictionary(values: pa.ChunkedArray) -> pa.DictionaryArray:
+    """A text column as one dictionary array."""
+    if pa.types.is_dictionary(values.type):
+        try:
+            combined = values.combine_chunks()
+            if isinstance(combined, pa.DictionaryArray):
+                return combined
+        except pa.ArrowInvalid:  # the dictionaries together need a wider index
+            pass
+        values = values.cast(values.type.value_type)
+    encoded = values.cast(pa.large_string()).combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    return encoded
+
+
+def _text(values: pa.ChunkedArray) -> tuple[Array, Array]:
+    """Offsets i8[n + 1] and bytes u1[...] of a text column."""
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    combined = values.cast(pa.large_string()).combine_chunks()
+    return buffers_of(combined)
+
+
+def buffers_of(values: pa.Array) -> tuple[Array, Array]:
+    """Offsets i8[n + 1] and bytes u1[...] of an array of large strings or large binaries; both read-only, aligned."""
+    _, offset_buffer, data_buffer = values.buffers()
+    if not len(values) or offset_buffer is None:
+        offsets = np.zeros(1, np.int64)
+    else:
+        offsets = np.frombuffer(offset_buffer, np.int64, len(values) + 1, values.offset * 8)
+    data = np.zeros(0, np.uint8)
+    if data_buffer is not None and data_buffer.size:
+        data = np.frombuffer(data_buffer, np.uint8)
+    offsets = np.require(offsets, requirements="A")
+    # Compiled code is made for one kind of array: read-only.
+    offsets.flags.writeable = False
+    data.flags.writeable = False
+    return offsets, data
+
+
+def times(values: pa.ChunkedArray) -> Array | None:
+    """Microseconds i8[n], 0 where absent or unreadable; None where the type holds no times."""
+    kind = values.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        numbers = values.cast(pa.int64())
+        if kind.unit in ("s", "ms"):
+            factor = 1_000_000 if kind.unit == "s" else 1_000
+            numbers = _numpy(numbers.fill_null(0))
+            bound = TIME_HIGH // factor
+            return np.where(np.abs(numbers) <= bound, numbers, 0) * np.int64(factor)
+        numbers = _numpy(numbers.fill_null(0))
+        return numbers // 1_000 if kind.unit == "ns" else numbers
+    if pa.types.is_integer(kind):
+        return _numpy(values.cast(pa.int64(), safe=False).fill_null(0))
+    return text_times(values) if is_text(kind) else None
+
+
+def text_times(values: pa.ChunkedArray) -> Array:
+    """Microseconds i8[n] of RFC 3339 texts, 0 where absent, -1 where unsure."""
+    offsets, data = _text(values)
+    out = np.zeros(len(values), np.int64)
+    rfc3339_column(offsets, data, out)
+    out[~_present(values)] = 0
+    return out
+
+
+# --- single rows -----------------------------------------------------------------------------------------------------
+
+
+def rows_as_fields(table: pa.Table) -> list[dict[str, Any]]:
+    """The known fields of each row as Python values for the exact rules; absent fields are left out."""
+    rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
+    for field in FIELDS:
+        values = column(table, field.name)
+        if values is None:
+            continue
+        for row, value in zip(rows, _field_values(values, field.kind), strict=True):
+            if value is not None:
+                row[field.name] = value
+    return rows
+
+
+def _field_values(values: pa.ChunkedArray, kind: Kind) -> list[Any]:
+    if kind is Kind.TIME and pa.types.is_timestamp(values.type):
+        if values.type.tz is None:
+            return _unfit(values, "without a time zone")
+        numbers = values.cast(pa.int64()).to_pylist()
+        scale = {"s": 1_000_000, "ms": 1_000, "us": 1}.get(values.type.unit)
+        return [n if n is None else n * scale if scale else n // 1_000 for n in numbers]
+    if kind is Kind.OBJECT:
+        return [as_object(value) for value in plain(values)]
+    if pa.types.is_integer(values.type) or is_text(values.type) or pa.types.is_boolean(values.type):
+        return plain(values)
+    return _unfit(values, "")
+
+
+def _unfit(values: pa.ChunkedArray, why: str) -> list[Any]:
+    """Values of a column that no field takes."""
+    what = f"in a column of type {values.type} {why}".rstrip()
+    return [value if value is None else Unfit(f"{value} {what}") for value in plain(values)]
+
+
+def as_object(value: Any) -> Any:
+    """An object from JSON text or a struct; what is neither stays as it is."""
+    if isinstance(value, str):
+        try:
+            return msgspec.json.decode(value)
+        except (msgspec.DecodeError, RecursionError):
+            return value
+    return _without_null(value)
+
+
+def _without_null(value: Any) -> Any:
+    """A struct as an object: a null field is absent."""
+    if isinstance(value, dict):
+        return {name: _without_null(inner) for name, inner in value.items() if inner is not None}
+    return value
+
+
+def row_as_json(row: Mapping[str, Any]) -> bytes:
+    """A row, as `rows_as_values` gives it, as JSON text: the value of its dead letter."""
+    return msgspec.json.encode(row, enc_hook=repr)
+
+
+def rows_as_values(table: pa.Table) -> list[dict[str, Any]]:
+    """Every column of each row, known or not, in values that JSON has; a null is left out."""
+    rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
+    for name, values in zip(table.column_names, table.columns, strict=True):
+        for row, value in zip(rows, plain(values), strict=True):
+            if value is not None:
+                row[name] = value
+    return rows
+
+
+def plain(values: pa.ChunkedArray) -> list[Any]:
+    """Python values of a column: numbers, strings and nested ones as they are, times and decimals as text."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+        values = values.cast(kind)
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        values = values.cast(pa.timestamp(kind.unit, "UTC"))
+        return [text if text is None else text.replace(" ", "T") for text in values.cast(pa.string()).to_pylist()]
+    try:
+        if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
+            values = values.cast(pa.int64() if pa.types.is_duration(kind) else pa.string())
+        return list(values.to_pylist())
+    except (ValueError, OverflowError, pa.ArrowException):  # times that Python has no value for, or Arrow no text
+        return [repr(value) if value.is_valid else None for value in values]
+
+
+def rows_at(table: pa.Table, places: Array) -> pa.Table:
+    """Some rows of a table, in that order."""
+    try:
+        return table.take(pa.array(places))
+    except pa.ArrowException:  # a type that cannot be taken from, or dictionaries that do not fit into one
+        return pa.concat_tables([table.slice(int(place), 1) for place in places])

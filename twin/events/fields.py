@@ -1,0 +1,254 @@
+"""The fields of an event: the one list that the decoder, the Arrow columns and the published schema agree on.
+
+Source: contract section 2 (fields, types, ranges), section 3 (fields of state records, which MEASURE may carry) and
+section 7.
+Beyond the letter of the contract, because without it the event says nothing: ALTER, REBUILD and MEASURE name their
+store, ALTER carries attributes, MEASURE at least one number. A COMMIT without `uow` is that of an application that had
+nothing in syncpoint: a fact without effect.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from kernels import OPS
+from twin.events._scan import (
+    COUNT_MAX,
+    LENGTH_MAX,
+    MSGID_MAX,
+    NAMES,
+    PRIORITY_MAX,
+    QUEUE_OPS,
+    REASON_MAX,
+    TIME_HIGH,
+    TIME_LOW,
+)
+from twin.events.reasons import EventError, Reason
+
+INT64_MAX = 2**63 - 1
+FIRST_YEAR, LAST_YEAR = 2000, 2100  # contract section 7
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_SHOWN = 80  # characters of a wrong value that a detail repeats
+_RFC3339 = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
+    r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
+)
+
+
+class Kind(Enum):
+    """The type of a field; the value says what is right."""
+
+    TIME = (
+        "an RFC 3339 date-time such as 2026-11-20T12:00:00.000123Z, or an integer of microseconds since 1970 UTC, "
+        f"in the years {FIRST_YEAR} to {LAST_YEAR}"
+    )
+    STRING = "a string"
+    INTEGER = "an integer"
+    BOOLEAN = "true or false"
+    OBJECT = "an object"
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """A value that no field takes, from a column of a type the contract does not know; `text` describes it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of an event. low, high: range of an integer, or of a string's size in bytes of UTF-8."""
+
+    name: str
+    kind: Kind
+    low: int = 0
+    high: int | None = None
+    needed_by: tuple[str, ...] = ()  # operations
+
+    @property
+    def right(self) -> str:
+        """What would be right, to end a sentence with."""
+        if self.kind is Kind.INTEGER:
+            return f"an integer from {self.low} to {self.high}"
+        if self.kind is Kind.STRING and self.high is not None:
+            return f"a string of {self.low} to {self.high} bytes"
+        if self.name == "op":
+            return "one of " + ", ".join(OPS)
+        return str(self.kind.value)
+
+    def wrong(self, reason: Reason, value: object) -> EventError:
+        """The error of this field having that value."""
+        return EventError(reason, f"{self.name} is {shown(value)}; right: {self.right}")
+
+    def checked(self, value: Any) -> Any:
+        """The value, a time as microseconds since 1970. EventError: wrong-type, bad-value, bad-time, unknown-op."""
+        kind = self.kind
+        if kind is Kind.INTEGER:
+            if type(value) is not int:
+                raise self.wrong(Reason.WRONG_TYPE, value)
+            if value < self.low or (self.high is not None and value > self.high):
+                raise self.wrong(Reason.BAD_VALUE, value)
+        elif kind is Kind.STRING:
+            if type(value) is not str:
+                raise self.wrong(Reason.WRONG_TYPE, value)
+            if self.high is not None and not self.low <= len(value.encode()) <= self.high:
+                raise self.wrong(Reason.BAD_VALUE, value)
+            if self.name == "op" and value not in OPS:
+                raise self.wrong(Reason.UNKNOWN_OP, value)
+        elif kind is Kind.TIME:
+            return self._time(value)
+        elif type(value) is not (bool if kind is Kind.BOOLEAN else dict):
+            raise self.wrong(Reason.WRONG_TYPE, value)
+        return value
+
+    def _time(self, value: Any) -> int:
+        if type(value) is int:
+            time: int | None = value
+        elif type(value) is str:
+            time = microseconds(value)
+        else:
+            raise self.wrong(Reason.WRONG_TYPE, value)
+        if time is None or not TIME_LOW <= time < TIME_HIGH:
+            raise self.wrong(Reason.BAD_TIME, value)
+        return time
+
+
+FIELDS = (
+    Field("time", Kind.TIME, needed_by=OPS),
+    Field("qmgr", Kind.STRING, needed_by=OPS),
+    Field("seq", Kind.INTEGER, high=INT64_MAX),
+    Field("op", Kind.STRING, needed_by=OPS),
+    Field("queue", Kind.STRING, needed_by=QUEUE_OPS),
+    Field("msgid", Kind.STRING, low=1, high=MSGID_MAX),
+    Field("count", Kind.INTEGER, low=1, high=COUNT_MAX),
+    Field("length", Kind.INTEGER, high=LENGTH_MAX, needed_by=("PUT",)),
+    Field("priority", Kind.INTEGER, high=PRIORITY_MAX),
+    Field("persistent", Kind.BOOLEAN),
+    Field("uow", Kind.STRING),
+    Field("direct", Kind.BOOLEAN),
+    Field("reason", Kind.INTEGER, high=REASON_MAX),
+    Field("store", Kind.STRING, needed_by=("ALTER", "REBUILD", "MEASURE")),
+    Field("attributes", Kind.OBJECT, needed_by=("ALTER",)),
+    Field("measured", Kind.OBJECT, needed_by=("MEASURE",)),
+)
+FIELD = {field.name: field for field in FIELDS}
+
+if tuple(FIELD) != NAMES:
+    raise ImportError(f"twin.events._scan knows the fields {NAMES}, twin.events.fields {tuple(FIELD)}")
+
+
+# --- time ------------------------------------------------------------------------------------------------------------
+
+
+def microseconds(text: str) -> int | None:
+    """Microseconds since 1970 of an RFC 3339 date-time (section 5.6), None where it is none.
+
+    Digits of the second beyond the sixth are cut off. A leap second, 23:59:60 UTC, is the second after it, as in POSIX.
+    """
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = map(int, match.group(1, 2, 3, 4, 5, 6))
+    fraction, sign, hours, minutes = match.group(7, 8, 9, 10)
+    leap = second == 60
+    try:
+        whole = datetime(year, month, day, hour, minute, 59 if leap else second, tzinfo=UTC)
+    except ValueError:  # no such day, hour, minute or second
+        return None
+    offset = timedelta()
+    if sign:
+        if int(hours) > 23 or int(minutes) > 59:
+            return None
+        offset = timedelta(hours=int(hours), minutes=int(minutes)) * (1 if sign == "+" else -1)
+    time = (whole - _EPOCH - offset) // _MICROSECOND + int(((fraction or "") + "000000")[:6])
+    if leap:
+        if time // 60_000_000 % 1440 != 1439:
+            return None
+        time += 1_000_000
+    return time
+
+
+# --- what a MEASURE carries ------------------------------------------------------------------------------------------
+
+_COMMON = "messages bytes uncommitted events duplicates gaps unmatched_gets full_puts overfull_puts refused_alters"
+_STRUCTURE = "size ents_max ents_used elems_max elems_used offloaded_messages offloaded_bytes offload_rule"
+_PAGE_SET = "pages_total pages_used pages_persistent pages_nonpersistent pages_unused expansions"
+_QUEUE_FILE = (
+    "blocks blocks_free blocks_allocated blocks_nonpersistent blocks_persistent file_bytes log_records checkpoints"
+)
+_SHARED = "scm_total scm_committed scm_used storage_free augmented members depth"
+
+MEASURED_COUNTS = tuple(f"{_COMMON} {_STRUCTURE} {_PAGE_SET} {_QUEUE_FILE} {_SHARED}".split())  # integers >= 0
+MEASURED_NUMBERS = ("usage_pct", "rate", "capacity")  # numbers >= 0
+MEASURED_SMDS = ("blocks_total", "blocks_used", "pages_used", "messages")  # integers >= 0, of each queue manager
+_SCM = "max used ents elems messages aug_fixed aug_dynamic prestaged prefetched faults"
+MEASURED_SCM = tuple(_SCM.split())
+MEASURED = (*MEASURED_COUNTS, *MEASURED_NUMBERS, "smds", "scm")
+
+
+def check_measured(measured: Mapping[str, Any]) -> None:
+    """EventError (wrong-type, bad-value) where `measured` is not fields of a state record, numbers not below 0.
+
+    Other fields are ignored, null is absent; at least one known field must be there.
+    """
+    if all(measured.get(name) is None for name in MEASURED):
+        raise EventError(
+            Reason.BAD_VALUE,
+            f"measured is {shown(measured)}; right: at least one number of the store's state record, "
+            "such as messages, ents_used, elems_used or smds",
+        )
+    _check_counts("measured", measured, MEASURED_COUNTS)
+    for name in MEASURED_NUMBERS:
+        value = measured.get(name)
+        if value is not None and type(value) not in (int, float):
+            raise EventError(Reason.WRONG_TYPE, f"measured.{name} is {shown(value)}; right: a number")
+        if value is not None and value < 0:
+            raise EventError(Reason.BAD_VALUE, f"measured.{name} is {shown(value)}; right: a number from 0")
+    if measured.get("scm") is not None:
+        _check_counts("measured.scm", measured["scm"], MEASURED_SCM)
+    if measured.get("smds") is not None:
+        if type(measured["smds"]) is not dict:
+            raise EventError(
+                Reason.WRONG_TYPE,
+                f"measured.smds is {shown(measured['smds'])}; right: an object of one object a queue manager",
+            )
+        for qmgr, values in measured["smds"].items():
+            _check_counts(f"measured.smds.{qmgr}", values, MEASURED_SMDS)
+
+
+def _check_counts(where: str, values: Any, names: tuple[str, ...]) -> None:
+    if type(values) is not dict:
+        raise EventError(Reason.WRONG_TYPE, f"{where} is {shown(values)}; right: an object of integers")
+    for name in names:
+        value = values.get(name)
+        if value is None:
+            continue
+        if type(value) is not int:
+            raise EventError(Reason.WRONG_TYPE, f"{where}.{name} is {shown(value)}; right: an integer")
+        if not 0 <= value <= INT64_MAX:
+            raise EventError(Reason.BAD_VALUE, f"{where}.{name} is {value}; right: an integer from 0 to {INT64_MAX}")
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def shown(value: object) -> str:
+    """A wrong value as JSON on one line, cut where it is long."""
+    if isinstance(value, Unfit):
+        return value.text
+    try:
+        text = msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, OverflowError):  # a Python value without a JSON form, from an Arrow column
+        text = repr(value)
+    except RecursionError:
+        text = "nested too deep to show"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

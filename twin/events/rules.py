@@ -1,0 +1,224 @@
+"""The exact rules of the contract, one event at a time: what every faster way must agree with.
+
+Source: contract sections 2 and 7. The order of the checks, so that an event with several faults has one reason: JSON,
+an object; presence of time, qmgr and op; types and ranges field by field in the contract's order; presence of what the
+operation needs; count against msgid; queue manager, queue, store; attributes or measurement.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from kernels import FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT, OPS
+from kernels.hashing import xxh64_bytes
+from twin.estate import Estate, EstateError, UnknownQueue, UnknownQueueManager, UnknownStore, parse_attributes
+from twin.events._scan import QUEUE_OPS
+from twin.events.fields import FIELDS, check_measured
+from twin.events.reasons import EventError, Reason
+
+MODELLED_KINDS = frozenset({"structure"})  # kinds of stores that are simulated
+
+_ALWAYS_NEEDED = tuple(field for field in FIELDS if field.needed_by == OPS)
+_NEEDED = {op: tuple(field for field in FIELDS if op in field.needed_by) for op in OPS}
+
+Row = tuple[int, ...]  # the fields of kernels.EVENT, in its order
+
+
+class Fields(msgspec.Struct):
+    """The known fields of an event as they came, of any type. None: absent or null. Unknown fields are not kept."""
+
+    time: Any = None
+    qmgr: Any = None
+    seq: Any = None
+    op: Any = None
+    queue: Any = None
+    msgid: Any = None
+    count: Any = None
+    length: Any = None
+    priority: Any = None
+    persistent: Any = None
+    uow: Any = None
+    direct: Any = None
+    reason: Any = None
+    store: Any = None
+    attributes: Any = None
+    measured: Any = None
+
+
+class Taken(NamedTuple):
+    """What an accepted event becomes: one row, or one a store where it concerns several; JSON of its attributes."""
+
+    rows: list[Row]
+    extra: bytes | None = None
+
+
+_decoder = msgspec.json.Decoder(Fields)
+
+
+def parse(text: bytes) -> Fields:
+    """The known fields of one JSON text. EventError: not-json, not-an-object, bad-value (a number beyond bounds)."""
+    try:
+        return _decoder.decode(text)
+    except msgspec.ValidationError as error:
+        raise _unreadable(text, str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise EventError(Reason.NOT_JSON, f"{error}; right: one JSON object in UTF-8") from None
+    except RecursionError:
+        raise EventError(Reason.NOT_JSON, "nested too deep to read; right: one JSON object in UTF-8") from None
+
+
+def _unreadable(text: bytes, problem: str) -> EventError:
+    """Why a text that is JSON as far as it was read is no event."""
+    try:
+        value = msgspec.json.decode(text)
+    except msgspec.ValidationError:
+        return EventError(Reason.BAD_VALUE, f"{problem}; right: numbers of 64 bits")
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return EventError(Reason.NOT_JSON, f"{error}; right: one JSON object in UTF-8")
+    except RecursionError:
+        return EventError(Reason.NOT_JSON, "nested too deep to read; right: one JSON object in UTF-8")
+    if isinstance(value, dict):
+        return EventError(Reason.BAD_VALUE, f"{problem}; right: numbers of 64 bits")
+    kinds = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+    return EventError(Reason.NOT_AN_OBJECT, f"the event is {kinds.get(type(value), 'a number')}; right: an object")
+
+
+def key_of(text: str | None) -> int:
+    """The 64-bit key of an id: xxHash64 of its UTF-8 bytes; 0 for None."""
+    if text is None:
+        return 0
+    # A byte behind the text, cut off again: numpy makes no array of nothing.
+    return int(xxh64_bytes(np.frombuffer(text.encode() + b"\0", np.uint8)[:-1]))
+
+
+class Rules:
+    """The rules for one estate."""
+
+    def __init__(self, estate: Estate) -> None:
+        self._estate = estate
+
+    def taken(self, fields: Fields) -> Taken:
+        """The rows of an event. EventError where it is a dead letter; see the module for the order of the checks."""
+        values = _checked(fields)
+        op = values["op"]
+        extra = None
+        if op in QUEUE_OPS:
+            routes = [self._route_of_queue(values["qmgr"], values["queue"])]
+        elif values["store"] is not None:
+            routes = [self._route_of_store(values["qmgr"], values["store"])]
+            extra = self._extra(op, values)
+        else:
+            routes = self._routes_of_qmgr(values["qmgr"])
+        return Taken([_row(values, route) for route in routes], extra)
+
+    def _route_of_queue(self, qmgr: str, queue: str) -> int:
+        try:
+            route = self._estate.route_of_queue(qmgr, queue)
+        except UnknownQueueManager as error:
+            raise EventError(Reason.UNKNOWN_QUEUE_MANAGER, str(error)) from None
+        except UnknownQueue as error:
+            raise EventError(Reason.UNKNOWN_QUEUE, str(error)) from None
+        return self._modelled(route)
+
+    def _route_of_store(self, qmgr: str, store: str) -> int:
+        try:
+            route = self._estate.route_of_store(qmgr, store)
+        except UnknownQueueManager as error:
+            raise EventError(Reason.UNKNOWN_QUEUE_MANAGER, str(error)) from None
+        except UnknownStore as error:
+            raise EventError(Reason.UNKNOWN_STORE, str(error)) from None
+        return self._modelled(route)
+
+    def _routes_of_qmgr(self, qmgr: str) -> list[int]:
+        """Of every store of the queue manager that is simulated."""
+        try:
+            routes = self._estate.routes_of_qmgr(qmgr)
+        except UnknownQueueManager as error:
+            raise EventError(Reason.UNKNOWN_QUEUE_MANAGER, str(error)) from None
+        modelled = [route for route in routes if self._kind(route) in MODELLED_KINDS]
+        if not modelled:
+            raise EventError(
+                Reason.UNMODELLED_STORE, f"{qmgr} has no store of a kind that is simulated; right: {_modelled_kinds()}"
+            )
+        return modelled
+
+    def _kind(self, route: int) -> str:
+        return self._estate.stores[self._estate.routes[route].store].kind
+
+    def _modelled(self, route: int) -> int:
+        kind = self._kind(route)
+        if kind not in MODELLED_KINDS:
+            store = self._estate.routes[route].store
+            raise EventError(
+                Reason.UNMODELLED_STORE, f"{store} is a {kind}, which is not simulated yet; right: {_modelled_kinds()}"
+            )
+        return route
+
+    def _extra(self, op: Any, values: dict[str, Any]) -> bytes | None:
+        """The checked attributes (sizes as integers), or what was measured, as JSON; None for other operations."""
+        config = self._estate.stores[values["store"]]
+        if op == "MEASURE":
+            measured = values["measured"]
+            check_measured(measured)
+            known = getattr(config, "queue_managers", ())
+            for qmgr in measured.get("smds") or ():
+                if qmgr not in known:
+                    raise EventError(
+                        Reason.BAD_VALUE, f"measured.smds names {qmgr}; right: {', '.join(known)} of {config.name}"
+                    )
+            return msgspec.json.encode(measured, order="deterministic")
+        if op not in {"ALTER", "REBUILD"}:
+            return None
+        try:
+            attributes = parse_attributes(config, op, values["attributes"] or {})
+        except EstateError as error:
+            raise EventError(Reason.BAD_ATTRIBUTES, str(error)) from None
+        return msgspec.json.encode(attributes, order="deterministic")
+
+
+def _modelled_kinds() -> str:
+    return "a " + " or ".join(sorted(MODELLED_KINDS))
+
+
+def _checked(fields: Fields) -> dict[str, Any]:
+    """All fields by name, types and ranges checked, the time in microseconds; None where absent. EventError."""
+    for field in _ALWAYS_NEEDED:
+        if getattr(fields, field.name) is None:
+            raise EventError(Reason.MISSING_FIELD, f"{field.name} is missing; right: {field.right}")
+    values = {}
+    for field in FIELDS:
+        value = getattr(fields, field.name)
+        values[field.name] = value if value is None else field.checked(value)
+    op = values["op"]
+    for field in _NEEDED[op]:
+        if values[field.name] is None:
+            raise EventError(Reason.MISSING_FIELD, f"{field.name} is missing, which {op} needs; right: {field.right}")
+    if values["msgid"] is not None and values["count"] not in (None, 1):
+        raise EventError(Reason.BAD_VALUE, f"count is {values['count']} beside a msgid; right: 1, or no count")
+    return values
+
+
+def _row(values: dict[str, Any], route: int) -> Row:
+    flags = (
+        (FLAG_PERSISTENT if values["persistent"] else 0)
+        | (FLAG_DIRECT if values["direct"] else 0)
+        | (FLAG_HAS_MSGID if values["msgid"] is not None else 0)
+        | (FLAG_HAS_UOW if values["uow"] is not None else 0)
+    )
+    return (
+        values["time"],
+        key_of(values["msgid"]),
+        key_of(values["uow"]),
+        -1 if values["seq"] is None else values["seq"],
+        route,
+        values["length"] or 0,
+        values["count"] or 1,
+        values["reason"] or 0,
+        OPS.index(values["op"]),
+        values["priority"] or 0,
+        flags,
+        0,
+    )
