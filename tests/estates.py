@@ -1,0 +1,98 @@
+"""Estates as files, for tests that start from what a user would write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_TRACE = """\
+schema = 1
+
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01", "QM02"]
+
+[structure."QSG1/LLM"]
+size = "{size}"
+cf_level = 5
+offload = "SMDS"
+
+[smds."QSG1/LLM/QM01"]
+size = "16M"
+secondary = "8M"
+max_size = "32M"
+
+[smds."QSG1/LLM/QM02"]
+size = "16M"
+secondary = "8M"
+max_size = "32M"
+
+[queue."QSG1/ORDERS"]
+structure = "LLM"
+"""
+
+TRACE_SERVICE_RATE = 1200.0
+"""Tokens a second with which bursts of the real trace cross all offload rules of `trace_estate` and end in 2192."""
+
+
+def trace_estate(folder: Path, size: str = "1500K") -> Path:
+    """The estate of the real request trace: a structure small enough for its bursts."""
+    path = folder / "trace-estate.toml"
+    path.write_text(_TRACE.format(size=size), encoding="utf-8")
+    return path
+
+
+_SMALL = """\
+schema = 1
+
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01", "QM02", "QM03"]
+
+[structure."QSG1/APP1"]
+size = "{size}"
+cf_level = 5
+ds_block = "64K"
+
+[structure."QSG1/APP2"]
+size = "8M"
+cf_level = 5
+ds_block = "64K"
+
+[smds."QSG1/APP1/QM01"]
+size = "{smds}"
+max_size = "{smds}"
+
+[smds."QSG1/APP1/QM02"]
+size = "{smds}"
+max_size = "{smds}"
+
+[smds."QSG1/APP1/QM03"]
+size = "{smds}"
+max_size = "{smds}"
+
+[smds."QSG1/APP2/QM01"]
+size = "8M"
+max_size = "8M"
+
+[smds."QSG1/APP2/QM02"]
+size = "8M"
+max_size = "8M"
+
+[smds."QSG1/APP2/QM03"]
+size = "8M"
+max_size = "8M"
+
+[queue."QSG1/ORDERS"]
+structure = "APP1"
+
+[queue."QSG1/PAYMENTS"]
+structure = "APP1"
+
+[queue."QSG1/AUDIT"]
+structure = "APP2"
+"""
+
+
+def small_estate(folder: Path, size: str = "48M", smds: str = "16M") -> Path:
+    """A group of three queue managers whose structure QSG1/APP1 some thousand messages fill."""
+    path = folder / "small-estate.toml"
+    path.write_text(_SMALL.format(size=size, smds=smds), encoding="utf-8")
+    return path

@@ -1,0 +1,92 @@
+"""`mqtwin simulate` and `mqtwin import-trace`, as typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deploy.cli import main
+from tests.estates import small_estate
+from twin.simulation import SCENARIOS
+
+HALF_AN_HOUR = ("--hours", "0.5", "--rate", "5")
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> str:
+    return str(small_estate(tmp_path))
+
+
+def test_simulate_ends_with_a_line_that_says_what_came_out(
+    estate: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording = tmp_path / "outage.arrow"
+    assert main(["simulate", "getter-outage", "--estate", estate, "-o", str(recording), "--seed", "1"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("\n") == 1
+    assert "events, first 2192 at 2026-11-20T0" in said
+    assert "on QSG1/APP1 (" in said
+    assert "peak usage 9" in said
+    assert "% of smds/QM01" in said
+    assert recording.stat().st_size > 100_000
+
+
+def test_simulate_says_where_there_is_no_2192(estate: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recording = tmp_path / "quiet.ndjson.zst"
+    options = ("--start", "2025-01-01T00:00:00Z", "--store", "QSG1/APP2", "--queue", "AUDIT", "--set", "getter_speed=5")
+    status = main(
+        ["simulate", "getter-outage", "--estate", estate, "--output", str(recording), *HALF_AN_HOUR, *options]
+    )
+    assert status == 0
+    assert "events, no 2192, peak usage" in capsys.readouterr().out
+
+
+def test_simulate_lists_the_scenarios_with_their_parameters(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("\t")[0] for line in lines] == list(SCENARIOS)
+    assert all("hours=" in line.split("\t")[2] for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "simulate: SCENARIO --estate FILE -o RECORDING is right; --list names the scenarios"),
+        (["outage"], "SCENARIO --estate FILE -o RECORDING is right"),
+        (["outage", "--estate", "E", "-o", "R.arrow"], "there is no scenario outage; right: getter-outage, slow"),
+        (["burst", "--estate", "E", "-o", "R.arrow", "--set", "every"], "--set every: a setting is written key=value"),
+        (["burst", "--estate", "E", "-o", "R.arrow", "--set", "each=1"], "burst has no parameter each; right: hours,"),
+        (
+            ["burst", "--estate", "E", "-o", "R.arrow", "--hours", "0"],
+            "hours of burst is 0.0; right: a number from 0.01",
+        ),
+        (["burst", "--estate", "E", "-o", "R.arrow", "--start", "noon"], '--start: time is "noon"; right: an RFC 3339'),
+        (["burst", "--estate", "none.toml", "-o", "R.arrow"], "none.toml"),
+        (["burst", "--estate", "E", "-o", "R.csv"], "R.csv is no recording by its name"),
+    ],
+    ids=["nothing", "half", "scenario", "setting", "parameter", "hours", "start", "estate", "recording"],
+)
+def test_wrong_use_of_simulate_is_one_line_and_exit_status_2(
+    estate: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", *(estate if argument == "E" else argument for argument in arguments)]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+
+
+def test_import_trace_ends_with_a_line_that_says_what_came_out(
+    estate: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n")
+    recording = str(tmp_path / "trace.ndjson")
+    options = ["--queue", "ORDERS", "--qmgr", "QM01", "--get-qmgr", "QM02", "--service-rate", "100"]
+    assert main(["import-trace", str(trace), "--estate", estate, "-o", recording, *options]) == 0
+    assert capsys.readouterr().out.startswith("2 events, no 2192, peak usage ")
+    trace.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,x\n")
+    assert main(["import-trace", str(trace), "--estate", estate, "-o", recording, *options]) == 2
+    assert capsys.readouterr().err == (
+        f'mqtwin: {trace}, line 2: GeneratedTokens is "x"; right: a whole number of tokens from 0\n'
+    )

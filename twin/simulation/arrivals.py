@@ -1,0 +1,202 @@
+"""Who calls when: demands on queues as random arrivals in event time.
+
+A `Flow` is what one queue manager asks of one queue: a mean rate over time, and what its calls look like. Counts are
+overdispersed, as real traffic is: within each slice of 10 seconds a Poisson process whose mean is itself drawn from a
+gamma distribution; units of work put several calls close together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernels import EVENT, FLAG_HAS_UOW, FLAG_PERSISTENT
+from kernels.layout import BACKOUT, COMMIT, GET, PUT
+
+Array = npt.NDArray[Any]
+Curve = Callable[[Array], Array]
+"""A quantity over time: seconds since the start f8[n] -> f8[n]."""
+
+SLICE = 10.0  # seconds in which a rate is constant
+CHUNK = 1 << 16  # calls that are drawn at a time, about
+_SECOND = 1_000_000  # microseconds
+_UNIT_STEP = 0.002  # mean seconds between two calls of a unit of work
+
+
+def constant(value: float) -> Curve:
+    """The same at all times."""
+    return lambda seconds: np.full(seconds.shape, float(value))
+
+
+def between(begin: float, end: float, inside: float, outside: float) -> Curve:
+    """`inside` from `begin` on and before `end` (seconds), else `outside`."""
+    return lambda seconds: np.where((seconds >= begin) & (seconds < end), inside, outside)
+
+
+_USUAL_LENGTH = constant(4_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """What calls look like. Shares are of 1.
+
+    length: mean bytes of a message over time; the lengths are lognormal around it with `spread` (standard deviation of
+    the logarithm), cut at `shortest` and `longest`. noise: coefficient of variation of the rate from slice to slice.
+    unit_share: of the arrivals that are a unit of work of `unit_calls` calls on average; backout_share: of those
+    that end in BACKOUT. priorities: (priority, share).
+    """
+
+    length: Curve = _USUAL_LENGTH
+    spread: float = 1.0
+    shortest: int = 64
+    longest: int = 1_000_000
+    noise: float = 0.3
+    unit_share: float = 0.1
+    unit_calls: float = 4.0
+    backout_share: float = 0.01
+    persistent: float = 0.6
+    priorities: tuple[tuple[int, float], ...] = ((0, 0.7), (4, 0.25), (9, 0.05))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """Calls on one queue. rate: PUTs, or GETs asked for, a second.
+
+    A get that finds nothing is no event, so the rate of GETs is what the getter could do. got_by: route of who gets
+    every message put here, `got_after` seconds later; no units of work then.
+    """
+
+    route: int
+    op: int
+    rate: Curve
+    traffic: Traffic = Traffic()
+    got_by: int | None = None
+    got_after: float = 0.0
+
+
+def draw_lengths(traffic: Traffic, seconds: Array, rng: np.random.Generator) -> Array:
+    """Lengths of messages put at those times, i8[n], bytes."""
+    middle = np.log(traffic.length(seconds)) - traffic.spread**2 / 2  # the mean of a lognormal is above its median
+    lengths = np.exp(middle + traffic.spread * rng.standard_normal(seconds.size))
+    return np.clip(lengths, traffic.shortest, traffic.longest).astype(np.int64)
+
+
+def draw_priorities(traffic: Traffic, count: int, rng: np.random.Generator) -> Array:
+    """Priorities of messages, u1[n]."""
+    levels, shares = zip(*traffic.priorities, strict=True)
+    return np.array(levels, np.uint8)[np.searchsorted(np.cumsum(shares)[:-1], rng.random(count), side="right")]
+
+
+def demands(
+    flows: Sequence[Flow], start: int, seconds: float, rng: np.random.Generator, chunk: int = CHUNK
+) -> Iterator[Array]:
+    """What all flows ask for, in the order of time: EVENT[n] at a time, about `chunk` each.
+
+    start: microseconds since 1970. The events have no seq and no message id; `uow` is a number of its own for each unit
+    of work, from 1. The last unit may end a moment after the end.
+    """
+    arrivals = _Arrivals(flows, start, rng)
+    edges = np.arange(0.0, seconds, SLICE)
+    expected = np.zeros(edges.size)
+    for flow in flows:
+        expected += np.maximum(flow.rate(edges + SLICE / 2), 0) * SLICE
+    windows = np.floor(np.cumsum(expected) / chunk)
+    begins = [0, *(np.flatnonzero(np.diff(windows)) + 1).tolist(), edges.size]
+    for begin, end in pairwise(begins):
+        arrivals.draw(edges[begin:end], min(float(edges[end - 1]) + SLICE, seconds))
+        yield arrivals.before(float(edges[end]) if end < edges.size else seconds)
+    yield arrivals.rest()
+
+
+class _Arrivals:
+    """What was drawn and has not been handed out: arrays sorted by time."""
+
+    def __init__(self, flows: Sequence[Flow], start: int, rng: np.random.Generator) -> None:
+        self._flows = flows
+        self._start = start
+        self._rngs = rng.spawn(len(flows))
+        self._waiting: list[Array] = []
+        self._units = 0
+
+    def draw(self, edges: Array, end: float) -> None:
+        """The arrivals of all flows in those slices, f8[n], none at `end` or later."""
+        for flow, rng in zip(self._flows, self._rngs, strict=True):
+            calls = self._draw_flow(flow, edges, end, rng)
+            if calls.size:
+                self._waiting.append(calls[np.argsort(calls["time"], kind="stable")])
+            if calls.size and flow.got_by is not None:
+                self._waiting.append(_followers(flow, self._waiting[-1]))
+
+    def before(self, end: float) -> Array:
+        """Takes out what comes before `end`, seconds since the start, in order."""
+        limit = self._start + round(end * _SECOND)
+        taken: list[Array] = []
+        left: list[Array] = []
+        for calls in self._waiting:
+            cut = int(np.searchsorted(calls["time"], limit))
+            taken.append(calls[:cut])
+            if cut < calls.size:
+                left.append(calls[cut:])
+        self._waiting = left
+        return _merged(taken)
+
+    def rest(self) -> Array:
+        """What is left of units of work; gets that would follow a put after the end are given up."""
+        left = [calls[calls["uow"] != 0] for calls in self._waiting]
+        self._waiting = []
+        return _merged(left)
+
+    def _draw_flow(self, flow: Flow, edges: Array, end: float, rng: np.random.Generator) -> Array:
+        traffic = flow.traffic
+        unit_share = 0.0 if flow.got_by is not None else traffic.unit_share
+        calls_each = 1 + unit_share * (traffic.unit_calls - 1)
+        means = np.maximum(flow.rate(edges + SLICE / 2), 0) * (SLICE / calls_each)
+        if traffic.noise:
+            means = means * rng.gamma(traffic.noise**-2, traffic.noise**2, edges.size)
+        counts = rng.poisson(means)
+        at = np.repeat(edges, counts) + rng.random(int(counts.sum())) * SLICE
+        at = at[at < end]
+        in_unit = rng.random(at.size) < unit_share
+        sizes = np.ones(at.size, np.int64)
+        sizes[in_unit] += rng.poisson(traffic.unit_calls - 1, int(in_unit.sum()))
+        units = np.zeros(at.size, np.int64)
+        units[in_unit] = self._units + 1 + np.arange(int(in_unit.sum()))
+        self._units += int(in_unit.sum())
+        steps = 0.0002 + rng.exponential(_UNIT_STEP, at.size)
+        owner = np.repeat(np.arange(at.size), sizes)
+        place = np.arange(owner.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        calls = self._events(flow, at[owner] + place * steps[owner], units[owner])
+        if flow.op == PUT:
+            calls["length"] = draw_lengths(traffic, at[owner], rng)
+            calls["priority"] = draw_priorities(traffic, owner.size, rng)
+            calls["flags"] |= (rng.random(owner.size) < traffic.persistent).astype(np.uint8) * np.uint8(FLAG_PERSISTENT)
+        ends = self._events(flow, (at + sizes * steps)[in_unit], units[in_unit])
+        ends["op"] = np.where(rng.random(ends.size) < traffic.backout_share, BACKOUT, COMMIT)
+        return np.concatenate([calls, ends])
+
+    def _events(self, flow: Flow, seconds: Array, units: Array) -> Array:
+        events = np.zeros(seconds.size, EVENT)
+        events["time"] = self._start + (seconds * _SECOND).astype(np.int64)
+        events["op"], events["route"], events["count"], events["seq"] = flow.op, flow.route, 1, -1
+        events["uow"] = units
+        events["flags"] = (units != 0).astype(np.uint8) * np.uint8(FLAG_HAS_UOW)
+        return events
+
+
+def _followers(flow: Flow, puts: Array) -> Array:
+    gets = np.zeros(puts.size, EVENT)
+    gets["time"] = puts["time"] + round(flow.got_after * _SECOND)
+    gets["op"], gets["route"], gets["count"], gets["seq"] = GET, flow.got_by, 1, -1
+    return gets
+
+
+def _merged(pieces: Sequence[Array]) -> Array:
+    if not pieces:
+        return np.zeros(0, EVENT)
+    together = np.concatenate(pieces)
+    return together[np.argsort(together["time"], kind="stable")]

@@ -1,0 +1,215 @@
+"""Scenarios that end in 2192 on most structures: something stops, slows down, bursts or grows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from twin.errors import UsageError
+from twin.simulation.arrivals import Array, Curve, Flow, Traffic, between, constant
+from twin.simulation.scenario import HOUR, Scenario, parameter, scenario
+from twin.simulation.site import Site
+
+_FULL_AT = 0.85  # share of the time of filling after which the first 2192 comes, at the default rate
+
+
+@scenario
+@dataclass(frozen=True, kw_only=True)
+class GetterOutage(Scenario):
+    """The manuals' own story."""
+
+    name = "getter-outage"
+    sentence = "Steady puts and gets; the getter stops for two hours, then drains what has piled up."
+
+    outage_after: float = parameter(0.5, "hours until the getter stops")
+    outage: float = parameter(2.0, "hours the getter stands still", low=0.01)
+    getter_speed: float = parameter(3.0, "what the getter can do, as a multiple of the puts", low=1.0)
+    full_at: float = parameter(_FULL_AT, "share of the outage after which the first 2192 comes", low=0.01)
+
+    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
+        """See Scenario."""
+        return site.capacity(self.traffic, rng).messages / (self.full_at * self.outage * HOUR)
+
+    def flows(self, site: Site, rate: float) -> Sequence[Flow]:
+        """See Scenario."""
+        begin = self.outage_after * HOUR
+        getter = between(begin, begin + self.outage * HOUR, 0.0, rate * self.getter_speed)
+        return [
+            *site.puts(constant(rate), self.traffic),
+            *site.gets(getter, self.traffic),
+            *site.beside(rate, self.traffic),
+        ]
+
+
+@scenario
+@dataclass(frozen=True, kw_only=True)
+class SlowConsumer(Scenario):
+    """It fills from the difference of two rates, slowly and for long."""
+
+    name = "slow-consumer"
+    sentence = "The getter keeps up with only part of the puts for some hours, then catches up."
+
+    hours: float = parameter(6.0, "length of the recording, hours of event time", low=0.01, high=24 * 366)
+    slow_after: float = parameter(0.5, "hours until the getter becomes slow")
+    slow_for: float = parameter(4.0, "hours it stays slow", low=0.01)
+    kept_up: float = parameter(0.5, "share of the puts the slow getter can take", high=0.99)
+    getter_speed: float = parameter(3.0, "what the getter can do else, as a multiple of the puts", low=1.0)
+
+    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
+        """See Scenario."""
+        return site.capacity(self.traffic, rng, got=self.kept_up).messages / (_FULL_AT * self.slow_for * HOUR)
+
+    def flows(self, site: Site, rate: float) -> Sequence[Flow]:
+        """See Scenario."""
+        begin = self.slow_after * HOUR
+        getter = between(begin, begin + self.slow_for * HOUR, rate * self.kept_up, rate * self.getter_speed)
+        return [
+            *site.puts(constant(rate), self.traffic),
+            *site.gets(getter, self.traffic),
+            *site.beside(rate, self.traffic),
+        ]
+
+
+@scenario
+@dataclass(frozen=True, kw_only=True)
+class Burst(Scenario):
+    """Most bursts pass; the largest does not."""
+
+    name = "burst"
+    sentence = "Quiet traffic with ten-minute bursts of very different heights; the highest fills the structure."
+
+    hours: float = parameter(6.0, "length of the recording, hours of event time", low=0.01, high=24 * 366)
+    every: float = parameter(1.0, "hours from burst to burst", low=0.2)
+    highest: float = parameter(1.6, "of the highest burst: what is left ungot, as a multiple of what fits")
+    getter_speed: float = parameter(4.0, "what the getter can do, as a multiple of the quiet puts", low=1.0)
+
+    _FOR = 600.0  # seconds a burst lasts
+    _EMPTIED_IN = 2400.0  # seconds in which the getter works off a full structure, at the default rate
+    _HEIGHTS = (0.25, 0.5, 0.15, 1.0, 0.35)  # of one burst after the other, as parts of the highest
+
+    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
+        """See Scenario."""
+        return site.capacity(self.traffic, rng).messages / (self._EMPTIED_IN * (self.getter_speed - 1))
+
+    def flows(self, site: Site, rate: float) -> Sequence[Flow]:
+        """See Scenario."""
+        return [
+            *site.puts(self._puts(rate), self.traffic),
+            *site.gets(constant(rate * self.getter_speed), self.traffic),
+            *site.beside(rate, self.traffic),
+        ]
+
+    def _puts(self, rate: float) -> Curve:
+        full = rate * self._EMPTIED_IN * (self.getter_speed - 1) / self._FOR  # a second more than the getter can do
+
+        def curve(seconds: Array) -> Array:
+            number = np.floor(seconds / (self.every * HOUR)).astype(np.int64) - 1  # none in the first stretch
+            within = (seconds % (self.every * HOUR) < self._FOR) & (number >= 0)
+            heights = self.highest * np.array(self._HEIGHTS)[number % len(self._HEIGHTS)]
+            return np.where(within, rate * self.getter_speed + full * heights, rate)
+
+        return curve
+
+
+@scenario
+@dataclass(frozen=True, kw_only=True)
+class GrowingMessageSize(Scenario):
+    """The depth stays; what a message takes does not, and the offload rules move it elsewhere."""
+
+    name = "growing-message-size"
+    sentence = "Every message is got an hour after its put, while messages grow across the offload sizes."
+
+    length: float = parameter(1_000.0, "mean bytes of a message at the beginning", low=64, high=1_000_000)
+    last_length: float = parameter(128_000.0, "mean bytes of a message at the end", low=64, high=1_000_000)
+    kept_for: float = parameter(1.0, "hours a message stays", low=0.01)
+
+    _SIZED_AT = 0.6  # share of the time at whose lengths the structure would be full by itself
+
+    @property
+    def traffic(self) -> Traffic:
+        """Lengths that grow by the same factor every hour, close to their mean."""
+
+        def length(seconds: Array) -> Array:
+            return self.length * (self.last_length / self.length) ** (seconds / (self.hours * HOUR))
+
+        return Traffic(length=length, spread=0.4)
+
+    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
+        """See Scenario."""
+        capacity = site.capacity(self.traffic, rng, at=self._SIZED_AT * self.hours * HOUR)
+        return capacity.messages / (self.kept_for * HOUR)
+
+    def flows(self, site: Site, rate: float) -> Sequence[Flow]:
+        """See Scenario."""
+        beside = Traffic(length=constant(self.length))
+        return [*site.kept(constant(rate), self.traffic, self.kept_for * HOUR), *site.beside(rate, beside)]
+
+
+@scenario
+@dataclass(frozen=True, kw_only=True)
+class OneQueueHogging(Scenario):
+    """Who gets 2192 is not who filled the structure."""
+
+    name = "one-queue-hogging"
+    sentence = "One queue of a shared structure is not got from; the busier, well served ones get 2192 with it."
+
+    busier: float = parameter(2.0, "puts to the other queues, as a multiple of those to the hog", low=0.1)
+    served_again: float = parameter(2.5, "hours until somebody gets from the hog", low=0.01)
+
+    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
+        """See Scenario."""
+        return site.capacity(self.traffic, rng).messages / (_FULL_AT * self.served_again * HOUR)
+
+    def flows(self, site: Site, rate: float) -> Sequence[Flow]:
+        """See Scenario. UsageError where the structure has only one queue."""
+        others = [queue for queue in site.structure.queues if queue != site.queue][:3]
+        if not others:
+            only = site.queue
+            raise UsageError(f"{self.name} needs a structure of two queues; {site.structure.name} has only {only}")
+        flows = [
+            *site.puts(constant(rate), self.traffic),
+            *site.gets(between(0, self.served_again * HOUR, 0.0, rate * 4), self.traffic),
+        ]
+        for queue in others:
+            flows += site.served(constant(rate * self.busier / len(others)), self.traffic, queue)
+        return flows
+
+
+@scenario
+@dataclass(frozen=True, kw_only=True)
+class SmdsCannotExpand(Scenario):
+    """The structure looks empty; the data set is what fills."""
+
+    name = "smds-cannot-expand"
+    sentence = "The getter stops; messages of over 63 KB, always offloaded, fill a data set that cannot expand."
+
+    length: float = parameter(100_000.0, "mean bytes of a message", low=64_513, high=1_000_000)
+    outage_after: float = parameter(0.5, "hours until the getter stops")
+    outage: float = parameter(2.0, "hours the getter stands still", low=0.01)
+
+    @property
+    def traffic(self) -> Traffic:
+        """All longer than the 63 KB a structure takes."""
+        return replace(super().traffic, spread=0.3, shortest=64_513)
+
+    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
+        """See Scenario. UsageError where the structure is full before any data set is."""
+        capacity = site.capacity(self.traffic, rng)
+        if not capacity.in_dataset:
+            raise UsageError(
+                f"{self.name}: {site.structure.name} is full before its data sets are; right: an estate whose [smds] "
+                "have a small size and max_size, or whose structure has ds_expand = false"
+            )
+        return capacity.messages / (_FULL_AT * self.outage * HOUR)
+
+    def flows(self, site: Site, rate: float) -> Sequence[Flow]:
+        """See Scenario."""
+        begin = self.outage_after * HOUR
+        beside = replace(self.traffic, length=constant(2_000), shortest=64)
+        return [
+            *site.puts(constant(rate), self.traffic),
+            *site.gets(between(begin, begin + self.outage * HOUR, 0.0, rate * 3), self.traffic),
+            *site.beside(rate, beside),
+        ]

@@ -1,0 +1,123 @@
+"""What a scenario is: a story of demands on one structure, with parameters, found by its name."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from twin.errors import UsageError
+from twin.estate import Estate
+from twin.simulation.arrivals import Flow, Traffic, constant, demands
+from twin.simulation.site import Site
+
+Array = npt.NDArray[Any]
+
+START = 1_795_132_800_000_000  # 2026-11-20T00:00:00Z in microseconds: fixed, so that recordings can be made again
+HOUR = 3600.0
+
+T = TypeVar("T", bound="type[Scenario]")
+
+
+def parameter(default: float, text: str, *, low: float = 0.0, high: float = math.inf) -> Any:
+    """A field of a scenario that may be set: its default, what it says, the range it must be in."""
+    return field(default=default, metadata={"default": default, "text": text, "low": low, "high": high})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario(ABC):
+    """A story. Subclasses are frozen dataclasses whose fields are its parameters.
+
+    store: the structure it is about, by default the first with shared queues; queue: by default its first one. rate:
+    messages a second that are put to it, by default as many as make the story on that structure.
+    """
+
+    name: ClassVar[str]
+    sentence: ClassVar[str]
+
+    store: str | None = None
+    queue: str | None = None
+    rate: float | None = None
+    start: int = START  # microseconds since 1970
+    hours: float = parameter(4.0, "length of the recording, hours of event time", low=0.01, high=24 * 366)
+    length: float = parameter(4_000.0, "mean bytes of a message", low=64, high=1_000_000)
+
+    def demands(self, estate: Estate, rng: np.random.Generator) -> Iterator[Array]:
+        """What is asked of the estate's queues, in the order of time: EVENT[n], some 65,000 at a time.
+
+        UsageError where the estate has not what the story needs.
+        """
+        trial, arrivals = rng.spawn(2)
+        site = Site.of(estate, self.store, self.queue)
+        rate = self.default_rate(site, trial) if self.rate is None else self.rate
+        yield from demands(self.flows(site, rate), self.start, self.hours * HOUR, arrivals)
+
+    @property
+    def traffic(self) -> Traffic:
+        """What the story's messages look like."""
+        return Traffic(length=constant(self.length))
+
+    @abstractmethod
+    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
+        """Messages a second that make the story on that structure."""
+
+    @abstractmethod
+    def flows(self, site: Site, rate: float) -> Sequence[Flow]:
+        """Who calls, at that rate of the story."""
+
+
+SCENARIOS: dict[str, type[Scenario]] = {}
+
+
+def scenario(kind: T) -> T:
+    """Enters a class of scenarios under its name."""
+    SCENARIOS[kind.name] = kind
+    return kind
+
+
+def parameters(kind: type[Scenario]) -> Mapping[str, tuple[float, str]]:
+    """The numbers of a scenario that may be set: name -> (default, what it says)."""
+    return {one.name: (one.metadata["default"], one.metadata["text"]) for one in fields(kind) if one.metadata}
+
+
+def make_scenario(
+    name: str,
+    *,
+    store: str | None = None,
+    queue: str | None = None,
+    rate: float | None = None,
+    start: int = START,
+    settings: Mapping[str, float | str] | None = None,
+) -> Scenario:
+    """The scenario of that name. settings: parameter -> number, or its text.
+
+    UsageError, naming what would be right: no such scenario, no such parameter, not a number, out of range.
+    """
+    kind = SCENARIOS.get(name)
+    if kind is None:
+        raise UsageError(f"there is no scenario {name}; right: {', '.join(SCENARIOS)}")
+    if rate is not None and not 0 < rate < math.inf:
+        raise UsageError(f"the rate is {rate:g}; right: messages a second, more than 0")
+    values = {key: _number(kind, key, value) for key, value in (settings or {}).items()}
+    return kind(store=store, queue=queue, rate=rate, start=start, **values)
+
+
+def _number(kind: type[Scenario], key: str, value: float | str) -> float:
+    known = {one.name: one for one in fields(kind) if one.metadata}
+    if key not in known:
+        raise UsageError(f"{kind.name} has no parameter {key}; right: {', '.join(known)}")
+    one = known[key]
+    low, high = one.metadata["low"], one.metadata["high"]
+    right = f"a number from {low:g}" + (f" to {high:g}" if high < math.inf else "")
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not low <= number <= high or math.isinf(number):
+        raise UsageError(f"{key} of {kind.name} is {value}; right: {right}")
+    return number

@@ -1,0 +1,135 @@
+"""Where a scenario plays: one structure of the estate, its queues and queue managers, and what goes on beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernels import EVENT
+from kernels.layout import GET, PUT
+from twin.errors import UsageError
+from twin.estate import Estate, Structure
+from twin.simulation.arrivals import Curve, Flow, Traffic, constant, draw_lengths, draw_priorities
+from twin.simulation.capacity import Capacity, try_capacity
+
+Array = npt.NDArray[Any]
+
+_SHARES = (4, 3, 2, 1)  # of the first four queue managers; the others make no calls
+_OTHER_QUEUES = 3  # of the structure, beside the one the story is about
+_OTHER_STORES = 3
+_OTHER_SHARE = 0.25  # of the story's rate that goes to other queues of the structure; a tenth to each other structure
+_OTHER_STORE_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The structure and the queue a scenario is about."""
+
+    estate: Estate
+    structure: Structure
+    queue: str
+
+    @classmethod
+    def of(cls, estate: Estate, store: str | None = None, queue: str | None = None) -> Site:
+        """By default the first structure that has shared queues, and its first queue.
+
+        UsageError, naming what there is: no such store, not a structure, no such queue.
+        """
+        possible = {
+            name: config for name, config in estate.stores.items() if isinstance(config, Structure) and config.queues
+        }
+        if not possible:
+            raise UsageError(f"{estate.source}: no structure has a shared queue; right: describe one for a simulation")
+        chosen = next(iter(possible)) if store is None else store
+        if chosen not in possible:
+            raise UsageError(f"store {chosen} cannot be simulated; right: a structure with queues: {_all(possible)}")
+        structure = possible[chosen]
+        if queue is not None and queue not in structure.queues:
+            raise UsageError(f"{chosen} has no queue {queue}; its queues are {_all(structure.queues)}")
+        return cls(estate=estate, structure=structure, queue=queue or structure.queues[0])
+
+    # --- the story -------------------------------------------------------------------------------------------------
+
+    def puts(self, rate: Curve, traffic: Traffic, queue: str | None = None) -> list[Flow]:
+        """Puts to a queue (by default the story's) from several queue managers, `rate` messages a second in all."""
+        return _shared_out(self.estate, self.structure, queue or self.queue, PUT, rate, traffic)
+
+    def gets(self, rate: Curve, traffic: Traffic, queue: str | None = None) -> list[Flow]:
+        """Gets from a queue by several queue managers; rate: what they could get a second in all."""
+        return _shared_out(self.estate, self.structure, queue or self.queue, GET, rate, traffic)
+
+    def kept(self, rate: Curve, traffic: Traffic, seconds: float) -> list[Flow]:
+        """Puts to the story's queue of which each is got `seconds` later."""
+        puts = self.puts(rate, traffic)
+        return [replace(flow, got_by=puts[-1 - at].route, got_after=seconds) for at, flow in enumerate(puts)]
+
+    def beside(self, rate: float, traffic: Traffic) -> list[Flow]:
+        """What goes on harmlessly: other queues of the structure, and other structures, all well served.
+
+        rate: messages a second of the story.
+        """
+        others = [queue for queue in self.structure.queues if queue != self.queue][:_OTHER_QUEUES]
+        flows: list[Flow] = []
+        for queue in others:
+            flows += self.served(constant(rate * _OTHER_SHARE / len(others)), traffic, queue)
+        stores = [
+            config
+            for name, config in self.estate.stores.items()
+            if isinstance(config, Structure) and config.queues and name != self.structure.name
+        ]
+        for config in stores[:_OTHER_STORES]:
+            share = constant(rate * _OTHER_STORE_SHARE)
+            flows += _served(self.estate, config, config.queues[0], share, traffic)
+        return flows
+
+    def served(self, rate: Curve, traffic: Traffic, queue: str) -> list[Flow]:
+        """Puts to a queue and getters that are twice as fast."""
+        return _served(self.estate, self.structure, queue, rate, traffic)
+
+    # --- how much ----------------------------------------------------------------------------------------------------
+
+    def capacity(self, traffic: Traffic, rng: np.random.Generator, *, at: float = 0.0, got: float = 0.0) -> Capacity:
+        """How many puts of that traffic, as it is `at` seconds, the structure takes until its first 2192.
+
+        got: share of them that are got meanwhile.
+        """
+        flows = self.puts(constant(1.0), traffic)
+        shares = np.array([float(flow.rate(np.zeros(1))[0]) for flow in flows])
+
+        def draw(count: int) -> Array:
+            events = np.zeros(count, EVENT)
+            chosen = np.searchsorted(np.cumsum(shares)[:-1], rng.random(count), side="right")
+            events["route"] = np.array([flow.route for flow in flows])[chosen]
+            events["length"] = draw_lengths(traffic, np.full(count, at), rng)
+            events["priority"] = draw_priorities(traffic, count, rng)
+            return events
+
+        return try_capacity(self.estate, self.structure.name, draw, got)
+
+
+def _shared_out(estate: Estate, structure: Structure, queue: str, op: int, rate: Curve, traffic: Traffic) -> list[Flow]:
+    qmgrs = structure.queue_managers[: len(_SHARES)]
+    total = sum(_SHARES[: len(qmgrs)])
+    return [
+        Flow(route=estate.route_of_queue(qmgr, queue), op=op, rate=_times(rate, share / total), traffic=traffic)
+        for qmgr, share in zip(qmgrs, _SHARES, strict=False)
+    ]
+
+
+def _served(estate: Estate, structure: Structure, queue: str, rate: Curve, traffic: Traffic) -> list[Flow]:
+    return [
+        *_shared_out(estate, structure, queue, PUT, rate, traffic),
+        *_shared_out(estate, structure, queue, GET, _times(rate, 2.0), traffic),
+    ]
+
+
+def _times(curve: Curve, factor: float) -> Curve:
+    return lambda seconds: curve(seconds) * factor
+
+
+def _all(names: Sequence[str] | Mapping[str, object]) -> str:
+    return ", ".join(sorted(names))

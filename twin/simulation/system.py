@@ -1,0 +1,261 @@
+"""The real system's stand-in: it answers demands as the queue managers would, and writes down what happened.
+
+Puts that do not fit end with reason 2192 and are events; gets that find nothing end with 2033 and are none. What
+happened comes out as public events (contract section 2): numbered by queue manager and queue, with message ids and
+units of work. The stores themselves are twins whose events are demands (`StructureTwin.demand`), so what is possible is
+decided by the same kernels that later watch it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kernels import FLAG_HAS_UOW, FLAG_PERSISTENT, OPS
+from kernels.layout import BACKOUT, COMMIT, GET, PUT
+from kernels.structure import MQRC_NO_MSG_AVAILABLE, MQRC_STORAGE_MEDIUM_FULL
+from twin.errors import UsageError
+from twin.estate import Estate
+from twin.events import ARROW_SCHEMA, MODELLED_KINDS
+from twin.store import open_store
+from twin.structure import StructureTwin
+
+Array = npt.NDArray[Any]
+
+_LOOKS = 64  # at how full a store is, while it serves a piece of demands
+_LOOK_AT_LEAST, _LOOK_AT_MOST = 32, 512  # demands from one look to the next; a look costs as much as 500
+_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+_UOW_DIGITS = 12
+_TAG_MASK = 0xFF_FFFF
+
+
+@dataclass(slots=True)
+class StoreOutcome:
+    """What became of one store. first_full: time of its first 2192, microseconds, None: none; refused: puts with 2192.
+
+    peak_pct: its highest usage, of entries or elements; peak_smds_pct: of a data set's blocks, by queue manager;
+    offload_rule: the highest of the rules 1..3 that was ever in force. Looked at every 512 demands, or oftener.
+    """
+
+    puts: int = 0
+    refused: int = 0
+    first_full: int | None = None
+    peak_pct: float = 0.0
+    peak_smds_pct: dict[str, float] = field(default_factory=dict)
+    offload_rule: int = 0
+
+
+class RealSystem:
+    """Serves the demands of one run. tag: the same number, the same message ids.
+
+    Keeps beside the stores one byte for each put so far: who put it, which its id says.
+    """
+
+    def __init__(self, estate: Estate, tag: int) -> None:
+        self.outcomes: dict[str, StoreOutcome] = {}
+        self._estate = estate
+        self._tag = tag
+        self._twins: dict[str, StructureTwin] = {}
+        self._putters: dict[str, _Putters] = {}
+        names = sorted(estate.stores)
+        place = {name: at for at, name in enumerate(names)}
+        self._stores = names
+        self._store_of = np.array([place[route.store] for route in estate.routes], np.int64)
+        self._qmgrs = _Words([route.qmgr for route in estate.routes])
+        self._queues = _Words([route.reported or "" for route in estate.routes])
+        self._ops = pa.array(OPS, pa.string())
+        self._next_seq = np.zeros(len(estate.routes), np.int64)
+        self._live = np.zeros(0, np.uint64)  # units of work in which something happened
+
+    def serve(self, demands: Array) -> pa.Table:
+        """Answer demands and write down what happened, as a table of ARROW_SCHEMA.
+
+        demands: EVENT[n] of PUT, GET, COMMIT and BACKOUT, each of count 1, in the order of time; `uow` is a number.
+        Their reasons are written into them. UsageError where a store's kind has no twin yet.
+        """
+        owners = np.full(demands.size, -1, np.int64)
+        numbers = np.full(demands.size, -1, np.int64)
+        tags = np.zeros(demands.size, np.uint64)
+        stores = self._store_of[demands["route"]]
+        for at in np.flatnonzero(np.bincount(stores, minlength=0)).tolist():
+            rows = np.flatnonzero(stores == at)
+            own = demands[rows]
+            owners[rows], numbers[rows] = self._serve_store(self._stores[at], own)
+            tags[rows] = (self._tag + at) & _TAG_MASK
+            demands["reason"][rows] = own["reason"]
+        happened = self._happened(demands)
+        ids = self._message_ids(owners[happened], numbers[happened], tags[happened])
+        return self._table(demands[happened], ids)
+
+    # --- stores ----------------------------------------------------------------------------------------------------
+
+    def _serve_store(self, name: str, demands: Array) -> tuple[Array, Array]:
+        """(queue manager that put it, order of its put) of the message each call concerns, i8[n], -1: none."""
+        twin = self._open(name)
+        outcome = self.outcomes[name]
+        ages = np.empty(demands.size, np.int64)
+        step = min(max(demands.size // _LOOKS, _LOOK_AT_LEAST), _LOOK_AT_MOST)
+        for start in range(0, demands.size, step):
+            piece = slice(start, start + step)
+            ages[piece] = twin.demand(demands[piece])
+            _look(twin, outcome)
+        is_put = demands["op"] == PUT
+        stored = is_put & (demands["reason"] == 0)
+        refused = demands["reason"] == MQRC_STORAGE_MEDIUM_FULL
+        if outcome.first_full is None and refused.any():
+            outcome.first_full = int(demands["time"][refused][0])
+        outcome.refused += int(refused.sum())
+        outcome.puts += int(is_put.sum())
+        putters = self._putters[name]
+        ages[stored] = putters.add(self._qmgrs.codes[demands["route"][stored]])
+        owners = np.full(demands.size, -1, np.int64)
+        owners[ages >= 0] = putters.of(ages[ages >= 0])
+        return owners, ages
+
+    def _open(self, name: str) -> StructureTwin:
+        if name not in self._twins:
+            kind = self._estate.stores[name].kind
+            if kind not in MODELLED_KINDS:
+                right = " or ".join(sorted(MODELLED_KINDS))
+                raise UsageError(f"{name} is a {kind}, which is not simulated; right: a queue of a {right}")
+            self._twins[name] = open_store(self._estate, name)
+            self._putters[name] = _Putters()
+            self.outcomes[name] = StoreOutcome()
+        return self._twins[name]
+
+    # --- events ----------------------------------------------------------------------------------------------------
+
+    def _happened(self, demands: Array) -> Array:
+        """bool[n]: all but the gets that found nothing and the ends of units of work in which nothing happened."""
+        op = demands["op"]
+        happened = ~((op == GET) & (demands["reason"] == MQRC_NO_MSG_AVAILABLE))
+        in_unit = demands["flags"] & FLAG_HAS_UOW != 0
+        done = in_unit & (op <= GET) & (demands["reason"] == 0)
+        live = np.union1d(self._live, demands["uow"][done])
+        ends = np.flatnonzero(in_unit & ((op == COMMIT) | (op == BACKOUT)))
+        happened[ends] = np.isin(demands["uow"][ends], live)
+        self._live = np.setdiff1d(live, demands["uow"][ends], assume_unique=False)
+        return np.asarray(happened)
+
+    def _seqs(self, routes: Array) -> Array:
+        """The next numbers of each route's queue, i8[n], in order."""
+        order = np.argsort(routes, kind="stable")
+        counts = np.bincount(routes, minlength=self._next_seq.size)
+        firsts = np.repeat(self._next_seq - (np.cumsum(counts) - counts), counts)
+        seqs = np.empty(routes.size, np.int64)
+        seqs[order] = firsts + np.arange(routes.size)
+        self._next_seq += counts
+        return seqs
+
+    def _table(self, events: Array, message_ids: pa.StringArray) -> pa.Table:
+        rows = events.size
+        is_put = events["op"] == PUT
+        routes = events["route"].astype(np.int64)
+        columns: dict[str, Any] = {
+            "time": pa.array(events["time"]).cast(ARROW_SCHEMA.field("time").type),
+            "qmgr": self._qmgrs.column(routes, "qmgr"),
+            "seq": pa.array(self._seqs(routes)),
+            "op": pa.DictionaryArray.from_arrays(pa.array(events["op"].astype(np.int8)), self._ops),
+            "queue": self._queues.column(routes, "queue"),
+            "msgid": message_ids,
+            "length": pa.array(events["length"], mask=~is_put),
+            "priority": pa.array(events["priority"].astype(np.int8), mask=~is_put),
+            "persistent": pa.array(events["flags"] & FLAG_PERSISTENT != 0, mask=~is_put),
+            "uow": _texts(_hex_digits(events["uow"])[:, 16 - _UOW_DIGITS :], events["flags"] & FLAG_HAS_UOW != 0),
+            "reason": pa.array(events["reason"]),
+        }
+        for name in ARROW_SCHEMA.names:
+            columns.setdefault(name, pa.nulls(rows, ARROW_SCHEMA.field(name).type))
+        return pa.table({name: columns[name] for name in ARROW_SCHEMA.names}, schema=ARROW_SCHEMA)
+
+    def _message_ids(self, owners: Array, numbers: Array, tags: Array) -> pa.StringArray:
+        """Ids as MQ makes them, in hexadecimal: "AMQ ", 12 characters of the queue manager's name, 8 bytes of its own.
+
+        [IBM MQ, MQMD, MsgId]. Here the 8 bytes are 3 of run and store, and 5 of the order of the put. Absent where
+        there is no message.
+        """
+        prefixes = np.stack([_hex_of(b"AMQ " + name.encode()[:12].ljust(12)) for name in self._qmgrs.words])
+        own = (tags << np.uint64(40)) | (numbers.astype(np.uint64) & np.uint64(0xFF_FFFF_FFFF))
+        ids = np.concatenate([prefixes[owners], _hex_digits(own)], axis=1)
+        return _texts(ids, numbers >= 0)
+
+
+class _Words:
+    """The strings of one column, by route."""
+
+    def __init__(self, of_route: list[str]) -> None:
+        self.words = sorted(set(of_route))
+        place = {word: at for at, word in enumerate(self.words)}
+        self.codes = np.array([place[word] for word in of_route], np.int64)
+        self._array = pa.array(self.words, pa.string())
+
+    def column(self, routes: Array, name: str) -> pa.DictionaryArray:
+        kind = ARROW_SCHEMA.field(name).type.index_type
+        return pa.DictionaryArray.from_arrays(pa.array(self.codes[routes]).cast(kind), self._array)
+
+
+class _Putters:
+    """Which queue manager put which message: i2 by the order of the puts."""
+
+    def __init__(self) -> None:
+        self._of = np.zeros(1 << 16, np.int16)
+        self._count = 0
+
+    def add(self, qmgrs: Array) -> Array:
+        """The next puts; their numbers, i8[n]."""
+        end = self._count + qmgrs.size
+        if end > self._of.size:
+            self._of = np.concatenate([self._of, np.zeros(max(self._of.size, qmgrs.size), np.int16)])
+        self._of[self._count : end] = qmgrs
+        numbers = np.arange(self._count, end)
+        self._count = end
+        return numbers
+
+    def of(self, numbers: Array) -> Array:
+        return self._of[numbers]
+
+
+def tag_of(*words: object) -> int:
+    """A number of 64 bits that stands for the words, the same on every machine."""
+    return int.from_bytes(hashlib.blake2b("\0".join(map(str, words)).encode(), digest_size=8).digest(), "big")
+
+
+def _look(twin: StructureTwin, outcome: StoreOutcome) -> None:
+    state = twin.state()
+    outcome.peak_pct = max(outcome.peak_pct, float(state["usage_pct"]))
+    outcome.offload_rule = max(outcome.offload_rule, int(state["offload_rule"]))
+    for qmgr, smds in (state["smds"] or {}).items():
+        used = 100 * smds["blocks_used"] / max(1, smds["blocks_total"])
+        outcome.peak_smds_pct[qmgr] = max(outcome.peak_smds_pct.get(qmgr, 0.0), used)
+
+
+# --- text ------------------------------------------------------------------------------------------------------------
+
+
+def _hex_of(data: bytes) -> Array:
+    return np.frombuffer(data.hex().encode(), np.uint8)
+
+
+def _hex_digits(numbers: Array) -> Array:
+    """Each number as 16 hexadecimal digits, u1[n, 16]."""
+    octets = numbers.astype(">u8").view(np.uint8).reshape(-1, 8)
+    digits = np.empty((numbers.size, 16), np.uint8)
+    digits[:, 0::2] = _HEX[octets >> 4]
+    digits[:, 1::2] = _HEX[octets & 15]
+    return digits
+
+
+def _texts(characters: Array, present: Array) -> pa.StringArray:
+    """Strings of one width, null where not present. characters: u1[n, width] of ASCII; present: bool[n]."""
+    offsets = np.zeros(present.size + 1, np.int32)
+    np.cumsum(present * characters.shape[1], out=offsets[1:])
+    data = np.ascontiguousarray(characters[present])
+    valid = np.packbits(present, bitorder="little")
+    return pa.StringArray.from_buffers(
+        present.size, pa.py_buffer(offsets.tobytes()), pa.py_buffer(data.tobytes()), pa.py_buffer(valid.tobytes())
+    )

@@ -1,0 +1,245 @@
+"""Real request traces as traffic: each request is a message, put when it arrives and got when it has been served.
+
+The format is that of the Azure LLM inference traces (Azure Public Dataset, CC-BY 4.0): a CSV file with the columns
+TIMESTAMP, ContextTokens and GeneratedTokens, in the order of time. A message is as long as the context; serving it
+takes as long as generating the answer. Requests queue for the servers first come, first served; the message stays in
+its queue until its service has ended, as under syncpoint.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from kernels import EVENT, FLAG_HAS_MSGID
+from kernels.layout import GET, PUT
+from twin.errors import UsageError
+from twin.estate import Estate, RoutingError
+from twin.events.fields import FIELD, shown
+from twin.simulation.run import Outcome, Progress, serve_into
+from twin.simulation.system import tag_of
+from twin.warm import warm
+
+Array = npt.NDArray[Any]
+
+COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
+
+_BLOCK = 1 << 20  # bytes of the file that are read at a time
+_SECOND = 1_000_000  # microseconds
+_EARLIEST, _LATEST = 946_684_800 * _SECOND, 4_133_980_800 * _SECOND  # 2000 to 2101, as event times [contract section 7]
+_TIMES = (pa.timestamp("ns"), pa.timestamp("ns", "UTC"))  # without a zone in the text, and with one
+_TIME_RIGHT = "a time such as 2023-11-16 18:15:46.6805900, in the years 2000 to 2100"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """Who puts and who serves. service_rate: tokens a second that one of the servers generates.
+
+    get_qmgr: the servers' queue manager, by default the one that puts. start: microseconds since 1970 of the first
+    request, by default as in the trace.
+    """
+
+    queue: str
+    qmgr: str
+    get_qmgr: str | None = None
+    service_rate: float
+    servers: int = 1
+    bytes_per_token: float = 4.0
+    start: int | None = None
+
+
+def import_trace(
+    path: str | Path, estate: Estate, recording: str | Path, serving: Serving, progress: Progress | None = None
+) -> Outcome:
+    """Turn a trace into a recording. A request whose put does not fit gets 2192 and is not served.
+
+    UsageError: the file, line and column that is wrong and what would be right; an unknown queue or queue manager; a
+    number of `serving` out of range; a recording that cannot be written.
+    """
+    return serve_into(recording, estate, tag_of("trace", Path(path).name), demands(path, estate, serving), progress)
+
+
+def demands(path: str | Path, estate: Estate, serving: Serving) -> Iterator[Array]:
+    """A PUT and a GET for each request, in the order of time: EVENT[n] at a time. Errors as `import_trace`."""
+    _check(serving)
+    warm()
+    try:
+        put_route = estate.route_of_queue(serving.qmgr, serving.queue)
+        get_route = estate.route_of_queue(serving.get_qmgr or serving.qmgr, serving.queue)
+    except RoutingError as error:
+        raise UsageError(str(error)) from None
+    free = [0] * serving.servers  # when each server is free, a heap
+    waiting = np.zeros(0, EVENT)  # gets still to come
+    count = 0
+    offset = None
+    for times, context, generated in _requests(Path(path), serving.bytes_per_token):
+        if offset is None:
+            offset = 0 if serving.start is None else serving.start - int(times[0])
+        arrivals = times + offset
+        numbers = np.arange(count + 1, count + 1 + times.size)
+        count += times.size
+        puts = _calls(PUT, put_route, arrivals, numbers)
+        puts["length"] = (context * serving.bytes_per_token).astype(np.int64)
+        services = np.rint(generated * (_SECOND / serving.service_rate)).astype(np.int64)
+        gets = _calls(GET, get_route, _served(arrivals, services, free), numbers)
+        together = np.concatenate([puts, waiting, gets])
+        together = together[np.argsort(together["time"], kind="stable")]
+        # What comes after the last request known so far may still be overtaken by the next one.
+        cut = int(np.searchsorted(together["time"], puts["time"][-1], side="right"))
+        waiting = together[cut:]
+        yield together[:cut]
+    yield waiting
+
+
+def _check(serving: Serving) -> None:
+    for name, value in (("service rate", serving.service_rate), ("bytes per token", serving.bytes_per_token)):
+        if not 0 < value < 1e9:
+            raise UsageError(f"the {name} is {value:g}; right: more than 0, less than a thousand million")
+    if serving.servers < 1:
+        raise UsageError(f"there are {serving.servers} servers; right: at least 1")
+
+
+def _served(arrivals: Array, services: Array, free: list[int]) -> Array:
+    """When each service ends, i8[n] microseconds; `free` is kept up to date."""
+    ends = np.empty(arrivals.size, np.int64)
+    for at, (arrival, service) in enumerate(zip(arrivals.tolist(), services.tolist(), strict=True)):
+        ends[at] = max(arrival, free[0]) + service
+        heapq.heapreplace(free, int(ends[at]))
+    return ends
+
+
+def _calls(op: int, route: int, times: Array, numbers: Array) -> Array:
+    events = np.zeros(times.size, EVENT)
+    events["time"], events["msgid"] = times, numbers
+    events["op"], events["route"], events["count"], events["seq"] = op, route, 1, -1
+    events["flags"] = FLAG_HAS_MSGID
+    return events
+
+
+# --- the file --------------------------------------------------------------------------------------------------------
+
+
+def _requests(path: Path, bytes_per_token: float) -> Iterator[tuple[Array, Array, Array]]:
+    """(microseconds since 1970, tokens of the context, generated tokens), i8[n] each, a block of the file at a time."""
+    longest = FIELD["length"].high or 0
+    most = f"at most {int(longest / bytes_per_token)}, as {bytes_per_token:g} bytes a token make {longest} bytes"
+    before = _EARLIEST
+    found = False
+    for rows in _rows(path):
+        times = rows.times()
+        rows.hold(times >= np.concatenate([[before], times[:-1]]), "TIMESTAMP", "not before the request above")
+        before = int(times[-1])
+        context = rows.tokens("ContextTokens")
+        rows.hold(context * bytes_per_token < longest + 1, "ContextTokens", most)
+        yield times, context, rows.tokens("GeneratedTokens")
+        found = True
+    if not found:
+        raise UsageError(f"{path} has no requests; right: a line of {', '.join(COLUMNS)} for each")
+
+
+def _rows(path: Path) -> Iterator[_Rows]:
+    """The rows of the file with their lines, without the empty ones."""
+    line = 2  # of the next row; the first line has the names
+    for block in _blocks(path):
+        columns = {name: block.column(name) for name in COLUMNS}
+        filled = np.zeros(block.num_rows, np.bool_)
+        for values in columns.values():
+            filled |= np.asarray(pc.not_equal(values, "").to_numpy(zero_copy_only=False))
+        lines = line + np.flatnonzero(filled)
+        line += block.num_rows
+        if lines.size:
+            yield _Rows(path, lines, {name: values.filter(pa.array(filled)) for name, values in columns.items()})
+
+
+def _blocks(path: Path) -> Iterator[pa.RecordBatch]:
+    """The rows as text, empty lines included: so that the place of a row says its line."""
+    cut_short: list[Any] = []
+
+    def note(row: Any) -> str:
+        cut_short.append(row)
+        return "skip"
+
+    if not path.is_file():
+        raise UsageError(f"{path} is not a file; right: a CSV file with the columns {', '.join(COLUMNS)}")
+    try:
+        reader = pa.csv.open_csv(
+            path,
+            read_options=pa.csv.ReadOptions(use_threads=False, block_size=_BLOCK),
+            parse_options=pa.csv.ParseOptions(ignore_empty_lines=False, invalid_row_handler=note),
+            convert_options=pa.csv.ConvertOptions(column_types=dict.fromkeys(COLUMNS, pa.string())),
+        )
+        names = reader.schema.names
+        for name in COLUMNS:
+            if name not in names:
+                raise UsageError(f"{path}, line 1: no column {name} in {', '.join(names)}; right: {', '.join(COLUMNS)}")
+        for block in reader:
+            if cut_short:
+                break
+            yield block
+    except (OSError, pa.ArrowException) as error:
+        if "Empty CSV" in str(error):
+            return
+        raise UsageError(f"{path}: {' '.join(str(error).split())}; right: CSV text with {', '.join(COLUMNS)}") from None
+    if cut_short:
+        row = cut_short[0]
+        raise UsageError(
+            f"{path}, line {row.number}: {row.actual_columns} columns; right: {row.expected_columns}, as in line 1"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of the file as text. lines: i8[n], where each stands."""
+
+    path: Path
+    lines: Array
+    columns: dict[str, Any]
+
+    def times(self) -> Array:
+        """Microseconds since 1970, i8[n]; digits beyond the sixth are cut off. Without a zone they are UTC."""
+        texts = self.columns["TIMESTAMP"]
+        for kind in _TIMES:
+            try:
+                times = np.asarray(texts.cast(kind).cast(pa.int64()).to_numpy()) // 1_000
+            except pa.ArrowException:
+                continue
+            self.hold((times >= _EARLIEST) & (times < _LATEST), "TIMESTAMP", _TIME_RIGHT)
+            return times
+        self.hold(np.array([_is_time(text) for text in texts.to_pylist()]), "TIMESTAMP", _TIME_RIGHT)
+        raise UsageError(
+            f"{self.path}, lines {self.lines[0]} to {self.lines[-1]}: TIMESTAMP has a time zone in some lines; "
+            "right: in all or in none"
+        )
+
+    def tokens(self, name: str) -> Array:
+        """Tokens, i8[n]."""
+        texts = self.columns[name]
+        whole = pc.match_substring_regex(texts, "^[0-9]{1,12}$").to_numpy(zero_copy_only=False)
+        self.hold(np.asarray(whole), name, "a whole number of tokens from 0")
+        return np.asarray(texts.cast(pa.int64()).to_numpy())
+
+    def hold(self, right: Array, name: str, what: str) -> None:
+        """UsageError for the first row whose value is not right; what: what would be."""
+        if not right.all():
+            at = int(np.flatnonzero(~right)[0])
+            value = self.columns[name][at].as_py()
+            raise UsageError(f"{self.path}, line {self.lines[at]}: {name} is {shown(value)}; right: {what}")
+
+
+def _is_time(text: str) -> bool:
+    for kind in _TIMES:
+        try:
+            pa.scalar(text).cast(kind)
+        except pa.ArrowException:
+            continue
+        return True
+    return False
