@@ -33,16 +33,20 @@ def growth(queues: Array, counted: str) -> Array:
     return grown
 
 
+def growth_span(now: int) -> int:
+    """Microseconds over which `growth` counts at the time `now`: since the mark before the last."""
+    return now % MARK + MARK
+
+
 def fillers(queues: Array, names: Sequence[str], counted: str) -> tuple[Filler, ...]:
-    """The queues that grew, by their share of the growth; where none grew, by their share of what is held.
+    """The queues that grew, by their share of the growth; where the store does not grow, by their share of what is held.
 
     counted: depth (entries), elems or pages.
     """
-    grown = np.maximum(growth(queues, counted), 0)
-    if not grown.any():
-        grown = np.maximum(queues[counted], 0)
-    total = int(grown.sum())
+    grown = growth(queues, counted)
+    ranked = np.maximum(grown if grown.sum() > 0 else queues[counted], 0)
+    total = int(ranked.sum())
     if total == 0:
         return ()
-    order = sorted(np.flatnonzero(grown).tolist(), key=lambda row: (-int(grown[row]), names[row]))
-    return tuple(Filler(names[row], round(int(grown[row]) / total, 4)) for row in order[:_NAMED_AT_MOST])
+    order = sorted(np.flatnonzero(ranked).tolist(), key=lambda row: (-int(ranked[row]), names[row]))
+    return tuple(Filler(names[row], round(int(ranked[row]) / total, 4)) for row in order[:_NAMED_AT_MOST])

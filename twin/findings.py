@@ -11,9 +11,10 @@ from kernels import layout, smds, watch
 from kernels.clock import SECOND
 from kernels.pools import elements_in_use, entries_in_use
 from twin import fillers, wording
-from twin.alerts import CRITICAL, FULL, WARNING, Finding
+from twin.alerts import CRITICAL, FULL, WARNING, Filler, Finding
 from twin.arrays import Array
 from twin.estate import Structure
+from twin.timestamps import as_span
 
 HYSTERESIS = 2  # percentage points below its mark at which a condition counts as over
 CALM_FOR = 60 * SECOND  # event time a condition must be over before its alert is cleared
@@ -22,7 +23,8 @@ CRITICAL_FROM = 95.0  # percent
 CRITICAL_UNTIL = 90.0
 STEP = 5.0  # percentage points of usage that are worth telling again
 
-_POOLS = {"entries": ("depth", "entries"), "elements": ("elems", "elements")}
+_POOLS = {"entries": ("depth", "entries"), "elements": ("elems", "elements")}  # counted in QUEUE, in words
+_PAGES = ("pages", "pages")
 
 POOL_BITS = {  # in the order in which alerts of one event are published
     watch.THRESHOLD_ENTRIES: ("threshold", "entries"),
@@ -95,34 +97,52 @@ class Viewer:
         return int(self._store.datasets[self._dataset(resource)]["last_full"])
 
     def finding(self, condition: str, resource: str, severity_before: str | None) -> Finding:
-        """What there is to say of a condition now. severity_before: as last published, None: not yet."""
+        """What there is to say of a condition that holds. severity_before: as last published, None: not yet."""
         usage = self.usage_pct(resource)
-        counted, unit = _POOLS.get(resource, ("pages", "pages"))
-        ranked = fillers.fillers(self._queues, self._names, counted)
-        grown = 0
-        if ranked:
-            grown = int(fillers.growth(self._queues, counted)[self._names.index(ranked[0].queue)])
-        filled = wording.filled_by(ranked, grown, unit)
+        ranked = self._fillers(resource)
         if resource in _POOLS:
-            size_now = self._pool_bytes()
-            actions = wording.pool_actions(self._config, resource, size_now, ranked)
+            actions = wording.pool_actions(self._config, resource, self._pool_bytes(), ranked)
         else:
             actions = wording.dataset_actions(self._config, resource.partition("/")[2], ranked)
         return Finding(
             condition=condition,
             resource=resource,
-            severity=self._severity(condition, usage, severity_before),
+            severity=self.severity(condition, usage, severity_before),
             usage_pct=usage,
             full_probability=1.0 if condition == "full" else None,
             fillers=ranked,
-            cause=f"{self._what(condition, resource, usage)}; {filled}.",
+            cause=f"{self._what(condition, resource, usage)}; {self._filled(resource, ranked)}.",
             actions=actions,
         )
+
+    def over(self, condition: str, resource: str, severity_before: str) -> Finding:
+        """What there is to say of a condition that holds no more."""
+        usage = self.usage_pct(resource)
+        return Finding(
+            condition=condition,
+            resource=resource,
+            severity=severity_before,
+            usage_pct=usage,
+            full_probability=None,
+            fillers=self._fillers(resource),
+            cause=f"It is over: {usage:.1f} % of the {self._of(resource)} are in use.",
+            actions=(),
+        )
+
+    def _fillers(self, resource: str) -> tuple[Filler, ...]:
+        return fillers.fillers(self._queues, self._names, _POOLS.get(resource, _PAGES)[0])
+
+    def _filled(self, resource: str, ranked: tuple[Filler, ...]) -> str:
+        counted, unit = _POOLS.get(resource, _PAGES)
+        grown = int(fillers.growth(self._queues, counted).sum())
+        span = as_span(fillers.growth_span(int(self._store.scalars[0]["clock"])) / SECOND)
+        return wording.filled_by(ranked, grown, unit, span)
 
     def _pool_bytes(self) -> int:
         return int(self._store.params[0]["size_now"])
 
-    def _severity(self, condition: str, usage: float, before: str | None) -> str:
+    def severity(self, condition: str, usage: float, before: str | None) -> str:
+        """How bad a condition is at a usage, in percent. before: as last published, None: not yet."""
         if condition == "full":
             return FULL
         if condition == "cannot-expand" or usage >= CRITICAL_FROM:
@@ -131,16 +151,19 @@ class Viewer:
             return CRITICAL
         return WARNING
 
-    def _what(self, condition: str, resource: str, usage: float) -> str:
+    def _of(self, resource: str) -> str:
         name = self._config.name
-        of = f"{resource} of {name}" if resource in _POOLS else f"blocks of the data set of {resource[5:]} for {name}"
+        return f"{resource} of {name}" if resource in _POOLS else f"blocks of {resource[5:]}'s data set for {name}"
+
+    def _what(self, condition: str, resource: str, usage: float) -> str:
+        of = self._of(resource)
         if condition == "full":
             puts = int(self._store.scalars[0]["full_puts"])
-            got = f"{puts:,} puts got 2192 so far" if puts else "the next put gets 2192"
-            return f"The {of} are used up ({usage:.1f} %), {got}"
+            got = f"puts get 2192 ({puts:,} so far)" if puts else "the next put gets 2192"
+            return f"The {of} are used up ({usage:.1f} %): {got}"
         if condition == "cannot-expand":
             status = _STATUS[int(self._store.datasets[self._dataset(resource)]["status"])]
             return f"{usage:.1f} % of the {of} are in use and it cannot expand (EXPANDST {status})"
         mark = self.mark_pct(condition, resource)
-        by = "FULLTHRESHOLD" if resource in _POOLS else "mark for its expansion"
+        by = "FULLTHRESHOLD" if resource in _POOLS else "mark for expansion"
         return f"{usage:.1f} % of the {of} are in use, its {by} is {mark:.0f} %"

@@ -9,12 +9,13 @@ Source: contract section 6 (`mqtwin replay`) and section 7 (dead letters of a re
 
 from __future__ import annotations
 
+import base64
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from twin.alerts import Alert
@@ -30,9 +31,11 @@ from twin.warm import warm
 class Replayed:
     """What a recording brought.
 
-    alerts: ordered by time, then store, then as the store gave them; states: the last state record of each store that got an
-    event, by store name, sorted; rejects: dead letters in the order of the recording, `index` being its line or row, from 0;
-    dead_letters: how many there were; events: accepted lines or rows (duplicates too).
+    alerts: ordered by time, then store, then as the store gave them; states: the last state record of each store that
+    got an event, by store name, sorted; rejects: dead letters in the order of the recording, `index` being its line
+    or row, from 0;
+    dead_letters: how many there were; events: accepted lines or rows (duplicates too); seconds: of work, loading the
+    kernels not counted.
     """
 
     alerts: list[Alert] = field(default_factory=list)
@@ -40,6 +43,7 @@ class Replayed:
     rejects: list[Reject] = field(default_factory=list)
     dead_letters: int = 0
     events: int = 0
+    seconds: float = 0.0
 
 
 class Player:
@@ -77,8 +81,8 @@ def replay(
     Args:
         path: the recording.
         estate: what exists; see `twin.estate.load_estate`.
-        chunk_events: apply at most so many events at once; None: as many as a piece of the recording has. The result is the
-            same.
+        chunk_events: apply at most so many events at once; None: as many as a piece of the recording has. The result
+            is the same.
         on_reject: gets each dead letter as it comes, instead of `Replayed.rejects`.
         on_chunk: called after each piece of the recording, with it and the number of events so far.
 
@@ -89,6 +93,7 @@ def replay(
     decoder = Decoder(estate)
     player = Player(estate)
     replayed = Replayed()
+    began = time.monotonic()
     keep = replayed.rejects.append if on_reject is None else on_reject
     for chunk in open_recording(path):
         decoded = chunk.decode(decoder)
@@ -102,6 +107,7 @@ def replay(
             on_chunk(chunk, replayed.events)
     replayed.alerts.sort(key=lambda alert: (alert.time, alert.store))  # stable: a store's own order stays
     replayed.states = player.states()
+    replayed.seconds = time.monotonic() - began
     return replayed
 
 
@@ -109,10 +115,9 @@ def dead_letter(reject: Reject) -> dict[str, Any]:
     """A dead letter of a replay as contract section 7 names it, JSON-ready."""
     letter: dict[str, Any] = {"reason": str(reject.reason), "detail": reject.detail, "index": reject.index}
     try:
-        letter["value"] = reject.value.decode()
+        return letter | {"value": reject.value.decode()}
     except UnicodeDecodeError:
-        letter["value_base64"] = reject.value  # msgspec and JSON: bytes are base64 text
-    return msgspec.to_builtins(letter)
+        return letter | {"value_base64": base64.b64encode(reject.value).decode("ascii")}
 
 
 def count_events(decoded: Decoded) -> int:

@@ -202,6 +202,8 @@ class StructureTwin:
                 self._make_room(events[at])
             elif why == structure.FIRED:
                 self._fired()
+            elif why == structure.CONTROL:
+                raise ValueError(f"{layout.OPS[events[at]['op']]} is no demand: operations on queues are")
         return ages
 
     def _make_room(self, event: Any) -> None:
@@ -301,14 +303,16 @@ class StructureTwin:
                 episode.calm_since = now
             if now - episode.calm_since < CALM_FOR:
                 return []
-            finding = viewer.finding(episode.condition, episode.resource, episode.severity)
+            finding = viewer.over(episode.condition, episode.resource, episode.severity)
             self._arm(episode.condition, episode.resource)
             return [self.episodes.clear(episode, finding, now)]
         episode.calm_since = None
+        usage = viewer.usage_pct(episode.resource)
+        severity = viewer.severity(episode.condition, usage, episode.severity)
+        if severity == episode.severity and usage < episode.usage_pct + STEP:
+            return []
         finding = viewer.finding(episode.condition, episode.resource, episode.severity)
-        if finding.severity != episode.severity or finding.usage_pct >= episode.usage_pct + STEP:
-            return [self.episodes.update(episode, finding, now)]
-        return []
+        return [self.episodes.update(episode, finding, now)]
 
     # --- state -----------------------------------------------------------------------------------------------------
 

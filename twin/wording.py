@@ -6,13 +6,13 @@ from twin.alerts import Filler
 from twin.estate import Structure, format_size
 
 
-def filled_by(fillers: tuple[Filler, ...], grown: int, unit: str) -> str:
-    """The sentence part that names the queue which fills; grown: what it added lately, in `unit`."""
+def filled_by(fillers: tuple[Filler, ...], grown: int, unit: str, span: str) -> str:
+    """The sentence part that names the queue which fills; grown: what all queues added in `span`, in `unit`."""
     if not fillers:
         return "no queue of the estate holds any of it"
     first = fillers[0]
     if grown > 0:
-        return f"{first.queue} added {grown:,} {unit} lately, {first.share:.0%} of the growth"
+        return f"{first.queue} made {first.share:.0%} of the growth of {grown:,} {unit} in the last {span}"
     return f"{first.queue} holds {first.share:.0%} of what is in use"
 
 
