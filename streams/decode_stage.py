@@ -1,0 +1,165 @@
+"""First stage of the query: Kafka records in, blocks of events by store out, dead letters aside.
+
+It runs before the shuffle in Spark's `mapInArrow`. All records of a task are gathered into one block for each store, so that a
+batch of single JSON events costs the stages behind it as little as one of Arrow blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streams.plan import PackedPlan, Plan
+from streams.worker import prepare_worker
+from streams.rows import BLOCK, BLOCK_ROWS, DEAD, DEAD_KEY, DEAD_KEYS, DeadLetter, pack_letters
+from twin.events import Decoder, EventBlock, Reject
+
+FLUSH_EVENTS = 262_144  # events gathered before blocks go out: 6 MB of shuffle at 24 bytes an event
+FLUSH_BYTES = 16 * 1024 * 1024  # of dead letters and other bytes gathered
+DETAIL_CHARACTERS = 1000  # of a dead letter's `detail`: Kafka headers count towards the size of a record
+
+# What the source gives: see `streams.job.events_frame`.
+KAFKA_COLUMNS = ("value", "content_type", "partition", "offset")
+
+
+def decode_function(packed: PackedPlan, source: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow`: record batches as `KAFKA_COLUMNS` in, as `BLOCK_ROWS` out.
+
+    Args:
+        packed: estate, topics and limits.
+        source: the topic the records come from, for dead letters.
+    """
+
+    def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        yield from decode_task(packed, source, context.partitionId() if context is not None else 0, batches)
+
+    return decode
+
+
+def decode_task(
+    packed: PackedPlan, source: str, task: int, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Decode all record batches of a task; see `decode_function`. `task`: its number, which spreads dead letters over keys."""
+    gathered = Gathered(decoder_of(packed), packed.open(), source, f"{DEAD_KEY}{task % DEAD_KEYS}")
+    for batch in batches:
+        gathered.add(batch)
+        if gathered.is_full:
+            yield gathered.flush()
+    if not gathered.is_empty:
+        yield gathered.flush()
+
+
+@lru_cache(maxsize=4)
+def decoder_of(packed: PackedPlan) -> Decoder:
+    """The decoder of a plan's estate, made once in a process."""
+    prepare_worker()
+    return Decoder(packed.open().estate)
+
+
+@dataclass(slots=True)
+class _Blocks:
+    """The blocks gathered of one store from one partition, in the order of the topic."""
+
+    offset: int
+    index: int
+    blocks: list[EventBlock] = field(default_factory=list)
+
+
+class Gathered:
+    """What a task has decoded and not yet sent."""
+
+    def __init__(self, decoder: Decoder, plan: Plan, source: str, dead_key: str) -> None:
+        self._decoder = decoder
+        self._plan = plan
+        self._source = source
+        self._dead_key = dead_key
+        self._clear()
+
+    def _clear(self) -> None:
+        self._stores: dict[tuple[str, int], _Blocks] = {}
+        self._letters: list[DeadLetter] = []
+        self._events = 0
+        self._bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to send."""
+        return self._events >= FLUSH_EVENTS or self._bytes >= FLUSH_BYTES
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to send."""
+        return not self._stores and not self._letters
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Decode a record batch as `KAFKA_COLUMNS`: records of one or more partitions, in the order of their offsets."""
+        partitions = batch.column("partition")
+        numbers = pc.unique(partitions).to_pylist()
+        for number in numbers:
+            self._add_partition(int(number), batch if len(numbers) == 1 else batch.filter(pc.equal(partitions, number)))
+
+    def _add_partition(self, partition: int, rows: pa.RecordBatch) -> None:
+        offsets = rows.column("offset").to_numpy()
+        decoded = self._decoder.records(rows.column("value"), rows.column("content_type"))
+        for block in decoded.blocks(self._plan.estate):
+            self._add_block(partition, offsets, block)
+        for reject in decoded.rejects:
+            self._add_letter(partition, int(offsets[reject.record]), reject)
+
+    def _add_block(self, partition: int, offsets: np.ndarray, block: EventBlock) -> None:
+        record, index = block.first
+        entry = self._stores.get((block.store, partition))
+        if entry is None:
+            entry = self._stores[block.store, partition] = _Blocks(int(offsets[record]), index)
+        entry.blocks.append(block)
+        self._events += len(block)
+        self._bytes += sum(map(len, block.extras.values()))
+
+    def _add_letter(self, partition: int, offset: int, reject: Reject) -> None:
+        value = reject.value[: self._plan.limits.dlq]
+        letter = DeadLetter(
+            reason=str(reject.reason),
+            detail=reject.detail[:DETAIL_CHARACTERS],
+            topic=self._source,
+            partition=partition,
+            offset=offset,
+            index=reject.index,
+            value=value,
+            length=len(reject.value),
+        )
+        self._letters.append(letter)
+        self._bytes += len(value) + len(letter.detail)
+
+    def flush(self) -> pa.RecordBatch:
+        """What has been gathered, as rows of `BLOCK_ROWS`; then nothing is."""
+        rows = [
+            (store, BLOCK, partition, entry.offset, entry.index, joined(entry.blocks).pack())
+            for (store, partition), entry in self._stores.items()
+        ]
+        if self._letters:
+            first = self._letters[0]
+            rows.append((self._dead_key, DEAD, first.partition, first.offset, first.index, pack_letters(self._letters)))
+        self._clear()
+        columns = zip(*rows, strict=True)
+        return pa.record_batch(
+            [pa.array(column, kind) for column, kind in zip(columns, BLOCK_ROWS.types, strict=True)], BLOCK_ROWS
+        )
+
+
+def joined(blocks: list[EventBlock]) -> EventBlock:
+    """Blocks of one store, at least one, as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    extras, start = {}, 0
+    for block in blocks:
+        extras |= {start + row: text for row, text in block.extras.items()}
+        start += len(block)
+    return EventBlock(blocks[0].store, np.concatenate([block.events for block in blocks]), extras, blocks[0].first)

@@ -1,0 +1,32 @@
+"""What a person is shown of a failure inside Spark: its cause, on one line."""
+
+from __future__ import annotations
+
+import re
+
+LIMIT = 500
+
+_PYTHON = re.compile(r"^(?:[\w.]*(?:Error|Exception|Interrupt|Exit)|twin\.\S+|streams\.\S+): (?P<message>.+)$")
+_JAVA = re.compile(r"^(?:Caused by: |: )(?P<name>[\w.$]*(?:Exception|Error|Throwable)): (?P<message>.+)$")
+_TRACE = re.compile(r"^\s+at |^\s*\.\.\. \d+ more|^\s*File \"|^Traceback ")
+
+
+def one_line(error: BaseException | str, limit: int = LIMIT) -> str:
+    """The cause of an error on one line of at most `limit` characters.
+
+    Spark wraps a failure of a Python worker into Java exceptions whose text carries the Python traceback, and a failure
+    of the JVM into a Python exception whose text carries the Java one. The innermost message is what helps: the last
+    line of a Python traceback, else the last ``Caused by:``.
+    """
+    lines = str(error).strip().splitlines()
+    if not lines:
+        return type(error).__name__
+    python = [line.strip() for line in lines if _PYTHON.match(line.strip()) and not line.lstrip().startswith("py4j.")]
+    java = [found for line in lines if (found := _JAVA.match(line.strip()))]
+    if python:
+        text = python[-1]
+    elif java:
+        text = f"{java[-1]['name'].rpartition('.')[2]}: {java[-1]['message']}"
+    else:
+        text = next((line.strip() for line in lines if line.strip() and not _TRACE.match(line)), lines[0].strip())
+    return text if len(text) <= limit else text[: limit - 1] + "…"

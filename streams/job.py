@@ -1,0 +1,286 @@
+"""The streaming job: Kafka in, the live twin of every store, Kafka out. One query, one sink."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlparse
+
+import structlog
+
+from streams.decode_stage import KAFKA_COLUMNS, decode_function
+from streams.errors import one_line
+from streams.kafka_settings import for_spark, redact
+from streams.mirror import mirror_root, remove_mirrors
+from streams.plan import Loss, PackedPlan, Plan
+from streams.preflight import check_executors
+from streams.progress import OBSERVED, BatchLog
+from streams.rows import BLOCK_DDL, FIGURES, RECORD_DDL
+from streams.session import is_local, open_session
+from streams.topics import Topics, prepare_topics
+from twin.errors import MqtwinError, UsageError
+from twin.estate import Estate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+TRIGGER = "0 seconds"  # the next batch begins when the last one has ended
+FETCH_BYTES = 16 * 1024 * 1024  # of a partition at a time; a larger record is still taken, alone
+LOSS_VARIABLE = "MQTWIN_TEST_LOSE_CACHE"  # for tests: see streams.plan.Loss
+_POLL_SECONDS = 0.05
+_LISTENER_SECONDS = 10.0  # Spark tells listeners of a batch a moment after its end
+
+# Kafka's consumer and producer; a user's --kafka settings win.
+_SOURCE_SETTINGS = {
+    "kafka.max.partition.fetch.bytes": str(FETCH_BYTES),
+    "kafka.fetch.max.bytes": str(4 * FETCH_BYTES),
+    "kafka.max.poll.records": "10000",
+}
+_SINK_SETTINGS = {"kafka.compression.type": "zstd"}
+
+_log = structlog.get_logger("mqtwin.stream")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings:
+    """What `mqtwin stream` was asked to do.
+
+    estate, bootstrap_servers, checkpoint: as on the command line; `checkpoint` is a directory or any URI Spark can write.
+    kafka: Kafka client settings; see `streams.kafka_settings`. conf: Spark settings.
+    trigger: least time between the beginnings of two batches, as Spark writes it ("2 seconds").
+    available_now: work off what is there, then end. max_records: at most so many Kafka records in a batch; None: no limit.
+    starting_offsets: "earliest", "latest" or Spark's JSON; only for a new checkpoint.
+    fail_on_data_loss: end when records were deleted before they were read; False: log nothing and go on with the next.
+    jars, java_home: see `streams.session.open_session`.
+    """
+
+    estate: Estate
+    bootstrap_servers: str
+    checkpoint: str
+    prefix: str = "mqtwin"
+    kafka: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] = field(default_factory=dict)
+    master: str | None = None
+    trigger: str = TRIGGER
+    available_now: bool = False
+    max_records: int | None = None
+    starting_offsets: str = "earliest"
+    fail_on_data_loss: bool = True
+    jars: tuple[Path, ...] = ()
+    java_home: Path | None = None
+
+    @property
+    def client(self) -> dict[str, str]:
+        """All Kafka client settings, the servers among them."""
+        return {**self.kafka, "bootstrap.servers": self.bootstrap_servers}
+
+    @property
+    def topics(self) -> Topics:
+        """The topics' names."""
+        return Topics(self.prefix)
+
+
+def run_job(settings: JobSettings, *, on_batch: Callable[[dict[str, Any]], None] | None = None) -> None:
+    """Run the job until it is stopped (SIGTERM, SIGINT: after the running batch) or, with `available_now`, done.
+
+    Args:
+        settings: see there.
+        on_batch: called with the figures of each batch, see `streams.progress.batch_figures`.
+
+    Raises:
+        UsageError: a wrong setting.
+        MqtwinError: the query failed; the message is the cause on one line.
+    """
+    with stop_requests() as stop:
+        job = start_job(settings, on_batch=on_batch)
+        try:
+            job.wait(stop)
+        finally:
+            job.stop()
+            job.session.stop()
+
+
+def start_job(
+    settings: JobSettings,
+    *,
+    session: SparkSession | None = None,
+    on_batch: Callable[[dict[str, Any]], None] | None = None,
+) -> Job:
+    """Prepare topics, Spark and executors, and start the query.
+
+    Args:
+        settings: see there.
+        session: a session to use; None: one is opened.
+        on_batch: see `run_job`.
+
+    Raises:
+        UsageError: a wrong setting.
+        MqtwinError: Kafka or an executor is not fit.
+    """
+    began = time.monotonic()
+    limits = prepare_topics(settings.topics, settings.client)
+    _log.info("topics ready", **{topic: "ready" for topic in (settings.topics.events, *settings.topics.out)})
+    session = session or open_session(
+        master=settings.master,
+        jars=settings.jars,
+        java_home=settings.java_home,
+        conf=settings.conf,
+        local_checkpoint=is_local_path(settings.checkpoint),
+    )
+    executors = check_executors(session)
+    loss = Loss.parse(os.environ.get(LOSS_VARIABLE, "0"))
+    packed = PackedPlan.of(Plan(settings.estate, settings.topics, limits, loss))
+    log = BatchLog(on_batch)
+    session.streams.addListener(log)
+    query = _start_query(settings, session, packed, str(limits.request))
+    _log.info(
+        "query started",
+        stores=len(settings.estate.stores),
+        executors=len(executors),
+        checkpoint=settings.checkpoint,
+        seconds=round(time.monotonic() - began, 1),
+        kafka=redact(settings.client),
+    )
+    return Job(session, query, log)
+
+
+def _start_query(
+    settings: JobSettings, session: SparkSession, packed: PackedPlan, request_bytes: str
+) -> StreamingQuery:
+    from pyspark.errors import PySparkException
+
+    sink = {
+        **_SINK_SETTINGS,
+        "kafka.max.request.size": request_bytes,
+        "kafka.buffer.memory": str(max(2 * int(request_bytes), 32 << 20)),
+    }
+    records = twin_frame(events_frame(session, settings), packed, settings.topics.events)
+    writer = records.writeStream.format("kafka").options(**sink, **for_spark(settings.client))
+    writer = (
+        writer.option("checkpointLocation", settings.checkpoint)
+        .queryName(f"{settings.prefix} twin")
+        .outputMode("update")
+    )
+    trigger = {"availableNow": True} if settings.available_now else {"processingTime": settings.trigger}
+    try:
+        return writer.trigger(**trigger).start()  # type: ignore[arg-type]
+    except (PySparkException, ValueError) as error:
+        raise UsageError(f"the query does not start: {one_line(error)}") from error
+
+
+def events_frame(session: SparkSession, settings: JobSettings) -> DataFrame:
+    """The events topic as a streaming frame of `KAFKA_COLUMNS`: value, content type, place."""
+    options = {
+        **_SOURCE_SETTINGS,
+        **for_spark(settings.client),
+        "subscribe": settings.topics.events,
+        "includeHeaders": "true",
+        "startingOffsets": settings.starting_offsets,
+        "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
+        # A topic of fewer partitions than cores is read by all cores; blocks carry their offsets, so order is not lost.
+        "minPartitions": session.conf.get("spark.sql.shuffle.partitions"),
+    }
+    if settings.max_records is not None:
+        options["maxOffsetsPerTrigger"] = str(settings.max_records)
+    source = session.readStream.format("kafka").options(**options).load()
+    # Headers are case-sensitive in Kafka. (`lower` would cost the first batch two seconds: Spark loads all of ICU's collations for it.)
+    content_type = "get(filter(headers, h -> h.key = 'content-type'), 0).value as content_type"
+    return source.selectExpr("value", content_type, "partition", "offset").select(*KAFKA_COLUMNS)
+
+
+def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
+    """Kafka records (`KAFKA_COLUMNS`) to Kafka records (topic, key, value, headers); figures are observed on the way."""
+    from pyspark.sql import functions as f
+
+    from streams.processor import TwinProcessor
+
+    blocks = events.mapInArrow(decode_function(packed, source), BLOCK_DDL)
+    records = blocks.groupBy("store").transformWithStateInPandas(TwinProcessor(packed), RECORD_DDL, "Update", "None")
+    sums = [f.sum(name).alias(name) for name in FIGURES]
+    return records.observe(OBSERVED, *sums).select("topic", "key", "value", "headers")
+
+
+class Job:
+    """A running query."""
+
+    def __init__(self, session: SparkSession, query: StreamingQuery, log: BatchLog) -> None:
+        self.session = session
+        self.query = query
+        self._batches = log
+
+    def wait(self, stop: threading.Event | None = None) -> None:
+        """Return when the query has ended, or when `stop` is set and the batch then running has ended.
+
+        Raises:
+            MqtwinError: the query failed; the message is the cause on one line.
+        """
+        while self.query.isActive and not (stop is not None and stop.wait(_POLL_SECONDS)):
+            if stop is None:
+                time.sleep(_POLL_SECONDS)
+        if self.query.isActive:
+            self._finish_batch()
+        failure = self.query.exception()
+        if failure is not None:
+            raise MqtwinError(f"the stream failed: {one_line(failure)}")
+
+    def _finish_batch(self) -> None:
+        """Wait for the end of the batch that is running; at once where none is."""
+        _log.info("stopping", after="the running batch")
+        self._batches.batch_ended.clear()
+        while (
+            self.query.isActive
+            and self.query.status["isTriggerActive"]
+            and not self._batches.batch_ended.wait(_POLL_SECONDS)
+        ):
+            pass
+
+    def stop(self) -> None:
+        """End the query now, give back what it kept on this host. Its checkpoint is where it goes on."""
+        query_id = self.query.id
+        self.query.stop()
+        if not self._batches.query_ended.wait(_LISTENER_SECONDS):
+            _log.warning("the last batches are not in the log", waited_seconds=_LISTENER_SECONDS)
+        self.session.streams.removeListener(self._batches)
+        if is_local(self.session.sparkContext.master):
+            _forget_mirrors(self.session, query_id)
+        _log.info("stopped")
+
+
+def _forget_mirrors(session: SparkSession, query_id: str) -> None:
+    local = session.sparkContext.getConf().get("spark.local.dir") or os.environ.get("SPARK_LOCAL_DIRS") or "/tmp"
+    try:
+        remove_mirrors(mirror_root(Path(local.split(",")[0])), query_id)
+    except OSError as error:
+        _log.warning("mirror not removed", directory=local, error=str(error))
+
+
+@contextmanager
+def stop_requests() -> Iterator[threading.Event]:
+    """While it lasts, SIGTERM and SIGINT set the event instead of ending the process; a second one ends it."""
+    stop = threading.Event()
+
+    def request(number: int, _: FrameType | None) -> None:
+        if stop.is_set():
+            raise SystemExit(128 + number)
+        stop.set()
+
+    before = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def is_local_path(location: str) -> bool:
+    """Whether a checkpoint is a path on this machine: no scheme, or ``file``."""
+    return urlparse(location).scheme in ("", "file")

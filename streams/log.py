@@ -1,0 +1,50 @@
+"""Logs of the commands that run for long: for a terminal, or as JSON lines for whoever collects them. They go to standard error."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any, TextIO
+
+import msgspec
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+from streams.kafka_settings import redact
+
+
+def configure_logging(*, json_lines: bool | None = None, level: str = "info", stream: TextIO | None = None) -> None:
+    """Set up structlog for this process.
+
+    Args:
+        json_lines: JSON lines, or lines for a person; None: JSON lines unless `stream` is a terminal.
+        level: the lowest level that is shown.
+        stream: where to; standard error by default.
+    """
+    out = stream or sys.stderr
+    as_json = not out.isatty() if json_lines is None else json_lines
+    renderer: Any = (
+        structlog.processors.JSONRenderer(_dumps) if as_json else structlog.dev.ConsoleRenderer(colors=out.isatty())
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _without_secrets,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(out),
+        cache_logger_on_first_use=False,
+    )
+
+
+def _dumps(value: Any, **_: Any) -> str:
+    return msgspec.json.encode(value, enc_hook=str).decode()
+
+
+def _without_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """No value of a setting that is a secret is ever logged, at the top level or in a mapping."""
+    clean = redact(event)
+    return {key: redact(value) if isinstance(value, dict) else value for key, value in clean.items()}

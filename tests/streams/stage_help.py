@@ -1,0 +1,72 @@
+"""What tests of the query's two stages need: a plan, Kafka rows as Spark hands them over, blocks back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from streams.decode_stage import decode_task
+from streams.plan import Loss, PackedPlan, Plan
+from streams.rows import DEAD, DeadLetter, unpack_letters
+from streams.topics import Limits, Topics
+from tests.estates import small_estate
+from twin.estate import load_estate
+from twin.events import EventBlock
+
+SOURCE = "mqtwin.events"
+ARROW = b"application/vnd.apache.arrow.stream"
+NDJSON = b"application/x-ndjson"
+START_US = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z
+MEGABYTE = 1024 * 1024
+
+
+def plan(folder: Path, *, dlq: int = MEGABYTE, state: int = MEGABYTE, loss: Loss | None = None) -> PackedPlan:
+    """A plan of the small estate with those limits."""
+    estate = load_estate(small_estate(folder))
+    return PackedPlan.of(Plan(estate, Topics(), Limits(state=state, alerts=MEGABYTE, dlq=dlq), loss or Loss()))
+
+
+def put(number: int, queue: str = "ORDERS", **other: Any) -> dict[str, Any]:
+    """The put of message `number`, a second after the one before."""
+    event = {"time": START_US + number * 1_000_000, "qmgr": "QM01", "op": "PUT", "queue": queue, "seq": number}
+    return event | {"msgid": f"m{number}", "length": 1000} | other
+
+
+def as_json(event: dict[str, Any]) -> bytes:
+    return json.dumps(event).encode()
+
+
+def rows(
+    values: list[bytes | None],
+    types: list[bytes | None] | bytes | None = None,
+    partitions: list[int] | None = None,
+    offsets: list[int] | None = None,
+) -> pa.RecordBatch:
+    """A record batch as the Kafka source gives it."""
+    count = len(values)
+    columns = {
+        "value": pa.array(values, pa.binary()),
+        "content_type": pa.array(types if isinstance(types, list) else [types] * count, pa.binary()),
+        "partition": pa.array(partitions or [0] * count, pa.int32()),
+        "offset": pa.array(offsets or list(range(count)), pa.int64()),
+    }
+    return pa.record_batch(columns)
+
+
+def decoded(
+    packed: PackedPlan, *batches: pa.RecordBatch, task: int = 0
+) -> tuple[list[tuple[int, int, int, EventBlock]], list[DeadLetter]]:
+    """What a task makes of record batches: blocks with partition, offset and index; dead letters."""
+    blocks, letters = [], []
+    for batch in decode_task(packed, SOURCE, task, list(batches)):
+        for row in batch.to_pylist():
+            if row["kind"] == DEAD:
+                letters += unpack_letters(row["payload"])
+            else:
+                block = EventBlock.unpack(row["payload"])
+                assert block.store == row["store"]
+                blocks.append((row["partition"], row["offset"], row["index"], block))
+    return blocks, letters

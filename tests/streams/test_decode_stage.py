@@ -1,0 +1,115 @@
+"""The first stage: any records in, one block a store out, whatever cannot be used aside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from streams import decode_stage
+from streams.decode_stage import decode_task
+from tests.streams.stage_help import ARROW, NDJSON, SOURCE, as_json, decoded, plan, put, rows
+from twin.events import to_table
+
+
+def as_arrow(events: list[dict]) -> bytes:
+    sink = pa.BufferOutputStream()
+    table = to_table(events)
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def test_single_events_of_a_task_become_one_block_a_store(tmp_path: Path) -> None:
+    events = [put(n, "ORDERS" if n % 3 else "AUDIT") for n in range(300)]
+    values = [as_json(event) for event in events]
+    blocks, letters = decoded(plan(tmp_path), rows(values[:100]), rows(values[100:], offsets=list(range(100, 300))))
+    assert not letters
+    assert {block.store: (offset, len(block)) for _, offset, _, block in blocks} == {
+        "QSG1/APP1": (1, 200),
+        "QSG1/APP2": (0, 100),
+    }
+    for _, _, _, block in blocks:
+        assert list(block.events["time"]) == sorted(block.events["time"])
+
+
+def test_the_three_content_types_give_the_same_block(tmp_path: Path) -> None:
+    packed = plan(tmp_path)
+    events = [put(n) for n in range(50)]
+    lines = [as_json(event) for event in events]
+    single = decoded(packed, rows(lines))[0]
+    many = decoded(packed, rows([b"\n".join(lines)], NDJSON))[0]
+    arrow = decoded(packed, rows([as_arrow(events)], ARROW))[0]
+    assert single[0][3].pack() == many[0][3].pack() == arrow[0][3].pack()
+
+
+def test_mixed_content_types_keep_the_order_of_the_topic(tmp_path: Path) -> None:
+    values = [as_json(put(0)), as_arrow([put(1), put(2)]), as_json(put(3)), b"\n".join([as_json(put(4)), as_json(put(5))])]
+    blocks, letters = decoded(plan(tmp_path), rows(values, [None, ARROW, b"Application/JSON; charset=utf-8", NDJSON]))
+    assert not letters
+    assert list(blocks[0][3].events["seq"]) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_block_says_where_its_first_event_stood(tmp_path: Path) -> None:
+    values = [b"{}", b"\n".join([b"nonsense", as_json(put(0)), as_json(put(1))])]
+    blocks, letters = decoded(plan(tmp_path), rows(values, [None, NDJSON], offsets=[70, 71]))
+    assert [(partition, offset, index) for partition, offset, index, _ in blocks] == [(0, 71, 1)]
+    assert [(letter.offset, letter.index) for letter in letters] == [(70, 0), (71, 0)]
+
+
+def test_records_of_several_partitions_are_not_mixed(tmp_path: Path) -> None:
+    batch = rows([as_json(put(n)) for n in range(6)], partitions=[0, 1, 0, 1, 0, 1], offsets=[5, 9, 6, 10, 7, 11])
+    blocks, _ = decoded(plan(tmp_path), batch)
+    assert [(partition, offset, list(block.events["seq"])) for partition, offset, _, block in blocks] == [
+        (0, 5, [0, 2, 4]),
+        (1, 9, [1, 3, 5]),
+    ]
+
+
+def test_a_dead_letter_says_what_and_where_it_was(tmp_path: Path) -> None:
+    bad = as_json(put(1, "ORDERZ"))
+    blocks, letters = decoded(plan(tmp_path), rows([as_json(put(0)), bad, as_json(put(2))], offsets=[10, 11, 12]))
+    assert len(blocks[0][3]) == 2
+    (letter,) = letters
+    assert (letter.reason, letter.topic, letter.partition, letter.offset, letter.index) == ("unknown-queue", SOURCE, 0, 11, 0)
+    assert letter.value == bad
+    assert "ORDERZ" in letter.detail
+    assert {header["key"] for header in letter.headers()} == {"reason", "detail", "topic", "partition", "offset", "index"}
+
+
+def test_a_record_without_a_value_and_an_unknown_content_type_are_dead_letters(tmp_path: Path) -> None:
+    blocks, letters = decoded(plan(tmp_path), rows([None, b"<xml/>", as_json(put(0))], [None, b"text/xml", None]))
+    assert [(letter.reason, letter.value) for letter in letters] == [("not-json", b""), ("unknown-content-type", b"<xml/>")]
+    assert len(blocks[0][3]) == 1
+
+
+def test_a_dead_letter_larger_than_its_topic_takes_is_cut_and_says_so(tmp_path: Path) -> None:
+    _, (letter,) = decoded(plan(tmp_path, dlq=1000), rows([b"x" * 5000]))
+    assert letter.value == b"x" * 1000
+    assert {"key": "original-length", "value": b"5000"} in letter.headers()
+
+
+def test_dead_letters_of_different_tasks_go_to_different_keys(tmp_path: Path) -> None:
+    packed = plan(tmp_path)
+    keys = {list(decode_task(packed, SOURCE, task, [rows([b"x"])]))[0].column("store")[0].as_py() for task in range(3)}
+    assert keys == {"#dlq/0", "#dlq/1", "#dlq/2"}
+
+
+def test_extras_stay_with_their_events_when_blocks_are_joined(tmp_path: Path) -> None:
+    alter = {"time": put(0)["time"], "qmgr": "QM01", "op": "ALTER", "store": "QSG1/APP1"}
+    one = rows([as_json(put(0)), as_json(alter | {"attributes": {"offld1_th": 60}})])
+    two = rows([as_json(put(1)), as_json(put(2)), as_json(alter | {"attributes": {"offld1_th": 50}})], offsets=[2, 3, 4])
+    blocks, _ = decoded(plan(tmp_path), one, two)
+    assert {row: b"60" in text or b"50" in text for row, text in blocks[0][3].extras.items()} == {1: True, 4: True}
+
+
+def test_blocks_go_out_when_enough_is_gathered(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(decode_stage, "FLUSH_EVENTS", 100)
+    batches = [rows([as_json(put(n)) for n in range(start, start + 60)], offsets=list(range(start, start + 60))) for start in (0, 60, 120)]
+    blocks, _ = decoded(plan(tmp_path), *batches)
+    assert [(offset, len(block)) for _, offset, _, block in blocks] == [(0, 120), (120, 60)]
+
+
+def test_a_task_without_records_gives_no_rows(tmp_path: Path) -> None:
+    assert decoded(plan(tmp_path)) == ([], [])
+    assert decoded(plan(tmp_path), rows([])) == ([], [])

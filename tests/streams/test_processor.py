@@ -1,0 +1,130 @@
+"""The second stage, run by PySpark's own tester: no JVM, the same calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pandas as pd
+import pytest
+from pyspark.sql.streaming import TwsTester
+
+from streams.decode_stage import decode_task
+from streams.plan import PackedPlan
+from streams.processor import TwinProcessor, twins_of
+from streams.rows import FIGURES
+from tests.streams.stage_help import SOURCE, as_json, plan, put, rows
+from twin.events import Decoder
+from twin.replay import Player
+
+STORE = "QSG1/APP1"
+
+
+def tester(packed: PackedPlan) -> TwsTester:
+    twins_of.cache_clear()
+    return TwsTester(TwinProcessor(packed))
+
+
+def blocks_of(packed: PackedPlan, values: list[bytes], offset: int = 0, partition: int = 0) -> pd.DataFrame:
+    """What the shuffle brings of these records."""
+    offsets = list(range(offset, offset + len(values)))
+    batches = decode_task(packed, SOURCE, 0, [rows(values, partitions=[partition] * len(values), offsets=offsets)])
+    return pd.concat([batch.to_pandas() for batch in batches])
+
+
+def records(frame: pd.DataFrame, topic: str) -> list[Any]:
+    return [msgspec.json.decode(value) for value in frame["value"][frame["topic"] == topic]]
+
+
+def replayed(packed: PackedPlan, values: list[bytes]) -> dict[str, Any]:
+    """The state after those events, by the twin alone."""
+    estate = packed.open().estate
+    player = Player(estate)
+    player.feed(Decoder(estate).json(values))
+    return player.states()
+
+
+def test_a_batch_gives_one_state_record(tmp_path: Path) -> None:
+    packed = plan(tmp_path)
+    values = [as_json(put(n)) for n in range(10)]
+    frame = tester(packed).testInPandas(STORE, blocks_of(packed, values))
+    assert list(frame["topic"]) == ["mqtwin.state"]
+    assert list(frame["key"]) == [STORE.encode()]
+    assert records(frame, "mqtwin.state") == [replayed(packed, values)[STORE]]
+
+
+def test_blocks_are_applied_in_the_order_of_the_topic(tmp_path: Path) -> None:
+    packed = plan(tmp_path)
+    values = [as_json(put(n)) for n in range(30)]
+    parts = [blocks_of(packed, values[start : start + 10], start) for start in (20, 0, 10)]
+    frame = tester(packed).testInPandas(STORE, pd.concat(parts))
+    (state,) = records(frame, "mqtwin.state")
+    assert state == replayed(packed, values)[STORE]
+    assert frame["blocks"].sum() == 3
+
+
+def test_state_survives_without_any_cache(tmp_path: Path) -> None:
+    packed = plan(tmp_path)
+    values = [as_json(put(n)) for n in range(3000)]
+    job = tester(packed)
+    for start in range(0, 3000, 1000):
+        twins_of.cache_clear()
+        frame = job.testInPandas(STORE, blocks_of(packed, values[start : start + 1000], start))
+    assert records(frame, "mqtwin.state") == [replayed(packed, values)[STORE]]
+    assert frame["loaded"].sum() == 1
+
+
+def test_only_touched_pages_are_written(tmp_path: Path) -> None:
+    packed = plan(tmp_path)
+    job = tester(packed)
+    job.testInPandas(STORE, blocks_of(packed, [as_json(put(n)) for n in range(20_000)]))
+    frame = job.testInPandas(STORE, blocks_of(packed, [as_json(put(n)) for n in range(20_000, 20_010)], 20_000))
+    assert frame["pages"].sum() < 12  # 20,000 messages stand on some 160 pages
+
+
+def test_dead_letters_are_passed_on_with_their_headers(tmp_path: Path) -> None:
+    packed = plan(tmp_path)
+    frame = tester(packed).testInPandas("#dlq/0", blocks_of(packed, [b"nonsense", b"[]"], 7, 2))
+    assert list(frame["topic"]) == ["mqtwin.dlq"] * 2
+    assert list(frame["value"]) == [b"nonsense", b"[]"]
+    headers = [{header["key"]: header["value"] for header in row} for row in frame["headers"]]
+    assert [(row["reason"], row["partition"], row["offset"], row["index"]) for row in headers] == [
+        (b"not-json", b"2", b"7", b"0"),
+        (b"not-an-object", b"2", b"8", b"0"),
+    ]
+    assert frame["dead_letters"].sum() == 2
+
+
+def test_alerts_are_cloudevents_keyed_by_their_id(tmp_path: Path) -> None:
+    packed = plan(tmp_path)
+    values = [as_json(put(n, length=60_000)) for n in range(800)]
+    frame = tester(packed).testInPandas(STORE, blocks_of(packed, values))
+    alerts = frame[frame["topic"] == "mqtwin.alerts"]
+    assert len(alerts) == frame["alerts"].sum() > 0
+    for key, value, headers in zip(alerts["key"], alerts["value"], alerts["headers"], strict=True):
+        assert msgspec.json.decode(value)["data"]["alert_id"] == key.decode()
+        assert headers == [{"key": "content-type", "value": b"application/cloudevents+json; charset=UTF-8"}]
+
+
+def test_a_record_of_ours_that_its_topic_does_not_take_is_a_dead_letter(tmp_path: Path) -> None:
+    packed = plan(tmp_path, state=100)
+    frame = tester(packed).testInPandas(STORE, blocks_of(packed, [as_json(put(0))]))
+    assert list(frame["topic"]) == ["mqtwin.dlq"]
+    headers = {header["key"]: header["value"] for header in frame["headers"][0]}
+    assert headers["reason"] == b"too-large"
+    assert b"mqtwin.state" in headers["detail"] and b"max.message.bytes" in headers["detail"]
+
+
+def test_figures_are_whole_numbers_in_every_row(tmp_path: Path) -> None:
+    packed = plan(tmp_path)
+    frame = tester(packed).testInPandas(STORE, blocks_of(packed, [as_json(put(n, length=60_000)) for n in range(800)]))
+    for name in FIGURES:
+        assert frame[name].dtype.kind == "i"
+    assert frame["events"].sum() == 800
+
+
+def test_an_unknown_store_is_an_error_with_its_name(tmp_path: Path) -> None:
+    packed = plan(tmp_path)
+    with pytest.raises(KeyError, match="QSG9/APP9"):
+        tester(packed).testInPandas("QSG9/APP9", blocks_of(packed, [as_json(put(0))]))

@@ -1,0 +1,216 @@
+"""A recording in the events topic: keyed by store, in order, in all three content types."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+import warnings
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Message
+
+from streams import publish as publishing
+from streams.outgoing import UNROUTED
+from streams.pace import Pace
+from streams.publish import Published, publish
+from streams.topics import Topics
+from tests.streams.kafka_help import create, everything, header
+from tests.traffic import BAD_LINES, START_US, lines_of, traffic, write_estate, write_lines, write_recording
+from twin.errors import MqtwinError, UsageError
+from twin.estate import Estate, load_estate
+from twin.events import ARROW, CONTENT_TYPES, JSON, NDJSON, Decoder
+from twin.replay import Player, Replayed, replay
+
+with warnings.catch_warnings():  # kafka-python reads its files in a way that Python 3.11 and 3.12 call deprecated
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka.partitioner.default import murmur2
+
+EVENTS = 3000
+
+
+@pytest.fixture(scope="module")
+def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    return load_estate(write_estate(tmp_path_factory.mktemp("estate")))
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    lines = lines_of(traffic(EVENTS))
+    for number, bad in enumerate(BAD_LINES):
+        lines.insert(number * 400, bad)
+    return write_lines(tmp_path_factory.mktemp("recording") / "traffic.ndjson", lines)
+
+
+@pytest.fixture(scope="module")
+def replayed(estate: Estate, recording: Path) -> Replayed:
+    return replay(recording, estate)
+
+
+def published(path: Path, estate: Estate, kafka: str, prefix: str, **options: Any) -> tuple[Published, list[Message]]:
+    done = publish(path, estate, {"bootstrap.servers": kafka}, Topics(prefix), **options)
+    return done, everything(kafka, f"{prefix}.events")
+
+
+def one_event(path: Path, **fields: Any) -> Path:
+    return write_recording(path, [{"time": START_US, "qmgr": "QM01"} | fields])
+
+
+@pytest.mark.parametrize("content_type", CONTENT_TYPES)
+def test_what_is_published_gives_the_twin_what_the_recording_gives(
+    content_type: str, recording: Path, estate: Estate, replayed: Replayed, kafka: str, topic_prefix: str
+) -> None:
+    done, messages = published(recording, estate, kafka, topic_prefix, content_type=content_type)
+    player, decoder = Player(estate), Decoder(estate)
+    decoded = decoder.records([m.value() for m in messages], [header(m) for m in messages])
+    alerts = sorted(player.feed(decoded), key=lambda alert: (alert.time, alert.store))
+    assert (alerts, player.states()) == (replayed.alerts, replayed.states)
+    assert sorted((r.reason, r.value) for r in decoded.rejects) == sorted((r.reason, r.value) for r in replayed.rejects)
+    assert (done.events, done.rejects) == (len(decoded), len(BAD_LINES))
+    assert done.records + done.rejects == len(messages)
+
+
+@pytest.mark.parametrize("content_type", CONTENT_TYPES)
+def test_the_key_is_the_store_of_every_event_in_the_record(
+    content_type: str, recording: Path, estate: Estate, kafka: str, topic_prefix: str
+) -> None:
+    _, messages = published(recording, estate, kafka, topic_prefix, content_type=content_type)
+    decoder = Decoder(estate)
+    for message in messages:
+        decoded = decoder.records([message.value()], [header(message)])
+        stores = {block.store.encode() for block in decoded.blocks(estate)}
+        assert stores == ({message.key()} if message.key() != UNROUTED else set())
+        assert bool(decoded.rejects) == (message.key() == UNROUTED)
+
+
+def test_json_needs_no_header_and_the_others_say_what_they_are(
+    estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    path = one_event(tmp_path / "one.ndjson", op="PUT", queue="ORDERS", length=1)
+    for content_type in CONTENT_TYPES:
+        published(path, estate, kafka, topic_prefix, content_type=content_type)
+    assert [header(message) for message in everything(kafka, f"{topic_prefix}.events")] == [None, NDJSON, ARROW]
+
+
+def test_a_json_event_is_published_byte_by_byte_as_recorded(
+    estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    line = b'{"op":"PUT" , "qmgr":"QM01","x":[1],"queue":"BILLS","length":1,"time":"2026-11-20T12:00:00+01:00"}'
+    _, messages = published(write_lines(tmp_path / "one.ndjson", [line]), estate, kafka, topic_prefix)
+    assert [(m.key(), m.value()) for m in messages] == [(b"QSG1/APP2", line)]
+
+
+@pytest.mark.parametrize("content_type", CONTENT_TYPES)
+@pytest.mark.parametrize("op", ["HEARTBEAT", "RESTART"])
+def test_an_event_of_a_queue_manager_goes_to_each_of_its_stores(
+    op: str, content_type: str, estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    done, messages = published(
+        one_event(tmp_path / "one.arrow", op=op), estate, kafka, topic_prefix, content_type=content_type
+    )
+    stores = {}
+    for message in messages:
+        if content_type == ARROW:
+            (event,) = pa.ipc.open_stream(message.value()).read_all().to_pylist()
+        else:
+            event = json.loads(message.value())
+        stores[message.key().decode()] = event["store"]
+    assert stores == {"QSG1/APP1": "QSG1/APP1", "QSG1/APP2": "QSG1/APP2"}
+    assert (done.events, done.records) == (2, 2)
+
+
+def test_an_event_of_a_queue_manager_with_a_store_goes_there_only(
+    estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    path = one_event(tmp_path / "one.ndjson", op="HEARTBEAT", store="QSG1/APP2")
+    _, messages = published(path, estate, kafka, topic_prefix)
+    assert [(m.key(), m.value()) for m in messages] == [(b"QSG1/APP2", path.read_bytes().strip())]
+
+
+def test_the_order_within_a_store_is_that_of_the_recording(
+    recording: Path, estate: Estate, kafka: str, topic_prefix: str
+) -> None:
+    create(kafka, f"{topic_prefix}.events", partitions=3)
+    _, messages = published(recording, estate, kafka, topic_prefix)
+    times = defaultdict(list)
+    places = defaultdict(set)
+    for message in messages:
+        if message.key() != UNROUTED:
+            times[message.key()].append(json.loads(message.value())["time"])
+            places[message.key()].add(message.partition())
+    assert times and all(sent == sorted(sent) for sent in times.values())
+    # as Kafka's own client and kafka-python choose
+    assert places == {key: {(murmur2(key) & 0x7FFFFFFF) % 3} for key in times}
+
+
+def test_a_bad_row_of_an_arrow_recording_is_published_as_it_is(
+    estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    table = pa.table(
+        {"time": [START_US], "qmgr": ["QM01"], "op": ["PUT"], "queue": ["ORDERS"], "length": [1.5], "mine": ["x"]}
+    )
+    path = tmp_path / "bad.arrow"
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    done, (message,) = published(path, estate, kafka, topic_prefix, content_type=JSON)
+    assert (message.key(), header(message), done.rejects) == (UNROUTED, ARROW, 1)
+    assert pa.ipc.open_stream(message.value()).read_all() == table
+    assert replay(path, estate).rejects == Decoder(estate).arrow([message.value()]).rejects
+
+
+@pytest.mark.parametrize("content_type", [NDJSON, ARROW])
+def test_records_are_cut_to_what_the_topic_takes(
+    content_type: str, estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    create(kafka, f"{topic_prefix}.events", max_message_bytes="20000")
+    path = write_recording(tmp_path / "traffic.arrow", traffic(2000))
+    done, messages = published(path, estate, kafka, topic_prefix, content_type=content_type)
+    assert max(len(message.value()) for message in messages) <= 20_000
+    decoded = Decoder(estate).records([m.value() for m in messages], [header(m) for m in messages])
+    assert len(decoded) == done.events and not decoded.rejects
+
+
+def test_an_event_larger_than_the_topic_takes_is_a_failure(
+    estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    create(kafka, f"{topic_prefix}.events", max_message_bytes="20000")
+    path = one_event(tmp_path / "one.ndjson", op="PUT", queue="ORDERS", length=1, note="x" * 30_000)
+    with pytest.raises(MqtwinError, match=r"30\d\d\d bytes.*max\.message\.bytes"):
+        published(path, estate, kafka, topic_prefix)
+
+
+def test_a_record_the_broker_refuses_is_a_failure(
+    estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    create(kafka, f"{topic_prefix}.events", cleanup_policy="compact", compression_type="gzip")
+    path = one_event(tmp_path / "one.ndjson", op="PUT", queue="ORDERS", length=1)
+    settings = {"bootstrap.servers": kafka, "message.timeout.ms": "1", "linger.ms": "0"}
+    with pytest.raises(MqtwinError, match="1 records were not delivered"):
+        publish(path, estate, settings, Topics(topic_prefix))
+
+
+def test_much_waiting_is_waited_for(
+    recording: Path, estate: Estate, kafka: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "_WAITING_BYTES", 20_000)
+    monkeypatch.setattr(publishing, "_WAITING_RECORDS", 300)
+    monkeypatch.setattr(publishing, "_BATCH", 100)
+    done, messages = published(recording, estate, kafka, topic_prefix)
+    assert len(messages) == done.records + done.rejects
+
+
+def test_speed_plays_event_time_faster(estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path) -> None:
+    path = write_recording(tmp_path / "traffic.ndjson", itertools.islice(traffic(100), 40))  # 20 s of event time
+    began = time.monotonic()
+    done, messages = published(path, estate, kafka, topic_prefix, pace=Pace(speed=20))
+    assert time.monotonic() - began >= 0.95
+    assert done.seconds >= 0.95 and len(messages) == done.records
+
+
+def test_a_recording_that_is_none_is_wrong_use(estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not a file"):
+        published(tmp_path / "none.ndjson", estate, kafka, topic_prefix)

@@ -1,0 +1,81 @@
+"""The settings of the session: what pays by default, what the user says before all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streams.errors import one_line
+from streams.session import is_local, local_cores, session_settings
+
+
+def test_the_users_settings_win() -> None:
+    settings = session_settings(conf={"spark.driver.memory": "6g", "spark.sql.shuffle.partitions": "7"})
+    assert settings["spark.driver.memory"] == "6g"
+    assert settings["spark.sql.shuffle.partitions"] == "7"
+
+
+def test_the_users_java_options_are_added_to_ours() -> None:
+    settings = session_settings(conf={"spark.driver.extraJavaOptions": "-Xss4m"})
+    assert settings["spark.driver.extraJavaOptions"].endswith("log4j2.properties -Xss4m")
+
+
+def test_jars_of_both_sides_are_taken() -> None:
+    settings = session_settings(jars=[Path("/a.jar"), Path("/b.jar")], conf={"spark.jars": "/c.jar"})
+    assert settings["spark.jars"] == "/a.jar,/b.jar,/c.jar"
+
+
+def test_local_mode_has_as_many_state_partitions_as_cores_and_stays_on_loopback() -> None:
+    settings = session_settings(master="local[3]")
+    assert settings["spark.sql.shuffle.partitions"] == "3"
+    assert settings["spark.driver.bindAddress"] == settings["spark.driver.host"] == "127.0.0.1"
+
+
+def test_a_cluster_keeps_its_own_partitions_and_addresses() -> None:
+    settings = session_settings(conf={"spark.master": "spark://host:7077"}, local_checkpoint=False)
+    assert "spark.driver.host" not in settings
+    assert "spark.sql.shuffle.partitions" not in settings
+    assert "spark.sql.streaming.checkpointFileManagerClass" not in settings
+
+
+@pytest.mark.parametrize(
+    ("master", "local", "cores"), [("local", True, 1), ("local[2]", True, 2), ("local[4,2]", True, 4), ("local-cluster[2,1,1024]", False, 1)]
+)
+def test_local_masters(master: str, local: bool, cores: int) -> None:
+    assert is_local(master) is local
+    assert local_cores(master) == cores
+
+
+PYTHON_IN_JAVA = """Job aborted due to stage failure: Task 0 in stage 1.0 failed
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "/x/streams/processor.py", line 107, in handleInputRows
+    raise StateError("page 3 has no place")
+twin.tables.StateError: page 3 has no place
+ SQLSTATE: 38000
+	at org.apache.spark.api.python.BasePythonRunner.x(PythonRunner.scala:1)
+"""
+JAVA_IN_PYTHON = """An error occurred while calling o1.start.
+: org.apache.spark.SparkException: Query failed
+	at org.apache.spark.X.y(X.scala:3)
+Caused by: org.apache.kafka.common.errors.RecordTooLargeException: The message is 20000000 bytes
+	at org.apache.kafka.X.y(X.java:3)
+	... 3 more
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (PYTHON_IN_JAVA, "twin.tables.StateError: page 3 has no place"),
+        (JAVA_IN_PYTHON, "RecordTooLargeException: The message is 20000000 bytes"),
+        ("[ERROR] plain words\n\tat java", "[ERROR] plain words"),
+        ("x" * 900, "x" * 499 + "…"),
+    ],
+)
+def test_an_error_is_told_in_one_line(text: str, line: str) -> None:
+    assert one_line(RuntimeError(text)) == line
+
+
+def test_an_error_without_words_is_told_by_its_name() -> None:
+    assert one_line(ValueError()) == "ValueError"

@@ -1,0 +1,143 @@
+"""A subscriber sees each alert once, whatever the broker does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.broker import Broker
+from streams import clients, subscribe
+from streams.subscribe import AlertReader, AlertRecord, read_alerts
+from streams.topics import Topics
+from tests.streams.kafka_help import create, send
+from twin.alerts import OPENED, UPDATED, WARNING, Alert, Filler
+from twin.errors import MqtwinError
+
+
+def alert(number: int, change: str = OPENED) -> Alert:
+    return Alert(
+        change=change,
+        number=number,
+        alert_id="QSG1/APP1/threshold/entries/1",
+        severity=WARNING,
+        store="QSG1/APP1",
+        resource="entries",
+        condition="threshold",
+        time=1_795_176_000_000_000 + number,
+        usage_pct=81.5,
+        time_to_full_s=None,
+        full_probability=None,
+        fillers=(Filler("ORDERS", 0.75),),
+        cause="81.5 % of the entries are in use.",
+        actions=("ALTER CFSTRUCT(APP1)",),
+    )
+
+
+def values(*numbers: int) -> list[bytes | None]:
+    return [alert(number).record() for number in numbers]
+
+
+@contextmanager
+def reading(kafka: str, prefix: str, **options: Any) -> Iterator[AlertReader]:
+    with AlertReader({"bootstrap.servers": kafka}, Topics(prefix), **options) as reader:
+        yield reader
+
+
+def got(reader: AlertReader, count: int, seconds: float = 20.0) -> list[AlertRecord]:
+    """The next so many alerts."""
+    alerts: list[AlertRecord] = []
+    deadline = time.monotonic() + seconds
+    while len(alerts) < count and time.monotonic() < deadline:
+        alerts += reader.read(0.2)
+    return alerts
+
+
+def numbers(alerts: list[AlertRecord]) -> list[int]:
+    return [int(alert.id.rpartition("/")[2]) for alert in alerts]
+
+
+def test_an_alert_is_read_as_it_was_written(kafka: str, topic_prefix: str) -> None:
+    create(kafka, f"{topic_prefix}.alerts")
+    written = alert(1, UPDATED)
+    send(kafka, f"{topic_prefix}.alerts", [written.record()])
+    with reading(kafka, topic_prefix, from_beginning=True) as reader:
+        (read,) = read_alerts(reader, until_idle=2)
+    assert (read.change, read.subject, read.value) == (UPDATED, "QSG1/APP1", written.record())
+    assert (read.data.severity, read.data.usage_pct, read.data.fillers[0].queue) == (WARNING, 81.5, "ORDERS")
+    assert read.data.actions == written.actions and read.data.cause == written.cause
+
+
+def test_an_alert_delivered_twice_is_seen_once(kafka: str, topic_prefix: str) -> None:
+    create(kafka, f"{topic_prefix}.alerts")
+    send(kafka, f"{topic_prefix}.alerts", values(0, 1, 0, 1, 2))
+    with reading(kafka, topic_prefix, from_beginning=True) as reader:
+        assert numbers(got(reader, 3)) == [0, 1, 2]
+        assert reader.duplicates == 2
+
+
+def test_ids_long_ago_are_forgotten_so_that_memory_stays_small(
+    kafka: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscribe, "_REMEMBERED", 2)
+    create(kafka, f"{topic_prefix}.alerts")
+    send(kafka, f"{topic_prefix}.alerts", values(0, 1, 2, 2, 0))
+    with reading(kafka, topic_prefix, from_beginning=True) as reader:
+        assert numbers(got(reader, 4)) == [0, 1, 2, 0]
+
+
+def test_only_what_comes_from_now_on_unless_asked(kafka: str, topic_prefix: str) -> None:
+    create(kafka, f"{topic_prefix}.alerts", partitions=2)
+    send(kafka, f"{topic_prefix}.alerts", values(0), partition=1)
+    with reading(kafka, topic_prefix) as reader:
+        send(kafka, f"{topic_prefix}.alerts", values(1), partition=1)
+        assert numbers(got(reader, 1)) == [1]
+
+
+def test_what_is_no_alert_is_counted_and_passed_over(kafka: str, topic_prefix: str) -> None:
+    create(kafka, f"{topic_prefix}.alerts")
+    send(kafka, f"{topic_prefix}.alerts", [b"\xff", b"{}", None, *values(0)])
+    with reading(kafka, topic_prefix, from_beginning=True) as reader:
+        assert numbers(got(reader, 1)) == [0]
+        assert reader.unreadable == 2
+
+
+def test_the_topic_may_come_later(kafka: str, topic_prefix: str) -> None:
+    with reading(kafka, topic_prefix) as reader:
+        assert not reader.assigned
+        assert reader.read(0.1) == []
+        create(kafka, f"{topic_prefix}.alerts")
+        send(kafka, f"{topic_prefix}.alerts", values(0))
+        assert numbers(got(reader, 1)) == [0]
+
+
+def test_it_stops_when_it_is_idle(kafka: str, topic_prefix: str) -> None:
+    create(kafka, f"{topic_prefix}.alerts")
+    with reading(kafka, topic_prefix) as reader:
+        began = time.monotonic()
+        assert list(read_alerts(reader, until_idle=0.5)) == []
+        assert 0.5 <= time.monotonic() - began < 5
+
+
+def test_it_survives_restarts_of_the_broker_and_misses_nothing(tmp_path: Path) -> None:
+    with Broker(data=tmp_path / "broker") as broker:
+        kafka = broker.bootstrap_servers
+        create(kafka, "t.alerts")
+        send(kafka, "t.alerts", values(0))
+        with reading(kafka, "t") as reader:
+            broker.stop()
+            assert reader.read(1) == []
+            broker.start()
+            assert broker.bootstrap_servers == kafka
+            send(kafka, "t.alerts", values(1, 2))
+            assert numbers(got(reader, 2)) == [1, 2]
+
+
+def test_no_kafka_at_first_is_a_failure_that_names_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "CONNECT_SECONDS", 1)
+    with pytest.raises(MqtwinError, match=r"no Kafka answers at 127\.0\.0\.1:9: .*refused"):
+        AlertReader({"bootstrap.servers": "127.0.0.1:9"}, Topics("t"))
