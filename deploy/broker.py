@@ -1,0 +1,322 @@
+"""A real Kafka broker (KRaft, one node) as a child process: for the demo, for tests. No Docker, no root.
+
+It listens on the loopback address only. Everything it writes is in one folder: its data, its settings, its log
+(``broker.log``). A broker started on the folder of an earlier one is the same cluster with the same topics, at the same
+address where that is free.
+
+On Linux the kernel kills the broker when the process that started it ends in any way, ``kill -9`` included
+(:mod:`deploy._child`). On other systems a ``kill -9`` of the parent leaves it running.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import filelock
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from deploy.jars import KAFKA_BROKER, class_path, ensure_jars
+from deploy.java import find_java
+from twin.errors import MqtwinError, UsageError
+
+HOST = "127.0.0.1"
+MAX_RECORD_BYTES = 16 * 1024 * 1024  # the largest record batch taken
+START_SECONDS = 90.0  # 3 s on a quiet machine of two cores; much more is a machine in trouble
+STOP_SECONDS = 20.0  # a clean stop takes half a second
+_HERE = Path(__file__).parent
+_JVM = ("-Xmx512m", "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={_HERE / 'broker-log4j2.properties'}")
+
+_SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    # One node: nothing to replicate to, no other member to wait for.
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    # After kill -9 the controller waits for the old session to end: 12 s by default, 5 s with these.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    "message.max.bytes": str(MAX_RECORD_BYTES),
+    "replica.fetch.max.bytes": str(MAX_RECORD_BYTES),
+    "socket.request.max.bytes": str(4 * MAX_RECORD_BYTES),
+    # A mistyped topic name is an error, not a new topic.
+    "auto.create.topics.enable": "false",
+    # Records may carry the times of their events: a retention by time would delete last year's as they are published.
+    "log.retention.ms": "-1",
+    # Small machine, one client: the defaults (8 I/O threads, 128 MB for the cleaner) are for servers.
+    "num.io.threads": "4",
+    "num.network.threads": "2",
+    "background.threads": "2",
+    "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
+}
+
+
+class Broker:
+    """An embedded broker. Use it as a context manager, or call :meth:`start` and :meth:`stop`.
+
+    ``data``: the folder to keep everything in; without it a temporary one, removed by :meth:`stop` (and kept after a
+    failed start, for its log). ``port``: the port to listen on; without it the one of the last start on ``data``, or
+    any free one.
+
+    Raises:
+        UsageError: ``data`` is in use by another broker, or not a broker's folder; ``port`` is taken.
+    """
+
+    def __init__(self, *, data: Path | None = None, port: int | None = None) -> None:
+        self._temporary = data is None
+        self.data = (data or Path(tempfile.mkdtemp(prefix="mqtwin-broker-"))).absolute()
+        self._wanted_port = port
+        self._port: int | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = filelock.FileLock(self.data / ".lock", thread_local=False)
+
+    @property
+    def log(self) -> Path:
+        """The broker's log file; starts on the same data append to it."""
+        return self.data / "broker.log"
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """HOST:PORT for clients; the port is known once it has been started."""
+        if self._port is None:
+            raise MqtwinError("the broker has not been started: it has no address yet")
+        return f"{HOST}:{self._port}"
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the broker's Java; None while it is not running."""
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    def start(self, timeout: float = START_SECONDS) -> Self:
+        """Starts it and returns when it answers an admin request; at most ``timeout`` seconds.
+
+        Raises:
+            UsageError: see the class.
+            MqtwinError: no Java, jars not to be had, the broker ended or did not answer in time.
+        """
+        if self.pid is not None:
+            return self
+        try:
+            self._claim_data()
+            java = str(find_java().executable)
+            jars = class_path(ensure_jars(KAFKA_BROKER))
+            properties = self._write_properties()
+            self._format(java, jars, properties)
+            self._process = _start_child([java, *_JVM, "-cp", jars, "kafka.Kafka", str(properties)], self.log)
+            self._wait_until_ready(time.monotonic() + timeout)
+        except BaseException as error:
+            self._end_process(0)
+            self._lock.release()
+            if self._temporary and not (isinstance(error, MqtwinError) and self.log.exists()):
+                shutil.rmtree(self.data, ignore_errors=True)
+            raise
+        return self
+
+    def stop(self, timeout: float = STOP_SECONDS) -> None:
+        """Stops it cleanly (SIGTERM), after ``timeout`` seconds with SIGKILL. Removes a temporary folder."""
+        self._end_process(timeout)
+        self._lock.release()
+        if self._temporary:
+            shutil.rmtree(self.data, ignore_errors=True)
+
+    def kill(self) -> None:
+        """Ends it as a power cut would (SIGKILL). The data stay; :meth:`start` starts it again on them."""
+        self._end_process(0)
+        self._lock.release()
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Waits until it ends by itself: its exit status; None if it still runs after ``timeout`` seconds."""
+        if self._process is None:
+            return None
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _claim_data(self) -> None:
+        try:
+            self.data.mkdir(parents=True, exist_ok=True)
+            foreign = sorted(path.name for path in self.data.iterdir() if path.name not in _OURS)
+            if foreign and not self._properties.exists():
+                raise UsageError(
+                    f"{self.data}: not a broker's folder (it has {foreign[0]}): name an empty or a new one"
+                )
+            self._lock.acquire(blocking=False)
+        except filelock.Timeout:
+            raise UsageError(f"{self.data}: another broker runs on this folder: stop it or name another") from None
+        except OSError as error:
+            raise UsageError(f"{self.data}: {error.strerror}: a folder that can be written is right") from error
+
+    @property
+    def _properties(self) -> Path:
+        return self.data / "server.properties"
+
+    def _write_properties(self) -> Path:
+        with contextlib.ExitStack() as held:  # two different free ports: hold the first while looking for the second
+            self._port = self._choose_port(held)
+            controller = _bind(0, held)
+        settings = _SETTINGS | {
+            "listeners": f"PLAINTEXT://{HOST}:{self._port},CONTROLLER://{HOST}:{controller}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{self._port}",
+            "controller.quorum.voters": f"1@{HOST}:{controller}",
+            "log.dirs": str(self.data / "data"),
+        }
+        text = "".join(f"{name}={_escaped(value)}\n" for name, value in settings.items())
+        self._properties.write_text(text, encoding="ascii")
+        return self._properties
+
+    def _choose_port(self, held: contextlib.ExitStack) -> int:
+        if self._wanted_port is not None:
+            try:
+                return _bind(self._wanted_port, held)
+            except OSError as error:
+                what = f"port {self._wanted_port}: {error.strerror}: name a free port, or none to get one"
+                raise UsageError(what) from error
+        try:
+            return _bind(self._last_port(), held)
+        except OSError:
+            return _bind(0, held)
+
+    def _last_port(self) -> int:
+        """The port of the last start on this data, so that its clients find it again; 0 (any) at the first start."""
+        if self._port is not None:
+            return self._port
+        if not self._properties.exists():
+            return 0
+        text = self._properties.read_text(encoding="ascii")
+        return next(
+            (int(line.rpartition(":")[2]) for line in text.splitlines() if line.startswith("advertised.listeners=")), 0
+        )
+
+    def _format(self, java: str, jars: str, properties: Path) -> None:
+        """Gives new data a cluster id; data that have one keep it."""
+        if (self.data / "data" / "meta.properties").exists():
+            return
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        tool = [java, *_JVM, "-cp", jars, "kafka.tools.StorageTool", "format"]
+        with self.log.open("ab") as log:
+            done = subprocess.run(
+                [*tool, "-t", cluster, "-c", str(properties), "--ignore-formatted"], stdout=log, stderr=log, check=False
+            )
+        if done.returncode != 0:
+            raise MqtwinError(
+                f"the broker's folder was not formatted (exit status {done.returncode}){self.last_error()}"
+            )
+
+    def _wait_until_ready(self, deadline: float) -> None:
+        process = self._process
+        admin = AdminClient(
+            {"bootstrap.servers": self.bootstrap_servers, "log_level": 0, "reconnect.backoff.max.ms": 200}
+        )
+        assert process is not None
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                status = process.returncode
+                raise MqtwinError(f"the broker ended while starting (exit status {status}){self.last_error()}")
+            try:
+                nodes = admin.describe_cluster(request_timeout=2).result().nodes
+            except KafkaException:
+                time.sleep(0.1)
+                continue
+            if any(node.port == self._port for node in nodes):
+                return
+            time.sleep(0.1)  # it answers, but has not joined its own cluster yet
+        raise MqtwinError(f"the broker did not answer in time{self.last_error()}")
+
+    def last_error(self) -> str:
+        """The last error in the log, and where the whole log is, to end a message with."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
+        errors = [line for line in lines if " ERROR " in line or " FATAL " in line or line.startswith("Error")]
+        return f": {errors[-1].strip()}: see {self.log}" if errors else f": see {self.log}"
+
+    def _end_process(self, timeout: float) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if timeout > 0 and process.poll() is None:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout)
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+_OURS = {".lock", "broker.log", "server.properties", "data"}
+
+
+def _bind(port: int, held: contextlib.ExitStack) -> int:
+    """The port, held until the stack closes; 0 gives any free one. OSError where it is taken."""
+    listener = held.enter_context(socket.socket())
+    if port:  # as Kafka binds: connections in TIME_WAIT from the last start do not matter
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((HOST, port))
+    return int(listener.getsockname()[1])
+
+
+def _escaped(value: str) -> str:
+    """A value as a Java properties file takes it: backslashes doubled, what is not ASCII as UTF-16 escapes."""
+    units = value.replace("\\", "\\\\").encode("utf-16-be")
+    codes = [int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2)]
+    return "".join(chr(code) if 32 <= code < 127 else f"\\u{code:04x}" for code in codes)
+
+
+def _start_child(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+    """The command as a child that does not outlive this process, in a session of its own (Ctrl-C is ours to handle).
+
+    The kernel looks at the *thread* that started the child, so a thread is kept for it until it ends.
+    """
+    started: Future[subprocess.Popen[bytes]] = Future()
+
+    def start_and_wait() -> None:
+        helper = [sys.executable, "-I", "-S", str(_HERE / "_child.py"), str(os.getpid())]
+        with log.open("ab") as output:
+            try:
+                process = subprocess.Popen(
+                    [*helper, *command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                started.set_exception(error)
+                return
+        started.set_result(process)
+        process.wait()
+
+    threading.Thread(target=start_and_wait, name="mqtwin-broker", daemon=True).start()
+    return started.result()

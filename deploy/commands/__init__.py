@@ -1,0 +1,1 @@
+"""One module a command; :data:`deploy.cli.COMMANDS` names them."""

@@ -1,0 +1,35 @@
+"""``mqtwin broker``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from deploy.broker import Broker
+from deploy.signals import StopRequestedError, stop_on_request
+from twin.errors import MqtwinError
+
+
+def broker(
+    *,
+    port: Annotated[int | None, Parameter(validator=Number(gte=1, lte=65535))] = None,
+    data: Path | None = None,
+) -> None:
+    """The embedded Kafka in the foreground, until Ctrl-C or SIGTERM.
+
+    Prints bootstrap.servers=HOST:PORT on standard output when it is ready.
+
+    Args:
+        port: Port to listen on (loopback only). Default: that of the last start on the same data, else any free one.
+        data: Folder to keep the topics in. Default: a temporary one, removed at the end.
+    """
+    try:
+        with stop_on_request(), Broker(data=data, port=port) as running:
+            print(f"bootstrap.servers={running.bootstrap_servers}", flush=True)
+            status = running.wait()
+            raise MqtwinError(f"the broker ended by itself (exit status {status}){running.last_error()}")
+    except StopRequestedError:
+        return

@@ -1,0 +1,47 @@
+"""``mqtwin record``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from deploy.commands._progress import counted, per_second, shown
+from deploy.commands._stop import asked_to_stop
+from deploy.options import KafkaOptions
+from streams.record import record as take
+from streams.topics import Topics
+
+
+def record(
+    out: Path,
+    /,
+    *,
+    kafka: KafkaOptions,
+    follow: Annotated[bool, Parameter(negative="--until-end")] = False,
+) -> None:
+    """The events topic into a recording: all that is there now, or what comes until Ctrl-C as well.
+
+    Args:
+        out: The recording, .ndjson, .ndjson.zst or .arrow; replaced where it exists.
+        kafka: The broker, and how to reach it.
+        follow: Go on until Ctrl-C or SIGTERM instead of stopping at the present end.
+    """
+    began = time.monotonic()
+    with shown("record") as advance, asked_to_stop() as stop:
+        recorded = take(
+            out,
+            kafka.client(),
+            Topics(kafka.topic_prefix),
+            follow=follow,
+            stop=stop,
+            on_progress=lambda so_far: advance(None, so_far.events),
+        )
+    said = f"{counted(recorded.events, 'event')} of {counted(recorded.records, 'record')}"
+    if recorded.lost:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(recorded.lost.items()))
+        said += f", and what {out.name} cannot hold: {reasons} (the first: {recorded.first_lost})"
+    print(f"{said}, {per_second(recorded.events, time.monotonic() - began)}", file=sys.stderr)

@@ -1,0 +1,176 @@
+"""The demo: a real broker, the streaming job and a scenario in fast motion, in one process and a scratch folder."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+
+from deploy.broker import Broker
+from deploy.commands.alerts import in_one_line
+from deploy.jars import SPARK_CONNECTOR, ensure_jars
+from deploy.java import find_java
+from deploy.picture import picture
+from streams.job import Job, JobSettings, start_job
+from streams.log import configure_logging
+from streams.pace import Pace
+from streams.publish import publish
+from streams.state_reader import StateReader
+from streams.subscribe import AlertReader, AlertRecord
+from streams.topics import Topics
+from twin.errors import MqtwinError
+from twin.estate import Estate
+from twin.events import ARROW
+from twin.simulation import Outcome, demo_estate, make_scenario, simulate
+from twin.timestamps import as_span, as_text
+
+SCENARIO = "getter-outage"
+_REFRESH = 4  # pictures a second
+_PATIENCE = 120.0  # seconds without a new state record after which the demo gives up
+
+
+@dataclass(slots=True)
+class Played:
+    """What the demo showed."""
+
+    outcome: Outcome
+    alerts: list[AlertRecord] = field(default_factory=list)
+
+    def verdict(self) -> tuple[bool, str]:
+        """Whether the first alert came before the first 2192, and the last line that says so."""
+        if not self.alerts:
+            return False, "no alert came"
+        first = self.alerts[0].data
+        told = f"The first alert came at {first.time[:19]} ({first.store} {first.resource} {first.condition})"
+        if self.outcome.first_full is None:
+            return True, f"{told}; no put was refused."
+        full, store = self.outcome.first_full
+        before = next((alert.data for alert in self.alerts if alert.data.store == store), None)
+        if before is None or before.time >= as_text(full):
+            return False, f"{told}; the first 2192 came before, at {as_text(full)[:19]} on {store}"
+        return True, f"{told}, {_lead(before.time, full)} before the first 2192 ({as_text(full)[:19]} on {store})."
+
+
+def _lead(first: str, full: int) -> str:
+    from datetime import datetime
+
+    return as_span(full / 1e6 - datetime.fromisoformat(first).timestamp())
+
+
+def play(folder: Path, *, seconds: float, seed: int, on_ready: Callable[[str], None] | None = None) -> Iterator[Played]:
+    """Run the demo in `folder`; yields what it showed, with everything still running, then ends it.
+
+    seconds: wall time the recording is played in. Raises MqtwinError where broker, job or playing fails.
+    """
+    console = Console()
+    configure_logging(json_lines=True, stream=(folder / "job.log").open("w", encoding="utf-8"))
+    estate = demo_estate()
+    recording = folder / "getter-outage.arrow"
+    with console.status("simulating two hours without a getter", spinner="dots"):
+        outcome = simulate(make_scenario(SCENARIO), estate, recording, seed)
+    _say(f"{outcome.events:,} events simulated, {as_span((outcome.last - outcome.first) / 1e6)} of event time")
+    with console.status("starting Kafka", spinner="dots"):
+        broker = Broker(data=folder / "kafka").start()
+    try:
+        _say(f"Kafka runs at {broker.bootstrap_servers}")
+        if on_ready is not None:
+            on_ready(broker.bootstrap_servers)
+        with console.status("starting Spark; kernels are compiled once on a machine, half a minute", spinner="dots"):
+            job = _start(estate, broker.bootstrap_servers, folder)
+        try:
+            _say("the job runs; its log is " + str(folder / "job.log"))
+            yield _show(console, job, estate, broker.bootstrap_servers, recording, Played(outcome), seconds)
+        finally:
+            job.stop()
+            job.session.stop()
+    finally:
+        broker.stop()
+
+
+def _start(estate: Estate, servers: str, folder: Path) -> Job:
+    settings = JobSettings(
+        estate=estate,
+        bootstrap_servers=servers,
+        checkpoint=str(folder / "checkpoint"),
+        conf={"spark.local.dir": str(folder / "spark")},
+        jars=ensure_jars(SPARK_CONNECTOR),
+        java_home=find_java().home,
+    )
+    return start_job(settings)
+
+
+def _show(
+    console: Console, job: Job, estate: Estate, servers: str, recording: Path, played: Played, seconds: float
+) -> Played:
+    """Play the recording and show states and alerts until the last event is in the twin."""
+    kafka, topics = {"bootstrap.servers": servers}, Topics()
+    speed = max(1.0, (played.outcome.last - played.outcome.first) / 1e6 / seconds)
+    states = StateReader(kafka, topics)
+    with (
+        AlertReader(kafka, topics, from_beginning=True) as reader,
+        _publishing(recording, estate, kafka, speed) as failed,
+    ):
+        try:
+            with _screen(console) as refresh:
+                last = time.monotonic()
+                while sum(int(state["events"]) for state in states.latest.values()) < played.outcome.events:
+                    if failed:
+                        raise failed[0]
+                    if not job.query.isActive:
+                        job.wait()
+                        raise MqtwinError("the job ended before the recording did")
+                    last = time.monotonic() if states.read(1 / _REFRESH) else last
+                    if time.monotonic() - last > _PATIENCE:
+                        raise MqtwinError(f"the job has told nothing for {_PATIENCE:.0f} seconds")
+                    _take(console, reader, played)
+                    refresh(picture(states.latest, played.alerts, played.outcome.events, speed))
+                _take(console, reader, played, wait=1.0)
+                refresh(picture(states.latest, played.alerts, played.outcome.events, speed))
+        finally:
+            states.close()
+    return played
+
+
+def _take(console: Console, reader: AlertReader, played: Played, wait: float = 0.01) -> None:
+    for alert in reader.read(wait):
+        played.alerts.append(alert)
+        if not console.is_terminal:
+            _say(in_one_line(alert))
+
+
+@contextmanager
+def _screen(console: Console) -> Iterator[Callable[..., None]]:
+    """A picture that renews itself on a terminal; nothing elsewhere, where alerts are printed as lines."""
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with Live(console=console, refresh_per_second=_REFRESH) as live:
+        yield live.update
+
+
+@contextmanager
+def _publishing(recording: Path, estate: Estate, kafka: dict[str, str], speed: float) -> Iterator[list[BaseException]]:
+    """Play the recording into Kafka in the background; the list gets what went wrong."""
+    failed: list[BaseException] = []
+
+    def send() -> None:
+        try:
+            publish(recording, estate, kafka, Topics(), content_type=ARROW, pace=Pace(speed=speed))
+        except BaseException as error:  # noqa: BLE001 -- raised again by who shows the demo
+            failed.append(error)
+
+    thread = threading.Thread(target=send, name="mqtwin-demo-publish", daemon=True)
+    thread.start()
+    yield failed
+    thread.join(timeout=_PATIENCE)
+
+
+def _say(line: str) -> None:
+    print(line, flush=True, file=sys.stdout)

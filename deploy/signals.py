@@ -1,0 +1,35 @@
+"""Stopping on request: SIGTERM, SIGHUP and Ctrl-C as one exception."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class StopRequestedError(BaseException):
+    """Somebody asked this process to end. Not an ``Exception``, as KeyboardInterrupt is not."""
+
+
+@contextmanager
+def stop_on_request() -> Iterator[None]:
+    """Within it the first stop signal raises :class:`StopRequestedError`, in the main thread.
+
+    Further ones are ignored, so that the clean end is not itself cut short. On leaving the earlier handlers
+    are back. For the main thread only.
+    """
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        for number in STOP_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        raise StopRequestedError
+
+    before = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,82 @@
+"""Fixtures of all tests.
+
+MQTWIN_TEST_KAFKA chooses the broker of the fixture ``kafka``: nothing (an embedded one), HOST:PORT (that one), or
+``testcontainers`` (one in a container, where there is a Docker engine).
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import uuid
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+# The first call of a kernel compiles it, and machines that run tests are busy: no example is too slow.
+hypothesis.settings.register_profile(
+    "mqtwin", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+)
+hypothesis.settings.load_profile("mqtwin")
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[str]:
+    """The bootstrap servers of a real Kafka, one for the whole session."""
+    chosen = os.environ.get("MQTWIN_TEST_KAFKA", "")
+    if chosen == "testcontainers":
+        yield from _kafka_in_a_container()
+    elif chosen:
+        if not re.fullmatch(r"\S+:\d+", chosen):
+            pytest.fail(f"MQTWIN_TEST_KAFKA={chosen}: HOST:PORT or testcontainers is right")
+        yield chosen
+    else:
+        from deploy.broker import Broker
+
+        with Broker() as broker:
+            yield broker.bootstrap_servers
+
+
+def _kafka_in_a_container() -> Iterator[str]:
+    from testcontainers.community.kafka import KafkaContainer
+
+    lack = _lack_of_docker()
+    if lack:
+        pytest.skip(f"no Docker engine: {lack}")
+    with KafkaContainer().with_kraft().with_env("KAFKA_MESSAGE_MAX_BYTES", "16777216") as container:
+        yield container.get_bootstrap_server()
+
+
+def _lack_of_docker() -> str:
+    """Why no Docker engine can be used; empty where one answers."""
+    import docker
+
+    lack = ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # a docker client that fails leaves its socket open
+        try:
+            docker.from_env().close()
+        except docker.errors.DockerException as error:
+            lack = str(error)
+        gc.collect()
+    return lack
+
+
+@pytest.fixture
+def topic_prefix(request: pytest.FixtureRequest) -> str:
+    """A topic prefix that no other test has, so that tests share a broker without meeting."""
+    name = re.sub(r"[^A-Za-z0-9]+", "-", request.node.name).strip("-")[:60]
+    return f"test-{name}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder ``shared`` beside the project, with example estates and recorded traffic."""
+    folder = Path(__file__).resolve().parents[2] / "shared"
+    if not folder.is_dir():
+        pytest.skip(f"no folder {folder} with the example files")
+    return folder

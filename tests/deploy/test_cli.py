@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deploy import cli
+from deploy.cli import main
+from deploy.options import KafkaOptions, parse_settings
+from deploy.signals import StopRequestedError, stop_on_request
+from twin.errors import MqtwinError, UsageError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Puts a function in the place of ``mqtwin doctor``; no traceback unless asked for."""
+    monkeypatch.setenv("MQTWIN_DEBUG", "0")
+    return lambda function: monkeypatch.setattr("deploy.commands.doctor.doctor", function)
+
+
+def raising(error: BaseException):
+    def doctor() -> None:
+        raise error
+
+    return doctor
+
+
+def test_help_names_every_command_and_loads_neither_spark_nor_kafka():
+    program = (
+        "import sys; from deploy.cli import main\n"
+        "try: main(['--help'])\nfinally: print('loaded:', *{name.partition('.')[0] for name in sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    text, _, loaded = done.stdout.rpartition("loaded:")
+    assert all(f" {name} " in text for name in cli.COMMANDS)
+    assert not {"pyspark", "confluent_kafka", "kafka", "numba", "pyarrow"} & set(loaded.split())
+
+
+def test_every_command_can_be_loaded_and_explains_itself(capsys):
+    for name in cli.COMMANDS:
+        assert main([name, "--help"]) == 0
+        assert f"mqtwin {name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["borker"], "borker: no such command: "),
+        (["broker", "--prot", "1"], "broker: Unknown option: --prot"),
+        (["broker", "--port", "many"], "--port"),
+        (["broker", "--port", "70000"], "65535"),
+        (["broker", "--port"], "--port"),
+        (["broker", "here"], "broker: here: one argument too many"),
+        (["broker", "--data", "/proc/nowhere"], "/proc/nowhere"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_use_is_one_line_and_exit_status_2(arguments, complaint, capsys):
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("mqtwin: ") and said.err.count("\n") == 1
+    assert complaint in said.err
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (
+            UsageError("estate.toml, line 3: size: '4X':\n a size is right"),
+            2,
+            "estate.toml, line 3: size: '4X': a size is right",
+        ),
+        (MqtwinError("the broker ended"), 1, "the broker ended"),
+        (KeyError("offld1_th"), 1, "KeyError: 'offld1_th' (--debug shows where)"),
+    ],
+    ids=["wrong input", "failed while running", "a defect"],
+)
+def test_an_error_is_one_line_and_its_exit_status(command, capsys, error, status, line):
+    command(raising(error))
+    assert main(["doctor"]) == status
+    assert capsys.readouterr().err == f"mqtwin: {line}\n"
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "doctor"], ["doctor", "--debug"]], ids=" ".join)
+def test_debug_shows_the_traceback_before_the_line(command, capsys, arguments):
+    command(raising(MqtwinError("the broker ended")))
+    assert main(arguments) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("Traceback ") and said.endswith("\nmqtwin: the broker ended\n")
+
+
+def test_ctrl_c_ends_with_130(command, capsys):
+    command(raising(KeyboardInterrupt()))
+    assert main(["doctor"]) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    program = "from deploy.cli import main; import sys; sys.exit(main(['doctor']))"
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_the_first_stop_signal_stops_and_the_second_does_not_disturb():
+    before = signal.getsignal(signal.SIGTERM)
+    stopped = []
+
+    def stopped_twice():
+        with stop_on_request():
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+            finally:
+                os.kill(os.getpid(), signal.SIGTERM)
+                stopped.append("cleanly")
+
+    with pytest.raises(StopRequestedError):
+        stopped_twice()
+    assert stopped == ["cleanly"]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_kafka_options_give_the_settings_of_a_client():
+    options = KafkaOptions(bootstrap_servers="a:9092,[::1]:9093", kafka=("sasl.password=a=b", "x=1"))
+    assert options.topic_prefix == "mqtwin"
+    assert options.client() == {"bootstrap.servers": "a:9092,[::1]:9093", "sasl.password": "a=b", "x": "1"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"bootstrap_servers": "localhost"},
+        {"bootstrap_servers": "localhost:9092,"},
+        {"bootstrap_servers": "localhost:99999"},
+        {"bootstrap_servers": "a:1", "topic_prefix": "so so"},
+        {"bootstrap_servers": "a:1", "topic_prefix": ""},
+        {"bootstrap_servers": "a:1", "kafka": ("security.protocol",)},
+        {"bootstrap_servers": "a:1", "kafka": ("=SSL",)},
+    ],
+    ids=str,
+)
+def test_kafka_options_that_cannot_be_right_are_refused(wrong):
+    with pytest.raises(UsageError):
+        KafkaOptions(**wrong)
+
+
+def test_the_last_setting_of_a_name_counts():
+    assert parse_settings("--conf", ["a=1", " b =2", "a="]) == {"a": "", "b": "2"}
+
+
+def test_kafka_options_are_read_from_the_command_line(command, capsys):
+    def doctor(*, kafka_options: KafkaOptions) -> None:
+        print(kafka_options.client(), kafka_options.topic_prefix)
+
+    command(doctor)
+    line = ["--bootstrap-servers", "a:1", "--kafka", "x=1", "--topic-prefix", "p", "--kafka", "y=2=3"]
+    assert main(["doctor", *line]) == 0
+    assert capsys.readouterr().out == "{'bootstrap.servers': 'a:1', 'x': '1', 'y': '2=3'} p\n"
+    assert main(["doctor"]) == 2
+    assert "--bootstrap-servers" in capsys.readouterr().err
+    assert main(["doctor", "--bootstrap-servers", "a"]) == 2
+    assert capsys.readouterr().err == "mqtwin: --bootstrap-servers a: an address is HOST:PORT, as localhost:9092\n"

