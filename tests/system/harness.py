@@ -1,0 +1,130 @@
+"""The whole stream for tests: a recording into a real Kafka, the job on a real Spark, what it wrote read back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from pyspark.sql import SparkSession
+
+from streams.job import JobSettings, start_job
+from streams.topics import Topics, prepare_topics
+from twin.alerts import Alert
+from twin.estate import Estate
+
+PATIENCE = 120.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record of a topic. headers: name -> text."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes
+    headers: Mapping[str, str]
+
+
+def read_topic(servers: str, topic: str) -> list[Record]:
+    """Everything a topic holds now, by partition and offset."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "test", "enable.auto.commit": False})
+    try:
+        records = []
+        for number in sorted(consumer.list_topics(topic, timeout=PATIENCE).topics[topic].partitions):
+            place = TopicPartition(topic, number, OFFSET_BEGINNING)
+            _, end = consumer.get_watermark_offsets(place, timeout=PATIENCE)
+            consumer.assign([place])
+            at = 0
+            while at < end:
+                message = consumer.poll(PATIENCE)
+                assert message is not None, f"{topic} stopped at {at} of {end}"
+                assert message.error() is None, message.error()
+                at = message.offset() + 1
+                headers = {name: value.decode() for name, value in message.headers() or ()}
+                records.append(Record(number, message.offset(), message.key(), message.value(), headers))
+        return records
+    finally:
+        consumer.close()
+
+
+@dataclass(slots=True)
+class Stream:
+    """One stream: its topics, its checkpoint. `batches`: the figures of every batch run so far."""
+
+    session: SparkSession
+    servers: str
+    prefix: str
+    estate: Estate
+    checkpoint: Path
+    batches: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def topics(self) -> Topics:
+        """Its topics."""
+        return Topics(self.prefix)
+
+    def send(self, records: list[tuple[bytes, bytes, str | None]]) -> list[tuple[int, int]]:
+        """Put (key, value, content type) into the events topic, in order; the (partition, offset) of each."""
+        prepare_topics(self.topics, {"bootstrap.servers": self.servers})
+        places: dict[int, tuple[int, int]] = {}
+        settings = {"bootstrap.servers": self.servers, "enable.idempotence": True, "message.max.bytes": 16_000_000}
+        producer = Producer(settings)
+        for number, (key, value, content_type) in enumerate(records):
+            headers = [] if content_type is None else [("content-type", content_type.encode())]
+            producer.produce(self.topics.events, value, key, headers=headers, on_delivery=_noting(places, number))
+            producer.poll(0)
+        assert producer.flush(PATIENCE) == 0
+        return [places[number] for number in range(len(records))]
+
+    def run(self, *, max_records: int | None = None) -> None:
+        """Let the job work off what is there, as `mqtwin stream --available-now`."""
+        settings = JobSettings(
+            estate=self.estate,
+            bootstrap_servers=self.servers,
+            checkpoint=str(self.checkpoint),
+            prefix=self.prefix,
+            available_now=True,
+            max_records=max_records,
+        )
+        job = start_job(settings, session=self.session, on_batch=self.batches.append)
+        try:
+            job.wait()
+        finally:
+            job.stop()
+
+    def alerts(self) -> dict[str, Any]:
+        """The alerts by the id of their CloudEvent; a record delivered twice must have equal content."""
+        found: dict[str, Any] = {}
+        for record in read_topic(self.servers, self.topics.alerts):
+            alert = msgspec.json.decode(record.value)
+            assert found.setdefault(alert["id"], alert) == alert
+            assert record.key == alert["data"]["alert_id"].encode()
+        return found
+
+    def states(self) -> dict[str, Any]:
+        """The last state record of each store."""
+        records = read_topic(self.servers, self.topics.state)
+        return {record.key.decode(): msgspec.json.decode(record.value) for record in records if record.key}
+
+    def letters(self) -> list[Record]:
+        """The dead letters."""
+        return read_topic(self.servers, self.topics.dlq)
+
+
+def _noting(places: dict[int, tuple[int, int]], number: int) -> Callable[..., None]:
+    def note(error: Any, message: Any) -> None:
+        assert error is None, error
+        places[number] = message.partition(), message.offset()
+
+    return note
+
+
+def by_id(alerts: list[Alert]) -> dict[str, Any]:
+    """Alerts of a replay as `Stream.alerts` gives those of the stream."""
+    decoded = (msgspec.json.decode(alert.record()) for alert in alerts)
+    return {alert["id"]: alert for alert in decoded}

@@ -1,0 +1,84 @@
+"""The same recording through Kafka and Spark and through a replay: equal alerts, equal final state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streams.publish import publish
+from tests.estates import small_estate
+from tests.naive.estates import write_estate
+from tests.system.harness import Stream, by_id
+from tests.workloads import random_workload
+from twin.estate import Estate, load_estate
+from twin.events import ARROW, JSON, NDJSON
+from twin.recordings import RecordingWriter
+from twin.replay import Replayed, replay
+from twin.simulation import make_scenario, simulate
+
+pytestmark = pytest.mark.system
+
+NewStream = Callable[[Estate], Stream]
+
+
+@pytest.fixture(scope="module")
+def outage(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Estate, Replayed]:
+    """A getter outage that goes through every offload rule to 2192 and back, and what a replay makes of it."""
+    folder = tmp_path_factory.mktemp("outage")
+    estate = load_estate(small_estate(folder))
+    recording = folder / "outage.arrow"
+    outcome = simulate(make_scenario("getter-outage"), estate, recording, seed=3)
+    assert outcome.first_full is not None
+    return recording, estate, replay(recording, estate)
+
+
+def check_equal(stream: Stream, replayed: Replayed) -> None:
+    assert stream.alerts() == by_id(replayed.alerts)
+    assert stream.states() == replayed.states
+    assert len(stream.letters()) == replayed.dead_letters
+
+
+@pytest.mark.parametrize("content_type", [JSON, NDJSON, ARROW])
+def test_an_outage_gives_the_same_alerts_and_states(
+    new_stream: NewStream, kafka: str, outage: tuple[Path, Estate, Replayed], content_type: str
+) -> None:
+    recording, estate, replayed = outage
+    stream = new_stream(estate)
+    publish(recording, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=content_type)
+    stream.run()
+    conditions = {(alert.condition, alert.resource.partition("/")[0]) for alert in replayed.alerts}
+    assert {("threshold", "elements"), ("full", "smds")} <= conditions
+    check_equal(stream, replayed)
+
+
+@pytest.mark.parametrize("max_records", [4, 9])
+def test_batches_cut_elsewhere_change_nothing(
+    new_stream: NewStream, kafka: str, outage: tuple[Path, Estate, Replayed], max_records: int
+) -> None:
+    recording, estate, replayed = outage
+    stream = new_stream(estate)
+    publish(recording, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=ARROW)
+    stream.run(max_records=max_records)
+    assert len(stream.batches) > 1
+    check_equal(stream, replayed)
+
+
+def test_every_kind_of_event_in_pieces_and_over_restarts(new_stream: NewStream, kafka: str, tmp_path: Path) -> None:
+    """Random events of all operations: units of work, ALTER, REBUILD, MEASURE, RESTART, far clocks, duplicates."""
+    workload = random_workload(11, 4000, "mixed")
+    estate = load_estate(write_estate(tmp_path, workload.config, workload.aliases))
+    pieces = [workload.events[start : start + 1500] for start in range(0, len(workload.events), 1500)]
+    whole = tmp_path / "whole.ndjson"
+    with RecordingWriter(whole) as writer:
+        writer.write(workload.events)
+    stream = new_stream(estate)
+    for number, piece in enumerate(pieces):
+        part = tmp_path / f"part-{number}.ndjson"
+        with RecordingWriter(part) as writer:
+            writer.write(piece)
+        content_type = (JSON, NDJSON, ARROW)[number % 3]
+        publish(part, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=content_type)
+        stream.run(max_records=200)
+    check_equal(stream, replay(whole, estate))
