@@ -228,8 +228,12 @@ class Broker:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
         tool = [java, *_JVM, "-cp", jars, "kafka.tools.StorageTool", "format"]
         with self.log.open("ab") as log:
+            # With =, as one argument: an id in base64 may begin with a hyphen, which would pass for an option.
             done = subprocess.run(
-                [*tool, "-t", cluster, "-c", str(properties), "--ignore-formatted"], stdout=log, stderr=log, check=False
+                [*tool, f"--cluster-id={cluster}", "-c", str(properties), "--ignore-formatted"],
+                stdout=log,
+                stderr=log,
+                check=False,
             )
         if done.returncode != 0:
             raise MqtwinError(

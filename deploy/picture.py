@@ -14,64 +14,88 @@ from rich.text import Text
 from streams.subscribe import AlertRecord
 
 _STYLES = {"warning": "yellow", "critical": "bold red", "full": "bold white on red"}
-_SHOWN_ALERTS = 9
-_BAR_WIDTH = 40
+_SHOWN_ALERTS = 7
+_DETAILS = 38  # characters beside a bar: the rest of an 80-column terminal is enough for it
 
 
 def picture(
     states: Mapping[str, Mapping[str, Any]], alerts: Sequence[AlertRecord], total: int, speed: float
 ) -> RenderableType:
-    """The whole picture. states: the latest record of each store; total: events of the recording; speed: of event time."""
+    """The whole picture.
+
+    states: the latest record of each store; total: events of the recording; speed: of event time, 1 is real time.
+    """
+    return Group(_head(states, total, speed), *(_store(name, states[name]) for name in sorted(states)), _alerts(alerts))
+
+
+def _head(states: Mapping[str, Mapping[str, Any]], total: int, speed: float) -> RenderableType:
     applied = sum(int(state["events"]) for state in states.values())
     clock = max((str(state["time"]) for state in states.values() if state["time"]), default="")
-    head = Text.assemble(
-        ("mqtwin demo ", "bold"),
-        "a getter stops for two hours  ",
-        (clock[:19].replace("T", " "), "cyan"),
-        (f"  {speed:,.0f} times faster than real  {applied:,} of {total:,} events", "dim"),
-    )
-    stores = [_store(name, states[name]) for name in sorted(states)]
-    return Group(head, *stores, _alerts(alerts))
+    head = Table.grid(expand=True)
+    head.add_column(no_wrap=True)
+    head.add_column(no_wrap=True, justify="right", style="dim")
+    left = Text.assemble(("mqtwin demo", "bold"), "  getter outage  ", (clock[11:19], "cyan"))
+    head.add_row(left, f"{applied:,} of {total:,} events, {speed:,.0f}x real time")
+    return head
 
 
 def _store(name: str, state: Mapping[str, Any]) -> Panel:
-    rows = Table.grid(padding=(0, 1))
-    rows.add_column(width=12)
-    rows.add_column(width=_BAR_WIDTH)
-    rows.add_column(justify="right", width=8)
-    rows.add_column(style="dim")
+    rows = Table.grid(padding=(0, 1), expand=True)
+    rows.add_column(width=10, no_wrap=True)
+    rows.add_column(ratio=1)
+    rows.add_column(justify="right", width=6, no_wrap=True)
+    rows.add_column(style="dim", width=_DETAILS, no_wrap=True)
     _bar(rows, "entries", state["ents_used"], state["ents_max"])
     _bar(rows, "elements", state["elems_used"], state["elems_max"])
     for qmgr, dataset in sorted(state["smds"].items()):
-        _bar(rows, f"SMDS {qmgr}", dataset["blocks_used"], dataset["blocks_total"], dataset["status"])
+        status = "" if dataset["status"] == "NORMAL" else f", EXPANDST {dataset['status']}"
+        _bar(rows, f"SMDS {qmgr}", dataset["blocks_used"], dataset["blocks_total"], f"blocks{status}")
     rule = f"offload rule {state['offload_rule']}" if state["offload_rule"] else "no offload"
     refused = f", {state['full_puts']:,} puts refused with 2192" if state["full_puts"] else ""
     title = f"{name}  {state['messages']:,} messages, {rule}{refused}"
     return Panel(rows, title=title, title_align="left", border_style="red" if state["full_puts"] else "blue")
 
 
-def _bar(rows: Table, name: str, used: int, most: int, said: str = "") -> None:
+def _bar(rows: Table, name: str, used: int, most: int, what: str = "") -> None:
     share = used / max(1, most)
     style = "green" if share < 0.7 else "yellow" if share < 0.9 else "red"
-    bar = ProgressBar(
-        total=max(1, most), completed=min(used, most), width=_BAR_WIDTH, complete_style=style, finished_style="red"
-    )
-    rows.add_row(
-        name, bar, Text(f"{share:.1%}", style=style), f"{used:,} of {most:,} {said if said != 'NORMAL' else ''}"
-    )
+    bar = ProgressBar(total=max(1, most), completed=min(used, most), complete_style=style, finished_style="red")
+    rows.add_row(name, bar, Text(f"{share:.1%}", style=style), f"{used:,} of {most:,} {what}")
 
 
 def _alerts(alerts: Sequence[AlertRecord]) -> Panel:
+    """A line for each alert, as it was told last, the one opened last on top; below them what was told last of all."""
+    latest: dict[str, AlertRecord] = {}
+    opened: dict[str, str] = {}
+    for alert in alerts:
+        latest[alert.data.alert_id] = alert
+        opened.setdefault(alert.data.alert_id, alert.data.time)
+    still = sum(alert.change != "cleared" for alert in latest.values())
+    title = f"alerts: {len(latest)}, open: {still} (since when, how bad, what, how full, filled by)"
+    if not latest:
+        return _alert_panel(title, Text("none yet", style="dim"))
     rows = Table.grid(padding=(0, 1))
-    for alert in alerts[-_SHOWN_ALERTS:]:
-        cleared = alert.change == "cleared"
-        word = "cleared" if cleared else alert.data.severity
-        rows.add_row(
-            Text(alert.data.time[11:19], style="dim"),
-            Text(f" {word} ", style="green" if cleared else _STYLES.get(word, "bold")),
-            Text(f"{alert.data.store} {alert.data.resource} {alert.data.condition}", style="bold"),
-            Text(alert.data.cause, overflow="ellipsis", no_wrap=True),
-        )
-    if not alerts:
-        rows.add_row(Text("none yet", style="dim"))
-    return Panel(rows, title=f"alerts ({len(alerts)})", title_align="left", border_style="magenta")
+    for _ in range(6):
+        rows.add_column(no_wrap=True)
+    for alert_id, alert in list(reversed(latest.items()))[:_SHOWN_ALERTS]:
+        rows.add_row(Text(opened[alert_id][11:19], style="dim"), *_alert_cells(alert))
+    told = alerts[-1].data
+    advice = [Text(f"-> {action}") for action in told.actions[:1]]
+    return _alert_panel(title, rows, Text(f"{told.time[11:19]} {told.cause}", style="italic"), *advice)
+
+
+def _alert_panel(title: str, *lines: RenderableType) -> Panel:
+    return Panel(Group(*lines), title=title, title_align="left", border_style="magenta")
+
+
+def _alert_cells(alert: AlertRecord) -> list[Text]:
+    data, cleared = alert.data, alert.change == "cleared"
+    word = "cleared" if cleared else data.severity
+    filler = f"{data.fillers[0].queue} {data.fillers[0].share:.0%}" if data.fillers else ""
+    return [
+        Text(f" {word:<8} ", style="green" if cleared else _STYLES.get(word, "bold")),
+        Text(f"{data.store} {data.resource}", style="bold"),
+        Text(data.condition, style="bold"),
+        Text(f"{data.usage_pct:5.1f}%"),
+        Text("" if cleared else filler, style="dim", overflow="ellipsis"),
+    ]

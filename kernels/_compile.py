@@ -60,12 +60,12 @@ def kernel(function: F) -> F:
     22 inlined as well (a call hands over 25 arrays).
     Division follows numpy: no exception on zero, input checks have excluded it.
     """
-    return _compile(function, inlined=True)  # type: ignore[no-any-return]  # called like the function it wraps
+    return _compile(function, inlined=True)
 
 
 def routine(function: F) -> F:
     """Compile a function that is called seldom, or from Python: code of its own, not inlined."""
-    return _compile(function, inlined=False)  # type: ignore[no-any-return]
+    return _compile(function, inlined=False)
 
 
 def compile_lock() -> FileLock:

@@ -158,8 +158,8 @@ def _reblock_datasets(twin: StructureTwin) -> None:
 def adopt(twin: StructureTwin, before: dict[str, Any], now: dict[str, Any]) -> None:
     """Take over what the estate says differently since the store was last opened; the rest stays as events left it.
 
-    A changed DSBLOCK waits until the data sets are empty, as it would in the real system: `now`, which the header keeps,
-    gets the old one, and the next opening asks again.
+    A changed DSBLOCK waits until the data sets are empty, as it would in the real system: `now`, which the header
+    keeps, gets the old one, and the next opening asks again.
     """
     if _keeps_block(twin, {"ds_block": now["ds_block"]}):
         now["ds_block"] = before["ds_block"]

@@ -39,7 +39,7 @@ def growth_span(now: int) -> int:
 
 
 def fillers(queues: Array, names: Sequence[str], counted: str) -> tuple[Filler, ...]:
-    """The queues that grew, by their share of the growth; where the store does not grow, by their share of what is held.
+    """The queues that grew, by their share of the growth; of a store that does not grow, by share of what is held.
 
     counted: depth (entries), elems or pages.
     """

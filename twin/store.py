@@ -8,8 +8,6 @@ from twin.arrays import Arrays, MemoryArrays
 from twin.estate import Estate
 from twin.structure import StructureTwin
 
-MODELLED_KINDS = frozenset({StructureTwin.kind})  # kinds of stores that have a twin
-
 
 def open_store(
     estate: Estate,

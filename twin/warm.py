@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from functools import cache
 
+import msgspec
 import numpy as np
+import pyarrow as pa
 
 from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, layout
 from kernels._compile import compile_lock, compiled_here
-from kernels.hashing import xxh64_bytes, xxh64_column
 from twin.arrays import MemoryArrays
 from twin.estate import Estate, QueueManager, Route, Smds, Structure
-from twin.events import EventBlock
+from twin.events import Decoder, EventBlock
+from twin.findings import Viewer
 from twin.structure import StructureTwin
 
 _STORE, _QMGR, _QUEUE = "WARM/UP", "QM", "Q"
@@ -25,17 +27,23 @@ _STORE, _QMGR, _QUEUE = "WARM/UP", "QM", "Q"
 def warm() -> int:
     """Have every kernel ready in this process; how many signatures it had to compile (0: all were on disk)."""
     with compile_lock():
-        _hash()
+        _decode(Decoder(_estate()))
+        _look(StructureTwin(_estate(), _STORE, MemoryArrays()).viewer())
         _run(StructureTwin(_estate(), _STORE, MemoryArrays()))
     return compiled_here()
 
 
-def _hash() -> None:
-    data = np.zeros(8, np.uint8)
-    out = np.zeros(1, np.uint64)
-    xxh64_bytes(data)
-    for width in (np.int32, np.int64):
-        xxh64_column(np.array([0, 8], width), data, out)
+def _decode(decoder: Decoder) -> None:
+    """Pass through every kernel of the decoder."""
+    event = {"time": "2026-11-20T12:00:00Z", "qmgr": _QMGR, "op": "GET", "queue": _QUEUE, "msgid": "m", "uow": "u"}
+    decoder.ndjson([msgspec.json.encode(event)])
+    decoder.arrow_table(pa.Table.from_pylist([event]))
+
+
+def _look(viewer: Viewer) -> None:
+    """Look at every resource as an open alert does."""
+    for resource in ("entries", "elements", f"smds/{_QMGR}"):
+        viewer.is_over("full", resource, 0)
 
 
 def _estate() -> Estate:

@@ -40,6 +40,7 @@ def stream(
 
     Args:
         estate: What exists, a TOML file.
+        kafka: Where Kafka is.
         checkpoint: Folder, or any URI Spark can write, that keeps offsets and state.
         available_now: Work off what is there, then end.
         trigger: Least time between the beginnings of two batches, as Spark writes it: "2 seconds".

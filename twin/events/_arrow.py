@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from kernels import EVENT, FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT
 from kernels.hashing import xxh64_column
+from kernels.json_scan import QUEUE_OPS, TIME_HIGH, TIME_LOW, rfc3339_column
 from kernels.layout import PUT
-from twin.events._scan import QUEUE_OPS, TIME_HIGH, TIME_LOW, rfc3339_column
 from twin.events.fields import FIELD, FIELDS, Kind, Unfit
 
 Array = npt.NDArray[Any]

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kernels.line_split import split_lines
 from twin.events._arrow import buffers_of
-from twin.events._split import split_lines
 
 Array = npt.NDArray[Any]
 Values: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bytes | None]

@@ -162,7 +162,7 @@ def _unpack_into(out: npt.NDArray[Any], data: memoryview, at: int) -> int:
     if kind == STEPS:
         np.cumsum(numbers, out=numbers)
         numbers += np.int64(first)
-        out[0] = first
+        out[0] = np.int64(first).astype(out.dtype)
         there = slice(1, None)
     out[there] = numbers.view(out.dtype) if out.dtype.itemsize == 8 else numbers
     return at + len(part)

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc
 
+from kernels.json_scan import TIME_HIGH, TIME_LOW
 from twin.events import _arrow
-from twin.events._scan import TIME_HIGH, TIME_LOW
 from twin.events.fields import FIELD, FIELDS, Kind
 from twin.events.reasons import EventError, Reason
 from twin.events.rules import parse

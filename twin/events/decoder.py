@@ -3,8 +3,8 @@
 Source: contract section 2 (content types, fields), section 5 (dead letters), section 7.
 
 Two ways lead to the same rows. The fast one takes what almost all traffic consists of, in compiled loops over whole
-batches (`_scan`) or array operations over Arrow columns (`_arrow`). What it does not take, the exact rules (`rules`)
-look at one by one, and they alone refuse an event. So one bad value costs nothing but itself.
+batches (`kernels.json_scan`) or array operations over Arrow columns (`_arrow`). What it does not take, the exact rules
+(`rules`) look at one by one, and they alone refuse an event. So one bad value costs nothing but itself.
 
 Ids become 64-bit keys (xxHash64). Two different ids among n messages of a queue share a key with probability
 n * n / 2**65: 3 in a million for ten million messages; a get by message id could then take the other message.
@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from kernels import EVENT
 from kernels.hashing import xxh64_bytes
+from kernels.json_scan import MEMBER, PLACE, pair_key, scan_json
 from twin.estate import Estate
 from twin.events import _arrow
 from twin.events._ipc import Damage, read_streams
 from twin.events._lines import Spans, Values, as_binary, lines, whole_values
-from twin.events._scan import MEMBER, PLACE, pair_key, scan_json
 from twin.events.decoded import Array, Decoded, Exact, Reject, assembled, merged
 from twin.events.fields import FIELDS, shown
 from twin.events.reasons import EventError, Reason
@@ -183,7 +183,7 @@ def _moved(decoded: Decoded, places: Array) -> Decoded:
 
 
 def _hash_table(routes: dict[tuple[str, str], int]) -> tuple[Array, Array]:
-    """The pairs as `_scan` looks them up: PLACE[2**k], at most half full, and the bytes of all names."""
+    """The pairs as `kernels.json_scan` looks them up: PLACE[2**k], at most half full, and the bytes of all names."""
     size = 16
     while size < 2 * len(routes):
         size *= 2

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from kernels import OPS
-from twin.events._scan import (
+from kernels.json_scan import (
     COUNT_MAX,
     LENGTH_MAX,
     MSGID_MAX,
@@ -143,7 +143,7 @@ FIELDS = (
 FIELD = {field.name: field for field in FIELDS}
 
 if tuple(FIELD) != NAMES:
-    raise ImportError(f"twin.events._scan knows the fields {NAMES}, twin.events.fields {tuple(FIELD)}")
+    raise ImportError(f"kernels.json_scan knows the fields {NAMES}, twin.events.fields {tuple(FIELD)}")
 
 
 # --- time ------------------------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ import numpy as np
 
 from kernels import FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT, OPS
 from kernels.hashing import xxh64_bytes
+from kernels.json_scan import QUEUE_OPS
 from twin.estate import Estate, EstateError, UnknownQueue, UnknownQueueManager, UnknownStore, parse_attributes
-from twin.events._scan import QUEUE_OPS
 from twin.events.fields import FIELDS, check_measured
 from twin.events.reasons import EventError, Reason
 
@@ -103,7 +103,7 @@ class Rules:
     def taken(self, fields: Fields) -> Taken:
         """The rows of an event. EventError where it is a dead letter; see the module for the order of the checks."""
         values = _checked(fields)
-        op = values["op"]
+        op = str(values["op"])
         extra = None
         if op in QUEUE_OPS:
             routes = [self._route_of_queue(values["qmgr"], values["queue"])]
@@ -188,11 +188,11 @@ def _checked(fields: Fields) -> dict[str, Any]:
     for field in _ALWAYS_NEEDED:
         if getattr(fields, field.name) is None:
             raise EventError(Reason.MISSING_FIELD, f"{field.name} is missing; right: {field.right}")
-    values = {}
+    values: dict[str, Any] = {}
     for field in FIELDS:
         value = getattr(fields, field.name)
         values[field.name] = value if value is None else field.checked(value)
-    op = values["op"]
+    op = str(values["op"])
     for field in _NEEDED[op]:
         if values[field.name] is None:
             raise EventError(Reason.MISSING_FIELD, f"{field.name} is missing, which {op} needs; right: {field.right}")

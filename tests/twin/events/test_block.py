@@ -8,15 +8,15 @@ import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis.extra import numpy as st_numpy
 
 from kernels import EVENT
+from kernels.json_scan import rfc3339_column, scan_json
+from kernels.line_split import split_lines
 from tests.twin.events.samples import GET, PUT, text
 from twin.estate import Estate
 from twin.events import BlockError, Decoded, Decoder, EventBlock
-from twin.events._scan import rfc3339_column, scan_json
-from twin.events._split import split_lines
 
 FIELDS = [name for name in EVENT.names or () if name != "pad"]
 
@@ -36,7 +36,16 @@ def event_arrays(draw: st.DrawFn) -> np.ndarray:
     return events
 
 
+def ids(*numbers: int) -> np.ndarray:
+    events = np.zeros(len(numbers), EVENT)
+    events["uow"] = numbers
+    return events
+
+
 @given(event_arrays(), st.dictionaries(st.integers(0, 2**32 - 1), st.binary(max_size=20)), st.text(max_size=20))
+@example(ids(2**63, 0), {}, "")
+@example(ids(2**64 - 1, 2**64 - 2, 2**64 - 1), {}, "")
+@example(ids(0, 2**63, 2**63 + 5), {}, "")
 def test_what_is_packed_is_unpacked(events: np.ndarray, extras: dict[int, bytes], store: str) -> None:
     block = EventBlock.unpack(EventBlock(store, events, extras).pack())
     assert block.store == store

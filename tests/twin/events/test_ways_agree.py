@@ -12,9 +12,9 @@ import pyarrow as pa
 from hypothesis import example, given, settings
 
 from kernels import OPS
+from kernels.json_scan import rfc3339_column
 from tests.twin.events.samples import GET, PUT, assert_same, exactly, text
 from twin.events import Decoder
-from twin.events._scan import rfc3339_column
 from twin.events.fields import microseconds
 from twin.events.rules import Rules
 

@@ -7,8 +7,7 @@ decides what is right: an event is never refused here. So the two can differ onl
 tests hold them equal.
 """
 
-# Kernels, as in kernels/: a mechanism is read top to bottom in one piece; plain comparisons are what compiles.
-# ruff: noqa: C901, PLR0911, PLR0912, PLR1714, SIM109, SIM110
+# ruff: noqa: PLR1714 -- plain comparisons are what compiles
 
 from __future__ import annotations
 

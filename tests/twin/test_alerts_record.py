@@ -1,0 +1,89 @@
+"""The record of an alert: a CloudEvent 1.0 in structured mode, with the data of contract.md, 4."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from cloudevents.core.formats.json import JSONFormat
+from cloudevents.core.v1.event import CloudEvent
+
+from twin.alerts import CLEARED, OPENED, UPDATED, WARNING, Alert, Episodes, Filler, Finding
+
+
+def finding(**different: Any) -> Finding:
+    fields: dict[str, Any] = {
+        "condition": "threshold",
+        "resource": "entries",
+        "severity": WARNING,
+        "usage_pct": 80.0,
+        "full_probability": None,
+        "fillers": (Filler("A.QUEUE", 0.75), Filler("B.QUEUE", 0.25)),
+        "cause": "80.0 % of the entries are in use.",
+        "actions": ("Start more getters.",),
+        **different,
+    }
+    return Finding(**fields)
+
+
+TIME = 1_795_176_000_000_123
+
+
+def life() -> list[Alert]:
+    """An alert opened, updated and cleared."""
+    episodes = Episodes("QSG1/APP1", [])
+    records = [episodes.open(finding(), TIME)]
+    episode = episodes.get("threshold", "entries")
+    assert episode is not None
+    records.append(episodes.update(episode, finding(usage_pct=90.0), TIME + 1))
+    records.append(episodes.clear(episode, finding(usage_pct=70.0), TIME + 2))
+    assert not episodes.any_open
+    return records
+
+
+@pytest.mark.parametrize("alert", life(), ids=[OPENED, UPDATED, CLEARED])
+def test_a_record_is_a_cloud_event(alert: Alert) -> None:
+    event = JSONFormat().read(CloudEvent, alert.record())  # checks what CloudEvents 1.0 requires
+    assert event.get_specversion() == "1.0"
+    assert event.get_type() == f"mqtwin.alert.{alert.change}"
+    assert event.get_subject() == "QSG1/APP1"
+    assert event.get_datacontenttype() == "application/json"
+    assert event.get_data() == msgspec.json.decode(msgspec.json.encode(alert.data()))
+
+
+def test_its_data_are_those_of_the_contract() -> None:
+    opened, _, cleared = (alert.data() for alert in life())
+    assert opened == {
+        "alert_id": opened["alert_id"],
+        "status": "open",
+        "severity": "warning",
+        "store": "QSG1/APP1",
+        "resource": "entries",
+        "condition": "threshold",
+        "time": "2026-11-20T12:00:00.000123Z",
+        "usage_pct": 80.0,
+        "time_to_full_s": None,
+        "full_probability": None,
+        "fillers": [{"queue": "A.QUEUE", "share": 0.75}, {"queue": "B.QUEUE", "share": 0.25}],
+        "cause": "80.0 % of the entries are in use.",
+        "actions": ["Start more getters."],
+    }
+    assert cleared["status"] == "cleared"
+
+
+def test_an_episode_has_one_alert_id_and_each_of_its_records_an_id_of_its_own() -> None:
+    assert len({alert.alert_id for alert in life()}) == 1
+    assert [alert.number for alert in life()] == [0, 1, 2]
+    ids = [msgspec.json.decode(alert.record())["id"] for alert in life()]
+    assert len(set(ids)) == 3
+    assert ids == [msgspec.json.decode(alert.record())["id"] for alert in life()]
+
+
+def test_episodes_of_other_times_resources_and_conditions_have_other_ids() -> None:
+    episodes = Episodes("QSG1/APP1", [])
+    ids = {
+        episodes.open(finding(resource=resource, condition=condition), time).alert_id
+        for resource in ("entries", "elements", "smds/QM01")
+        for condition in ("threshold", "full")
+        for time in (TIME, TIME + 1)
+    }
+    assert len(ids) == 12

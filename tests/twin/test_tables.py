@@ -1,0 +1,90 @@
+"""The tables of a store: they grow, they are cut into pages, and pages put them together again."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import layout
+from twin.arrays import MemoryArrays
+from twin.tables import StateError, Tables
+
+NAMES_PAGE = 8192
+
+
+def loaded(tables: Tables, pages: dict[int, bytes]) -> Tables:
+    """Tables of the same sizes, filled from pages."""
+    again = Tables(MemoryArrays(), tables.rows(), tables.names_size)
+    again.load(pages.items())
+    return again
+
+
+def test_new_tables_are_empty_and_have_nothing_to_save() -> None:
+    tables = Tables(MemoryArrays())
+    assert not any(tables.store.messages.tobytes())
+    assert list(tables.dirty_pages()) == []
+    assert tables.names == b""
+
+
+@pytest.mark.parametrize(
+    ("name", "shift"), [("messages", layout.MESSAGE_SHIFT), ("queues", layout.QUEUE_SHIFT), ("seen", layout.SEEN_SHIFT)]
+)
+def test_a_touched_row_saves_its_page_once(name: str, shift: int) -> None:
+    tables = Tables(MemoryArrays())
+    tables.reserve(name, 5 << shift)
+    rows, dirty = getattr(tables.store, name), getattr(tables.store, f"{name}_dirty")
+    row = (3 << shift) + 1
+    rows[row : row + 1] = np.ones(1, rows.dtype) if rows.dtype == np.uint64 else _ones(rows.dtype)
+    layout.touch(dirty, row, shift)
+    [(number, page)] = list(tables.dirty_pages())
+    assert page == rows[3 << shift : 4 << shift].tobytes()
+    assert list(tables.dirty_pages()) == []
+    again = loaded(tables, {number: page})
+    assert getattr(again.store, name).tobytes() == rows.tobytes()
+
+
+def _ones(dtype: np.dtype[Any]) -> Any:
+    return np.frombuffer(b"\1" * dtype.itemsize, dtype)
+
+
+def test_pages_of_all_tables_have_numbers_of_their_own() -> None:
+    tables = Tables(MemoryArrays())
+    tables.set_names(b"x" * 3 * NAMES_PAGE)
+    for name in tables.store._fields:
+        if name.endswith("_dirty"):
+            getattr(tables.store, name)[:] = 1
+    numbers = [number for number, _ in tables.dirty_pages()]
+    assert len(numbers) == len(set(numbers)) == 8 + 3
+
+
+def test_a_table_at_least_doubles_and_keeps_rows_and_marks() -> None:
+    tables = Tables(MemoryArrays())
+    first = tables.store.messages.size
+    tables.store.messages["length"] = np.arange(first)
+    layout.touch(tables.store.messages_dirty, 0, layout.MESSAGE_SHIFT)
+    tables.reserve("messages", first)
+    assert tables.rows()["messages"] == first
+    tables.reserve("messages", first + 1)
+    assert tables.rows()["messages"] == 2 * first
+    tables.reserve("messages", 20 * first)
+    assert tables.rows()["messages"] == 32 * first
+    assert tables.store.messages["length"][:first].tolist() == list(range(first))
+    assert not tables.store.messages[first:].tobytes().strip(b"\0")
+    assert len(list(tables.dirty_pages())) == 1
+    assert tables.store.message_buckets.size == tables.store.message_links.size == 32 * first
+
+
+@pytest.mark.parametrize("size", [1, NAMES_PAGE - 1, NAMES_PAGE, NAMES_PAGE + 1, 2 * NAMES_PAGE, 100_000])
+def test_names_of_any_size_are_kept_with_the_pages(size: int) -> None:
+    tables = Tables(MemoryArrays())
+    names = bytes(np.random.default_rng(1).integers(0, 256, size, np.uint8))
+    tables.set_names(names)
+    pages = dict(tables.dirty_pages())
+    assert all(len(page) == NAMES_PAGE for page in pages.values())
+    assert loaded(tables, pages).names == names
+
+
+@pytest.mark.parametrize("number", [0, 10 << 32, (1 << 32) | 1, (9 << 32) | 1])
+def test_a_page_without_a_place_is_an_error(number: int) -> None:
+    with pytest.raises(StateError, match=f"state page {number:#x} has no place"):
+        Tables(MemoryArrays()).load([(number, bytes(8192))])
