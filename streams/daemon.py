@@ -1,8 +1,8 @@
 """Spark's Python daemon with everything imported and every kernel loaded before it forks its workers.
 
-Spark starts one daemon an executor and forks a worker from it when there is none idle; idle workers end after a minute. A worker
-forked from this daemon is ready at once and shares the daemon's memory; one forked from Spark's own imports numba, pandas and pyarrow
-and loads the kernels first, three seconds on a busy machine, after every quiet minute.
+Spark starts one daemon an executor and forks a worker from it when there is none idle; idle workers end after a minute.
+A worker forked from this daemon is ready at once and shares the daemon's memory; one forked from Spark's own imports
+numba, pandas and pyarrow and loads the kernels first, three seconds on a busy machine, after every quiet minute.
 
 Spark warns of threads at the time of a fork: what is imported here starts none (a test holds that).
 """
@@ -22,7 +22,7 @@ _NO_THREADS = {"OMP_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_threa
 def preload() -> None:
     """Import what both stages of the query need, load the kernels, and keep the garbage collector off all of it."""
     os.environ.update(_NO_THREADS)
-    import google.protobuf  # noqa: F401 -- what the stateful operator's connection speaks
+    import google.protobuf  # type: ignore[import-untyped]  # noqa: F401 -- what the stateful operator's connection speaks
     import pandas as pd  # noqa: F401
     import pyarrow.compute  # noqa: F401
     import pyspark.sql.pandas.serializers

@@ -1,7 +1,7 @@
 """First stage of the query: Kafka records in, blocks of events by store out, dead letters aside.
 
-It runs before the shuffle in Spark's `mapInArrow`. All records of a task are gathered into one block for each store, so that a
-batch of single JSON events costs the stages behind it as little as one of Arrow blocks.
+It runs before the shuffle in Spark's `mapInArrow`. All records of a task are gathered into one block for each store, so
+that a batch of single JSON events costs the stages behind it as little as one of Arrow blocks.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streams.plan import PackedPlan, Plan
-from streams.worker import prepare_worker
 from streams.rows import BLOCK, BLOCK_ROWS, DEAD, DEAD_KEY, DEAD_KEYS, DeadLetter, pack_letters
+from streams.worker import prepare_worker
 from twin.events import Decoder, EventBlock, Reject
 
 FLUSH_EVENTS = 262_144  # events gathered before blocks go out: 6 MB of shuffle at 24 bytes an event
@@ -47,7 +47,7 @@ def decode_function(packed: PackedPlan, source: str) -> Callable[[Iterable[pa.Re
 def decode_task(
     packed: PackedPlan, source: str, task: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Decode all record batches of a task; see `decode_function`. `task`: its number, which spreads dead letters over keys."""
+    """Decode the record batches of a task; see `decode_function`. Its number spreads dead letters over keys."""
     gathered = Gathered(decoder_of(packed), packed.open(), source, f"{DEAD_KEY}{task % DEAD_KEYS}")
     for batch in batches:
         gathered.add(batch)
@@ -100,7 +100,7 @@ class Gathered:
         return not self._stores and not self._letters
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Decode a record batch as `KAFKA_COLUMNS`: records of one or more partitions, in the order of their offsets."""
+        """Decode a record batch as `KAFKA_COLUMNS`: records of any partitions, each in the order of its offsets."""
         partitions = batch.column("partition")
         numbers = pc.unique(partitions).to_pylist()
         for number in numbers:
@@ -158,7 +158,8 @@ def joined(blocks: list[EventBlock]) -> EventBlock:
     """Blocks of one store, at least one, as one."""
     if len(blocks) == 1:
         return blocks[0]
-    extras, start = {}, 0
+    extras: dict[int, bytes] = {}
+    start = 0
     for block in blocks:
         extras |= {start + row: text for row, text in block.extras.items()}
         start += len(block)

@@ -1,7 +1,8 @@
 """What Spark's JVM and the Python workers behind it write: into our log, not between its lines.
 
-Python workers report every start and end of a task on standard error, and the JVM its use of an incubator module; a log of
-JSON lines, or the demo's picture, must not be torn by that. Lines that log4j marks as warnings or errors keep their level.
+Python workers report every start and end of a task on standard error, and the JVM its use of an incubator module; a log
+of JSON lines, or the demo's picture, must not be torn by that. Lines that log4j marks as warnings or errors keep their
+level.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import structlog
 from streams.decode_stage import KAFKA_COLUMNS, decode_function
 from streams.errors import one_line
 from streams.kafka_settings import for_spark, redact
-from streams.mirror import mirror_root, remove_mirrors
+from streams.mirror import remove_mirrors
 from streams.plan import Loss, PackedPlan, Plan
 from streams.preflight import check_executors
 from streams.progress import OBSERVED, BatchLog
@@ -31,7 +31,7 @@ from twin.estate import Estate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 TRIGGER = "0 seconds"  # the next batch begins when the last one has ended
 FETCH_BYTES = 16 * 1024 * 1024  # of a partition at a time; a larger record is still taken, alone
@@ -54,10 +54,12 @@ _log = structlog.get_logger("mqtwin.stream")
 class JobSettings:
     """What `mqtwin stream` was asked to do.
 
-    estate, bootstrap_servers, checkpoint: as on the command line; `checkpoint` is a directory or any URI Spark can write.
+    estate, bootstrap_servers, checkpoint: as on the command line; `checkpoint` is a directory or any URI Spark can
+    write.
     kafka: Kafka client settings; see `streams.kafka_settings`. conf: Spark settings.
     trigger: least time between the beginnings of two batches, as Spark writes it ("2 seconds").
-    available_now: work off what is there, then end. max_records: at most so many Kafka records in a batch; None: no limit.
+    available_now: work off what is there, then end. max_records: at most so many Kafka records in a batch; None: no
+        limit.
     starting_offsets: "earliest", "latest" or Spark's JSON; only for a new checkpoint.
     fail_on_data_loss: end when records were deleted before they were read; False: log nothing and go on with the next.
     jars, java_home: see `streams.session.open_session`.
@@ -128,7 +130,7 @@ def start_job(
     """
     began = time.monotonic()
     limits = prepare_topics(settings.topics, settings.client)
-    _log.info("topics ready", **{topic: "ready" for topic in (settings.topics.events, *settings.topics.out)})
+    _log.info("topics ready", topics=[settings.topics.events, *settings.topics.out])
     session = session or open_session(
         master=settings.master,
         jars=settings.jars,
@@ -136,6 +138,8 @@ def start_job(
         conf=settings.conf,
         local_checkpoint=is_local_path(settings.checkpoint),
     )
+    if "spark.sql.shuffle.partitions" not in settings.conf:  # Spark's default is 200, each costs a batch 60 ms
+        session.conf.set("spark.sql.shuffle.partitions", session.sparkContext.defaultParallelism)
     executors = check_executors(session)
     loss = Loss.parse(os.environ.get(LOSS_VARIABLE, "0"))
     packed = PackedPlan.of(Plan(settings.estate, settings.topics, limits, loss))
@@ -150,7 +154,7 @@ def start_job(
         seconds=round(time.monotonic() - began, 1),
         kafka=redact(settings.client),
     )
-    return Job(session, query, log)
+    return Job(session, query, log, set(executors.values()) if is_local(session.sparkContext.master or "") else set())
 
 
 def _start_query(
@@ -172,7 +176,7 @@ def _start_query(
     )
     trigger = {"availableNow": True} if settings.available_now else {"processingTime": settings.trigger}
     try:
-        return writer.trigger(**trigger).start()  # type: ignore[arg-type]
+        return writer.trigger(**trigger).start()
     except (PySparkException, ValueError) as error:
         raise UsageError(f"the query does not start: {one_line(error)}") from error
 
@@ -187,18 +191,19 @@ def events_frame(session: SparkSession, settings: JobSettings) -> DataFrame:
         "startingOffsets": settings.starting_offsets,
         "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
         # A topic of fewer partitions than cores is read by all cores; blocks carry their offsets, so order is not lost.
-        "minPartitions": session.conf.get("spark.sql.shuffle.partitions"),
+        "minPartitions": str(session.sparkContext.defaultParallelism),
     }
     if settings.max_records is not None:
         options["maxOffsetsPerTrigger"] = str(settings.max_records)
     source = session.readStream.format("kafka").options(**options).load()
-    # Headers are case-sensitive in Kafka. (`lower` would cost the first batch two seconds: Spark loads all of ICU's collations for it.)
+    # Headers are case-sensitive in Kafka. (`lower` would cost the first batch two seconds: Spark loads all of ICU's
+    # collations for it.)
     content_type = "get(filter(headers, h -> h.key = 'content-type'), 0).value as content_type"
     return source.selectExpr("value", content_type, "partition", "offset").select(*KAFKA_COLUMNS)
 
 
 def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
-    """Kafka records (`KAFKA_COLUMNS`) to Kafka records (topic, key, value, headers); figures are observed on the way."""
+    """Kafka records (`KAFKA_COLUMNS`) to Kafka records (topic, key, value, headers); figures are observed."""
     from pyspark.sql import functions as f
 
     from streams.processor import TwinProcessor
@@ -212,10 +217,13 @@ def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
 class Job:
     """A running query."""
 
-    def __init__(self, session: SparkSession, query: StreamingQuery, log: BatchLog) -> None:
+    def __init__(
+        self, session: SparkSession, query: StreamingQuery, log: BatchLog, local_directories: set[Path]
+    ) -> None:
         self.session = session
         self.query = query
         self._batches = log
+        self._local_directories = local_directories
 
     def wait(self, stop: threading.Event | None = None) -> None:
         """Return when the query has ended, or when `stop` is set and the batch then running has ended.
@@ -250,17 +258,9 @@ class Job:
         if not self._batches.query_ended.wait(_LISTENER_SECONDS):
             _log.warning("the last batches are not in the log", waited_seconds=_LISTENER_SECONDS)
         self.session.streams.removeListener(self._batches)
-        if is_local(self.session.sparkContext.master):
-            _forget_mirrors(self.session, query_id)
+        for directory in self._local_directories:
+            remove_mirrors(directory, query_id)
         _log.info("stopped")
-
-
-def _forget_mirrors(session: SparkSession, query_id: str) -> None:
-    local = session.sparkContext.getConf().get("spark.local.dir") or os.environ.get("SPARK_LOCAL_DIRS") or "/tmp"
-    try:
-        remove_mirrors(mirror_root(Path(local.split(",")[0])), query_id)
-    except OSError as error:
-        _log.warning("mirror not removed", directory=local, error=str(error))
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """Kafka client settings: given once by the user, spoken to two clients.
 
-A user writes the names of Kafka's own (Java) client, as in Kafka's documentation: ``--kafka security.protocol=SASL_SSL``.
-Spark's connector takes them as they are. confluent-kafka (librdkafka) has other names for credentials and certificates; for
-these few the counterpart is put in. librdkafka's names for them are understood too, and translated for Spark.
+A user writes the names of Kafka's own (Java) client, as in Kafka's documentation: ``--kafka
+security.protocol=SASL_SSL``. Spark's connector takes them as they are. confluent-kafka (librdkafka) has other names for
+credentials and certificates; for these few the counterpart is put in. librdkafka's names for them are understood too,
+and translated for Spark.
 
 Sources: Kafka documentation, "Configuration" (producer, consumer, admin); librdkafka, CONFIGURATION.md.
 """
@@ -38,7 +39,8 @@ _JAVA_ONLY = (
     "ssl.protocol",
     "ssl.secure.random.implementation",
 )
-# The settings of a client that an administrator's client (topics) shares; others (fetch sizes, batching) are not its business.
+# The settings of a client that an administrator's client (topics) shares; others (fetch sizes, batching) are not its
+# business.
 _CONNECTION = (
     "bootstrap.servers",
     "client.",
@@ -84,7 +86,8 @@ def for_librdkafka(settings: Mapping[str, str]) -> dict[str, str]:
     """The settings that reach and authenticate at a broker, for confluent-kafka: Java's names translated.
 
     Raises:
-        UsageError: a credential that librdkafka cannot be given (a file reference that cannot be read, a key store that is not PEM).
+        UsageError: a credential that librdkafka cannot be given (a file reference that cannot be read, a key store that
+            is not PEM).
     """
     given = {key.removeprefix("kafka."): value for key, value in settings.items()}
     rd = {key: value for key, value in given.items() if key.startswith(_CONNECTION) and not key.startswith(_JAVA_ONLY)}

@@ -1,4 +1,4 @@
-"""Logs of the commands that run for long: for a terminal, or as JSON lines for whoever collects them. They go to standard error."""
+"""Logs of the commands that run for long, on standard error: for a terminal, or as JSON lines for a collector."""
 
 from __future__ import annotations
 

@@ -1,17 +1,18 @@
-"""The arrays of a store in memory-mapped files, so that every Python worker of a host finds them where the last one left them.
+"""The arrays of a store in memory-mapped files, so that every Python worker of a host finds them where the last one
+left them.
 
-Spark's Python workers are a pool: the next batch of a partition may run in another process. Without the mirror that process would
-read all pages back from the state store. The mirror is a cache and nothing else:
+Spark's Python workers are a pool: the next batch of a partition may run in another process. Without the mirror that
+process would read all pages back from the state store. The mirror is a cache and nothing else:
 
 * a token stands in it that is also in the state store's header; only if both are equal are the arrays current;
-* the token is removed before the arrays are touched and written after the batch, so that a batch that failed half way, or whose
-  state was not committed, leaves a mirror that no header names;
+* the token is removed before the arrays are touched and written after the batch, so that a batch that failed half way,
+  or whose state was not committed, leaves a mirror that no header names;
 * who does not get its lock keeps arrays of its own.
 
-A store's mirror is a directory: ``<local directory>/mqtwin-mirror-<user>/<query>-<boot>-<plan>/<store>``. Lock (flock), token and arrays all
-belong to the directory as it was opened: should it be removed and made anew meanwhile, nothing written to the old one is ever
-seen in the new one. The boot is part of the name because files that were not written back when a machine lost power may hold
-anything.
+A store's mirror is a directory: ``<local directory>/mqtwin-mirror-<user>/<query>-<boot>-<plan>/<store>``. Lock (flock),
+token and arrays all belong to the directory as it was opened: should it be removed and made anew meanwhile, nothing
+written to the old one is ever seen in the new one. The boot is part of the name because files that were not written
+back when a machine lost power may hold anything.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ import psutil
 from twin.arrays import Array
 
 ABANDONED_SECONDS = 3600.0  # a mirror nobody used for so long is removed by the next query on this host
-_TOKEN = "token"
+_TOKEN_FILE = "token"  # noqa: S105 -- a file's name
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)  # ENOENT: the directory has been removed under us
 _CANNOT_ALLOCATE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
@@ -48,22 +49,21 @@ def boot_id() -> str:
         return f"{int(psutil.boot_time()):012d}"
 
 
-def local_directory() -> Path:
-    """Where this host's scratch files belong: in Spark's local directory, else in the system's temporary directory.
-
-    Spark gives its workers the block manager's directory, which goes with its executor; its parent outlives a restart.
-    """
+def block_directory() -> Path:
+    """The directory that Spark gives its workers for scratch files; outside Spark the system's temporary one."""
     given = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
-    return Path(given).parent if given else Path(tempfile.gettempdir())
+    return Path(given) if given else Path(tempfile.gettempdir()) / "blocks"
 
 
-def mirror_root(local: Path) -> Path:
-    """This user's directory of mirrors under a local directory; made where missing.
+def mirror_root(blocks: Path) -> Path:
+    """This user's directory of mirrors beside an executor's `block_directory`, made where missing.
+
+    Spark's block manager removes its directory with the executor; the one above it outlives a restart of the job.
 
     Raises:
         OSError: it cannot be made, or belongs to somebody else.
     """
-    root = local / f"mqtwin-mirror-{os.getuid()}"
+    root = blocks.parent / f"mqtwin-mirror-{os.getuid()}"
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = root.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
@@ -76,8 +76,12 @@ def mirrors_of(root: Path, query: str, plan: str) -> Path:
     return root / f"{quote(query, safe='')}-{boot_id()}-{plan[:12]}"
 
 
-def remove_mirrors(root: Path, query: str) -> None:
-    """Remove what is kept of a query that has ended."""
+def remove_mirrors(blocks: Path, query: str) -> None:
+    """Remove what is kept of a query that has ended, beside an executor's `block_directory`."""
+    try:
+        root = mirror_root(blocks)
+    except OSError:
+        return  # then nothing is kept there
     for directory in root.glob(f"{quote(query, safe='')}-*"):
         _remove(directory)
 
@@ -94,7 +98,7 @@ def remove_abandoned(root: Path, keep: Path) -> None:
 
 def _last_use(directory: Path) -> float:
     times = [0.0]
-    for path in (directory, *directory.glob("*"), *directory.glob(f"*/{_TOKEN}")):
+    for path in (directory, *directory.glob("*"), *directory.glob(f"*/{_TOKEN_FILE}")):
         with contextlib.suppress(FileNotFoundError):  # removed by another process meanwhile
             times.append(path.stat().st_mtime)
     return max(times)
@@ -114,7 +118,7 @@ def _remove(directory: Path) -> None:
 class Mirror:
     """The arrays of one store in files, an allocator as `twin.arrays.Arrays`; see the module for the life of its token.
 
-    Where the disk is full, arrays go on in this process's memory and the mirror takes no token any more (`sound` is False).
+    Where the disk is full, arrays go on in this process's memory and the mirror takes no token (`sound` is False).
     """
 
     def __init__(self, directory: int) -> None:
@@ -124,7 +128,7 @@ class Mirror:
 
     @classmethod
     def claim(cls, path: Path) -> Mirror | None:
-        """The mirror in a directory (made where missing), for this process alone until `release`; None where another has it.
+        """The mirror in a directory (made where missing), this process's alone until `release`; None where it is taken.
 
         Raises:
             OSError: the directory cannot be made or opened.
@@ -139,7 +143,7 @@ class Mirror:
         return cls(directory)
 
     def release(self) -> None:
-        """Let other processes have it, if it is claimed. The arrays stay usable; they are current for as long as the token is."""
+        """Let other processes have it, if it is claimed. The arrays stay usable, and current while the token is."""
         if self._directory >= 0:
             os.close(self._directory)
             self._directory = -1
@@ -151,7 +155,7 @@ class Mirror:
     def token(self) -> bytes | None:
         """The token of the batch that the files stand at; None where they stand at none."""
         try:
-            file = os.open(_TOKEN, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._directory)
+            file = os.open(_TOKEN_FILE, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._directory)
         except FileNotFoundError:
             return None
         try:
@@ -162,14 +166,16 @@ class Mirror:
     def invalidate(self) -> None:
         """From now on the files stand at no batch."""
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(_TOKEN, dir_fd=self._directory)
+            os.unlink(_TOKEN_FILE, dir_fd=self._directory)
 
     def validate(self, token: bytes) -> None:
         """The files stand at the batch of `token`. Does nothing where some arrays are not in files."""
         if not self.sound:
             return
         try:
-            file = os.open(_TOKEN, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600, dir_fd=self._directory)
+            file = os.open(
+                _TOKEN_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600, dir_fd=self._directory
+            )
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise
@@ -183,7 +189,7 @@ class Mirror:
 
     def reset(self) -> None:
         """Forget everything: arrays allocated from now on are new, hence zero."""
-        for name in os.listdir(self._directory):
+        for name in os.listdir(self._directory):  # noqa: PTH208 -- a Path has no descriptor
             os.unlink(name, dir_fd=self._directory)
         self._arrays.clear()
         self.sound = True
@@ -217,7 +223,7 @@ class Mirror:
 def _map(name: str, size: int, directory: int) -> mmap.mmap:
     """A shared mapping of `size` bytes of a file that is made or enlarged where needed.
 
-    Its blocks are allocated at once: a hole that cannot be filled later would end the process with SIGBUS, without a word.
+    Its blocks are allocated at once: a hole that cannot be filled later would end the process with SIGBUS.
     """
     file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=directory)
     try:
@@ -233,8 +239,9 @@ def _allocate(file: int, have: int, size: int) -> None:
     if hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(file, have, size - have)
-            return
         except OSError as error:
             if error.errno not in _CANNOT_ALLOCATE:
                 raise
+        else:
+            return
     os.ftruncate(file, size)

@@ -14,7 +14,7 @@ from twin.estate import Estate
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """For tests: between batches the worker's cache is lost with this probability, decided from `seed`, store and batch."""
+    """For tests: how often the caches are lost between batches, decided from `seed`, store and batch."""
 
     probability: float = 0.0
     seed: int = 0

@@ -1,51 +1,61 @@
 """Before the query starts: does every executor have what the query needs?
 
-A failing import in the worker of a stateful operator kills the executor's whole JVM and hides its cause. So a tiny job goes
-first: it imports the packages and loads the compiled kernels on every executor, and says in one line what is missing.
+A failing import in the worker of a stateful operator kills the executor's whole JVM and hides its cause. So a tiny job
+goes first: it imports the packages and loads the compiled kernels on every executor, and says in one line what is
+missing.
 """
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streams.errors import one_line
+from streams.session import is_local
 from twin.errors import MqtwinError
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 ROUNDS = 5  # Spark gives no job a task on every executor for certain: ask until all have answered
 PACKAGES = ("pyarrow", "pandas", "numpy", "numba", "msgspec")
 
 
-def check_executors(session: SparkSession) -> dict[str, str]:
-    """Look at every executor; returns what each answered, by host and process id of its Python daemon.
+def check_executors(session: SparkSession) -> dict[str, Path]:
+    """Look at every executor; returns their local directories by host and process id of the Python daemon.
 
     Raises:
         MqtwinError: an executor lacks something, or has other versions than the driver; the message is its cause.
     """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
     context = session.sparkContext
     probe = _probe(_versions())
-    answers: dict[str, str] = {}
+    answers: dict[str, Path] = {}
     for _ in range(ROUNDS):
-        executors = int(
-            context._jsc.sc().getExecutorMemoryStatus().size()
-        )  # the driver counts as one where it is not local
-        wanted = max(1, executors - (0 if context.master.startswith("local[") or context.master == "local" else 1))
+        wanted = _executors(context)
         tasks = max(context.defaultParallelism, wanted) * 2
         try:
             found = context.parallelize(range(tasks), tasks).mapPartitions(probe).collect()
-        except Exception as error:  # whatever Spark raises: its cause is what counts
+        except (PySparkException, Py4JError) as error:
             raise MqtwinError(f"the executors cannot run Python: {one_line(error)}") from error
-        for executor, problem in found:
+        for executor, local, problem in found:
             if problem:
                 raise MqtwinError(f"executor {executor}: {problem}")
-            answers[executor] = "ready"
+            answers[executor] = Path(local)
         if len(answers) >= wanted:
             break
     return answers
+
+
+def _executors(context: SparkContext) -> int:
+    """How many executors there are now; at least one."""
+    known = int(context._jsc.sc().getExecutorMemoryStatus().size())  # noqa: SLF001 -- PySpark has no name for it
+    return max(1, known if is_local(context.master or "") else known - 1)  # on a cluster the driver is among them
 
 
 def _versions() -> dict[str, str]:
@@ -54,16 +64,20 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in PACKAGES}
 
 
-def _probe(expected: dict[str, str]) -> Callable[[Iterable[int]], Iterator[tuple[str, str]]]:
-    """The function that runs on executors. It is made here, inside a function, so that it travels as a whole: the executor may
-    have no `streams` to import it from, which is one of the things to find out."""
+def _probe(expected: dict[str, str]) -> Callable[[Iterable[int]], Iterator[tuple[str, str, str]]]:
+    """The function that runs on executors.
 
-    def probe(_: Iterable[int]) -> Iterator[tuple[str, str]]:
+    It is made here, inside a function, so that it travels as a whole: the executor may have no `streams` to import it
+    from, which is one of the things to find out.
+    """
+
+    def probe(_: Iterable[int]) -> Iterator[tuple[str, str, str]]:
         import os
         import socket
 
         # The parent of a worker is its executor's Python daemon: one an executor.
-        yield f"{socket.gethostname()}/{os.getppid()}", examine(expected)
+        executor, problem = f"{socket.gethostname()}/{os.getppid()}", examine(expected)
+        yield executor, os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0], problem
 
     def examine(expected: dict[str, str]) -> str:
         try:
@@ -71,11 +85,12 @@ def _probe(expected: dict[str, str]) -> Callable[[Iterable[int]], Iterator[tuple
             import platform as executor_platform
 
             if executor_platform.python_version_tuple()[:2] != tuple(expected["python"].split(".")[:2]):
-                return f"Python {executor_platform.python_version()}; the driver has {expected['python']}: install the same"
+                found = executor_platform.python_version()
+                return f"Python {found}; the driver has {expected['python']}: install the same"
             for name, version in expected.items():
                 if name != "python" and importlib.metadata.version(name) != version:
                     return f"{name} {importlib.metadata.version(name)}; the driver has {version}: install the same"
-            import google.protobuf  # noqa: F401 -- the stateful operator needs it, and dies without a word where it is missing
+            import google.protobuf  # type: ignore[import-untyped]  # noqa: F401 -- without it the operator dies silently
 
             import streams.decode_stage
             import streams.processor  # noqa: F401

@@ -1,7 +1,7 @@
 """Second stage of the query: the live twin of each store, driven by blocks of events.
 
-A thin adaptor between Spark's `transformWithStateInPandas` and the twin: it puts a batch's blocks in order, lets the twin apply them,
-writes what changed to the state store and publishes alerts, a state record and dead letters.
+A thin adaptor between Spark's `transformWithStateInPandas` and the twin: it puts a batch's blocks in order, lets the
+twin apply them, writes what changed to the state store and publishes alerts, a state record and dead letters.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pandas as pd
 from pyspark import TaskContext
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from streams.plan import PackedPlan, Plan
@@ -23,14 +23,13 @@ from streams.rows import DEAD_KEY, FIGURES, DeadLetter, unpack_letters
 from streams.state_pages import StatePages
 from streams.twins import Saved, Twins, query_directory
 from streams.worker import prepare_worker
-from twin.events import EventBlock
+from twin.events import EventBlock, Reason
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import TimerValues
 
     from twin.alerts import Alert
 
-TOO_LARGE = "too-large"  # reason of a dead letter: one of our own records is larger than its topic takes
 _CLOUDEVENT = [{"key": "content-type", "value": b"application/cloudevents+json; charset=UTF-8"}]
 _HEADER = StructType([StructField("token", BinaryType(), False), StructField("header", BinaryType(), False)])
 
@@ -74,7 +73,7 @@ class Output:
             return
         detail = f"record {key} of {topic} has {len(value)} bytes, the topic takes {limit}; raise its max.message.bytes"
         cut = value[: self.plan.limits.dlq]
-        self.add_letter(DeadLetter(TOO_LARGE, detail, topic, -1, -1, 0, cut, len(value)))
+        self.add_letter(DeadLetter(Reason.TOO_LARGE, detail, topic, -1, -1, 0, cut, len(value)))
 
     def frame(self) -> pd.DataFrame:
         """The rows. There is at least one record, or the figures would be lost."""
@@ -99,11 +98,11 @@ class TwinProcessor(StatefulProcessor):
         self._pages = StatePages(handle)
         self._header = handle.getValueState("header", _HEADER)
 
-    def handleInputRows(  # noqa: N802 -- Spark's name
+    def handleInputRows(  # type: ignore[override]  # noqa: N802 -- Spark's name; in pandas, its type says rows too
         self,
         key: Any,
         rows: Iterator[pd.DataFrame],
-        timerValues: TimerValues,  # noqa: N803
+        timerValues: TimerValues,  # noqa: ARG002, N803
     ) -> Iterator[pd.DataFrame]:
         """Spark's: all rows of one key in a batch."""
         name = str(key[0])

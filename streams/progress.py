@@ -33,8 +33,8 @@ _DURATIONS = {
 def batch_figures(progress: Mapping[str, Any]) -> dict[str, Any]:
     """The figures of a batch from Spark's progress report (as its JSON), named for a person.
 
-    records: Kafka records read; behind: records not yet read; the names of `streams.rows.FIGURES`; state_bytes: memory of the state
-    stores; state_commit_ms: of all state partitions together; durations in milliseconds of wall time.
+    records: Kafka records read; behind: records not yet read; the names of `streams.rows.FIGURES`; state_bytes: memory
+    of the state stores; state_commit_ms: of all state partitions together; durations in milliseconds of wall time.
     """
     figures: dict[str, Any] = {"batch": progress["batchId"], "records": progress.get("numInputRows", 0)}
     sources = progress.get("sources") or [{}]
@@ -66,7 +66,7 @@ class BatchLog(StreamingQueryListener):
 
     @property
     def _jlistener(self) -> Any:
-        """What Spark calls. PySpark's own asks the JVM for every field of a report, a hundred calls; this one for its JSON."""
+        """What Spark calls. PySpark's own asks the JVM for every field of a report; this one for its JSON."""
         from pyspark import SparkContext
 
         if not hasattr(self, "_wrapped"):
@@ -90,7 +90,7 @@ class BatchLog(StreamingQueryListener):
         """Spark's: a batch has ended."""
         self.progressed(event.progress.json)
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: ARG002, N802
         """Spark's: the query ended, all batches have been told of; `streams.job` reports why."""
         self.query_ended.set()
         self.batch_ended.set()
@@ -112,7 +112,7 @@ class _Callbacks:
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         """Not of interest."""
 
-    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: ARG002, N802
         """The query has ended."""
         self._batches.query_ended.set()
         self._batches.batch_ended.set()

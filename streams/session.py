@@ -1,6 +1,6 @@
 """The SparkSession of the streaming job: settings that were measured to pay, nothing that a user cannot override.
 
-Figures: two cores, PySpark 4.2.0, small micro-batches with two state partitions; ``docs/performance.md`` has the current ones.
+Figures: two cores, PySpark 4.2.0, small micro-batches with two state partitions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ SETTINGS: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     # State: RocksDB with a changelog. Without it each commit uploads whole SST files.
-    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # Counting rows costs a look-up for each page written; the job's own figures count them.
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
@@ -137,7 +139,7 @@ def is_local(master: str) -> bool:
 
 
 def local_cores(master: str) -> int:
-    """The number of cores of a local master: ``local[3]`` is 3, ``local[*]`` what this process may use, ``local`` is 1."""
+    """Cores of a local master: ``local[3]`` is 3, ``local[*]`` what this process may use, ``local`` is 1."""
     found = re.match(r"local\[(\*|\d+)", master)
     if found is None:
         return 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
@@ -29,7 +29,7 @@ RESERVED_BYTES = (
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Names of the topics: ``<prefix>.events`` in, ``.state``, ``.alerts`` and ``.dlq`` out (contract, sections 2 to 5)."""
+    """Topics: ``<prefix>.events`` in, ``.state``, ``.alerts`` and ``.dlq`` out (contract, sections 2 to 5)."""
 
     prefix: str = DEFAULT_PREFIX
 
@@ -86,8 +86,9 @@ def prepare_topics(
     Args:
         topics: their names.
         kafka: client settings, ``bootstrap.servers`` among them.
-        partitions: of the events topic, if it is created here; the others have one. The order of a store is the order of its
-            partition: more partitions than stores help nobody, and adding some later moves stores to other partitions.
+        partitions: of the events topic, if it is created here; the others have one. The order of a store is the order
+            of its partition: more partitions than stores help nobody, and adding some later moves stores to other
+            partitions.
         replication: of topics created here; -1 is the broker's default.
 
     Raises:
@@ -111,7 +112,7 @@ def admin_client(kafka: Mapping[str, str]) -> AdminClient:
     from confluent_kafka.admin import AdminClient
 
     # librdkafka would write each failed connection to standard error; the one message that counts is raised.
-    quiet = {"log_level": 0, "logger": _silent()}
+    quiet: dict[str, Any] = {"log_level": 0, "logger": _silent()}
     try:
         return AdminClient({**for_librdkafka(kafka), **quiet})
     except KafkaException as error:
@@ -129,7 +130,7 @@ def max_message_bytes(admin: AdminClient, names: Iterable[str]) -> dict[str, int
 
 def _max_message_bytes(admin: AdminClient, name: str) -> int:
     from confluent_kafka import KafkaError, KafkaException
-    from confluent_kafka.admin import ConfigResource, ResourceType
+    from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
 
     def is_unknown(error: BaseException) -> bool:
         return isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
@@ -166,7 +167,7 @@ def _existing(admin: AdminClient, kafka: Mapping[str, str]) -> set[str]:
 
 def _create(admin: AdminClient, names: list[str], topics: Topics, partitions: int, replication: int) -> None:
     from confluent_kafka import KafkaError, KafkaException
-    from confluent_kafka.admin import NewTopic
+    from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
     if not names:
         return

@@ -1,8 +1,8 @@
 """Where a worker finds the twin of a store at the beginning of a batch: as cheaply as is safe.
 
-In the order of cost: *kept* in this process, *attached* to the mirror's files, *loaded* from the state store's pages, or *new*. The
-token in the state store's header decides; the state store is the truth. Whatever goes wrong in a batch, the twin that took
-part in it is dropped.
+In the order of cost: *kept* in this process, *attached* to the mirror's files, *loaded* from the state store's pages,
+or *new*. The token in the state store's header decides; the state store is the truth. Whatever goes wrong in a batch,
+the twin that took part in it is dropped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from streams.mirror import Mirror, local_directory, mirror_root, mirrors_of, remove_abandoned
+from streams.mirror import Mirror, block_directory, mirror_root, mirrors_of, remove_abandoned
 from streams.plan import Loss
 from twin.arrays import MemoryArrays
 from twin.estate import Estate
@@ -37,7 +37,7 @@ class Saved:
 
 @dataclass(slots=True)
 class Held:
-    """A twin during a batch. `found`: new, kept, attached or loaded. `token`: of the batch, for the state store's header."""
+    """A twin during a batch. found: new, kept, attached, loaded; token: of the batch, for the state store's header."""
 
     twin: StructureTwin
     found: str
@@ -97,7 +97,7 @@ class Twins:
     def _open(
         self, store: str, saved: Saved | None, pages: Callable[[], Pages], claimed: Mirror | None, kept: _Kept | None
     ) -> tuple[Held, Mirror | None]:
-        """The twin, and the mirror its arrays are in (None: in memory). Whatever the mirror stood at, it does no longer."""
+        """The twin, and the mirror its arrays are in, if any. Whatever the mirror stood at, it does no longer."""
         token = os.urandom(TOKEN_BYTES)
         current = claimed is not None and saved is not None and claimed.token() == saved.token
         if claimed is not None:
@@ -140,12 +140,11 @@ class Twins:
 
 
 def query_directory(query: str, plan: str) -> Path | None:
-    """The directory of a query's mirrors on this host, abandoned ones beside it removed; None where there can be none."""
-    local = local_directory()
+    """The directory of a query's mirrors on this host, abandoned ones removed; None where there can be none."""
     try:
-        root = mirror_root(local)
+        root = mirror_root(block_directory())
         directory = mirrors_of(root, query, plan)
         remove_abandoned(root, directory)
     except OSError:
-        return None  # no scratch space to be had: each worker keeps its arrays to itself, and reloads when it is another's turn
+        return None  # no scratch space: each worker keeps its arrays to itself, and reloads after another's turn
     return directory

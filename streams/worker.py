@@ -12,8 +12,8 @@ from twin.warm import warm
 def prepare_worker() -> None:
     """Load the compiled kernels; keep the garbage collector off what stays for good.
 
-    Spark's worker collects all garbage after every task. With numba, pandas and pyarrow imported that is a walk over half a
-    million objects, most of a small batch's work in Python; frozen objects are not walked.
+    Spark's worker collects all garbage after every task. With numba, pandas and pyarrow imported that is a walk over
+    half a million objects, most of a small batch's work in Python; frozen objects are not walked.
     """
     warm()
     gc.collect()

@@ -15,11 +15,11 @@ import yaml
 from hypothesis import example, given, settings
 
 from kernels import OPS
+from kernels.json_scan import TIME_HIGH, TIME_LOW
 from tests.twin.events.samples import ESTATE, GET, MQSC, PUT
 from twin.alerts import Alert, Filler
 from twin.estate import Estate, load_estate
 from twin.events import ARROW_SCHEMA, CONTENT_TYPES, Decoder, EventError, Reason
-from kernels.json_scan import TIME_HIGH, TIME_LOW
 from twin.events.fields import FIELDS, MEASURED, MEASURED_COUNTS, MEASURED_NUMBERS, MEASURED_SCM, MEASURED_SMDS, Kind
 from twin.events.rules import Rules, parse
 from twin.store import open_store

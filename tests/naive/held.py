@@ -44,7 +44,7 @@ class NaiveHeldGets:
         return None
 
     def commit(self, unit: Unit) -> None:
-        """A get held aside inside a unit of work waits on after its COMMIT (contract.md, 7, Events), without the unit."""
+        """A get held aside in a unit of work waits on after its COMMIT (contract.md, 7, Events), without the unit."""
         for get in self.gets:
             if get.unit is unit:
                 get.unit = None

@@ -84,7 +84,7 @@ def exceeds(threshold: int, used: Pools, total: Pools) -> bool:
 
 
 def offload_rule(attributes: dict[str, Any], used: Pools, total: Pools) -> int:
-    """The highest rule whose threshold is exceeded, 0 where none is; rules switched off do not count (contract.md, 7)."""
+    """The highest rule whose threshold is exceeded, 0: none; rules switched off do not count (contract.md, 7)."""
     exceeded = [n for n, threshold, _ in rules_in_effect(attributes) if exceeds(threshold, used, total)]
     return max(exceeded, default=0)
 
@@ -103,10 +103,8 @@ def must_be_offloaded(length: int, attributes: dict[str, Any], used: Pools, tota
         return True
     if length <= attributes["offload_min_length"]:
         return False
-    for _, threshold, size in rules_in_effect(attributes):
-        if exceeds(threshold, used, total) and length > size:
-            return True
-    return False
+    rules = rules_in_effect(attributes)
+    return any(exceeds(threshold, used, total) and length > size for _, threshold, size in rules)
 
 
 def cost_of_put(length: int, attributes: dict[str, Any], used: Pools, total: Pools) -> Cost:

@@ -334,7 +334,7 @@ class NaiveStructure:
         self._allocate()
 
     def _refuses_block_size(self, new: dict[str, Any]) -> bool:
-        """DSBLOCK can change only while every data set is empty (our reading; what is left of a baseline is not seen)."""
+        """DSBLOCK can change only while every data set is empty (our reading; a baseline is not seen)."""
         if new.get("ds_block", self.attributes["ds_block"]) == self.attributes["ds_block"]:
             return False
         return any(data_set.pages_used() > 0 for data_set in self.data_sets.values())

@@ -44,7 +44,12 @@ def test_the_three_content_types_give_the_same_block(tmp_path: Path) -> None:
 
 
 def test_mixed_content_types_keep_the_order_of_the_topic(tmp_path: Path) -> None:
-    values = [as_json(put(0)), as_arrow([put(1), put(2)]), as_json(put(3)), b"\n".join([as_json(put(4)), as_json(put(5))])]
+    values = [
+        as_json(put(0)),
+        as_arrow([put(1), put(2)]),
+        as_json(put(3)),
+        b"\n".join([as_json(put(4)), as_json(put(5))]),
+    ]
     blocks, letters = decoded(plan(tmp_path), rows(values, [None, ARROW, b"Application/JSON; charset=utf-8", NDJSON]))
     assert not letters
     assert list(blocks[0][3].events["seq"]) == [0, 1, 2, 3, 4, 5]
@@ -71,15 +76,31 @@ def test_a_dead_letter_says_what_and_where_it_was(tmp_path: Path) -> None:
     blocks, letters = decoded(plan(tmp_path), rows([as_json(put(0)), bad, as_json(put(2))], offsets=[10, 11, 12]))
     assert len(blocks[0][3]) == 2
     (letter,) = letters
-    assert (letter.reason, letter.topic, letter.partition, letter.offset, letter.index) == ("unknown-queue", SOURCE, 0, 11, 0)
+    assert (letter.reason, letter.topic, letter.partition, letter.offset, letter.index) == (
+        "unknown-queue",
+        SOURCE,
+        0,
+        11,
+        0,
+    )
     assert letter.value == bad
     assert "ORDERZ" in letter.detail
-    assert {header["key"] for header in letter.headers()} == {"reason", "detail", "topic", "partition", "offset", "index"}
+    assert {header["key"] for header in letter.headers()} == {
+        "reason",
+        "detail",
+        "topic",
+        "partition",
+        "offset",
+        "index",
+    }
 
 
 def test_a_record_without_a_value_and_an_unknown_content_type_are_dead_letters(tmp_path: Path) -> None:
     blocks, letters = decoded(plan(tmp_path), rows([None, b"<xml/>", as_json(put(0))], [None, b"text/xml", None]))
-    assert [(letter.reason, letter.value) for letter in letters] == [("not-json", b""), ("unknown-content-type", b"<xml/>")]
+    assert [(letter.reason, letter.value) for letter in letters] == [
+        ("not-json", b""),
+        ("unknown-content-type", b"<xml/>"),
+    ]
     assert len(blocks[0][3]) == 1
 
 
@@ -91,21 +112,26 @@ def test_a_dead_letter_larger_than_its_topic_takes_is_cut_and_says_so(tmp_path: 
 
 def test_dead_letters_of_different_tasks_go_to_different_keys(tmp_path: Path) -> None:
     packed = plan(tmp_path)
-    keys = {list(decode_task(packed, SOURCE, task, [rows([b"x"])]))[0].column("store")[0].as_py() for task in range(3)}
+    keys = {next(decode_task(packed, SOURCE, task, [rows([b"x"])])).column("store")[0].as_py() for task in range(3)}
     assert keys == {"#dlq/0", "#dlq/1", "#dlq/2"}
 
 
 def test_extras_stay_with_their_events_when_blocks_are_joined(tmp_path: Path) -> None:
     alter = {"time": put(0)["time"], "qmgr": "QM01", "op": "ALTER", "store": "QSG1/APP1"}
     one = rows([as_json(put(0)), as_json(alter | {"attributes": {"offld1_th": 60}})])
-    two = rows([as_json(put(1)), as_json(put(2)), as_json(alter | {"attributes": {"offld1_th": 50}})], offsets=[2, 3, 4])
+    two = rows(
+        [as_json(put(1)), as_json(put(2)), as_json(alter | {"attributes": {"offld1_th": 50}})], offsets=[2, 3, 4]
+    )
     blocks, _ = decoded(plan(tmp_path), one, two)
     assert {row: b"60" in text or b"50" in text for row, text in blocks[0][3].extras.items()} == {1: True, 4: True}
 
 
 def test_blocks_go_out_when_enough_is_gathered(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(decode_stage, "FLUSH_EVENTS", 100)
-    batches = [rows([as_json(put(n)) for n in range(start, start + 60)], offsets=list(range(start, start + 60))) for start in (0, 60, 120)]
+    batches = [
+        rows([as_json(put(n)) for n in range(start, start + 60)], offsets=list(range(start, start + 60)))
+        for start in (0, 60, 120)
+    ]
     blocks, _ = decoded(plan(tmp_path), *batches)
     assert [(offset, len(block)) for _, offset, _, block in blocks] == [(0, 120), (120, 60)]
 

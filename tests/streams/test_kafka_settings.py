@@ -9,9 +9,7 @@ import pytest
 from streams.kafka_settings import REDACTED, for_librdkafka, for_spark, redact
 from twin.errors import UsageError
 
-JAAS = (
-    'org.apache.kafka.common.security.scram.ScramLoginModule required username="twin" password="a\\"b;c";'
-)
+JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="twin" password="a\\"b;c";'
 
 
 def test_plain_settings_pass_to_both() -> None:
@@ -21,9 +19,9 @@ def test_plain_settings_pass_to_both() -> None:
 
 
 def test_settings_of_reading_and_writing_are_not_for_the_administrators_client() -> None:
-    assert for_librdkafka({"bootstrap.servers": "b:1", "max.partition.fetch.bytes": "1", "compression.type": "zstd"}) == {
-        "bootstrap.servers": "b:1"
-    }
+    assert for_librdkafka(
+        {"bootstrap.servers": "b:1", "max.partition.fetch.bytes": "1", "compression.type": "zstd"}
+    ) == {"bootstrap.servers": "b:1"}
 
 
 def test_a_jaas_login_becomes_user_and_password_for_librdkafka() -> None:
@@ -37,7 +35,7 @@ def test_a_user_and_password_become_a_jaas_login_for_spark() -> None:
 
 
 def test_a_user_without_a_mechanism_is_refused() -> None:
-    with pytest.raises(UsageError, match="sasl.mechanism"):
+    with pytest.raises(UsageError, match=r"sasl\.mechanism"):
         for_spark({"sasl.username": "twin", "sasl.password": "secret"})
 
 

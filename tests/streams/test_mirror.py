@@ -135,17 +135,17 @@ def test_a_full_disk_costs_the_mirror_not_the_batch(tmp_path: Path, monkeypatch:
 
 
 def test_mirrors_of_a_query_that_ended_are_removed(tmp_path: Path) -> None:
-    root = mirror_root(tmp_path)
+    root = mirror_root(tmp_path / "blocks")
     mine, other = mirrors_of(root, "query-1", "estate"), mirrors_of(root, "query-2", "estate")
     for directory in (mine, other):
         claimed(directory / "store").release()
-    remove_mirrors(root, "query-1")
+    remove_mirrors(tmp_path / "blocks", "query-1")
     assert not mine.exists()
     assert other.exists()
 
 
 def test_abandoned_mirrors_are_removed_but_not_those_in_use(tmp_path: Path) -> None:
-    root = mirror_root(tmp_path)
+    root = mirror_root(tmp_path / "blocks")
     keep, recent, old, busy, earlier_boot = (
         root / name
         for name in (f"q0-{boot_id()}-e", f"q1-{boot_id()}-e", f"q2-{boot_id()}-e", f"q3-{boot_id()}-e", "q4-boot-e")
@@ -164,5 +164,5 @@ def test_abandoned_mirrors_are_removed_but_not_those_in_use(tmp_path: Path) -> N
 
 def test_a_root_that_belongs_to_somebody_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / f"mqtwin-mirror-{os.getuid()}").symlink_to(tmp_path)
-    with pytest.raises(OSError):
-        mirror_root(tmp_path)
+    with pytest.raises(PermissionError, match="somebody else"):
+        mirror_root(tmp_path / "blocks")

@@ -21,7 +21,7 @@ from twin.replay import Player
 STORE = "QSG1/APP1"
 
 
-def tester(packed: PackedPlan) -> TwsTester:
+def new_tester(packed: PackedPlan) -> TwsTester:
     twins_of.cache_clear()
     return TwsTester(TwinProcessor(packed))
 
@@ -48,7 +48,7 @@ def replayed(packed: PackedPlan, values: list[bytes]) -> dict[str, Any]:
 def test_a_batch_gives_one_state_record(tmp_path: Path) -> None:
     packed = plan(tmp_path)
     values = [as_json(put(n)) for n in range(10)]
-    frame = tester(packed).testInPandas(STORE, blocks_of(packed, values))
+    frame = new_tester(packed).testInPandas(STORE, blocks_of(packed, values))
     assert list(frame["topic"]) == ["mqtwin.state"]
     assert list(frame["key"]) == [STORE.encode()]
     assert records(frame, "mqtwin.state") == [replayed(packed, values)[STORE]]
@@ -58,7 +58,7 @@ def test_blocks_are_applied_in_the_order_of_the_topic(tmp_path: Path) -> None:
     packed = plan(tmp_path)
     values = [as_json(put(n)) for n in range(30)]
     parts = [blocks_of(packed, values[start : start + 10], start) for start in (20, 0, 10)]
-    frame = tester(packed).testInPandas(STORE, pd.concat(parts))
+    frame = new_tester(packed).testInPandas(STORE, pd.concat(parts))
     (state,) = records(frame, "mqtwin.state")
     assert state == replayed(packed, values)[STORE]
     assert frame["blocks"].sum() == 3
@@ -67,7 +67,7 @@ def test_blocks_are_applied_in_the_order_of_the_topic(tmp_path: Path) -> None:
 def test_state_survives_without_any_cache(tmp_path: Path) -> None:
     packed = plan(tmp_path)
     values = [as_json(put(n)) for n in range(3000)]
-    job = tester(packed)
+    job = new_tester(packed)
     for start in range(0, 3000, 1000):
         twins_of.cache_clear()
         frame = job.testInPandas(STORE, blocks_of(packed, values[start : start + 1000], start))
@@ -77,7 +77,7 @@ def test_state_survives_without_any_cache(tmp_path: Path) -> None:
 
 def test_only_touched_pages_are_written(tmp_path: Path) -> None:
     packed = plan(tmp_path)
-    job = tester(packed)
+    job = new_tester(packed)
     job.testInPandas(STORE, blocks_of(packed, [as_json(put(n)) for n in range(20_000)]))
     frame = job.testInPandas(STORE, blocks_of(packed, [as_json(put(n)) for n in range(20_000, 20_010)], 20_000))
     assert frame["pages"].sum() < 12  # 20,000 messages stand on some 160 pages
@@ -85,7 +85,7 @@ def test_only_touched_pages_are_written(tmp_path: Path) -> None:
 
 def test_dead_letters_are_passed_on_with_their_headers(tmp_path: Path) -> None:
     packed = plan(tmp_path)
-    frame = tester(packed).testInPandas("#dlq/0", blocks_of(packed, [b"nonsense", b"[]"], 7, 2))
+    frame = new_tester(packed).testInPandas("#dlq/0", blocks_of(packed, [b"nonsense", b"[]"], 7, 2))
     assert list(frame["topic"]) == ["mqtwin.dlq"] * 2
     assert list(frame["value"]) == [b"nonsense", b"[]"]
     headers = [{header["key"]: header["value"] for header in row} for row in frame["headers"]]
@@ -99,7 +99,7 @@ def test_dead_letters_are_passed_on_with_their_headers(tmp_path: Path) -> None:
 def test_alerts_are_cloudevents_keyed_by_their_id(tmp_path: Path) -> None:
     packed = plan(tmp_path)
     values = [as_json(put(n, length=60_000)) for n in range(800)]
-    frame = tester(packed).testInPandas(STORE, blocks_of(packed, values))
+    frame = new_tester(packed).testInPandas(STORE, blocks_of(packed, values))
     alerts = frame[frame["topic"] == "mqtwin.alerts"]
     assert len(alerts) == frame["alerts"].sum() > 0
     for key, value, headers in zip(alerts["key"], alerts["value"], alerts["headers"], strict=True):
@@ -109,7 +109,7 @@ def test_alerts_are_cloudevents_keyed_by_their_id(tmp_path: Path) -> None:
 
 def test_a_record_of_ours_that_its_topic_does_not_take_is_a_dead_letter(tmp_path: Path) -> None:
     packed = plan(tmp_path, state=100)
-    frame = tester(packed).testInPandas(STORE, blocks_of(packed, [as_json(put(0))]))
+    frame = new_tester(packed).testInPandas(STORE, blocks_of(packed, [as_json(put(0))]))
     assert list(frame["topic"]) == ["mqtwin.dlq"]
     headers = {header["key"]: header["value"] for header in frame["headers"][0]}
     assert headers["reason"] == b"too-large"
@@ -118,7 +118,9 @@ def test_a_record_of_ours_that_its_topic_does_not_take_is_a_dead_letter(tmp_path
 
 def test_figures_are_whole_numbers_in_every_row(tmp_path: Path) -> None:
     packed = plan(tmp_path)
-    frame = tester(packed).testInPandas(STORE, blocks_of(packed, [as_json(put(n, length=60_000)) for n in range(800)]))
+    frame = new_tester(packed).testInPandas(
+        STORE, blocks_of(packed, [as_json(put(n, length=60_000)) for n in range(800)])
+    )
     for name in FIGURES:
         assert frame[name].dtype.kind == "i"
     assert frame["events"].sum() == 800
@@ -127,4 +129,4 @@ def test_figures_are_whole_numbers_in_every_row(tmp_path: Path) -> None:
 def test_an_unknown_store_is_an_error_with_its_name(tmp_path: Path) -> None:
     packed = plan(tmp_path)
     with pytest.raises(KeyError, match="QSG9/APP9"):
-        tester(packed).testInPandas("QSG9/APP9", blocks_of(packed, [as_json(put(0))]))
+        new_tester(packed).testInPandas("QSG9/APP9", blocks_of(packed, [as_json(put(0))]))

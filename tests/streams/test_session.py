@@ -40,7 +40,8 @@ def test_a_cluster_keeps_its_own_partitions_and_addresses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("master", "local", "cores"), [("local", True, 1), ("local[2]", True, 2), ("local[4,2]", True, 4), ("local-cluster[2,1,1024]", False, 1)]
+    ("master", "local", "cores"),
+    [("local", True, 1), ("local[2]", True, 2), ("local[4,2]", True, 4), ("local-cluster[2,1,1024]", False, 1)],
 )
 def test_local_masters(master: str, local: bool, cores: int) -> None:
     assert is_local(master) is local

@@ -45,7 +45,9 @@ def events(batch: int) -> list[dict[str, Any]]:
     return puts + gets
 
 
-def run(twins: Twins, estate: Estate, store: StateStore, batch: int, *, commit: bool = True, fail: bool = False) -> tuple[str, dict]:
+def run(
+    twins: Twins, estate: Estate, store: StateStore, batch: int, *, commit: bool = True, fail: bool = False
+) -> tuple[str, dict]:
     """A batch: how the twin was found, and its state after it."""
     decoder = Decoder(estate)
     (block,) = decoder.json([as_json(event) for event in events(batch)]).blocks(estate)

@@ -29,9 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def new_stream(
-    spark: SparkSession, kafka: str, topic_prefix: str, tmp_path: Path
-) -> Callable[[Estate], Stream]:
+def new_stream(spark: SparkSession, kafka: str, topic_prefix: str, tmp_path: Path) -> Callable[[Estate], Stream]:
     """Makes the test's streams, each with topics and a checkpoint of its own."""
     made: list[Stream] = []
 

@@ -1,0 +1,105 @@
+"""Makes docs/images/demo.svg: what `mqtwin demo` shows on a terminal, from the code that shows it.
+
+    .venv/bin/python -m docs.make_pictures
+
+The demo's scenario is simulated and played through the twin to shortly after the first 2192; `deploy.picture` draws
+states and alerts as they are then. The same seed gives the same picture.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+
+from deploy.demo import SCENARIO
+from deploy.picture import picture
+from streams.subscribe import AlertRecord
+from twin.events import Decoded, Decoder
+from twin.recordings import open_recording
+from twin.replay import Player
+from twin.simulation import demo_estate, make_scenario, simulate
+
+OUT = Path(__file__).parent / "images" / "demo.svg"
+SEED = 1  # that of `mqtwin demo`
+SECONDS = 60.0  # in which the demo plays its four hours
+AFTER = 120  # seconds of event time after the first 2192
+WIDTH = 110  # characters
+PIECE = 500  # events between two looks at the clock
+
+_DARK = "484f58 da3633 3fb950 d29922 58a6ff bc8cff 39c5cf ffffff"  # black, red, green ... white, as red-green-blue
+_BRIGHT = "6e7681 ffa198 56d364 e3b341 79c0ff d2a8ff 56d4dd f0f6fc"
+
+
+def _colours(text: str) -> list[tuple[int, int, int]]:
+    return [(octets[0], octets[1], octets[2]) for octets in map(bytes.fromhex, text.split())]
+
+
+THEME = TerminalTheme(_colours("161b22")[0], _colours("c9d1d9")[0], _colours(_DARK), _colours(_BRIGHT))
+
+# Rich's own frame loads a font from the network; this one takes what the reader's machine has.
+FRAME = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<title>mqtwin demo: a structure fills, alerts come before the first 2192</title>
+<style>
+.{unique_id}-matrix {{
+  font-family: "DejaVu Sans Mono", Menlo, Consolas, monospace;
+  font-size: {char_height}px; line-height: {line_height}px; font-variant-east-asian: full-width;
+}}
+{styles}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal">
+<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" />
+</clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">
+{matrix}
+</g>
+</g>
+</svg>
+"""
+
+
+def played() -> tuple[dict[str, dict[str, Any]], list[AlertRecord], int, float]:
+    """States and alerts shortly after the first 2192, events of the whole recording, speed of the demo."""
+    estate = demo_estate()
+    with tempfile.TemporaryDirectory() as folder:
+        recording = Path(folder) / "demo.arrow"
+        outcome = simulate(make_scenario(SCENARIO), estate, recording, SEED)
+        if outcome.first_full is None:
+            sys.exit("no put is refused in the demo's scenario: there is nothing to show")
+        until = outcome.first_full[0] + AFTER * 1_000_000
+        player, decoder = Player(estate), Decoder(estate)
+        alerts: list[AlertRecord] = []
+        for chunk in open_recording(recording):
+            decoded = chunk.decode(decoder)
+            for start in range(0, len(decoded), PIECE):
+                rows = slice(start, start + PIECE)
+                piece = Decoded(decoded.events[rows], decoded.record[rows], decoded.index[rows])
+                if piece.events["time"][0] > until:
+                    return player.states(), alerts, outcome.events, (outcome.last - outcome.first) / 1e6 / SECONDS
+                alerts += [msgspec.json.decode(alert.record(), type=AlertRecord) for alert in player.feed(piece)]
+    sys.exit("the recording ended before the picture was due")
+
+
+def draw() -> str:
+    """The picture as SVG."""
+    states, alerts, total, speed = played()
+    console = Console(width=WIDTH, record=True, file=io.StringIO(), force_terminal=True, color_system="standard")
+    console.print(picture(states, alerts, total, speed))
+    return console.export_svg(title="mqtwin demo", theme=THEME, code_format=FRAME, unique_id="demo")
+
+
+if __name__ == "__main__":
+    OUT.write_text(draw(), encoding="utf-8")
+    print(OUT)

@@ -1,0 +1,100 @@
+"""The twin of a structure beside the oracle: the same public events for both, and what each says afterwards."""
+
+import json
+import tempfile
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from tests.naive import NaiveStructure
+from tests.naive.estates import STORE, aliases_of, write_estate
+from tests.workloads import Workload
+from twin.alerts import Alert
+from twin.estate import Estate, Structure, load_estate
+from twin.events import Decoder, EventBlock
+from twin.store import open_store
+from twin.structure import StructureTwin
+from twin.timestamps import as_text
+
+Event = dict[str, Any]
+Pages = dict[int, bytes]
+
+
+def estate_of(config: Structure) -> Estate:
+    """The estate that describes a structure, its queues and its alias queues, read from its files."""
+    with tempfile.TemporaryDirectory() as folder:
+        return load_estate(write_estate(Path(folder), config, aliases_of(config)))
+
+
+class Decoding:
+    """The way of the public events of one structure: NDJSON, decoder, blocks."""
+
+    def __init__(self, config: Structure) -> None:
+        self.estate = estate_of(config)
+        self._decoder = Decoder(self.estate)
+
+    def block(self, events: Iterable[Event]) -> tuple[EventBlock, list[Event]]:
+        """The events in one block, and those of them that are no dead letters."""
+        given = list(events)
+        decoded = self._decoder.ndjson(["\n".join(json.dumps(event) for event in given).encode()])
+        refused = {reject.index for reject in decoded.rejects}
+        blocks = decoded.blocks(self.estate) or [EventBlock(STORE, decoded.events, {})]
+        assert [block.store for block in blocks] == [STORE]
+        return blocks[0], [event for index, event in enumerate(given) if index not in refused]
+
+    def twin(self, *kept: Any) -> StructureTwin:
+        """A new twin, or, of what was kept (arrays, header, pages), the twin as it was."""
+        return open_store(self.estate, STORE, *kept)
+
+    def oracle(self, workload: Workload) -> NaiveStructure:
+        config = self.estate.stores[STORE]
+        assert isinstance(config, Structure)
+        return NaiveStructure(config, workload.aliases)
+
+
+def cut(block: EventBlock, *places: int) -> list[EventBlock]:
+    """A block cut before the events at those places (any order, any number of times)."""
+    size = len(block)
+    ends = sorted({min(place, size) for place in places} | {0, size})
+    return [
+        EventBlock(
+            block.store,
+            block.events[start:end],
+            {row - start: text for row, text in block.extras.items() if start <= row < end},
+        )
+        for start, end in pairwise(ends)
+    ]
+
+
+def told_by_oracle(oracle: NaiveStructure) -> dict[str, Any]:
+    """The oracle's state as a state record writes it: every field that it knows."""
+    state = oracle.state()
+    deepest = sorted(state["queues"].items(), key=lambda entry: (-entry[1][0], entry[0]))[:10]
+    return state | {
+        "time": None if state["time"] is None else as_text(state["time"]),
+        "queues": [{"name": name, "depth": depth, "bytes": size} for name, (depth, size) in deepest],
+        "usage_pct": round(state["usage_pct"], 3),
+        "drift_pct": None if state["drift_pct"] is None else round(state["drift_pct"], 4),
+    }
+
+
+def assert_same(twin: StructureTwin, oracle: NaiveStructure) -> None:
+    """Every field of the state record that the oracle knows is the same."""
+    expected, found = told_by_oracle(oracle), twin.state()
+    different = {name: (value, found[name]) for name, value in expected.items() if found[name] != value}
+    assert not different, f"oracle, twin: {different}"
+
+
+def all_of(twin: StructureTwin) -> Pages:
+    """Every page of a twin, written or not: what it holds."""
+    for name in twin.tables.store._fields:
+        if name.endswith("_dirty"):
+            getattr(twin.tables.store, name)[:] = 1
+    twin.tables._names_dirty = True
+    return dict(twin.dirty_pages())
+
+
+def records(alerts: Iterable[Alert]) -> list[bytes]:
+    """Alerts as they are published."""
+    return [alert.record() for alert in alerts]

@@ -1,0 +1,233 @@
+"""Every kernel against the oracle in random workloads, and what must not matter: cuts, restarts, where arrays live."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.kernels.beside import Decoding, Event, Pages, all_of, assert_same, cut, records
+from tests.naive.estates import QUEUES, structure
+from tests.workloads import MINUTE_US, START_US, WEIGHTS, Workload, random_workload, workloads
+from twin.arrays import Array, MemoryArrays
+from twin.structure import StructureTwin
+
+PROFILES = sorted(WEIGHTS)
+
+
+def compare(workload: Workload, every: int) -> None:
+    """Both take the workload; their states are the same after every so many events and at the end."""
+    decoding = Decoding(workload.config)
+    twin, oracle = decoding.twin(), decoding.oracle(workload)
+    assert_same(twin, oracle)
+    for start in range(0, len(workload.events), every):
+        block, accepted = decoding.block(workload.events[start : start + every])
+        twin.apply(block)
+        for event in accepted:
+            oracle.apply(event)
+        assert_same(twin, oracle)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_the_twin_says_what_the_oracle_says(profile: str, data: st.DataObject) -> None:
+    compare(data.draw(workloads(profile)), every=7)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_twin_says_what_the_oracle_says_for_thousands_of_events(profile: str) -> None:
+    compare(random_workload(1, 3000, profile), every=250)
+
+
+CROWD = {"PUT": 0.6, "GET": 0.3, "COMMIT": 0.05, "BACKOUT": 0.03, "HEARTBEAT": 0.018, "RESTART": 0.002}
+
+
+def crowd(seed: int, n: int) -> Workload:
+    """Hundreds of units of work, message ids and gets held aside at once: tables and indexes grow several times."""
+    rng = np.random.default_rng(seed)
+    config = structure(size=4_000_000, queues=QUEUES[:2], ds_block=8192, offld1_th=5, offld1_sz=1024)
+
+    def event(number: int) -> Event:
+        op = str(rng.choice(list(CROWD), p=list(CROWD.values())))
+        made: Event = {"time": START_US + number * MINUTE_US // 10, "qmgr": f"QM0{rng.integers(1, 3)}", "op": op}
+        if op in ("HEARTBEAT", "RESTART"):
+            return made | {"store": config.name}
+        made |= {"queue": QUEUES[rng.integers(0, 2)]}
+        if op in ("COMMIT", "BACKOUT"):
+            return made | {"uow": f"unit {rng.integers(0, 400)}"}
+        if op == "PUT":
+            made |= {"length": int(rng.integers(0, 12_000)), "priority": int(rng.integers(0, 3))}
+        if rng.integers(0, 2):
+            made |= {"uow": f"unit {rng.integers(0, 400)}"}
+        if rng.integers(0, 3):
+            made |= {"msgid": f"message {rng.integers(0, 700)}"}
+        return made
+
+    return Workload(config, {}, [event(number) for number in range(n)])
+
+
+def test_the_twin_says_what_the_oracle_says_in_a_crowd_of_units_and_held_gets() -> None:
+    compare(crowd(1, 3000), every=250)
+
+
+# -- what must not matter
+
+
+class Run:
+    """A twin and what it has told: alerts as published, and every page it has ever written."""
+
+    def __init__(self, twin: StructureTwin) -> None:
+        self.twin = twin
+        self.alerts: list[bytes] = []
+        self.pages: Pages = {}
+
+    def apply(self, block: Any) -> None:
+        self.alerts += records(self.twin.apply(block))
+
+    def keep(self) -> bytes:
+        """What a state store keeps: pages on top of those kept before; the header."""
+        self.pages |= dict(self.twin.dirty_pages())
+        return self.twin.header()
+
+    def end(self) -> dict[str, Any]:
+        header = self.keep()
+        everything = all_of(self.twin)
+        written = {number: page for number, page in everything.items() if any(page)}
+        kept = {number: page for number, page in self.pages.items() if any(page)}
+        assert sorted(kept) == sorted(written)
+        assert not [number for number, page in kept.items() if page != written[number]]
+        return {"alerts": self.alerts, "header": header, "pages": everything, "state": self.twin.state()}
+
+
+places = st.lists(st.integers(0, 160), max_size=8)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_where_blocks_are_cut_and_the_twin_restarts_does_not_matter(profile: str, data: st.DataObject) -> None:
+    workload = data.draw(workloads(profile, 60))
+    decoding = Decoding(workload.config)
+    block, _ = decoding.block(workload.events)
+    check_that_nothing_matters(decoding, block, data.draw(places))
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_nor_does_it_matter_in_long_runs(profile: str) -> None:
+    workload = random_workload(3, 2000, profile)
+    decoding = Decoding(workload.config)
+    block, _ = decoding.block(workload.events)
+    check_that_nothing_matters(decoding, block, np.random.default_rng(5).integers(0, 2000, 20).tolist())
+
+
+def test_nor_does_it_matter_in_a_crowd() -> None:
+    workload = crowd(2, 4000)
+    decoding = Decoding(workload.config)
+    block, _ = decoding.block(workload.events)
+    check_that_nothing_matters(decoding, block, list(range(100, 4000, 170)))
+
+
+def check_that_nothing_matters(decoding: Decoding, block: Any, where: list[int]) -> None:
+    whole = Run(decoding.twin())
+    whole.apply(block)
+    expected = whole.end()
+    for way in (in_blocks, with_restarts, attached):
+        run = Run(decoding.twin())
+        way(decoding, run, cut(block, *where))
+        found = run.end()
+        different = [name for name in expected if found[name] != expected[name]]
+        assert not different, way.__name__  # not the values: pages are long
+
+
+def in_blocks(_: Decoding, run: Run, blocks: list[Any]) -> None:
+    for block in blocks:
+        run.apply(block)
+
+
+def with_restarts(decoding: Decoding, run: Run, blocks: list[Any]) -> None:
+    """After each block a new twin, of the header and of all pages ever written."""
+    for block in blocks:
+        run.apply(block)
+        run.twin = decoding.twin(None, run.keep(), run.pages.items())
+
+
+class LastingArrays(MemoryArrays):
+    """Arrays that are found again by the next twin, as those in files are."""
+
+    def table(self, name: str, dtype: np.dtype[Any], rows: int) -> Array:
+        if name not in self._arrays:
+            return super().table(name, dtype, rows)
+        found = self._arrays[name]
+        assert (found.dtype, found.size) == (dtype, rows), name
+        return found
+
+
+def attached(decoding: Decoding, run: Run, blocks: list[Any]) -> None:
+    """After each block a new twin, of the header and of the arrays as they are."""
+    arrays = LastingArrays()
+    run.twin = decoding.twin(arrays)
+    for block in blocks:
+        run.apply(block)
+        run.twin = decoding.twin(arrays, run.keep(), None)
+
+
+def test_pages_of_a_snapshot_are_only_those_written_since_the_last() -> None:
+    workload = random_workload(1, 1000, "filling")
+    decoding = Decoding(workload.config)
+    twin = decoding.twin()
+    for start in (0, 500):
+        twin.apply(decoding.block(workload.events[start : start + 500])[0])
+        assert list(twin.dirty_pages())
+        assert not list(twin.dirty_pages())
+    twin.state()
+    twin.header()
+    assert not list(twin.dirty_pages())
+
+
+def rows_of(twin: StructureTwin) -> dict[str, Array]:
+    """A copy of every table that is cut into pages: u1[pages, bytes a page]."""
+    store = twin.tables.store
+    names = [name.removesuffix("_dirty") for name in store._fields if name.endswith("_dirty")]
+    pages = {name: getattr(store, f"{name}_dirty").size for name in names}
+    return {name: getattr(store, name).view(np.uint8).reshape(pages[name], -1).copy() for name in names}
+
+
+def check_marks(workload: Workload) -> None:
+    """Event by event: a page that has changed is marked."""
+    decoding = Decoding(workload.config)
+    twin = decoding.twin()
+    block, _ = decoding.block(workload.events)
+    before = rows_of(twin)
+    list(twin.dirty_pages())
+    for number, one in enumerate(cut(block, *range(len(block)))):
+        twin.apply(one)
+        after = rows_of(twin)
+        for name, pages in after.items():
+            marked = getattr(twin.tables.store, f"{name}_dirty").astype(bool)
+            kept = before[name].shape[0]
+            changed = pages.any(axis=1)
+            changed[:kept] = (pages[:kept] != before[name]).any(axis=1)
+            assert not (changed & ~marked).any(), f"{name}, after event {number}"
+        before = after
+        list(twin.dirty_pages())
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_page_that_an_event_changes_is_marked(profile: str) -> None:
+    check_marks(random_workload(6, 2000, profile))
+
+
+def test_every_page_that_an_event_changes_is_marked_in_a_crowd() -> None:
+    check_marks(crowd(3, 4000))
+
+
+def test_a_restored_twin_has_the_same_header_byte_for_byte_whatever_was_in_memory_before() -> None:
+    decoding = Decoding(structure())
+    twin = decoding.twin()
+    header, pages = twin.header(), dict(twin.dirty_pages())
+    for _ in range(50):
+        garbage = [np.full(twin.tables.store.scalars.nbytes, 255, np.uint8) for _ in range(50)]
+        del garbage
+        assert decoding.twin(None, header, pages.items()).header() == header

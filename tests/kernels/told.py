@@ -1,0 +1,81 @@
+"""A twin to which public events are told in a few words, for cases worked by hand."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from kernels import EVENT, FLAG_HAS_MSGID, OPS
+from tests.kernels.beside import Decoding
+from tests.naive.estates import structure
+from tests.workloads import SECOND_US, START_US
+from twin.alerts import Alert
+
+NO_RULES = {"offld1_sz": 65_536, "offld2_sz": 65_536, "offld3_sz": 65_536}
+KIB, MIB, GIB = 1024, 1024**2, 1024**3
+
+
+class Told:
+    """A twin of one structure; each event comes a second after the one before. `alerts`: all that there were."""
+
+    def __init__(self, **fields: Any) -> None:
+        config = structure(**fields)
+        self.decoding = Decoding(config)
+        self.twin = self.decoding.twin()
+        self.alerts: list[Alert] = []
+        self.pages: dict[int, bytes] = {}
+        self.time = START_US
+
+    def did(self, op: str, queue: str | None = "A.QUEUE", qmgr: str = "QM01", **fields: Any) -> dict[str, Any]:
+        """One event; the state after it."""
+        self.time = fields.pop("time", self.time + SECOND_US)
+        event = {"time": self.time, "qmgr": qmgr, "op": op, **fields}
+        if queue is not None:
+            event["queue"] = queue
+        block, accepted = self.decoding.block([event])
+        assert accepted, f"a dead letter: {event}"
+        self.alerts += self.twin.apply(block)
+        return self.state()
+
+    def state(self) -> dict[str, Any]:
+        return self.twin.state()
+
+    def put(self, length: int = 100, **fields: Any) -> dict[str, Any]:
+        return self.did("PUT", length=length, **fields)
+
+    def get(self, **fields: Any) -> dict[str, Any]:
+        return self.did("GET", **fields)
+
+    def alter(self, **attributes: Any) -> dict[str, Any]:
+        return self.did("ALTER", None, store="QSG1/APP1", attributes=attributes)
+
+    def rebuild(self, **attributes: Any) -> dict[str, Any]:
+        return self.did("REBUILD", None, store="QSG1/APP1", attributes=attributes)
+
+    def measure(self, **measured: Any) -> dict[str, Any]:
+        return self.did("MEASURE", None, store="QSG1/APP1", measured=measured)
+
+    def wait(self, seconds: float) -> dict[str, Any]:
+        """Time goes by: a HEARTBEAT so many seconds later."""
+        return self.did("HEARTBEAT", None, time=self.time + int(seconds * SECOND_US), store="QSG1/APP1")
+
+    def told(self) -> list[tuple[str, str, str]]:
+        """What the alerts were so far: change, condition, resource."""
+        return [(alert.change, alert.condition, alert.resource) for alert in self.alerts]
+
+    def again(self, arrays: Any = None) -> "Told":
+        """The same twin from its header and the pages it has written, as after a restart."""
+        self.pages |= dict(self.twin.dirty_pages())
+        self.twin = self.decoding.twin(arrays, self.twin.header(), self.pages.items())
+        return self
+
+
+def demands(route: int, lengths: Iterable[int], op: str = "PUT", keys: Iterable[int] | None = None) -> np.ndarray:
+    """EVENT[n]: puts or gets without messages ids, or with the given keys, all at the same time."""
+    sizes = np.fromiter(lengths, np.int32)
+    events = np.zeros(sizes.size, EVENT)
+    events["time"], events["seq"], events["count"] = START_US, -1, 1
+    events["route"], events["length"], events["op"] = route, sizes, OPS.index(op)
+    if keys is not None:
+        events["msgid"], events["flags"] = np.fromiter(keys, np.uint64), FLAG_HAS_MSGID
+    return events

@@ -1,0 +1,181 @@
+"""Whatever comes in: each bad event is a dead letter once, with its reason; the good ones count; the query goes on."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from streams.job import JobSettings, start_job
+from tests.estates import small_estate
+from tests.system.harness import Stream
+from twin.errors import MqtwinError
+from twin.estate import Estate, load_estate
+from twin.events import ARROW, JSON, NDJSON, to_table
+
+pytestmark = pytest.mark.system
+
+NewStream = Callable[[Estate], Stream]
+STORE = b"QSG1/APP1"
+TIME = "2026-11-20T12:00:00Z"
+GOOD: dict[str, Any] = {"time": TIME, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 1000}
+PATIENCE = 120.0
+
+BAD: dict[str, Any] = {
+    "not-json": b'{"time":',
+    "not-an-object": b"[1,2]",
+    "missing-field": {key: value for key, value in GOOD.items() if key != "length"},
+    "wrong-type": GOOD | {"length": "1000"},
+    "bad-value": GOOD | {"length": -1},
+    "bad-time": GOOD | {"time": "1999-12-31T23:59:59Z"},
+    "unknown-op": GOOD | {"op": "PEEK"},
+    "unknown-queue-manager": GOOD | {"qmgr": "QM99"},
+    "unknown-queue": GOOD | {"queue": "ORDERZ"},
+    "unknown-store": {"time": TIME, "qmgr": "QM01", "op": "HEARTBEAT", "store": "QSG1/APP9"},
+    "bad-attributes": {
+        "time": TIME,
+        "qmgr": "QM01",
+        "op": "ALTER",
+        "store": "QSG1/APP1",
+        "attributes": {"offld1_th": 101},
+    },
+}
+
+
+def as_bytes(event: Any) -> bytes:
+    return event if isinstance(event, bytes) else json.dumps(event).encode()
+
+
+def good(number: int) -> bytes:
+    return as_bytes(GOOD | {"msgid": f"m{number}", "seq": number})
+
+
+def arrow(events: list[dict[str, Any]]) -> bytes:
+    sink = pa.BufferOutputStream()
+    table = to_table(events)
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> Estate:
+    return load_estate(small_estate(tmp_path))
+
+
+def test_every_bad_event_is_a_dead_letter_once_with_its_reason(new_stream: NewStream, estate: Estate) -> None:
+    stream = new_stream(estate)
+    records: list[tuple[bytes, bytes, str | None]] = []
+    for number, event in enumerate(BAD.values()):
+        records += [(STORE, good(number), JSON), (STORE, as_bytes(event), None)]
+    damaged = arrow([GOOD | {"msgid": "a", "seq": len(BAD)}])[:-300]
+    records += [(STORE, b"<xml/>", "text/xml"), (STORE, damaged, ARROW)]
+    places = stream.send(records)
+    stream.run()
+
+    letters = {(letter.headers["partition"], letter.headers["offset"]): letter for letter in stream.letters()}
+    assert len(letters) == len(stream.letters()) == len(BAD) + 2
+    wanted = [*BAD, "unknown-content-type", "bad-arrow"]
+    bad_places = [*places[1 : 2 * len(BAD) : 2], *places[2 * len(BAD) :]]
+    bad_values = [*map(as_bytes, BAD.values()), b"<xml/>", damaged]
+    for reason, (partition, offset), value in zip(wanted, bad_places, bad_values, strict=True):
+        letter = letters[str(partition), str(offset)]
+        assert letter.headers["reason"] == reason
+        assert letter.headers["topic"] == stream.topics.events
+        assert letter.headers["index"] == "0"
+        assert letter.headers["detail"]
+        assert letter.value == value
+    state = stream.states()["QSG1/APP1"]
+    assert (state["messages"], state["events"], state["gaps"]) == (len(BAD), len(BAD), 0)
+
+
+def test_one_bad_line_costs_only_itself(new_stream: NewStream, estate: Estate) -> None:
+    stream = new_stream(estate)
+    lines = [good(0), as_bytes(BAD["bad-value"]), b"", good(1), b"caf\xe9", good(2)]
+    stream.send([(STORE, b"\n".join(lines), NDJSON)])
+    stream.run()
+    assert [(letter.headers["index"], letter.headers["reason"], letter.value) for letter in stream.letters()] == [
+        ("1", "bad-value", lines[1]),
+        ("4", "not-json", lines[4]),
+    ]
+    assert stream.states()["QSG1/APP1"]["messages"] == 3
+
+
+def test_a_bad_row_of_arrow_is_a_dead_letter_as_json(new_stream: NewStream, estate: Estate) -> None:
+    stream = new_stream(estate)
+    table = to_table([GOOD | {"msgid": f"m{n}", "seq": n} for n in range(4)])
+    queues = pa.array(["ORDERS", "ORDERZ", "ORDERS", "ORDERS"]).dictionary_encode()
+    table = table.set_column(table.schema.get_field_index("queue"), "queue", queues)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    stream.send([(STORE, bytes(sink.getvalue()), ARROW)])
+    stream.run()
+    (letter,) = stream.letters()
+    assert (letter.headers["index"], letter.headers["reason"]) == ("1", "unknown-queue")
+    assert json.loads(letter.value)["queue"] == "ORDERZ"
+    state = stream.states()["QSG1/APP1"]
+    assert (state["messages"], state["gaps"]) == (3, 1)
+
+
+def test_a_record_larger_than_its_way_out_takes_is_cut(new_stream: NewStream, kafka: str, estate: Estate) -> None:
+    stream = new_stream(estate)
+    admin = AdminClient({"bootstrap.servers": kafka})
+    for future in admin.create_topics(
+        [
+            NewTopic(stream.topics.events, 1, config={"max.message.bytes": "16000000"}),
+            NewTopic(stream.topics.dlq, 1, config={"max.message.bytes": "100000"}),
+        ]
+    ).values():
+        future.result()
+    huge = b"[" + b"1," * 7_000_000 + b"1]"
+    stream.send([(STORE, huge, JSON), (STORE, good(0), JSON)])
+    stream.run()
+    (letter,) = stream.letters()
+    assert letter.headers["original-length"] == str(len(huge))
+    assert 80_000 < len(letter.value) < 100_000
+    assert huge.startswith(letter.value)
+    assert stream.states()["QSG1/APP1"]["messages"] == 1
+
+
+def test_the_query_goes_on_after_bad_input_and_stops_when_asked(new_stream: NewStream, estate: Estate) -> None:
+    stream = new_stream(estate)
+    stream.send([(STORE, good(0), JSON)])
+    settings = JobSettings(
+        estate=estate, bootstrap_servers=stream.servers, checkpoint=str(stream.checkpoint), prefix=stream.prefix
+    )
+    job = start_job(settings, session=stream.session)
+    try:
+        stream.send([(STORE, b"nonsense", None), (STORE, good(1), None)])
+        deadline = time.monotonic() + PATIENCE
+        while stream.states().get("QSG1/APP1", {}).get("messages") != 2:
+            assert time.monotonic() < deadline
+            assert job.query.isActive
+            time.sleep(0.2)
+        stop = threading.Event()
+        stop.set()
+        job.wait(stop)
+        assert job.query.isActive
+    finally:
+        job.stop()
+    assert not job.query.isActive
+    assert [letter.value for letter in stream.letters()] == [b"nonsense"]
+
+
+def test_what_the_query_dies_of_is_one_line(new_stream: NewStream, kafka: str, estate: Estate) -> None:
+    stream = new_stream(estate)
+    stream.send([(STORE, good(0), JSON)])
+    stream.run()
+    admin = AdminClient({"bootstrap.servers": kafka})
+    for future in admin.delete_topics([stream.topics.events]).values():
+        future.result()
+    time.sleep(1)
+    with pytest.raises(MqtwinError, match=r"^the stream failed: [^\n]+$"):
+        stream.run()

@@ -1,0 +1,155 @@
+"""The job killed in the middle, its caches taken away, its workers taking turns: the same alerts, the same state."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from streams.job import LOSS_VARIABLE
+from streams.publish import publish
+from tests.estates import small_estate
+from tests.system.harness import Stream, by_id
+from twin.estate import Estate, load_estate
+from twin.events import ARROW
+from twin.replay import Replayed, replay
+from twin.simulation import make_scenario, simulate
+
+pytestmark = pytest.mark.system
+
+NewStream = Callable[[Estate], Stream]
+PATIENCE = 180.0  # seconds, on a busy machine
+MAX_RECORDS = 1  # of a batch: the recording is some dozen batches
+
+
+@pytest.fixture(scope="module")
+def outage(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Estate, Replayed]:
+    """A getter outage through every offload rule to 2192 and back, and what a replay makes of it."""
+    folder = tmp_path_factory.mktemp("outage")
+    estate = load_estate(small_estate(folder))
+    recording = folder / "outage.arrow"
+    simulate(make_scenario("getter-outage"), estate, recording, seed=5)
+    return recording, estate, replay(recording, estate)
+
+
+@pytest.fixture
+def published(new_stream: NewStream, kafka: str, outage: tuple[Path, Estate, Replayed]) -> Stream:
+    """A stream whose events topic holds the outage."""
+    recording, estate, _ = outage
+    stream = new_stream(estate)
+    publish(recording, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=ARROW)
+    return stream
+
+
+class Driver:
+    """`mqtwin stream` as a process of its own. It reads its log; `kill` leaves nothing of it alive."""
+
+    def __init__(self, stream: Stream, estate: Path, *options: str) -> None:
+        command = [sys.executable, "-m", "deploy", "stream", "--estate", str(estate), "--checkpoint"]
+        command += [str(stream.checkpoint), "--bootstrap-servers", stream.servers, "--topic-prefix", stream.prefix]
+        command += ["--master", "local[2]", "--log", "json", "--max-records", str(MAX_RECORDS)]
+        command += ["--conf", f"spark.local.dir={stream.checkpoint.parent / 'spark'}", *options]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+
+    def log(self) -> Iterator[dict[str, Any]]:
+        """Its log lines, as they come."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if line.startswith("{"):
+                yield json.loads(line)
+
+    def batches(self, count: int) -> list[dict[str, Any]]:
+        """Its first batches."""
+        found = []
+        deadline = time.monotonic() + PATIENCE
+        for entry in self.log():
+            assert time.monotonic() < deadline, found
+            if entry["event"] == "batch":
+                found.append(entry)
+                if len(found) == count:
+                    return found
+        raise AssertionError(f"it ended after {len(found)} batches with {self.process.wait()}")
+
+    def kill(self) -> None:
+        """SIGKILL to the driver and to everything it started, at once."""
+        family = [self.process, *psutil.Process(self.process.pid).children(recursive=True)]
+        for process in family:
+            os.kill(process.pid, signal.SIGKILL)
+        psutil.wait_procs(family[1:], PATIENCE)
+        self.process.communicate(timeout=PATIENCE)
+
+
+def check_equal(stream: Stream, replayed: Replayed) -> None:
+    assert stream.alerts() == by_id(replayed.alerts)  # a repeated id has equal content: see Stream.alerts
+    assert stream.states() == replayed.states
+
+
+def test_a_job_killed_twice_in_the_middle_ends_where_an_undisturbed_one_does(
+    published: Stream, outage: tuple[Path, Estate, Replayed]
+) -> None:
+    recording, _, replayed = outage
+    estate = small_estate(recording.parent)
+    done = 0
+    for count, later in ((2, 0.05), (3, 0.2)):
+        driver = Driver(published, estate)
+        batches = driver.batches(count)
+        time.sleep(later)  # into the next batch
+        driver.kill()
+        assert batches[0]["batch"] >= done
+        done = batches[-1]["batch"]
+    published.run(max_records=MAX_RECORDS)
+    assert len(published.batches) > 1
+    check_equal(published, replayed)
+
+
+def test_a_job_asked_to_stop_finishes_its_batch_and_goes_on_later(
+    published: Stream, outage: tuple[Path, Estate, Replayed]
+) -> None:
+    recording, _, replayed = outage
+    driver = Driver(published, small_estate(recording.parent))
+    driver.batches(2)
+    family = psutil.Process(driver.process.pid).children(recursive=True)
+    driver.process.send_signal(signal.SIGTERM)
+    entries = list(driver.log())
+    assert driver.process.wait(PATIENCE) == 0
+    assert [entry["event"] for entry in entries if entry["event"] in {"stopping", "stopped"}] == ["stopping", "stopped"]
+    assert not [entry for entry in entries if entry["level"] == "error"]
+    _, alive = psutil.wait_procs(family, 20)
+    assert not alive
+    published.run(max_records=MAX_RECORDS)
+    check_equal(published, replayed)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_caches_that_vanish_at_random_change_nothing(
+    published: Stream, outage: tuple[Path, Estate, Replayed], monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setenv(LOSS_VARIABLE, f"0.5,{seed}")
+    published.run(max_records=MAX_RECORDS)
+    assert sum(batch["loaded"] for batch in published.batches) > 0
+    check_equal(published, outage[2])
+
+
+def test_workers_that_take_turns_load_nothing(published: Stream, outage: tuple[Path, Estate, Replayed]) -> None:
+    published.run(max_records=MAX_RECORDS)
+    found = {how: sum(batch[how] for batch in published.batches) for how in ("new", "kept", "attached", "loaded")}
+    assert found["loaded"] == 0
+    assert found["new"] == len(published.states())
+    assert found["kept"] + found["attached"] == sum(batch["stores"] for batch in published.batches) - found["new"]
+    assert found["attached"] > 0
+    check_equal(published, outage[2])
+
+
+def test_a_restart_finds_the_state_of_the_last_run(published: Stream, outage: tuple[Path, Estate, Replayed]) -> None:
+    for _ in range(3):
+        published.run(max_records=10_000)
+    check_equal(published, outage[2])

@@ -1,0 +1,68 @@
+"""Real requests through the whole stream: 19,366 of them, whose bursts cross the offload rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from deploy.cli import main
+from tests.estates import TRACE_SERVICE_RATE, trace_estate
+from tests.system.harness import Stream, by_id, read_topic
+from twin.estate import Estate, load_estate
+from twin.replay import replay
+
+pytestmark = pytest.mark.system
+
+REQUESTS = 19_366
+STORE = "QSG1/LLM"
+
+
+@pytest.fixture(scope="module")
+def trace(shared: Path) -> Path:
+    path = shared / "fixtures" / "traffic" / "AzureLLMInferenceTrace_conv.csv"
+    if not path.is_file():
+        pytest.skip(f"no trace {path}")
+    return path
+
+
+@pytest.mark.parametrize(("content_type", "max_records"), [("json", 8_000), ("arrow", None)])
+def test_the_real_trace_gives_the_same_alerts_and_states(
+    new_stream: Callable[[Estate], Stream],
+    kafka: str,
+    trace: Path,
+    tmp_path: Path,
+    content_type: str,
+    max_records: int | None,
+) -> None:
+    described = trace_estate(tmp_path)
+    estate = load_estate(described)
+    recording = tmp_path / "trace.arrow"
+    files = [str(recording), "--estate", str(described)]
+    serving = ["--queue", "ORDERS", "--qmgr", "QM01", "--get-qmgr", "QM02", "--service-rate", str(TRACE_SERVICE_RATE)]
+    assert main(["import-trace", str(trace), "-o", *files, *serving]) == 0
+    stream = new_stream(estate)
+    client = ["--bootstrap-servers", kafka, "--topic-prefix", stream.prefix]
+    assert main(["publish", *files, *client, "--as", content_type]) == 0
+    stream.run(max_records=max_records)
+
+    replayed = replay(recording, estate)
+    assert sum(figures["events"] for figures in stream.batches) == replayed.events
+    assert stream.alerts() == by_id(replayed.alerts)
+    assert stream.states() == replayed.states
+    assert stream.letters() == []
+
+    state = stream.states()[STORE]
+    assert state["full_puts"] > 0  # the real system was full
+    assert state["events"] == 2 * REQUESTS - state["full_puts"]
+    assert state["messages"] == state["gaps"] == state["unmatched_gets"] == 0  # all were served
+    assert state["smds"]["QM01"]["blocks_total"] > 0
+    opened = {(a["data"]["condition"], a["data"]["resource"]) for a in stream.alerts().values()}
+    assert opened >= {("threshold", "elements"), ("full", "entries")}
+    if max_records is not None:  # the states between batches show the bursts
+        records = read_topic(kafka, stream.topics.state)
+        between = [msgspec.json.decode(record.value) for record in records]
+        assert max(state["offloaded_messages"] for state in between) > 0
+        assert max(state["offload_rule"] for state in between) > 0
