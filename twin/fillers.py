@@ -38,13 +38,19 @@ def growth_span(now: int) -> int:
     return now % MARK + MARK
 
 
-def fillers(queues: Array, names: Sequence[str], counted: str) -> tuple[Filler, ...]:
+def pages_in_dataset(messages: Array, dataset: int, queues: int) -> Array:
+    """i8[queues]: pages that each queue holds in one data set, counted message by message. messages: MESSAGE[n]."""
+    inside = messages[messages["owner"] == dataset]  # free rows have no pages
+    pages: Array = np.bincount(inside["queue"], inside["pages"], queues).astype(np.int64)
+    return pages
+
+
+def fillers(grown: Array, held: Array, names: Sequence[str]) -> tuple[Filler, ...]:
     """The queues that grew, by their share of the growth; of a store that does not grow, by share of what is held.
 
-    counted: depth (entries), elems or pages.
+    grown, held: i8[n], by queue, in entries, elements or pages.
     """
-    grown = growth(queues, counted)
-    ranked = np.maximum(grown if grown.sum() > 0 else queues[counted], 0)
+    ranked = np.maximum(grown if grown.sum() > 0 else held, 0)
     total = int(ranked.sum())
     if total == 0:
         return ()

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from kernels import layout, smds, watch
 from kernels.clock import SECOND
 from kernels.pools import elements_in_use, entries_in_use
@@ -24,7 +26,6 @@ CRITICAL_UNTIL = 90.0
 STEP = 5.0  # percentage points of usage that are worth telling again
 
 _POOLS = {"entries": ("depth", "entries"), "elements": ("elems", "elements")}  # counted in QUEUE, in words
-_PAGES = ("pages", "pages")
 
 POOL_BITS = {  # in the order in which alerts of one event are published
     watch.THRESHOLD_ENTRIES: ("threshold", "entries"),
@@ -99,7 +100,8 @@ class Viewer:
     def finding(self, condition: str, resource: str, severity_before: str | None) -> Finding:
         """What there is to say of a condition that holds. severity_before: as last published, None: not yet."""
         usage = self.usage_pct(resource)
-        ranked = self._fillers(resource)
+        grown, held = self._by_queue(resource)
+        ranked = fillers.fillers(grown, held, self._names)
         if resource in _POOLS:
             actions = wording.pool_actions(self._config, resource, self._pool_bytes(), ranked)
         else:
@@ -111,7 +113,7 @@ class Viewer:
             usage_pct=usage,
             full_probability=1.0 if condition == "full" else None,
             fillers=ranked,
-            cause=f"{self._what(condition, resource, usage)}; {self._filled(resource, ranked)}.",
+            cause=f"{self._what(condition, resource, usage)}; {self._filled(resource, ranked, grown)}.",
             actions=actions,
         )
 
@@ -124,19 +126,25 @@ class Viewer:
             severity=severity_before,
             usage_pct=usage,
             full_probability=None,
-            fillers=self._fillers(resource),
+            fillers=fillers.fillers(*self._by_queue(resource), self._names),
             cause=f"It is over: {usage:.1f} % of the {self._of(resource)} are in use.",
             actions=(),
         )
 
-    def _fillers(self, resource: str) -> tuple[Filler, ...]:
-        return fillers.fillers(self._queues, self._names, _POOLS.get(resource, _PAGES)[0])
+    def _by_queue(self, resource: str) -> tuple[Array, Array]:
+        """(what each queue added lately, what it holds) of a resource, i8[queues]."""
+        if resource in _POOLS:
+            counted = _POOLS[resource][0]
+            return fillers.growth(self._queues, counted), self._queues[counted]
+        used = self._store.messages[: int(self._store.scalars[0]["message_high"])]
+        held = fillers.pages_in_dataset(used, self._dataset(resource), self._queues.size)
+        # Growth is known over all data sets only; a queue added to this one no more than it holds there.
+        return np.minimum(fillers.growth(self._queues, "pages"), held), held
 
-    def _filled(self, resource: str, ranked: tuple[Filler, ...]) -> str:
-        counted, unit = _POOLS.get(resource, _PAGES)
-        grown = int(fillers.growth(self._queues, counted).sum())
+    def _filled(self, resource: str, ranked: tuple[Filler, ...], grown: Array) -> str:
+        unit = _POOLS[resource][1] if resource in _POOLS else "pages"
         span = as_span(fillers.growth_span(int(self._store.scalars[0]["clock"])) / SECOND)
-        return wording.filled_by(ranked, grown, unit, span)
+        return wording.filled_by(ranked, int(grown.sum()), unit, span)
 
     def _pool_bytes(self) -> int:
         return int(self._store.params[0]["size_now"])

@@ -414,6 +414,15 @@ def test_elements_are_filled_by_large_messages_entries_by_many() -> None:
     assert of(told, *THRESHOLD)[0].fillers[0].queue == "B.QUEUE"
 
 
+def test_a_data_set_is_filled_by_what_its_own_queue_manager_puts() -> None:
+    told = smds_of(ds_expand=False)
+    told.put(8_192, queue="A.QUEUE", qmgr="QM02", count=500)
+    told.put(8_192, queue="B.QUEUE", qmgr="QM01", count=60)
+    told.put(8_192, queue="A.QUEUE", qmgr="QM01", count=40)
+    [alert] = of(told, "full", "smds/QM01")
+    assert [(filler.queue, filler.share) for filler in alert.fillers] == [("B.QUEUE", 0.6), ("A.QUEUE", 0.4)]
+
+
 # -- what others rely on
 
 

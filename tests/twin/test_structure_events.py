@@ -6,8 +6,6 @@ from tests.kernels.told import Told
 from tests.workloads import DAY_US, HOUR_US, SECOND_US, START_US
 from twin.timestamps import as_text
 
-SENT = ("COMMIT", "BACKOUT")
-
 
 def lengths_in_order(told: Told, **get: object) -> list[int]:
     """The lengths of the messages in the order in which they are got."""

@@ -5,7 +5,7 @@ import pytest
 from tests.kernels.told import NO_RULES, Told
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
 
-OFFLOADED, KEPT = 2, None
+OFFLOADED = 2  # elements
 
 
 def elements_of_next(told: Told, length: int) -> int:
