@@ -52,7 +52,8 @@ def _store(name: str, state: Mapping[str, Any]) -> Panel:
         _bar(rows, f"SMDS {qmgr}", dataset["blocks_used"], dataset["blocks_total"], f"blocks{status}")
     rule = f"offload rule {state['offload_rule']}" if state["offload_rule"] else "no offload"
     refused = f", {state['full_puts']:,} puts refused with 2192" if state["full_puts"] else ""
-    title = f"{name}  {state['messages']:,} messages, {rule}{refused}"
+    messages = int(state["messages"])
+    title = f"{name}  {messages:,} message{'' if messages == 1 else 's'}, {rule}{refused}"
     return Panel(rows, title=title, title_align="left", border_style="red" if state["full_puts"] else "blue")
 
 

@@ -1,0 +1,436 @@
+"""The documentation says what the code does: names, tables, examples, the picture. Links are the strict build's."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import tomllib
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+
+from deploy.cli import COMMANDS, _new_app
+from deploy.options import KafkaOptions
+from docs.make_pictures import OUT as PICTURE
+from docs.make_pictures import draw
+from kernels import OPS, pools
+from streams.kafka_settings import for_librdkafka, for_spark
+from streams.progress import batch_figures
+from streams.rows import FIGURES
+from twin.estate import load_estate
+from twin.estate.attributes import SECTIONS
+from twin.estate.stores import TOML_CF_LEVEL
+from twin.events import CONTENT_TYPES, Decoder, Reason
+from twin.events.fields import FIELD
+from twin.findings import DATASET_BITS, POOL_BITS
+from twin.measurement import DRIFT
+from twin.simulation import SCENARIOS, demo_estate
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
+TEXTS = PAGES | {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CHANGELOG.md")}
+TEXTS["CONTRIBUTING.md"] = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def section(page: str, heading: str) -> str:
+    """The text under a heading, up to the next one of its level or a higher one."""
+    found = re.search(rf"^(#+) {re.escape(heading)}$", PAGES[page], re.MULTILINE)
+    assert found, f"{page} has no heading {heading}"
+    rest = PAGES[page][found.end() :]
+    end = re.search(rf"^#{{1,{len(found[1])}}} ", rest, re.MULTILINE)
+    return rest[: end.start()] if end else rest
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of all table rows, without heads and their rules."""
+    lines = text.splitlines()
+    table = [line for line in lines if line.startswith("| ")]
+    heads = {lines[number - 1] for number, line in enumerate(lines) if line.startswith("| ---")}
+    return [
+        [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        for line in table
+        if line not in heads and not line.startswith("| ---")
+    ]
+
+
+def codes(cell: str) -> list[str]:
+    """What stands between backticks."""
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def first_codes(text: str) -> list[str]:
+    """The names in the first column of the tables of a text."""
+    return [name for row in rows(text) for name in codes(row[0])]
+
+
+def examples(title: str) -> list[tuple[str, str]]:
+    """(page, text) of the code blocks of that title."""
+    found = re.compile(rf'^```\w+ title="{re.escape(title)}"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+    return [(name, text) for name, page in PAGES.items() for text in found.findall(page)]
+
+
+def schema(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = msgspec.json.decode((ROOT / "schemas" / f"{name}.schema.json").read_bytes())
+    return loaded
+
+
+# --- names that stand in the texts -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_modules_and_functions_that_are_named_exist(name):
+    for dotted in re.findall(r"`((?:kernels|twin|streams|deploy)(?:\.\w+)+)`", TEXTS[name]):
+        if (ROOT / dotted.replace(".", "/")).suffix in {".toml", ".py"}:
+            continue
+        parts = dotted.split(".")
+        for end in range(len(parts), 0, -1):
+            try:
+                found = importlib.import_module(".".join(parts[:end]))
+            except ModuleNotFoundError:
+                continue
+            for part in parts[end:]:
+                assert hasattr(found, part), f"{name} names {dotted}: there is no {part}"
+                found = getattr(found, part)
+            break
+        else:
+            pytest.fail(f"{name} names {dotted}, which cannot be imported")
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_files_that_are_named_exist(name):
+    named = re.findall(r"`((?:docs|deploy|streams|twin|kernels|schemas|tests)/[\w./-]*)`", TEXTS[name])
+    named += re.findall(r"`([\w.-]+\.(?:toml|txt|yml|md))`", TEXTS[name]) if name == "CONTRIBUTING.md" else []
+    for path in named:
+        assert (ROOT / path).exists(), f"{name} names {path}"
+
+
+def test_links_of_the_readme_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", TEXTS["README.md"]):
+        assert (ROOT / target).exists(), target
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_make_targets_that_are_named_exist(name):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^(\w+):", makefile, re.MULTILINE))
+    named = set(re.findall(r"make ([a-z]+)\b", TEXTS[name].replace("and make", "")))
+    assert {"demo", "test"} & named
+    assert named <= targets
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_nothing_names_a_machine_or_a_package_registry(name):
+    assert not re.search(
+        r"/work/|/root/|pypi\.org|repo1?\.maven|://[^\s`]*(?:pypi|maven|nexus|artifactory)", TEXTS[name]
+    )
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+POSITIONAL = {"--file", "--scenario"}  # may be given by name, too
+OF_KAFKA = {"--bootstrap-servers", "--topic-prefix", "--kafka"}
+# Of docker compose, of Kafka's own tools, of mqtwin itself.
+OTHERS = {"--build", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
+
+
+def options(command: str) -> set[str]:
+    """The options of a command, those of Kafka left out."""
+    arguments = _new_app()[command].assemble_argument_collection()
+    names = {name for argument in arguments if argument.show for name in argument.names if name.startswith("-")}
+    return names - POSITIONAL - OF_KAFKA
+
+
+PLAIN_COMMANDS = [name for name in COMMANDS if name != "estate"]
+
+
+def test_the_table_of_commands_is_whole():
+    named = re.findall(r"^\| `mqtwin ([\w-]+)", PAGES["commands.md"], re.MULTILINE)
+    assert sorted(named) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("command", PLAIN_COMMANDS)
+def test_the_options_of_a_command_are_all_there(command):
+    told = {name for row in rows(section("commands.md", command)) for name in codes(row[0] + row[2]) if name[0] == "-"}
+    assert told - {"-"} == options(command)
+
+
+def test_the_options_of_kafka_are_all_there():
+    named = first_codes(section("commands.md", "Every command that meets Kafka"))
+    fields = inspect.signature(KafkaOptions).parameters
+    assert set(named) == OF_KAFKA == {f"--{name.replace('_', '-')}" for name in fields}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_options_that_are_named_exist(name):
+    known = set().union(*map(options, PLAIN_COMMANDS), OF_KAFKA, OTHERS)
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", re.sub(r"--8<--|--add-modules\S*", "", TEXTS[name])))
+    assert named <= known
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_commands_that_are_shown_exist(name):
+    shown = re.findall(r"^\$ (?:\.venv/bin/)?mqtwin (\S+)", TEXTS[name], re.MULTILINE)
+    shown += re.findall(r"`(?:\.venv/bin/)?mqtwin ([a-z][\w-]+)", TEXTS[name])
+    assert set(shown) <= set(COMMANDS)
+
+
+def test_environment_variables_are_read():
+    code = "".join(
+        path.read_text(encoding="utf-8") for room in ("deploy", "kernels") for path in (ROOT / room).rglob("*.py")
+    )
+    for name in first_codes(section("commands.md", "Environment")):
+        assert name in code, name
+
+
+# --- events, alerts, states ------------------------------------------------------------------------------------------
+
+
+def test_the_fields_of_an_event():
+    assert first_codes(section("events.md", "Fields")) == list(FIELD)
+
+
+def test_the_operations():
+    named = [op.strip() for row in rows(section("events.md", "Operations"))[: len(OPS)] for op in row[0].split(",")]
+    assert named == list(OPS)
+
+
+def test_the_content_types():
+    assert first_codes(section("events.md", "Records")) == list(CONTENT_TYPES)
+
+
+def test_the_reasons_of_dead_letters():
+    assert first_codes(section("events.md", "Dead letters")) == [str(reason) for reason in Reason]
+
+
+def test_the_fields_of_a_state_record():
+    told = schema("state")
+    structure = told["$defs"]["structure"]["properties"]
+    assert first_codes(section("state.md", "Fields of every store")) == list(told["properties"])
+    assert first_codes(section("state.md", "Fields of a structure")) == list(structure)
+    dataset = structure["smds"]["additionalProperties"]["properties"]
+    assert first_codes(section("state.md", "Fields of a data set")) == list(dataset)
+
+
+def test_the_fields_of_an_alert():
+    told = schema("alert")
+    named = first_codes(section("alerts.md", "Fields"))
+    assert named[:4] == ["id", "type", "subject", "time"]
+    assert set(named[:4]) <= set(told["properties"])
+    assert named[4:] == list(told["$defs"]["data"]["properties"])
+
+
+def test_the_conditions_of_alerts():
+    text = section("alerts.md", "Conditions")
+    there = set(first_codes(text))
+    later = set(codes(text[text.index("These come with") :].partition(".")[0]))
+    assert there == {condition for condition, _ in POOL_BITS.values()} | set(DATASET_BITS.values()) | {DRIFT}
+    assert there | later == set(schema("alert")["$defs"]["data"]["properties"]["condition"]["enum"])
+    assert not there & later
+
+
+@pytest.mark.parametrize(
+    ("title", "kind"),
+    [("event", "event"), ("alert", "alert"), ("state record", "state"), ("dead letter headers", "dead-letter")],
+)
+def test_examples_are_what_the_schemas_say(title, kind):
+    found = examples(title)
+    assert found
+    for _, text in found:
+        jsonschema.Draft202012Validator(schema(kind)).validate(msgspec.json.decode(text))
+
+
+def test_examples_of_events_are_taken():
+    lines = [line for _, text in examples("events") for line in text.splitlines()]
+    whole = [text for _, text in examples("event")]
+    assert lines
+    assert whole
+    for text in (*lines, *whole):
+        jsonschema.Draft202012Validator(schema("event")).validate(msgspec.json.decode(text))
+    decoded = Decoder(demo_estate()).json([text.encode() for text in (*lines, *whole)])
+    assert [reject.detail for reject in decoded.rejects] == []
+
+
+# --- estate ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_example_of_an_estate_is_one(tmp_path):
+    for title in ("estate.toml", "cfrm.txt", "qsg1.mqsc"):
+        [(_, text)] = examples(title)
+        (tmp_path / title).write_text(text, encoding="utf-8")
+    estate = load_estate(tmp_path / "estate.toml")
+    structure = estate.stores["QSG1/APP1"]
+    assert not estate.warnings
+    assert (structure.full_threshold, structure.offld1_th, structure.size) == (75, 60, 4 << 30)
+    assert structure.queues == ("ORDERS",)
+
+
+@pytest.mark.parametrize(
+    ("heading", "table"),
+    [
+        ('`[structure."GROUP/NAME"]`', "structure"),
+        ('`[smds."GROUP/NAME/QMGR"]`', "smds"),
+        ("`[coupling_facility.NAME]`", "coupling_facility"),
+    ],
+)
+def test_the_attributes_of_a_table(heading, table):
+    assert sorted(first_codes(section("estate.md", heading))) == sorted(SECTIONS[table].attributes)
+
+
+def test_the_attributes_of_the_smaller_tables():
+    told: dict[str, list[str]] = {}
+    for row in rows(section("estate.md", "Tables and attributes")):
+        if row[0] in SECTIONS:
+            told.setdefault(row[0], []).extend(codes(row[1]))
+    assert set(told) == set(SECTIONS) - {"structure", "smds", "coupling_facility"}
+    assert told == {name: list(SECTIONS[name].attributes) for name in told}
+
+
+def test_the_defaults_of_a_structure():
+    shown = {code: row[1] for row in rows(section("estate.md", '`[structure."GROUP/NAME"]`')) for code in codes(row[0])}
+    assert shown["full_threshold"] == "80"
+    assert shown["cf_level"].startswith(f"{TOML_CF_LEVEL};")
+    assert shown["drift_tolerance_pct"] == "5.0"
+    assert shown["offload_min_length"] == "140"
+
+
+# --- how it works ----------------------------------------------------------------------------------------------------
+
+
+def test_every_rule_of_the_storage_model_names_its_function():
+    rules = rows(PAGES["storage-model.md"])
+    with_source = [
+        row for row in rules if len(row) == 4 and row[1].split(",")[0].split(";")[0] in {"published", "fitted"}
+    ]
+    assert len(with_source) > 20
+    for row in with_source:
+        if not re.fullmatch(r"[\d,]+", row[0]):
+            assert codes(row[3]), row
+
+
+def test_the_published_table_is_what_the_twin_computes():
+    table = [row for row in rows(PAGES["storage-model.md"]) if re.fullmatch(r"[\d,]+", row[0])]
+    assert len(table) == 7
+    entries = pools.entries_of(4 << 30, pools.RATIO)
+    for length, published, twin, off in table:
+        fits = min(entries, entries * pools.RATIO // pools.elements_of(int(length.replace(",", ""))))
+        assert twin == f"{fits:,}"
+        assert off == f"{100 * (fits / int(published.replace(',', '')) - 1):+.1f} %"
+        assert abs(float(off.rstrip(" %"))) < 2
+
+
+def test_the_figures_of_a_batch():
+    phases = ("triggerExecution", "addBatch", "queryPlanning", "latestOffset", "walCommit", "commitOffsets")
+    progress = {
+        "batchId": 1,
+        "sources": [{"metrics": {"avgOffsetsBehindLatest": "0"}}],
+        "stateOperators": [{}],
+        "durationMs": dict.fromkeys(phases, 1),
+    }
+    figures = batch_figures(progress)
+    text = section("operations.md", "Logs and what to watch")
+    assert first_codes(text) == list(figures)
+    line = msgspec.json.decode(re.search(r"```json\n(.*?)```", text, re.DOTALL)[1])
+    assert set(line) == {"event", "level", "timestamp", *figures}
+    assert set(FIGURES) <= set(line)
+
+
+def test_the_settings_of_a_secured_kafka_are_understood_by_both_clients(tmp_path):
+    secrets = tmp_path / "kafka.properties"
+    secrets.write_text("password=s3cret\n", encoding="utf-8")
+    shown = re.findall(
+        r"^    --kafka '?([\w.]+)=(.*?)'?(?: \\)?$",
+        section("operations.md", "Kafka settings and secrets"),
+        re.MULTILINE,
+    )
+    settings = {key: value.replace("/etc/mqtwin/kafka.properties", str(secrets)) for key, value in shown}
+    assert len(settings) == 8
+    spark, librdkafka = for_spark(settings), for_librdkafka(settings)
+    assert "s3cret" not in str(spark)
+    assert spark["kafka.config.providers"] == "file"
+    assert librdkafka["sasl.username"] == "mqtwin"
+    assert librdkafka["sasl.password"] == "s3cret"
+    assert librdkafka["ssl.ca.location"] == "/etc/mqtwin/ca.pem"
+
+
+def package(requirement: str) -> str:
+    return re.match(r"[\w-]+", requirement)[0]
+
+
+def test_every_dependency_has_its_reason():
+    project, groups = PROJECT["project"], PROJECT["dependency-groups"]
+    optional = project["optional-dependencies"].values()
+    run = {package(one) for one in (*project["dependencies"], *(one for group in optional for one in group))}
+    tools = {package(one) for group in groups.values() for one in group if isinstance(one, str)}
+    assert set(first_codes(section("libraries.md", "What mqtwin runs on"))) == run
+    assert set(first_codes(section("libraries.md", "What tests and tools need"))) == tools - run
+    jars = (ROOT / "deploy" / "jars.toml").read_text(encoding="utf-8")
+    for name in first_codes(section("libraries.md", "Java")):
+        assert f":{name}" in jars
+
+
+def test_the_scenarios():
+    told = {codes(row[0])[0]: row[1] for row in rows(section("recordings.md", "Simulate"))}
+    assert told == {name: kind.sentence for name, kind in SCENARIOS.items()}
+    assert len(SCENARIOS) == 9  # the changelog says so
+
+
+def test_the_changelog_begins_with_this_version():
+    versions = re.findall(r"^## (\S+)", TEXTS["CHANGELOG.md"], re.MULTILINE)
+    assert versions[0] == PROJECT["project"]["version"]
+
+
+# --- what runs -------------------------------------------------------------------------------------------------------
+
+
+def test_the_example_of_the_readme_runs(tmp_path, monkeypatch, capsys):
+    [program] = re.findall(r"^```python\n(.*?)^```$", TEXTS["README.md"], re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(program, "README.md", "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert " opened warning elements " in lines[0]
+    assert lines[-1] == "45522 puts refused with 2192"
+    first = re.search(r"first 2192 at (\S+)Z .*\((\S+) puts", PAGES["quick-start.md"])
+    assert first[2].replace(",", "") == lines[-1].split()[0]
+    assert lines[0].split()[0] < first[1]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_python_in_the_pages_can_be_read(name):
+    for program in re.findall(r"^```python\n(.*?)^```$", PAGES[name], re.MULTILINE | re.DOTALL):
+        for node in ast.walk(ast.parse(program)):
+            if isinstance(node, ast.ImportFrom):
+                source = (ROOT / node.module.replace(".", "/")).with_suffix(".py")
+                text = (
+                    source.read_text(encoding="utf-8") if source.exists() else dir(importlib.import_module(node.module))
+                )
+                assert all(alias.name in text for alias in node.names), node.module
+
+
+def words(svg: str) -> list[str]:
+    """The texts of a picture without their numbers, which may differ by a rounding on another machine."""
+    texts = [unescape(text).replace("\xa0", " ").strip() for text in re.findall(r"<text [^>]*>(.*?)</text>", svg)]
+    return [re.sub(r"[\d,.]+", "#", text) for text in texts if re.search(r"[a-z]", text)]
+
+
+def test_the_picture_is_what_the_demo_shows():
+    committed = PICTURE.read_text(encoding="utf-8")
+    assert words(committed) == words(draw()), f"make it anew: python -m {draw.__module__}"
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", committed)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "images").glob("*.svg")), ids=lambda path: path.name)
+def test_pictures_load_nothing_from_the_network(path):
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|@import|@font-face", path.read_text(encoding="utf-8"))
+
+
+def test_all_pages_are_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for name in PAGES:
+        assert f"- {name}" in navigation
