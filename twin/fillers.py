@@ -55,4 +55,5 @@ def fillers(grown: Array, held: Array, names: Sequence[str]) -> tuple[Filler, ..
     if total == 0:
         return ()
     order = sorted(np.flatnonzero(ranked).tolist(), key=lambda row: (-int(ranked[row]), names[row]))
-    return tuple(Filler(names[row], round(int(ranked[row]) / total, 4)) for row in order[:_NAMED_AT_MOST])
+    shares = [Filler(names[row], round(int(ranked[row]) / total, 4)) for row in order[:_NAMED_AT_MOST]]
+    return tuple(filler for filler in shares if filler.share > 0)

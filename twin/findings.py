@@ -23,6 +23,7 @@ CALM_FOR = 60 * SECOND  # event time a condition must be over before its alert i
 CALM_AFTER_FULL = 300 * SECOND  # the same after the last 2192: getters and putters come back in waves
 CRITICAL_FROM = 95.0  # percent
 CRITICAL_UNTIL = 90.0
+_USED_UP = 99.0  # percent: below it a 2192 is not what the model expects
 STEP = 5.0  # percentage points of usage that are worth telling again
 
 _POOLS = {"entries": ("depth", "entries"), "elements": ("elems", "elements")}  # counted in QUEUE, in words
@@ -166,8 +167,10 @@ class Viewer:
     def _what(self, condition: str, resource: str, usage: float) -> str:
         of = self._of(resource)
         if condition == "full":
-            puts = int(self._store.scalars[0]["full_puts"])
-            got = f"puts get 2192 ({puts:,} so far)" if puts else "the next put gets 2192"
+            recent = self._last_full(resource) + CALM_AFTER_FULL > int(self._store.scalars[0]["clock"])
+            if recent and usage < _USED_UP:
+                return f"Puts get 2192 while, by the model, {usage:.1f} % of the {of} are in use"
+            got = "puts get 2192" if recent else "the next put gets 2192"
             return f"The {of} are used up ({usage:.1f} %): {got}"
         if condition == "cannot-expand":
             status = _STATUS[int(self._store.datasets[self._dataset(resource)]["status"])]

@@ -12,8 +12,8 @@ def filled_by(fillers: tuple[Filler, ...], grown: int, unit: str, span: str) -> 
         return "no queue of the estate holds any of it"
     first = fillers[0]
     if grown > 0:
-        return f"{first.queue} made {first.share:.0%} of the growth of {grown:,} {unit} in the last {span}"
-    return f"{first.queue} holds {first.share:.0%} of what is in use"
+        return f"{first.queue} made {100 * first.share:.0f} % of the growth of {grown:,} {unit} in the last {span}"
+    return f"{first.queue} holds {100 * first.share:.0f} % of what is in use"
 
 
 def _getters(fillers: tuple[Filler, ...]) -> list[str]:
