@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
@@ -15,7 +17,12 @@ from deploy.options import KafkaOptions, parse_settings
 from streams.job import TRIGGER, JobSettings, run_job
 from streams.log import configure_logging
 from streams.session import is_local
+from twin.errors import UsageError
 from twin.estate import load_estate
+
+_INTERVAL = re.compile(
+    r"(?:interval\s+)?(?:\d+(?:\.\d+)?\s+(?:microsecond|millisecond|second|minute|hour|day|week)s?\s*)+", re.IGNORECASE
+)
 
 
 def stream(
@@ -52,6 +59,8 @@ def stream(
         log: Lines for a person or JSON lines, on standard error; auto: JSON unless it is a terminal.
         log_level: The lowest level that is logged.
     """
+    _check_trigger(trigger)
+    _check_starting_offsets(starting_offsets)
     described = warned(load_estate(estate))
     configure_logging(json_lines=None if log == "auto" else log == "json", level=log_level)
     spark = parse_settings("--conf", conf)
@@ -74,3 +83,23 @@ def stream(
             java_home=find_java().home if local else None,
         )
     )
+
+
+def _check_trigger(trigger: str) -> None:
+    """UsageError where it is no interval: Spark itself says so only when everything has been started."""
+    if not _INTERVAL.fullmatch(trigger.strip()):
+        raise UsageError(f'--trigger {trigger}: an interval is written as "2 seconds" or "1 minute 30 seconds"')
+
+
+def _check_starting_offsets(text: str) -> None:
+    """UsageError where it is neither a word nor a JSON object; what is in the object, Spark checks."""
+    if text in {"earliest", "latest"}:
+        return
+    try:
+        found = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        found = None
+    if not isinstance(found, dict):
+        raise UsageError(
+            f'--starting-offsets {text}: earliest, latest or JSON such as {{"mqtwin.events":{{"0":23}}}} is right'
+        )

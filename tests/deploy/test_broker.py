@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import psutil
@@ -27,7 +28,7 @@ def create(servers: str, topic: str) -> None:
 
 
 def put(servers: str, topic: str, *values: bytes) -> None:
-    producer = Producer({"bootstrap.servers": servers, "message.max.bytes": MAX_RECORD_BYTES})
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "message.max.bytes": MAX_RECORD_BYTES})
     refused = []
     for value in values:
         producer.produce(topic, value, on_delivery=lambda error, _message: refused.append(error) if error else None)
@@ -73,6 +74,14 @@ def test_a_record_of_almost_sixteen_mebibytes_goes_through(kafka, topic_prefix):
     large = bytes(MAX_RECORD_BYTES - 4096)
     put(kafka, topic_prefix, b"small", large)
     assert get(kafka, topic_prefix, 2) == [b"small", large]
+
+
+@pytest.mark.system
+def test_a_cluster_id_may_begin_with_a_hyphen(monkeypatch):
+    """One in 64 does."""
+    monkeypatch.setattr("deploy.broker.uuid.uuid4", lambda: uuid.UUID(int=0xF8 << 120))
+    with Broker() as broker:
+        assert cluster_id(broker.bootstrap_servers).startswith("-")
 
 
 @pytest.mark.system

@@ -1,0 +1,473 @@
+"""Bad input through Kafka and Spark, rule by rule: each bad event is a dead letter once, all else is unharmed.
+
+All bad records go through one stream, good ones between them; the tests look at what came out of it, case by case. In
+their numbers (`seq`) the good ones have no holes: a dead letter uses up none.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.ipc
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+
+from tests.system.harness import Record, Stream
+from twin.estate import Estate, load_estate
+from twin.events import ARROW, JSON, NDJSON, Reason, to_table
+
+pytestmark = pytest.mark.system
+
+STORE, MIXED = "QSG1/APP1", "QSG1/MIXED"  # good events between bad records; good events in the same record as bad ones
+MIXED_QUEUES = tuple(f"MIXED.{number}" for number in range(10))  # as many as a state record names
+ESTATE = f"""
+schema = 1
+[coupling_facility.CF01]
+size = "64G"
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01", "QM02"]
+[structure."{STORE}"]
+coupling_facility = "CF01"
+size = "16M"
+cf_level = 5
+[structure."{MIXED}"]
+coupling_facility = "CF01"
+size = "16M"
+cf_level = 5
+[queue."QSG1/ORDERS"]
+structure = "APP1"
+[page_set."QM01/4"]
+pages = 20000
+[storage_class."QM01/DEFAULT"]
+page_set = 4
+[queue."QM01/LOCAL.REPLIES"]
+storage_class = "DEFAULT"
+[queue_manager.QMD1]
+platform = "distributed"
+[queue_file."QMD1/INVOICES"]
+max_size = "2T"
+""" + "".join(f'[queue."QSG1/{queue}"]\nstructure = "MIXED"\n' for queue in MIXED_QUEUES)
+
+TIME = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z
+HUGE = 11_000_000  # bytes; more than Kafka's default for a record
+MIB = 1_048_576
+DLQ_RECORD, DLQ_VALUE = MIB, MIB - 8192  # bytes of a record that the dead letters' topic takes here; of its value
+LONGEST_RECORD = 16_000_000
+
+
+# --- cases -----------------------------------------------------------------------------------------------------------
+
+
+def event(**fields: Any) -> dict[str, Any]:
+    """A good PUT of 100 bytes, fields replaced; one that is ... is left out."""
+    whole = {"time": TIME, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 100, **fields}
+    return {name: value for name, value in whole.items() if value is not ...}
+
+
+def text(**fields: Any) -> bytes:
+    return msgspec.json.encode(event(**fields))
+
+
+def about_store(op: str, **fields: Any) -> bytes:
+    """An event about STORE, without what only queues have."""
+    return text(**{"op": op, "queue": ..., "length": ..., "store": STORE, **fields})
+
+
+def arrow(*tables: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, tables[0].schema) as writer:
+        for table in tables:
+            writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A dead letter to come. said: in its detail. value: bytes, or the row of which it is the JSON text."""
+
+    reason: Reason
+    said: str
+    value: bytes | Mapping[str, Any]
+    index: int = 0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A record. good: how many puts of 100 bytes it has for `queue`, a queue of MIXED of its own."""
+
+    name: str
+    value: bytes | None
+    letters: tuple[Letter, ...]
+    content_type: str | None = None
+    good: int = 0
+    queue: str = ""
+
+
+def one(reason: Reason, name: str, value: bytes | None, said: str = "", content_type: str | None = None) -> Case:
+    """A record that is nothing but one bad event."""
+    return Case(f"{reason}: {name}", value, (Letter(reason, said, value or b""),), content_type)
+
+
+def bad(reason: Reason, said: str, /, **fields: Any) -> Case:
+    """A PUT with wrong fields."""
+    return one(reason, msgspec.json.encode(fields).decode(), text(**fields), said)
+
+
+def without(op: str, name: str, **fields: Any) -> Case:
+    """An event of an operation without a field that it needs."""
+    whole = {"length": ..., **fields, "op": op, name: ...}
+    return one(Reason.MISSING_FIELD, f"{op} without {name}", text(**whole), f"{name} is missing")
+
+
+R = Reason
+SINGLES = [
+    # The bytes.
+    one(R.NOT_JSON, "words", b"these are words"),
+    one(R.NOT_JSON, "cut off", text()[:-5], "truncated"),
+    one(R.NOT_JSON, "two texts", text() + text(), "trailing"),
+    one(R.NOT_JSON, "NaN", text(length=12321).replace(b"12321", b"NaN")),
+    one(R.NOT_JSON, "no UTF-8 at all", b"\xff\xfe" + text()),
+    one(R.NOT_JSON, "no UTF-8 in a string", text(qmgr="QM#1").replace(b"#", b"\xff"), "utf-8"),
+    one(R.NOT_JSON, "UTF-16", text().decode().encode("utf-16")),
+    one(R.NOT_JSON, "an empty value", b""),
+    one(R.NOT_JSON, "a null value", None),
+    one(R.NOT_JSON, "nested too deep", b"[" * 100_000, "nested"),
+    one(R.NOT_JSON, "NDJSON sent as JSON", text() + b"\n" + text(), content_type=JSON),
+    *(one(R.NOT_AN_OBJECT, value.decode(), value, "right: an object") for value in (b"5", b'"x"', b"true", b"null")),
+    one(R.NOT_AN_OBJECT, "an array of events", b"[" + text() + b"]", "an array"),
+    # What must be there.
+    *(without("PUT", name, length=100) for name in ("time", "qmgr", "queue", "length")),
+    one(R.MISSING_FIELD, "without op", text(op=...), "op is missing"),
+    bad(R.MISSING_FIELD, "qmgr is missing", qmgr=None),
+    *(without(op, "queue") for op in ("GET", "COMMIT", "BACKOUT", "EXPIRE", "CLEAR")),
+    *(without(op, "time") for op in ("RESTART", "HEARTBEAT")),
+    *(without(op, "store", queue=..., attributes={"offld1_th": 60}) for op in ("ALTER", "REBUILD")),
+    without("ALTER", "attributes", queue=..., store=STORE),
+    without("MEASURE", "store", queue=..., measured={"messages": 1}),
+    without("MEASURE", "measured", queue=..., store=STORE),
+    # Types: a number that must be an integer is written as one, and nothing is guessed from a string.
+    *(bad(R.WRONG_TYPE, "right: an integer", length=value) for value in (5.0, "5", True, [5], {})),
+    *(bad(R.WRONG_TYPE, "right: an integer", **{name: "1"}) for name in ("seq", "count", "priority", "reason")),
+    bad(R.WRONG_TYPE, "seq is 1.0", seq=1.0),
+    *(bad(R.WRONG_TYPE, "true or false", **{name: 1}) for name in ("persistent", "direct")),
+    bad(R.WRONG_TYPE, "true or false", persistent="true"),
+    *(bad(R.WRONG_TYPE, "string", **{name: 1}) for name in ("qmgr", "queue", "msgid", "uow", "store")),
+    bad(R.WRONG_TYPE, "right: one of PUT, GET", op=1),
+    *(bad(R.WRONG_TYPE, "RFC 3339", time=value) for value in (TIME + 0.5, True)),
+    one(R.WRONG_TYPE, "attributes in a string", about_store("ALTER", attributes="size=8G"), "an object"),
+    one(R.WRONG_TYPE, "measured in an array", about_store("MEASURE", measured=[1]), "an object"),
+    one(R.WRONG_TYPE, "a measured string", about_store("MEASURE", measured={"messages": "1"}), "measured.messages"),
+    # Values.
+    *(bad(R.BAD_VALUE, "0 to 104857600", length=value) for value in (-1, 104_857_601, 2**63)),
+    one(R.BAD_VALUE, "a length beyond doubles", text(length=12321).replace(b"12321", b"1e999"), "64 bits"),
+    *(bad(R.BAD_VALUE, "0 to 9", priority=value) for value in (-1, 10)),
+    *(bad(R.BAD_VALUE, "seq is", seq=value) for value in (-1, 2**63)),
+    *(bad(R.BAD_VALUE, "1 to 1000000", count=value) for value in (0, 1_000_001)),
+    bad(R.BAD_VALUE, "reason is", reason=-1),
+    *(bad(R.BAD_VALUE, "1 to 48 bytes", msgid=value) for value in ("", "x" * 49, "é" * 25)),
+    bad(R.BAD_VALUE, "beside a msgid", msgid="a1", count=2),
+    one(R.BAD_VALUE, "nothing measured", about_store("MEASURE", measured={}), "at least one number"),
+    one(R.BAD_VALUE, "a negative measurement", about_store("MEASURE", measured={"ents_used": -1}), "ents_used"),
+    one(R.BAD_VALUE, "measured of QM99", about_store("MEASURE", measured={"smds": {"QM99": {}}}), "QM01, QM02"),
+    *(
+        bad(R.BAD_TIME, "RFC 3339", time=value)
+        for value in (
+            "yesterday",
+            "",
+            "2026-11-20T12:00:00",
+            "2026-02-30T12:00:00Z",
+            "1999-12-31T23:59:59Z",
+            "2101-01-01T00:00:00Z",
+            TIME // 1_000_000,  # seconds
+            TIME * 1_000,  # nanoseconds
+            -1,
+        )
+    ),
+    # Names.
+    *(bad(R.UNKNOWN_OP, "right: one of PUT, GET", op=value) for value in ("PEEK", "put", "")),
+    bad(R.UNKNOWN_QUEUE_MANAGER, '"QM99"', qmgr="QM99"),
+    one(R.UNKNOWN_QUEUE_MANAGER, "HEARTBEAT", about_store("HEARTBEAT", qmgr="QM99", store=...), '"QM99"'),
+    one(R.UNKNOWN_QUEUE_MANAGER, "ALTER", about_store("ALTER", qmgr="", attributes={"offld1_th": 60}), '""'),
+    bad(R.UNKNOWN_QUEUE, "NOWHERE", queue="NOWHERE"),
+    bad(R.UNKNOWN_QUEUE, "QMD1 has no queue", qmgr="QMD1"),
+    one(R.UNKNOWN_STORE, "none", about_store("ALTER", store="QSG1/NONE", attributes={"offld1_th": 60}), "QSG1/NONE"),
+    one(R.UNKNOWN_STORE, "another's", about_store("RESTART", qmgr="QMD1"), "does not concern QMD1"),
+    bad(R.UNMODELLED_STORE, "page_set", queue="LOCAL.REPLIES"),
+    bad(R.UNMODELLED_STORE, "queue_file", qmgr="QMD1", queue="INVOICES"),
+    one(
+        R.UNMODELLED_STORE, "CF01", about_store("MEASURE", store="CF01", measured={"messages": 1}), "coupling_facility"
+    ),
+    one(R.UNMODELLED_STORE, "all of QMD1", about_store("HEARTBEAT", qmgr="QMD1", store=...), "no store of a kind"),
+    *(
+        one(R.BAD_ATTRIBUTES, f"{op} {name} {value}", about_store(op, attributes={name: value}), name)
+        for op in ("ALTER", "REBUILD")
+        for name, value in (("colour", 1), ("offld1_th", 101), ("offld1_sz", "65K"), ("size", "many"), ("size", -1))
+    ),
+    # Content types, and Arrow that is none.
+    *(one(R.UNKNOWN_CONTENT_TYPE, kind, text(), kind.lower(), kind) for kind in ("text/plain", "Application/JSON-seq")),
+    one(R.UNKNOWN_CONTENT_TYPE, "empty", text(), "right: application/json", ""),
+    one(R.UNKNOWN_CONTENT_TYPE, "of a null value", None, "right: application/json", "text/plain"),
+    one(R.BAD_ARROW, "a null value", None, "right: one whole Arrow", ARROW),
+    one(R.BAD_ARROW, "an empty value", b"", "right: one whole Arrow", ARROW),
+    one(R.BAD_ARROW, "words", b"these are words", "right: one whole Arrow", ARROW),
+    one(R.BAD_ARROW, "JSON", text(), "right: one whole Arrow", ARROW),
+    one(R.BAD_ARROW, "zeros", b"\0" * 1000, "right: one whole Arrow", ARROW),
+    # Large: the topic of dead letters takes the beginning.
+    one(R.NOT_JSON, "huge", b"x" * HUGE),
+    one(R.NOT_JSON, "huge and cut off", text(uow="u" * HUGE)[:-1], "truncated"),
+    one(R.UNKNOWN_QUEUE, "huge", text(queue="NOWHERE", uow="u" * HUGE), "NOWHERE"),
+    one(R.BAD_ARROW, "huge", b"x" * HUGE, "", ARROW),
+]
+
+
+def line_case(name: str, queue: str, *parts: bytes | Letter, end: bytes = b"\n") -> Case:
+    """NDJSON. A dead letter stands for its line, GOOD for a good event of the queue."""
+    lines = [part.value if isinstance(part, Letter) else part for part in parts]
+    letters = tuple(part for part in parts if isinstance(part, Letter))
+    whole = end.join(text(queue=queue) if line == b"GOOD" else bytes(line) for line in lines)
+    return Case(name, whole, letters, NDJSON, lines.count(b"GOOD"), queue)
+
+
+LINES = [
+    line_case(
+        "bad lines amid good ones",
+        MIXED_QUEUES[0],
+        b"GOOD",
+        Letter(R.NOT_JSON, "", b"what is this", 1),
+        b"",
+        b"GOOD",
+        Letter(R.WRONG_TYPE, "length", text(length="100"), 4),
+        Letter(R.UNKNOWN_QUEUE, "NOWHERE", text(queue="NOWHERE"), 5),
+        b"  ",
+        Letter(R.MISSING_FIELD, "time", b"{}", 7),
+        b"GOOD",
+        b"",
+    ),
+    line_case(
+        "lines that end with CR LF",
+        MIXED_QUEUES[1],
+        b"GOOD",
+        Letter(R.NOT_AN_OBJECT, "", b"[]", 1),
+        b"GOOD",
+        end=b"\r\n",
+    ),
+    line_case(
+        "lines that are not UTF-8",
+        MIXED_QUEUES[2],
+        b"GOOD",
+        Letter(R.NOT_JSON, "", b"\xff\xfe\x00", 1),
+        Letter(R.NOT_JSON, "utf-8", text(qmgr="QM#1").replace(b"#", b"\xe9"), 2),
+        b"GOOD",
+    ),
+    line_case("a huge line", MIXED_QUEUES[3], b"GOOD", Letter(R.NOT_JSON, "", b"y" * HUGE, 1), b"GOOD"),
+]
+
+
+def damage_case(name: str, queue: str, value: bytes, good: int, said: str) -> Case:
+    """Arrow whose dead letter is the whole value, after the rows that are kept."""
+    return Case(name, value, (Letter(R.BAD_ARROW, said, value, good),), ARROW, good, queue)
+
+
+def row_case(name: str, queue: str, rows: pa.Table, letters: dict[int, tuple[Reason, str, dict[str, Any]]]) -> Case:
+    """Arrow with bad rows. letters: by row, reason, what its detail says, and the row as its dead letter has it."""
+    wanted = tuple(Letter(reason, said, row, index) for index, (reason, said, row) in letters.items())
+    return Case(name, arrow(rows), wanted, ARROW, rows.num_rows - len(wanted), queue)
+
+
+def arrow_cases() -> list[Case]:
+    queues = MIXED_QUEUES[len(LINES) :]
+    good = [event(queue=queue) for queue in queues]
+    shown = [row | {"time": "2026-11-20T12:00:00.000000Z"} for row in good]  # as a dead letter shows a timestamp
+    eleven, three = to_table([good[0]] * 11), to_table([good[1]] * 3)
+    cut = arrow(eleven, eleven, eleven)[: len(arrow(eleven, eleven)) + 40]
+    changes: list[dict[str, Any]] = [{"length": -1}, {"queue": "NOWHERE"}, {"op": "PEEK"}]
+    amid = pa.Table.from_pylist([row for change in changes for row in (good[2], good[2] | change)])
+
+    def with_column(number: int, name: str, values: pa.Array) -> pa.Table:
+        table = to_table([good[number]] * len(values))
+        return table.set_column(table.column_names.index(name), name, values)
+
+    return [
+        damage_case("Arrow cut off in its third batch", queues[0], cut, 22, "right: one whole Arrow IPC stream"),
+        damage_case("bytes after an Arrow stream", queues[1], arrow(three) + b"more", 3, "4 bytes follow the end"),
+        row_case(
+            "bad rows amid good ones",
+            queues[2],
+            amid,
+            {
+                1: (R.BAD_VALUE, "length is -1", good[2] | changes[0]),
+                3: (R.UNKNOWN_QUEUE, "NOWHERE", good[2] | changes[1]),
+                5: (R.UNKNOWN_OP, "PEEK", good[2] | changes[2]),
+            },
+        ),
+        row_case(
+            "an Arrow column of another type with few values",
+            queues[3],
+            with_column(3, "priority", pa.array([None, "4", None])),
+            {1: (R.WRONG_TYPE, "priority is", shown[3] | {"priority": "4"})},
+        ),
+        row_case(
+            "an Arrow column of floating-point lengths",
+            queues[4],
+            with_column(4, "length", pa.array([100.0, 100.5])),
+            {index: (R.WRONG_TYPE, "length is", shown[4] | {"length": 100.0 + index / 2}) for index in range(2)},
+        ),
+        row_case(
+            "an Arrow column of times without a zone",
+            queues[5],
+            with_column(5, "time", pa.array([TIME], pa.timestamp("us"))),
+            {0: (R.WRONG_TYPE, "without a time zone", good[5] | {"time": "2026-11-20 12:00:00.000000"})},
+        ),
+    ]
+
+
+MIXES = [*LINES, *arrow_cases()]
+NO_EVENTS = [
+    Case(f"NDJSON without events: {value!r}", value, (), NDJSON) for value in (None, b"", b"\n \r\n")
+]  # empty lines are skipped
+CASES = [*SINGLES, *MIXES, *NO_EVENTS]
+
+
+# --- the stream ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of it. places: (partition, offset) of each case's record; later: after one more good event."""
+
+    stream: Stream
+    places: Mapping[str, tuple[int, int]]
+    letters: list[Record]
+    states: Mapping[str, Any]
+    later_letters: int
+    later_states: Mapping[str, Any]
+
+    def of(self, case: Case) -> list[Record]:
+        """The dead letters of a case's record, by their place in it."""
+        place = tuple(str(number) for number in self.places[case.name])
+        found = [letter for letter in self.letters if (letter.headers["partition"], letter.headers["offset"]) == place]
+        return sorted(found, key=lambda letter: int(letter.headers["index"]))
+
+
+@pytest.fixture(scope="module")
+def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    path = tmp_path_factory.mktemp("estate") / "estate.toml"
+    path.write_text(ESTATE)
+    return load_estate(path)
+
+
+def create_topics(stream: Stream, **record_bytes: int) -> None:
+    """Topics that take records as large as said."""
+    admin = AdminClient({"bootstrap.servers": stream.servers})  # has to live until the answers are there
+    wanted = [
+        NewTopic(getattr(stream.topics, name), 1, config={"max.message.bytes": str(size)})
+        for name, size in record_bytes.items()
+    ]
+    for created in admin.create_topics(wanted).values():
+        created.result()
+
+
+@pytest.fixture(scope="module")
+def ran(spark: SparkSession, kafka: str, estate: Estate, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    folder = tmp_path_factory.mktemp("bad")
+    stream = Stream(spark, kafka, f"test-bad-input-cases-{uuid.uuid4().hex[:8]}", estate, folder / "checkpoint")
+    create_topics(stream, events=LONGEST_RECORD, dlq=DLQ_RECORD)
+    key = STORE.encode()
+    records: list[tuple[bytes, Any, str | None]] = []
+    for number, case in enumerate(CASES):
+        records += [(key, case.value, case.content_type), (key, text(seq=number, msgid=f"m{number}"), None)]
+    places = stream.send(records)
+    stream.run()
+    letters, states = stream.letters(), stream.states()
+    stream.send([(key, text(seq=len(CASES), msgid="later"), "Application/JSON; charset=utf-8")])
+    stream.run()
+    named = {case.name: places[2 * number] for number, case in enumerate(CASES)}
+    return Ran(stream, named, letters, states, len(stream.letters()), stream.states())
+
+
+# --- the tests -------------------------------------------------------------------------------------------------------
+
+
+def test_every_reason_has_its_case() -> None:
+    """`too-large` is about records of our own: see the last test."""
+    assert {letter.reason for case in CASES for letter in case.letters} == set(Reason) - {Reason.TOO_LARGE}
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_each_bad_event_is_a_dead_letter_once(ran: Ran, case: Case) -> None:
+    found = ran.of(case)
+    assert [(letter.headers["reason"], int(letter.headers["index"])) for letter in found] == [
+        (str(letter.reason), letter.index) for letter in case.letters
+    ]
+    for letter, wanted in zip(found, case.letters, strict=True):
+        headers = dict(letter.headers)
+        assert headers.pop("topic") == ran.stream.topics.events
+        detail = headers.pop("detail")
+        assert wanted.said in detail
+        assert detail and "\n" not in detail
+        for name in ("reason", "index", "partition", "offset"):  # looked at above
+            del headers[name]
+        if isinstance(wanted.value, Mapping):
+            assert msgspec.json.decode(letter.value) == wanted.value
+            assert headers == {}
+        elif len(wanted.value) > DLQ_VALUE:
+            assert letter.value == wanted.value[:DLQ_VALUE]
+            assert headers == {"original-length": str(len(wanted.value))}
+        else:
+            assert (letter.value or b"") == wanted.value
+            assert headers == {}
+
+
+@pytest.mark.parametrize("case", MIXES, ids=lambda case: case.name)
+def test_the_good_events_of_a_bad_record_are_kept(ran: Ran, case: Case) -> None:
+    depths = {queue["name"]: (queue["depth"], queue["bytes"]) for queue in ran.states[MIXED]["queues"]}
+    assert depths.get(case.queue, (0, 0)) == (case.good, 100 * case.good)
+
+
+def test_nothing_else_is_a_dead_letter(ran: Ran) -> None:
+    assert len(ran.letters) == sum(len(case.letters) for case in CASES)
+
+
+def test_good_records_between_bad_ones_count_and_bad_ones_do_not(ran: Ran) -> None:
+    assert set(ran.states) == {STORE, MIXED}
+    state = ran.states[STORE]
+    assert (state["events"], state["messages"], state["bytes"]) == (len(CASES), len(CASES), 100 * len(CASES))
+    for name in ("gaps", "duplicates", "unmatched_gets", "full_puts", "refused_alters", "overfull_puts"):
+        assert state[name] == 0
+    assert state["baseline"] is None
+    good = sum(case.good for case in MIXES)
+    assert (ran.states[MIXED]["events"], ran.states[MIXED]["messages"]) == (good, good)
+
+
+def test_afterwards_the_same_checkpoint_goes_on(ran: Ran) -> None:
+    assert ran.later_letters == len(ran.letters)
+    assert ran.later_states[MIXED] == ran.states[MIXED]
+    later = ran.later_states[STORE]
+    assert (later["events"], later["messages"], later["gaps"]) == (len(CASES) + 1, len(CASES) + 1, 0)
+
+
+def test_a_record_of_our_own_that_its_topic_does_not_take_is_a_dead_letter(
+    spark: SparkSession, kafka: str, topic_prefix: str, estate: Estate, tmp_path: Path
+) -> None:
+    """A state record; and beside it a dead letter of 11 MB, which its topic takes whole."""
+    stream = Stream(spark, kafka, topic_prefix, estate, tmp_path / "checkpoint")
+    create_topics(stream, events=LONGEST_RECORD, dlq=LONGEST_RECORD, state=8192 + 100)
+    garbage = b"x" * HUGE
+    stream.send([(b"?", garbage, None), (STORE.encode(), text(), None)])
+    stream.run()
+    assert stream.states() == {}
+    garbage_letter, own = sorted(stream.letters(), key=lambda letter: letter.headers["reason"])
+    assert garbage_letter.headers["reason"] == "not-json"
+    assert garbage_letter.value == garbage and "original-length" not in garbage_letter.headers
+    assert own.headers["reason"] == "too-large"
+    assert own.headers["topic"] == stream.topics.state
+    assert STORE in own.headers["detail"] and "max.message.bytes" in own.headers["detail"]
+    assert msgspec.json.decode(own.value)["messages"] == 1
