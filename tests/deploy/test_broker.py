@@ -28,7 +28,9 @@ def create(servers: str, topic: str) -> None:
 
 
 def put(servers: str, topic: str, *values: bytes) -> None:
-    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "message.max.bytes": MAX_RECORD_BYTES})
+    producer = Producer(
+        {"bootstrap.servers": servers, "enable.idempotence": True, "message.max.bytes": MAX_RECORD_BYTES}
+    )
     refused = []
     for value in values:
         producer.produce(topic, value, on_delivery=lambda error, _message: refused.append(error) if error else None)
