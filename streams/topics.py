@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from streams.kafka_settings import for_librdkafka
-from twin.errors import MqtwinError
+from twin.errors import MqtwinError, UsageError
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -116,7 +116,7 @@ def admin_client(kafka: Mapping[str, str]) -> AdminClient:
     try:
         return AdminClient({**for_librdkafka(kafka), **quiet})
     except KafkaException as error:
-        raise MqtwinError(f"Kafka client settings: {_reason(error)}") from error
+        raise UsageError(f"Kafka client settings: {_reason(error)}") from error
 
 
 def max_message_bytes(admin: AdminClient, names: Iterable[str]) -> dict[str, int]:

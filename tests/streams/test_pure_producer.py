@@ -105,7 +105,9 @@ def test_lines_wait_for_others_but_not_for_long(kafka: str, topic_prefix: str, t
         assert [message.value().count(b"\n") + 1 for message in everything(kafka, topic)] == [3, 1]
 
 
-def test_a_record_of_lines_has_a_largest_size(kafka: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_of_lines_has_a_largest_size(
+    kafka: str, topic_prefix: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pure_producer, "RECORD_BYTES", 300)
     with EventProducer(kafka, topic_prefix, store_of=STORE_OF) as producer:
         for _ in range(10):
@@ -125,6 +127,7 @@ def test_threads_may_share_it(kafka: str, topic_prefix: str) -> None:
     assert [event["seq"] for event in events_of(kafka, topic_prefix)] == list(range(800))
 
 
+@pytest.mark.usefixtures("topic")
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -151,6 +154,11 @@ def test_a_content_type_it_does_not_make_is_refused(kafka: str) -> None:
         EventProducer(kafka, store_of=STORE_OF, content_type="text/plain")
 
 
+def test_a_topic_that_is_not_there_is_an_error_at_once(kafka: str, topic_prefix: str) -> None:
+    with pytest.raises(DeliveryError, match=f"no topic {topic_prefix}.events"):
+        EventProducer(kafka, topic_prefix, store_of=STORE_OF, max_block_ms=1000)
+
+
 def test_what_no_broker_takes_is_an_error_of_the_next_call(kafka: str, topic_prefix: str) -> None:
     create(kafka, f"{topic_prefix}.events", max_message_bytes="1000")
     producer = EventProducer(kafka, topic_prefix, store_of=STORE_OF, content_type=JSON, linger_seconds=0)
@@ -162,6 +170,7 @@ def test_what_no_broker_takes_is_an_error_of_the_next_call(kafka: str, topic_pre
     assert [event["seq"] for event in events_of(kafka, topic_prefix)] == [1]
 
 
+@pytest.mark.usefixtures("topic")
 def test_one_event_larger_than_the_client_sends_is_an_error_too(kafka: str, topic_prefix: str) -> None:
     with (
         pytest.raises(DeliveryError, match="MessageSizeTooLarge"),
@@ -170,6 +179,7 @@ def test_one_event_larger_than_the_client_sends_is_an_error_too(kafka: str, topi
         producer.put(PUT | {"note": "x" * 2_000_000})
 
 
+@pytest.mark.usefixtures("topic")
 def test_put_waits_when_much_is_not_delivered(kafka: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pure_producer, "WAITING_RECORDS", 2)
     with EventProducer(kafka, topic_prefix, store_of=STORE_OF, content_type=JSON, linger_seconds=0.01) as producer:
