@@ -28,6 +28,7 @@ from twin.errors import MqtwinError
 from twin.estate import Estate
 from twin.events import JSON, Decoder
 from twin.recordings import Chunk, open_recording
+from twin.warm import warm
 
 _BATCH = 10_000  # JSON records handed over at once
 _WAITING_BYTES = 128 * 1024 * 1024  # handed over and not yet delivered, at most
@@ -89,6 +90,7 @@ def publish(
     """
     pace = pace or Pace()
     chunks = open_recording(path)
+    warm()
     decoder, stores = Decoder(estate), Stores(estate)
     published = Published()
     with Sender(kafka, topics, published, linger_ms=50 if pace.is_free else 5) as sender:

@@ -269,3 +269,14 @@ def test_memory_stays_at_a_few_chunks(tmp_path: Path, decoder: Decoder, suffix: 
     assert count == 800_000
     assert most < 64 << 20
     assert peak < 64 << 20  # 800,000 rows are 45 MB, their lines 120 MB
+
+
+def test_a_column_may_get_its_first_word_late(tmp_path: Path) -> None:
+    path = tmp_path / "late.arrow"
+    put = {"time": 1_795_176_000_000_000, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 1}
+    alter = {"time": 1_795_176_000_000_001, "qmgr": "QM01", "op": "ALTER", "store": "QSG1/APP1", "attributes": {}}
+    with RecordingWriter(path) as writer:
+        writer.write([put])
+        writer.write([alter])
+        writer.write([put])
+    assert sum(len(chunk) for chunk in open_recording(path)) == 3

@@ -50,14 +50,17 @@ _ESCAPED = r'["\\\x00-\x1f]'  # what JSON does not take as it is within a string
 
 
 class Words:
-    """The distinct strings of each dictionary-encoded column of a growing table: an IPC file only appends to them."""
+    """The distinct strings of each dictionary-encoded column of a growing table: an IPC file only appends to them.
+
+    Each column begins with the empty word, which no event has: a dictionary that was empty cannot be appended to.
+    """
 
     def __init__(self) -> None:
         self._places: dict[str, dict[str, int]] = {}
 
     def encode(self, name: str, values: pa.ChunkedArray, kind: pa.DictionaryType) -> pa.DictionaryArray:
         """The column with places in all words so far. pa.ArrowInvalid where there are more than its index counts."""
-        places = self._places.setdefault(name, {})
+        places = self._places.setdefault(name, {"": 0})
         encoded = _arrow.dictionary(values)
         mapped = [None if w is None else places.setdefault(w, len(places)) for w in encoded.dictionary.to_pylist()]
         indices = pa.array(mapped, pa.int64()).take(encoded.indices).cast(kind.index_type)
