@@ -218,7 +218,7 @@ class RecordingWriter:
         self.events = 0  # written so far
         suffix = suffix_of(path)
         self._arrow: Any = None
-        self._words = Words()
+        self._words = Words(("",))  # no event has the empty word
         try:
             self._sink: Any = pa.output_stream(str(path), compression="zstd" if suffix == ".ndjson.zst" else None)
         except OSError as error:

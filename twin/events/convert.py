@@ -52,15 +52,16 @@ _ESCAPED = r'["\\\x00-\x1f]'  # what JSON does not take as it is within a string
 class Words:
     """The distinct strings of each dictionary-encoded column of a growing table: an IPC file only appends to them.
 
-    Each column begins with the empty word, which no event has: a dictionary that was empty cannot be appended to.
+    first: the words each column begins with; a file needs one, for a dictionary that was empty cannot be appended to.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first: tuple[str, ...] = ()) -> None:
+        self._first = first
         self._places: dict[str, dict[str, int]] = {}
 
     def encode(self, name: str, values: pa.ChunkedArray, kind: pa.DictionaryType) -> pa.DictionaryArray:
         """The column with places in all words so far. pa.ArrowInvalid where there are more than its index counts."""
-        places = self._places.setdefault(name, {"": 0})
+        places = self._places.setdefault(name, {word: place for place, word in enumerate(self._first)})
         encoded = _arrow.dictionary(values)
         mapped = [None if w is None else places.setdefault(w, len(places)) for w in encoded.dictionary.to_pylist()]
         indices = pa.array(mapped, pa.int64()).take(encoded.indices).cast(kind.index_type)
