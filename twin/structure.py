@@ -6,6 +6,7 @@ anywhere. `header` and `dirty_pages` give what a state store keeps; `StructureTw
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from kernels import clock, held, layout, smds, structure, watch
 from twin import alteration, fillers, measurement, structure_state
 from twin.alerts import Alert, Episode, Episodes
 from twin.arrays import Array, Arrays
-from twin.estate import Estate, Structure
+from twin.estate import Estate, Route, Structure
 from twin.findings import CALM_AFTER_FULL, CALM_FOR, DATASET_BITS, POOL_BITS, STEP, Viewer
 from twin.tables import StateError, Tables
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 _VERSION = 1
 _SWEEP_EVERY = 6  # ticks between two looks for gets held aside too long
+
+
+def _store_of(route: Route) -> str:
+    return route.store
 
 
 class _Names(msgspec.Struct):
@@ -119,9 +124,11 @@ class StructureTwin:
 
     def _register(self, estate: Estate) -> None:
         """Give every route of the store its rows: queue manager, queue, numbering."""
-        numbers = [number for number, route in enumerate(estate.routes) if route.store == self.name]
-        self._base = numbers[0] if numbers else 0
-        self._routes = np.full(numbers[-1] - self._base + 1 if numbers else 0, layout.NONE, layout.ROUTE)
+        start = bisect_left(estate.routes, self.name, key=_store_of)  # routes are in the order of their stores
+        end = bisect_right(estate.routes, self.name, key=_store_of)
+        numbers = range(start, end)
+        self._base = start
+        self._routes = np.full(end - start, layout.NONE, layout.ROUTE)
         qmgrs = {name: row for row, name in enumerate(self._names.qmgrs)}
         queues = {name: row for row, name in enumerate(self._names.queues)}
         flows = {name: row for row, name in enumerate(self._names.flows)}

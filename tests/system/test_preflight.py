@@ -1,0 +1,36 @@
+"""What an executor lacks is said in one line before the query starts."""
+
+from __future__ import annotations
+
+import platform
+
+import pytest
+from pyspark.sql import SparkSession
+
+from streams import preflight
+from streams.preflight import check_executors
+from twin.errors import MqtwinError
+
+pytestmark = pytest.mark.system
+
+
+def test_an_executor_that_has_everything_is_ready(spark: SparkSession) -> None:
+    (local,) = check_executors(spark).values()  # local mode: one executor
+    assert local.is_dir()
+
+
+@pytest.mark.parametrize(
+    ("versions", "message"),
+    [
+        ({"python": "2.7.18"}, "the driver has 2.7.18: install the same"),
+        ({"python": platform.python_version(), "numpy": "0.1"}, "numpy .*; the driver has 0.1: install the same"),
+        ({"python": platform.python_version(), "no-such-package": "1"}, "no-such-package.*; install mqtwin there"),
+    ],
+    ids=["Python", "a package", "a missing package"],
+)
+def test_another_version_is_named(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, versions: dict[str, str], message: str
+) -> None:
+    monkeypatch.setattr(preflight, "_versions", lambda: versions)
+    with pytest.raises(MqtwinError, match=rf"^executor [^\n]*{message}[^\n]*$"):
+        check_executors(spark)
