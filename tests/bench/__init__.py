@@ -1,0 +1,1 @@
+"""`make bench`: what mqtwin costs, measured through the real broker, the real Spark and the real job."""

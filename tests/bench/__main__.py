@@ -1,0 +1,108 @@
+"""`make bench`: measures, prints a table, writes docs/performance.md and its pictures.
+
+A whole run writes into docs/. With `--quick` or `--only` it writes into build/bench/ instead, for a look.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from streams.log import configure_logging
+from tests.bench import backlog, kernel, latency, page, pictures, restart, summary, throughput
+from tests.bench.report import Report
+from tests.bench.rig import Say, open_rig
+from twin.errors import MqtwinError
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = ("kernel", "throughput", "backlog", "latency", "restart")
+
+
+def main() -> int:
+    """The exit status."""
+    wanted = _arguments()
+    console = Console()
+    names = wanted.only or NAMES
+    report = Report(
+        command="make bench" + (f' ARGS="{" ".join(sys.argv[1:])}"' if sys.argv[1:] else ""), quick=wanted.quick
+    )
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="mqtwin-bench-") as folder:
+        log = Path(folder) / "job.log"
+        with log.open("w", encoding="utf-8") as stream:
+            configure_logging(json_lines=True, stream=stream)
+            try:
+                _measure(report, Path(folder), names, console, quick=wanted.quick)
+            except MqtwinError as error:
+                print(f"mqtwin bench: {error}", file=sys.stderr)
+                return 1
+    report.seconds = time.monotonic() - began
+    whole = not wanted.quick and set(names) == set(NAMES)
+    docs = ROOT / "docs" if whole else ROOT / "build" / "bench"
+    pictures.draw(report, docs / "images")
+    page.write(report, docs)
+    summary.show(console, report)
+    console.print(f"{(docs / 'performance.md').relative_to(ROOT)} written, {report.seconds:.0f} s in all")
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a few batches of each, about three minutes")
+    parser.add_argument("--only", action="append", choices=NAMES, help="this part only; may be repeated")
+    return parser.parse_args()
+
+
+def _measure(report: Report, folder: Path, names: tuple[str, ...], console: Console, *, quick: bool) -> None:
+    with _progress(console, len(names)) as (say, done):
+        if "kernel" in names:
+            report.kernel = kernel.measure(folder, say, quick=quick)
+            done()
+        if not set(names) - {"kernel"}:
+            return
+        with open_rig(folder, say) as rig:
+            if "throughput" in names:
+                report.throughput = throughput.measure(rig, say, quick=quick)
+                done()
+            if "backlog" in names:
+                report.backlog = backlog.measure(rig, say, quick=quick)
+                done()
+            if "latency" in names:
+                report.latency = latency.measure(rig, say, quick=quick)
+                done()
+            if "restart" in names:
+                report.restart = restart.measure(rig, say, quick=quick)
+                done()
+
+
+@contextlib.contextmanager
+def _progress(console: Console, parts: int) -> Iterator[tuple[Say, Callable[[], None]]]:
+    """What is being done: a line that renews itself on a terminal, lines elsewhere."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=parts)
+        began = time.monotonic()
+
+        def say(what: str) -> None:
+            progress.update(task, description=what)
+            if not console.is_terminal:
+                print(f"{time.monotonic() - began:5.0f} s  {what}", flush=True)
+
+        yield say, lambda: progress.advance(task)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,291 @@
+"""docs/performance.md: tables and sentences, all from the figures of one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.bench import backlog, kernel, latency, throughput
+from tests.bench.backlog import HIGH_ANY, HIGH_FIRST, LOW_AFTER, Backlog
+from tests.bench.kernel import Kernel
+from tests.bench.latency import Latency
+from tests.bench.profile import Profile
+from tests.bench.report import Report, cores
+from tests.bench.restart import Restart
+from tests.bench.rig import Span
+from tests.bench.summary import CLUSTER_PEAK, targets
+from tests.bench.throughput import Way
+from tests.bench.wording import markdown, ms, rate, share, us
+
+_FUNCTIONS = 10
+_FLAT = 1.15
+_SCATTERED = 3
+
+
+def write(report: Report, docs: Path) -> None:
+    """The page; its pictures are those of `tests.bench.pictures`."""
+    parts = [_head(report)]
+    if report.throughput:
+        parts += [_throughput(report.throughput), _holds_back(report.throughput)]
+    if report.kernel is not None:
+        parts.append(_kernel(report.kernel))
+    if report.backlog is not None:
+        parts.append(_backlog(report.backlog))
+    if report.latency is not None:
+        parts.append(_latency(report.latency))
+    if report.restart is not None:
+        parts.append(_restart(report.restart, report.kernel))
+    docs.mkdir(parents=True, exist_ok=True)
+    (docs / "performance.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def _head(report: Report) -> str:
+    rows = [[one.what, one.aim, one.found, "yes" if one.met else "**no**"] for one in targets(report)]
+    aims = markdown(["", "aim", "found", "met"], rows) if rows else ""
+    quick = " A quick run: figures of a few batches, good for a first look only." if report.quick else ""
+    return f"""# Performance
+
+Written by `{report.command}` on {report.date}, in {report.seconds / 60:.1f} minutes.{quick}
+Do not edit it: run it again.
+
+Machine: {report.machine}; on average {report.load:.1f} other processes wanted a core before it began.
+{report.versions}.
+
+Broker, Spark and the producer share these cores. Rates of a shared machine are noisy: what counts are the ratios of one
+run, and CPU time, which is that of all processes: Spark's JVM, its Python workers, the broker, the driver.
+
+{aims}""".rstrip()
+
+
+# --- throughput ------------------------------------------------------------------------------------------------------
+
+
+def _throughput(ways: list[Way]) -> str:
+    rows = [
+        [
+            way.name,
+            f"{way.published.events / way.published.records:,.0f}",
+            f"{way.published.bytes / way.published.events:.0f}",
+            rate(way.job.rate),
+            us(way.job.cpu_us),
+            f"{share(way.job.rate, way.ceiling.rate)} of {rate(way.ceiling.rate)}",
+            f"{share(way.job.rate, way.decoding.rate)} of {rate(way.decoding.rate)}",
+            f"{way.job.rate / CLUSTER_PEAK:.1f}",
+            rate(way.published.events / way.published.seconds),
+        ]
+        for way in ways
+    ]
+    head = ["", "events a record", "bytes an event", "events/s", "CPU µs an event"]
+    head += ["of the connector alone", "of connector and decoding", f"times {CLUSTER_PEAK:,}/s", "published, events/s"]
+    sizes = "; ".join(
+        f"{way.name} {way.job.batches} batches of {way.job.events // way.job.batches:,} events" for way in ways
+    )
+    processes = markdown(
+        ["CPU µs an event", "Spark's JVM", "Python workers", "broker", "driver"],
+        [[way.name, *(us(way.job.us(name)) for name in ("spark", "python", "broker", "driver"))] for way in ways],
+    )
+    return f"""## From Kafka to Kafka
+
+A recording is published beforehand, as `mqtwin publish` does; the job of `mqtwin stream` then works it off and writes
+states and alerts back to Kafka. Measured after a warm-up, from the end of one batch to the end of the last: {sizes}.
+
+{throughput.HELD:,} messages are held in four structures of four queues each. Two queue managers put and get, gets name
+their message, one put in ten is in a unit of work, every event is numbered.
+
+{markdown(head, rows)}
+
+*The connector alone* is Spark's Kafka source with the job's options into nothing, *connector and decoding* the same
+with the job's first stage behind it; both read the same topic in the same run. {CLUSTER_PEAK:,} put and get events a
+second are the highest rate published of a uniform cluster.
+
+{processes}
+
+![Events a second and CPU time by content type](images/performance-throughput.svg)"""
+
+
+def _holds_back(ways: list[Way]) -> str:
+    rows = []
+    for way in ways:
+        steps = _steps(way)
+        rows.append([way.name, *(us(value) for value in steps.values())])
+    parts = [
+        "## What holds it back",
+        markdown(["CPU µs an event", *_steps(ways[0])], rows),
+        " ".join(_largest(way) for way in ways),
+    ]
+    if any(way.job.cpu.get("tasks") for way in ways):
+        threads = [
+            [
+                way.name,
+                *(
+                    us(value)
+                    for value in (way.job.us("tasks"), way.job.us("compilers"), way.job.us("collector"), _rest(way.job))
+                ),
+            ]
+            for way in ways
+        ]
+        parts += [
+            "Spark's JVM by its threads:",
+            markdown(["CPU µs an event", "tasks", "compilers", "garbage collector", "all others"], threads),
+            _compilers(ways),
+        ]
+    parts += [_functions(way.name, way.profile) for way in ways if way.profile is not None]
+    return "\n\n".join(parts)
+
+
+def _steps(way: Way) -> dict[str, float]:
+    """CPU microseconds an event by step: each is what the run with it took more than the one without."""
+    return {
+        "Kafka and connector": way.ceiling.cpu_us,
+        "to Python, decoding": way.decoding.cpu_us - way.ceiling.cpu_us,
+        "shuffle, twin, state, sink": way.job.cpu_us - way.decoding.cpu_us,
+        "all": way.job.cpu_us,
+    }
+
+
+def _largest(way: Way) -> str:
+    steps = _steps(way)
+    total = steps.pop("all")
+    name = max(steps, key=lambda step: steps[step])
+    bound = cores() / (way.job.cpu_us / 1e6)
+    return (
+        f"{way.name}: the largest step is *{name}* with {share(steps[name], total)}. At this CPU time {cores()} cores"
+        f" that never waited would do {rate(bound)} events/s; {rate(way.job.rate)} were done."
+    )
+
+
+def _rest(job: Span) -> float:
+    return job.us("spark") - sum(job.us(name) for name in ("tasks", "compilers", "collector"))
+
+
+def _compilers(ways: list[Way]) -> str:
+    parts = ", ".join(f"{share(way.job.us('compilers'), way.job.cpu_us)} of {way.name}" for way in ways)
+    return (
+        "The JVM's compilers work for minutes after a start and then rest: their part of all CPU time"
+        f" ({parts}) is not there in a job that runs for long."
+    )
+
+
+def _functions(name: str, profile: Profile) -> str:
+    if not profile.samples:
+        return f"Where Spark's Python workers spend their time with {name} was not to be seen: {profile.why_not}."
+    rows = [
+        [f"`{function}`" if "(" in function else function, f"{100 * part:.0f} %"]
+        for function, part in profile.shares(_FUNCTIONS)
+    ]
+    table = markdown([f"{name}: Python workers, innermost function of ours", "share"], rows)
+    return (
+        f"{table}\n\n{profile.samples.total():,} samples by py-spy, in a run of its own."
+        " Compiled kernels count for the function that calls them."
+    )
+
+
+# --- the rest --------------------------------------------------------------------------------------------------------
+
+
+def _kernel(found: Kernel) -> str:
+    rows = [
+        [
+            f"{held:,}",
+            "any message" if any_order else "the oldest",
+            f"{value:.1f}",
+            f"{found.pages[held, any_order]:,.0f}",
+        ]
+        for (held, any_order), value in found.apply.items()
+    ]
+    low, high = (found.apply[held, False] for held in kernel.LEVELS)
+    coding = [[f"decode {name}", f"{value:.1f}"] for name, value in found.decode.items()]
+    coding += [["pack for the shuffle", f"{found.pack:.1f}"], ["unpack", f"{found.unpack:.1f}"]]
+    return f"""## The kernel alone
+
+One core, no Kafka, no Spark; blocks of 20,000 events into one structure, medians by CPU time.
+
+{markdown(["messages held", "gets take", "million events/s", "pages written a block"], rows)}
+
+At a million messages held an event costs {low / high:.1f} times as much as at ten thousand: the tables no longer fit
+into the processor's caches.
+
+{markdown(["", "million events/s"], coding)}
+
+An event is {found.packed_bytes:.0f} bytes on its way through the shuffle."""
+
+
+def _backlog(found: Backlog) -> str:
+    rows = [
+        [
+            name.replace("high", f"{backlog.HIGH:,} held").replace("low", f"{backlog.LOW:,} held"),
+            ms(phase["batch_ms"]),
+            f"{phase['pages']:,.0f}",
+            f"{phase['page_bytes'] / 1e6:.1f} MB",
+            ms(phase["apply_us"] / 1000),
+            ms(phase["write_us"] / 1000),
+        ]
+        for name, phase in found.phases.items()
+    ]
+    ratio = found.ratio()
+    flat = "It is flat" if ratio <= _FLAT else "It is **not** flat"
+    any_order = found.phases[HIGH_ANY]
+    after = found.phases[LOW_AFTER]
+    events = found.phases[HIGH_FIRST]["events"]
+    return f"""## Does a backlog cost anything?
+
+The same {events:,.0f} events a batch through the real job, with {backlog.LOW:,} and with {backlog.HIGH:,} messages held
+in two structures; medians.
+
+{markdown(["", "a batch", "pages written", "bytes", "kernel", "writing pages"], rows)}
+
+{flat}: with {backlog.HIGH // backlog.LOW} times the messages held a batch takes {ratio:.2f} times as long and writes
+{found.ratio("pages"):.2f} times as many pages.
+
+A batch costs what it touches. Gets that take any message of a large backlog touch about a page each:
+{any_order["pages"]:,.0f} pages, {any_order["batch_ms"] / found.low("batch_ms"):.2f} times the time. After such a
+backlog has gone, with {backlog.LOW:,} messages left, a batch writes {after["pages"]:,.0f} pages and takes
+{after["batch_ms"] / found.low("batch_ms"):.2f} times the time{_scattered(after["pages"] / found.low("pages"))}.
+
+![Milliseconds and pages of each batch](images/performance-backlog.svg)"""
+
+
+def _latency(found: Latency) -> str:
+    names = {
+        "plan_ms": "planning",
+        "offsets_ms": "asking Kafka for offsets",
+        "log_ms": "offset log",
+        "run_ms": "running",
+        "commit_ms": "commit log",
+    }
+    parts = [[label, ms(found.median(name))] for name, label in names.items()]
+    percentiles = ", ".join(f"p{percent} **{ms(1000 * found.percentile(percent))}**" for percent in (50, 90, 99))
+    count = len(found.seconds)
+    return f"""## From event to alert
+
+{latency.RATE:,} JSON events a second, one a record; beside them small structures are filled over their FULLTHRESHOLD by
+one event each. From handing that event to the Kafka client until its alert is read on the alerts topic, {count} alerts:
+{percentiles}.
+
+An event waits for the running batch to end, then for its own. A batch took {ms(found.median("batch_ms"))}, the median
+of {len(found.batches)}, with {found.median("events"):,.0f} events in {found.median("stores"):,.0f} structures:
+
+{markdown(["of a batch", "median"], parts)}
+
+![How many percent of the alerts came within how many milliseconds](images/performance-latency.svg)"""
+
+
+def _restart(found: Restart, alone: Kernel | None) -> str:
+    memory = ""
+    if alone is not None:
+        memory = f" {alone.array_bytes:.0f} bytes in the arrays that the workers share, indexes included,"
+    return f"""## Memory and restart
+
+A message held costs{memory} {found.page_bytes:.0f} bytes written to the state store when it is put, and
+{found.disk_bytes:.0f} bytes of checkpoint on disk.
+
+A job with {found.held:,} messages held is killed (`kill -9`) and started again from its checkpoint, its arrays gone as
+on another machine: {found.seconds:.1f} s from starting the process to the end of its first batch. That batch took
+{found.batch_s:.1f} s; reading the state of {found.loaded} stores took {found.open_s:.1f} s of it, added up over the
+stores, which are read side by side."""
+
+
+def _scattered(pages: float) -> str:
+    """What is to be said of so many times the pages."""
+    return (
+        ": what is left, and what is free, lies scattered over all pages the backlog had" if pages > _SCATTERED else ""
+    )

@@ -1,0 +1,118 @@
+"""The pictures of the page, as SVG."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from tests.bench.backlog import Backlog
+from tests.bench.latency import Latency
+from tests.bench.report import Report
+from tests.bench.rig import PROCESSES
+from tests.bench.throughput import Way
+from tests.bench.wording import rate
+
+_BLUE, _AMBER, _GREEN, _GREY, _INK = "#3b6ea5", "#d08a2e", "#5c9a66", "#9aa5b1", "#2b3440"
+_COLOURS = {"spark": _BLUE, "python": _AMBER, "broker": _GREEN, "driver": _GREY}
+_LABELS = {"spark": "Spark's JVM", "python": "Python workers", "broker": "broker", "driver": "driver"}
+_STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "mqtwin",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "text.color": _INK,
+    "axes.labelcolor": _INK,
+    "axes.edgecolor": _GREY,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+    "legend.frameon": False,
+}
+
+
+def draw(report: Report, folder: Path) -> None:
+    """`performance-*.svg` of what was measured."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context(_STYLE):
+        if report.throughput:
+            _save(_throughput(report.throughput), folder / "performance-throughput.svg")
+        if report.backlog is not None:
+            _save(_backlog(report.backlog), folder / "performance-backlog.svg")
+        if report.latency is not None:
+            _save(_latency(report.latency), folder / "performance-latency.svg")
+
+
+def _save(figure: Figure, path: Path) -> None:
+    figure.savefig(path, metadata={"Date": None, "Creator": "make bench"})
+    path.write_text(
+        "\n".join(line.rstrip() for line in path.read_text(encoding="utf-8").splitlines()) + "\n", encoding="utf-8"
+    )
+
+
+def _throughput(ways: list[Way]) -> Figure:
+    figure = Figure(figsize=(8.4, 3.0), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    names = [way.name for way in ways]
+    for place, (label, colour) in enumerate((("connector alone", _GREY), ("and decoding", _GREEN), ("the job", _BLUE))):
+        spans = [(way.ceiling, way.decoding, way.job)[place] for way in ways]
+        heights = [one.rate for one in spans]
+        bars = left.bar([at + 0.27 * (place - 1) for at in range(len(ways))], heights, 0.25, label=label, color=colour)
+        left.bar_label(bars, [rate(height) for height in heights], fontsize=7, padding=2)
+    left.set_yscale("log")
+    left.set_xticks(range(len(ways)), names)
+    left.set_ylabel("events a second")
+    left.margins(y=0.2)
+    left.legend(fontsize=8, loc="upper left")
+    bottom = [0.0] * len(ways)
+    for process in PROCESSES:
+        parts = [way.job.us(process) for way in ways]
+        right.bar(names, parts, 0.5, bottom=bottom, label=_LABELS[process], color=_COLOURS[process])
+        bottom = [below + part for below, part in zip(bottom, parts, strict=True)]
+    for at, total in enumerate(bottom):
+        right.annotate(f"{total:.2f}", (at, total), (0, 2), textcoords="offset points", ha="center", fontsize=8)
+    right.set_ylabel("CPU microseconds an event")
+    right.legend(fontsize=8)
+    return figure
+
+
+def _backlog(backlog: Backlog) -> Figure:
+    figure = Figure(figsize=(8.4, 3.2), layout="constrained")
+    times, pages = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
+    at = 0
+    ticks: list[tuple[float, str]] = []
+    for number, (name, phase) in enumerate(backlog.phases.items()):
+        places = range(at, at + len(phase.batches))
+        colour = _AMBER if name.startswith("high") else _BLUE
+        times.plot(places, [batch["batch_ms"] for batch in phase.batches], ".", color=colour)
+        times.hlines(phase["batch_ms"], places[0], places[-1], color=colour)
+        pages.plot(places, [batch["pages"] for batch in phase.batches], ".", color=colour)
+        ticks.append(((places[0] + places[-1]) / 2, name.replace(", ", ",\n", 1) if number > 2 else name))
+        at = places[-1] + 4
+    times.set_ylim(bottom=0)
+    times.set_ylabel("ms a batch")
+    pages.set_yscale("log")
+    pages.set_ylabel("pages written")
+    pages.set_xticks([place for place, _ in ticks], [name for _, name in ticks], fontsize=7)
+    return figure
+
+
+def _latency(latency: Latency) -> Figure:
+    figure = Figure(figsize=(8.4, 2.6), layout="constrained")
+    axes = figure.subplots()
+    ordered = sorted(1000 * second for second in latency.seconds)
+    axes.step(ordered, [100 * (at + 1) / len(ordered) for at in range(len(ordered))], where="post", color=_BLUE)
+    for percent in (50, 99):
+        found = 1000 * latency.percentile(percent)
+        axes.plot([0, found, found], [percent, percent, 0], ":", color=_GREY)
+        axes.annotate(
+            f"p{percent}: {found:,.0f} ms", (found, percent), (4, -10), textcoords="offset points", fontsize=8
+        )
+    axes.set_xlim(left=0)
+    axes.set_ylim(0, 101)
+    axes.set_xlabel("ms from an event to its alert")
+    axes.set_ylabel("percent of the alerts")
+    return figure

@@ -1,0 +1,97 @@
+"""What `make bench` prints: what is held to a target, and the ratios of one run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.bench.report import Report
+from tests.bench.wording import ms, rate, share, us
+
+ARROW_TARGET, JSON_TARGET = 1_500_000, 200_000  # events a second, sketches of the design on two cores
+SMALL_BATCH_MS = (350, 550)
+CLUSTER_PEAK = 496_800  # put and get events a second: the highest published of a uniform cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the first version is held to."""
+
+    what: str
+    aim: str
+    found: str
+    met: bool
+
+
+def targets(report: Report) -> list[Target]:
+    """Those of what was measured."""
+    found = []
+    for name, aim in (("Arrow", ARROW_TARGET), ("JSON", JSON_TARGET)):
+        way = report.way(name)
+        if way is not None:
+            what = f"{name} events a second" + (", one a record" if name == "JSON" else "")
+            found.append(Target(what, f"at least {rate(aim)}", rate(way.job.rate), way.job.rate >= aim))
+    if report.latency is not None:
+        batch = report.latency.median("batch_ms")
+        low, high = SMALL_BATCH_MS
+        found.append(Target("a small batch", f"{low} to {high} ms", ms(batch), batch <= high))
+    if report.backlog is not None:
+        ratio = report.backlog.ratio()
+        found.append(Target("a batch at 10^6 messages held, in batches at 10^4", "flat", f"{ratio:.2f}", ratio <= 1.15))
+    return found
+
+
+def show(console: Console, report: Report) -> None:
+    """Everything as tables on the terminal."""
+    if report.throughput:
+        _show_throughput(console, report)
+    rest = Table("", "found", title="what else was measured", title_justify="left")
+    for what, figure in _others(report):
+        rest.add_row(what, figure)
+    if rest.row_count:
+        console.print(rest)
+    held = Table("held to", "aim", "found", "", title="aims", title_justify="left")
+    for target in targets(report):
+        held.add_row(target.what, target.aim, target.found, "met" if target.met else "[red]not met[/]")
+    if held.row_count:
+        console.print(held)
+
+
+def _show_throughput(console: Console, report: Report) -> None:
+    table = Table("Kafka to Kafka", "events/s", "CPU us/event", "of the connector", "of decoding", title_justify="left")
+    for way in report.throughput or ():
+        table.add_row(
+            way.name,
+            rate(way.job.rate),
+            us(way.job.cpu_us),
+            share(way.job.rate, way.ceiling.rate),
+            share(way.job.rate, way.decoding.rate),
+        )
+    console.print(table)
+
+
+def _others(report: Report) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    if report.kernel is not None:
+        rows += [
+            (
+                f"kernel alone, {held:,} messages held{', gets in any order' if any_order else ''}",
+                f"{value:.1f} M events/s",
+            )
+            for (held, any_order), value in report.kernel.apply.items()
+        ]
+        rows += [(f"decoding {name} alone", f"{value:.1f} M events/s") for name, value in report.kernel.decode.items()]
+    if report.backlog is not None:
+        rows += [
+            (f"batch, {name}", f"{ms(one['batch_ms'])}, {one['pages']:,.0f} pages")
+            for name, one in report.backlog.phases.items()
+        ]
+    if report.latency is not None:
+        rows.append(("event to alert, p50", ms(1000 * report.latency.percentile(50))))
+        rows.append(("event to alert, p99", ms(1000 * report.latency.percentile(99))))
+    if report.restart is not None:
+        rows.append((f"restart with {report.restart.held:,} messages", f"{report.restart.seconds:.1f} s"))
+        rows.append(("of these reading the state", f"{report.restart.open_s:.1f} s"))
+    return rows
