@@ -127,9 +127,8 @@ def test_make_targets_that_are_named_exist(name):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_nothing_names_a_machine_or_a_package_registry(name):
-    assert not re.search(
-        r"/work/|/root/|pypi\.org|repo1?\.maven|://[^\s`]*(?:pypi|maven|nexus|artifactory)", TEXTS[name]
-    )
+    machine = "|".join(re.escape(f"{folder}/") for folder in (ROOT, Path.home()))
+    assert not re.search(rf"{machine}|://[^\s`]*(?:/maven|/simple/|registry\.|nexus|artifactory)", TEXTS[name])
 
 
 # --- commands --------------------------------------------------------------------------------------------------------

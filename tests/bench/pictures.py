@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import matplotlib as mpl
@@ -84,13 +85,13 @@ def _backlog(backlog: Backlog) -> Figure:
     times, pages = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
     at = 0
     ticks: list[tuple[float, str]] = []
-    for number, (name, phase) in enumerate(backlog.phases.items()):
+    for name, phase in backlog.phases.items():
         places = range(at, at + len(phase.batches))
         colour = _AMBER if name.startswith("high") else _BLUE
         times.plot(places, [batch["batch_ms"] for batch in phase.batches], ".", color=colour)
         times.hlines(phase["batch_ms"], places[0], places[-1], color=colour)
         pages.plot(places, [batch["pages"] for batch in phase.batches], ".", color=colour)
-        ticks.append(((places[0] + places[-1]) / 2, name.replace(", ", ",\n", 1) if number > 2 else name))
+        ticks.append(((places[0] + places[-1]) / 2, fill(name, 22)))
         at = places[-1] + 4
     times.set_ylim(bottom=0)
     times.set_ylabel("ms a batch")
