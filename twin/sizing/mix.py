@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from twin.errors import UsageError
 from twin.estate import parse_size
@@ -15,14 +15,16 @@ _MOST = 10**15  # messages of one length: more is a slip of the finger
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
-class Messages(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Messages:
     """`count` messages of `length` bytes: data and every MQ header except the MQMD."""
 
     length: int
     count: int
 
 
-class Rate(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rate:
     """`per_second` messages of `length` bytes."""
 
     length: int

@@ -36,9 +36,9 @@ def places(sizes: Sequence[int], counts: Sequence[int], capacity: int) -> int:
 def _until_next(
     sizes: Sequence[int], share: np.ndarray[tuple[int], np.dtype[np.float64]], capacity: int
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], np.ndarray[tuple[int, int], np.dtype[np.float64]]]:
-    """(messages until one begins a new place, that one counted; probability of each to be it), by the room that is left.
+    """By the room that is left: messages until one begins a new place, that one counted; whose turn it is then.
 
-    f8[capacity], f8[capacity, n]: both are of means over the messages that come next.
+    f8[capacity], a mean over what may come, and f8[capacity, n], a probability for each size.
     """
     until = np.ones(capacity)
     opener = np.zeros((capacity, len(sizes)))

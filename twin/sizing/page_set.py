@@ -56,10 +56,11 @@ class LengthPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageSetPlan:
-    """What a mix takes in a page set. documented_records: the document's bytes of all messages, divided by 4096.
+    """What a mix takes in a page set. documented_records: bytes as the document computes them, divided by 4096.
 
     pages: in use by the messages; least: the smallest page set with so many usable; control_pages, control_pct: of
-    `least`, not for messages; unexpanded: one that does not expand, because at most 90 % of what is usable is used.
+    `least`, not for messages; unexpanded: one that does not expand, because at most 90 % of what is usable is used;
+    used_pct: percent of what is usable of the page set given.
     """
 
     packed: bool
@@ -71,6 +72,7 @@ class PageSetPlan:
     control_pct: float
     least: Extent
     unexpanded: Extent
+    used_pct: float | None
     warnings: tuple[str, ...]
 
 
@@ -130,10 +132,13 @@ def packs(version: str | None) -> bool:
     return version is not None and tuple(int(part) for part in re.findall(r"\d+", version)[:3]) < (7, 0, 1)
 
 
-def plan_page_set(mix: Mix, *, packed: bool = False) -> PageSetPlan:
-    """A page set for the messages of the mix, all there at a time; `packed`: see `packs`. UsageError."""
+def plan_page_set(mix: Mix, *, packed: bool = False, allocated: int | None = None) -> PageSetPlan:
+    """A page set for the messages of the mix, all there at a time.
+
+    packed: see `packs`; allocated: pages of a page set there is. UsageError where there is no message.
+    """
     messages = count_of(mix)
-    lengths = tuple(_length_plan(length, count, packed=packed) for length, count in mix)
+    lengths = tuple(_length_plan(one.length, one.count, packed=packed) for one in mix)
     pages = sum(one.messages * one.pages for one in lengths)
     if packed:
         records = [one for one in lengths if one.record]
@@ -144,12 +149,13 @@ def plan_page_set(mix: Mix, *, packed: bool = False) -> PageSetPlan:
         packed=packed,
         messages=messages,
         lengths=lengths,
-        documented_records=-(-sum(one.messages * one.bytes for one in lengths) // PAGE_BYTES),
+        documented_records=sum(_documented_records(one) for one in lengths),
         pages=pages,
         control_pages=control,
         control_pct=100 * control / least,
         least=Extent.of_pages(least),
         unexpanded=Extent.of_pages(allocated_for(-(-pages * 100 // EXPAND_ABOVE))),
+        used_pct=None if allocated is None else 100 * pages / max(1, usable_pages(allocated)),
         warnings=tuple(_warnings(least)),
     )
 
@@ -167,6 +173,13 @@ def _length_plan(length: int, count: int, *, packed: bool) -> LengthPlan:
         pages=pages if packed else pages_of(length),
         record=record,
     )
+
+
+def _documented_records(one: LengthPlan) -> int:
+    """Records by the document: short messages share a page as far as whole ones fit, long ones take n x 4096 + c."""
+    if one.kind == "short":
+        return -(-one.messages // (SPACE_ON_PAGE // one.record))
+    return -(-one.messages * one.bytes // PAGE_BYTES)
 
 
 def _warnings(pages: int) -> list[str]:

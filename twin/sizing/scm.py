@@ -97,15 +97,15 @@ def _cfrm(config: Structure, wanted: int) -> str:
         return ""
     group = config.queue_sharing_group.ljust(4, "@") if config.queue_sharing_group else ""
     name = group + config.name.partition("/")[2]
-    size = format_size(config.size)
-    return f"STRUCTURE NAME({name}) SIZE({size}) SCMALGORITHM(KEYPRIORITY1) SCMMAXSIZE({format_size(wanted)})"
+    size = f"SIZE({format_size(config.size)})"
+    if config.init_size is not None:
+        size += f" INITSIZE({format_size(config.init_size)})"
+    return f"STRUCTURE NAME({name}) {size} SCMALGORITHM(KEYPRIORITY1) SCMMAXSIZE({format_size(wanted)})"
 
 
 def _warnings(wanted: int, scm_total: int | None, committed: int) -> list[str]:
     if not wanted or scm_total is None or wanted + committed <= scm_total:
         return []
     beside = f" beside {format_size(committed)} of other structures" if committed else ""
-    return [
-        f"SCM would be over-committed: SCMMAXSIZE({format_size(wanted)}){beside} is more than the"
-        f" {format_size(scm_total)} there are; 2192 may come unexpectedly"
-    ]
+    there = f"there are {format_size(scm_total)}"
+    return [f"SCM would be over-committed: {format_size(wanted)}{beside}, {there}; 2192 may come unexpectedly"]

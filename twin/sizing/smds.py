@@ -5,11 +5,12 @@ Source: domain.md section 2; the arithmetic is that of the twin, `kernels.smds`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernels import smds
 from twin.errors import UsageError
 from twin.estate import SMDS_MAX_SIZE, Structure, format_size
+from twin.estate.attributes import DS_BLOCKS
 from twin.sizing.dasd import Extent
 from twin.sizing.mix import Mix, count_of
 from twin.sizing.next_fit import places
@@ -21,7 +22,8 @@ class SmdsPlan:
 
     messages: those offloaded; pages: 4 KB pages in use; data_blocks: blocks they stand in, messages in random order;
     map_blocks: of a data set that just holds them; least: that data set; unexpanded: one that does not expand for
-    them, because at most 90 % of its blocks are in use.
+    them, because at most 90 % of its blocks are in use; used_pct: percent of the blocks of each data set the estate
+    describes, by queue manager.
     """
 
     ds_block: int
@@ -31,14 +33,19 @@ class SmdsPlan:
     map_blocks: int
     least: Extent
     unexpanded: Extent
+    used_pct: dict[str, float]
     warnings: tuple[str, ...]
 
 
-def plan_smds(config: Structure, mix: Mix) -> SmdsPlan:
-    """The data set of one queue manager for the messages it puts; `config` gives DSBLOCK and the assumptions.
+def plan_smds(config: Structure, mix: Mix, ds_block: int | None = None) -> SmdsPlan:
+    """The data set of one queue manager for the messages it puts.
 
-    UsageError where no message of the mix is long enough to be offloaded.
+    `config` gives the assumptions, and DSBLOCK where `ds_block` is None. UsageError where no message of the mix is long
+    enough to be offloaded, or DSBLOCK is wrong.
     """
+    config = replace(config, ds_block=ds_block or config.ds_block)
+    if format_size(config.ds_block) not in DS_BLOCKS:
+        raise UsageError(f"DSBLOCK({format_size(config.ds_block)}): {', '.join(DS_BLOCKS)} are right")
     count_of(mix)
     offloaded = [one for one in mix if one.length > config.offload_min_length]
     if not offloaded:
@@ -55,6 +62,7 @@ def plan_smds(config: Structure, mix: Mix) -> SmdsPlan:
         map_blocks=least - data,
         least=_extent(least, config.ds_block),
         unexpanded=_extent(_with_map(data, smds.EXPAND_ABOVE, config.ds_block), config.ds_block),
+        used_pct={qmgr: _used_pct(data, one.size, config.ds_block) for qmgr, one in config.smds.items()},
         warnings=tuple(_warnings(config, least * config.ds_block, sum(one.count for one in mix) - sum(counts))),
     )
 
@@ -68,6 +76,11 @@ def _with_map(data: int, percent: int, ds_block: int) -> int:
         if needed <= total:
             return total
         total = needed
+
+
+def _used_pct(data: int, size: int, ds_block: int) -> float:
+    total = size // ds_block
+    return 100 * (data + int(smds.map_blocks(total, ds_block))) / total
 
 
 def _extent(blocks: int, ds_block: int) -> Extent:

@@ -16,9 +16,7 @@ from twin.estate import Structure
 from twin.estate.sizes import KIB, MIB
 from twin.sizing.mix import Mix, count_of
 
-DOCUMENTED_BYTES = (
-    KIB * 3 // 4
-)  # 0.75 KB of each offloaded message [seed, Selecting which shared messages are offloaded]
+DOCUMENTED_BYTES = KIB * 3 // 4  # 0.75 KB "still" in the structure [seed, Selecting which shared messages ...]
 IN_STRUCTURE, OFFLOADED, DOCUMENTED = "in the structure", "offloaded", "offloaded, 0.75 KB each"
 _LARGEST = 1 << 60  # bytes: more than any structure
 
@@ -51,17 +49,21 @@ def all_offloaded(config: Structure) -> Structure:
     return replace(config, offld1_th=0, offld1_sz=0)
 
 
+def has_rules(config: Structure) -> bool:
+    """Whether offload rules work: CFLEVEL(5), and OFFLOAD is not NONE."""
+    return config.cf_level >= 5 and config.offload != "NONE"
+
+
 def elements_of(config: Structure, length: int, *, offloaded: bool) -> int:
     """Elements of a message of `length` bytes whose data stand in the structure as far as they may, or are offloaded.
 
     UsageError where CFLEVEL(3) and below cannot hold it.
     """
-    rules = config.cf_level >= 5 and config.offload != "NONE"
     if length > offload.ALWAYS_OFFLOADED:
-        if not rules and config.cf_level != 4:
+        if not has_rules(config) and config.cf_level != 4:
             right = f"at most {offload.ALWAYS_OFFLOADED:,} at CFLEVEL({config.cf_level}), longer ones need CFLEVEL(4)"
             raise UsageError(f"a message of {length:,} bytes: {right}")
-        return offload.OFFLOADED_ELEMENTS if rules else offload.DB2_PLACEHOLDER_ELEMENTS
+        return offload.OFFLOADED_ELEMENTS if has_rules(config) else offload.DB2_PLACEHOLDER_ELEMENTS
     if offloaded and length > config.offload_min_length:
         return offload.OFFLOADED_ELEMENTS
     return int(pools.elements_of(length))
@@ -101,7 +103,7 @@ def plan_structure(config: Structure, mix: Mix, size: int | None = None) -> tupl
     UsageError where there is no message, or one that cannot be put.
     """
     plans = [_plan(config, mix, size, offloaded=False)]
-    if config.cf_level >= 5 and config.offload != "NONE":
+    if has_rules(config):
         plans.append(_plan(config, mix, size, offloaded=True))
         if allocation(config)[1] != pools.RATIO_ALL_OFFLOADED:
             plans.append(_plan(all_offloaded(config), mix, size, offloaded=True))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernels import offload, pools
+from kernels import offload
 from twin.alteration import allocation, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
@@ -114,7 +114,6 @@ def _warnings(config: Structure, threshold: int, pools_latest: int | None) -> li
         lower = "no threshold is low enough" if pools_latest is None else f"{pools_latest} or lower would do"
         warnings.append(
             "entries and elements by the model: if what stands there before are messages of up to 1,164 bytes, entries"
-            f" run out first: {lower} at the ratio 1:{allocation(config)[1]}; a larger SIZE, or the ratio"
-            f" 1:{pools.RATIO_ALL_OFFLOADED} of a rule with threshold 0 and size 0, gives more"
+            f" run out first: {lower} at the ratio 1:{allocation(config)[1]}; a larger SIZE gives more"
         )
     return warnings
