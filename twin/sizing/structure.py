@@ -17,7 +17,7 @@ from twin.estate.sizes import KIB, MIB
 from twin.sizing.mix import Mix, count_of
 
 DOCUMENTED_BYTES = KIB * 3 // 4  # 0.75 KB "still" in the structure [seed, Selecting which shared messages ...]
-IN_STRUCTURE, OFFLOADED, DOCUMENTED = "in the structure", "offloaded", "offloaded, 0.75 KB each"
+IN_STRUCTURE, OFFLOADED, DOCUMENTED = "in the structure", "offloaded", "by the document"
 _LARGEST = 1 << 60  # bytes: more than any structure
 
 
