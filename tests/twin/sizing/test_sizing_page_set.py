@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernels import page_set as kernel
 from twin.errors import UsageError
 from twin.sizing import backlog_of, parse_mix, parse_rates, parse_seconds, plan_page_set
 from twin.sizing.dasd import PAGES_A_TRACK, Extent
@@ -207,3 +208,13 @@ def test_places_of_a_mix_are_those_of_messages_in_random_order(sizes, counts, ca
 
 def test_no_message_takes_no_place():
     assert places([], [], 64) == 0
+
+
+@given(st.integers(0, 104_857_600))
+def test_the_twin_counts_pages_and_records_as_the_plan_does(length):
+    assert kernel.pages_of(length) == cost_of(length)
+
+
+@given(st.integers(0, MOST_PAGES))
+def test_the_twin_has_as_many_usable_pages_as_the_plan(allocated):
+    assert kernel.usable_pages(allocated) == usable_pages(allocated)
