@@ -12,7 +12,7 @@ from tests.kernels.told import GIB, KIB, MIB, Told
 from tests.naive.estates import data_set
 from tests.naive.smds import map_blocks, pages_of_length
 from twin.errors import UsageError
-from twin.sizing import bare_structure, parse_mix, plan_scm, plan_smds
+from twin.sizing import bare_structure, parse_mix, plan_scm, plan_smds, plan_structure
 from twin.sizing.scm import AUG_FIXED, scm_bytes
 
 # --- shared message data sets ----------------------------------------------------------------------------------------
@@ -109,8 +109,9 @@ def test_augmented_space_is_fixed_and_dynamic_and_not_of_the_structure():
 def test_5_gb_of_2_kb_messages_do_not_fit_into_4_gb_and_fit_with_4_gb_of_scm():
     """IBM Q Replication report, pp. 7-13, by domain.md section 3."""
     messages = 5 * 10**9 // 2048
-    plan = plan_scm(bare_structure(4 * GIB), parse_mix([f"2048:{messages}"]), 4 * GIB)
-    assert plan.in_scm > plan.ents_max - plan.in_structure
+    mix = parse_mix([f"2048:{messages}"])
+    assert plan_structure(bare_structure(0), mix, 4 * GIB)[0].fits < messages
+    plan = plan_scm(bare_structure(4 * GIB), mix, 4 * GIB)
     assert plan.scm_used <= 4 * GIB
     assert not plan.warnings
 

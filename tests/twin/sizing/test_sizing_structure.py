@@ -166,10 +166,10 @@ def test_a_backlog_that_does_not_fit_is_answered_with_a_size_that_does():
     assert plan_threshold(bare_structure(1_098 * MIB), MILLION, aim=70).threshold == 0
 
 
-@pytest.mark.parametrize("backlog", [100, 1_000, 4_000, 7_000])
+@pytest.mark.parametrize("backlog", [10, 100, 400, 700])
 @pytest.mark.parametrize("before", [0, 1_164, 9_000, 64_512])
 def test_from_the_threshold_of_the_pools_on_the_backlog_fits_whatever_stands_there_before(backlog, before):
-    size = 10_000 * ENTRY_AND_6_ELEMENTS
+    size = 1_000 * ENTRY_AND_6_ELEMENTS
     latest = plan_threshold(replace(bare_structure(size), name="QSG1/APP1"), backlog, aim=100).pools_latest
     one = {"offld3_th": latest, "offld3_sz": 0}
     told = Told(size=size, full_threshold=0, smds={}, **(NO_RULES | one))
