@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from twin.arrays import Arrays, MemoryArrays
 from twin.estate import Estate
 from twin.message_store import MessageStore
+from twin.page_set import PageSetTwin
+from twin.queue_file import QueueFileTwin
 from twin.structure import StructureTwin
 from twin.tables import StateError
 
-_KINDS: dict[str, type[MessageStore]] = {twin.kind: twin for twin in (StructureTwin,)}
+_KINDS: dict[str, type[MessageStore]] = {twin.kind: twin for twin in (StructureTwin, PageSetTwin, QueueFileTwin)}
 
 
 def open_store(
