@@ -245,6 +245,8 @@ SCALARS = np.dtype(
         ("full_puts", "i8"),
         ("overfull_puts", "i8"),
         ("refused_alters", "i8"),
+        ("puts", "i8"),  # messages put since the last report, those handed to a waiting getter included
+        ("gets", "i8"),  # gets since the last report
         ("unmatched_then", "i8"),  # unmatched_gets when the baseline was set
         ("base_messages", "i8"),  # baseline, as measured first
         ("base_ents", "i8"),
