@@ -21,6 +21,7 @@ _IDENTITY = frozenset({"name", "queue_manager", "psid", "queues"})
 _EXPANSION = frozenset({"pages", "expand", "secondary_pages", "max_pages"})  # one of them altered: it may expand again
 _EXPANDS = {"NONE": layout.EXPAND_NONE, "USER": layout.EXPAND_USER, "SYSTEM": layout.EXPAND_SYSTEM}
 _ASYNCHRONOUS_FROM, _SYNCHRONOUS_FROM = 85, 95  # percent of a buffer pool in use [pub, domain.md section 4]
+_NO_VOLUMES_END = 1 << 62  # pages: MQ's own limit comes first
 _MOST_MEASURED = 1 << 31  # pages: what `kernels.pools.keep_persistent` can take
 
 
@@ -67,7 +68,7 @@ class PageSetTwin(MessageStore):
         params["packs"] = self.config.packs
         params["expand"] = _EXPANDS[self.config.expand]
         params["secondary_pages"] = self.config.secondary_pages or 0
-        params["max_pages"] = self.config.max_pages or MAX_PAGES
+        params["max_pages"] = self.config.max_pages or _NO_VOLUMES_END
 
     def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
         if op == layout.MEASURE:

@@ -16,6 +16,7 @@ from twin.estate import QueueFile
 from twin.measurement import MOST_MESSAGES, beyond
 from twin.message_store import MessageStore
 from twin.queue_file_view import FIRED, QueueFileViewer
+from twin.reports import QueueFileValues, queue_file_values
 
 _IDENTITY = frozenset({"name", "queue_manager", "queue", "version"})
 _MOST_MEASURED = 1 << 31  # blocks: what `kernels.pools.keep_persistent` can take
@@ -67,6 +68,9 @@ class QueueFileTwin(MessageStore):
         else:
             self.tables.store.scalars["refused_alters"] += 1
         return []
+
+    def _report_values(self) -> QueueFileValues:
+        return queue_file_values(self.tables.store)
 
     def _at_tick(self, before: int, tick: int) -> list[Alert]:
         queue_file.pass_time(self.tables.store, before, tick)
@@ -140,4 +144,10 @@ class QueueFileTwin(MessageStore):
     def _fields(self) -> dict[str, Any]:
         use = self.tables.store.file_use[0]
         counters = {name: int(use[name]) for name in ("log_records", "checkpoints", "truncations")}
-        return {**self._blocks(), "usage_pct": self.viewer().usage_pct("file"), **counters}
+        most = int(self.tables.store.params[0]["file_max"]) * queue_file.BLOCK_BYTES
+        return {
+            **self._blocks(),
+            "file_max_bytes": most,
+            "usage_pct": self.viewer().usage_pct("file"),
+            **counters,
+        }
