@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.beside import Decoding, Event, Pages, all_of, assert_same, cut, records
+from tests.mixes import MIXES
 from tests.naive.estates import QUEUES, structure
-from tests.workloads import MINUTE_US, START_US, WEIGHTS, Workload, random_workload, workloads
+from tests.workloads import MINUTE_US, START_US, Workload, random_workload, workloads
 from twin.arrays import Array, MemoryArrays
 from twin.structure import StructureTwin
 
-PROFILES = sorted(WEIGHTS)
+PROFILES = sorted(MIXES["structure"].weights)
 
 
 def compare(workload: Workload, every: int) -> None:

@@ -186,18 +186,18 @@ def write_estate(folder: Path, config: Structure, aliases: dict[str, str]) -> Pa
 def estate_toml(config: Structure, mqsc: str) -> str:
     """The TOML that describes a structure and its queues, and imports an MQSC text."""
     group, name = config.name.split("/")
-    lines = ["schema = 1", "[[import]]", _line("mqsc", mqsc), _line("queue_sharing_group", group)]
+    lines = ["schema = 1", "[[import]]", line("mqsc", mqsc), line("queue_sharing_group", group)]
     lines += [f'[coupling_facility."{config.coupling_facility}"]', 'size = "64G"', 'scm = "64G"']
     lines += [f'[queue_sharing_group."{group}"]']
     lines += [f"queue_managers = [{', '.join(_quoted(qmgr) for qmgr in config.queue_managers)}]"]
     for qmgr in config.queue_managers:
         lines += [f'[queue_manager."{qmgr}"]', 'platform = "zos"', 'version = "9.4"']
     lines += [f'[structure."{config.name}"]']
-    lines += [_line(key, value) for key, value in _fields(config) if key not in NOT_ATTRIBUTES]
+    lines += [line(key, value) for key, value in _fields(config) if key not in NOT_ATTRIBUTES]
     for qmgr, smds in sorted(dict(config.smds).items()):
-        lines += [f'[smds."{config.name}/{qmgr}"]', *[_line(key, value) for key, value in _fields(smds)]]
+        lines += [f'[smds."{config.name}/{qmgr}"]', *[line(key, value) for key, value in _fields(smds)]]
     for queue in config.queues:
-        lines += [f'[queue."{group}/{queue}"]', _line("structure", name)]
+        lines += [f'[queue."{group}/{queue}"]', line("structure", name)]
     return "\n".join(lines) + "\n"
 
 
@@ -214,7 +214,8 @@ def _quoted(text: str) -> str:
     return f'"{text}"'
 
 
-def _line(name: str, value: Any) -> str:
+def line(name: str, value: Any) -> str:
+    """A line of TOML."""
     if isinstance(value, bool):
         return f"{name} = {str(value).lower()}"
     return f"{name} = {_quoted(value) if isinstance(value, str) else value}"
