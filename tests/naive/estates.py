@@ -18,6 +18,7 @@ STORE = "QSG1/APP1"
 QMGRS = ("QM01", "QM02", "QM03")
 QUEUES = ("A.QUEUE", "B.QUEUE", "C.QUEUE", "D.QUEUE")
 ALIASES = {"ALIAS.QUEUE": "A.QUEUE"}
+ALIASES_FILE = "aliases.mqsc"
 ENTRY_AND_6_ELEMENTS = 695 + 6 * 256  # bytes of SIZE a message of up to 1,164 bytes needs
 
 
@@ -176,10 +177,15 @@ def random_structure(seed: int) -> Structure:
 
 def write_estate(folder: Path, config: Structure, aliases: dict[str, str]) -> Path:
     """Write the estate (contract.md, 1) of a structure, its queues and alias queues; gives its TOML file."""
+    return write_files(folder, estate_toml(config, ALIASES_FILE), aliases)
+
+
+def write_files(folder: Path, toml: str, aliases: dict[str, str]) -> Path:
+    """Write an estate's TOML and the MQSC of alias queues that it imports; gives the TOML file."""
     path = folder / "estate.toml"
-    path.write_text(estate_toml(config, "aliases.mqsc"))
+    path.write_text(toml)
     mqsc = [f"DEFINE QALIAS({alias}) TARGET({queue})\n" for alias, queue in aliases.items()]
-    (folder / "aliases.mqsc").write_text("* alias queues\n" + "".join(mqsc))
+    (folder / ALIASES_FILE).write_text("* alias queues\n" + "".join(mqsc))
     return path
 
 

@@ -7,6 +7,13 @@ from tests.naive.attributes import size_in_bytes
 from tests.naive.baseline import NaiveBaseline, beyond
 from tests.naive.store import NaiveStore
 
+WORDS = ("expand", "version")
+
+
+def in_bytes(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Attributes as the estate or an event gives them, sizes as bytes."""
+    return {name: value if name in WORDS else size_in_bytes(value) for name, value in attributes.items()}
+
 
 class NaivePrivateStore(NaiveStore):
     """A store whose persistent and nonpersistent messages are counted apart, in pages or in blocks.
@@ -18,7 +25,7 @@ class NaivePrivateStore(NaiveStore):
 
     def __init__(self, described: dict[str, Any], defaults: dict[str, Any], aliases: dict[str, str] | None) -> None:
         super().__init__(aliases)
-        self.attributes = defaults | described
+        self.attributes = defaults | in_bytes(described)
 
     @abstractmethod
     def _total(self) -> int:
@@ -43,7 +50,7 @@ class NaivePrivateStore(NaiveStore):
 
     def _alter(self, attributes: dict[str, Any]) -> None:
         """Attributes count from this event on; messages already stored keep their cost (contract.md, 7, State)."""
-        new = {name: size_in_bytes(value) if name != "expand" else value for name, value in attributes.items()}
+        new = in_bytes(attributes)
         self.attributes |= new
         self._attributes_changed(new)
 

@@ -4,12 +4,13 @@ Chosen, random, and as the TOML that describes them.
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from tests.naive.estates import line, pick
+from tests.naive.estates import ALIASES_FILE, line, pick, write_files
 
 QMGR = "QM01"
 PAGE_SET_QUEUES = ("A.QUEUE", "B.QUEUE", "C.QUEUE")
@@ -98,6 +99,11 @@ def random_page_set(seed: int) -> Private:
 def random_queue_file(seed: int) -> Private:
     """A random tiny queue file; the same for the same seed."""
     return queue_file_from(*_seeded(seed))
+
+
+def write_private_estate(folder: Path, config: Private, aliases: dict[str, str]) -> Path:
+    """Write the estate of a page set or a queue file, its queues and alias queues; gives its TOML file."""
+    return write_files(folder, private_toml(config, ALIASES_FILE), aliases)
 
 
 def private_toml(config: Private, mqsc: str) -> str:

@@ -19,6 +19,7 @@ NONPERSISTENT_BUFFER = 128 * 1024  # bytes: the default, doubled on 64 bit
 PERSISTENT_BUFFER = 256 * 1024
 DEFAULTS = {
     "max_size": 2_088_960 * 1024**2,
+    "file_system_size": None,
     "default_q_buffer_size": NONPERSISTENT_BUFFER,
     "default_pq_buffer_size": PERSISTENT_BUFFER,
 }
@@ -44,7 +45,7 @@ class QueueFileMessage(Message):
 class NaiveQueueFile(NaivePrivateStore):
     """The twin of one queue file.
 
-    `described`: its attributes as the estate names them, sizes in bytes: max_size, default_q_buffer_size,
+    `described`: its attributes as the estate names them: max_size, file_system_size, default_q_buffer_size,
     default_pq_buffer_size.
     """
 
@@ -68,7 +69,12 @@ class NaiveQueueFile(NaivePrivateStore):
         message = QueueFileMessage(**fields_of(event, self._queue(event)), blocks=blocks)
         needed = self._needed(blocks, message.persistent)
         self.file_blocks = max(self.file_blocks, needed)
-        return message, needed <= self.attributes["max_size"] // BLOCK_BYTES
+        return message, needed <= self._largest_file()
+
+    def _largest_file(self) -> int:
+        """Blocks the file may have: its own limit, or the file system's where that is smaller."""
+        sizes = [self.attributes["max_size"], self.attributes["file_system_size"]]
+        return int(min(size for size in sizes if size is not None)) // BLOCK_BYTES
 
     def _free(self, message: QueueFileMessage) -> None:
         """The file keeps the blocks, free and allocated, until it is truncated."""
