@@ -18,8 +18,8 @@ class NaiveBaseline:
     def __init__(self, shown: dict[str, Any], unmatched_gets: int) -> None:
         """`shown`: as the state record shows it, amounts by name, `messages` among them."""
         self.shown = shown
+        self.amounts = shown  # as measured, or what a restart left of them
         self.unmatched_before = unmatched_gets
-        self.gone: list[str] = []  # amounts that a restart took away
 
     def left(self, name: str, unmatched_gets: int) -> int:
         """What is left of an amount after the unmatched gets since then: each took one message, evenly.
@@ -27,16 +27,28 @@ class NaiveBaseline:
         `name`: as it is shown, of a data set "smds/QM01/blocks". Our reading: the part drawn rounds down; where no
         messages were measured nothing can be drawn.
         """
-        amount: Any = self.shown
+        amount: Any = self.amounts
         for part in name.split("/"):
             amount = amount.get(part, {})
-        if amount == {} or name in self.gone:
+        if amount == {}:
             return 0
-        messages: int = self.shown["messages"]
+        messages: int = self.amounts["messages"]
         if messages == 0:
             return int(amount)
         drawn = min(max(0, unmatched_gets - self.unmatched_before), messages)
         return int(amount - amount * drawn // messages)
+
+    def restart(self, persistent: str, nonpersistent: str, unmatched_gets: int) -> None:
+        """A restart takes what is nonpersistent, and as many of the messages, evenly by storage (our reading).
+
+        `persistent`, `nonpersistent`: the names of the two amounts. Their messages round up in favour of what stays.
+        """
+        stays, goes = self.left(persistent, unmatched_gets), self.left(nonpersistent, unmatched_gets)
+        messages = self.left("messages", unmatched_gets)
+        if stays + goes > 0:
+            messages = messages - messages * goes // (stays + goes)
+        self.amounts = {"messages": messages, persistent: stays, nonpersistent: 0}
+        self.unmatched_before = unmatched_gets
 
     def record(self) -> dict[str, Any]:
         """As the state record shows it: what was measured, whatever is left of it."""

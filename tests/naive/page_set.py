@@ -162,10 +162,42 @@ class NaivePageSet(NaivePrivateStore):
         whole = sum(message.whole_pages for message in self.messages if message.persistent == persistent)
         return whole + len([page for page in self.pages if any(m.persistent for m in page.records) == persistent])
 
+    # -- ALTER, MEASURE
+
+    def _takes(self, new: dict[str, Any]) -> bool:
+        """Our reading: it holds what is used; extents are not given back; its volumes hold it."""
+        pages = new.get("pages", self.allocated)
+        if "pages" in new and usable_pages(pages) < self._used():
+            return False
+        if self.expansions > 0 and pages < self.allocated:
+            return False
+        largest = (self.attributes | new)["max_pages"]
+        return largest is None or pages <= largest
+
     def _attributes_changed(self, new: dict[str, Any]) -> None:
-        """ALTER PSID EXPAND: expansion is tried again after it failed (our reading)."""
-        if new.get("expand", "NONE") != "NONE":
+        """Expansion is tried again after it failed, when what it depends on is altered (our reading)."""
+        self.allocated = new.get("pages", self.allocated)
+        if {"pages", "expand", "secondary_pages", "max_pages"} & set(new):
             self.status = "NORMAL"
+
+    def _measured(self, measured: dict[str, Any]) -> dict[str, Any]:
+        """`pages_used` is both parts; alone it counts as persistent beyond what is nonpersistent here (our reading)."""
+        persistent, nonpersistent = measured.get("pages_persistent"), measured.get("pages_nonpersistent")
+        used = measured.get("pages_used")
+        if used is None:
+            return measured
+        if persistent is None and nonpersistent is None:
+            persistent = used - self._of_model(persistent=False)
+        elif persistent is None:
+            persistent = used - nonpersistent
+        elif nonpersistent is None:
+            nonpersistent = used - persistent
+        return {"pages_persistent": persistent, "pages_nonpersistent": nonpersistent}
+
+    def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
+        """The parts, and all pages in use."""
+        used = measured.get("pages_used")
+        return super()._compared(measured) + ([] if used is None else [(self._used(), used, self._total())])
 
     def _fields(self) -> dict[str, Any]:
         """total = unused + persistent + nonpersistent, as DISPLAY USAGE and SMF 115 QIS1 report them (domain.md, 4)."""
@@ -174,8 +206,8 @@ class NaivePageSet(NaivePrivateStore):
             "pages_used": self._used(),
             "pages_persistent": self._in_use(persistent=True),
             "pages_nonpersistent": self._in_use(persistent=False),
-            "pages_unused": self._total() - self._used(),
-            "usage_pct": 100.0 * self._used() / self._total(),
+            "pages_unused": max(0, self._total() - self._used()),
+            "usage_pct": 100.0 * self._used() / max(1, self._total()),
             "expansions": self.expansions,
             "status": self.status,
         }

@@ -27,6 +27,14 @@ class NaivePrivateStore(NaiveStore):
         super().__init__(aliases)
         self.attributes = defaults | in_bytes(described)
 
+    def _name(self, persistent: bool) -> str:
+        """The field of one of the two amounts."""
+        return f"{self.unit}_{'persistent' if persistent else 'nonpersistent'}"
+
+    @abstractmethod
+    def _takes(self, new: dict[str, Any]) -> bool:
+        """Whether the store can have those attributes."""
+
     @abstractmethod
     def _total(self) -> int:
         """Pages or blocks there are."""
@@ -41,7 +49,7 @@ class NaivePrivateStore(NaiveStore):
 
     def _in_use(self, persistent: bool) -> int:
         """Pages or blocks in use, what is left of the baseline included (our reading)."""
-        return self._of_model(persistent) + self._beyond("persistent" if persistent else "nonpersistent")
+        return self._of_model(persistent) + self._beyond(self._name(persistent))
 
     def _used(self) -> int:
         return self._in_use(persistent=True) + self._in_use(persistent=False)
@@ -51,6 +59,9 @@ class NaivePrivateStore(NaiveStore):
     def _alter(self, attributes: dict[str, Any]) -> None:
         """Attributes count from this event on; messages already stored keep their cost (contract.md, 7, State)."""
         new = in_bytes(attributes)
+        if not self._takes(new):
+            self.refused_alters += 1
+            return
         self.attributes |= new
         self._attributes_changed(new)
 
@@ -65,22 +76,26 @@ class NaivePrivateStore(NaiveStore):
         for message in [message for message in self.messages if not message.persistent]:
             self._remove(message)
         if self.baseline is not None:
-            self.baseline.gone.append("nonpersistent")
+            self.baseline.restart(self._name(persistent=True), self._name(persistent=False), self.held.unmatched())
 
     # -- MEASURE
 
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
-        shown = {
-            "messages": beyond(measured, "messages", len(self.messages)),
-            "persistent": beyond(measured, f"{self.unit}_persistent", self._of_model(persistent=True)),
-            "nonpersistent": beyond(measured, f"{self.unit}_nonpersistent", self._of_model(persistent=False)),
-        }
-        return NaiveBaseline(shown, self.held.unmatched())
+        """Our reading: where `messages` is not measured there are as many as pages or blocks."""
+        found = self._measured(measured)
+        amounts = {self._name(kind): beyond(found, self._name(kind), self._of_model(kind)) for kind in (True, False)}
+        messages = sum(amounts.values())
+        if measured.get("messages") is not None:
+            messages = beyond(measured, "messages", len(self.messages))
+        return NaiveBaseline({"messages": messages, **amounts}, self.held.unmatched())
+
+    def _measured(self, measured: dict[str, Any]) -> dict[str, Any]:
+        """What was measured, with what follows from it."""
+        return measured
 
     def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
-        parts = ((f"{self.unit}_persistent", True), (f"{self.unit}_nonpersistent", False))
         return [
-            (self._in_use(persistent), measured[name], self._total())
-            for name, persistent in parts
-            if measured.get(name) is not None
+            (self._in_use(persistent), measured[self._name(persistent)], self._total())
+            for persistent in (True, False)
+            if measured.get(self._name(persistent)) is not None
         ]

@@ -7,6 +7,7 @@ Sources: domain.md, 5, and the document "Distributed queue manager internals", "
 from dataclasses import dataclass
 from typing import Any
 
+from tests.naive.baseline import NaiveBaseline, beyond
 from tests.naive.clock import TICK_US
 from tests.naive.pools import rounded_up
 from tests.naive.private import NaivePrivateStore
@@ -64,12 +65,12 @@ class NaiveQueueFile(NaivePrivateStore):
     # -- what a message costs
 
     def _keep(self, event: Event) -> tuple[QueueFileMessage, bool]:
-        """It fits where the file, which grows as the buffers overflow, is not larger than it may be."""
+        """It fits where its buffer takes it all, or the file is not larger than it may be."""
         blocks = blocks_of_length(event["length"])
         message = QueueFileMessage(**fields_of(event, self._queue(event)), blocks=blocks)
-        needed = self._needed(blocks, message.persistent)
+        before, needed = self._needed(), self._needed(blocks, message.persistent)
         self.file_blocks = max(self.file_blocks, needed)
-        return message, needed <= self._largest_file()
+        return message, needed <= self._largest_file() or needed == before
 
     def _largest_file(self) -> int:
         """Blocks the file may have: its own limit, or the file system's where that is smaller."""
@@ -107,8 +108,12 @@ class NaiveQueueFile(NaivePrivateStore):
         if message.persistent:
             self._log()
 
-    def _ended(self, operations: list[tuple[str, Message]]) -> None:
-        """A commit or backout writes a log record where there was a persistent operation (our reading: at its end)."""
+    def _ending(self, operations: list[tuple[str, Message]]) -> None:
+        """A commit or backout writes a log record where there was a persistent operation.
+
+        "Once the log records have been written to the disk all changes under this transaction are made visible"
+        (MQCMIT Walkthrough).
+        """
         if any(message.persistent for _, message in operations):
             self._log()
 
@@ -150,6 +155,28 @@ class NaiveQueueFile(NaivePrivateStore):
             self.file_blocks = self._needed()
         self.persistent_update = False
 
+    # -- ALTER, MEASURE
+
+    def _takes(self, new: dict[str, Any]) -> bool:  # noqa: ARG002
+        """A file may be larger than its new limit: it is drained (our reading)."""
+        return True
+
+    def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
+        """The file is at least as large as measured (our reading)."""
+        baseline = super()._new_baseline(measured)
+        baseline.shown["file_bytes"] = beyond(measured, "file_bytes", self.file_blocks * BLOCK_BYTES)
+        self.baseline = baseline
+        file_blocks = self.file_blocks + rounded_up(baseline.shown["file_bytes"], BLOCK_BYTES)
+        self.file_blocks = max(file_blocks, self._needed())
+        return baseline
+
+    def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
+        """The parts, and the file, in percent of all blocks that there are (our reading)."""
+        found = super()._compared(measured)
+        if measured.get("file_bytes") is not None:
+            found.append((self.file_blocks * BLOCK_BYTES, measured["file_bytes"], self._total() * BLOCK_BYTES))
+        return found
+
     # -- what is in use
 
     def _total(self) -> int:
@@ -172,6 +199,8 @@ class NaiveQueueFile(NaivePrivateStore):
             "blocks_nonpersistent": nonpersistent,
             "blocks_persistent": persistent,
             "file_bytes": self.file_blocks * BLOCK_BYTES,
+            "file_max_bytes": self._largest_file() * BLOCK_BYTES,
+            "usage_pct": 100.0 * self._needed() / max(1, self._largest_file()),
             "log_records": self.log_records,
             "checkpoints": self.checkpoints,
         }

@@ -200,7 +200,12 @@ SINGLES = [
     one(R.UNKNOWN_STORE, "none", about_store("ALTER", store="QSG1/NONE", attributes={"offld1_th": 60}), "QSG1/NONE"),
     one(R.UNKNOWN_STORE, "another's", about_store("RESTART", qmgr="QMD1"), "does not concern QMD1"),
     *(
-        one(R.BAD_ATTRIBUTES, f"{qmgr} {op} {name} {value}", about_store(op, qmgr=qmgr, store=store, attributes={name: value}), name)
+        one(
+            R.BAD_ATTRIBUTES,
+            f"{qmgr} {op} {name} {value}",
+            about_store(op, qmgr=qmgr, store=store, attributes={name: value}),
+            name,
+        )
         for qmgr, store, op, name, value in (
             ("QM01", "QM01/PS04", "ALTER", "pages", 1),
             ("QM01", "QM01/PS04", "ALTER", "expand", "MAYBE"),

@@ -187,14 +187,16 @@ def test_a_file_that_nears_what_it_may_be_is_told_and_then_it_is_full() -> None:
     told.put(ONE_BLOCK)
     [alert] = told.alerts
     assert (alert.condition, alert.resource, alert.usage_pct, alert.severity) == ("threshold", "file", 91.0, WARNING)
-    assert alert.cause.startswith("91.0 % of the file blocks of QM01/A.QUEUE are in use, its mark is 90 %; A.QUEUE made")
+    assert alert.cause.startswith(
+        "91.0 % of the file blocks of QM01/A.QUEUE are in use, its mark is 90 %; A.QUEUE made"
+    )
     assert "ALTER QLOCAL(A.QUEUE) MAXFSIZE(megabytes)" in " ".join(alert.actions)
     told.put(ONE_BLOCK, count=9)
     assert told.told() == [(OPENED, "threshold", "file"), (OPENED, "full", "file")]
     told.get(count=60)
     told.wait(10)
     told.wait(70)
-    assert [(CLEARED, "threshold"), (CLEARED, "full")] == conditions(told)[-2:]
+    assert conditions(told)[-2:] == [(CLEARED, "threshold"), (CLEARED, "full")]
 
 
 def test_where_the_file_system_is_the_limit_it_is_what_helps() -> None:
@@ -238,7 +240,7 @@ def test_alerts_are_the_same_after_a_restart_of_the_program() -> None:
                 told.again()
         return records(told.alerts)
 
-    for make in (lambda: ToldPageSet(version="6.0"), lambda: ToldPageSet(), lambda: ToldQueueFile(max_size=300 * 512)):
+    for make in (lambda: ToldPageSet(version="6.0"), ToldPageSet, lambda: ToldQueueFile(max_size=300 * 512)):
         expected = story(make(), again=False)
         assert len(expected) >= 3
         assert story(make(), again=True) == expected

@@ -61,8 +61,17 @@ def test_the_largest_page_set_has_16776178_pages_for_messages() -> None:
 
 
 ALLOCATED = {  # usable pages of SMF records -> whole tracks, 12 records of 4 KB each
-    **{10: 12, 70: 72, 538: 540, 1078: 1080, 1618: 1620, 3058: 3060, 10_078: 10_080, 22_857: 22_860},
-    **{50_035: 50_040, 600_441: 600_480, 963_659: 963_720},
+    10: 12,
+    70: 72,
+    538: 540,
+    1078: 1080,
+    1618: 1620,
+    3058: 3060,
+    10_078: 10_080,
+    22_857: 22_860,
+    50_035: 50_040,
+    600_441: 600_480,
+    963_659: 963_720,
 }
 
 
@@ -259,7 +268,11 @@ def test_a_data_set_that_the_estate_says_anew_has_no_extents() -> None:
     told = ToldPageSet(expand="SYSTEM", pages=100)
     told.put(count=95)
     kept = told.twin.header(), dict(told.twin.dirty_pages()).items()
-    for fields, total, expansions in ((dict(pages=100), 108, 1), (dict(pages=300), 298, 0), (dict(version="6"), 108, 1)):
+    for fields, total, expansions in (
+        ({"pages": 100}, 108, 1),
+        ({"pages": 300}, 298, 0),
+        ({"version": "6"}, 108, 1),
+    ):
         again = ToldPageSet(**({"expand": "SYSTEM", "pages": 100} | fields))
         again.twin = again.decoding.twin(None, *kept)
         state = again.state()
@@ -292,16 +305,20 @@ def test_a_restart_takes_the_nonpersistent_part_of_the_baseline() -> None:
 
 
 @pytest.mark.parametrize(
-    ("measured", "baseline"),
+    ("measured", "messages", "persistent", "nonpersistent"),
     [
-        ({"pages_used": 30}, {"messages": 30, "pages_persistent": 30, "pages_nonpersistent": 0}),
-        ({"pages_used": 30, "pages_persistent": 10}, {"messages": 30, "pages_persistent": 10, "pages_nonpersistent": 20}),
-        ({"pages_used": 30, "pages_nonpersistent": 10}, {"messages": 30, "pages_persistent": 20, "pages_nonpersistent": 10}),
-        ({"messages": 5}, {"messages": 5, "pages_persistent": 0, "pages_nonpersistent": 0}),
+        ({"pages_used": 30}, 30, 30, 0),
+        ({"pages_used": 30, "pages_persistent": 10}, 30, 10, 20),
+        ({"pages_used": 30, "pages_nonpersistent": 10}, 30, 20, 10),
+        ({"pages_persistent": 7, "messages": 100}, 100, 7, 0),
+        ({"messages": 5}, 5, 0, 0),
     ],
 )
-def test_a_baseline_of_what_was_measured(measured: dict[str, int], baseline: dict[str, int]) -> None:
-    assert ToldPageSet().measure(**measured)["baseline"] == baseline
+def test_a_baseline_of_what_was_measured(
+    measured: dict[str, int], messages: int, persistent: int, nonpersistent: int
+) -> None:
+    expected = {"messages": messages, "pages_persistent": persistent, "pages_nonpersistent": nonpersistent}
+    assert ToldPageSet().measure(**measured)["baseline"] == expected
 
 
 def test_drift_is_the_worst_of_the_pages_measured() -> None:

@@ -42,7 +42,7 @@ def test_the_buffers_are_64k_and_128k_doubled_on_64_bit() -> None:
     """In the Depths of a Queue: "The buffers default to 64k, and 128k for the NP and P buffers"."""
     state = ToldQueueFile(default_q_buffer_size=None, default_pq_buffer_size=None).state()
     assert blocks(state) == (256 + 512, 256 + 512, 0, 0, 0)
-    assert 256 * 512 == 2 * 64 * KIB
+    assert 2 * 64 * KIB == 256 * 512
 
 
 def test_messages_are_in_the_buffers_by_preference_and_overflow_to_the_file() -> None:
@@ -254,7 +254,7 @@ def test_messages_are_got_by_priority_then_age() -> None:
 
 
 def test_a_put_takes_its_blocks_before_the_commit_and_a_get_keeps_them_until_it() -> None:
-    """MQPUT Walkthrough: the space is allocated at the put; MQCMIT Walkthrough: changes become visible at the commit."""
+    """MQPUT Walkthrough: space is allocated at the put; MQCMIT Walkthrough: changes become visible at the commit."""
     told = ToldQueueFile()
     state = told.put(ONE_BLOCK, uow="U", count=3)
     assert (blocks(state)[3], state["uncommitted"], state["queues"][0]["depth"]) == (3, 3, 3)

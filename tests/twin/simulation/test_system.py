@@ -10,7 +10,6 @@ import pytest
 
 from kernels import EVENT, FLAG_HAS_UOW
 from kernels.layout import BACKOUT, COMMIT, GET, PUT
-from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.events import from_table
 from twin.simulation import RealSystem
@@ -142,8 +141,10 @@ def test_how_demands_are_cut_changes_nothing(small: Estate) -> None:
     [
         ('[queue_manager.QMD1]\nplatform = "distributed"\n[queue_file."QMD1/Q"]\nmax_size = "200K"\n', "QMD1", 600),
         (
-            '[page_set."QM01/4"]\npages = 102\nexpand = "NONE"\n[storage_class."QM01/S"]\npage_set = 4\n'
-            '[queue_manager.QM01]\n[queue."QM01/Q"]\nstorage_class = "S"\n',
+            (
+                '[page_set."QM01/4"]\npages = 102\nexpand = "NONE"\n[storage_class."QM01/S"]\npage_set = 4\n'
+                '[queue_manager.QM01]\n[queue."QM01/Q"]\nstorage_class = "S"\n'
+            ),
             *("QM01", 100),
         ),
     ],
