@@ -106,16 +106,20 @@ def of_queue_file(config: Private, op: str, what: int, first: int, second: int) 
 
 
 def _measured_private(unit: str, what: int, first: int, second: int) -> Changes:
-    """Persistent and nonpersistent pages or blocks, all in use, messages: some of them."""
+    """Persistent and nonpersistent pages or blocks, all pages in use or the file's size, messages: some of them."""
     measured: Changes = {}
+    if unit == "pages" and what == 29:
+        return {"buffer_pool_pct": 3 * first}
     if what % 3 != 2:
         measured[f"{unit}_persistent"] = 2 * first
     if what % 4 != 3:
         measured[f"{unit}_nonpersistent"] = first + second
     if what % 5 == 4:
-        measured["pages_used" if unit == "pages" else "blocks"] = 3 * first + second
+        measured |= {"pages_used": 3 * first + second} if unit == "pages" else {"file_bytes": 300 * first * second}
     if what % 2 == 1:
         measured["messages"] = 3 * second
+    if unit == "pages" and what % 7 == 6:
+        measured["buffer_pool_pct"] = 80 + first / 2
     return measured
 
 

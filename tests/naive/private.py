@@ -28,31 +28,19 @@ class NaivePrivateStore(NaiveStore):
         self.attributes = defaults | in_bytes(described)
 
     @abstractmethod
-    def _total(self) -> int:
-        """Pages or blocks there are."""
-
-    @abstractmethod
     def _of_model(self, persistent: bool) -> int:
         """Pages or blocks that messages hold: persistent ones, or the others."""
 
-    @abstractmethod
-    def _attributes_changed(self, new: dict[str, Any]) -> None:
-        """Attributes have their new values: do what that brings."""
+    def _name(self, persistent: bool) -> str:
+        """The field of the state record that counts those of persistent messages, or the others."""
+        return f"{self.unit}_{'persistent' if persistent else 'nonpersistent'}"
 
     def _in_use(self, persistent: bool) -> int:
         """Pages or blocks in use, what is left of the baseline included (our reading)."""
-        return self._of_model(persistent) + self._beyond("persistent" if persistent else "nonpersistent")
+        return self._of_model(persistent) + self._beyond(self._name(persistent))
 
     def _used(self) -> int:
         return self._in_use(persistent=True) + self._in_use(persistent=False)
-
-    # -- ALTER and REBUILD
-
-    def _alter(self, attributes: dict[str, Any]) -> None:
-        """Attributes count from this event on; messages already stored keep their cost (contract.md, 7, State)."""
-        new = in_bytes(attributes)
-        self.attributes |= new
-        self._attributes_changed(new)
 
     def _rebuild(self, attributes: dict[str, Any]) -> None:  # noqa: ARG002
         """Only structures are rebuilt: refused (our reading)."""
@@ -65,22 +53,17 @@ class NaivePrivateStore(NaiveStore):
         for message in [message for message in self.messages if not message.persistent]:
             self._remove(message)
         if self.baseline is not None:
-            self.baseline.gone.append("nonpersistent")
+            self.baseline.restart(self._name(True), self._name(False), self.held.unmatched())
 
     # -- MEASURE
 
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
-        shown = {
-            "messages": beyond(measured, "messages", len(self.messages)),
-            "persistent": beyond(measured, f"{self.unit}_persistent", self._of_model(persistent=True)),
-            "nonpersistent": beyond(measured, f"{self.unit}_nonpersistent", self._of_model(persistent=False)),
+        """Our reading: where messages were not measured, there is one for each page or block."""
+        parts = {
+            self._name(persistent): beyond(measured, self._name(persistent), self._of_model(persistent))
+            for persistent in (True, False)
         }
-        return NaiveBaseline(shown, self.held.unmatched())
-
-    def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
-        parts = ((f"{self.unit}_persistent", True), (f"{self.unit}_nonpersistent", False))
-        return [
-            (self._in_use(persistent), measured[name], self._total())
-            for name, persistent in parts
-            if measured.get(name) is not None
-        ]
+        messages = sum(parts.values())
+        if measured.get("messages") is not None:
+            messages = beyond(measured, "messages", len(self.messages))
+        return NaiveBaseline({"messages": messages} | parts, self.held.unmatched())
