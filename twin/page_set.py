@@ -132,14 +132,13 @@ class PageSetTwin(MessageStore):
         return {"messages": messages, "pages_persistent": persistent, "pages_nonpersistent": nonpersistent}
 
     def compared(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
-        """(model, measured, total) of the pages: of those used, else of the parts that were measured."""
+        """(model, measured, total) of the pages: of those measured, persistent, nonpersistent, all used, the worst."""
         model = self._pages()
-        found = ["pages_used"] if "pages_used" in measured else []
-        found = found or [name for name in ("pages_persistent", "pages_nonpersistent") if name in measured]
-        if not found:
+        names = [name for name in ("pages_persistent", "pages_nonpersistent", "pages_used") if name in measured]
+        if not names:
             return {}
-        held, real = sum(model[name] for name in found), sum(measured[name] for name in found)
-        return {"pages": (held, real, model["pages_total"])}
+        worst = max(names, key=lambda name: abs(model[name] - measured[name]))
+        return {"pages": (model[worst], measured[worst], model["pages_total"])}
 
     def viewer(self) -> PageSetViewer:
         """Findings about the store as it is now."""

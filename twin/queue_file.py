@@ -101,17 +101,18 @@ class QueueFileTwin(MessageStore):
         }
 
     def compared(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
-        """(model, measured, total): blocks with data, of the parts that were measured; blocks of the file."""
-        params = self.tables.store.params[0]
-        file_max = int(params["file_max"])
+        """(model, measured, total): blocks with data, persistent or nonpersistent, the worse; the file, in blocks too.
+
+        The total is the blocks that there are, not those that the file may have: of 2 TB nothing is a percent.
+        """
         model = self._blocks()
         found: dict[str, tuple[int, int, int]] = {}
         parts = [name for name in ("blocks_persistent", "blocks_nonpersistent") if name in measured]
         if parts:
-            total = int(params["np_buffer"]) + int(params["p_buffer"]) + file_max
-            found["blocks"] = sum(model[name] for name in parts), sum(measured[name] for name in parts), total
+            worse = max(parts, key=lambda name: abs(model[name] - measured[name]))
+            found["blocks"] = model[worse], measured[worse], model["blocks"]
         if "file_bytes" in measured:
-            found["file"] = model["file_bytes"], measured["file_bytes"], file_max * queue_file.BLOCK_BYTES
+            found["file"] = model["file_bytes"], measured["file_bytes"], model["blocks"] * queue_file.BLOCK_BYTES
         return found
 
     def viewer(self) -> QueueFileViewer:

@@ -52,7 +52,7 @@ def _pct(usage: Usage) -> float:
 
 def lines(states: Iterable[State]) -> list[Sequence[str]]:
     """A line of `HEADINGS` for each state record."""
-    found = []
+    found: list[Sequence[str]] = []
     for state in states:
         usage = _OF_KIND[state["kind"]](state)
         used, total, of = usage

@@ -65,12 +65,12 @@ class NaiveQueueFile(NaivePrivateStore):
     # -- what a message costs
 
     def _keep(self, event: Event) -> tuple[QueueFileMessage, bool]:
-        """It fits where the file, which grows as the buffers overflow, is not larger than it may be."""
+        """It fits where its buffer takes it all, or the file is not larger than it may be (our reading)."""
         blocks = blocks_of_length(event["length"])
         message = QueueFileMessage(**fields_of(event, self._queue(event)), blocks=blocks)
-        needed = self._needed(blocks, message.persistent)
+        before, needed = self._needed(), self._needed(blocks, message.persistent)
         self.file_blocks = max(self.file_blocks, needed)
-        return message, needed <= self._largest_file()
+        return message, needed == before or needed <= self._largest_file()
 
     def _largest_file(self) -> int:
         """Blocks the file may have: its own limit, or the file system's where that is smaller."""
@@ -108,8 +108,12 @@ class NaiveQueueFile(NaivePrivateStore):
         if message.persistent:
             self._log()
 
-    def _ended(self, operations: list[tuple[str, Message]]) -> None:
-        """A commit or backout writes a log record where there was a persistent operation (our reading: at its end)."""
+    def _ending(self, operations: list[tuple[str, Message]]) -> None:
+        """A commit or backout writes a log record where there was a persistent operation, before it takes effect.
+
+        The document's "MQCMIT Walkthrough": "Once the log records have been written to the disk all changes under this
+        transaction are made visible".
+        """
         if any(message.persistent for _, message in operations):
             self._log()
 

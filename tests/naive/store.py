@@ -83,8 +83,8 @@ class NaiveStore(ABC):
     def _taking(self, message: Any, unit: Unit | None, operation: str) -> None:
         """A message is about to be taken by a "get" or an "expire"; a held get too."""
 
-    def _ended(self, operations: list[tuple[str, Message]]) -> None:
-        """A unit of work that had done this was committed or backed out."""
+    def _ending(self, operations: list[tuple[str, Message]]) -> None:
+        """A unit of work that has done this is about to be committed or backed out."""
 
     def _cleared(self, removed: list[Message]) -> None:
         """A CLEAR removed these."""
@@ -280,6 +280,7 @@ class NaiveStore(ABC):
         unit = self._unit_of(event)
         if unit is None:
             return
+        self._ending(unit.operations)
         self.units.close(unit)
         self.held.commit(unit)
         for kind, message in unit.operations:
@@ -287,7 +288,6 @@ class NaiveStore(ABC):
                 self._becomes_available(message)
             else:
                 self._remove(message)
-        self._ended(unit.operations)
 
     def _back_out(self, event: Event) -> None:
         """As ``_back_out_unit``; a unit that is not known changes nothing (our reading)."""
@@ -305,6 +305,7 @@ class NaiveStore(ABC):
 
         Gets held aside in it are dropped (contract.md, 7, Events); our reading: before anything else.
         """
+        self._ending(unit.operations)
         self.units.close(unit)
         self.held.back_out(unit, self._now())
         for kind, message in unit.operations:
@@ -312,7 +313,6 @@ class NaiveStore(ABC):
                 self._remove(message)
             else:
                 self._becomes_available(message)
-        self._ended(unit.operations)
 
     def _restart(self, event: Event) -> None:
         """Open units of that queue manager are backed out (contract.md, 7, Events).
