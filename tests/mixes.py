@@ -139,11 +139,11 @@ SCM = Mix(
     weights={
         "mixed": MIXED,
         "filling": FILLING,
-        "units": UNITS,
-        "moving": {"PUT": 55, "GET": 40, "EXPIRE": 2, "CLEAR": 1, "COMMIT": 3, "BACKOUT": 3, "HEARTBEAT": 10},
+        "units": UNITS | {"PUT": 50},
+        "moving": {"PUT": 60, "GET": 25, "EXPIRE": 2, "CLEAR": 1, "COMMIT": 3, "BACKOUT": 3, "HEARTBEAT": 10},
         "attributes": {"PUT": 40, "GET": 25, "CLEAR": 2, "HEARTBEAT": 5, "ALTER": 10, "REBUILD": 4, "MEASURE": 3},
     },
-    in_phases=("filling", "moving"),
+    in_phases=("filling", "moving", "units"),
     kept_small={
         "filling": {"time": 14, "msgid": 1, "reason": 14, "seq": 23, "direct": 24, "uow": 3},
         "units": {"time": 14, "seq": 23, "length": 10},

@@ -139,5 +139,8 @@ def fits_structure(length: int, cost: Cost) -> bool:
 
 
 def usage_pct(used: Pools, total: Pools) -> float:
-    """100 x max(entries used / entries, elements used / elements) (domain.md, 1)."""
-    return 100.0 * max(used.entries / total.entries, used.elements / total.elements)
+    """100 x max(entries used / entries, elements used / elements) (domain.md, 1).
+
+    Our reading: a pool of none, which automatic alter may make of an overfull structure, counts as one.
+    """
+    return 100.0 * max(used.entries / max(1, total.entries), used.elements / max(1, total.elements))

@@ -17,8 +17,8 @@ NO_RULES = {"offld1_sz": 65_536, "offld2_sz": 65_536, "offld3_sz": 65_536}
 MIB = 1024**2
 RATES = (500_000_000, MIB, 4 * MIB, 100 * MIB, MIB)  # bytes/s; the slowest there is: 3.9 ms for 4 KB
 SCM_SIZES = (MIB, 3 * BLOCK_BYTES, 16 * BLOCK_BYTES, 16 * BLOCK_BYTES + 1, 60 * BLOCK_BYTES, 1, 300 * BLOCK_BYTES)
-FACILITY_SCM = (64 * MIB, 64 * MIB, 64 * MIB, 8 * BLOCK_BYTES, 0, None)
-LEFT_FOR_AUGMENTED = (64 * MIB, 64 * MIB, 64 * MIB, 82 * 4, 82 * 30, 0, 1, 500)  # 82 bytes for each block of 4 KB
+FACILITY_SCM = (*(64 * MIB,) * 8, 8 * BLOCK_BYTES, 30 * BLOCK_BYTES, 0, None)
+LEFT_FOR_AUGMENTED = (*(64 * MIB,) * 7, 82 * 4, 82 * 30, 500, 82, 0)  # 82 bytes for each block of 4 KB
 FULL_THRESHOLDS = (80, 80, 0, 50, 95, 100)
 
 
@@ -37,7 +37,7 @@ def with_scm(facility_scm: int | None = 64 * MIB, left_for_augmented: int = 64 *
 def scm_structure_from(*choices: int) -> OnFacility:
     """The structure that twelve small integers stand for."""
     entries, most, facility, augmented, stage, fetch, init, automatic, threshold, rules, qmgrs, queues = choices
-    size = (20 + entries) * ENTRY_AND_6_ELEMENTS
+    size = (20 + entries % 50) * ENTRY_AND_6_ELEMENTS
     names = QMGRS[: 1 + qmgrs % 2]
     rule = {"offld1_th": pick(THRESHOLDS, threshold), "offld1_sz": pick(RULE_SIZES, rules)} if rules > 5 else {}
     return with_scm(
