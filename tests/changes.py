@@ -74,6 +74,32 @@ def _measured_structure(config: Structure, what: int, first: int, second: int) -
     return measured
 
 
+def of_scm(config: Structure, op: str, what: int, first: int, second: int) -> Changes:
+    """The content of an event that changes a structure with storage class memory."""
+    entries = pick(CHANGED_ENTRIES, first)
+    if op == "MEASURE":
+        scm = {"scm": {"used": 4096 * second}} if what % 3 == 0 else {}
+        return {"measured": _measured_structure(config, what, first % 8, second) | scm}
+    if op == "REBUILD":
+        rebuilt: tuple[Changes, ...] = (
+            {},
+            {"scm_max_size": None},
+            {"scm_max_size": _as_text(4096 * (1 + second))},
+            {"scm_max_size": 4096 * (1 + first) + second},
+            {"size": entries * ENTRY_AND_6_ELEMENTS, "init_size": None},
+            {"scm_max_size": "1M", "allow_auto_alter": first % 2 == 0},
+        )
+        return {"attributes": pick(rebuilt, what)}
+    altered: tuple[Changes, ...] = (
+        {"allow_auto_alter": first % 2 == 0},
+        {"full_threshold": pick((80, 0, 50, 10), first)},
+        {"size": entries * ENTRY_AND_6_ELEMENTS + second},
+        _rules(first, second),
+        {"scm_max_size": "8M"},
+    )
+    return {"attributes": pick(altered, what)}
+
+
 def of_page_set(config: Private, op: str, what: int, first: int, second: int) -> Changes:
     """The content of an event that changes a page set; a REBUILD of one is a dead letter."""
     if op == "MEASURE":
@@ -106,16 +132,20 @@ def of_queue_file(config: Private, op: str, what: int, first: int, second: int) 
 
 
 def _measured_private(unit: str, what: int, first: int, second: int) -> Changes:
-    """Persistent and nonpersistent pages or blocks, all in use, messages: some of them."""
+    """Persistent and nonpersistent pages or blocks, all pages in use or the file's size, messages: some of them."""
     measured: Changes = {}
+    if unit == "pages" and what == 29:
+        return {"buffer_pool_pct": 3 * first}
     if what % 3 != 2:
         measured[f"{unit}_persistent"] = 2 * first
     if what % 4 != 3:
         measured[f"{unit}_nonpersistent"] = first + second
     if what % 5 == 4:
-        measured["pages_used" if unit == "pages" else "blocks"] = 3 * first + second
+        measured |= {"pages_used": 3 * first + second} if unit == "pages" else {"file_bytes": 300 * first * second}
     if what % 2 == 1:
         measured["messages"] = 3 * second
+    if unit == "pages" and what % 7 == 6:
+        measured["buffer_pool_pct"] = 80 + first / 2
     return measured
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests import changes
 from tests.naive.estates import random_structure, structures
 from tests.naive.private_estates import page_sets, queue_files, random_page_set, random_queue_file
+from tests.naive.scm_estates import random_scm_structure, scm_structures
 
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
@@ -130,4 +131,26 @@ QUEUE_FILE = Mix(
     times=(*((*FORWARD, (5 * MINUTE_US, True), (10 * MINUTE_US, True)) * 6), *ODD_TIMES),
 )
 
-MIXES = {"structure": STRUCTURE, "page_set": PAGE_SET, "queue_file": QUEUE_FILE}
+SCM_TIMES = (0, 1, 5, 9, 100, 1000, 4000, 8000, 16_000, 100_000, SECOND_US, 7 * SECOND_US, 10 * SECOND_US, MINUTE_US)
+SCM = Mix(
+    configs=scm_structures(),
+    random_config=random_scm_structure,
+    changes=changes.of_scm,
+    weights={
+        "mixed": MIXED,
+        "filling": FILLING,
+        "units": UNITS | {"PUT": 50},
+        "moving": {"PUT": 60, "GET": 25, "EXPIRE": 2, "CLEAR": 1, "COMMIT": 3, "BACKOUT": 3, "HEARTBEAT": 10},
+        "attributes": {"PUT": 40, "GET": 25, "CLEAR": 2, "HEARTBEAT": 5, "ALTER": 10, "REBUILD": 4, "MEASURE": 3},
+    },
+    in_phases=("filling", "moving", "units"),
+    kept_small={
+        "filling": {"time": 14, "msgid": 1, "reason": 14, "seq": 23, "direct": 24, "uow": 3},
+        "units": {"time": 14, "seq": 23, "length": 10},
+        "moving": {"time": 14, "length": 12, "count": 5, "seq": 23, "reason": 14, "uow": 4},
+    },
+    lengths=(*(0, 100, 1000, 2048, 140, 141, 396, 397, 1164, 1165, 4096, 8192), *(32_769, 60_000, 64_513)),
+    times=(*((us, True) for us in SCM_TIMES * 3), *ODD_TIMES[:9], (DAY_US, True)),
+)
+
+MIXES = {"structure": STRUCTURE, "scm": SCM, "page_set": PAGE_SET, "queue_file": QUEUE_FILE}

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.naive import NaivePageSet, NaiveQueueFile, NaiveStore, NaiveStructure
-from tests.naive.estates import aliases_of, write_estate
+from tests.naive.estates import OnFacility, aliases_of, write_estate
 from tests.naive.private_estates import Private, write_private_estate
+from tests.naive.structure import Facility
 from tests.workloads import Workload
 from twin.alerts import Alert
 from twin.estate import Estate, Structure, load_estate
@@ -60,6 +61,8 @@ class Decoding:
             return oracle(config.attributes | {"version": config.version}, workload.aliases)
         described = self.estate.stores[self.name]
         assert isinstance(described, Structure)
+        if isinstance(config, OnFacility):
+            return NaiveStructure(described, workload.aliases, Facility(config.facility_size, config.facility_scm or 0))
         return NaiveStructure(described, workload.aliases)
 
 

@@ -6,6 +6,8 @@ each MEASURE says how far the model is off.
 
 from typing import Any
 
+from tests.naive.pools import rounded_up
+
 
 def beyond(measured: dict[str, Any], name: str, model: int) -> int:
     """Measured less model, never below 0; 0 for what was not measured (our reading), which null says too."""
@@ -18,7 +20,7 @@ class NaiveBaseline:
     def __init__(self, shown: dict[str, Any], unmatched_gets: int) -> None:
         """`shown`: as the state record shows it, amounts by name, `messages` among them."""
         self.shown = shown
-        self.amounts = shown  # as measured, or what a restart left of them
+        self.amounts = flat(shown)
         self.unmatched_before = unmatched_gets
 
     def left(self, name: str, unmatched_gets: int) -> int:
@@ -27,32 +29,36 @@ class NaiveBaseline:
         `name`: as it is shown, of a data set "smds/QM01/blocks". Our reading: the part drawn rounds down; where no
         messages were measured nothing can be drawn.
         """
-        amount: Any = self.amounts
-        for part in name.split("/"):
-            amount = amount.get(part, {})
-        if amount == {}:
-            return 0
-        messages: int = self.amounts["messages"]
+        amount, messages = self.amounts.get(name, 0), self.amounts["messages"]
         if messages == 0:
-            return int(amount)
+            return amount
         drawn = min(max(0, unmatched_gets - self.unmatched_before), messages)
-        return int(amount - amount * drawn // messages)
+        return amount - amount * drawn // messages
 
     def restart(self, persistent: str, nonpersistent: str, unmatched_gets: int) -> None:
-        """A restart takes what is nonpersistent, and as many of the messages, evenly by storage (our reading).
+        """A restart takes what is nonpersistent of it too (our reading), with its share of the messages.
 
-        `persistent`, `nonpersistent`: the names of the two amounts. Their messages round up in favour of what stays.
+        `persistent`, `nonpersistent`: the names of the two amounts. Our reading: what is left begins anew, messages
+        rounded up; where neither was measured no message is known to be gone.
         """
-        stays, goes = self.left(persistent, unmatched_gets), self.left(nonpersistent, unmatched_gets)
+        kept, lost = self.left(persistent, unmatched_gets), self.left(nonpersistent, unmatched_gets)
         messages = self.left("messages", unmatched_gets)
-        if stays + goes > 0:
-            messages = messages - messages * goes // (stays + goes)
-        self.amounts = {"messages": messages, persistent: stays, nonpersistent: 0}
+        if kept + lost > 0:
+            messages = rounded_up(messages * kept, kept + lost)
+        self.amounts |= {persistent: kept, nonpersistent: 0, "messages": messages}
         self.unmatched_before = unmatched_gets
 
     def record(self) -> dict[str, Any]:
         """As the state record shows it: what was measured, whatever is left of it."""
         return self.shown
+
+
+def flat(amounts: dict[str, Any], prefix: str = "") -> dict[str, int]:
+    """Amounts within amounts by one name: {"smds": {"QM01": {"blocks": 4}}} as {"smds/QM01/blocks": 4}."""
+    found: dict[str, int] = {}
+    for name, amount in amounts.items():
+        found |= flat(amount, f"{prefix}{name}/") if isinstance(amount, dict) else {f"{prefix}{name}": amount}
+    return found
 
 
 def drift_pct(compared: list[tuple[int, int, int]], before: float | None) -> float | None:

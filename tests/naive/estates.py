@@ -4,7 +4,7 @@ Chosen, random, and as the estate files that describe them.
 """
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,6 +56,14 @@ def structure(**different: Any) -> Structure:
     if "smds" not in described:
         described["smds"] = {qmgr: data_set(size=10 * 1024**2) for qmgr in described["queue_managers"]}
     return Structure(**described)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnFacility(Structure):
+    """A structure that is alone on its coupling facility."""
+
+    facility_size: int
+    facility_scm: int | None  # None: it has none
 
 
 def data_set(size: int, secondary: int | None = None, max_size: int | None = None) -> Smds:
@@ -193,7 +201,7 @@ def estate_toml(config: Structure, mqsc: str) -> str:
     """The TOML that describes a structure and its queues, and imports an MQSC text."""
     group, name = config.name.split("/")
     lines = ["schema = 1", "[[import]]", line("mqsc", mqsc), line("queue_sharing_group", group)]
-    lines += [f'[coupling_facility."{config.coupling_facility}"]', 'size = "64G"', 'scm = "64G"']
+    lines += [f'[coupling_facility."{config.coupling_facility}"]', *_facility_lines(config)]
     lines += [f'[queue_sharing_group."{group}"]']
     lines += [f"queue_managers = [{', '.join(_quoted(qmgr) for qmgr in config.queue_managers)}]"]
     for qmgr in config.queue_managers:
@@ -207,7 +215,14 @@ def estate_toml(config: Structure, mqsc: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-NOT_ATTRIBUTES = ("name", "queue_sharing_group", "queue_managers", "queues", "smds")
+def _facility_lines(config: Structure) -> list[str]:
+    if not isinstance(config, OnFacility):
+        return ['size = "64G"', 'scm = "64G"']
+    scm = [] if config.facility_scm is None else [line("scm", config.facility_scm)]
+    return [line("size", config.facility_size), *scm]
+
+
+NOT_ATTRIBUTES = ("facility_size", "facility_scm", "name", "queue_sharing_group", "queue_managers", "queues", "smds")
 
 
 def _fields(thing: Structure | Smds) -> list[tuple[str, Any]]:

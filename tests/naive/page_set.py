@@ -6,8 +6,9 @@ Sources: domain.md, 4, and the document "Page sets 01 to 99" (`page-sets-01-to-9
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.naive.baseline import NaiveBaseline
 from tests.naive.pools import rounded_up
-from tests.naive.private import NaivePrivateStore
+from tests.naive.private import NaivePrivateStore, in_bytes
 from tests.naive.store import Event
 from tests.naive.units import Message, fields_of
 
@@ -23,7 +24,8 @@ LARGEST_PAGE_SET = 16_777_216  # 64 GB
 MOST_EXPANSIONS = 119
 EXPANDS_ABOVE_PCT = 90  # domain.md, 4 (an assumption there)
 ONE_A_PAGE_SINCE = (7, 0, 1)
-DEFAULTS = {"expand": "USER", "secondary_pages": None, "max_pages": None, "version": None}
+DEFAULTS = {"expand": "USER", "secondary_pages": None, "max_pages": None, "version": None, "buffer_pool": 0}
+OF_EXPANSION = ("pages", "expand", "secondary_pages", "max_pages")
 
 
 def usable_pages(allocated: int) -> int:
@@ -69,7 +71,7 @@ class PageSetMessage(Message):
 class NaivePageSet(NaivePrivateStore):
     """The twin of one page set.
 
-    `described`: its attributes as the estate names them: pages, expand, secondary_pages, max_pages, version.
+    `described`: its attributes as the estate names them, and the version of its queue manager.
     """
 
     messages: list[PageSetMessage]
@@ -82,6 +84,7 @@ class NaivePageSet(NaivePrivateStore):
         self.status = "NORMAL"
         self.pages: list[Page] = []  # with at least one record
         self.filling: Page | None = None
+        self.buffer_pool_pct: float | None = None
 
     # -- what a message costs
 
@@ -164,43 +167,61 @@ class NaivePageSet(NaivePrivateStore):
 
     # -- ALTER, MEASURE
 
-    def _takes(self, new: dict[str, Any]) -> bool:
-        """Our reading: it holds what is used; extents are not given back; its volumes hold it."""
-        pages = new.get("pages", self.allocated)
-        if "pages" in new and usable_pages(pages) < self._used():
-            return False
-        if self.expansions > 0 and pages < self.allocated:
-            return False
-        largest = (self.attributes | new)["max_pages"]
-        return largest is None or pages <= largest
+    def _alter(self, attributes: dict[str, Any]) -> None:
+        """ALTER PSID, whole or refused whole and counted (our reading).
 
-    def _attributes_changed(self, new: dict[str, Any]) -> None:
-        """Expansion is tried again after it failed, when what it depends on is altered (our reading)."""
-        self.allocated = new.get("pages", self.allocated)
-        if {"pages", "expand", "secondary_pages", "max_pages"} & set(new):
+        It holds what is used, extents are not given back, and its volumes hold it. Expansion is tried again after what
+        it depends on was altered.
+        """
+        new = in_bytes(attributes)
+        allocated = new.get("pages", self.allocated)
+        too_small = "pages" in new and usable_pages(allocated) < self._used()
+        gives_back = allocated < self.allocated and self.expansions > 0
+        largest = (self.attributes | new)["max_pages"]
+        if too_small or gives_back or allocated > (LARGEST_PAGE_SET if largest is None else largest):
+            self.refused_alters += 1
+            return
+        self.attributes |= new
+        self.allocated = allocated
+        if any(name in OF_EXPANSION for name in new):
             self.status = "NORMAL"
 
-    def _measured(self, measured: dict[str, Any]) -> dict[str, Any]:
-        """`pages_used` is both parts; alone it counts as persistent beyond what is nonpersistent here (our reading)."""
-        persistent, nonpersistent = measured.get("pages_persistent"), measured.get("pages_nonpersistent")
-        used = measured.get("pages_used")
-        if used is None:
-            return measured
-        if persistent is None and nonpersistent is None:
-            persistent = used - self._of_model(persistent=False)
-        elif persistent is None:
-            persistent = used - nonpersistent
-        elif nonpersistent is None:
-            nonpersistent = used - persistent
-        return {"pages_persistent": persistent, "pages_nonpersistent": nonpersistent}
+    def _measure(self, measured: dict[str, Any]) -> None:
+        """A measurement of the buffer pool alone says nothing of the page set: it is no baseline (our reading)."""
+        of_page_set = {name: value for name, value in measured.items() if value is not None}
+        self.buffer_pool_pct = of_page_set.pop("buffer_pool_pct", self.buffer_pool_pct)
+        if of_page_set:
+            super()._measure(of_page_set)
+
+    def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
+        """Our reading: of `pages_used` all that is not known to be nonpersistent is persistent."""
+        found = dict(measured)
+        used = found.get("pages_used")
+        if used is not None and "pages_persistent" not in found:
+            nonpersistent = found.get("pages_nonpersistent", self._of_model(persistent=False))
+            found["pages_persistent"] = used - nonpersistent
+        elif used is not None and "pages_nonpersistent" not in found:
+            found["pages_nonpersistent"] = used - found["pages_persistent"]
+        return super()._new_baseline(found)
 
     def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
-        """The parts, and all pages in use."""
-        used = measured.get("pages_used")
-        return super()._compared(measured) + ([] if used is None else [(self._used(), used, self._total())])
+        """Pages used, else the parts that were measured (our reading)."""
+        names = (
+            ["pages_used"]
+            if "pages_used" in measured
+            else [name for name in ("pages_persistent", "pages_nonpersistent") if name in measured]
+        )
+        model = self._fields()
+        pages = (sum(model[name] for name in names), sum(measured[name] for name in names), self._total())
+        return [pages] if names else []
+
+    # -- the state record
 
     def _fields(self) -> dict[str, Any]:
-        """total = unused + persistent + nonpersistent, as DISPLAY USAGE and SMF 115 QIS1 report them (domain.md, 4)."""
+        """total = unused + persistent + nonpersistent, as DISPLAY USAGE and SMF 115 QIS1 report them (domain.md, 4).
+
+        Our reading: nothing is unused where facts did not fit.
+        """
         return {
             "pages_total": self._total(),
             "pages_used": self._used(),
@@ -210,4 +231,16 @@ class NaivePageSet(NaivePrivateStore):
             "usage_pct": 100.0 * self._used() / max(1, self._total()),
             "expansions": self.expansions,
             "status": self.status,
+            "buffer_pool": self.attributes["buffer_pool"],
+            "buffer_pool_pct": self.buffer_pool_pct,
+            "buffer_pool_writes": writes_at(self.buffer_pool_pct),
         }
+
+
+def writes_at(buffer_pool_pct: float | None) -> str | None:
+    """Asynchronous writes from 85 % used, synchronous from 95 % (domain.md, 4); None: not measured."""
+    if buffer_pool_pct is None:
+        return None
+    if buffer_pool_pct >= 95:
+        return "synchronous"
+    return "asynchronous" if buffer_pool_pct >= 85 else "none"

@@ -27,25 +27,13 @@ class NaivePrivateStore(NaiveStore):
         super().__init__(aliases)
         self.attributes = defaults | in_bytes(described)
 
-    def _name(self, persistent: bool) -> str:
-        """The field of one of the two amounts."""
-        return f"{self.unit}_{'persistent' if persistent else 'nonpersistent'}"
-
-    @abstractmethod
-    def _takes(self, new: dict[str, Any]) -> bool:
-        """Whether the store can have those attributes."""
-
-    @abstractmethod
-    def _total(self) -> int:
-        """Pages or blocks there are."""
-
     @abstractmethod
     def _of_model(self, persistent: bool) -> int:
         """Pages or blocks that messages hold: persistent ones, or the others."""
 
-    @abstractmethod
-    def _attributes_changed(self, new: dict[str, Any]) -> None:
-        """Attributes have their new values: do what that brings."""
+    def _name(self, persistent: bool) -> str:
+        """The field of the state record that counts those of persistent messages, or the others."""
+        return f"{self.unit}_{'persistent' if persistent else 'nonpersistent'}"
 
     def _in_use(self, persistent: bool) -> int:
         """Pages or blocks in use, what is left of the baseline included (our reading)."""
@@ -53,17 +41,6 @@ class NaivePrivateStore(NaiveStore):
 
     def _used(self) -> int:
         return self._in_use(persistent=True) + self._in_use(persistent=False)
-
-    # -- ALTER and REBUILD
-
-    def _alter(self, attributes: dict[str, Any]) -> None:
-        """Attributes count from this event on; messages already stored keep their cost (contract.md, 7, State)."""
-        new = in_bytes(attributes)
-        if not self._takes(new):
-            self.refused_alters += 1
-            return
-        self.attributes |= new
-        self._attributes_changed(new)
 
     def _rebuild(self, attributes: dict[str, Any]) -> None:  # noqa: ARG002
         """Only structures are rebuilt: refused (our reading)."""
@@ -76,26 +53,17 @@ class NaivePrivateStore(NaiveStore):
         for message in [message for message in self.messages if not message.persistent]:
             self._remove(message)
         if self.baseline is not None:
-            self.baseline.restart(self._name(persistent=True), self._name(persistent=False), self.held.unmatched())
+            self.baseline.restart(self._name(True), self._name(False), self.held.unmatched())
 
     # -- MEASURE
 
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
-        """Our reading: where `messages` is not measured there are as many as pages or blocks."""
-        found = self._measured(measured)
-        amounts = {self._name(kind): beyond(found, self._name(kind), self._of_model(kind)) for kind in (True, False)}
-        messages = sum(amounts.values())
+        """Our reading: where messages were not measured, there is one for each page or block."""
+        parts = {
+            self._name(persistent): beyond(measured, self._name(persistent), self._of_model(persistent))
+            for persistent in (True, False)
+        }
+        messages = sum(parts.values())
         if measured.get("messages") is not None:
             messages = beyond(measured, "messages", len(self.messages))
-        return NaiveBaseline({"messages": messages, **amounts}, self.held.unmatched())
-
-    def _measured(self, measured: dict[str, Any]) -> dict[str, Any]:
-        """What was measured, with what follows from it."""
-        return measured
-
-    def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
-        return [
-            (self._in_use(persistent), measured[self._name(persistent)], self._total())
-            for persistent in (True, False)
-            if measured.get(self._name(persistent)) is not None
-        ]
+        return NaiveBaseline({"messages": messages} | parts, self.held.unmatched())

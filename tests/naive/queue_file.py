@@ -10,7 +10,7 @@ from typing import Any
 from tests.naive.baseline import NaiveBaseline, beyond
 from tests.naive.clock import TICK_US
 from tests.naive.pools import rounded_up
-from tests.naive.private import NaivePrivateStore
+from tests.naive.private import NaivePrivateStore, in_bytes
 from tests.naive.store import Event
 from tests.naive.units import Message, Unit, fields_of
 
@@ -46,8 +46,7 @@ class QueueFileMessage(Message):
 class NaiveQueueFile(NaivePrivateStore):
     """The twin of one queue file.
 
-    `described`: its attributes as the estate names them: max_size, file_system_size, default_q_buffer_size,
-    default_pq_buffer_size.
+    `described`: its attributes as the estate names them.
     """
 
     messages: list[QueueFileMessage]
@@ -59,18 +58,19 @@ class NaiveQueueFile(NaivePrivateStore):
         self.log_records = 0
         self.records_since = 0  # the last checkpoint
         self.checkpoints = 0
+        self.truncations = 0
         self.checkpoint_at: int | None = None  # when the last checkpoint was, else the first tick; None: neither yet
         self.persistent_update = False  # since the last checkpoint
 
     # -- what a message costs
 
     def _keep(self, event: Event) -> tuple[QueueFileMessage, bool]:
-        """It fits where its buffer takes it all, or the file is not larger than it may be."""
+        """It fits where its buffer takes it all, or the file is not larger than it may be (our reading)."""
         blocks = blocks_of_length(event["length"])
         message = QueueFileMessage(**fields_of(event, self._queue(event)), blocks=blocks)
         before, needed = self._needed(), self._needed(blocks, message.persistent)
         self.file_blocks = max(self.file_blocks, needed)
-        return message, needed <= self._largest_file() or needed == before
+        return message, needed == before or needed <= self._largest_file()
 
     def _largest_file(self) -> int:
         """Blocks the file may have: its own limit, or the file system's where that is smaller."""
@@ -109,17 +109,17 @@ class NaiveQueueFile(NaivePrivateStore):
             self._log()
 
     def _ending(self, operations: list[tuple[str, Message]]) -> None:
-        """A commit or backout writes a log record where there was a persistent operation.
+        """A commit or backout writes a log record where there was a persistent operation, before it takes effect.
 
-        "Once the log records have been written to the disk all changes under this transaction are made visible"
-        (MQCMIT Walkthrough).
+        The document's "MQCMIT Walkthrough": "Once the log records have been written to the disk all changes under this
+        transaction are made visible".
         """
         if any(message.persistent for _, message in operations):
             self._log()
 
     def _cleared(self, removed: list[Message]) -> None:
         """CLEAR truncates at once, and writes one log record where it removed persistent messages."""
-        self.file_blocks = self._needed()
+        self._truncate()
         if any(message.persistent for message in removed):
             self._log()
 
@@ -152,39 +152,44 @@ class NaiveQueueFile(NaivePrivateStore):
         free = self.file_blocks - self._needed()
         oversized = free * BLOCK_BYTES >= OVERSIZED_BYTES and free * 100 >= OVERSIZED_PCT * self.file_blocks
         if self.persistent_update and oversized:
-            self.file_blocks = self._needed()
+            self._truncate()
         self.persistent_update = False
+
+    def _truncate(self) -> None:
+        """Give the free blocks of the file back, if there are any."""
+        if self.file_blocks > self._needed():
+            self.truncations += 1
+        self.file_blocks = self._needed()
 
     # -- ALTER, MEASURE
 
-    def _takes(self, new: dict[str, Any]) -> bool:  # noqa: ARG002
-        """A file may be larger than its new limit: it is drained (our reading)."""
-        return True
+    def _alter(self, attributes: dict[str, Any]) -> None:
+        """Attributes count from this event on; a file larger than it may be is a fact."""
+        self.attributes |= in_bytes(attributes)
 
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
-        """The file is at least as large as measured (our reading)."""
-        baseline = super()._new_baseline(measured)
-        baseline.shown["file_bytes"] = beyond(measured, "file_bytes", self.file_blocks * BLOCK_BYTES)
-        self.baseline = baseline
-        file_blocks = self.file_blocks + rounded_up(baseline.shown["file_bytes"], BLOCK_BYTES)
-        self.file_blocks = max(file_blocks, self._needed())
-        return baseline
+        """Our reading: the file is at least as large as measured, in whole blocks."""
+        blocks = super()._new_baseline(measured)
+        file_bytes = beyond(measured, "file_bytes", self.file_blocks * BLOCK_BYTES)
+        self.file_blocks += rounded_up(file_bytes, BLOCK_BYTES)
+        return NaiveBaseline(blocks.shown | {"file_bytes": file_bytes}, self.held.unmatched())
 
     def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
-        """The parts, and the file, in percent of all blocks that there are (our reading)."""
-        found = super()._compared(measured)
+        """Blocks with data, of the parts that were measured; then the file (our reading)."""
+        model, compared = self._fields(), []
+        names = [name for name in ("blocks_persistent", "blocks_nonpersistent") if measured.get(name) is not None]
+        if names:
+            total = self._buffer(persistent=True) + self._buffer(persistent=False) + self._largest_file()
+            compared.append((sum(model[name] for name in names), sum(measured[name] for name in names), total))
         if measured.get("file_bytes") is not None:
-            found.append((self.file_blocks * BLOCK_BYTES, measured["file_bytes"], self._total() * BLOCK_BYTES))
-        return found
+            compared.append((model["file_bytes"], measured["file_bytes"], self._largest_file() * BLOCK_BYTES))
+        return compared
 
-    # -- what is in use
-
-    def _total(self) -> int:
-        return self._buffer(persistent=True) + self._buffer(persistent=False) + self.file_blocks
-
-    def _attributes_changed(self, new: dict[str, Any]) -> None:  # noqa: ARG002
-        """The file grows where a smaller buffer overflows."""
+    def _has_acted(self) -> None:
+        """The file holds what the buffers do not, also what comes back to the baseline (our reading)."""
         self.file_blocks = max(self.file_blocks, self._needed())
+
+    # -- the state record
 
     def _fields(self) -> dict[str, Any]:
         """blocks = free + allocated + nonpersistent + persistent = those of both buffers + those of the file.
@@ -193,7 +198,7 @@ class NaiveQueueFile(NaivePrivateStore):
         """
         persistent, nonpersistent = self._in_use(persistent=True), self._in_use(persistent=False)
         return {
-            "blocks": self._total(),
+            "blocks": self._buffer(True) + self._buffer(False) + self.file_blocks,
             "blocks_free": max(0, self._buffer(True) - persistent) + max(0, self._buffer(False) - nonpersistent),
             "blocks_allocated": self.file_blocks - self._needed(),
             "blocks_nonpersistent": nonpersistent,
@@ -203,4 +208,5 @@ class NaiveQueueFile(NaivePrivateStore):
             "usage_pct": 100.0 * self._needed() / max(1, self._largest_file()),
             "log_records": self.log_records,
             "checkpoints": self.checkpoints,
+            "truncations": self.truncations,
         }

@@ -199,7 +199,7 @@ class NaiveStore(ABC):
 
         Our reading: a get held inside a unit of work still open takes it inside that unit.
         """
-        message.available = True
+        message.available, message.got = True, False
         get = self.held.pop_first_for(message, self._now())
         if get is not None:
             self._taking(message, get.unit, "get")
@@ -236,7 +236,7 @@ class NaiveStore(ABC):
 
     def _take(self, message: Message, unit: Unit | None) -> None:
         """Outside syncpoint the message goes; under syncpoint it holds its storage until MQCMIT (domain.md, 6)."""
-        message.available = False
+        message.available, message.got = False, unit is not None
         if unit is None:
             self._remove(message)
         else:

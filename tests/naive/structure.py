@@ -1,10 +1,12 @@
 """A CF structure with its shared message data sets: what its messages cost, and what its state record says."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 from tests.naive import attributes as attrs
 from tests.naive.baseline import NaiveBaseline, beyond
+from tests.naive.clock import TICK_US
 from tests.naive.pools import (
     Pools,
     cost_of_put,
@@ -13,12 +15,26 @@ from tests.naive.pools import (
     offload_rule,
     pools_of_size,
     ratio_at_allocation,
+    reaches,
     usage_pct,
 )
+from tests.naive.scm import NaiveScm
 from tests.naive.smds import new_data_set, pages_of_length
 from tests.naive.store import Event, NaiveStore
-from tests.naive.units import Message, fields_of
+from tests.naive.units import Message, Unit, fields_of
 from twin.estate.model import Structure
+
+LOOK_EVERY = 6  # ticks: 60 s
+
+
+class Facility(NamedTuple):
+    """The coupling facility of a structure, which no other structure is on: its storage and its SCM, bytes."""
+
+    size: int
+    scm: int
+
+
+PLENTY = Facility(64 * 1024**3, 64 * 1024**3)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -28,6 +44,7 @@ class StructureMessage(Message):
     elements: int
     data: str  # where the data is: "" (the structure), SMDS or DB2
     where: list[tuple[int, int]] = field(default_factory=list)  # blocks and pages in the data set
+    in_scm: bool = False
 
 
 class NaiveStructure(NaiveStore):
@@ -35,10 +52,12 @@ class NaiveStructure(NaiveStore):
 
     messages: list[StructureMessage]
 
-    def __init__(self, config: Structure, aliases: dict[str, str] | None = None) -> None:
+    def __init__(self, config: Structure, aliases: dict[str, str] | None = None, facility: Facility = PLENTY) -> None:
         super().__init__(aliases)
         self.attributes = attrs.attributes_of(config)
+        self.attributes |= {"facility_size": facility.size, "facility_scm": facility.scm}
         self._allocate()
+        self.scm = self._new_scm()
         ds_block = self.attributes["ds_block"]
         self.data_sets = {qmgr: new_data_set(smds, ds_block) for qmgr, smds in sorted(config.smds.items())}
 
@@ -46,8 +65,13 @@ class NaiveStructure(NaiveStore):
         """Pools of INITSIZE, else SIZE, at the ratio the rules ask for now (contract.md, 7, Estate)."""
         init_size = self.attributes["init_size"]
         self.size: int = self.attributes["size"] if init_size is None else init_size
-        self.ratio = ratio_at_allocation(self.attributes)
+        self.ratio: Fraction = Fraction(ratio_at_allocation(self.attributes))
         self.pools = pools_of_size(self.size, self.ratio, self.attributes)
+
+    def _new_scm(self) -> NaiveScm | None:
+        if self.attributes["scm_max_size"] is None:
+            return None
+        return NaiveScm(self.attributes, self.messages, lambda: (self._used(), self.pools))
 
     # -- what a message costs
 
@@ -74,16 +98,63 @@ class NaiveStructure(NaiveStore):
     def _free(self, message: StructureMessage) -> None:
         self.data_sets[message.qmgr].release(message.where)
 
+    # -- storage class memory, automatic alter
+
+    def _alterable(self) -> bool:
+        """Only while no data is in SCM (domain.md, 3)."""
+        return self.scm is None or not self.scm.held()
+
+    def _taking(self, message: StructureMessage, unit: Unit | None, operation: str) -> None:  # noqa: ARG002
+        """Of a message in SCM only a get reads it; an expiry does not (our reading), nor does a CLEAR."""
+        if self.scm is not None and operation == "get":
+            self.scm.read(message)
+
+    def _time_has_come(self) -> None:
+        if self.scm is not None:
+            self.scm.advance(self._now())
+
+    def _has_acted(self) -> None:
+        if self.scm is not None:
+            self.scm.begin_if_idle(self._now())
+
+    def _ticks(self, before: int, until: int) -> None:
+        """ALLOWAUTOALT(YES): a look every 60 s of event time (domain.md, 1: an assumption), SCM being as it is then."""
+        for tick in range(before + 1, until + 1):
+            if tick % LOOK_EVERY == 0 and self.attributes["allow_auto_alter"]:
+                if self.scm is not None:
+                    self.scm.advance(tick * TICK_US)
+                self._automatic_alter()
+
+    def _automatic_alter(self) -> None:
+        """At FULLTHRESHOLD: the ratio in use, then, where it is still there, 10 % more, up to SIZE (domain.md, 1).
+
+        While data is in SCM no alter takes effect (domain.md, 3): it counts as refused, each time (our reading).
+        """
+        used, threshold = self._used(), self.attributes["full_threshold"]
+        if not reaches(threshold, used, self.pools):
+            return
+        if not self._alterable():
+            self.refused_alters += 1
+            return
+        if used.entries > 0 and used.elements > 0:
+            self.ratio = Fraction(used.elements, used.entries)
+        self.pools = pools_of_size(self.size, self.ratio, self.attributes)
+        if reaches(threshold, used, self.pools):
+            self.size = max(self.size, min(self.attributes["size"], self.size + self.size // 10))
+            self.pools = pools_of_size(self.size, self.ratio, self.attributes)
+
     # -- attributes
 
     def _alter(self, attributes: dict[str, Any]) -> None:
         """ALTER CFSTRUCT and SETXCF START,ALTER: whole, or refused whole and counted (our reading).
 
+        Refused too while data is in SCM (domain.md, 3).
         contract.md, 7 (Estate): `size` takes effect at once at the present ratio, between the used and SIZE; beyond
         that it is refused and counted. The ratio does not follow the rules.
         """
         new = attrs.read_attributes(attributes)
-        if any(name in attrs.ONLY_AT_REBUILD for name in new) or self._refuses_block_size(new):
+        of_policy = any(name in attrs.ONLY_AT_REBUILD for name in new)
+        if of_policy or self._refuses_block_size(new) or not self._alterable():
             self.refused_alters += 1
             return
         if "size" in new:
@@ -98,6 +169,9 @@ class NaiveStructure(NaiveStore):
     def _rebuild(self, attributes: dict[str, Any]) -> None:
         """New policy values, SIZE and INITSIZE included, and pools allocated anew (contract.md, 7, Estate).
 
+        SCM comes and goes with a rebuild (the document's own words). Our reading: what is in it comes back where it
+        goes, and stays in it, even beyond a smaller SCMMAXSIZE, where it does not.
+
         Our reading: never too small for what it holds (that is a fact), but refused where INITSIZE would be above SIZE.
         """
         new = attrs.read_attributes(attributes)
@@ -108,6 +182,12 @@ class NaiveStructure(NaiveStore):
             return
         self._take_up(new)
         self._allocate()
+        if self.attributes["scm_max_size"] is None:
+            self.scm = None
+            for message in self.messages:
+                message.in_scm = False
+        elif self.scm is None:
+            self.scm = self._new_scm()
 
     def _refuses_block_size(self, new: dict[str, Any]) -> bool:
         """DSBLOCK can change only while every data set is empty (our reading; a baseline is not seen)."""
@@ -146,12 +226,15 @@ class NaiveStructure(NaiveStore):
         return NaiveBaseline(shown, self.held.unmatched())
 
     def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
-        """Entries, elements, blocks of each data set, in that order."""
+        """Entries, elements, SCM, blocks of each data set, in that order."""
         state, compared = self.state(), []
         if measured.get("ents_used") is not None:
             compared.append((state["ents_used"], measured["ents_used"], state["ents_max"]))
         if measured.get("elems_used") is not None:
             compared.append((state["elems_used"], measured["elems_used"], state["elems_max"]))
+        scm_used = measured.get("scm", {}).get("used")
+        if scm_used is not None and self.scm is not None:
+            compared.append((self.scm.used(), scm_used, self.scm.most()))
         for qmgr, fields in sorted(measured.get("smds", {}).items()):
             if qmgr in state["smds"] and fields.get("blocks_used") is not None:
                 data_set = state["smds"][qmgr]
@@ -161,9 +244,10 @@ class NaiveStructure(NaiveStore):
     # -- what is in use
 
     def _used(self) -> Pools:
-        """Entries and elements in use: of the messages, and what is left of the baseline (our reading)."""
-        entries = len(self.messages) + self._beyond("entries")
-        return Pools(entries, sum(message.elements for message in self.messages) + self._beyond("elements"))
+        """Entries and elements in use, without what is in SCM (domain.md, 3), with what is left of the baseline."""
+        here = [message for message in self.messages if not message.in_scm]
+        elements = sum(message.elements for message in here)
+        return Pools(len(here) + self._beyond("entries"), elements + self._beyond("elements"))
 
     def _fields(self) -> dict[str, Any]:
         """Our reading: `offloaded_messages` has nothing of the baseline: nobody measured those."""
@@ -176,11 +260,12 @@ class NaiveStructure(NaiveStore):
             "elems_max": self.pools.elements,
             "elems_used": used.elements,
             "usage_pct": usage_pct(used, self.pools),
-            "alterable": True,  # contract.md, 7 (State): false only while data is in SCM
+            "alterable": self._alterable(),
             "offloaded_messages": len(offloaded),
             "offloaded_bytes": sum(message.length for message in offloaded),
             "offload_rule": offload_rule(self.attributes, used, self.pools),
             "smds": {qmgr: self._data_set_state(qmgr) for qmgr in self.data_sets},
+            "scm": None if self.scm is None else self.scm.record(),
         }
 
     def _data_set_state(self, qmgr: str) -> dict[str, Any]:

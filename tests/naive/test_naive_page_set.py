@@ -164,6 +164,18 @@ def test_an_altered_expand_tries_again() -> None:
     assert twin.put()["pages_total"] == 108
 
 
+def test_pages_are_altered_between_what_is_used_and_what_its_volumes_hold() -> None:
+    twin = PageSetTwin(max_pages=200)
+    twin.put(count=50)
+    assert twin.alter(pages=51)["refused_alters"] == 1  # 49 of them usable
+    assert twin.alter(pages=201)["refused_alters"] == 2
+    assert twin.alter(max_pages=99)["refused_alters"] == 3
+    assert twin.alter(pages=52)["pages_unused"] == 0
+    twin.alter(expand="SYSTEM")
+    assert twin.put()["expansions"] == 2  # 52, 57, 62 allocated
+    assert twin.alter(pages=61)["refused_alters"] == 4  # extents are not given back
+
+
 # -- restart and MEASURE
 
 
@@ -185,4 +197,6 @@ def test_what_a_measure_finds_beyond_the_model_counts_and_is_drawn_down() -> Non
     assert pages(state) == (17, 10, 7, 81)
     assert state["messages"] == 12
     assert pages(twin.get(queue="B.QUEUE", count=5)) == (10, 5, 5, 88)
-    assert pages(twin.did("RESTART", None)) == (5, 5, 0, 93)
+    state = twin.did("RESTART", None)
+    assert (pages(state), state["messages"]) == ((5, 5, 0, 93), 4)  # 5 pages of 9 were persistent, of 5 messages
+    assert pages(twin.get(queue="B.QUEUE", count=2)) == (3, 3, 0, 95)

@@ -5,8 +5,9 @@ from typing import Any
 from tests.naive.estates import structure
 from tests.naive.page_set import NaivePageSet
 from tests.naive.queue_file import NaiveQueueFile
+from tests.naive.scm_estates import with_scm
 from tests.naive.store import NaiveStore
-from tests.naive.structure import NaiveStructure
+from tests.naive.structure import Facility, NaiveStructure
 from tests.workloads import SECOND_US, START_US
 
 NO_RULES = {"offld1_sz": 65_536, "offld2_sz": 65_536, "offld3_sz": 65_536}
@@ -53,6 +54,23 @@ class Twin(Telling, NaiveStructure):
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(structure(**fields), {"ALIAS.QUEUE": "A.QUEUE"})
+
+
+class ScmTwin(Telling, NaiveStructure):
+    """A structure with SCM, of 38 entries and 232 elements, unless said otherwise. A message of 1 KB takes 6 elements.
+
+    It is moved as one block of 4 KB, which takes 8.192 microseconds, or 3.90625 ms at the slowest rate (`slow`).
+    """
+
+    name = "QSG1/APP1"
+
+    def __init__(self, **fields: Any) -> None:
+        config = with_scm(**fields)
+        super().__init__(config, None, Facility(config.facility_size, config.facility_scm or 0))
+
+    def in_scm(self) -> list[int]:
+        """Lengths of the messages in SCM, oldest first."""
+        return [message.length for message in self.messages if message.in_scm]
 
 
 class PageSetTwin(Telling, NaivePageSet):

@@ -18,6 +18,7 @@ class Message:
     persistent: bool
     qmgr: str  # that put it
     available: bool = False  # neither its put nor its get is uncommitted
+    got: bool = False  # its get is uncommitted
 
 
 def fields_of(event: dict[str, Any], queue: str) -> dict[str, Any]:
