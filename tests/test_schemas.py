@@ -147,7 +147,7 @@ def test_what_can_be_measured_are_fields_of_state_records() -> None:
     assert set(MEASURED_NUMBERS) == numbers
     structure = state["$defs"]["structure"]["properties"]
     assert set(MEASURED_SMDS) == set(structure["smds"]["additionalProperties"]["required"]) - {"status"}
-    assert set(MEASURED_SCM) == set(structure["scm"]["required"])
+    assert set(MEASURED_SCM) == set(structure["scm"]["required"]) - {"fault_wait_s"}
 
 
 def test_the_reasons_are_those_of_the_code() -> None:

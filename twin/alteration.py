@@ -1,14 +1,17 @@
 """What changes a structure's attributes: allocation, ALTER CFSTRUCT, SETXCF START,ALTER, REBUILD, a changed estate.
 
-Sources: contract section 7 (size now, refusals, REBUILD); domain.md section 1 (ratios) and 2 (data sets).
+Sources: contract section 7 (size now, refusals, REBUILD); domain.md section 1 (ratios), 2 (data sets) and 3 (SCM).
+Whether the structure can be altered at all, and automatic alter: `twin.auto_alter`.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from kernels import layout, pools
+from twin import storage_class_memory
 from twin.estate import SMDS_MAX_SIZE, EstateError, Smds, Structure, parse_attributes
 
 if TYPE_CHECKING:
@@ -30,18 +33,22 @@ def with_attributes(config: Structure, attributes: dict[str, Any]) -> Structure:
     return replace(config, **(attributes | {"smds": {**config.smds, **datasets}}))
 
 
-def allocation(config: Structure) -> tuple[int, int]:
+def allocation(config: Structure) -> tuple[int, Fraction]:
     """(bytes, elements an entry) of the structure at its allocation, by INITSIZE, else SIZE, and its rules."""
     offloads = config.cf_level >= 5 and config.offload != "NONE"
     everything = any(rule.th == 0 and rule.sz == 0 for rule in config.rules)
     ratio = pools.RATIO_ALL_OFFLOADED if offloads and everything else pools.RATIO
-    return config.init_size or config.size, ratio
+    return config.init_size or config.size, Fraction(ratio)
 
 
-def pool_sizes(config: Structure, size: int, ratio: int) -> tuple[int, int]:
-    """(entries, elements) of `size` bytes; a structure with SCM holds 3 % fewer of both (domain.md section 3)."""
-    entries = int(pools.entries_of(size, ratio))
-    elements = entries * ratio
+def pool_sizes(config: Structure, size: int, ratio: int | Fraction) -> tuple[int, int]:
+    """(entries, elements) of `size` bytes at `ratio` elements an entry (domain.md section 1: what each takes).
+
+    A structure with SCM holds 3 % fewer of both (section 3).
+    """
+    share, shares = ratio.numerator, ratio.denominator
+    entries = size * shares // (pools.ENTRY_BYTES * shares + pools.ELEMENT_BYTES * share)
+    elements = entries * share // shares
     if config.scm_max_size:
         return entries * 97 // 100, elements * 97 // 100
     return entries, elements
@@ -59,6 +66,7 @@ def set_params(twin: StructureTwin) -> None:
     params["offload"] = _OFFLOADS[config.offload]
     for name in ("ds_block", "offload_min_length", "smds_prefix", "full_threshold", "cf_level", "ds_expand"):
         params[name] = getattr(config, name)
+    storage_class_memory.set_params(twin)
 
 
 def describe_dataset(dataset: Any, config: Structure, qmgr: str) -> None:

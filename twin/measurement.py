@@ -48,8 +48,10 @@ def measure(twin: MessageStore, measured: dict[str, Any]) -> list[Alert]:
 
 
 def _present(measured: dict[str, Any]) -> dict[str, Any]:
-    """The fields that are not null, those of `smds` too."""
+    """The fields that are not null, those of `smds` and `scm` too."""
     present = {name: value for name, value in measured.items() if value is not None}
+    if "scm" in present:
+        present["scm"] = _present(present["scm"])
     if "smds" in present:
         present["smds"] = {qmgr: _present(fields) for qmgr, fields in present["smds"].items()}
     return present

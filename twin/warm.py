@@ -44,6 +44,7 @@ def _look(viewer: Viewer) -> None:
     """Look at every resource as an open alert does."""
     for resource in ("entries", "elements", f"smds/{_QMGR}"):
         viewer.is_over("full", resource, 0)
+    viewer.is_over("scm-exhausted", "scm", 0)
 
 
 def _estate() -> Estate:
@@ -52,6 +53,7 @@ def _estate() -> Estate:
         queue_sharing_group="WARM",
         queue_managers=(_QMGR,),
         size=1 << 20,
+        scm_max_size=1 << 20,
         cf_level=5,
         queues=(_QUEUE,),
         smds={_QMGR: Smds(size=1 << 24)},
@@ -74,7 +76,7 @@ def _run(twin: StructureTwin) -> None:
     events["msgid"], events["flags"] = np.arange(events.size), FLAG_HAS_MSGID
     events["flags"][::5] |= FLAG_HAS_UOW
     events["op"][-3:] = [layout.ALTER, layout.REBUILD, layout.MEASURE]
-    extras = {1997: b'{"size": "1M"}', 1998: b"{}", 1999: b'{"ents_used": 1, "elems_used": 1}'}
+    extras = {1997: b'{"size": "1M"}', 1998: b'{"scm_max_size": null}', 1999: b'{"ents_used": 1, "elems_used": 1}'}
     twin.apply(EventBlock(_STORE, events, extras))
     twin.demand(events[:10].copy())
     twin.state()
