@@ -173,7 +173,6 @@ ORDER_ENDS = np.dtype([("head", "i4"), ("tail", "i4"), ("finger", "i4")])  # fin
 
 SCM_USE = np.dtype(  # storage class memory of a structure; SMF 74.4 has the same
     [
-        ("used", "i8"),  # bytes
         ("messages", "i8"),  # in it, an entry each
         ("elems", "i8"),
         ("prestaged", "i8"),  # messages moved out so far

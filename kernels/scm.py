@@ -11,7 +11,7 @@ but the mover changes a structure, so `advance` finds the same whenever, and how
 
 from __future__ import annotations
 
-from kernels import pools
+from kernels import order, pools
 from kernels._compile import kernel, routine
 from kernels.layout import (
     FREE,
@@ -20,19 +20,16 @@ from kernels.layout import (
     MESSAGE_SHIFT,
     NEVER,
     NONE,
-    ORDER_SHIFT,
     PRIORITIES,
     UNCOMMITTED_GET,
     Array,
-    Row,
     Store,
     touch,
 )
 
 PRESTAGE_ABOVE = 90  # percent of the structure [seed]
 PREFETCH_UNTIL = 70
-BLOCK_SHIFT = 12
-BLOCK_BYTES = 1 << BLOCK_SHIFT  # what is moved and kept in SCM [domain.md section 3]
+BLOCK_BYTES = 4096  # in which SCM is used, written and read [domain.md section 3]
 ELEMENTS_A_BLOCK = 16  # 256 bytes an element, and as much for the entry [param, domain.md section 3]
 NANOSECONDS = 1000  # of a microsecond: events have those, movements are shorter
 
@@ -40,99 +37,22 @@ NOTHING, MOVED, NO_SCM, NO_AUGMENTED = range(4)  # what the mover did; the last 
 
 
 @kernel
-def blocks_of(elements: int) -> int:
-    """4 KB blocks of SCM that a message takes: its entry and its elements."""
-    return (int(elements) + 1 + ELEMENTS_A_BLOCK - 1) // ELEMENTS_A_BLOCK
+def blocks_of(messages: int, elements: int) -> int:
+    """4 KB blocks of so many messages, whose elements are `elements` in all: those of one are moved and read alone."""
+    return (messages + int(elements) + ELEMENTS_A_BLOCK - 1) // ELEMENTS_A_BLOCK
+
+
+@kernel
+def bytes_in_use(store: Store) -> int:
+    """Bytes of SCM in use: entries and elements of all messages in it together, in 4 KB blocks."""
+    use = store.scm[0]
+    return blocks_of(use.messages, use.elems) * BLOCK_BYTES
 
 
 @kernel
 def augmented(store: Store, used: int) -> int:
     """Bytes of dynamic augmented space for so many bytes in SCM [param, domain.md section 3]."""
     return used * store.params[0].aug_ppm // 1_000_000
-
-
-# --- chains of ORDER -------------------------------------------------------------------------------------------------
-
-
-@kernel
-def _join(store: Store, ends: Row, before: int, row: int, after: int) -> None:
-    """Put `row` between its neighbours (NONE: the chain's end)."""
-    order = store.order[row]
-    order.prev = before
-    order.next = after
-    touch(store.order_dirty, row, ORDER_SHIFT)
-    if before == NONE:
-        ends.head = row
-    else:
-        store.order[before].next = row
-        touch(store.order_dirty, before, ORDER_SHIFT)
-    if after == NONE:
-        ends.tail = row
-    else:
-        store.order[after].prev = row
-        touch(store.order_dirty, after, ORDER_SHIFT)
-
-
-@kernel
-def append(store: Store, row: int) -> None:
-    """Enter a message that was put this moment, the youngest of all, into the structure's chain of its priority."""
-    message = store.messages[row]
-    ends = store.scm_ends[int(message.priority)]
-    message.marks |= MARK_IN_ORDER
-    _join(store, ends, ends.tail, row, NONE)
-
-
-@kernel
-def _enter(store: Store, row: int, chain: int) -> None:
-    """Enter a message at its age.
-
-    It is looked for from both ends at once, the finger being one of them: messages move by age and return by the unit
-    of work, so that the next one's place is beside the last one's.
-    """
-    ends = store.scm_ends[chain]
-    age = store.messages[row].age
-    if ends.tail == NONE or store.messages[ends.tail].age < age:
-        _join(store, ends, ends.tail, row, NONE)
-    elif store.messages[ends.head].age > age:
-        _join(store, ends, NONE, row, ends.head)
-    else:
-        low = ends.head
-        high = ends.tail
-        if ends.finger != NONE and store.messages[ends.finger].age < age:
-            low = ends.finger
-        elif ends.finger != NONE:
-            high = ends.finger
-        while True:
-            after = store.order[low].next
-            if store.messages[after].age > age:
-                _join(store, ends, low, row, after)
-                break
-            low = after
-            before = store.order[high].prev
-            if store.messages[before].age < age:
-                _join(store, ends, before, row, high)
-                break
-            high = before
-    ends.finger = row
-
-
-@kernel
-def _leave(store: Store, row: int, chain: int) -> None:
-    """Take a message out of its chain."""
-    order = store.order[row]
-    ends = store.scm_ends[chain]
-    if ends.finger == row:
-        ends.finger = order.prev if order.prev != NONE else order.next
-    if order.prev == NONE:
-        ends.head = order.next
-    else:
-        store.order[order.prev].next = order.next
-        touch(store.order_dirty, order.prev, ORDER_SHIFT)
-    if order.next == NONE:
-        ends.tail = order.prev
-    else:
-        store.order[order.next].prev = order.prev
-        touch(store.order_dirty, order.next, ORDER_SHIFT)
 
 
 # --- a message's way -------------------------------------------------------------------------------------------------
@@ -149,7 +69,6 @@ def _count_out(store: Store, row: int) -> None:
     scalars.elems_used -= message.elems
     use.messages += 1
     use.elems += message.elems
-    use.used += blocks_of(message.elems) << BLOCK_SHIFT
     touch(store.messages_dirty, row, MESSAGE_SHIFT)
 
 
@@ -164,7 +83,6 @@ def _count_in(store: Store, row: int) -> None:
     scalars.elems_used += message.elems
     use.messages -= 1
     use.elems -= message.elems
-    use.used -= blocks_of(message.elems) << BLOCK_SHIFT
     touch(store.messages_dirty, row, MESSAGE_SHIFT)
 
 
@@ -173,10 +91,10 @@ def drop(store: Store, row: int) -> None:
     """Take a message out of its chain, from SCM without a fault: CLEAR, EXPIRE, a put backed out."""
     message = store.messages[row]
     if message.marks & MARK_IN_SCM:
-        _leave(store, row, PRIORITIES + int(message.priority))
+        order.leave(store, row, PRIORITIES + int(message.priority))
         _count_in(store, row)
     else:
-        _leave(store, row, int(message.priority))
+        order.leave(store, row, int(message.priority))
     message.marks ^= MARK_IN_ORDER
     touch(store.messages_dirty, row, MESSAGE_SHIFT)
 
@@ -188,7 +106,7 @@ def got(store: Store, row: int) -> None:
     if message.marks & MARK_IN_SCM:
         use = store.scm[0]
         use.faults += 1
-        use.fault_wait_us += blocks_of(message.elems) * store.params[0].read_us
+        use.fault_wait_us += blocks_of(1, message.elems) * store.params[0].read_us
     drop(store, row)
 
 
@@ -197,7 +115,7 @@ def returned(store: Store, row: int) -> None:
     """Enter a message whose get was backed out: into the structure's chain, at its age."""
     message = store.messages[row]
     message.marks |= MARK_IN_ORDER
-    _enter(store, row, int(message.priority))
+    order.enter(store, row, int(message.priority))
     touch(store.messages_dirty, row, MESSAGE_SHIFT)
 
 
@@ -226,7 +144,8 @@ def _least_likely(store: Store) -> int:
 def _lacks(store: Store, row: int) -> int:
     """What there is no room in for a message: NO_SCM, NO_AUGMENTED, else NOTHING."""
     params = store.params[0]
-    used = store.scm[0].used + (blocks_of(store.messages[row].elems) << BLOCK_SHIFT)
+    use = store.scm[0]
+    used = blocks_of(use.messages + 1, use.elems + store.messages[row].elems) * BLOCK_BYTES
     if used > params.scm_max:
         return NO_SCM
     if augmented(store, used) > params.aug_max:
@@ -254,11 +173,11 @@ def _prestage(store: Store, at: int) -> int:
     if lack != NOTHING:
         return lack
     priority = int(store.messages[row].priority)
-    _leave(store, row, priority)
-    _enter(store, row, PRIORITIES + priority)
+    order.leave(store, row, priority)
+    order.enter(store, row, PRIORITIES + priority)
     _count_out(store, row)
     use.prestaged += 1
-    use.free_at = at + blocks_of(store.messages[row].elems) * store.params[0].stage_ns
+    use.free_at = at + blocks_of(1, store.messages[row].elems) * store.params[0].stage_ns
     return MOVED
 
 
@@ -276,11 +195,11 @@ def _prefetch(store: Store, at: int) -> int:
     elements = store.messages[row].elems
     if _above_mark_with(store, elements):
         return NOTHING
-    _leave(store, row, PRIORITIES + priority)
-    _enter(store, row, priority)
+    order.leave(store, row, PRIORITIES + priority)
+    order.enter(store, row, priority)
     _count_in(store, row)
     use.prefetched += 1
-    use.free_at = at + blocks_of(elements) * store.params[0].fetch_ns
+    use.free_at = at + blocks_of(1, elements) * store.params[0].fetch_ns
     return MOVED
 
 
@@ -348,7 +267,7 @@ def enrol(store: Store, by_age: Array) -> None:
         ends.finger = NONE
     for row in by_age:
         if store.messages[row].state not in (FREE, UNCOMMITTED_GET):
-            append(store, row)
+            order.append(store, row)
             touch(store.messages_dirty, row, MESSAGE_SHIFT)
 
 

@@ -6,7 +6,7 @@ full store is kept).
 
 from __future__ import annotations
 
-from kernels import offload, pools, scm, smds
+from kernels import offload, order, pools, scm, smds
 from kernels._compile import kernel
 from kernels.layout import MARK_IN_ORDER, MARK_OFFLOADED, Store
 
@@ -43,7 +43,7 @@ def charge(store: Store, row: int, qmgr: int) -> bool:
     scalars.ents_used += 1
     scalars.elems_used += elements
     if store.scm[0].enrolled:
-        scm.append(store, row)
+        order.append(store, row)
     return overfull
 
 

@@ -65,7 +65,7 @@ class StructureTwin(MessageStore):
     @property
     def scm_used(self) -> int:
         """Bytes of storage class memory in use."""
-        return int(self.tables.store.scm[0]["used"])
+        return int(scm.bytes_in_use(self.tables.store))
 
     @property
     def aug_fixed(self) -> int:

@@ -65,7 +65,7 @@ class StructureViewer(Viewer):
 
     def _of_scm(self, resource: str) -> tuple[int, int]:
         """(bytes in use, bytes there are) of storage class memory, of storage for dynamic augmented space."""
-        used, params = int(self._store.scm[0]["used"]), self._store.params[0]
+        used, params = int(scm.bytes_in_use(self._store)), self._store.params[0]
         if resource == "scm":
             return used, int(params["scm_max"])
         return int(scm.augmented(self._store, used)), int(params["aug_max"])
@@ -73,7 +73,7 @@ class StructureViewer(Viewer):
     def is_over(self, condition: str, resource: str, now: int) -> bool:
         """See `Viewer`. What pre-staging lacked is there again; nothing is in storage class memory any more."""
         if condition == NOT_ALTERABLE:
-            return int(self._store.scm[0]["used"]) == 0
+            return int(self._store.scm[0]["messages"]) == 0
         if condition in _LACKS:
             return int(scm.lacking(self._store)) != _LACKS[condition]
         return super().is_over(condition, resource, now)
@@ -159,6 +159,6 @@ class StructureViewer(Viewer):
         if resource in _OF_SCM:
             return wording.scm_actions(self._config, resource, ranked)
         if resource in _POOLS:
-            size_now, alterable = int(self._store.params[0]["size_now"]), int(self._store.scm[0]["used"]) == 0
+            size_now, alterable = int(self._store.params[0]["size_now"]), int(self._store.scm[0]["messages"]) == 0
             return wording.pool_actions(self._config, resource, size_now, ranked, alterable=alterable)
         return wording.dataset_actions(self._config, resource.partition("/")[2], ranked)
