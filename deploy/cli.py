@@ -38,6 +38,7 @@ COMMANDS = {
     "record": ("deploy.commands.record:record", "The events topic into a recording."),
     "replay": ("deploy.commands.replay:replay", "A recording through the twin, without Kafka or Spark."),
     "simulate": ("deploy.commands.simulate:simulate", "A scenario becomes a recording with its true 2192s."),
+    "size": ("deploy.commands.size:size", "How much storage so many messages need: advice from the documents."),
     "stream": ("deploy.commands.stream:stream", "The streaming job: events in, alerts and state out."),
 }
 

@@ -51,8 +51,8 @@ def bytes_in_use(store: Store) -> int:
 
 @kernel
 def augmented(store: Store, used: int) -> int:
-    """Bytes of dynamic augmented space for so many bytes in SCM [param, domain.md section 3]."""
-    return used * store.params[0].aug_ppm // 1_000_000
+    """Bytes of dynamic augmented space for so many bytes in SCM, rounded up [param, domain.md section 3]."""
+    return (used * store.params[0].aug_ppm + 999_999) // 1_000_000
 
 
 # --- a message's way -------------------------------------------------------------------------------------------------

@@ -33,12 +33,12 @@ def with_attributes(config: Structure, attributes: dict[str, Any]) -> Structure:
     return replace(config, **(attributes | {"smds": {**config.smds, **datasets}}))
 
 
-def allocation(config: Structure) -> tuple[int, Fraction]:
+def allocation(config: Structure) -> tuple[int, int]:
     """(bytes, elements an entry) of the structure at its allocation, by INITSIZE, else SIZE, and its rules."""
     offloads = config.cf_level >= 5 and config.offload != "NONE"
     everything = any(rule.th == 0 and rule.sz == 0 for rule in config.rules)
     ratio = pools.RATIO_ALL_OFFLOADED if offloads and everything else pools.RATIO
-    return config.init_size or config.size, Fraction(ratio)
+    return config.init_size or config.size, ratio
 
 
 def pool_sizes(config: Structure, size: int, ratio: int | Fraction) -> tuple[int, int]:

@@ -77,7 +77,7 @@ def _in_use(twin: StructureTwin) -> tuple[int, int]:
     return int(pools.entries_in_use(store)), int(pools.elements_in_use(store))
 
 
-def _wanted(twin: StructureTwin) -> tuple[int, Fraction]:
+def _wanted(twin: StructureTwin) -> tuple[int, int | Fraction]:
     """(bytes, elements an entry) that automatic alter gives the structure now."""
     entries, elements = _in_use(twin)
     ratio = Fraction(elements, entries) if entries and elements else twin.ratio

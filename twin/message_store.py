@@ -21,6 +21,7 @@ from twin.alerts import Alert, Episode, Episodes
 from twin.arrays import Array, Arrays
 from twin.estate import Estate, Route
 from twin.findings import CALM_AFTER_FULL, CALM_FOR, STEP, Viewer
+from twin.reports import Report, Reporter, Values
 from twin.tables import StateError, Tables
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class MessageStore(ABC):
             self._restore(msgspec.msgpack.decode(header, type=_Header), arrays, pages)
         self._register(estate)
         self._set_params()
+        self._reporter = Reporter(estate, self.config)
 
     # --- what a kind adds ------------------------------------------------------------------------------------------
 
@@ -135,6 +137,10 @@ class MessageStore(ABC):
     @abstractmethod
     def _fields(self) -> dict[str, Any]:
         """The fields of the state record that the kind has."""
+
+    def _report_values(self) -> Values | None:
+        """What it reports at a tick to a store it shares; None where its kind shares nothing."""
+        return None
 
     def _at_tick(self, before: int, tick: int) -> list[Alert]:  # noqa: ARG002 -- most kinds have nothing to do
         """Do what time alone does to a store of the kind. before: the tick acted at last."""
@@ -292,6 +298,7 @@ class MessageStore(ABC):
         """ALTER, REBUILD and MEASURE: what changes the twin rather than its messages."""
         alerts = self._change(int(event["op"]), msgspec.json.decode(extra))
         store = self.tables.store
+        self._reporter.moved(self.config, int(store.scalars[0]["tick"]))
         for row in range(len(self._names.qmgrs)):
             watch.look(store, row)
         if store.scm[0]["enrolled"]:
@@ -355,7 +362,12 @@ class MessageStore(ABC):
         for episode in self.episodes:
             if episode.condition != measurement.DRIFT:
                 alerts += self._review(episode, now)
+        self._reporter.report(before, tick, self._report_values)
         return alerts
+
+    def drain_reports(self) -> list[Report]:
+        """What it has reported to a store it shares since the last call."""
+        return self._reporter.drain()
 
     def _review(self, episode: Episode, now: int) -> list[Alert]:
         """What a tick changes about an open alert: cleared when calm long enough, updated when it got worse."""

@@ -12,6 +12,7 @@ from twin import alteration, auto_alter, measurement, storage_class_memory, stru
 from twin.alerts import Alert
 from twin.estate import Structure
 from twin.message_store import MessageStore
+from twin.reports import StructureValues
 from twin.structure_state import dataset_fields
 from twin.structure_view import DATASET_BITS, POOL_BITS, SCM_BITS, StructureViewer
 
@@ -23,7 +24,7 @@ class StructureTwin(MessageStore):
     check_against = "Check the structure's attributes in the estate against DISPLAY CFSTATUS and D XCF,STR."
     config: Structure
     size_now: int
-    ratio: Fraction
+    ratio: int | Fraction
 
     def _attributes(self) -> dict[str, Any]:
         return alteration.attributes_of(self.config)
@@ -128,6 +129,15 @@ class StructureTwin(MessageStore):
             for bit, name in DATASET_BITS.items():
                 if name == condition:
                     self.tables.store.datasets["armed"][row] |= np.uint8(bit)
+
+    def _report_values(self) -> StructureValues:
+        return StructureValues(
+            size=self.size_now,
+            scm_max=self.config.scm_max_size or 0,
+            scm_used=self.scm_used,
+            aug_fixed=self.aug_fixed,
+            aug_dynamic=self.aug_dynamic,
+        )
 
     def _fields(self) -> dict[str, Any]:
         store = self.tables.store

@@ -62,8 +62,8 @@ def test_it_says_what_is_used_up_who_fills_it_and_what_helps() -> None:
         told.put(100, queue="B.QUEUE" if number > 50 else "A.QUEUE")
     [alert] = of(told, *SCM)
     assert alert.cause.startswith(
-        f"8,192 of the 8,192 bytes of storage class memory of {STORE} are in use and the next message finds no room: "
-        "the structure fills, 91.0 % are in use, then puts get 2192; B.QUEUE made 100 % of the growth of 10 messages in "
+        f"8,192 of the 8,192 bytes of storage class memory of {STORE} are in use and the next message finds no room: the "
+        "structure fills, 91.0 % are in use, then puts get 2192; B.QUEUE made 100 % of the growth of 10 messages in "
     )
     assert alert.actions[0].startswith("Start more getters on B.QUEUE")
     assert alert.actions[1].startswith("Raise SCMMAXSIZE of QSG1APP1 in the CFRM policy, as far as CF01 has")
@@ -72,7 +72,7 @@ def test_it_says_what_is_used_up_who_fills_it_and_what_helps() -> None:
 
 def test_augmented_space_is_exhausted_before_scm_is() -> None:
     told = told_of(scm_max_size=GIB)
-    on_facility(told, size=told.state()["size"] + (8 << 20) + 2 * BLOCK * 2 // 100, scm=GIB)
+    on_facility(told, size=told.state()["size"] + (8 << 20) + 164, scm=GIB)
     fill(told, 101)
     assert of(told, *SCM) == []
     [alert] = of(told, *AUGMENTED)

@@ -98,9 +98,9 @@ def test_it_may_clear_the_threshold_alert() -> None:
     told = told_of()
     told.put(1164, count=85)
     told.wait(300)
-    assert told.told() == [(OPENED, "threshold", "entries"), (OPENED, "threshold", "elements")] + [
-        (CLEARED, "threshold", "entries"),
-        (CLEARED, "threshold", "elements"),
+    changes = (OPENED, OPENED, CLEARED, CLEARED)
+    assert told.told() == [
+        (change, "threshold", pool) for change, pool in zip(changes, ("entries", "elements") * 2, strict=True)
     ]
 
 
