@@ -302,7 +302,7 @@ PARAMS = np.dtype(
         ("packs", "u1"),  # page set: short messages share pages, as before MQ 7.0.1
         ("expand", "u1"),  # page set: EXPAND_NONE, EXPAND_USER, EXPAND_SYSTEM
         ("secondary_pages", "i8"),
-        ("max_pages", "i8"),  # what the page set's volumes hold
+        ("max_pages", "i8"),  # what the page set's volumes hold; beyond MQ's limit: that alone counts
         ("np_buffer", "i8"),  # queue file: blocks of the nonpersistent and of the persistent buffer
         ("p_buffer", "i8"),
         ("file_max", "i8"),  # blocks the file may have
