@@ -19,7 +19,7 @@ from twin.arrays import MemoryArrays
 from twin.estate import Estate, PageSet, QueueFile, QueueManager, Route, Smds, StoreConfig, Structure
 from twin.events import Decoder, EventBlock
 from twin.findings import Viewer
-from twin.store import open_store
+from twin.store import open_message_store
 
 _QMGR, _QUEUE = "QM", "Q"
 _STORES: tuple[tuple[StoreConfig, tuple[str, ...]], ...] = (  # one of each kind, and the resources its alerts name
@@ -47,7 +47,7 @@ def warm() -> int:
         _decode(Decoder(_estate(_STORES[0][0])))
         for config, resources in _STORES:
             estate = _estate(config)
-            _look(open_store(estate, config.name).viewer(), resources)
+            _look(open_message_store(estate, config.name).viewer(), resources)
             _run(estate, config.name)
     return compiled_here()
 
@@ -85,10 +85,10 @@ def _run(estate: Estate, name: str) -> None:
     events["flags"][::5] |= FLAG_HAS_UOW
     events["op"][-3:] = [layout.ALTER, layout.REBUILD, layout.MEASURE]
     extras = {1997: b"{}", 1998: b"{}", 1999: b'{"messages": 1}'}
-    twin = open_store(estate, name)
+    twin = open_message_store(estate, name)
     twin.apply(EventBlock(name, events, extras))
     twin.demand(events[:10].copy())
     twin.state()
     pages = list(twin.dirty_pages())
-    again = open_store(estate, name, MemoryArrays(), twin.header(), pages)
+    again = open_message_store(estate, name, MemoryArrays(), twin.header(), pages)
     again.tables.reserve("messages", 10_000)

@@ -88,6 +88,14 @@ class Structure:
         )
 
 
+def packs(version: str | None) -> bool:
+    """Whether a queue manager of that version, like "9.4", stores several short messages on a page.
+
+    Before MQ 7.0.1 [seed; domain.md section 4]; since then, and where the version is not known, each has its own.
+    """
+    return version is not None and tuple(map(int, version.split("."))) < (7, 0, 1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageSet:
     """A page set of a z/OS queue manager. `name` is "QM01/PS04"."""
@@ -108,11 +116,8 @@ class PageSet:
 
     @property
     def packs(self) -> bool:
-        """Whether short messages share pages, as before MQ 7.0.1 [seed; domain.md section 4].
-
-        Since then, and of a queue manager without a version, each has a page of its own.
-        """
-        return self.version is not None and tuple(map(int, self.version.split("."))) < (7, 0, 1)
+        """Whether short messages share pages; see `packs`."""
+        return packs(self.version)
 
     @property
     def queue_managers(self) -> tuple[str, ...]:
