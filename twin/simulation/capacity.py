@@ -26,7 +26,8 @@ _LARGEST_TRIAL = 1 << 30  # bytes of a structure that is tried at full size: abo
 _PIECE = 1 << 14
 _PAGE = 4096  # bytes
 _LOOK = 1 << 8  # puts from one look at the usage to the next, where it matters
-_NOW = 1_700_000_000_000_000  # microseconds; every put of a trial comes at the same time
+_MOVES_IN = 5_000  # microseconds from one demand to the next, where messages move to SCM meanwhile
+_NOW = 1_700_000_000_000_000  # microseconds; every demand of a trial comes at the same time, but for SCM
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,12 @@ def try_capacity(
     assert isinstance(config, Structure | PageSet | QueueFile)
     scale = max(1, -(-_bytes_of(config) // _LARGEST_TRIAL))
     twin = open_message_store(replace(estate, stores={**estate.stores, store: _scaled(config, scale)}), store)
-    count, usage = 0, 0.0
+    count, asked, usage = 0, 0, 0.0
     while True:
         demands = _as_demands(draw(_PIECE if percent is None else _LOOK), got)
+        if isinstance(config, Structure) and config.scm_max_size is not None:
+            demands["time"] = _NOW + (asked + np.arange(demands.size)) * _MOVES_IN
+            asked += demands.size
         twin.demand(demands)
         puts = demands[demands["op"] == PUT]
         refused = np.flatnonzero(puts["reason"] == MQRC_STORAGE_MEDIUM_FULL)

@@ -17,6 +17,7 @@ SMALLEST, LARGEST = 16 * MIB, 256 * MIB  # of the store that a story is about
 _QUEUES = ("AUDIT", "CLAIMS", "INVOICES", "LEDGER", "ORDERS", "PAYMENTS", "QUOTES", "REPLIES", "STOCK", "TRADES")
 _BLOCK = 64  # KB of DSBLOCK: small, as the data sets are
 _PAGE = 4096  # bytes
+_TWO = {"two-stores", "scm-over-committed"}  # structures, at least
 _LIKELY = {Structure: 0.7, PageSet: 0.18, QueueFile: 0.12}  # kinds of stores, where a story plays on all of them
 
 
@@ -45,9 +46,10 @@ def draw_estate(wants: Wants, kinds: Kinds, rng: np.random.Generator) -> Drawing
 def _structures(wants: Wants, queues: list[str], rng: np.random.Generator) -> Drawing:
     """A group of two or three queue managers with one to three structures, and several queues in the story's one."""
     qmgrs = [f"QM{number:02}" for number in range(1, int(rng.integers(2, 4)) + 1)]
-    structures = [f"APP{number}" for number in range(1, int(rng.integers(2 if wants == "two-stores" else 1, 4)) + 1)]
+    structures = [f"APP{number}" for number in range(1, int(rng.integers(2 if wants in _TWO else 1, 4)) + 1)]
     story = str(rng.choice(structures))
     rules, smds, beside = _rules(wants, rng), _smds(wants, rng), _rules("any", rng)
+    memory = float(f"{rng.uniform(0.5, 2.0):.2f}") if wants in {"scm", "scm-over-committed"} else 0.0
     owners = dict.fromkeys(queues[: int(rng.integers(2, 5))], story)
     for structure in structures:
         if structure != story:
@@ -55,8 +57,15 @@ def _structures(wants: Wants, queues: list[str], rng: np.random.Generator) -> Dr
 
     def text(size: int) -> str:
         parts = [f"schema = 1\n\n[queue_sharing_group.QSG1]\nqueue_managers = {_list(qmgrs)}\n"]
+        if memory:
+            parts.append(
+                f"[coupling_facility.CF01]\nsize = {len(structures) * size * 8}\nscm = {round(size * memory)}\n"
+            )
         for structure in structures:
             rest, room, bytes_ = (rules, smds, size) if structure == story else (beside, (8.0, None, None), SMALLEST)
+            if memory and (structure == story or wants == "scm-over-committed"):
+                bytes_ = size
+                rest += f'coupling_facility = "CF01"\nscm_max_size = {round(size * memory)}\n'
             fixed = f'size = {bytes_}\ncf_level = 5\nds_block = "{_BLOCK}K"'
             parts.append(f'[structure."QSG1/{structure}"]\n{fixed}\n{rest}')
             parts += [f'[smds."QSG1/{structure}/{qmgr}"]\n{_room(bytes_, *room)}' for qmgr in qmgrs]

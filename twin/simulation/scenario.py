@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 START = 1_795_132_800_000_000  # 2026-11-20T00:00:00Z in microseconds: fixed, so that recordings can be made again
 HOUR = 3600.0
 
-Wants = Literal["any", "rules", "fixed-smds", "two-stores", "no-expansion"]
+Wants = Literal["any", "rules", "fixed-smds", "two-stores", "no-expansion", "scm", "scm-over-committed"]
 
 T = TypeVar("T", bound="type[Scenario]")
 

@@ -24,6 +24,7 @@ from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import ARROW_SCHEMA
 from twin.message_store import MessageStore
+from twin.simulation.facility import Facilities, by_tick
 from twin.store import MESSAGE_KINDS, open_message_store
 
 Array = npt.NDArray[Any]
@@ -40,7 +41,8 @@ class StoreOutcome:
     """What became of one store. first_full: time of its first 2192, microseconds, None: none; refused: puts with 2192.
 
     peak_pct: its highest usage, of entries or elements; peak_smds_pct: of a data set's blocks, by queue manager;
-    offload_rule: the highest of the rules 1..3 that was ever in force. Looked at every 512 demands, or oftener.
+    offload_rule: the highest of the rules 1..3 that was ever in force; peak_scm_pct: of SCMMAXSIZE; faults: gets that
+    waited for SCM. Looked at every 512 demands, or oftener.
     """
 
     puts: int = 0
@@ -49,6 +51,8 @@ class StoreOutcome:
     peak_pct: float = 0.0
     peak_smds_pct: dict[str, float] = field(default_factory=dict)
     offload_rule: int = 0
+    peak_scm_pct: float = 0.0
+    faults: int = 0
 
 
 class RealSystem:
@@ -72,6 +76,7 @@ class RealSystem:
         self._own_stores = _Words([route.store if route.reported is None else None for route in estate.routes])
         self._ops = pa.array(OPS, pa.string())
         self._next_seq = np.zeros(len(estate.routes), np.int64)
+        self._facilities = Facilities(estate)
         self._live = np.zeros(0, np.uint64)  # units of work in which something happened
 
     def serve(self, demands: Array) -> pa.Table:
@@ -84,6 +89,18 @@ class RealSystem:
         owners = np.full(demands.size, -1, np.int64)
         numbers = np.full(demands.size, -1, np.int64)
         tags = np.zeros(demands.size, np.uint64)
+        for piece in by_tick(demands) if self._facilities and demands.size else [slice(None)]:
+            self._serve_piece(demands[piece], owners[piece], numbers[piece], tags[piece])
+        happened = self._happened(demands)
+        ids = self._message_ids(owners[happened], numbers[happened], tags[happened])
+        return self._table(demands[happened], ids)
+
+    # --- stores ----------------------------------------------------------------------------------------------------
+
+    def _serve_piece(self, demands: Array, owners: Array, numbers: Array, tags: Array) -> None:
+        """Let each store answer its own; written into all four."""
+        if self._facilities:
+            self._facilities.share_out(int(demands["time"][0]), self._twins)
         stores = self._store_of[demands["route"]]
         for at in np.flatnonzero(np.bincount(stores, minlength=0)).tolist():
             rows = np.flatnonzero(stores == at)
@@ -91,11 +108,6 @@ class RealSystem:
             owners[rows], numbers[rows] = self._serve_store(self._stores[at], own)
             tags[rows] = (self._tag + at) & _TAG_MASK
             demands["reason"][rows] = own["reason"]
-        happened = self._happened(demands)
-        ids = self._message_ids(owners[happened], numbers[happened], tags[happened])
-        return self._table(demands[happened], ids)
-
-    # --- stores ----------------------------------------------------------------------------------------------------
 
     def _serve_store(self, name: str, demands: Array) -> tuple[Array, Array]:
         """(queue manager that put it, order of its put) of the message each call concerns, i8[n], -1: none."""
@@ -235,6 +247,10 @@ def _look(twin: MessageStore, outcome: StoreOutcome) -> None:
     state = twin.state()
     outcome.peak_pct = max(outcome.peak_pct, float(state["usage_pct"]))
     outcome.offload_rule = max(outcome.offload_rule, int(state.get("offload_rule", 0)))
+    scm = state.get("scm")
+    if scm:
+        outcome.peak_scm_pct = max(outcome.peak_scm_pct, 100 * scm["used"] / max(1, twin.config.scm_max_size))
+        outcome.faults = scm["faults"]
     for qmgr, smds in state.get("smds", {}).items():
         used = 100 * smds["blocks_used"] / max(1, smds["blocks_total"])
         outcome.peak_smds_pct[qmgr] = max(outcome.peak_smds_pct.get(qmgr, 0.0), used)
