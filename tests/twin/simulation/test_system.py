@@ -169,3 +169,35 @@ def test_a_store_that_holds_no_messages_is_refused_by_name(tmp_path: Path) -> No
     calls.rows[0]["route"], calls.rows[0]["op"] = estate.route_of_store("QMD1", "UC01"), HEARTBEAT
     with pytest.raises(UsageError, match="UC01 is a uniform_cluster, which is not simulated; right: a queue of a page"):
         calls.served()
+
+
+@pytest.mark.parametrize(
+    ("text", "qmgr", "put"),
+    [
+        ('[queue_manager.QMD1]\nplatform = "distributed"\n[queue_file."QMD1/Q"]\nmax_size = "200K"\n', "QMD1", 600),
+        (
+            (
+                '[page_set."QM01/4"]\npages = 102\nexpand = "NONE"\n[storage_class."QM01/S"]\npage_set = 4\n'
+                '[queue_manager.QM01]\n[queue."QM01/Q"]\nstorage_class = "S"\n'
+            ),
+            *("QM01", 100),
+        ),
+    ],
+    ids=["queue file", "page set"],
+)
+def test_page_sets_and_queue_files_refuse_what_does_not_fit(tmp_path: Path, text: str, qmgr: str, put: int) -> None:
+    """A queue file of 400 blocks beside 256 of its buffer, 656 of which 600 messages of one block leave 56."""
+    path = tmp_path / "estate.toml"
+    path.write_text("schema = 1\n" + text)
+    calls = Calls(load_estate(path))
+    system = RealSystem(calls.estate, 7)
+    for _ in range(put):
+        calls.call(PUT, "Q", qmgr)
+    assert [event["reason"] for event in calls.served(system)] == [0] * put
+    for _ in range(100):
+        calls.call(PUT, "Q", qmgr)
+    reasons = [event["reason"] for event in calls.served(system)]
+    left = 56 if put == 600 else 0
+    assert reasons == [0] * left + [2192] * (100 - left)
+    [outcome] = system.outcomes.values()
+    assert (outcome.refused, outcome.peak_pct) == (100 - left, 100.0)
