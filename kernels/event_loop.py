@@ -119,8 +119,8 @@ def _clear(store: Store, queue: int) -> None:
 def _end_unit(store: Store, event: Row, queue: int, qmgr: int, committed: bool) -> None:
     unit = units.find(store, event.uow, qmgr, queue)
     if unit != NONE:
+        storage.ends(store, unit)
         messages.end_unit(store, unit, committed)
-        storage.ended(store, unit)
         units.close(store, unit)
 
 
@@ -128,8 +128,8 @@ def _end_unit(store: Store, event: Row, queue: int, qmgr: int, committed: bool) 
 def _restart(store: Store, qmgr: int, flows: int) -> None:
     unit = units.oldest_of(store, qmgr)
     while unit != NONE:
+        storage.ends(store, unit)
         messages.end_unit(store, unit, False)
-        storage.ended(store, unit)
         units.close(store, unit)
         unit = units.oldest_of(store, qmgr)
     if store.params[0].kind != STRUCTURE:

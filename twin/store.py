@@ -8,6 +8,8 @@ from twin.arrays import Arrays, MemoryArrays
 from twin.coupling_facility import CouplingFacilityTwin
 from twin.estate import Estate
 from twin.message_store import MessageStore
+from twin.page_set import PageSetTwin
+from twin.queue_file import QueueFileTwin
 from twin.structure import StructureTwin
 from twin.tables import StateError
 from twin.uniform_cluster import UniformClusterTwin
@@ -15,7 +17,7 @@ from twin.uniform_cluster import UniformClusterTwin
 SharedTwin = CouplingFacilityTwin | UniformClusterTwin
 Twin = MessageStore | SharedTwin
 
-_KINDS: dict[str, type[MessageStore]] = {twin.kind: twin for twin in (StructureTwin,)}
+_KINDS: dict[str, type[MessageStore]] = {twin.kind: twin for twin in (StructureTwin, PageSetTwin, QueueFileTwin)}
 MESSAGE_KINDS = tuple(sorted(_KINDS))  # kinds of stores that hold messages
 
 

@@ -228,8 +228,8 @@ def tag_of(*words: object) -> int:
 def _look(twin: MessageStore, outcome: StoreOutcome) -> None:
     state = twin.state()
     outcome.peak_pct = max(outcome.peak_pct, float(state["usage_pct"]))
-    outcome.offload_rule = max(outcome.offload_rule, int(state["offload_rule"]))
-    for qmgr, smds in (state["smds"] or {}).items():
+    outcome.offload_rule = max(outcome.offload_rule, int(state.get("offload_rule", 0)))
+    for qmgr, smds in state.get("smds", {}).items():
         used = 100 * smds["blocks_used"] / max(1, smds["blocks_total"])
         outcome.peak_smds_pct[qmgr] = max(outcome.peak_smds_pct.get(qmgr, 0.0), used)
 
