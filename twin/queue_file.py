@@ -16,6 +16,7 @@ from twin.estate import QueueFile
 from twin.measurement import MOST_MESSAGES, beyond
 from twin.message_store import MessageStore
 from twin.queue_file_view import FIRED, QueueFileViewer
+from twin.reports import QueueFileValues, queue_file_values
 
 _IDENTITY = frozenset({"name", "queue_manager", "queue", "version"})
 _MOST_MEASURED = 1 << 31  # blocks: what `kernels.pools.keep_persistent` can take
@@ -136,6 +137,9 @@ class QueueFileTwin(MessageStore):
             "blocks_persistent": int(persistent),
             "file_bytes": in_file * queue_file.BLOCK_BYTES,
         }
+
+    def _report_values(self) -> QueueFileValues:
+        return queue_file_values(self.tables.store)
 
     def _fields(self) -> dict[str, Any]:
         use = self.tables.store.file_use[0]
