@@ -73,8 +73,8 @@ def fits(store: Store, length: int, persistent: bool) -> bool:
 def charge(store: Store, row: int) -> bool:
     """Take the blocks of message `row`; whether it did not fit and is kept as a fact all the same.
 
-    message.pages: its blocks. Inlined, with `refund`: measured 6.9 instead of 5.3 million puts and gets a second; of page
-    sets it makes no difference.
+    message.pages: its blocks. Inlined, with `refund`: measured 6.9 instead of 5.3 million puts and gets a second; of
+    page sets it makes no difference.
     """
     use = store.file_use[0]
     message = store.messages[row]
