@@ -82,6 +82,12 @@ def test_table_1_is_whole() -> None:
     assert {members for *_, members in TABLE_1} == set(range(1, 13))
 
 
+@pytest.mark.parametrize("reached", [248_338, 248_300, 248_400])
+def test_table_2_of_the_seed_is_what_twelve_members_achieve(reached: int) -> None:
+    """MQ Uniform Cluster Scaling Example, Table 2: twelve members, started one by one or all at first."""
+    assert achieved(248_400, 12, ONE_MEMBER) == pytest.approx(reached, rel=0.02)
+
+
 def test_each_step_of_the_seed_wants_the_member_that_was_started_next() -> None:
     for number, (target, reached, members) in enumerate(TABLE_1):
         assert members_for(target, ONE_MEMBER) > members or reached >= 0.99 * target
