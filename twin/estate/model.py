@@ -63,6 +63,9 @@ class Structure:
     full_threshold: int = 80  # percent; 0: not monitored
     allow_auto_alter: bool = False
     scm_max_size: int | None = None  # None: no storage class memory
+    scm_prestage_rate: int = 500_000_000  # bytes/s the mover writes to SCM: assumption [param, domain.md section 3]
+    scm_prefetch_rate: int = 500_000_000  # bytes/s it reads back: assumption [param, section 3]
+    scm_read_us: int = 275  # a synchronous read of 4 KB [param, section 3; published are 230 to 320, MQ on z14 p. 23]
     offload: Offload = "SMDS"  # "NONE" below CFLEVEL(5)
     offld1_th: int = 70
     offld1_sz: int = 32 * KIB
