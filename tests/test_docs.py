@@ -24,6 +24,7 @@ from kernels import OPS, pools
 from streams.kafka_settings import for_librdkafka, for_spark
 from streams.progress import batch_figures
 from streams.rows import FIGURES
+from twin.coupling_facility import AUGMENTED_EXHAUSTED, OVERCOMMITTED, SCM_EXHAUSTED
 from twin.estate import load_estate
 from twin.estate.attributes import SECTIONS
 from twin.estate.stores import TOML_CF_LEVEL
@@ -32,6 +33,7 @@ from twin.events.fields import FIELD
 from twin.measurement import DRIFT
 from twin.simulation import SCENARIOS, demo_estate
 from twin.structure_view import DATASET_BITS, POOL_BITS
+from twin.uniform_cluster import CAPACITY
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
@@ -229,6 +231,9 @@ def test_the_fields_of_a_state_record():
     assert first_codes(section("state.md", "Fields of a structure")) == list(structure)
     dataset = structure["smds"]["additionalProperties"]["properties"]
     assert first_codes(section("state.md", "Fields of a data set")) == list(dataset)
+    for kind in ("coupling_facility", "uniform_cluster"):
+        heading = f"Fields of a {kind.replace('_', ' ')}"
+        assert first_codes(section("state.md", heading)) == list(told["$defs"][kind]["properties"])
 
 
 def test_the_fields_of_an_alert():
@@ -243,7 +248,8 @@ def test_the_conditions_of_alerts():
     text = section("alerts.md", "Conditions")
     there = set(first_codes(text))
     later = set(codes(text[text.index("These come with") :].partition(".")[0]))
-    assert there == {condition for condition, _ in POOL_BITS.values()} | set(DATASET_BITS.values()) | {DRIFT}
+    shared = {OVERCOMMITTED, SCM_EXHAUSTED, AUGMENTED_EXHAUSTED, CAPACITY}
+    assert there == {condition for condition, _ in POOL_BITS.values()} | set(DATASET_BITS.values()) | {DRIFT} | shared
     assert there | later == set(schema("alert")["$defs"]["data"]["properties"]["condition"]["enum"])
     assert not there & later
 
