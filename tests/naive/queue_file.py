@@ -169,10 +169,11 @@ class NaiveQueueFile(NaivePrivateStore):
 
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
         """Our reading: the file is at least as large as measured, in whole blocks."""
-        blocks = super()._new_baseline(measured)
+        blocks = super()._new_baseline(measured).shown
         file_bytes = beyond(measured, "file_bytes", self.file_blocks * BLOCK_BYTES)
-        self.file_blocks += rounded_up(file_bytes, BLOCK_BYTES)
-        return NaiveBaseline(blocks.shown | {"file_bytes": file_bytes}, self.held.unmatched())
+        self.baseline = NaiveBaseline(blocks | {"file_bytes": file_bytes}, self.held.unmatched())
+        self.file_blocks = max(self.file_blocks + rounded_up(file_bytes, BLOCK_BYTES), self._needed())
+        return self.baseline
 
     def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
         """Blocks with persistent data, with nonpersistent data, the file: in percent of all blocks there are."""
