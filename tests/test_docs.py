@@ -24,6 +24,7 @@ from kernels import OPS, pools
 from streams.kafka_settings import for_librdkafka, for_spark
 from streams.progress import batch_figures
 from streams.rows import FIGURES
+from twin.auto_alter import NOT_ALTERABLE
 from twin.estate import load_estate
 from twin.estate.attributes import SECTIONS
 from twin.estate.stores import TOML_CF_LEVEL
@@ -33,7 +34,7 @@ from twin.measurement import DRIFT
 from twin.page_set_view import FIRED as OF_PAGES
 from twin.queue_file_view import FIRED as OF_FILE
 from twin.simulation import SCENARIOS, demo_estate
-from twin.structure_view import DATASET_BITS, POOL_BITS
+from twin.structure_view import DATASET_BITS, POOL_BITS, SCM_BITS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
@@ -233,6 +234,7 @@ def test_the_fields_of_a_state_record():
         assert first_codes(section("state.md", heading)) == list(told["$defs"][kind]["properties"])
     dataset = structure["smds"]["additionalProperties"]["properties"]
     assert first_codes(section("state.md", "Fields of a data set")) == list(dataset)
+    assert first_codes(section("state.md", "Fields of storage class memory")) == list(structure["scm"]["properties"])
 
 
 def test_the_fields_of_an_alert():
@@ -247,8 +249,8 @@ def test_the_conditions_of_alerts():
     text = section("alerts.md", "Conditions")
     there = set(first_codes(text))
     later = set(codes(text[text.index("These come with") :].partition(".")[0]))
-    by_put = {condition for bits in (POOL_BITS, OF_PAGES, OF_FILE) for condition, _ in bits.values()}
-    assert there == by_put | set(DATASET_BITS.values()) | {DRIFT}
+    by_put = {condition for bits in (POOL_BITS, SCM_BITS, OF_PAGES, OF_FILE) for condition, _ in bits.values()}
+    assert there == by_put | set(DATASET_BITS.values()) | {DRIFT, NOT_ALTERABLE}
     assert there | later == set(schema("alert")["$defs"]["data"]["properties"]["condition"]["enum"])
     assert not there & later
 
@@ -339,7 +341,7 @@ def test_every_rule_of_the_storage_model_names_its_function():
 def test_the_published_table_is_what_the_twin_computes():
     table = [row for row in rows(PAGES["storage-model.md"]) if re.fullmatch(r"[\d,]+", row[0])]
     assert len(table) == 7
-    entries = pools.entries_of(4 << 30, pools.RATIO)
+    entries = (4 << 30) // (pools.ENTRY_BYTES + pools.ELEMENT_BYTES * pools.RATIO)
     for length, published, twin, off in table:
         fits = min(entries, entries * pools.RATIO // pools.elements_of(int(length.replace(",", ""))))
         assert twin == f"{fits:,}"

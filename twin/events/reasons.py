@@ -35,6 +35,7 @@ class Reason(StrEnum):
     UNKNOWN_CONTENT_TYPE = "unknown-content-type", "The record's content-type is none of those the contract names."
     BAD_ARROW = "bad-arrow", "The bytes are not, or not to their end, an Arrow IPC stream."
     BAD_ATTRIBUTES = "bad-attributes", "The attributes of an ALTER or REBUILD do not fit the store."
+    BAD_REPORT = "bad-report", "A record of the reports topic is not what the job itself writes there."
     TOO_LARGE = "too-large", "A record of mqtwin's own, an alert or a state, is larger than its topic takes."
 
 

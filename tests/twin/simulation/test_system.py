@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import EVENT, FLAG_HAS_UOW
-from kernels.layout import BACKOUT, COMMIT, GET, PUT
+from kernels import EVENT, FLAG_DIRECT, FLAG_HAS_UOW
+from kernels.layout import BACKOUT, COMMIT, GET, HEARTBEAT, PUT
+from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.events import from_table
 from twin.simulation import RealSystem
@@ -134,6 +135,40 @@ def test_how_demands_are_cut_changes_nothing(small: Estate) -> None:
     assert [event for cut in cuts for event in from_table(system.serve(rows[cut : cut + 137].copy()))] == whole
     assert {event["op"] for event in whole} == {"PUT", "GET", "COMMIT", "BACKOUT"}
     assert sum(one.puts for one in system.outcomes.values()) == (rows["op"] == PUT).sum()
+
+
+def test_a_put_to_a_waiting_getter_is_told_and_takes_no_message(calls: Calls) -> None:
+    calls.call(PUT).call(PUT).call(GET).call(GET)
+    calls.rows[0]["flags"] = FLAG_DIRECT
+    direct, put, get = calls.served()
+    assert direct["direct"]
+    assert not put["direct"]
+    assert get["msgid"] == put["msgid"]
+    assert "msgid" not in direct
+
+
+def test_a_heartbeat_is_of_the_store_and_has_no_number(calls: Calls, small: Estate) -> None:
+    calls.call(PUT).call(GET).call(GET)
+    calls.rows[1]["op"] = HEARTBEAT
+    calls.rows[1]["route"] = small.route_of_store("QM03", "QSG1/APP1")
+    put, heartbeat, get = calls.served()
+    assert (heartbeat["op"], heartbeat["store"], heartbeat["qmgr"]) == ("HEARTBEAT", "QSG1/APP1", "QM03")
+    assert {"queue", "seq", "msgid"}.isdisjoint(heartbeat)
+    assert (put["seq"], get["seq"]) == (0, 1)
+    assert "store" not in put
+
+
+def test_a_store_that_holds_no_messages_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.toml"
+    path.write_text(
+        'schema = 1\n[queue_manager.QMD1]\nplatform = "distributed"\n[queue_file."QMD1/INVOICES"]\n'
+        '[uniform_cluster.UC01]\nqueue_managers = ["QMD1"]\nmessages_per_second = 100\n'
+    )
+    estate = load_estate(path)
+    calls = Calls(estate).call(PUT, "INVOICES", "QMD1")
+    calls.rows[0]["route"], calls.rows[0]["op"] = estate.route_of_store("QMD1", "UC01"), HEARTBEAT
+    with pytest.raises(UsageError, match="UC01 is a uniform_cluster, which is not simulated; right: a queue of a page"):
+        calls.served()
 
 
 @pytest.mark.parametrize(
