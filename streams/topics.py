@@ -157,8 +157,9 @@ def end_offsets(kafka: Mapping[str, str], name: str) -> dict[int, int]:
     from confluent_kafka.admin import OffsetSpec
 
     places = {TopicPartition(name, number): OffsetSpec.latest() for number in partitions_of(kafka, name)}
+    admin = admin_client(kafka)  # its futures end only while it lives
     try:
-        asked = admin_client(kafka).list_offsets(places, request_timeout=TIMEOUT_SECONDS)
+        asked = admin.list_offsets(places, request_timeout=TIMEOUT_SECONDS)
         return {place.partition: future.result().offset for place, future in asked.items()}
     except KafkaException as error:
         raise MqtwinError(f"topic {name}: its end cannot be read: {_reason(error)}") from error

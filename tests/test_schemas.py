@@ -26,7 +26,7 @@ from twin.store import open_store
 
 SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
 NAMES = ("event", "state", "alert", "dead-letter", "report")
-ROUTING = {Reason.UNKNOWN_QUEUE_MANAGER, Reason.UNKNOWN_QUEUE, Reason.UNKNOWN_STORE, Reason.UNMODELLED_STORE}
+ROUTING = {Reason.UNKNOWN_QUEUE_MANAGER, Reason.UNKNOWN_QUEUE, Reason.UNKNOWN_STORE}
 
 formats = jsonschema.FormatChecker(())
 

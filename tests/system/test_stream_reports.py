@@ -60,15 +60,15 @@ def write(path: Path, content: list[dict[str, Any]]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("max_records", [None, 150])
+@pytest.mark.parametrize("max_records", [None, 600])
 def test_what_structures_report_gives_the_same_as_in_a_replay(
     new_stream: NewStream, kafka: str, estate: Estate, tmp_path: Path, max_records: int | None
 ) -> None:
     content = events()
     whole = write(tmp_path / "whole.ndjson", content)
     stream = new_stream(estate)
-    for number, start in enumerate(range(0, len(content), 200)):
-        part = write(tmp_path / f"part-{number}.ndjson", content[start : start + 200])
+    for number, start in enumerate(range(0, len(content), 1000)):
+        part = write(tmp_path / f"part-{number}.ndjson", content[start : start + 1000])
         kind = (JSON, NDJSON)[number % 2] if max_records is None else JSON
         publish(part, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=kind)
         stream.run(max_records=max_records)
