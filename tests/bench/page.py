@@ -222,8 +222,8 @@ def _mechanisms(found: dict[str, dict[int, float]]) -> str:
     return f"""## Each mechanism
 
 The event loop alone, one core: puts of one queue and gets of its oldest message by id in turn, blocks of 20,000 events,
-million events/s by CPU time, medians. SCM in use: a tenth of the messages is in storage class memory, and each put moves
-one there.
+million events/s by CPU time, medians. SCM in use: a tenth of the messages is in storage class memory, and each put
+moves one there.
 
 {markdown(heads, rows)}"""
 
