@@ -222,6 +222,7 @@ def apply(
             ages[i] = _act(store, event, route.queue, route.qmgr, flows)
         else:
             _act(store, event, route.queue, route.qmgr, flows)
+        storage.settled(store)
         fired = op == PUT and watch.look(store, route.qmgr)
         if enrolled and scm.is_due(store) and watch.move(store, scalars.clock * scm.NANOSECONDS):
             fired = True

@@ -55,6 +55,13 @@ def overflow(store: Store) -> int:
 
 
 @kernel
+def let_grow(store: Store) -> None:
+    """Let the file hold what the buffers do not."""
+    use = store.file_use[0]
+    use.file_blocks = max(use.file_blocks, overflow(store))
+
+
+@kernel
 def is_full(store: Store) -> bool:
     """Whether the file is as large as it may be and every block of it holds data."""
     return overflow(store) >= store.params[0].file_max
@@ -85,7 +92,7 @@ def charge(store: Store, row: int) -> bool:
         use.persistent += message.pages
     else:
         use.nonpersistent += message.pages
-    use.file_blocks = max(use.file_blocks, overflow(store))
+    let_grow(store)
     return overfull
 
 

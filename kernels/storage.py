@@ -83,6 +83,17 @@ def ends(store: Store, unit: int) -> None:
 
 
 @kernel
+def settled(store: Store) -> None:
+    """Do what an event brings about once it is done.
+
+    A get held aside that finds its message, or is dropped, gives back to the baseline what it drew: of a queue file
+    that may be more than its buffers hold.
+    """
+    if store.params[0].kind == QUEUE_FILE and store.scalars[0].based == 1:
+        queue_file.let_grow(store)
+
+
+@kernel
 def cleared(store: Store, persistent: bool) -> None:
     """Do what a CLEAR does besides; persistent: it removed persistent messages."""
     if store.params[0].kind == QUEUE_FILE:

@@ -321,6 +321,16 @@ def test_a_measured_backlog_overflows_to_the_file_and_is_drawn_down() -> None:
     assert blocks(told.did("RESTART", None, store=STORE)) == (54, 8, 14, 0, 32)
 
 
+def test_what_comes_back_to_the_baseline_is_in_the_file() -> None:
+    """A get that drew the baseline down finds its message after all."""
+    told = ToldQueueFile(default_q_buffer_size=0, default_pq_buffer_size=0)
+    told.measure(blocks_nonpersistent=20, messages=2)
+    told.get(uow="U")
+    told.did("CLEAR")
+    assert blocks(told.state()) == (10, 0, 0, 10, 0)
+    assert blocks(told.did("BACKOUT", uow="U")) == (20, 0, 0, 20, 0)
+
+
 def test_drift_is_of_blocks_and_of_the_file() -> None:
     told = ToldQueueFile()
     told.put(ONE_BLOCK, count=16)
