@@ -19,7 +19,7 @@ from kernels.clock import TICK
 from twin.alteration import allocation
 from twin.estate import CouplingFacility, Estate, Structure
 from twin.message_store import MessageStore
-from twin.reports import FIXED_AUGMENTED
+from twin.storage_class_memory import FIXED_AUGMENTED
 from twin.structure import StructureTwin
 
 Array = npt.NDArray[Any]

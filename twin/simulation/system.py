@@ -89,7 +89,7 @@ class RealSystem:
         owners = np.full(demands.size, -1, np.int64)
         numbers = np.full(demands.size, -1, np.int64)
         tags = np.zeros(demands.size, np.uint64)
-        for piece in by_tick(demands) if self._facilities and demands.size else [slice(None)]:
+        for piece in by_tick(demands) if self._facilities else [slice(None)]:
             self._serve_piece(demands[piece], owners[piece], numbers[piece], tags[piece])
         happened = self._happened(demands)
         ids = self._message_ids(owners[happened], numbers[happened], tags[happened])
@@ -99,7 +99,7 @@ class RealSystem:
 
     def _serve_piece(self, demands: Array, owners: Array, numbers: Array, tags: Array) -> None:
         """Let each store answer its own; written into all four."""
-        if self._facilities:
+        if self._facilities and demands.size:
             self._facilities.share_out(int(demands["time"][0]), self._twins)
         stores = self._store_of[demands["route"]]
         for at in np.flatnonzero(np.bincount(stores, minlength=0)).tolist():
