@@ -25,6 +25,7 @@ from streams.kafka_settings import for_librdkafka, for_spark
 from streams.progress import batch_figures
 from streams.rows import FIGURES
 from twin.auto_alter import NOT_ALTERABLE
+from twin.coupling_facility import AUGMENTED_EXHAUSTED, OVERCOMMITTED, SCM_EXHAUSTED
 from twin.estate import load_estate
 from twin.estate.attributes import SECTIONS
 from twin.estate.stores import TOML_CF_LEVEL
@@ -35,6 +36,7 @@ from twin.page_set_view import FIRED as OF_PAGES
 from twin.queue_file_view import FIRED as OF_FILE
 from twin.simulation import SCENARIOS, demo_estate
 from twin.structure_view import DATASET_BITS, POOL_BITS, SCM_BITS
+from twin.uniform_cluster import CAPACITY
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
@@ -235,6 +237,9 @@ def test_the_fields_of_a_state_record():
     dataset = structure["smds"]["additionalProperties"]["properties"]
     assert first_codes(section("state.md", "Fields of a data set")) == list(dataset)
     assert first_codes(section("state.md", "Fields of storage class memory")) == list(structure["scm"]["properties"])
+    for kind in ("coupling_facility", "uniform_cluster"):
+        heading = f"Fields of a {kind.replace('_', ' ')}"
+        assert first_codes(section("state.md", heading)) == list(told["$defs"][kind]["properties"])
 
 
 def test_the_fields_of_an_alert():
@@ -250,7 +255,8 @@ def test_the_conditions_of_alerts():
     there = set(first_codes(text))
     later = set(codes(text[text.index("These come with") :].partition(".")[0]))
     by_put = {condition for bits in (POOL_BITS, SCM_BITS, OF_PAGES, OF_FILE) for condition, _ in bits.values()}
-    assert there == by_put | set(DATASET_BITS.values()) | {DRIFT, NOT_ALTERABLE}
+    shared = {OVERCOMMITTED, SCM_EXHAUSTED, AUGMENTED_EXHAUSTED, CAPACITY}
+    assert there == by_put | set(DATASET_BITS.values()) | {DRIFT, NOT_ALTERABLE} | shared
     assert there | later == set(schema("alert")["$defs"]["data"]["properties"]["condition"]["enum"])
     assert not there & later
 

@@ -25,8 +25,8 @@ from twin.events.rules import Rules, parse
 from twin.store import open_store
 
 SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
-NAMES = ("event", "state", "alert", "dead-letter")
-ROUTING = {Reason.UNKNOWN_QUEUE_MANAGER, Reason.UNKNOWN_QUEUE, Reason.UNKNOWN_STORE, Reason.UNMODELLED_STORE}
+NAMES = ("event", "state", "alert", "dead-letter", "report")
+ROUTING = {Reason.UNKNOWN_QUEUE_MANAGER, Reason.UNKNOWN_QUEUE, Reason.UNKNOWN_STORE}
 
 formats = jsonschema.FormatChecker(())
 
@@ -379,7 +379,7 @@ def test_the_document_has_the_shape_of_asyncapi_3(document: dict[str, Any]) -> N
 
 def test_every_topic_is_described_once(document: dict[str, Any]) -> None:
     addresses = [channel["address"] for channel in document["channels"].values()]
-    assert sorted(addresses) == ["mqtwin.alerts", "mqtwin.dlq", "mqtwin.events", "mqtwin.state"]
+    assert sorted(addresses) == ["mqtwin.alerts", "mqtwin.dlq", "mqtwin.events", "mqtwin.reports", "mqtwin.state"]
     used = [resolved(document, one)["name"] for c in document["channels"].values() for one in c["messages"].values()]
     assert sorted(used) == sorted(document["components"]["messages"])
 

@@ -205,15 +205,10 @@ class NaivePageSet(NaivePrivateStore):
         return super()._new_baseline(found)
 
     def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
-        """Pages used, else the parts that were measured (our reading)."""
-        names = (
-            ["pages_used"]
-            if "pages_used" in measured
-            else [name for name in ("pages_persistent", "pages_nonpersistent") if name in measured]
-        )
+        """Persistent, nonpersistent, all used, of the pages that there are."""
+        names = ("pages_persistent", "pages_nonpersistent", "pages_used")
         model = self._fields()
-        pages = (sum(model[name] for name in names), sum(measured[name] for name in names), self._total())
-        return [pages] if names else []
+        return [(model[name], measured[name], self._total()) for name in names if name in measured]
 
     # -- the state record
 

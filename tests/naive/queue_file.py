@@ -169,20 +169,22 @@ class NaiveQueueFile(NaivePrivateStore):
 
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
         """Our reading: the file is at least as large as measured, in whole blocks."""
-        blocks = super()._new_baseline(measured)
+        blocks = super()._new_baseline(measured).shown
         file_bytes = beyond(measured, "file_bytes", self.file_blocks * BLOCK_BYTES)
-        self.file_blocks += rounded_up(file_bytes, BLOCK_BYTES)
-        return NaiveBaseline(blocks.shown | {"file_bytes": file_bytes}, self.held.unmatched())
+        self.baseline = NaiveBaseline(blocks | {"file_bytes": file_bytes}, self.held.unmatched())
+        self.file_blocks = max(self.file_blocks + rounded_up(file_bytes, BLOCK_BYTES), self._needed())
+        return self.baseline
 
     def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
-        """Blocks with data, of the parts that were measured; then the file (our reading)."""
-        model, compared = self._fields(), []
-        names = [name for name in ("blocks_persistent", "blocks_nonpersistent") if measured.get(name) is not None]
-        if names:
-            total = self._buffer(persistent=True) + self._buffer(persistent=False) + self._largest_file()
-            compared.append((sum(model[name] for name in names), sum(measured[name] for name in names), total))
+        """Blocks with persistent data, with nonpersistent data, the file: in percent of all blocks there are."""
+        model = self._fields()
+        compared = [
+            (model[name], measured[name], model["blocks"])
+            for name in ("blocks_persistent", "blocks_nonpersistent")
+            if measured.get(name) is not None
+        ]
         if measured.get("file_bytes") is not None:
-            compared.append((model["file_bytes"], measured["file_bytes"], self._largest_file() * BLOCK_BYTES))
+            compared.append((model["file_bytes"], measured["file_bytes"], model["blocks"] * BLOCK_BYTES))
         return compared
 
     def _has_acted(self) -> None:

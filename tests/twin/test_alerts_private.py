@@ -240,7 +240,7 @@ def test_alerts_are_the_same_after_a_restart_of_the_program() -> None:
                 told.again()
         return records(told.alerts)
 
-    for make in (lambda: ToldPageSet(version="6.0"), ToldPageSet, lambda: ToldQueueFile(max_size=300 * 512)):
+    for make in (lambda: ToldPageSet(version="6.0"), ToldPageSet, lambda: ToldQueueFile(max_size=700 * 512)):
         expected = story(make(), again=False)
         assert len(expected) >= 3
         assert story(make(), again=True) == expected

@@ -62,8 +62,9 @@ def test_it_says_what_is_used_up_who_fills_it_and_what_helps() -> None:
         told.put(100, queue="B.QUEUE" if number > 50 else "A.QUEUE")
     [alert] = of(told, *SCM)
     assert alert.cause.startswith(
-        f"8,192 of the 8,192 bytes of storage class memory of {STORE} are in use and the next message finds no room: "
-        "the structure fills, 91.0 % are in use, then puts get 2192; B.QUEUE made 100 % of the growth of 10 messages in "
+        f"8,192 of the 8,192 bytes of storage class memory of {STORE} are in use and the next message finds no "
+        "room: the structure fills, 91.0 % are in use, then puts get 2192; B.QUEUE made 100 % of the growth of 10 "
+        "messages in "
     )
     assert alert.actions[0].startswith("Start more getters on B.QUEUE")
     assert alert.actions[1].startswith("Raise SCMMAXSIZE of QSG1APP1 in the CFRM policy, as far as CF01 has")

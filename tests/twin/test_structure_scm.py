@@ -378,6 +378,17 @@ def test_scm_that_shrinks_below_what_is_in_use_only_stops_movement_out() -> None
     assert state["scm"]["max"] == BLOCK
 
 
+def test_scm_that_others_have_used_up_means_2192_before_scmmaxsize_is_reached() -> None:
+    """The seed, SCMMAXSIZE, of over-committed SCM."""
+    told = filled(told_of(100))
+    told.twin.tables.store.params["scm_max"] = told.state()["scm"]["used"]  # the rest is in use by other structures
+    events = demands(1, [SMALL] * 20)
+    events["time"] = told.time + 1 + np.arange(20)
+    told.twin.demand(events)
+    assert (events["reason"] == 2192).sum() == 20 - 10 - 2  # two more fit into the last block in use
+    assert told.twin.config.scm_max_size == GIB
+
+
 # -- the seed: augmented space
 
 

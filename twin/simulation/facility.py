@@ -71,6 +71,8 @@ class Facilities:
 
 def by_tick(demands: Array) -> Iterator[slice]:
     """Where each tick's demands are. demands: EVENT[n] in the order of time."""
+    if not demands.size:
+        return
     cuts = np.flatnonzero(np.diff(demands["time"] // TICK)) + 1
     for begin, end in pairwise([0, *cuts.tolist(), demands.size]):
         yield slice(begin, end)
