@@ -99,7 +99,7 @@ class RealSystem:
 
     def _serve_piece(self, demands: Array, owners: Array, numbers: Array, tags: Array) -> None:
         """Let each store answer its own; written into all four."""
-        if self._facilities:
+        if self._facilities and demands.size:
             self._facilities.share_out(int(demands["time"][0]), self._twins)
         stores = self._store_of[demands["route"]]
         for at in np.flatnonzero(np.bincount(stores, minlength=0)).tolist():

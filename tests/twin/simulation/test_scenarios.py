@@ -22,7 +22,9 @@ from twin.simulation.site import Site
 CLOSE = {"sawtooth", "nightly-batch", "flat-near-limit"}  # and harmless
 FAR = {"offload-stops-growth", "levelling-fill", "short-outages", "long-unit-of-work", "day-and-night"}  # as harmless
 HERE = [  # those that play on a structure without SCM
-    name for name, kind in SCENARIOS.items() if issubclass(kind, StoreScenario) and Structure in kind.plays_on
+    name
+    for name, kind in SCENARIOS.items()
+    if issubclass(kind, StoreScenario) and Structure in kind.plays_on and not kind.wants.startswith("scm")
 ]
 HOUR = 3_600_000_000
 
