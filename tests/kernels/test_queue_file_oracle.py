@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.kernels.beside import Decoding
 from tests.kernels.proof import check_marks, check_that_nothing_matters, compare
 from tests.mixes import MIXES
-from tests.workloads import random_workload, workloads
+from tests.naive.private_estates import queue_file
+from tests.workloads import START_US, Workload, random_workload, workloads
 
 KIND = "queue_file"
 PROFILES = sorted(MIXES[KIND].weights)
@@ -27,6 +28,19 @@ def test_the_twin_says_what_the_oracle_says(profile: str, data: st.DataObject) -
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_twin_says_what_the_oracle_says_for_a_thousand_events(profile: str, seed: int) -> None:
     compare(random_workload(seed, 1000, profile, KIND), every=20)
+
+
+def test_what_comes_back_to_the_baseline_is_in_the_file() -> None:
+    """A put that meets a get held aside gives the baseline its message back; the file had been truncated."""
+    of_queue = {"qmgr": "QM01", "queue": "A.QUEUE"}
+    measured = {"blocks_nonpersistent": 30, "messages": 10}
+    events = [
+        {"time": START_US, "qmgr": "QM01", "op": "MEASURE", "store": "QM01/A.QUEUE", "measured": measured},
+        {"time": START_US, "op": "GET", **of_queue},
+        {"time": START_US, "op": "CLEAR", **of_queue},
+        {"time": START_US, "op": "PUT", "length": 148, **of_queue},
+    ]
+    compare(Workload(queue_file(default_q_buffer_size=0), {}, events), every=1)
 
 
 @pytest.mark.parametrize("profile", PROFILES)

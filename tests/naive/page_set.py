@@ -56,7 +56,7 @@ def packs(version: str | None) -> bool:
 class Page:
     """A page of records: short messages, and control information of long ones."""
 
-    room: int = PAGE_ROOM  # bytes never used yet
+    room: int  # bytes never used yet
     records: list["PageSetMessage"] = field(default_factory=list)  # whose
 
 
@@ -108,7 +108,7 @@ class NaivePageSet(NaivePrivateStore):
     def _page_for(self, record: int, shares: bool) -> Page:
         """The page being filled or, what is left of it being unused, a new one, which then is the one being filled."""
         if not shares:
-            self.filling = Page()
+            self.filling = Page(PAGE_ROOM)
             self.pages.append(self.filling)
         assert self.filling is not None
         self.filling.room -= record

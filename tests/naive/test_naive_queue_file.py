@@ -184,3 +184,14 @@ def test_nonpersistent_messages_are_gone_after_a_restart_and_the_file_stays() ->
     twin.put(148, count=3, persistent=True)
     state = twin.did("RESTART", None)
     assert (blocks(state), log(state)) == ((29, 21, 5, 0, 3), (3, 0))
+
+
+# -- MEASURE
+
+
+def test_what_comes_back_to_the_baseline_is_in_the_file() -> None:
+    twin = QueueFileTwin(default_q_buffer_size=0)
+    twin.measure(blocks_nonpersistent=30, messages=10)
+    assert blocks(twin.get()) == (46, 16, 3, 27, 0)
+    assert blocks(twin.did("CLEAR")) == (43, 16, 0, 27, 0)
+    assert blocks(twin.put(148)) == (46, 16, 0, 30, 0)  # the get held aside takes it, and draws nothing down any more
