@@ -67,6 +67,11 @@ class _Kernel:
             self._outer = self._dispatcher("outer", no_cfunc_wrapper=True)
         return self._outer(*args)
 
+    @property
+    def signatures(self) -> list[Any]:
+        """What types it was called with from Python so far."""
+        return [] if self._outer is None else list(self._outer.signatures)
+
     def _dispatcher(self, folder: str, **flags: bool) -> Any:
         # numba's files do not say by which flags they were made: a folder for each.
         numba_config.CACHE_DIR = str(CACHE_FOLDER / folder)  # type: ignore[attr-defined]  # set at run time

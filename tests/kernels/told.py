@@ -35,6 +35,8 @@ class Told:
         event = {"time": self.time, "qmgr": qmgr, "op": op, **fields}
         if queue is not None:
             event["queue"] = queue
+        elif op == "RESTART":
+            event["store"] = self.decoding.name  # else it concerns every store of the queue manager
         block, accepted = self.decoding.block([event])
         assert accepted, f"a dead letter: {event}"
         self.alerts += self.twin.apply(block)
