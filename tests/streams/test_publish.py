@@ -119,8 +119,8 @@ def test_an_event_of_a_queue_manager_goes_to_each_of_its_stores(
         else:
             event = json.loads(message.value())
         stores[message.key().decode()] = event["store"]
-    assert stores == {"QSG1/APP1": "QSG1/APP1", "QSG1/APP2": "QSG1/APP2"}
-    assert (done.events, done.records) == (2, 2)
+    assert stores == {name: name for name in ("QM01/PS04", "QSG1/APP1", "QSG1/APP2")}
+    assert (done.events, done.records) == (3, 3)
 
 
 def test_an_event_of_a_queue_manager_with_a_store_goes_there_only(
