@@ -41,6 +41,7 @@ class Played:
     described: Path
     estate: Estate
     replayed: Replayed
+    max_records: int = MAX_RECORDS  # of a batch
 
     def published(self, new_stream: NewStream, kafka: str) -> Stream:
         """A stream whose events topic holds the recording."""
@@ -67,7 +68,7 @@ def every_kind(tmp_path_factory: pytest.TempPathFactory) -> Played:
     described = mixed_estate(folder)
     estate = load_estate(described)
     recording = mixed_recording(folder, estate)
-    return Played(recording, described, estate, replay(recording, estate))
+    return Played(recording, described, estate, replay(recording, estate), max_records=8)
 
 
 @pytest.fixture
@@ -79,10 +80,10 @@ def published(new_stream: NewStream, kafka: str, outage: Played) -> Stream:
 class Driver:
     """`mqtwin stream` as a process of its own. It reads its log; `kill` leaves nothing of it alive."""
 
-    def __init__(self, stream: Stream, estate: Path, *options: str) -> None:
+    def __init__(self, stream: Stream, estate: Path, *options: str, max_records: int = MAX_RECORDS) -> None:
         command = [sys.executable, "-m", "deploy", "stream", "--estate", str(estate), "--checkpoint"]
         command += [str(stream.checkpoint), "--bootstrap-servers", stream.servers, "--topic-prefix", stream.prefix]
-        command += ["--master", "local[2]", "--log", "json", "--max-records", str(MAX_RECORDS)]
+        command += ["--master", "local[2]", "--log", "json", "--max-records", str(max_records)]
         command += ["--conf", f"spark.local.dir={stream.checkpoint.parent / 'spark'}", *options]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
 
@@ -132,13 +133,13 @@ def test_a_job_killed_twice_in_the_middle_ends_where_an_undisturbed_one_does(
     published = played.published(new_stream, kafka)
     done = 0
     for count, later in ((2, 0.05), (2, 0.2)):
-        driver = Driver(published, played.described)
+        driver = Driver(published, played.described, max_records=played.max_records)
         batches = driver.batches(count)
         time.sleep(later)  # into the next batch
         driver.kill()
         assert batches[0]["batch"] >= done
         done = batches[-1]["batch"]
-    published.run(max_records=MAX_RECORDS)
+    published.run(max_records=played.max_records)
     assert len(published.batches) > 1
     check_equal(published, played.replayed)
 
