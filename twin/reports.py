@@ -20,9 +20,8 @@ from kernels.clock import FAR, TICK
 from kernels.json_scan import TIME_HIGH, TIME_LOW
 from twin.estate import Estate, QueueFile, StoreConfig, Structure, UniformCluster
 
-LAG_TICKS = (
-    FAR // TICK
-)  # a day, as far as clocks may be apart (contract section 7): a source this far behind the most advanced one is not waited for
+# A source this far behind the most advanced one is not waited for: a day, as far as clocks may be apart (contract 7).
+LAG_TICKS = FAR // TICK
 
 Amount = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Tick = Annotated[int, msgspec.Meta(ge=TIME_LOW // TICK, le=TIME_HIGH // TICK)]  # event time in units of 10 s
