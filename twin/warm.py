@@ -96,7 +96,8 @@ def _run(estate: Estate, name: str) -> None:
     events["msgid"], events["flags"] = np.arange(events.size), FLAG_HAS_MSGID
     events["flags"][::5] |= FLAG_HAS_UOW
     events["op"][-3:] = [layout.ALTER, layout.REBUILD, layout.MEASURE]
-    extras = {1997: b"{}", 1998: b"{}", 1999: b'{"messages": 1}'}
+    measured = b'{"messages": 1, "ents_used": 1, "elems_used": 1, "smds": {"QM": {"blocks_used": 1}}}'
+    extras = {1997: b"{}", 1998: b"{}", 1999: measured}
     twin = open_message_store(estate, name)
     twin.apply(EventBlock(name, events, extras))
     twin.demand(events[:10].copy())
