@@ -125,6 +125,13 @@ QUEUE = np.dtype(
         ("keyed_tail", "i4"),
         ("any_head", "i4"),  # gets of the next message held aside, oldest first
         ("any_tail", "i4"),
+        ("puts", "i8"),  # messages stored, and given back, so far
+        ("gets", "i8"),
+        ("puts_then", "i8"),  # as above: at the last mark in time, and at the one before
+        ("gets_then", "i8"),
+        ("puts_before", "i8"),
+        ("gets_before", "i8"),
+        ("got_at", "i8"),  # tick at which a message was given back last
     ],
     align=True,
 )
@@ -160,6 +167,52 @@ DATASET = np.dtype(
         ("limited", "u1"),  # the limit is the volumes', not the product's
         ("armed", "u1"),  # conditions that may fire (see watch.py)
         ("fired", "u1"),
+    ],
+    align=True,
+)
+
+# --- meters ----------------------------------------------------------------------------------------------------------
+
+CLASSES = 12  # of messages by their length (see meters.py)
+LANES = 16  # room for the classes of one kind of flow in a row of `counts`
+PUTS, YOUNG, OLD = 0, LANES, 2 * LANES  # where in a row: puts; what was given back soon after its put; later
+COUNTS = 64  # i4 a bin in `counts`: three kinds of flow, and room
+BINS = 384  # bins of one tick in the ring: 64 minutes
+
+BIN = np.dtype(
+    [
+        ("tick", "i8"),  # which span of 10 s: the tick that begins it
+        ("ages", "i8"),  # puts of the store when it began
+        ("ents", "i8"),  # messages that held storage then
+        ("space", "i8"),  # elements, pages or blocks they held
+    ],
+    align=True,
+)
+
+STOCK = np.dtype(  # row 0..CLASSES-1: in the store itself; further CLASSES rows: in, or put by the owner of, data set 0...
+    [
+        ("held", "i8"),  # messages
+        ("held_space", "i8"),  # elements in the structure; 4 KB pages in a data set
+        ("puts", "f8"),  # puts of the last quarters of an hour, older ones counting half as much each quarter
+        ("puts_space", "f8"),  # what they take in the store itself, whether or not they were offloaded
+        ("puts_pages", "f8"),  # what they take in a data set
+    ],
+    align=True,
+)
+
+SLOTS = 672  # quarters of an hour in a week
+SLOT = np.dtype([("tick", "i8"), ("puts", "i8"), ("gets", "i8"), ("space", "i8")], align=True)
+
+RISES = 16  # past rises kept for each resource
+RISE = np.dtype([("began", "i8"), ("ended", "i8"), ("low", "f8"), ("top", "f8")], align=True)  # ticks; shares of 1
+TIDE = np.dtype(
+    [
+        ("rising", "i8"),  # 1: since `began`
+        ("began", "i8"),  # tick at which usage was last near its lowest
+        ("low", "f8"),  # share of the resource in use then
+        ("topped", "i8"),  # tick at which usage last reached a new height
+        ("top", "f8"),
+        ("rises", "i8"),  # ended so far; the last RISES of them are kept
     ],
     align=True,
 )
@@ -203,6 +256,9 @@ SCALARS = np.dtype(
         ("unit_high", "i4"),
         ("block_free", "i4"),
         ("block_high", "i4"),
+        ("bin", "i4"),  # row of `bins` being filled
+        ("young_from", "i8"),  # puts so far, five minutes ago: messages put since are young
+        ("steady_from", "i8"),  # tick since which flows tell anything: after a CLEAR, a RESTART
         ("based", "u1"),  # a baseline is set
         ("armed", "u1"),  # conditions that may fire (see watch.py)
         ("fired", "u1"),
@@ -241,7 +297,8 @@ class Store(NamedTuple):
     """All arrays of one store, as kernels take them.
 
     Tables (rows may be more than used): messages MESSAGE, held HELD, units UNIT, queues QUEUE, chains CHAIN, flows
-    FLOW, seen u8, blocks BLOCK, datasets DATASET; one row each: scalars SCALARS, params PARAMS. Indexes: `*_buckets`
+    FLOW, seen u8, blocks BLOCK, bins BIN[BINS], counts i4[BINS * COUNTS], stocks STOCK, slots SLOT, tides TIDE (one for
+    each resource), rises RISE (RISES for each), datasets DATASET; one row each: scalars SCALARS, params PARAMS. Indexes: `*_buckets`
     CHAIN[2**k], `*_links` LINK[rows of the table]. `*_dirty` u1[pages]: pages written since the last snapshot.
     """
 
@@ -253,6 +310,12 @@ class Store(NamedTuple):
     flows: Array
     seen: Array
     blocks: Array
+    bins: Array
+    counts: Array
+    stocks: Array
+    slots: Array
+    tides: Array
+    rises: Array
     datasets: Array
     scalars: Array
     params: Array
@@ -270,6 +333,12 @@ class Store(NamedTuple):
     flows_dirty: Array
     seen_dirty: Array
     blocks_dirty: Array
+    bins_dirty: Array
+    counts_dirty: Array
+    stocks_dirty: Array
+    slots_dirty: Array
+    tides_dirty: Array
+    rises_dirty: Array
 
 
 # Rows a page, as powers of two: pages of about 8 KB. A state call costs as much as writing 5 KB, so smaller pages are
@@ -282,6 +351,12 @@ CHAIN_SHIFT = 10
 FLOW_SHIFT = 8
 SEEN_SHIFT = 10
 BLOCK_SHIFT = 10
+BIN_SHIFT = 7
+COUNT_SHIFT = 10  # 16 bins
+STOCK_SHIFT = 6
+SLOT_SHIFT = 7
+TIDE_SHIFT = 5
+RISE_SHIFT = 7
 
 
 @kernel

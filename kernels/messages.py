@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels import chains, held, index, offload, pools, smds
+from kernels import chains, held, index, meters, offload, pools, smds
 from kernels._compile import kernel, routine
 from kernels.layout import (
     AVAILABLE,
@@ -93,6 +93,17 @@ def store_message(
     owner.bytes += length
     owner.elems += elements
     owner.pages += message.pages
+    in_store = message.owner == NONE
+    meters.stored(
+        store,
+        queue,
+        qmgr,
+        length,
+        in_store,
+        elements if in_store else message.pages,
+        pools.elements_of(length),
+        smds.pages_of(store, length),
+    )
     touch(store.messages_dirty, row, MESSAGE_SHIFT)
     touch(store.queues_dirty, queue, QUEUE_SHIFT)
     return row
@@ -115,6 +126,8 @@ def discard(store: Store, row: int) -> None:
     if message.marks & MARK_OFFLOADED:
         scalars.offloaded_messages -= 1
         scalars.offloaded_bytes -= message.length
+    space = message.elems if message.owner == NONE else message.pages
+    meters.given_back(store, message.queue, message.owner, message.length, message.age, space)
     if message.block != NONE:
         smds.release(store, row)
     if message.marks & MARK_KEYED:

@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from kernels import clock, held, layout, smds, structure, watch
+from kernels import clock, held, layout, meters, smds, structure, watch
 from twin import alteration, fillers, measurement, structure_state
 from twin.alerts import Alert, Episode, Episodes
 from twin.arrays import Array, Arrays
 from twin.estate import Estate, Route, Structure
 from twin.findings import CALM_AFTER_FULL, CALM_FOR, DATASET_BITS, POOL_BITS, STEP, Viewer
+from twin.forecast import Forecast
+from twin.foresight import CONDITION, Foresight, Sight
 from twin.tables import StateError, Tables
 
 if TYPE_CHECKING:
     from twin.events import EventBlock
 
-_VERSION = 1
+_VERSION = 2
 _SWEEP_EVERY = 6  # ticks between two looks for gets held aside too long
 
 
@@ -54,6 +56,7 @@ class _Header(msgspec.Struct, kw_only=True):
     ratio: int
     episodes: list[Episode]
     drift: measurement.Drift
+    sight: Sight
 
 
 def _rows(content: bytes, dtype: np.dtype[Any]) -> Array:
@@ -104,6 +107,8 @@ class StructureTwin:
         self.size_now, self.ratio = alteration.allocation(self.config)
         self.episodes = Episodes(self.name, [])
         self.drift = measurement.Drift()
+        self.foresight = Foresight(Sight())
+        self.tables.new_meters()
 
     def _restore(self, header: _Header, arrays: Arrays, pages: Iterable[tuple[int, bytes]] | None) -> None:
         if header.version != _VERSION:
@@ -119,6 +124,7 @@ class StructureTwin:
         self.size_now, self.ratio = header.size_now, header.ratio
         self.episodes = Episodes(self.name, header.episodes)
         self.drift = header.drift
+        self.foresight = Foresight(header.sight)
         self.config = alteration.with_attributes(self.config, header.attributes)
         alteration.adopt(self, header.described, self._described)
 
@@ -169,6 +175,9 @@ class StructureTwin:
         for row in range(old.size, datasets.size):
             alteration.describe_dataset(datasets[row], self.config, self._names.qmgrs[row])
         self.tables.store = self.tables.store._replace(datasets=datasets)
+        self.tables.reserve("stocks", (datasets.size + 1) * layout.CLASSES)
+        self.tables.reserve("tides", datasets.size + 2)
+        self.tables.reserve("rises", (datasets.size + 2) * layout.RISES)
 
     @property
     def qmgrs(self) -> list[str]:
@@ -302,11 +311,17 @@ class StructureTwin:
         sweeps = tick // _SWEEP_EVERY - before // _SWEEP_EVERY
         if sweeps > 0 and self.tables.store.scalars[0]["held_open"] > 0:
             held.sweep(self.tables.store, len(self._names.queues))
-        alerts: list[Alert] = []
+        alerts = self.foresight.tick(self, before, tick)
         for episode in self.episodes:
-            if episode.condition != measurement.DRIFT:
+            if episode.condition not in (measurement.DRIFT, CONDITION):
                 alerts += self._review(episode, now)
         return alerts
+
+    def drain_forecasts(self) -> list[Forecast]:
+        """The forecasts made since the last call, the last few thousand of them at most."""
+        made = list(self.foresight.forecasts)
+        self.foresight.forecasts.clear()
+        return made
 
     def _review(self, episode: Episode, now: int) -> list[Alert]:
         """What a tick changes about an open alert: cleared when calm long enough, updated when it got worse."""
@@ -348,6 +363,7 @@ class StructureTwin:
                 ratio=self.ratio,
                 episodes=self.episodes.as_list(),
                 drift=self.drift,
+                sight=self.foresight.sight,
             )
         )
 

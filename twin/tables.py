@@ -38,6 +38,12 @@ _TABLES = {
     "flows": _Table(6, layout.FLOW, layout.FLOW_SHIFT),
     "seen": _Table(7, layout.SEEN, layout.SEEN_SHIFT),
     "blocks": _Table(8, layout.BLOCK, layout.BLOCK_SHIFT),
+    "bins": _Table(10, layout.BIN, layout.BIN_SHIFT),
+    "counts": _Table(11, np.dtype("i4"), layout.COUNT_SHIFT),
+    "stocks": _Table(12, layout.STOCK, layout.STOCK_SHIFT),
+    "slots": _Table(13, layout.SLOT, layout.SLOT_SHIFT),
+    "tides": _Table(14, layout.TIDE, layout.TIDE_SHIFT),
+    "rises": _Table(15, layout.RISE, layout.RISE_SHIFT),
 }
 _NAMES = _Table(9, np.dtype("u1"), _NAMES_SHIFT)
 
@@ -104,6 +110,15 @@ class Tables:
                 index.split(changed[buckets], changed[links], bucket_count)
                 bucket_count *= 2
         self.store = self.store._replace(**changed)
+
+    def new_meters(self) -> None:
+        """Make the rings of meters, with nothing in them."""
+        for name, rows in (("bins", layout.BINS), ("counts", layout.BINS * layout.COUNTS), ("slots", layout.SLOTS)):
+            self.reserve(name, rows)
+        for name in ("bins", "slots"):
+            getattr(self.store, name)["tick"] = layout.NEVER
+            getattr(self.store, f"{name}_dirty")[:] = 1
+        self.store.scalars["steady_from"] = layout.NEVER
 
     @property
     def names(self) -> bytes:
