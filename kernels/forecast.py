@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from kernels._compile import kernel, routine
-from kernels.layout import CLASSES, RULES, Array, Row
+from kernels.layout import RULES, Array, Row
+from kernels.meter_rows import CLASSES
 
 # columns of `classes`, f8[CLASSES, COLUMNS]
 PUT_SPACE = 0  # a message put takes so much of the store when not offloaded

@@ -104,6 +104,7 @@ UNIT = np.dtype(
         ("held_tail", "i4"),
         ("next", "i4"),  # free list
         ("used", "u1"),
+        ("logged", "u1"),  # it has a persistent operation: its end writes a log record
     ],
     align=True,
 )
@@ -171,48 +172,58 @@ DATASET = np.dtype(
     align=True,
 )
 
-# --- meters ----------------------------------------------------------------------------------------------------------
+ORDER = np.dtype([("next", "i4"), ("prev", "i4")])  # of a message by priority and age, in the structure or in SCM
+ORDERS = 2 * PRIORITIES  # chains of ORDER: by priority, in the structure; by priority, in SCM
 
-CLASSES = 12  # of messages by their length (see meters.py)
-LANES = 16  # room for the classes of one kind of flow in a row of `counts`
-PUTS, YOUNG, OLD = 0, LANES, 2 * LANES  # where in a row: puts; what was given back soon after its put; later
-COUNTS = 64  # i4 a bin in `counts`: three kinds of flow, and room
-BINS = 384  # bins of one tick in the ring: 64 minutes
-
-BIN = np.dtype(
+SCM_USE = np.dtype(  # storage class memory of a structure; SMF 74.4 has the same
     [
-        ("tick", "i8"),  # which span of 10 s: the tick that begins it
-        ("ages", "i8"),  # puts of the store when it began
-        ("ents", "i8"),  # messages that held storage then
-        ("space", "i8"),  # elements, pages or blocks they held
+        ("used", "i8"),  # bytes
+        ("ents", "i8"),
+        ("elems", "i8"),
+        ("messages", "i8"),
+        ("prestaged", "i8"),  # messages moved out so far
+        ("prefetched", "i8"),  # messages brought back so far
+        ("faults", "i8"),  # gets of a message in SCM
+        ("fault_wait_us", "i8"),  # what they waited, microseconds
+        ("free_at", "i8"),  # when the movement under way ends, nanoseconds since 1970; NEVER: nothing moves
     ],
     align=True,
 )
 
-STOCK = np.dtype(  # row 0..CLASSES-1: in the store itself; further CLASSES rows: in, or put by the owner of, data set 0...
+PACKED = np.dtype([("records", "i4"), ("persistent", "i4"), ("next", "i4")])  # a page of short messages; free list
+
+PAGE_USE = np.dtype(  # pages of a page set; DISPLAY USAGE and SMF 115 QIS1 have the same
     [
-        ("held", "i8"),  # messages
-        ("held_space", "i8"),  # elements in the structure; 4 KB pages in a data set
-        ("puts", "f8"),  # puts of the last quarters of an hour, older ones counting half as much each quarter
-        ("puts_space", "f8"),  # what they take in the store itself, whether or not they were offloaded
-        ("puts_pages", "f8"),  # what they take in a data set
+        ("allocated", "i8"),  # 4 KB records of the data set, space map included
+        ("usable", "i8"),  # of them for messages
+        ("persistent", "i8"),  # pages with a persistent message
+        ("nonpersistent", "i8"),
+        ("expansions", "i8"),
+        ("base_persistent", "i8"),  # baseline, as measured first
+        ("base_nonpersistent", "i8"),
+        ("last_full", "i8"),  # time of the last put refused
+        ("filling", "i4"),  # row of PACKED being filled, NONE
+        ("room", "i4"),  # bytes left in it
+        ("free", "i4"),  # head of the free list of PACKED; rows ever used
+        ("high", "i4"),
+        ("status", "u1"),
     ],
     align=True,
 )
 
-SLOTS = 672  # quarters of an hour in a week
-SLOT = np.dtype([("tick", "i8"), ("puts", "i8"), ("gets", "i8"), ("space", "i8")], align=True)
-
-RISES = 16  # past rises kept for each resource
-RISE = np.dtype([("began", "i8"), ("ended", "i8"), ("low", "f8"), ("top", "f8")], align=True)  # ticks; shares of 1
-TIDE = np.dtype(
+FILE_USE = np.dtype(  # blocks, log and checkpoints of a queue file
     [
-        ("rising", "i8"),  # 1: since `began`
-        ("began", "i8"),  # tick at which usage was last near its lowest
-        ("low", "f8"),  # share of the resource in use then
-        ("topped", "i8"),  # tick at which usage last reached a new height
-        ("top", "f8"),
-        ("rises", "i8"),  # ended so far; the last RISES of them are kept
+        ("nonpersistent", "i8"),  # blocks of 512 bytes that hold data
+        ("persistent", "i8"),
+        ("file_blocks", "i8"),  # blocks of the file, free ones included
+        ("log_records", "i8"),
+        ("since_checkpoint", "i8"),  # log records since the last checkpoint
+        ("checkpoints", "i8"),
+        ("truncations", "i8"),
+        ("checkpoint_at", "i8"),  # time of the last checkpoint; NEVER: none, and no event yet
+        ("base_nonpersistent", "i8"),  # baseline, as measured first
+        ("base_persistent", "i8"),
+        ("last_full", "i8"),  # time of the last put refused
     ],
     align=True,
 )
@@ -256,22 +267,26 @@ SCALARS = np.dtype(
         ("unit_high", "i4"),
         ("block_free", "i4"),
         ("block_high", "i4"),
-        ("bin", "i4"),  # row of `bins` being filled
+        ("bin", "i4"),  # row of `bins` being filled (see meters.py)
         ("young_from", "i8"),  # puts so far, five minutes ago: messages put since are young
-        ("steady_from", "i8"),  # tick since which flows tell anything: after a CLEAR, a RESTART
+        ("steady_from", "i8"),  # tick since which flows tell anything; NEVER: no tick yet
+        ("armed", "u4"),  # conditions that may fire (see watch.py)
+        ("fired", "u4"),
         ("based", "u1"),  # a baseline is set
-        ("armed", "u1"),  # conditions that may fire (see watch.py)
-        ("fired", "u1"),
     ],
     align=True,
 )
 
 OFFLOAD_NONE, OFFLOAD_SMDS, OFFLOAD_DB2 = range(3)
+EXPAND_NONE, EXPAND_USER, EXPAND_SYSTEM = range(3)
 RULES = 3
 RULE_OFF = 65_536  # OFFLDnSZ(64K): the rule is not in effect
 
+STRUCTURE, PAGE_SET, QUEUE_FILE = range(3)  # kinds of stores that hold messages
+
 PARAMS = np.dtype(
     [
+        ("kind", "i8"),
         ("size_now", "i8"),  # bytes allocated
         ("ents_max", "i8"),
         ("elems_max", "i8"),
@@ -284,6 +299,19 @@ PARAMS = np.dtype(
         ("cf_level", "i4"),
         ("offload", "i4"),
         ("ds_expand", "u1"),
+        ("scm_max", "i8"),  # bytes of SCM the structure may use, 0: none
+        ("aug_max", "i8"),  # bytes the coupling facility has for its dynamic augmented space
+        ("aug_ppm", "i8"),  # dynamic augmented space, millionths of the SCM in use
+        ("stage_ns", "i8"),  # nanoseconds to pre-stage, to pre-fetch a block of 4 KB
+        ("fetch_ns", "i8"),
+        ("read_us", "i8"),  # microseconds of a synchronous read of a block of 4 KB
+        ("packs", "u1"),  # page set: short messages share pages, as before MQ 7.0.1
+        ("expand", "u1"),  # page set: EXPAND_NONE, EXPAND_USER, EXPAND_SYSTEM
+        ("secondary_pages", "i8"),
+        ("max_pages", "i8"),  # what the page set's volumes hold
+        ("np_buffer", "i8"),  # queue file: blocks of the nonpersistent and of the persistent buffer
+        ("p_buffer", "i8"),
+        ("file_max", "i8"),  # blocks the file may have
     ],
     align=True,
 )
@@ -297,9 +325,10 @@ class Store(NamedTuple):
     """All arrays of one store, as kernels take them.
 
     Tables (rows may be more than used): messages MESSAGE, held HELD, units UNIT, queues QUEUE, chains CHAIN, flows
-    FLOW, seen u8, blocks BLOCK, bins BIN[BINS], counts i4[BINS * COUNTS], stocks STOCK, slots SLOT, tides TIDE (one for
-    each resource), rises RISE (RISES for each), datasets DATASET; one row each: scalars SCALARS, params PARAMS. Indexes: `*_buckets`
-    CHAIN[2**k], `*_links` LINK[rows of the table]. `*_dirty` u1[pages]: pages written since the last snapshot.
+    FLOW, seen u8, blocks BLOCK, order ORDER (a row a message, where there is SCM), packed PACKED, those
+    of meter_rows.py; datasets DATASET, a row a queue manager; scm_ends CHAIN[ORDERS]; one row each: scm SCM_USE, page_use PAGE_USE, file_use FILE_USE,
+    scalars SCALARS, params PARAMS. Indexes: `*_buckets` CHAIN[2**k], `*_links` LINK[rows of the table]. `*_dirty`
+    u1[pages]: pages written since the last snapshot. A store uses what its kind needs; the rest stays as it was made.
     """
 
     messages: Array
@@ -310,6 +339,8 @@ class Store(NamedTuple):
     flows: Array
     seen: Array
     blocks: Array
+    order: Array
+    packed: Array
     bins: Array
     counts: Array
     stocks: Array
@@ -317,6 +348,10 @@ class Store(NamedTuple):
     tides: Array
     rises: Array
     datasets: Array
+    scm: Array
+    scm_ends: Array
+    page_use: Array
+    file_use: Array
     scalars: Array
     params: Array
     message_buckets: Array
@@ -333,6 +368,8 @@ class Store(NamedTuple):
     flows_dirty: Array
     seen_dirty: Array
     blocks_dirty: Array
+    order_dirty: Array
+    packed_dirty: Array
     bins_dirty: Array
     counts_dirty: Array
     stocks_dirty: Array
@@ -351,12 +388,8 @@ CHAIN_SHIFT = 10
 FLOW_SHIFT = 8
 SEEN_SHIFT = 10
 BLOCK_SHIFT = 10
-BIN_SHIFT = 7
-COUNT_SHIFT = 10  # 16 bins
-STOCK_SHIFT = 6
-SLOT_SHIFT = 7
-TIDE_SHIFT = 5
-RISE_SHIFT = 7
+ORDER_SHIFT = 10
+PACKED_SHIFT = 10
 
 
 @kernel

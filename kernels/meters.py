@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernels import pools, smds
 from kernels._compile import kernel, routine
-from kernels.layout import (
+from kernels.layout import NEVER, NONE, STRUCTURE, Store, touch
+from kernels.meter_rows import (
     BIN_SHIFT,
     BINS,
     CLASSES,
     COUNT_SHIFT,
     COUNTS,
-    NEVER,
     OLD,
     PUTS,
     RISE_SHIFT,
@@ -30,8 +31,6 @@ from kernels.layout import (
     STOCK_SHIFT,
     TIDE_SHIFT,
     YOUNG,
-    Store,
-    touch,
 )
 
 YOUNG_FOR = 30  # ticks: five minutes
@@ -57,43 +56,52 @@ def class_of(length: int) -> int:
 
 
 @kernel
-def stored(store: Store, queue: int, owner: int, length: int, in_store: bool, space: int, would: int, pages: int) -> None:
-    """Count one message that has been stored.
-
-    owner: data set of the queue manager that put it; space: elements in the structure, or pages in the data set, that
-    it took; would: elements it takes when not offloaded; pages: those it takes in a data set when it is.
-    """
-    size = class_of(length)
-    row = store.scalars[0].bin
-    store.counts[row * COUNTS + PUTS + size] += 1
-    touch(store.counts_dirty, row * COUNTS, COUNT_SHIFT)
-    put = (owner + 1) * CLASSES + size
-    stock = store.stocks[put]
-    stock.puts += 1.0
-    stock.puts_space += would
-    stock.puts_pages += pages
-    touch(store.stocks_dirty, put, STOCK_SHIFT)
-    at = size if in_store else put
-    store.stocks[at].held += 1
-    store.stocks[at].held_space += space
-    touch(store.stocks_dirty, at, STOCK_SHIFT)
-    store.queues[queue].puts += 1
+def _would_take(store: Store, length: int, took: int) -> int:
+    """What a message takes of the store itself when it is not offloaded. took: what it took, of no other kind of place."""
+    return pools.elements_of(length) if store.params[0].kind == STRUCTURE else took
 
 
 @kernel
-def given_back(store: Store, queue: int, owner: int, length: int, age: int, space: int) -> None:
-    """Count one message that has been given back. owner: the data set it was in; -1: none; space: as it took."""
-    size = class_of(length)
+def stored(store: Store, row: int, qmgr: int) -> None:
+    """Count message `row`, which has taken its storage. qmgr: who put it."""
+    message = store.messages[row]
+    size = class_of(message.length)
+    at = store.scalars[0].bin * COUNTS
+    store.counts[at + PUTS + size] += 1
+    touch(store.counts_dirty, at, COUNT_SHIFT)
+    in_store = message.owner == NONE
+    took = message.pages if not in_store or store.params[0].kind != STRUCTURE else message.elems
+    put = (qmgr + 1) * CLASSES + size
+    stock = store.stocks[put]
+    stock.puts += 1.0
+    stock.puts_space += _would_take(store, message.length, took)
+    stock.puts_pages += smds.pages_of(store, message.length)
+    touch(store.stocks_dirty, put, STOCK_SHIFT)
+    place = size if in_store else put
+    store.stocks[place].held += 1
+    store.stocks[place].held_space += took
+    touch(store.stocks_dirty, place, STOCK_SHIFT)
+    store.queues[message.queue].puts += 1
+
+
+@kernel
+def given_back(store: Store, row: int) -> None:
+    """Count message `row`, which gives back its storage."""
+    message = store.messages[row]
     scalars = store.scalars[0]
-    row = scalars.bin
-    store.counts[row * COUNTS + (YOUNG if age >= scalars.young_from else OLD) + size] += 1
-    touch(store.counts_dirty, row * COUNTS, COUNT_SHIFT)
-    at = (owner + 1) * CLASSES + size
-    store.stocks[at].held -= 1
-    store.stocks[at].held_space -= space
-    touch(store.stocks_dirty, at, STOCK_SHIFT)
-    store.queues[queue].gets += 1
-    store.queues[queue].got_at = scalars.tick
+    size = class_of(message.length)
+    at = scalars.bin * COUNTS
+    store.counts[at + (YOUNG if message.age >= scalars.young_from else OLD) + size] += 1
+    touch(store.counts_dirty, at, COUNT_SHIFT)
+    in_store = message.owner == NONE
+    took = message.pages if not in_store or store.params[0].kind != STRUCTURE else message.elems
+    place = (message.owner + 1) * CLASSES + size
+    store.stocks[place].held -= 1
+    store.stocks[place].held_space -= took
+    touch(store.stocks_dirty, place, STOCK_SHIFT)
+    owner = store.queues[message.queue]
+    owner.gets += 1
+    owner.got_at = scalars.tick
 
 
 @routine

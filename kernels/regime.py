@@ -12,7 +12,8 @@ successive difference is von Neumann's estimate of a variance around a mean that
 from __future__ import annotations
 
 from kernels._compile import kernel, routine
-from kernels.layout import BINS, CLASSES, COUNTS, OLD, PUTS, YOUNG, Array, Store
+from kernels.layout import Array, Store
+from kernels.meter_rows import BINS, CLASSES, COUNTS, OLD, PUTS, YOUNG
 
 LEAST = 3  # bins on each side of a change
 CLEAR = 5.5  # standard errors that a change must be beyond

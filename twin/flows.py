@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels import regime
-from kernels.layout import BINS, CLASSES, NEVER, Store
+from kernels.layout import NEVER, Store
+from kernels.meter_rows import BINS, CLASSES
 from twin import chance
 from twin.arrays import Array
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from kernels import forecast
 from kernels.clock import TICK
-from kernels.layout import CLASSES, RISES, Store
+from kernels.layout import Store
+from kernels.meter_rows import CLASSES, RISES
 from twin import chance
 from twin.arrays import Array
 from twin.flows import PATHS, Futures, Regime, futures

@@ -17,14 +17,12 @@ import numpy as np
 
 from kernels import meters, shares
 from kernels.clock import TICK
-from kernels.layout import CLASSES
 from twin import flows, forecast
 from twin.alerts import CRITICAL, WARNING, Alert, Episode, Finding
 from twin.forecast import SECONDS, Forecast, Outlook
-from twin.structure_rules import rules_of
 
 if TYPE_CHECKING:
-    from twin.structure import StructureTwin
+    from twin.message_store import MessageStore
 
 CONDITION = "full-forecast"
 _WORTH_CLIMB = 0.06  # share of a resource that a climb must have made before it is looked at
@@ -47,6 +45,8 @@ class Sight(msgspec.Struct, kw_only=True):
     calm_since: int | None = None
     told_s: float = 0.0  # time left as last told in an alert
     told_filler: str = ""
+    full_puts: int = 0  # puts refused so far, as last looked; and the tick that brought the last of them
+    refused_at: int | None = None
     last: tuple[Forecast, ...] = ()  # as last looked
 
 
@@ -58,7 +58,7 @@ class Foresight:
         self.forecasts: deque[Forecast] = deque(maxlen=_KEPT)
         self._shares = np.zeros(0)
 
-    def tick(self, twin: StructureTwin, before: int, tick: int) -> list[Alert]:
+    def tick(self, twin: MessageStore, before: int, tick: int) -> list[Alert]:
         """Act at one tick, the one acted at before given; meters first."""
         store = twin.tables.store
         sets = store.datasets.size
@@ -68,6 +68,9 @@ class Foresight:
         if self._shares.size != sets + shares.FIRST_SET:
             self._shares = np.zeros(sets + shares.FIRST_SET)
         climbed = shares.watch(store, tick, self._shares)
+        self._note_refused(int(store.scalars["full_puts"][0]), tick)
+        if not twin.is_foreseen:
+            return []
         episode = next((one for one in twin.episodes if one.condition == CONDITION), None)
         if episode is None and (climbed < _WORTH_CLIMB or not self._may_fill(twin, tick)):
             self.sight.danger_since, self.sight.last = None, ()
@@ -85,16 +88,20 @@ class Foresight:
             return self._maybe_open(twin, outlook, tick)
         return self._review(twin, episode, outlook, tick)
 
-    def _may_fill(self, twin: StructureTwin, tick: int) -> bool:
+    def _note_refused(self, full_puts: int, tick: int) -> None:
+        if full_puts != self.sight.full_puts:
+            self.sight.full_puts, self.sight.refused_at = full_puts, tick
+
+    def _may_fill(self, twin: MessageStore, tick: int) -> bool:
         """Whether any resource could be full within the horizon, were it to climb some times as fast as it did."""
         tides = twin.tables.store.tides[: self._shares.size]
         age = np.maximum(1, tick - tides["began"])
         pace = np.maximum(self._shares - tides["low"], 0.0) / age * _FASTER
         return bool((self._shares + pace * (twin.config.forecast_horizon_s / SECONDS) >= 1.0).any())
 
-    def _look(self, twin: StructureTwin, tick: int) -> Outlook | None:
+    def _look(self, twin: MessageStore, tick: int) -> Outlook | None:
         store = twin.tables.store
-        rules = rules_of(store, twin.qmgrs, tick)
+        rules = twin.rules(tick)
         now = flows.present(store, tick, rules.weights)
         if now is None:
             return None
@@ -103,7 +110,7 @@ class Foresight:
 
     # --- alerts ----------------------------------------------------------------------------------------------------
 
-    def _maybe_open(self, twin: StructureTwin, outlook: Outlook, tick: int) -> list[Alert]:
+    def _maybe_open(self, twin: MessageStore, outlook: Outlook, tick: int) -> list[Alert]:
         times = outlook.quantiles()
         lead = twin.config.forecast_lead_s
         if times is None or outlook.probability < twin.config.forecast_probability or times[1] > lead:
@@ -116,18 +123,20 @@ class Foresight:
         self.sight.danger_since = self.sight.calm_since = None
         return [twin.episodes.open(self._finding(twin, outlook, None), tick * TICK)]
 
-    def _review(self, twin: StructureTwin, episode: Episode, outlook: Outlook, tick: int) -> list[Alert]:
+    def _review(self, twin: MessageStore, episode: Episode, outlook: Outlook, tick: int) -> list[Alert]:
         times = outlook.quantiles()
         config = twin.config
         calm = times is None or outlook.probability < _CALM_BELOW * config.forecast_probability
         calm = calm or times[1] > _CALM_BEYOND * config.forecast_lead_s
-        if calm and not twin.viewer().was_refused_lately(tick * TICK):
+        refused = self.sight.refused_at is not None and tick - self.sight.refused_at < _CALM_TICKS
+        if calm and not refused:
             if self.sight.calm_since is None:
                 self.sight.calm_since = tick
             if tick - self.sight.calm_since < _CALM_TICKS:
                 return []
             self.sight.calm_since = None
-            return [twin.episodes.clear(episode, twin.viewer().over(CONDITION, episode.resource, episode.severity), tick * TICK)]
+            over = twin.viewer().over(CONDITION, episode.resource, episode.severity)
+            return [twin.episodes.clear(episode, over, tick * TICK)]
         self.sight.calm_since = None
         if times is None:
             return []
@@ -138,7 +147,7 @@ class Foresight:
             return []
         return [twin.episodes.update(episode, self._finding(twin, outlook, episode.severity), tick * TICK)]
 
-    def _finding(self, twin: StructureTwin, outlook: Outlook, severity_before: str | None) -> Finding:
+    def _finding(self, twin: MessageStore, outlook: Outlook, severity_before: str | None) -> Finding:
         times = outlook.quantiles()
         assert times is not None
         resource = outlook.rules.resources[outlook.first]
@@ -153,7 +162,7 @@ def _severity(left: float, before: str | None) -> str:
     return CRITICAL if left <= until else WARNING
 
 
-def _first_filler(twin: StructureTwin, outlook: Outlook) -> str:
+def _first_filler(twin: MessageStore, outlook: Outlook) -> str:
     ranked = twin.viewer().who_fills(outlook.rules.resources[outlook.first])
     return ranked[0].queue if ranked else ""
 
@@ -165,7 +174,7 @@ def _cadence(left: float | None, lead: float) -> int:
     return 1 if left <= 1.2 * lead else 3
 
 
-def _forecasts(twin: StructureTwin, outlook: Outlook, time: int) -> tuple[Forecast, ...]:
+def _forecasts(twin: MessageStore, outlook: Outlook, time: int) -> tuple[Forecast, ...]:
     """One for each resource that is full on some path; the first to be full first."""
     found = []
     for at, resource in enumerate(outlook.rules.resources):

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kernels import forecast, layout, meters, offload, smds
-from kernels.layout import CLASSES, RULES
+from kernels.layout import RULES
+from kernels.meter_rows import CLASSES
 from kernels.pools import elements_in_use, elements_of, entries_in_use
 from twin.arrays import Array
 
