@@ -175,6 +175,11 @@ class StructureTwin:
         """Queue managers by their row, also those no longer in the estate."""
         return self._names.qmgrs
 
+    @property
+    def queues(self) -> list[str]:
+        """Queues by their row, also those no longer in the estate."""
+        return self._names.queues
+
     # --- events ----------------------------------------------------------------------------------------------------
 
     def apply(self, block: EventBlock) -> list[Alert]:
