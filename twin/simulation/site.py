@@ -27,14 +27,21 @@ _OTHER_STORE_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """The structure and the queue a scenario is about."""
+    """The structure and the queue a scenario is about. chance: random numbers for what a story leaves open."""
 
     estate: Estate
     structure: Structure
     queue: str
+    chance: np.random.Generator
 
     @classmethod
-    def of(cls, estate: Estate, store: str | None = None, queue: str | None = None) -> Site:
+    def of(
+        cls,
+        estate: Estate,
+        store: str | None = None,
+        queue: str | None = None,
+        chance: np.random.Generator | None = None,
+    ) -> Site:
         """By default the first structure that has shared queues, and its first queue.
 
         UsageError, naming what there is: no such store, not a structure, no such queue.
@@ -50,7 +57,12 @@ class Site:
         structure = possible[chosen]
         if queue is not None and queue not in structure.queues:
             raise UsageError(f"{chosen} has no queue {queue}; its queues are {_all(structure.queues)}")
-        return cls(estate=estate, structure=structure, queue=queue or structure.queues[0])
+        return cls(
+            estate=estate,
+            structure=structure,
+            queue=queue or structure.queues[0],
+            chance=np.random.default_rng(0) if chance is None else chance,
+        )
 
     # --- the story -------------------------------------------------------------------------------------------------
 
@@ -92,10 +104,18 @@ class Site:
 
     # --- how much ----------------------------------------------------------------------------------------------------
 
-    def capacity(self, traffic: Traffic, rng: np.random.Generator, *, at: float = 0.0, got: float = 0.0) -> Capacity:
+    def capacity(
+        self,
+        traffic: Traffic,
+        rng: np.random.Generator,
+        *,
+        at: float = 0.0,
+        got: float = 0.0,
+        percent: float | None = None,
+    ) -> Capacity:
         """How many puts of that traffic, as it is `at` seconds, the structure takes until its first 2192.
 
-        got: share of them that are got meanwhile.
+        got: share of them that are got meanwhile. percent: not until its first 2192, but until so much of it is used.
         """
         flows = self.puts(constant(1.0), traffic)
         shares = np.array([float(flow.rate(np.zeros(1))[0]) for flow in flows])
@@ -108,7 +128,7 @@ class Site:
             events["priority"] = draw_priorities(traffic, count, rng)
             return events
 
-        return try_capacity(self.estate, self.structure.name, draw, got)
+        return try_capacity(self.estate, self.structure.name, draw, got, percent)
 
 
 def _shared_out(estate: Estate, structure: Structure, queue: str, op: int, rate: Curve, traffic: Traffic) -> list[Flow]:
