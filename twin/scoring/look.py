@@ -1,4 +1,8 @@
-"""One look at a store: how full each resource is and what each queue holds."""
+"""One look at a store: how full each resource is and what each queue holds.
+
+A data set is measured against what it may grow to, not against its size now: one that expands at 90 % of what it has is
+in no danger, and whoever watches it knows so.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels import layout
+from kernels import layout, smds
 from twin.arrays import Array
 from twin.structure import StructureTwin
 
@@ -31,12 +35,23 @@ def look(twin: StructureTwin) -> Look | None:
     if scalars["clock"] == layout.NEVER:
         return None
     viewer = twin.viewer()
-    resources = ["entries", "elements", *(f"smds/{qmgr}" for qmgr in twin.qmgrs)]
+    usage = {resource: viewer.usage_pct(resource) for resource in ("entries", "elements")}
+    for row, qmgr in enumerate(twin.qmgrs):
+        usage[f"smds/{qmgr}"] = 100.0 * smds.blocks_in_use(store, row) / max(1, _blocks_at_most(store, row))
     rows = store.queues[: len(twin.queues)]
     return Look(
         time=int(scalars["clock"]),
-        usage={resource: viewer.usage_pct(resource) for resource in resources},
+        usage=usage,
         size=int(scalars["bytes"]),
         queues=tuple(twin.queues),
         holdings=np.stack([rows["depth"], rows["elems"], rows["pages"]], axis=1),
     )
+
+
+def _blocks_at_most(store: layout.Store, dataset: int) -> int:
+    """Blocks a data set can come to have, expanded as far as it may."""
+    data = store.datasets[dataset]
+    total, limit, extent = int(data["blocks_total"]), int(data["limit"]), int(data["extent"])
+    if not store.params[0]["ds_expand"] or data["status"] != layout.NORMAL or total >= limit:
+        return total
+    return total + (limit - total) // extent * extent if extent else limit  # without an extent: tenths of what it has

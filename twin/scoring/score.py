@@ -45,9 +45,7 @@ def score(played: Played, *, withdrawing_counts: bool = True) -> Scored:
     }
     judged = {
         method: [
-            judge(
-                played.series[name], filled[name], one.alarms, one.predictions, withdrawing_counts=withdrawing_counts
-            )
+            judge(played.series[name], filled[name], one.alarms, one.predictions, withdrawing_counts=withdrawing_counts)
             for name, one in by_store.items()
         ]
         for method, by_store in said.items()
