@@ -52,7 +52,8 @@ class Rule:
 def static(series: Series, percent: float, *, structure_only: bool = False) -> list[Alarm]:
     """Open at or above a line, cleared below it."""
     chosen = [at for at, name in enumerate(series.resources) if not structure_only or name in {"entries", "elements"}]
-    return from_condition(series.times, (series.usage[:, chosen] >= percent).any(axis=1))
+    above: Array = series.usage[:, chosen].max(axis=1, initial=0.0) >= percent
+    return from_condition(series.times, above)
 
 
 def predict_linear(usage: Array, window: float, least: int = 2) -> tuple[Array, Array]:

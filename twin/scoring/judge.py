@@ -7,8 +7,8 @@ Definitions (the scorecard's, and what it leaves open):
   beside. One that opened in the two hours before the recording's end and is still open there is `undecided`, neither
   true nor false: what it foretold had no time to come.
 - Where withdrawing counts (hard classes), a true alarm that clears before the first 2192 is false, too.
-- A filling is **recalled** where an alarm is open just before its first 2192. The **lead** is the time from the opening,
-  from five minutes before the onset at most: an alarm that was open anyway has warned of nothing.
+- A filling is **recalled** where an alarm is open just before its first 2192. The **lead** is the time from its
+  opening, from five minutes before the onset at most: before there was anything to see it has warned of nothing.
 - **Reopened**: alarms that open in a filling beyond the first, one that was open at its beginning included.
 - **Time to clear**: from the last 2192 to the end of the alarm that was open then.
 - **Named**: whether the queue named first, when the alarm opened, is the one that took up most of the full resource
@@ -178,7 +178,7 @@ def _points(filled: Sequence[Filling], predictions: Predictions | None) -> list[
     if predictions is None or not predictions.has_interval:
         return []
     return [
-        Point(*predictions.at(one.first - minutes * MINUTE), minutes * 60.0, True)  # noqa: FBT003
+        Point(*predictions.at(one.first - minutes * MINUTE), came=minutes * 60.0, known=True)
         for one in filled
         for minutes in POINTS
         if _is_under_way(one, minutes * 60.0)
@@ -197,5 +197,5 @@ def _spread(series: Series, filled: Sequence[Filling], predictions: Predictions 
             continue
         coming = next((one.first for one in filled if one.first > time), None)
         came = ((end if coming is None else coming) - time) / SECOND
-        found.append(Point(*said, came, coming is not None))
+        found.append(Point(*said, came=came, known=coming is not None))
     return found

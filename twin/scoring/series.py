@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -102,7 +103,7 @@ def _pieces(decoded: Decoded) -> Iterator[Decoded]:
     edges = [0, *cuts.tolist(), len(decoded)]
     extras = sorted(decoded.extras.items())
     at = 0
-    for start, end in zip(edges[:-1], edges[1:], strict=True):
+    for start, end in pairwise(edges):
         own = {}
         while at < len(extras) and extras[at][0] < end:
             own[extras[at][0] - start] = extras[at][1]

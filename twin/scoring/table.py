@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from twin.scoring.judge import AHEAD
 from twin.scoring.measures import Coverage, Measures
@@ -33,7 +34,7 @@ def error(measures: Measures, minutes: int) -> str:
 
 
 def inside(coverage: Coverage) -> str:
-    """`80 % (10 < 80 < 10)`: between p10 and p90, and what lies below and above."""
+    """`80 % (-12 +8)`: between p10 and p90, and what came before p10 and after p90."""
     if coverage.inside is None or coverage.below is None or coverage.above is None:
         return NOTHING
     return f"{100 * coverage.inside:.0f} % (-{100 * coverage.below:.0f} +{100 * coverage.above:.0f})"
@@ -53,7 +54,7 @@ COLUMNS: Mapping[str, Callable[[Measures], str]] = {
     "lead p10": lambda one: span(one.lead_p10),
     "lead p50": lambda one: span(one.lead_p50),
     "enough lead": lambda one: percent(one.enough_lead),
-    **{f"error {minutes} min": lambda one, minutes=minutes: error(one, minutes) for minutes in AHEAD},
+    **{f"error {minutes} min": partial(error, minutes=minutes) for minutes in AHEAD},
     "in p10..p90": lambda one: inside(one.interval),
     "reopened": lambda one: number(one.reopened),
     "to clear": lambda one: span(one.clear_p50),
