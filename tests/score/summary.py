@@ -8,26 +8,41 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.score.work import CaseScore, measured
-from twin.scoring import TWIN, Measures
-from twin.scoring.table import COLUMNS, cells, percent, span
+from twin.scoring import TWIN
+from twin.scoring.table import ROWS, percent, span, table
+
+COLUMNS = (
+    "recall",
+    "precision",
+    "recordings without one",
+    "lead, p10",
+    "lead, p50",
+    "enough lead",
+    "reopened a filling",
+)
 
 
 def show(console: Console, scores: Sequence[CaseScore], *, each: bool = False) -> None:
     """Everything as tables on the terminal."""
     if each:
         show_each(console, scores)
-    by_scenario = {
+    by_scenario = Table("the twin", "class", "cases", "fillings", *COLUMNS, title="by scenario", title_justify="left")
+    for name, some in scenarios(scores).items():
+        twin = measured(some)[TWIN]
+        cells = [make(twin) for title, make in ROWS.items() if title in COLUMNS]
+        by_scenario.add_row(name, some[0].case.class_, str(len(some)), str(twin.fillings), *cells)
+    _print(console, by_scenario)
+    for title, some in classes(scores).items():
+        if some:
+            _print(console, table(title, measured(some)))
+
+
+def scenarios(scores: Sequence[CaseScore]) -> dict[str, list[CaseScore]]:
+    """The cases by scenario, in the order in which they come first."""
+    return {
         name: [one for one in scores if one.case.scenario == name]
         for name in dict.fromkeys(one.case.scenario for one in scores)
     }
-    table = Table("the twin", "class", "cases", "fillings", *COLUMNS, title="by scenario", title_justify="left")
-    for name, some in by_scenario.items():
-        twin = measured(some)[TWIN]
-        table.add_row(name, some[0].case.class_, str(len(some)), str(twin.fillings), *cells(twin))
-    _print(console, table)
-    for title, some in classes(scores).items():
-        if some:
-            _print(console, methods_table(title, measured(some)))
 
 
 def classes(scores: Sequence[CaseScore]) -> dict[str, list[CaseScore]]:
@@ -37,16 +52,6 @@ def classes(scores: Sequence[CaseScore]) -> dict[str, list[CaseScore]]:
         "steady": [one for one in scores if not one.case.hard],
         "hard": [one for one in scores if one.case.hard],
     }
-
-
-def methods_table(title: str, by_method: dict[str, Measures]) -> Table:
-    """One line a method."""
-    one = by_method[TWIN]
-    head = f"{title}: {one.recordings} recordings, {one.fillings} fillings, {one.store_days:.0f} store-days"
-    table = Table("", *COLUMNS, title=head, title_justify="left")
-    for method, measures in by_method.items():
-        table.add_row(method, *cells(measures), style="bold" if method == TWIN else "")
-    return table
 
 
 def show_each(console: Console, scores: Sequence[CaseScore]) -> None:

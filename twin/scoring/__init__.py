@@ -4,8 +4,8 @@
 the same functions; `measure` and `summarise` make figures of many.
 """
 
-from twin.scoring.judge import Judged, Point, Warned, judge
-from twin.scoring.measures import Coverage, Measures, coverage, measure
+from twin.scoring.judge import Chance, Judged, Point, Warned, judge
+from twin.scoring.measures import Coverage, Measures, Reliability, coverage, measure, reliability
 from twin.scoring.score import METHODS, TWIN, Scored, score, summarise
 from twin.scoring.series import Played, Series, play
 from twin.scoring.truth import Filling, fillings
@@ -13,12 +13,14 @@ from twin.scoring.truth import Filling, fillings
 __all__ = [
     "METHODS",
     "TWIN",
+    "Chance",
     "Coverage",
     "Filling",
     "Judged",
     "Measures",
     "Played",
     "Point",
+    "Reliability",
     "Scored",
     "Series",
     "Warned",
@@ -27,6 +29,7 @@ __all__ = [
     "judge",
     "measure",
     "play",
+    "reliability",
     "score",
     "summarise",
 ]

@@ -119,7 +119,7 @@ def sliding_window(series: Series, window: float, ahead: float) -> tuple[list[Al
 
 
 def _predictions(series: Series, soonest: Array) -> Predictions:
-    return Predictions(series.times, np.repeat(soonest[:, None], 3, axis=1), has_interval=False)
+    return Predictions(series.times, np.repeat(soonest[:, None], 3, axis=1))
 
 
 NODE_EXPORTER = (Rule(40, 6 * HOUR, 24 * HOUR, HOUR), Rule(20, 6 * HOUR, 4 * HOUR, HOUR))

@@ -23,8 +23,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from kernels.clock import SECOND
 from twin.scoring.alarms import Alarm
 from twin.scoring.predictions import Predictions
@@ -32,7 +30,7 @@ from twin.scoring.series import Series
 from twin.scoring.truth import MINUTE, Filling
 
 EARLY = 5 * MINUTE  # before the onset, from which on an alarm is true
-UNDECIDED = 120 * MINUTE  # before the end: the default horizon of a forecast
+HORIZON = 120 * MINUTE  # of a forecast, by default
 AHEAD = (60, 30, 15, 5)  # minutes before the first 2192
 POINTS = range(5, 65, 5)  # minutes before the first 2192 at which the interval is held against what came
 EVERY = 5 * MINUTE  # from one look at all predictions to the next
@@ -57,20 +55,27 @@ class Warned:
 @dataclass(frozen=True, slots=True)
 class Point:
     """A prediction and what came. p10, p50, p90: seconds, inf: beyond the horizon; came: seconds until the next first
-    2192, or, where `known` is false, for how long at least none came.
+    2192.
     """
 
     p10: float
     p50: float
     p90: float
     came: float
-    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """The probability that was given to a 2192 within the horizon, and whether one came."""
+
+    given: float
+    came: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One method on one store of one recording. false: alarms, those withdrawn included; points: in the fillings;
-    spread: over the whole recording, wherever p10 lies within the horizon.
+    """One method on one store of one recording. false: alarms, those withdrawn included; points: predictions in the
+    fillings, every five minutes of the last hour; chances: over the whole recording, every five minutes.
     """
 
     store: str
@@ -82,7 +87,7 @@ class Judged:
     early: int
     undecided: int
     points: list[Point]
-    spread: list[Point]
+    chances: list[Chance]
 
 
 def judge(
@@ -101,7 +106,7 @@ def judge(
     owners = [_owner(alarm, filled) for alarm in alarms]
     end = int(series.times[-1])
     undecided = [
-        owner is None and alarm.cleared is None and alarm.opened > end - UNDECIDED
+        owner is None and alarm.cleared is None and alarm.opened > end - HORIZON
         for alarm, owner in zip(alarms, owners, strict=True)
     ]
     withdrawn = [
@@ -126,7 +131,7 @@ def judge(
         early=early,
         undecided=sum(undecided),
         points=_points(filled, predictions),
-        spread=_spread(series, filled, predictions),
+        chances=_chances(series, filled, predictions),
     )
 
 
@@ -175,27 +180,26 @@ def _errors(filling: Filling, predictions: Predictions) -> dict[int, float]:
 
 
 def _points(filled: Sequence[Filling], predictions: Predictions | None) -> list[Point]:
-    if predictions is None or not predictions.has_interval:
+    if predictions is None or predictions.chance is None:
         return []
     return [
-        Point(*predictions.at(one.first - minutes * MINUTE), came=minutes * 60.0, known=True)
+        Point(*predictions.at(one.first - minutes * MINUTE), came=minutes * 60.0)
         for one in filled
         for minutes in POINTS
         if _is_under_way(one, minutes * 60.0)
     ]
 
 
-def _spread(series: Series, filled: Sequence[Filling], predictions: Predictions | None) -> list[Point]:
-    """Predictions at a raster, chosen by what they say and not by what came: only so is their spread judged fairly."""
-    if predictions is None or not predictions.has_interval:
+def _chances(series: Series, filled: Sequence[Filling], predictions: Predictions | None) -> list[Chance]:
+    """At a raster, chosen without regard to what came; the last hours, whose end nobody saw, are left out."""
+    if predictions is None or predictions.chance is None:
         return []
     end = int(series.times[-1])
     found = []
     for time in range(-(-int(series.times[0]) // EVERY) * EVERY, end, EVERY):
-        said = predictions.at(time)
-        if np.isinf(said[0]) or any(one.first <= time <= one.last for one in filled):
+        if any(one.first <= time <= one.last for one in filled):
             continue
-        coming = next((one.first for one in filled if one.first > time), None)
-        came = ((end if coming is None else coming) - time) / SECOND
-        found.append(Point(*said, came=came, known=coming is not None))
+        came = any(time < one.first <= time + HORIZON for one in filled)
+        if came or time + HORIZON <= end:
+            found.append(Chance(predictions.chance_at(time), came))
     return found

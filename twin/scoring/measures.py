@@ -10,20 +10,19 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from twin.scoring.judge import AHEAD, Judged, Point, Warned
+from twin.scoring.judge import AHEAD, Chance, Judged, Point, Warned
 
 ENOUGH_LEAD = 900.0  # seconds
+CHANCES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 ENOUGH_SHARE = 0.8  # of the filling, where the whole of it takes less than ENOUGH_LEAD
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How often what came lies where it was said to. Shares of 1, None: nothing to judge by.
+    """How often what came lay where it was said to be. Shares of 1, None: nothing to judge by.
 
-    below: came before p10, above: after p90 (each a tenth, if the interval is right); inside: neither; up_to_p50: came
-    before p50. Each end is judged where it is known on which side of it the truth lies: a prediction "beyond the
-    horizon" has nothing above it, and a truth that the recording ends before is known only up to there. points: judged
-    at any end.
+    below: came before p10, above: after p90 (each a tenth, if the interval is right); up_to_p50: came before p50. An
+    end that was said to be beyond the horizon lies after whatever came within an hour.
     """
 
     points: int
@@ -33,8 +32,17 @@ class Coverage:
 
     @property
     def inside(self) -> float | None:
-        """Share between p10 and p90."""
+        """Share from p10 to p90."""
         return None if self.below is None or self.above is None else max(0.0, 1.0 - self.below - self.above)
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """Of predictions that gave about the same probability: how many, the mean of it, and how often a 2192 came."""
+
+    count: int
+    given: float
+    came: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +50,8 @@ class Measures:
     """One method over some recordings. None: nothing to measure. Times in seconds, shares of 1.
 
     enough_lead: recalled with 15 minutes, or with 80 % of a filling that takes less; errors: median relative error by
-    minutes before the first 2192, with the number of fillings it is of; interval: in the fillings; calibration: over
-    all predictions within the horizon. calm: share of recordings without a false alarm.
+    minutes before the first 2192, with the number of fillings it is of; interval: in the fillings; reliability: of the
+    probability, over whole recordings. calm: share of recordings without a false alarm.
     """
 
     recordings: int
@@ -65,7 +73,7 @@ class Measures:
     enough_lead: float | None
     errors: dict[int, tuple[float, int]]
     interval: Coverage
-    calibration: Coverage
+    reliability: tuple[Reliability, ...]
     reopened: float | None
     clear_p50: float | None
     named: float | None
@@ -77,8 +85,7 @@ class Measures:
             minutes: {"median": value if math.isfinite(value) else None, "fillings": count}
             for minutes, (value, count) in fields["errors"].items()
         }
-        for name in ("interval", "calibration"):
-            fields[name]["inside"] = getattr(self, name).inside
+        fields["interval"]["inside"] = self.interval.inside
         return fields
 
 
@@ -112,7 +119,7 @@ def measure(recordings: Sequence[Sequence[Judged]]) -> Measures:
         enough_lead=_share(sum(map(_had_enough_lead, warned)), len(warned)),
         errors=_errors([one.errors for one in warned]),
         interval=coverage([point for store in stores for point in store.points]),
-        calibration=coverage([point for store in stores for point in store.spread]),
+        reliability=reliability([chance for store in stores for chance in store.chances]),
         reopened=_share(sum(one.reopened for one in warned), len(warned)),
         clear_p50=_quantile([one.clear for one in warned if one.clear is not None], 0.5),
         named=_share(sum(named), len(named)),
@@ -120,26 +127,32 @@ def measure(recordings: Sequence[Sequence[Judged]]) -> Measures:
 
 
 def coverage(points: Sequence[Point]) -> Coverage:
-    """How often the truth lies below, within, above what was said."""
-    below = [side for point in points if (side := _is_before(point, point.p10)) is not None]
-    middle = [side for point in points if (side := _is_before(point, point.p50)) is not None]
-    under = [side for point in points if (side := _is_before(point, point.p90)) is not None]
-    above = _share(sum(not side for side in under), len(under))
+    """How often what came lay below, up to the middle of, and above what was said."""
+    count = len(points)
     return Coverage(
-        max(len(below), len(under)), _share(sum(below), len(below)), _share(sum(middle), len(middle)), above
+        count,
+        _share(sum(point.came < point.p10 for point in points), count),
+        _share(sum(point.came < point.p50 for point in points), count),
+        _share(sum(point.came > point.p90 for point in points), count),
     )
+
+
+def reliability(chances: Sequence[Chance]) -> tuple[Reliability, ...]:
+    """In bins of the probability given, CHANCES their upper ends; those that are empty are left out."""
+    found = []
+    low = -1.0
+    for high in CHANCES:
+        some = [one for one in chances if low < one.given <= high]
+        low = high
+        if some:
+            given, came = sum(one.given for one in some), sum(one.came for one in some)
+            found.append(Reliability(len(some), given / len(some), came / len(some)))
+    return tuple(found)
 
 
 def _had_enough_lead(warned: Warned) -> bool:
     whole = warned.filling.seconds
     return warned.lead is not None and warned.lead >= (ENOUGH_LEAD if whole >= ENOUGH_LEAD else ENOUGH_SHARE * whole)
-
-
-def _is_before(point: Point, said: float) -> bool | None:
-    """Whether the truth came before what was said; None where that is not known."""
-    if point.known:
-        return point.came < said
-    return None if point.came < said else False
 
 
 def _errors(found: Sequence[dict[int, float]]) -> dict[int, tuple[float, int]]:
