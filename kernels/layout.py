@@ -104,6 +104,7 @@ UNIT = np.dtype(
         ("held_tail", "i4"),
         ("next", "i4"),  # free list
         ("used", "u1"),
+        ("logged", "u1"),  # it has a persistent operation: its end writes a log record
     ],
     align=True,
 )
@@ -164,6 +165,62 @@ DATASET = np.dtype(
     align=True,
 )
 
+ORDER = np.dtype([("next", "i4"), ("prev", "i4")])  # of a message by priority and age, in the structure or in SCM
+ORDERS = 2 * PRIORITIES  # chains of ORDER: by priority, in the structure; by priority, in SCM
+
+SCM_USE = np.dtype(  # storage class memory of a structure; SMF 74.4 has the same
+    [
+        ("used", "i8"),  # bytes
+        ("ents", "i8"),
+        ("elems", "i8"),
+        ("messages", "i8"),
+        ("prestaged", "i8"),  # messages moved out so far
+        ("prefetched", "i8"),  # messages brought back so far
+        ("faults", "i8"),  # gets of a message in SCM
+        ("fault_wait_us", "i8"),  # what they waited, microseconds
+        ("free_at", "i8"),  # when the movement under way ends, nanoseconds since 1970; NEVER: nothing moves
+    ],
+    align=True,
+)
+
+PACKED = np.dtype([("records", "i4"), ("persistent", "i4"), ("next", "i4")])  # a page of short messages; free list
+
+PAGE_USE = np.dtype(  # pages of a page set; DISPLAY USAGE and SMF 115 QIS1 have the same
+    [
+        ("allocated", "i8"),  # 4 KB records of the data set, space map included
+        ("usable", "i8"),  # of them for messages
+        ("persistent", "i8"),  # pages with a persistent message
+        ("nonpersistent", "i8"),
+        ("expansions", "i8"),
+        ("base_persistent", "i8"),  # baseline, as measured first
+        ("base_nonpersistent", "i8"),
+        ("last_full", "i8"),  # time of the last put refused
+        ("filling", "i4"),  # row of PACKED being filled, NONE
+        ("room", "i4"),  # bytes left in it
+        ("free", "i4"),  # head of the free list of PACKED; rows ever used
+        ("high", "i4"),
+        ("status", "u1"),
+    ],
+    align=True,
+)
+
+FILE_USE = np.dtype(  # blocks, log and checkpoints of a queue file
+    [
+        ("nonpersistent", "i8"),  # blocks of 512 bytes that hold data
+        ("persistent", "i8"),
+        ("file_blocks", "i8"),  # blocks of the file, free ones included
+        ("log_records", "i8"),
+        ("since_checkpoint", "i8"),  # log records since the last checkpoint
+        ("checkpoints", "i8"),
+        ("truncations", "i8"),
+        ("checkpoint_at", "i8"),  # time of the last checkpoint; NEVER: none, and no event yet
+        ("base_nonpersistent", "i8"),  # baseline, as measured first
+        ("base_persistent", "i8"),
+        ("last_full", "i8"),  # time of the last put refused
+    ],
+    align=True,
+)
+
 NEVER = np.iinfo(np.int64).min  # a time that has not been
 
 SCALARS = np.dtype(
@@ -203,19 +260,23 @@ SCALARS = np.dtype(
         ("unit_high", "i4"),
         ("block_free", "i4"),
         ("block_high", "i4"),
+        ("armed", "u4"),  # conditions that may fire (see watch.py)
+        ("fired", "u4"),
         ("based", "u1"),  # a baseline is set
-        ("armed", "u1"),  # conditions that may fire (see watch.py)
-        ("fired", "u1"),
     ],
     align=True,
 )
 
 OFFLOAD_NONE, OFFLOAD_SMDS, OFFLOAD_DB2 = range(3)
+EXPAND_NONE, EXPAND_USER, EXPAND_SYSTEM = range(3)
 RULES = 3
 RULE_OFF = 65_536  # OFFLDnSZ(64K): the rule is not in effect
 
+STRUCTURE, PAGE_SET, QUEUE_FILE = range(3)  # kinds of stores that hold messages
+
 PARAMS = np.dtype(
     [
+        ("kind", "i8"),
         ("size_now", "i8"),  # bytes allocated
         ("ents_max", "i8"),
         ("elems_max", "i8"),
@@ -228,6 +289,19 @@ PARAMS = np.dtype(
         ("cf_level", "i4"),
         ("offload", "i4"),
         ("ds_expand", "u1"),
+        ("scm_max", "i8"),  # bytes of SCM the structure may use, 0: none
+        ("aug_max", "i8"),  # bytes the coupling facility has for its dynamic augmented space
+        ("aug_ppm", "i8"),  # dynamic augmented space, millionths of the SCM in use
+        ("stage_ns", "i8"),  # nanoseconds to pre-stage, to pre-fetch a block of 4 KB
+        ("fetch_ns", "i8"),
+        ("read_us", "i8"),  # microseconds of a synchronous read of a block of 4 KB
+        ("packs", "u1"),  # page set: short messages share pages, as before MQ 7.0.1
+        ("expand", "u1"),  # page set: EXPAND_NONE, EXPAND_USER, EXPAND_SYSTEM
+        ("secondary_pages", "i8"),
+        ("max_pages", "i8"),  # what the page set's volumes hold
+        ("np_buffer", "i8"),  # queue file: blocks of the nonpersistent and of the persistent buffer
+        ("p_buffer", "i8"),
+        ("file_max", "i8"),  # blocks the file may have
     ],
     align=True,
 )
@@ -241,8 +315,10 @@ class Store(NamedTuple):
     """All arrays of one store, as kernels take them.
 
     Tables (rows may be more than used): messages MESSAGE, held HELD, units UNIT, queues QUEUE, chains CHAIN, flows
-    FLOW, seen u8, blocks BLOCK, datasets DATASET; one row each: scalars SCALARS, params PARAMS. Indexes: `*_buckets`
-    CHAIN[2**k], `*_links` LINK[rows of the table]. `*_dirty` u1[pages]: pages written since the last snapshot.
+    FLOW, seen u8, blocks BLOCK, order ORDER (a row a message, where there is SCM), packed PACKED; datasets DATASET,
+    a row a queue manager; scm_ends CHAIN[ORDERS]; one row each: scm SCM_USE, page_use PAGE_USE, file_use FILE_USE,
+    scalars SCALARS, params PARAMS. Indexes: `*_buckets` CHAIN[2**k], `*_links` LINK[rows of the table]. `*_dirty`
+    u1[pages]: pages written since the last snapshot. A store uses what its kind needs; the rest stays as it was made.
     """
 
     messages: Array
@@ -253,7 +329,13 @@ class Store(NamedTuple):
     flows: Array
     seen: Array
     blocks: Array
+    order: Array
+    packed: Array
     datasets: Array
+    scm: Array
+    scm_ends: Array
+    page_use: Array
+    file_use: Array
     scalars: Array
     params: Array
     message_buckets: Array
@@ -270,6 +352,8 @@ class Store(NamedTuple):
     flows_dirty: Array
     seen_dirty: Array
     blocks_dirty: Array
+    order_dirty: Array
+    packed_dirty: Array
 
 
 # Rows a page, as powers of two: pages of about 8 KB. A state call costs as much as writing 5 KB, so smaller pages are
@@ -282,6 +366,8 @@ CHAIN_SHIFT = 10
 FLOW_SHIFT = 8
 SEEN_SHIFT = 10
 BLOCK_SHIFT = 10
+ORDER_SHIFT = 10
+PACKED_SHIFT = 10
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""A message's life in a structure: stored, available, taken, discarded.
+"""A message's life in a store: stored, available, taken, discarded.
 
 Sources: domain.md section 6 (storage is taken at MQPUT, before the commit; a get under syncpoint frees it at the
 commit); contract section 7 (a message keeps the cost it was stored at; a put accepted in a full store is kept).
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels import chains, held, index, offload, pools, smds
+from kernels import chains, held, index, storage
 from kernels._compile import kernel, routine
 from kernels.layout import (
     AVAILABLE,
     FREE,
+    GET,
     MARK_KEYED,
-    MARK_OFFLOADED,
     MARK_PERSISTENT,
     MESSAGE_SHIFT,
     NONE,
@@ -24,18 +24,6 @@ from kernels.layout import (
     Store,
     touch,
 )
-
-
-@kernel
-def fits(store: Store, qmgr: int, length: int) -> bool:
-    """Whether a put of that length by that queue manager would be accepted by the real system now.
-
-    Expands the data set where the put would.
-    """
-    place, elements = offload.placement(store, length)
-    if not pools.has_room(store, elements) or not offload.can_be_put(store, length):
-        return False
-    return place != offload.TO_DATASET or smds.make_room(store, qmgr, smds.pages_of(store, length))
 
 
 @kernel
@@ -56,8 +44,6 @@ def store_message(
 ) -> int:
     """Store one message at what it costs now; its row, not yet in any chain."""
     scalars = store.scalars[0]
-    place, elements = offload.placement(store, length)
-    overfull = not pools.has_room(store, elements) or not offload.can_be_put(store, length)
     row = _new_row(store)
     message = store.messages[row]
     message.key = key
@@ -65,33 +51,23 @@ def store_message(
     message.unit = NONE
     message.queue = queue
     message.length = length
-    message.elems = elements
+    message.elems = 0
     message.block = NONE
     message.pages = 0
     message.owner = NONE
     message.priority = priority
     message.marks = (MARK_KEYED if keyed else 0) | (MARK_PERSISTENT if persistent else 0)
-    if place == offload.TO_DATASET:
-        pages = smds.pages_of(store, length)
-        overfull |= not smds.make_room(store, qmgr, pages)
-        smds.place(store, row, qmgr, pages)
-    if place != offload.IN_STRUCTURE:
-        message.marks |= MARK_OFFLOADED
-        scalars.offloaded_messages += 1
-        scalars.offloaded_bytes += length
-    if overfull:
+    if storage.charge(store, row, qmgr):
         scalars.overfull_puts += 1
     if keyed:
         index.enter(store.message_buckets, store.message_links, row, index.mix(key, queue))
     scalars.ages += 1
     scalars.messages += 1
     scalars.bytes += length
-    scalars.ents_used += 1
-    scalars.elems_used += elements
     owner = store.queues[queue]
     owner.depth += 1
     owner.bytes += length
-    owner.elems += elements
+    owner.elems += message.elems
     owner.pages += message.pages
     touch(store.messages_dirty, row, MESSAGE_SHIFT)
     touch(store.queues_dirty, queue, QUEUE_SHIFT)
@@ -106,17 +82,11 @@ def discard(store: Store, row: int) -> None:
     owner = store.queues[message.queue]
     scalars.messages -= 1
     scalars.bytes -= message.length
-    scalars.ents_used -= 1
-    scalars.elems_used -= message.elems
     owner.depth -= 1
     owner.bytes -= message.length
     owner.elems -= message.elems
     owner.pages -= message.pages
-    if message.marks & MARK_OFFLOADED:
-        scalars.offloaded_messages -= 1
-        scalars.offloaded_bytes -= message.length
-    if message.block != NONE:
-        smds.release(store, row)
+    storage.refund(store, row)
     if message.marks & MARK_KEYED:
         index.leave(store.message_buckets, store.message_links, row)
     message.state = FREE
@@ -163,6 +133,7 @@ def make_available(store: Store, row: int, hint: int) -> int:
     unit = store.held[get].unit
     held.forget(store, get)
     store.scalars[0].unmatched_gets -= 1
+    storage.operated(store, row, unit, GET)
     take(store, row, unit)
     return NONE
 
@@ -230,3 +201,12 @@ def find_next(store: Store, queue: int) -> int:
     if priority == NONE:
         return NONE
     return store.chains[chains.chain_of(queue, priority)].head
+
+
+@routine
+def drop_nonpersistent(store: Store) -> None:
+    """Discard every available nonpersistent message, as a restart of its queue manager does (no unit may be open)."""
+    for row in range(store.scalars[0].message_high):
+        message = store.messages[row]
+        if message.state == AVAILABLE and message.marks & MARK_PERSISTENT == 0:
+            take(store, row, NONE)

@@ -1,209 +1,59 @@
-"""The event loop of a coupling facility structure and its shared message data sets.
+"""What a message costs a coupling facility structure: an entry, elements, and its place in a data set.
 
-An event is a fact: the real system did it. `apply` follows contract sections 2 and 7; with `demands` it is the real
-system's stand-in instead: puts that do not fit are refused with 2192, gets that find nothing end with 2033.
+Sources: domain.md sections 1 and 2; contract section 7 (a message keeps the cost it was stored at; a put accepted in a
+full store is kept).
 """
 
 from __future__ import annotations
 
-from kernels import chains, clock, held, messages, sequence, smds, units, watch
-from kernels._compile import kernel, routine
-from kernels.layout import (
-    ALTER,
-    BACKOUT,
-    CLEAR,
-    COMMIT,
-    EXPIRE,
-    FLAG_DIRECT,
-    FLAG_HAS_MSGID,
-    FLAG_HAS_UOW,
-    FLAG_PERSISTENT,
-    GET,
-    NEVER,
-    NONE,
-    PRIORITIES,
-    PUT,
-    RESTART,
-    UNCOMMITTED_PUT,
-    Array,
-    Row,
-    Store,
-)
-
-MQRC_BACKED_OUT = 2003
-MQRC_NO_MSG_AVAILABLE = 2033
-MQRC_STORAGE_MEDIUM_FULL = 2192
-
-DONE, TICK_DUE, CONTROL, FIRED, NO_ROOM = range(5)  # why `apply` stopped
+from kernels import offload, pools, smds
+from kernels._compile import kernel
+from kernels.layout import MARK_OFFLOADED, Store
 
 
 @kernel
-def _has_rows(store: Store, op: int, event: Row, queue: int, count: int) -> bool:
-    """Whether the tables have rows for all this event may add."""
-    scalars = store.scalars[0]
-    if scalars.unit_high + 1 > store.units.size:
-        return False
-    if event.reason != 0 or event.flags & FLAG_DIRECT:
-        return True
-    if op == PUT:
-        blocks = smds.blocks_at_most(store, event.length, count)
-        return scalars.message_high + count <= store.messages.size and scalars.block_high + blocks <= store.blocks.size
-    if op == GET:
-        missing = 1
-        if not event.flags & FLAG_HAS_MSGID:
-            missing = max(0, count - (store.queues[queue].depth - store.queues[queue].uncommitted))
-        return scalars.held_high + missing <= store.held.size
-    return True
+def fits(store: Store, qmgr: int, length: int) -> bool:
+    """Whether a put of that length by that queue manager would be accepted by the real system now.
 
-
-@kernel
-def _put(store: Store, event: Row, queue: int, qmgr: int, count: int) -> None:
-    keyed = event.flags & FLAG_HAS_MSGID != 0
-    persistent = event.flags & FLAG_PERSISTENT != 0
-    unit = NONE
-    if event.flags & FLAG_HAS_UOW:
-        unit = units.find_or_open(store, event.uow, qmgr, queue)
-    for _ in range(count):
-        row = messages.store_message(store, queue, qmgr, event.length, event.priority, event.msgid, keyed, persistent)
-        if unit == NONE:
-            messages.make_available(store, row, NONE)
-        else:
-            messages.make_uncommitted(store, row, unit, UNCOMMITTED_PUT)
-
-
-@kernel
-def _get(store: Store, event: Row, queue: int, qmgr: int, count: int) -> int:
-    """Take `count` messages, what is not there being held aside; the age of the last one taken, NONE: none."""
-    keyed = event.flags & FLAG_HAS_MSGID != 0
-    unit = NONE
-    if event.flags & FLAG_HAS_UOW:
-        unit = units.find_or_open(store, event.uow, qmgr, queue)
-    age = int(NONE)
-    for _ in range(count):
-        row = messages.find_keyed(store, queue, event.msgid) if keyed else messages.find_next(store, queue)
-        if row == NONE:
-            held.hold(store, event.msgid, keyed, queue, unit)
-        else:
-            age = store.messages[row].age
-            messages.take(store, row, unit)
-    return age
-
-
-@kernel
-def _expire(store: Store, event: Row, queue: int, count: int) -> None:
-    keyed = event.flags & FLAG_HAS_MSGID != 0
-    for _ in range(count):
-        row = messages.find_keyed(store, queue, event.msgid) if keyed else chains.oldest(store, queue)
-        if row == NONE:
-            return
-        messages.take(store, row, NONE)
-
-
-@routine
-def _clear(store: Store, queue: int) -> None:
-    for priority in range(PRIORITIES):
-        row = store.chains[chains.chain_of(queue, priority)].head
-        while row != NONE:
-            messages.take(store, row, NONE)
-            row = store.chains[chains.chain_of(queue, priority)].head
-
-
-@kernel
-def _end_unit(store: Store, event: Row, queue: int, qmgr: int, committed: bool) -> None:
-    unit = units.find(store, event.uow, qmgr, queue)
-    if unit != NONE:
-        messages.end_unit(store, unit, committed)
-        units.close(store, unit)
-
-
-@routine
-def _restart(store: Store, qmgr: int, flows: int) -> None:
-    unit = units.oldest_of(store, qmgr)
-    while unit != NONE:
-        messages.end_unit(store, unit, False)
-        units.close(store, unit)
-        unit = units.oldest_of(store, qmgr)
-    sequence.restart_numbering(store, qmgr, flows)
-
-
-@kernel
-def _refuse(store: Store, event: Row, queue: int, qmgr: int) -> None:
-    """Give a demand the reason the real system would give it."""
-    if event.op == PUT and event.reason == 0 and not event.flags & FLAG_DIRECT:
-        if not messages.fits(store, qmgr, event.length):
-            event.reason = MQRC_STORAGE_MEDIUM_FULL
-    elif event.op == GET and event.reason == 0:
-        keyed = event.flags & FLAG_HAS_MSGID != 0
-        row = messages.find_keyed(store, queue, event.msgid) if keyed else messages.find_next(store, queue)
-        if row == NONE:
-            event.reason = MQRC_NO_MSG_AVAILABLE
-
-
-@routine
-def _act(store: Store, event: Row, queue: int, qmgr: int, flows: int) -> int:
-    """Apply one accepted event; the age of the message a get took, NONE: none."""
-    op = event.op
-    age = int(NONE)
-    if op == PUT:
-        if event.reason == MQRC_STORAGE_MEDIUM_FULL:
-            watch.refused(store, qmgr, event.length, event.count)
-        elif event.reason == 0 and not event.flags & FLAG_DIRECT:
-            _put(store, event, queue, qmgr, event.count)
-    elif op == COMMIT and event.reason == MQRC_BACKED_OUT:
-        _end_unit(store, event, queue, qmgr, False)
-    elif event.reason == 0:
-        if op == GET:
-            age = _get(store, event, queue, qmgr, event.count)
-        elif op in (COMMIT, BACKOUT):
-            _end_unit(store, event, queue, qmgr, op == COMMIT)
-        elif op == EXPIRE:
-            _expire(store, event, queue, event.count)
-        elif op == CLEAR:
-            _clear(store, queue)
-        elif op == RESTART:
-            _restart(store, qmgr, flows)
-    return age
-
-
-@routine
-def apply(
-    store: Store, events: Array, routes: Array, base: int, start: int, flows: int, demands: bool, ages: Array
-) -> tuple[int, int]:
-    """Apply events[start:]; (place of the next event, why it stopped there).
-
-    events: EVENT[n], in the store's order; routes: ROUTE[m], for route numbers from `base`; flows: rows of FLOW in
-    use; ages: i8[n], written where demands is set: age of the message each get took, NONE.
-    DONE: all applied. TICK_DUE: the next event moves the clock over a tick, which comes first. CONTROL: the next event
-    is accepted, counted and the twin's to apply. FIRED: conditions fired at the event before. NO_ROOM: tables must
-    grow before the next event.
+    Expands the data set where the put would.
     """
+    place, elements = offload.placement(store, length)
+    if not pools.has_room(store, elements) or not offload.can_be_put(store, length):
+        return False
+    return place != offload.TO_DATASET or smds.make_room(store, qmgr, smds.pages_of(store, length))
+
+
+@kernel
+def charge(store: Store, row: int, qmgr: int) -> bool:
+    """Take what message `row` costs now; whether it did not fit and is kept as a fact all the same."""
     scalars = store.scalars[0]
-    for i in range(start, events.size):
-        event = events[i]
-        op = event.op
-        route = routes[event.route - base]
-        numbered = event.seq >= 0 and op <= CLEAR
-        if numbered and sequence.is_duplicate(store, route.flow, event.seq):
-            scalars.duplicates += 1
-            continue
-        tick = clock.clock_after(store, event.time) // clock.TICK
-        if tick > scalars.tick:
-            if scalars.tick != NEVER:
-                return i, TICK_DUE
-            scalars.tick = tick
-        if op <= GET and not _has_rows(store, op, event, route.queue, event.count):
-            return i, NO_ROOM
-        if numbered:
-            sequence.take_number(store, route.flow, event.seq)
-        clock.move_clock(store, event.time)
-        scalars.events += 1
-        if op >= ALTER:
-            return i, CONTROL
-        if demands:
-            _refuse(store, event, route.queue, route.qmgr)
-            ages[i] = _act(store, event, route.queue, route.qmgr, flows)
-        else:
-            _act(store, event, route.queue, route.qmgr, flows)
-        if op == PUT and watch.look(store, route.qmgr):
-            return i + 1, FIRED
-    return events.size, DONE
+    message = store.messages[row]
+    length = message.length
+    place, elements = offload.placement(store, length)
+    overfull = not pools.has_room(store, elements) or not offload.can_be_put(store, length)
+    message.elems = elements
+    if place == offload.TO_DATASET:
+        pages = smds.pages_of(store, length)
+        overfull |= not smds.make_room(store, qmgr, pages)
+        smds.place(store, row, qmgr, pages)
+    if place != offload.IN_STRUCTURE:
+        message.marks |= MARK_OFFLOADED
+        scalars.offloaded_messages += 1
+        scalars.offloaded_bytes += length
+    scalars.ents_used += 1
+    scalars.elems_used += elements
+    return overfull
+
+
+@kernel
+def refund(store: Store, row: int) -> None:
+    """Give back what message `row` took."""
+    scalars = store.scalars[0]
+    message = store.messages[row]
+    scalars.ents_used -= 1
+    scalars.elems_used -= message.elems
+    if message.marks & MARK_OFFLOADED:
+        scalars.offloaded_messages -= 1
+        scalars.offloaded_bytes -= message.length
+    if message.block >= 0:
+        smds.release(store, row)

@@ -55,6 +55,7 @@ def find_or_open(store: Store, uow: np.uint64, qmgr: int, queue: int) -> int:
     unit.held_head = NONE
     unit.held_tail = NONE
     unit.used = 1
+    unit.logged = 0
     enter(store, row)
     touch(store.units_dirty, row, UNIT_SHIFT)
     return row

@@ -6,14 +6,18 @@ full monitoring (IXC585E at or above FULLTHRESHOLD); MQRC 2192; domain.md sectio
 
 from __future__ import annotations
 
-from kernels import offload, pools, smds
-from kernels._compile import kernel
-from kernels.layout import NORMAL, Store
+from kernels import offload, page_set, pools, queue_file, smds
+from kernels._compile import kernel, routine
+from kernels.layout import NORMAL, PAGE_SET, STRUCTURE, Store
 
-THRESHOLD_ENTRIES = 1  # bits of scalars.armed and .fired
+THRESHOLD_ENTRIES = 1  # bits of scalars.armed and .fired of a structure
 THRESHOLD_ELEMENTS = 2
 FULL_ENTRIES = 4
 FULL_ELEMENTS = 8
+
+THRESHOLD = 1  # bits of scalars.armed and .fired of a page set or queue file
+FULL = 2
+CANNOT_EXPAND = 4
 
 DATASET_THRESHOLD = 1  # bits of datasets.armed and .fired
 DATASET_FULL = 2
@@ -38,13 +42,27 @@ def _fire_dataset(store: Store, dataset: int, bit: int) -> None:
 
 @kernel
 def refused(store: Store, qmgr: int, length: int, count: int) -> None:
-    """Count puts that got 2192 and name the resource: the data set they needed, else the pool nearest to its end.
+    """Count puts that got 2192 and fire `full` for the resource that the model would name."""
+    store.scalars[0].full_puts += count
+    kind = store.params[0].kind
+    if kind == STRUCTURE:
+        _refused_by_structure(store, qmgr, length)
+    elif kind == PAGE_SET:
+        store.page_use[0].last_full = store.scalars[0].clock
+        _fire(store, FULL)
+    else:
+        store.file_use[0].last_full = store.scalars[0].clock
+        _fire(store, FULL)
+
+
+@kernel
+def _refused_by_structure(store: Store, qmgr: int, length: int) -> None:
+    """The data set that the put needed, else the pool nearest to its end.
 
     The data set is looked at as it is: a put that was refused expands nothing.
     """
     scalars = store.scalars[0]
     params = store.params[0]
-    scalars.full_puts += count
     place, _ = offload.placement(store, length)
     if place == offload.TO_DATASET and not smds.has_room(store, qmgr, smds.pages_of(store, length)):
         store.datasets[qmgr].last_full = scalars.clock
@@ -77,8 +95,43 @@ def dataset_above_mark(store: Store, dataset: int) -> bool:
 
 
 @kernel
-def look(store: Store, dataset: int) -> bool:
-    """Fire what holds after a put into the structure and the putter's data set; whether anything fired."""
+def look(store: Store, qmgr: int) -> bool:
+    """Fire what holds after a put by that queue manager; whether anything fired."""
+    kind = store.params[0].kind
+    if kind == STRUCTURE:
+        return _look_at_structure(store, qmgr)
+    if kind == PAGE_SET:
+        return _look_at_pages(store)
+    return _look_at_file(store)
+
+
+@routine
+def _look_at_pages(store: Store) -> bool:
+    use = store.page_use[0]
+    used = page_set.pages_in_use(store)
+    if used > 0 and used * 100 > page_set.EXPAND_ABOVE * use.usable:
+        _fire(store, THRESHOLD)
+        if use.status != NORMAL:
+            _fire(store, CANNOT_EXPAND)
+    if used >= use.usable:
+        _fire(store, FULL)
+    return store.scalars[0].fired != 0
+
+
+@routine
+def _look_at_file(store: Store) -> bool:
+    used = queue_file.overflow(store)
+    most = store.params[0].file_max
+    if used * 100 > queue_file.WARN_ABOVE * most:
+        _fire(store, THRESHOLD)
+    if used >= most:
+        _fire(store, FULL)
+    return store.scalars[0].fired != 0
+
+
+@kernel
+def _look_at_structure(store: Store, dataset: int) -> bool:
+    """What holds of the structure and of the putter's data set."""
     params = store.params[0]
     scalars = store.scalars[0]
     entries = pools.entries_in_use(store)

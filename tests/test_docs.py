@@ -28,9 +28,9 @@ from twin.estate.attributes import SECTIONS
 from twin.estate.stores import TOML_CF_LEVEL
 from twin.events import CONTENT_TYPES, Decoder, Reason
 from twin.events.fields import FIELD
-from twin.findings import DATASET_BITS, POOL_BITS
 from twin.measurement import DRIFT
 from twin.simulation import SCENARIOS, demo_estate
+from twin.structure_view import DATASET_BITS, POOL_BITS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}

@@ -51,6 +51,7 @@ def set_params(twin: StructureTwin) -> None:
     """Write the attributes as they are now where kernels read them."""
     config = twin.config
     params = twin.tables.store.params[0]
+    params["kind"] = layout.STRUCTURE
     params["size_now"] = twin.size_now
     params["ents_max"], params["elems_max"] = pool_sizes(config, twin.size_now, twin.ratio)
     params["offld_th"] = [rule.th for rule in config.rules]

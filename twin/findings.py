@@ -1,21 +1,20 @@
-"""What a structure's twin sees: is a condition there, how bad is it, who fills it, what helps.
+"""What a twin sees: is a condition there, how bad is it, who fills it, what helps.
 
-Sources: contract section 4 and 7; z/OS structure full monitoring (IXC585E at or above FULLTHRESHOLD, IXC586I below).
+Here is what all kinds of stores share; what a kind knows of its resources is in its subclass of `Viewer`. Sources:
+contract sections 4 and 7; z/OS structure full monitoring (IXC585E at or above FULLTHRESHOLD, IXC586I below).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
-
-from kernels import layout, smds, watch
+from kernels import layout
 from kernels.clock import SECOND
-from kernels.pools import elements_in_use, entries_in_use
 from twin import fillers, wording
 from twin.alerts import CRITICAL, FULL, WARNING, Filler, Finding
 from twin.arrays import Array
-from twin.estate import Structure
 from twin.timestamps import as_span
 
 HYSTERESIS = 2  # percentage points below its mark at which a condition counts as over
@@ -26,87 +25,79 @@ CRITICAL_UNTIL = 90.0
 _USED_UP = 99.0  # percent: below it a 2192 is not what the model expects
 STEP = 5.0  # percentage points of usage that are worth telling again
 
-_POOLS = {"entries": ("depth", "entries"), "elements": ("elems", "elements")}  # counted in QUEUE, in words
 
-POOL_BITS = {  # in the order in which alerts of one event are published
-    watch.THRESHOLD_ENTRIES: ("threshold", "entries"),
-    watch.THRESHOLD_ELEMENTS: ("threshold", "elements"),
-    watch.FULL_ENTRIES: ("full", "entries"),
-    watch.FULL_ELEMENTS: ("full", "elements"),
-}
-DATASET_BITS = {
-    watch.DATASET_THRESHOLD: "threshold",
-    watch.DATASET_CANNOT_EXPAND: "cannot-expand",
-    watch.DATASET_FULL: "full",
-}
-_STATUS = {layout.NORMAL: "NORMAL", layout.FAILED: "FAILED", layout.MAXIMUM: "MAXIMUM"}
-
-
-class Viewer:
+class Viewer(ABC):
     """Findings about one store, from its arrays as they are now."""
 
-    def __init__(self, config: Structure, store: layout.Store, qmgrs: Sequence[str], queues: Sequence[str]) -> None:
+    def __init__(self, config: Any, store: layout.Store, queues: Sequence[str]) -> None:
         self._config = config
         self._store = store
-        self._qmgrs = qmgrs
         self._names = queues
         self._queues: Array = store.queues[: len(queues)]
 
+    # --- what a kind knows -----------------------------------------------------------------------------------------
+
+    @abstractmethod
     def usage_pct(self, resource: str) -> float:
         """Percent of a resource in use."""
-        params = self._store.params[0]
-        if resource == "entries":
-            return round(100.0 * entries_in_use(self._store) / max(1, int(params["ents_max"])), 3)
-        if resource == "elements":
-            return round(100.0 * elements_in_use(self._store) / max(1, int(params["elems_max"])), 3)
-        row = self._dataset(resource)
-        return round(
-            100.0 * smds.blocks_in_use(self._store, row) / max(1, int(self._store.datasets[row]["blocks_total"])), 3
-        )
 
-    def _dataset(self, resource: str) -> int:
-        return self._qmgrs.index(resource.partition("/")[2])
-
+    @abstractmethod
     def mark_pct(self, condition: str, resource: str) -> float:
-        """The percentage at which a condition begins."""
-        if condition == "full":
-            return 100.0
-        return float(self._config.full_threshold) if resource in _POOLS else float(smds.EXPAND_ABOVE)
+        """The percentage at which a condition begins; 0: it is not watched."""
+
+    @abstractmethod
+    def _exhausted(self, resource: str) -> bool:
+        """Whether the next put finds no room: of few entries, blocks or pages the last one is more than 2 %."""
+
+    @abstractmethod
+    def _last_full(self, resource: str) -> int:
+        """Time of the last put that the resource refused, NEVER."""
+
+    @abstractmethod
+    def _can_expand(self, resource: str) -> bool:
+        """Whether a resource that may expand still can."""
+
+    @abstractmethod
+    def _by_queue(self, resource: str) -> tuple[Array, Array]:
+        """(what each queue added lately, what it holds) of a resource, i8[queues]."""
+
+    @abstractmethod
+    def _unit(self, resource: str) -> str:
+        """What a resource is counted in, in words."""
+
+    @abstractmethod
+    def _of(self, resource: str) -> str:
+        """The resource in words: "entries of QSG1/APP1"."""
+
+    @abstractmethod
+    def _mark_name(self, resource: str) -> str:
+        """What the mark of a threshold is called."""
+
+    @abstractmethod
+    def _why_not(self, resource: str) -> str:
+        """Why a resource cannot expand, in words."""
+
+    @abstractmethod
+    def _actions(self, resource: str, ranked: tuple[Filler, ...]) -> tuple[str, ...]:
+        """What helps where the resource runs out."""
+
+    # --- findings --------------------------------------------------------------------------------------------------
 
     def is_over(self, condition: str, resource: str, now: int) -> bool:
         """Whether a condition no longer holds at `now`, with its hysteresis; before any time of calm."""
         mark = self.mark_pct(condition, resource)
-        calm = self.usage_pct(resource) < mark - min(HYSTERESIS, mark / 2) or mark == 0  # FULLTHRESHOLD(0): not watched
+        calm = self.usage_pct(resource) < mark - min(HYSTERESIS, mark / 2) or mark == 0
         if condition == "full":
             return calm and not self._exhausted(resource) and self._last_full(resource) + CALM_AFTER_FULL <= now
         if condition == "cannot-expand":
-            row = self._dataset(resource)
-            return calm or int(self._store.datasets[row]["status"]) == layout.NORMAL
+            return calm or self._can_expand(resource)
         return calm
-
-    def _exhausted(self, resource: str) -> bool:
-        """Whether the next put finds no room: of few entries, elements or blocks the last one is more than 2 %."""
-        if resource == "entries":
-            return bool(watch.entries_exhausted(self._store))
-        if resource == "elements":
-            return bool(watch.elements_exhausted(self._store))
-        return bool(smds.is_full(self._store, self._dataset(resource)))
-
-    def _last_full(self, resource: str) -> int:
-        scalars = self._store.scalars[0]
-        if resource in _POOLS:
-            return int(scalars["last_full_ents" if resource == "entries" else "last_full_elems"])
-        return int(self._store.datasets[self._dataset(resource)]["last_full"])
 
     def finding(self, condition: str, resource: str, severity_before: str | None) -> Finding:
         """What there is to say of a condition that holds. severity_before: as last published, None: not yet."""
         usage = self.usage_pct(resource)
         grown, held = self._by_queue(resource)
         ranked = fillers.fillers(grown, held, self._names)
-        if resource in _POOLS:
-            actions = wording.pool_actions(self._config, resource, self._pool_bytes(), ranked)
-        else:
-            actions = wording.dataset_actions(self._config, resource.partition("/")[2], ranked)
         return Finding(
             condition=condition,
             resource=resource,
@@ -115,7 +106,7 @@ class Viewer:
             full_probability=1.0 if condition == "full" else None,
             fillers=ranked,
             cause=f"{self._what(condition, resource, usage)}; {self._filled(resource, ranked, grown)}.",
-            actions=actions,
+            actions=self._actions(resource, ranked),
         )
 
     def over(self, condition: str, resource: str, severity_before: str) -> Finding:
@@ -132,24 +123,6 @@ class Viewer:
             actions=(),
         )
 
-    def _by_queue(self, resource: str) -> tuple[Array, Array]:
-        """(what each queue added lately, what it holds) of a resource, i8[queues]."""
-        if resource in _POOLS:
-            counted = _POOLS[resource][0]
-            return fillers.growth(self._queues, counted), self._queues[counted]
-        used = self._store.messages[: int(self._store.scalars[0]["message_high"])]
-        held = fillers.pages_in_dataset(used, self._dataset(resource), self._queues.size)
-        # Growth is known over all data sets only; a queue added to this one no more than it holds there.
-        return np.minimum(fillers.growth(self._queues, "pages"), held), held
-
-    def _filled(self, resource: str, ranked: tuple[Filler, ...], grown: Array) -> str:
-        unit = _POOLS[resource][1] if resource in _POOLS else "pages"
-        span = as_span(fillers.growth_span(int(self._store.scalars[0]["clock"])) / SECOND)
-        return wording.filled_by(ranked, int(grown.sum()), unit, span)
-
-    def _pool_bytes(self) -> int:
-        return int(self._store.params[0]["size_now"])
-
     def severity(self, condition: str, usage: float, before: str | None) -> str:
         """How bad a condition is at a usage, in percent. before: as last published, None: not yet."""
         if condition == "full":
@@ -160,9 +133,9 @@ class Viewer:
             return CRITICAL
         return WARNING
 
-    def _of(self, resource: str) -> str:
-        name = self._config.name
-        return f"{resource} of {name}" if resource in _POOLS else f"blocks of {resource[5:]}'s data set for {name}"
+    def _filled(self, resource: str, ranked: tuple[Filler, ...], grown: Array) -> str:
+        span = as_span(fillers.growth_span(int(self._store.scalars[0]["clock"])) / SECOND)
+        return wording.filled_by(ranked, int(grown.sum()), self._unit(resource), span)
 
     def _what(self, condition: str, resource: str, usage: float) -> str:
         of = self._of(resource)
@@ -173,8 +146,6 @@ class Viewer:
             got = "puts get 2192" if recent else "the next put gets 2192"
             return f"The {of} are used up ({usage:.1f} %): {got}"
         if condition == "cannot-expand":
-            status = _STATUS[int(self._store.datasets[self._dataset(resource)]["status"])]
-            return f"{usage:.1f} % of the {of} are in use and it cannot expand (EXPANDST {status})"
+            return f"{usage:.1f} % of the {of} are in use and it cannot expand ({self._why_not(resource)})"
         mark = self.mark_pct(condition, resource)
-        by = "FULLTHRESHOLD" if resource in _POOLS else "mark for expansion"
-        return f"{usage:.1f} % of the {of} are in use, its {by} is {mark:.0f} %"
+        return f"{usage:.1f} % of the {of} are in use, its {self._mark_name(resource)} is {mark:.0f} %"

@@ -21,9 +21,9 @@ import numpy as np
 from twin.alerts import Alert
 from twin.estate import Estate
 from twin.events import Decoded, Decoder, Reject
+from twin.message_store import MessageStore
 from twin.recordings import Chunk, open_recording
 from twin.store import open_store
-from twin.structure import StructureTwin
 from twin.warm import warm
 
 
@@ -51,7 +51,7 @@ class Player:
 
     def __init__(self, estate: Estate) -> None:
         self._estate = estate
-        self._twins: dict[str, StructureTwin] = {}
+        self._twins: dict[str, MessageStore] = {}
 
     def feed(self, decoded: Decoded) -> list[Alert]:
         """Apply events, in order; the alerts they bring, by store, those of a store in its order."""
@@ -64,7 +64,7 @@ class Player:
         return alerts
 
     @property
-    def twins(self) -> Mapping[str, StructureTwin]:
+    def twins(self) -> Mapping[str, MessageStore]:
         """The twin of every store that got an event, by store name."""
         return self._twins
 

@@ -6,7 +6,7 @@ by the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,8 +38,26 @@ _TABLES = {
     "flows": _Table(6, layout.FLOW, layout.FLOW_SHIFT),
     "seen": _Table(7, layout.SEEN, layout.SEEN_SHIFT),
     "blocks": _Table(8, layout.BLOCK, layout.BLOCK_SHIFT),
+    "order": _Table(10, layout.ORDER, layout.ORDER_SHIFT),
+    "packed": _Table(11, layout.PACKED, layout.PACKED_SHIFT),
 }
 _NAMES = _Table(9, np.dtype("u1"), _NAMES_SHIFT)
+
+# What is small and kept in the header, not in pages: dtype, rows. Data sets are too, a row for each queue manager.
+RECORDS = {
+    "scalars": (layout.SCALARS, 1),
+    "scm": (layout.SCM_USE, 1),
+    "scm_ends": (layout.CHAIN, layout.ORDERS),
+    "page_use": (layout.PAGE_USE, 1),
+    "file_use": (layout.FILE_USE, 1),
+}
+
+
+def _rows(content: bytes, dtype: np.dtype[Any]) -> Array:
+    """Rows from their bytes. Padding is zero, which a plain copy leaves undefined: the same state, the same header."""
+    rows = np.zeros(len(content) // dtype.itemsize, dtype)
+    rows[:] = np.frombuffer(content, dtype)
+    return rows
 
 
 class StateError(MqtwinError):
@@ -65,7 +83,7 @@ class Tables:
         self.store = layout.Store(
             **parts,
             datasets=np.zeros(0, layout.DATASET),
-            scalars=np.zeros(1, layout.SCALARS),
+            **{name: np.zeros(rows, dtype) for name, (dtype, rows) in RECORDS.items()},
             params=np.zeros(1, layout.PARAMS),
         )
         self._names_rows = (rows or {}).get("names", 1 << _NAMES_SHIFT)
@@ -81,6 +99,15 @@ class Tables:
                 name = f"{table.indexed_by}_buckets"
                 sized[name] = getattr(self.store, name).size
         return sized | {"names": self._names_rows}
+
+    def records(self) -> dict[str, bytes]:
+        """The bytes of everything that is small: what `restore_records` takes."""
+        return {name: getattr(self.store, name).tobytes() for name in ("datasets", *RECORDS)}
+
+    def restore_records(self, records: Mapping[str, bytes]) -> None:
+        """Let everything that is small stand as `records` gave it."""
+        kept = {"datasets": (layout.DATASET, 0), **RECORDS}
+        self.store = self.store._replace(**{name: _rows(records[name], kept[name][0]) for name in kept})
 
     def reserve(self, name: str, rows: int) -> None:
         """Let a table have at least `rows` rows, at least doubling it where it grows."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from kernels import layout, smds
 from twin.arrays import Array
-from twin.structure import StructureTwin
+from twin.message_store import MessageStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +28,17 @@ class Look:
     holdings: Array
 
 
-def look(twin: StructureTwin) -> Look | None:
+def look(twin: MessageStore) -> Look | None:
     """The store as it is now; None before its first event."""
     store = twin.tables.store
     scalars = store.scalars[0]
     if scalars["clock"] == layout.NEVER:
         return None
     viewer = twin.viewer()
-    usage = {resource: viewer.usage_pct(resource) for resource in ("entries", "elements")}
+    usage = {resource: viewer.usage_pct(resource) for resource in twin.resources()}
     for row, qmgr in enumerate(twin.qmgrs):
-        usage[f"smds/{qmgr}"] = 100.0 * smds.blocks_in_use(store, row) / max(1, _blocks_at_most(store, row))
+        if f"smds/{qmgr}" in usage:
+            usage[f"smds/{qmgr}"] = 100.0 * smds.blocks_in_use(store, row) / max(1, _blocks_at_most(store, row))
     rows = store.queues[: len(twin.queues)]
     return Look(
         time=int(scalars["clock"]),

@@ -16,7 +16,7 @@ import numpy as np
 
 from kernels.clock import SECOND
 from kernels.layout import PUT
-from kernels.structure import MQRC_STORAGE_MEDIUM_FULL
+from kernels.event_loop import MQRC_STORAGE_MEDIUM_FULL
 from twin.alerts import Alert
 from twin.arrays import Array
 from twin.estate import Estate

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels import EVENT
+from kernels.event_loop import MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import GET, PUT
-from kernels.structure import MQRC_STORAGE_MEDIUM_FULL
 from twin.errors import UsageError
 from twin.estate import Estate, Smds, Structure
 from twin.store import open_store

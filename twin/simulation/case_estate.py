@@ -31,7 +31,7 @@ class Drawing:
 def draw_estate(wants: Wants, rng: np.random.Generator) -> Drawing:
     """An estate of two or three queue managers with one to three structures, and several queues in the story's one."""
     qmgrs = [f"QM{number:02}" for number in range(1, int(rng.integers(2, 4)) + 1)]
-    structures = [f"APP{number}" for number in range(1, int(rng.integers(1, 4)) + 1)]
+    structures = [f"APP{number}" for number in range(1, int(rng.integers(2 if wants == "two-stores" else 1, 4)) + 1)]
     story = str(rng.choice(structures))
     queues = [str(queue) for queue in rng.permutation(_QUEUES)]
     rules, smds, beside = _rules(wants, rng), _smds(wants, rng), _rules("any", rng)
@@ -57,7 +57,7 @@ def draw_estate(wants: Wants, rng: np.random.Generator) -> Drawing:
 def _rules(wants: Wants, rng: np.random.Generator) -> str:
     """The offload rules: IBM's defaults, others, or none."""
     kind = rng.choice(["default", "random", "off"], p=[0.4, 0.35, 0.25])
-    if wants == "no-rules" or (wants == "any" and kind == "off"):
+    if kind == "off" and wants != "rules":
         return "".join(f'offld{number}_sz = "64K"\n' for number in (1, 2, 3))
     if kind == "default":
         return ""

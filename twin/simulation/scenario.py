@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 START = 1_795_132_800_000_000  # 2026-11-20T00:00:00Z in microseconds: fixed, so that recordings can be made again
 HOUR = 3600.0
 
-Wants = Literal["any", "rules", "no-rules", "fixed-smds"]
+Wants = Literal["any", "rules", "fixed-smds", "two-stores"]
 
 T = TypeVar("T", bound="type[Scenario]")
 
@@ -75,6 +75,10 @@ class Scenario(ABC):
         0.3, "of the rates: how much they vary in 10 seconds; 0: a Poisson process", high=3, drawn=((0, 0), (0.2, 0.8))
     )
 
+    wander: float = parameter(
+        0.0, "of the rates: how much they drift over tens of minutes", high=3, drawn=((0, 0), (0.05, 0.2))
+    )
+
     def demands(self, estate: Estate, rng: np.random.Generator) -> Iterator[Array]:
         """What is asked of the estate's queues, in the order of time: EVENT[n], some 65,000 at a time.
 
@@ -93,7 +97,7 @@ class Scenario(ABC):
     @property
     def traffic(self) -> Traffic:
         """What the story's messages look like."""
-        return Traffic(length=constant(self.length), spread=self.spread, noise=self.noise)
+        return Traffic(length=constant(self.length), spread=self.spread, noise=self.noise, wander=self.wander)
 
     @property
     def told_after(self) -> float:

@@ -34,6 +34,11 @@ class Site:
     queue: str
     chance: np.random.Generator
 
+    @staticmethod
+    def structures(estate: Estate) -> dict[str, Structure]:
+        """Those that have shared queues, by name."""
+        return {name: one for name, one in estate.stores.items() if isinstance(one, Structure) and one.queues}
+
     @classmethod
     def of(
         cls,
@@ -46,9 +51,7 @@ class Site:
 
         UsageError, naming what there is: no such store, not a structure, no such queue.
         """
-        possible = {
-            name: config for name, config in estate.stores.items() if isinstance(config, Structure) and config.queues
-        }
+        possible = cls.structures(estate)
         if not possible:
             raise UsageError(f"{estate.source}: no structure has a shared queue; right: describe one for a simulation")
         chosen = next(iter(possible)) if store is None else store
@@ -74,10 +77,15 @@ class Site:
         """Gets from a queue by several queue managers; rate: what they could get a second in all."""
         return _shared_out(self.estate, self.structure, queue or self.queue, GET, rate, traffic)
 
-    def kept(self, rate: Curve, traffic: Traffic, seconds: float) -> list[Flow]:
-        """Puts to the story's queue of which each is got `seconds` later."""
-        puts = self.puts(rate, traffic)
-        return [replace(flow, got_by=puts[-1 - at].route, got_after=seconds) for at, flow in enumerate(puts)]
+    def kept(
+        self, rate: Curve, traffic: Traffic, seconds: float, *, queue: str | None = None, at_random: bool = False
+    ) -> list[Flow]:
+        """Puts to a queue (by default the story's) of which each is got `seconds` later; at random: on average."""
+        puts = self.puts(rate, traffic, queue)
+        return [
+            replace(flow, got_by=puts[-1 - at].route, got_after=seconds, got_at_random=at_random)
+            for at, flow in enumerate(puts)
+        ]
 
     def beside(self, rate: float, traffic: Traffic) -> list[Flow]:
         """What goes on harmlessly: other queues of the structure, and other structures, all well served.
@@ -88,11 +96,7 @@ class Site:
         flows: list[Flow] = []
         for queue in others:
             flows += self.served(constant(rate * _OTHER_SHARE / len(others)), traffic, queue)
-        stores = [
-            config
-            for name, config in self.estate.stores.items()
-            if isinstance(config, Structure) and config.queues and name != self.structure.name
-        ]
+        stores = [config for name, config in self.structures(self.estate).items() if name != self.structure.name]
         for config in stores[:_OTHER_STORES]:
             share = constant(rate * _OTHER_STORE_SHARE)
             flows += _served(self.estate, config, config.queues[0], share, traffic)
@@ -101,6 +105,13 @@ class Site:
     def served(self, rate: Curve, traffic: Traffic, queue: str) -> list[Flow]:
         """Puts to a queue and getters that are twice as fast."""
         return _served(self.estate, self.structure, queue, rate, traffic)
+
+    def other_queue(self, story: str) -> str:
+        """A queue of the structure that the story is not about. UsageError, naming the story, where there is none."""
+        others = [queue for queue in self.structure.queues if queue != self.queue]
+        if not others:
+            raise UsageError(f"{story} needs a structure of two queues; {self.structure.name} has only {self.queue}")
+        return others[0]
 
     # --- how much ----------------------------------------------------------------------------------------------------
 

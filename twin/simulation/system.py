@@ -2,7 +2,7 @@
 
 Puts that do not fit end with reason 2192 and are events; gets that find nothing end with 2033 and are none. What
 happened comes out as public events (contract section 2): numbered by queue manager and queue, with message ids and
-units of work. The stores themselves are twins whose events are demands (`StructureTwin.demand`), so what is possible is
+units of work. The stores themselves are twins whose events are demands (`MessageStore.demand`), so what is possible is
 decided by the same kernels that later watch it.
 """
 
@@ -17,13 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kernels import FLAG_HAS_UOW, FLAG_PERSISTENT, OPS
+from kernels.event_loop import MQRC_NO_MSG_AVAILABLE, MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import BACKOUT, COMMIT, GET, PUT
-from kernels.structure import MQRC_NO_MSG_AVAILABLE, MQRC_STORAGE_MEDIUM_FULL
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import ARROW_SCHEMA, MODELLED_KINDS
+from twin.message_store import MessageStore
 from twin.store import open_store
-from twin.structure import StructureTwin
 
 Array = npt.NDArray[Any]
 
@@ -60,7 +60,7 @@ class RealSystem:
         self.outcomes: dict[str, StoreOutcome] = {}
         self._estate = estate
         self._tag = tag
-        self._twins: dict[str, StructureTwin] = {}
+        self._twins: dict[str, MessageStore] = {}
         self._putters: dict[str, _Putters] = {}
         names = sorted(estate.stores)
         place = {name: at for at, name in enumerate(names)}
@@ -117,7 +117,7 @@ class RealSystem:
         owners[ages >= 0] = putters.of(ages[ages >= 0])
         return owners, ages
 
-    def _open(self, name: str) -> StructureTwin:
+    def _open(self, name: str) -> MessageStore:
         if name not in self._twins:
             kind = self._estate.stores[name].kind
             if kind not in MODELLED_KINDS:
@@ -225,7 +225,7 @@ def tag_of(*words: object) -> int:
     return int.from_bytes(hashlib.blake2b("\0".join(map(str, words)).encode(), digest_size=8).digest(), "big")
 
 
-def _look(twin: StructureTwin, outcome: StoreOutcome) -> None:
+def _look(twin: MessageStore, outcome: StoreOutcome) -> None:
     state = twin.state()
     outcome.peak_pct = max(outcome.peak_pct, float(state["usage_pct"]))
     outcome.offload_rule = max(outcome.offload_rule, int(state["offload_rule"]))

@@ -220,10 +220,8 @@ class OneQueueHogging(Scenario):
 
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
         """See Scenario. UsageError where the structure has only one queue."""
+        site.other_queue(self.name)
         others = [queue for queue in site.structure.queues if queue != site.queue][:3]
-        if not others:
-            only = site.queue
-            raise UsageError(f"{self.name} needs a structure of two queues; {site.structure.name} has only {only}")
         flows = [
             *site.puts(constant(rate), self.traffic),
             *site.gets(between(0, self.served_again * HOUR, 0.0, rate * 4), self.traffic),

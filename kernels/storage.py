@@ -1,0 +1,84 @@
+"""What a message costs, whatever the kind of the store: the one place where mechanisms are chosen.
+
+The event loop, units of work, held gets and chains are the same for every store; how storage is taken and given back
+is not. `params.kind` says which mechanism it is: the branch costs nothing beside the loop, one loop is compiled.
+"""
+
+from __future__ import annotations
+
+from kernels import page_set, queue_file, smds, structure
+from kernels._compile import kernel
+from kernels.layout import PAGE_SET, QUEUE_FILE, STRUCTURE, Store
+
+
+@kernel
+def has_rows(store: Store, length: int, count: int) -> bool:
+    """Whether the tables beside that of the messages have rows for `count` puts of that length."""
+    kind = store.params[0].kind
+    if kind == STRUCTURE:
+        return store.scalars[0].block_high + smds.blocks_at_most(store, length, count) <= store.blocks.size
+    if kind == PAGE_SET:
+        return store.params[0].packs == 0 or store.page_use[0].high + count <= store.packed.size
+    return True
+
+
+@kernel
+def fits(store: Store, qmgr: int, length: int, persistent: bool) -> bool:
+    """Whether a put of that length would be accepted by the real system now; expands the store where the put would."""
+    kind = store.params[0].kind
+    if kind == STRUCTURE:
+        return structure.fits(store, qmgr, length)
+    if kind == PAGE_SET:
+        return page_set.fits(store, length)
+    return queue_file.fits(store, length, persistent)
+
+
+@kernel
+def charge(store: Store, row: int, qmgr: int) -> bool:
+    """Take the storage of message `row`, whose length and marks are set; whether it did not fit (a fact is kept)."""
+    kind = store.params[0].kind
+    if kind == STRUCTURE:
+        return structure.charge(store, row, qmgr)
+    if kind == PAGE_SET:
+        return page_set.charge(store, row)
+    return queue_file.charge(store, row)
+
+
+@kernel
+def refund(store: Store, row: int) -> None:
+    """Give back the storage of message `row`."""
+    kind = store.params[0].kind
+    if kind == STRUCTURE:
+        structure.refund(store, row)
+    elif kind == PAGE_SET:
+        page_set.refund(store, row)
+    else:
+        queue_file.refund(store, row)
+
+
+@kernel
+def operated(store: Store, row: int, unit: int, op: int) -> None:  # noqa: ARG001 -- of a get SCM wants to know
+    """Do what the put, get or expiry of message `row` does besides: log it. unit: in which it was done, NONE."""
+    if store.params[0].kind == QUEUE_FILE:
+        queue_file.operated(store, row, unit)
+
+
+@kernel
+def ended(store: Store, unit: int) -> None:
+    """Do what the end of a unit of work does besides: log it, where it had a persistent operation."""
+    if store.params[0].kind == QUEUE_FILE and store.units[unit].logged == 1:
+        queue_file.write_log(store)
+
+
+@kernel
+def cleared(store: Store, persistent: bool) -> None:
+    """Do what a CLEAR does besides; persistent: it removed persistent messages."""
+    if store.params[0].kind == QUEUE_FILE:
+        queue_file.cleared(store, persistent)
+
+
+@kernel
+def restarted(store: Store) -> None:
+    """Do what a restart of the queue manager does besides: what it held beyond the model is nonpersistent no more."""
+    store.page_use[0].base_nonpersistent = 0
+    store.file_use[0].base_nonpersistent = 0

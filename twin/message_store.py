@@ -1,0 +1,394 @@
+"""The live twin of one store that holds messages, whatever its kind.
+
+Blocks of events in, alerts and state out. Everything is a function of the events in their order: a block may end
+anywhere. `header` and `dirty_pages` give what a state store keeps; a twin opened with both stands as before. What a
+kind adds (attributes, conditions, words, fields of the state record) is in its subclass.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from kernels import clock, event_loop, held, layout, smds, watch
+from twin import fillers, measurement, store_state
+from twin.alerts import Alert, Episode, Episodes
+from twin.arrays import Array, Arrays
+from twin.estate import Estate, Route
+from twin.findings import CALM_AFTER_FULL, CALM_FOR, STEP, Viewer
+from twin.tables import StateError, Tables
+
+if TYPE_CHECKING:
+    from twin.events import EventBlock
+
+_VERSION = 2
+_SWEEP_EVERY = 6  # ticks between two looks for gets held aside too long
+
+
+def _store_of(route: Route) -> str:
+    return route.store
+
+
+class _Names(msgspec.Struct):
+    """What the numbers of a store's rows stand for; rows are only ever added."""
+
+    qmgrs: list[str] = []
+    queues: list[str] = []
+    flows: list[tuple[str, str]] = []  # queue manager, queue as events name it
+
+
+class _Header(msgspec.Struct, kw_only=True):
+    """What is kept beside the pages: counters and everything small."""
+
+    version: int
+    kind: str
+    rows: dict[str, int]
+    names_size: int
+    records: dict[str, bytes]
+    described: dict[str, Any]  # attributes as the estate had them when last opened
+    attributes: dict[str, Any]  # as they are now, after ALTER and REBUILD
+    own: dict[str, Any]  # what else the kind keeps
+    episodes: list[Episode]
+    drift: measurement.Drift
+
+
+class MessageStore(ABC):
+    """See the module. `config`: the attributes as they are now."""
+
+    kind: ClassVar[str]
+    check_against: ClassVar[str]  # where an administrator looks, when the twin drifts
+    config: Any
+    tables: Tables
+    episodes: Episodes
+    drift: measurement.Drift
+
+    def __init__(
+        self,
+        estate: Estate,
+        name: str,
+        arrays: Arrays,
+        header: bytes | None = None,
+        pages: Iterable[tuple[int, bytes]] | None = (),
+    ) -> None:
+        described = estate.stores[name]
+        if described.kind != self.kind:
+            raise StateError(f"store {name} is a {described.kind}, not a {self.kind}")
+        self.name = name
+        self.config = described
+        self._described = self._attributes()
+        if header is None:
+            self._new(arrays)
+        else:
+            self._restore(msgspec.msgpack.decode(header, type=_Header), arrays, pages)
+        self._register(estate)
+        self._set_params()
+
+    def resources(self) -> tuple[str, ...]:
+        """What of the store can be full, by the names alerts use."""
+        return tuple(dict.fromkeys(resource for _, resource in self._conditions().values()))
+
+    # --- what a kind adds ------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _attributes(self) -> dict[str, Any]:
+        """What may change about the store, as plain values."""
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Set what a new store of the kind begins with."""
+
+    @abstractmethod
+    def _own(self) -> dict[str, Any]:
+        """What the kind keeps in the header beside records and attributes; JSON-ready."""
+
+    @abstractmethod
+    def _take_over(self, header_described: dict[str, Any], attributes: dict[str, Any], own: dict[str, Any]) -> None:
+        """Stand as the header says, but for what the estate says differently than when the store was last opened."""
+
+    @abstractmethod
+    def _set_params(self) -> None:
+        """Write the attributes as they are now where kernels read them."""
+
+    @abstractmethod
+    def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
+        """Take an ALTER, REBUILD or MEASURE; the alerts it brings at once."""
+
+    @abstractmethod
+    def _conditions(self) -> dict[int, tuple[str, str]]:
+        """Bits of scalars.fired -> (condition, resource), in the order in which alerts of one event are published."""
+
+    @abstractmethod
+    def set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+        """Keep what the real system holds beyond the model, at the first MEASURE; what the state record says of it."""
+
+    @abstractmethod
+    def compared(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+        """(model, measured, total) of each resource measured."""
+
+    @abstractmethod
+    def viewer(self) -> Viewer:
+        """Findings about the store as it is now."""
+
+    @abstractmethod
+    def _fields(self) -> dict[str, Any]:
+        """The fields of the state record that the kind has."""
+
+    def _at_tick(self, before: int, tick: int) -> list[Alert]:  # noqa: ARG002 -- most kinds have nothing to do
+        """Do what time alone does to a store of the kind. before: the tick acted at last."""
+        return []
+
+    def _new_qmgrs(self) -> None:  # noqa: B027 -- most kinds keep nothing by queue manager
+        """Make rows for queue managers that were not there before."""
+
+    # --- opening ---------------------------------------------------------------------------------------------------
+
+    def _new(self, arrays: Arrays) -> None:
+        self.tables = Tables(arrays)
+        self._names = _Names()
+        store = self.tables.store
+        for name in ("clock", "far", "tick", "last_full_ents", "last_full_elems"):
+            store.scalars[name] = layout.NEVER
+        for name in ("message_free", "held_free", "unit_free", "block_free"):
+            store.scalars[name] = layout.NONE
+        store.scalars["armed"] = 0xFFFF_FFFF
+        self.episodes = Episodes(self.name, [])
+        self.drift = measurement.Drift()
+        self._begin()
+
+    def _restore(self, header: _Header, arrays: Arrays, pages: Iterable[tuple[int, bytes]] | None) -> None:
+        if header.version != _VERSION or header.kind != self.kind:
+            raise StateError(
+                f"state of {self.name} is of a {header.kind}, version {header.version}; "
+                f"this program reads that of a {self.kind}, version {_VERSION}"
+            )
+        self.tables = Tables(arrays, header.rows, header.names_size)
+        self.tables.restore_records(header.records)
+        if pages is not None:
+            self.tables.load(pages)
+            self.tables.build_indexes()
+        self._names = msgspec.msgpack.decode(self.tables.names, type=_Names)
+        self.episodes = Episodes(self.name, header.episodes)
+        self.drift = header.drift
+        self._take_over(header.described, header.attributes, header.own)
+
+    def _register(self, estate: Estate) -> None:
+        """Give every route of the store its rows: queue manager, queue, numbering."""
+        start = bisect_left(estate.routes, self.name, key=_store_of)  # routes are in the order of their stores
+        end = bisect_right(estate.routes, self.name, key=_store_of)
+        numbers = range(start, end)
+        self._base = start
+        self._routes = np.full(end - start, layout.NONE, layout.ROUTE)
+        qmgrs = {name: row for row, name in enumerate(self._names.qmgrs)}
+        queues = {name: row for row, name in enumerate(self._names.queues)}
+        flows = {name: row for row, name in enumerate(self._names.flows)}
+        before = len(qmgrs), len(queues), len(flows)
+        for number in numbers:
+            route = estate.routes[number]
+            place = self._routes[number - self._base]
+            place["qmgr"] = qmgrs.setdefault(route.qmgr, len(qmgrs))
+            if route.queue is not None and route.reported is not None:
+                place["queue"] = queues.setdefault(route.queue, len(queues))
+                place["flow"] = flows.setdefault((route.qmgr, route.reported), len(flows))
+        if (len(qmgrs), len(queues), len(flows)) != before:
+            self._names = _Names(list(qmgrs), list(queues), list(flows))
+            self.tables.set_names(msgspec.msgpack.encode(self._names))
+            self._new_rows(before[1], before[2])
+        self._new_qmgrs()
+
+    def _new_rows(self, queues: int, flows: int) -> None:
+        """Fill the rows of queues and numberings beyond those there were."""
+        tables, names = self.tables, self._names
+        tables.reserve("queues", len(names.queues))
+        tables.reserve("chains", len(names.queues) * layout.PRIORITIES)
+        tables.reserve("flows", len(names.flows))
+        tables.reserve("seen", len(names.flows) * layout.SEEN_WORDS)
+        for field in ("keyed_head", "keyed_tail", "any_head", "any_tail"):
+            tables.store.queues[field][queues : len(names.queues)] = layout.NONE
+        tables.store.chains[queues * layout.PRIORITIES : len(names.queues) * layout.PRIORITIES] = layout.NONE
+        qmgrs = {name: row for row, name in enumerate(names.qmgrs)}
+        tables.store.flows["qmgr"][flows : len(names.flows)] = [qmgrs[qmgr] for qmgr, _ in names.flows[flows:]]
+        for dirty in ("queues_dirty", "chains_dirty", "flows_dirty"):
+            getattr(tables.store, dirty)[:] = 1
+
+    @property
+    def qmgrs(self) -> list[str]:
+        """Queue managers by their row, also those no longer in the estate."""
+        return self._names.qmgrs
+
+    @property
+    def queues(self) -> list[str]:
+        """Queues by their row, also those no longer in the estate."""
+        return self._names.queues
+
+    # --- events ----------------------------------------------------------------------------------------------------
+
+    def apply(self, block: EventBlock) -> list[Alert]:
+        """Apply a block of this store's events; the alerts they bring, in order."""
+        alerts: list[Alert] = []
+        at = 0
+        nothing = np.zeros(0, np.int64)
+        while True:
+            at, why = event_loop.apply(
+                self.tables.store, block.events, self._routes, self._base, at, len(self._names.flows), False, nothing
+            )
+            if why == event_loop.DONE:
+                return alerts
+            if why == event_loop.TICK_DUE:
+                alerts += self._ticks(int(clock.clock_after(self.tables.store, block.events[at]["time"])) // clock.TICK)
+            elif why == event_loop.NO_ROOM:
+                self._make_room(block.events[at])
+            elif why == event_loop.CONTROL:
+                alerts += self._control(block.events[at], block.extras.get(at, b"{}"))
+                at += 1
+            alerts += self._fired()
+
+    def demand(self, events: Array) -> Array:
+        """Apply demands instead of facts: what does not fit or is not there gets its reason, written into `events`.
+
+        events: EVENT[n] of queue operations, each of count 1; returns i8[n], the age (order of its put, from 0) of the
+        message each get took, NONE where it took none.
+        """
+        ages = np.full(events.size, layout.NONE, np.int64)
+        at, why = 0, event_loop.NO_ROOM
+        while why != event_loop.DONE:
+            at, why = event_loop.apply(
+                self.tables.store, events, self._routes, self._base, at, len(self._names.flows), True, ages
+            )
+            if why == event_loop.TICK_DUE:
+                self._ticks(int(clock.clock_after(self.tables.store, events[at]["time"])) // clock.TICK)
+            elif why == event_loop.NO_ROOM:
+                self._make_room(events[at])
+            elif why == event_loop.FIRED:
+                self._fired()
+            elif why == event_loop.CONTROL:
+                raise ValueError(f"{layout.OPS[events[at]['op']]} is no demand: operations on queues are")
+        return ages
+
+    def _make_room(self, event: Any) -> None:
+        """Let the tables grow for an event, at least doubling what is too small."""
+        store = self.tables.store
+        count = int(event["count"])
+        self.tables.reserve("units", int(store.scalars[0]["unit_high"]) + 1)
+        if event["op"] == layout.PUT:
+            self.tables.reserve("messages", int(store.scalars[0]["message_high"]) + count)
+            if self.kind == "structure":
+                blocks = int(smds.blocks_at_most(store, int(event["length"]), count))
+                self.tables.reserve("blocks", int(store.scalars[0]["block_high"]) + blocks)
+            elif store.params[0]["packs"]:
+                self.tables.reserve("packed", int(store.page_use[0]["high"]) + count)
+        elif event["op"] == layout.GET:
+            self.tables.reserve("held", int(store.scalars[0]["held_high"]) + count)
+
+    def _control(self, event: Any, extra: bytes) -> list[Alert]:
+        """ALTER, REBUILD and MEASURE: what changes the twin rather than its messages."""
+        alerts = self._change(int(event["op"]), msgspec.json.decode(extra))
+        for row in range(len(self._names.qmgrs)):
+            watch.look(self.tables.store, row)
+        return alerts
+
+    # --- alerts ----------------------------------------------------------------------------------------------------
+
+    def _fired(self) -> list[Alert]:
+        """Open an alert for every condition that fired."""
+        scalars = self.tables.store.scalars[0]
+        datasets = self.tables.store.datasets
+        if not scalars["fired"] and not datasets["fired"].any():
+            return []
+        now = int(scalars["clock"])
+        fired = [kind for bit, kind in self._conditions().items() if int(scalars["fired"]) & bit]
+        fired += self._fired_elsewhere()
+        scalars["fired"] = 0
+        datasets["fired"] = 0
+        viewer = self.viewer()
+        return [self.episodes.open(viewer.finding(condition, resource, None), now) for condition, resource in fired]
+
+    def _fired_elsewhere(self) -> list[tuple[str, str]]:
+        """(condition, resource) of what fired and is not in scalars."""
+        return []
+
+    def _arm(self, condition: str, resource: str) -> None:
+        """Let a condition fire again."""
+        for bit, kind in self._conditions().items():
+            if kind == (condition, resource):
+                self.tables.store.scalars[0]["armed"] |= np.uint32(bit)
+
+    def _ticks(self, until: int) -> list[Alert]:
+        """Act at every tick up to `until`, as long as there is anything time alone can change."""
+        scalars = self.tables.store.scalars[0]
+        settled = (int(scalars["clock"]) + CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 1
+        alerts: list[Alert] = []
+        tick = int(scalars["tick"])
+        while tick < until:
+            before = tick
+            tick = tick + 1 if self.episodes.any_open and tick < settled else until
+            alerts += self._tick(before, tick)
+        scalars["tick"] = until
+        return alerts
+
+    def _tick(self, before: int, tick: int) -> list[Alert]:
+        """Act at one tick; before: the tick acted at last."""
+        now = tick * clock.TICK
+        marks = now // fillers.MARK - before * clock.TICK // fillers.MARK
+        if marks > 0:
+            for _ in range(min(2, marks)):
+                fillers.mark(self.tables.store.queues[: len(self._names.queues)])
+            self.tables.store.queues_dirty[:] = 1
+        sweeps = tick // _SWEEP_EVERY - before // _SWEEP_EVERY
+        if sweeps > 0 and self.tables.store.scalars[0]["held_open"] > 0:
+            held.sweep(self.tables.store, len(self._names.queues))
+        alerts = self._at_tick(before, tick)
+        for episode in self.episodes:
+            if episode.condition != measurement.DRIFT:
+                alerts += self._review(episode, now)
+        return alerts
+
+    def _review(self, episode: Episode, now: int) -> list[Alert]:
+        """What a tick changes about an open alert: cleared when calm long enough, updated when it got worse."""
+        viewer = self.viewer()
+        if viewer.is_over(episode.condition, episode.resource, now):
+            if episode.calm_since is None:
+                episode.calm_since = now
+            if now - episode.calm_since < CALM_FOR:
+                return []
+            finding = viewer.over(episode.condition, episode.resource, episode.severity)
+            self._arm(episode.condition, episode.resource)
+            return [self.episodes.clear(episode, finding, now)]
+        episode.calm_since = None
+        usage = viewer.usage_pct(episode.resource)
+        severity = viewer.severity(episode.condition, usage, episode.severity)
+        if severity == episode.severity and usage < episode.usage_pct + STEP:
+            return []
+        finding = viewer.finding(episode.condition, episode.resource, episode.severity)
+        return [self.episodes.update(episode, finding, now)]
+
+    # --- state -----------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """The state record of contract section 3, JSON-ready."""
+        return store_state.common(self) | self._fields()
+
+    def header(self) -> bytes:
+        """Everything that is not in pages: counters, open alerts, attributes, sizes of tables."""
+        return msgspec.msgpack.encode(
+            _Header(
+                version=_VERSION,
+                kind=self.kind,
+                rows=self.tables.rows(),
+                names_size=self.tables.names_size,
+                records=self.tables.records(),
+                described=self._described,
+                attributes=self._attributes(),
+                own=self._own(),
+                episodes=self.episodes.as_list(),
+                drift=self.drift,
+            )
+        )
+
+    def dirty_pages(self) -> Iterator[tuple[int, bytes]]:
+        """(page number, bytes) of what changed since the last call."""
+        return self.tables.dirty_pages()
