@@ -94,6 +94,10 @@ class MessageStore(ABC):
         self._register(estate)
         self._set_params()
 
+    def resources(self) -> tuple[str, ...]:
+        """What of the store can be full, by the names alerts use."""
+        return tuple(dict.fromkeys(resource for _, resource in self._conditions().values()))
+
     # --- what a kind adds ------------------------------------------------------------------------------------------
 
     @abstractmethod

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,11 @@ class Player:
                 twin = self._twins[block.store] = open_store(self._estate, block.store)
             alerts += twin.apply(block)
         return alerts
+
+    @property
+    def twins(self) -> Mapping[str, MessageStore]:
+        """The twin of every store that got an event, by store name."""
+        return self._twins
 
     def states(self) -> dict[str, dict[str, Any]]:
         """The state record of every store that got an event, by store name, sorted."""

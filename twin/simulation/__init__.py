@@ -5,7 +5,7 @@
 twin uses, asked instead of told (twin.simulation.system).
 """
 
-from twin.simulation import filling, harmless
+from twin.simulation import stories
 from twin.simulation.estate import demo_estate, demo_estate_text
 from twin.simulation.run import Outcome, Progress, play, serve_into, simulate
 from twin.simulation.scenario import SCENARIOS, START, Scenario, make_scenario, parameters
@@ -21,11 +21,10 @@ __all__ = [
     "StoreOutcome",
     "demo_estate",
     "demo_estate_text",
-    "filling",
-    "harmless",
     "make_scenario",
     "parameters",
     "play",
     "serve_into",
     "simulate",
+    "stories",
 ]

@@ -26,6 +26,7 @@ SLICE = 10.0  # seconds in which a rate is constant
 CHUNK = 1 << 16  # calls that are drawn at a time, about
 _SECOND = 1_000_000  # microseconds
 _UNIT_STEP = 0.002  # mean seconds between two calls of a unit of work
+_WANDERS_IN = 600.0  # seconds in which a rate drifts from one level to another
 
 
 def constant(value: float) -> Curve:
@@ -38,6 +39,16 @@ def between(begin: float, end: float, inside: float, outside: float) -> Curve:
     return lambda seconds: np.where((seconds >= begin) & (seconds < end), inside, outside)
 
 
+def rising(value: float, seconds: float) -> Curve:
+    """From 0 to the value in so many seconds, then constant; 0 seconds: constant."""
+    return (lambda at: value * np.minimum(1.0, at / seconds)) if seconds else constant(value)
+
+
+def steps(begins: Array, values: Array) -> Curve:
+    """A value from each begin on. begins: seconds, f8[n], rising, the first 0; values: f8[n]."""
+    return lambda seconds: values[np.maximum(np.searchsorted(begins, seconds, side="right") - 1, 0)]
+
+
 _USUAL_LENGTH = constant(4_000)
 
 
@@ -46,7 +57,8 @@ class Traffic:
     """What calls look like. Shares are of 1.
 
     length: mean bytes of a message over time; the lengths are lognormal around it with `spread` (standard deviation of
-    the logarithm), cut at `shortest` and `longest`. noise: coefficient of variation of the rate from slice to slice.
+    the logarithm), cut at `shortest` and `longest`. noise: coefficient of variation of the rate from slice to slice;
+    wander: of its drift over tens of minutes.
     unit_share: of the arrivals that are a unit of work of `unit_calls` calls on average; backout_share: of those
     that end in BACKOUT. priorities: (priority, share).
     """
@@ -56,6 +68,7 @@ class Traffic:
     shortest: int = 64
     longest: int = 1_000_000
     noise: float = 0.3
+    wander: float = 0.0
     unit_share: float = 0.1
     unit_calls: float = 4.0
     backout_share: float = 0.01
@@ -64,11 +77,20 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LongUnit:
+    """A unit of work that lasts: no call comes after `until`, seconds, when it ends by COMMIT or BACKOUT."""
+
+    until: float
+    ended_by: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
     """Calls on one queue. rate: PUTs, or GETs asked for, a second.
 
     A get that finds nothing is no event, so the rate of GETs is what the getter could do. got_by: route of who gets
-    every message put here, `got_after` seconds later; no units of work then.
+    every message put here, `got_after` seconds later; no units of work then. got_at_random: that time is only the mean
+    of an exponential distribution. unit: all calls are one unit of work.
     """
 
     route: int
@@ -77,6 +99,8 @@ class Flow:
     traffic: Traffic = Traffic()
     got_by: int | None = None
     got_after: float = 0.0
+    got_at_random: bool = False
+    unit: LongUnit | None = None
 
 
 def draw_lengths(traffic: Traffic, seconds: Array, rng: np.random.Generator) -> Array:
@@ -100,7 +124,7 @@ def demands(
     start: microseconds since 1970. The events have no seq and no message id; `uow` is a number of its own for each unit
     of work, from 1. The last unit may end a moment after the end.
     """
-    arrivals = _Arrivals(flows, start, rng)
+    arrivals = _Arrivals(flows, start, seconds, rng)
     edges = np.arange(0.0, seconds, SLICE)
     expected = np.zeros(edges.size)
     for flow in flows:
@@ -116,21 +140,26 @@ def demands(
 class _Arrivals:
     """What was drawn and has not been handed out: arrays sorted by time."""
 
-    def __init__(self, flows: Sequence[Flow], start: int, rng: np.random.Generator) -> None:
+    def __init__(self, flows: Sequence[Flow], start: int, seconds: float, rng: np.random.Generator) -> None:
         self._flows = flows
         self._start = start
         self._rngs = rng.spawn(len(flows))
         self._waiting: list[Array] = []
-        self._units = 0
+        self._drifts = [_drift(flow.traffic.wander, seconds, one) for flow, one in zip(flows, self._rngs, strict=True)]
+        lasting = [flow for flow in flows if flow.unit is not None]
+        self._unit_of = {id(flow): number for number, flow in enumerate(lasting, 1)}
+        self._units = len(lasting)
 
     def draw(self, edges: Array, end: float) -> None:
         """The arrivals of all flows in those slices, f8[n], none at `end` or later."""
-        for flow, rng in zip(self._flows, self._rngs, strict=True):
-            calls = self._draw_flow(flow, edges, end, rng)
+        for flow, rng, drift in zip(self._flows, self._rngs, self._drifts, strict=True):
+            calls = self._draw_flow(flow, edges, end, rng, drift)
+            if flow.unit is not None:
+                calls = self._in_one_unit(flow, flow.unit, calls, edges)
             if calls.size:
                 self._waiting.append(calls[np.argsort(calls["time"], kind="stable")])
             if calls.size and flow.got_by is not None:
-                self._waiting.append(_followers(flow, self._waiting[-1]))
+                self._waiting.append(_followers(flow, self._waiting[-1], rng))
 
     def before(self, end: float) -> Array:
         """Takes out what comes before `end`, seconds since the start, in order."""
@@ -151,11 +180,11 @@ class _Arrivals:
         self._waiting = []
         return _merged(left)
 
-    def _draw_flow(self, flow: Flow, edges: Array, end: float, rng: np.random.Generator) -> Array:
+    def _draw_flow(self, flow: Flow, edges: Array, end: float, rng: np.random.Generator, drift: Curve) -> Array:
         traffic = flow.traffic
-        unit_share = 0.0 if flow.got_by is not None else traffic.unit_share
+        unit_share = 0.0 if flow.got_by is not None or flow.unit is not None else traffic.unit_share
         calls_each = 1 + unit_share * (traffic.unit_calls - 1)
-        means = np.maximum(flow.rate(edges + SLICE / 2), 0) * (SLICE / calls_each)
+        means = np.maximum(flow.rate(edges + SLICE / 2), 0) * drift(edges) * (SLICE / calls_each)
         if traffic.noise:
             means = means * rng.gamma(traffic.noise**-2, traffic.noise**2, edges.size)
         counts = rng.poisson(means)
@@ -179,6 +208,16 @@ class _Arrivals:
         ends["op"] = np.where(rng.random(ends.size) < traffic.backout_share, BACKOUT, COMMIT)
         return np.concatenate([calls, ends])
 
+    def _in_one_unit(self, flow: Flow, unit: LongUnit, calls: Array, edges: Array) -> Array:
+        calls = calls[calls["time"] < self._start + round(unit.until * _SECOND)]
+        calls["uow"] = self._unit_of[id(flow)]
+        calls["flags"] |= np.uint8(FLAG_HAS_UOW)
+        if not edges[0] <= unit.until < edges[-1] + SLICE:
+            return calls
+        end = self._events(flow, np.array([unit.until]), np.array([self._unit_of[id(flow)]]))
+        end["op"] = unit.ended_by
+        return np.concatenate([calls, end])
+
     def _events(self, flow: Flow, seconds: Array, units: Array) -> Array:
         events = np.zeros(seconds.size, EVENT)
         events["time"] = self._start + (seconds * _SECOND).astype(np.int64)
@@ -188,11 +227,23 @@ class _Arrivals:
         return events
 
 
-def _followers(flow: Flow, puts: Array) -> Array:
+def _followers(flow: Flow, puts: Array, rng: np.random.Generator) -> Array:
     gets = np.zeros(puts.size, EVENT)
     gets["time"] = puts["time"] + round(flow.got_after * _SECOND)
+    if flow.got_at_random:
+        after = rng.exponential(flow.got_after * _SECOND, puts.size)
+        gets["time"] = np.sort(puts["time"] + after.astype(np.int64))
     gets["op"], gets["route"], gets["count"], gets["seq"] = GET, flow.got_by, 1, -1
     return gets
+
+
+def _drift(wander: float, seconds: float, rng: np.random.Generator) -> Curve:
+    """A factor that moves slowly around 1."""
+    if not wander:
+        return constant(1.0)
+    knots = np.arange(0.0, seconds + 2 * _WANDERS_IN, _WANDERS_IN)
+    levels = rng.standard_normal(knots.size)
+    return lambda at: np.exp(wander * np.interp(at, knots, levels) - wander**2 / 2)
 
 
 def _merged(pieces: Sequence[Array]) -> Array:

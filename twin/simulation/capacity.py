@@ -24,6 +24,7 @@ Array = npt.NDArray[Any]
 
 _LARGEST_TRIAL = 1 << 30  # bytes of a structure that is tried at full size: about half a million entries
 _PIECE = 1 << 14
+_LOOK = 1 << 8  # puts from one look at the usage to the next, where it matters
 _NOW = 1_700_000_000_000_000  # microseconds; every put of a trial comes at the same time
 
 
@@ -35,8 +36,12 @@ class Capacity:
     in_dataset: bool
 
 
-def try_capacity(estate: Estate, store: str, draw: Callable[[int], Array], got: float = 0.0) -> Capacity:
-    """Put until the first 2192. draw(n): EVENT[n], puts with route, length and priority; the rest is not looked at.
+def try_capacity(
+    estate: Estate, store: str, draw: Callable[[int], Array], got: float = 0.0, percent: float | None = None
+) -> Capacity:
+    """Put until the first 2192, or until `percent` of entries or elements are used, where that comes first.
+
+    draw(n): EVENT[n], puts with route, length and priority; the rest is not looked at.
 
     got: share of the messages, below 1, that are got meanwhile. It makes room in a way of its own: the old messages
     that go take more of the structure than the offloaded ones that come. UsageError where not one message fits.
@@ -45,16 +50,20 @@ def try_capacity(estate: Estate, store: str, draw: Callable[[int], Array], got: 
     assert isinstance(structure, Structure)
     scale = max(1, -(-(structure.init_size or structure.size) // _LARGEST_TRIAL))
     twin = open_store(replace(estate, stores={**estate.stores, store: _scaled(structure, scale)}), store)
-    count = 0
+    count, usage = 0, 0.0
     while True:
-        demands = _as_demands(draw(_PIECE), got)
+        demands = _as_demands(draw(_PIECE if percent is None else _LOOK), got)
         twin.demand(demands)
         puts = demands[demands["op"] == PUT]
         refused = np.flatnonzero(puts["reason"] == MQRC_STORAGE_MEDIUM_FULL)
         if refused.size:
+            count += int(refused[0])
+            break
+        before, usage = usage, float(twin.state()["usage_pct"])
+        if percent is not None and usage >= percent:
+            count += round(puts.size * (percent - before) / (usage - before))
             break
         count += puts.size
-    count += int(refused[0])
     if not count:
         raise UsageError(f"{store} refuses the first message; right: a structure, or a data set, of a larger size")
     state = twin.state()

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +21,29 @@ Array = npt.NDArray[Any]
 START = 1_795_132_800_000_000  # 2026-11-20T00:00:00Z in microseconds: fixed, so that recordings can be made again
 HOUR = 3600.0
 
+Wants = Literal["any", "rules", "fixed-smds", "two-stores"]
+
 T = TypeVar("T", bound="type[Scenario]")
 
 
-def parameter(default: float, text: str, *, low: float = 0.0, high: float = math.inf) -> Any:
-    """A field of a scenario that may be set: its default, what it says, the range it must be in."""
-    return field(default=default, metadata={"default": default, "text": text, "low": low, "high": high})
+Range = tuple[float, float]
+"""From, to. Two integers: whole numbers only."""
+
+
+def parameter(
+    default: float, text: str, *, low: float = 0.0, high: float = math.inf, drawn: tuple[Range, ...] = ()
+) -> Any:
+    """A field of a scenario that may be set: its default, what it says, the range it must be in.
+
+    drawn: ranges from one of which a random story takes it (twin.simulation.draw); none: it takes the default.
+    """
+    told = {"default": default, "text": text, "low": low, "high": high, "drawn": drawn}
+    return field(default=default, metadata=told)
+
+
+def lasting(low: float, high: float) -> dict[str, Any]:
+    """What a parameter says that is the length of a recording: drawn from so many hours to so many."""
+    return {"low": 0.01, "high": 24 * 366, "drawn": ((low, high),)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,33 +51,58 @@ class Scenario(ABC):
     """A story. Subclasses are frozen dataclasses whose fields are its parameters.
 
     store: the structure it is about, by default the first with shared queues; queue: by default its first one. rate:
-    messages a second that are put to it, by default as many as make the story on that structure.
+    messages a second that are put to it, by default as many as make the story on that structure. hard: a straight line
+    does badly on it; wants: the estate that makes its story (twin.simulation.case_estate).
     """
 
     name: ClassVar[str]
     sentence: ClassVar[str]
+    hard: ClassVar[bool] = True
+    wants: ClassVar[Wants] = "any"
 
     store: str | None = None
     queue: str | None = None
     rate: float | None = None
     start: int = START  # microseconds since 1970
-    hours: float = parameter(4.0, "length of the recording, hours of event time", low=0.01, high=24 * 366)
-    length: float = parameter(4_000.0, "mean bytes of a message", low=64, high=1_000_000)
+    hours: float = parameter(4.0, "length of the recording, hours of event time", **lasting(2.0, 8.0))
+    length: float = parameter(
+        4_000.0, "mean bytes of a message", low=64, high=1_000_000, drawn=((300.0, 3_000.0), (3_000.0, 24_000.0))
+    )
+    spread: float = parameter(
+        1.0, "of the lengths: standard deviation of their logarithm", high=3, drawn=((0.2, 0.6), (0.6, 1.2))
+    )
+    noise: float = parameter(
+        0.3, "of the rates: how much they vary in 10 seconds; 0: a Poisson process", high=3, drawn=((0, 0), (0.2, 0.8))
+    )
+
+    wander: float = parameter(
+        0.0, "of the rates: how much they drift over tens of minutes", high=3, drawn=((0, 0), (0.05, 0.2))
+    )
 
     def demands(self, estate: Estate, rng: np.random.Generator) -> Iterator[Array]:
         """What is asked of the estate's queues, in the order of time: EVENT[n], some 65,000 at a time.
 
         UsageError where the estate has not what the story needs.
         """
-        trial, arrivals = rng.spawn(2)
-        site = Site.of(estate, self.store, self.queue)
+        arrivals, flows = self.cast(estate, rng)
+        yield from demands(flows, self.start, self.hours * HOUR, arrivals)
+
+    def cast(self, estate: Estate, rng: np.random.Generator) -> tuple[np.random.Generator, Sequence[Flow]]:
+        """Who calls, and the random numbers that their calls come from. UsageError as `demands`."""
+        trial, arrivals, chance = rng.spawn(3)
+        site = Site.of(estate, self.store, self.queue, chance)
         rate = self.default_rate(site, trial) if self.rate is None else self.rate
-        yield from demands(self.flows(site, rate), self.start, self.hours * HOUR, arrivals)
+        return arrivals, self.flows(site, rate)
 
     @property
     def traffic(self) -> Traffic:
         """What the story's messages look like."""
-        return Traffic(length=constant(self.length))
+        return Traffic(length=constant(self.length), spread=self.spread, noise=self.noise, wander=self.wander)
+
+    @property
+    def told_after(self) -> float:
+        """Hours after which the story is told: no shorter recording shows its end."""
+        return 0.0
 
     @abstractmethod
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:

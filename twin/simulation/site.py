@@ -27,21 +27,31 @@ _OTHER_STORE_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """The structure and the queue a scenario is about."""
+    """The structure and the queue a scenario is about. chance: random numbers for what a story leaves open."""
 
     estate: Estate
     structure: Structure
     queue: str
+    chance: np.random.Generator
+
+    @staticmethod
+    def structures(estate: Estate) -> dict[str, Structure]:
+        """Those that have shared queues, by name."""
+        return {name: one for name, one in estate.stores.items() if isinstance(one, Structure) and one.queues}
 
     @classmethod
-    def of(cls, estate: Estate, store: str | None = None, queue: str | None = None) -> Site:
+    def of(
+        cls,
+        estate: Estate,
+        store: str | None = None,
+        queue: str | None = None,
+        chance: np.random.Generator | None = None,
+    ) -> Site:
         """By default the first structure that has shared queues, and its first queue.
 
         UsageError, naming what there is: no such store, not a structure, no such queue.
         """
-        possible = {
-            name: config for name, config in estate.stores.items() if isinstance(config, Structure) and config.queues
-        }
+        possible = cls.structures(estate)
         if not possible:
             raise UsageError(f"{estate.source}: no structure has a shared queue; right: describe one for a simulation")
         chosen = next(iter(possible)) if store is None else store
@@ -50,7 +60,12 @@ class Site:
         structure = possible[chosen]
         if queue is not None and queue not in structure.queues:
             raise UsageError(f"{chosen} has no queue {queue}; its queues are {_all(structure.queues)}")
-        return cls(estate=estate, structure=structure, queue=queue or structure.queues[0])
+        return cls(
+            estate=estate,
+            structure=structure,
+            queue=queue or structure.queues[0],
+            chance=np.random.default_rng(0) if chance is None else chance,
+        )
 
     # --- the story -------------------------------------------------------------------------------------------------
 
@@ -62,10 +77,15 @@ class Site:
         """Gets from a queue by several queue managers; rate: what they could get a second in all."""
         return _shared_out(self.estate, self.structure, queue or self.queue, GET, rate, traffic)
 
-    def kept(self, rate: Curve, traffic: Traffic, seconds: float) -> list[Flow]:
-        """Puts to the story's queue of which each is got `seconds` later."""
-        puts = self.puts(rate, traffic)
-        return [replace(flow, got_by=puts[-1 - at].route, got_after=seconds) for at, flow in enumerate(puts)]
+    def kept(
+        self, rate: Curve, traffic: Traffic, seconds: float, *, queue: str | None = None, at_random: bool = False
+    ) -> list[Flow]:
+        """Puts to a queue (by default the story's) of which each is got `seconds` later; at random: on average."""
+        puts = self.puts(rate, traffic, queue)
+        return [
+            replace(flow, got_by=puts[-1 - at].route, got_after=seconds, got_at_random=at_random)
+            for at, flow in enumerate(puts)
+        ]
 
     def beside(self, rate: float, traffic: Traffic) -> list[Flow]:
         """What goes on harmlessly: other queues of the structure, and other structures, all well served.
@@ -76,11 +96,7 @@ class Site:
         flows: list[Flow] = []
         for queue in others:
             flows += self.served(constant(rate * _OTHER_SHARE / len(others)), traffic, queue)
-        stores = [
-            config
-            for name, config in self.estate.stores.items()
-            if isinstance(config, Structure) and config.queues and name != self.structure.name
-        ]
+        stores = [config for name, config in self.structures(self.estate).items() if name != self.structure.name]
         for config in stores[:_OTHER_STORES]:
             share = constant(rate * _OTHER_STORE_SHARE)
             flows += _served(self.estate, config, config.queues[0], share, traffic)
@@ -90,12 +106,27 @@ class Site:
         """Puts to a queue and getters that are twice as fast."""
         return _served(self.estate, self.structure, queue, rate, traffic)
 
+    def other_queue(self, story: str) -> str:
+        """A queue of the structure that the story is not about. UsageError, naming the story, where there is none."""
+        others = [queue for queue in self.structure.queues if queue != self.queue]
+        if not others:
+            raise UsageError(f"{story} needs a structure of two queues; {self.structure.name} has only {self.queue}")
+        return others[0]
+
     # --- how much ----------------------------------------------------------------------------------------------------
 
-    def capacity(self, traffic: Traffic, rng: np.random.Generator, *, at: float = 0.0, got: float = 0.0) -> Capacity:
+    def capacity(
+        self,
+        traffic: Traffic,
+        rng: np.random.Generator,
+        *,
+        at: float = 0.0,
+        got: float = 0.0,
+        percent: float | None = None,
+    ) -> Capacity:
         """How many puts of that traffic, as it is `at` seconds, the structure takes until its first 2192.
 
-        got: share of them that are got meanwhile.
+        got: share of them that are got meanwhile. percent: not until its first 2192, but until so much of it is used.
         """
         flows = self.puts(constant(1.0), traffic)
         shares = np.array([float(flow.rate(np.zeros(1))[0]) for flow in flows])
@@ -108,7 +139,7 @@ class Site:
             events["priority"] = draw_priorities(traffic, count, rng)
             return events
 
-        return try_capacity(self.estate, self.structure.name, draw, got)
+        return try_capacity(self.estate, self.structure.name, draw, got, percent)
 
 
 def _shared_out(estate: Estate, structure: Structure, queue: str, op: int, rate: Curve, traffic: Traffic) -> list[Flow]:

@@ -207,7 +207,7 @@ def test_an_unknown_scenario_is_answered_with_those_there_are() -> None:
         ({"outage": "nan"}, "outage of getter-outage is nan"),
         ({"outage": "inf"}, "outage of getter-outage is inf"),
         ({"hours": -1}, "hours of getter-outage is -1; right: a number from 0.01 to 8784"),
-        ({"depth": 1}, "getter-outage has no parameter depth; right: hours, length, outage_after"),
+        ({"depth": 1}, "getter-outage has no parameter depth; right: hours, length, spread, noise, wander, outage_after"),
         ({"store": 1}, "getter-outage has no parameter store"),
     ],
     ids=["word", "nan", "infinite", "range", "unknown", "no-number"],

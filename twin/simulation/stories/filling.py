@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from twin.errors import UsageError
 from twin.simulation.arrivals import Array, Curve, Flow, Traffic, between, constant
-from twin.simulation.scenario import HOUR, Scenario, parameter, scenario
+from twin.simulation.scenario import HOUR, Scenario, lasting, parameter, scenario
 from twin.simulation.site import Site
 
 _FULL_AT = 0.85  # share of the time of filling after which the first 2192 comes, at the default rate
+_FULL: dict[str, Any] = {"low": 0.01, "drawn": ((0.35, 0.95), (1.4, 3.0))}  # of such a share
 
 
 @scenario
@@ -23,10 +25,21 @@ class GetterOutage(Scenario):
     name = "getter-outage"
     sentence = "Steady puts and gets; the getter stops for two hours, then drains what has piled up."
 
-    outage_after: float = parameter(0.5, "hours until the getter stops")
-    outage: float = parameter(2.0, "hours the getter stands still", low=0.01)
-    getter_speed: float = parameter(3.0, "what the getter can do, as a multiple of the puts", low=1.0)
-    full_at: float = parameter(_FULL_AT, "share of the outage after which the first 2192 comes", low=0.01)
+    hard = False
+
+    outage_after: float = parameter(0.5, "hours until the getter stops", drawn=((0.3, 3.0),))
+    outage: float = parameter(2.0, "hours the getter stands still", low=0.01, drawn=((0.75, 4.0),))
+    getter_speed: float = parameter(
+        3.0, "what the getter can do, as a multiple of the puts", low=1.0, drawn=((1.5, 4.0),)
+    )
+    full_at: float = parameter(
+        _FULL_AT, "share of the outage after which the first 2192 comes; more than 1: it ends in time", **_FULL
+    )
+
+    @property
+    def told_after(self) -> float:
+        """See Scenario."""
+        return self.outage_after + self.outage + 0.5
 
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
         """See Scenario."""
@@ -51,15 +64,27 @@ class SlowConsumer(Scenario):
     name = "slow-consumer"
     sentence = "The getter keeps up with only part of the puts for some hours, then catches up."
 
-    hours: float = parameter(6.0, "length of the recording, hours of event time", low=0.01, high=24 * 366)
-    slow_after: float = parameter(0.5, "hours until the getter becomes slow")
-    slow_for: float = parameter(4.0, "hours it stays slow", low=0.01)
-    kept_up: float = parameter(0.5, "share of the puts the slow getter can take", high=0.99)
-    getter_speed: float = parameter(3.0, "what the getter can do else, as a multiple of the puts", low=1.0)
+    hard = False
+
+    hours: float = parameter(6.0, "length of the recording, hours of event time", **lasting(2.0, 8.0))
+    slow_after: float = parameter(0.5, "hours until the getter becomes slow", drawn=((0.3, 2.0),))
+    slow_for: float = parameter(4.0, "hours it stays slow", low=0.01, drawn=((1.5, 6.0),))
+    kept_up: float = parameter(0.5, "share of the puts the slow getter can take", high=0.99, drawn=((0.2, 0.85),))
+    getter_speed: float = parameter(
+        3.0, "what the getter can do else, as a multiple of the puts", low=1.0, drawn=((1.5, 4.0),)
+    )
+    full_at: float = parameter(
+        _FULL_AT, "share of the slow hours after which the first 2192 comes; more than 1: they end in time", **_FULL
+    )
+
+    @property
+    def told_after(self) -> float:
+        """See Scenario."""
+        return self.slow_after + self.slow_for + 0.5
 
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
         """See Scenario."""
-        return site.capacity(self.traffic, rng, got=self.kept_up).messages / (_FULL_AT * self.slow_for * HOUR)
+        return site.capacity(self.traffic, rng, got=self.kept_up).messages / (self.full_at * self.slow_for * HOUR)
 
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
         """See Scenario."""
@@ -80,10 +105,19 @@ class Burst(Scenario):
     name = "burst"
     sentence = "Quiet traffic with ten-minute bursts of very different heights; the highest fills the structure."
 
-    hours: float = parameter(6.0, "length of the recording, hours of event time", low=0.01, high=24 * 366)
-    every: float = parameter(1.0, "hours from burst to burst", low=0.2)
-    highest: float = parameter(1.6, "of the highest burst: what is left ungot, as a multiple of what fits")
-    getter_speed: float = parameter(4.0, "what the getter can do, as a multiple of the quiet puts", low=1.0)
+    hours: float = parameter(6.0, "length of the recording, hours of event time", **lasting(2.0, 8.0))
+    every: float = parameter(1.0, "hours from burst to burst", low=0.2, drawn=((0.8, 1.5),))
+    highest: float = parameter(
+        1.6, "of the highest burst: what is left ungot, as a multiple of what fits", drawn=((0.4, 0.8), (1.15, 2.2))
+    )
+    getter_speed: float = parameter(
+        4.0, "what the getter can do, as a multiple of the quiet puts", low=1.0, drawn=((2.5, 5.0),)
+    )
+
+    @property
+    def told_after(self) -> float:
+        """See Scenario."""
+        return 4 * self.every + 1.0
 
     _FOR = 600.0  # seconds a burst lasts
     _EMPTIED_IN = 2400.0  # seconds in which the getter works off a full structure, at the default rate
@@ -121,11 +155,21 @@ class GrowingMessageSize(Scenario):
     name = "growing-message-size"
     sentence = "Every message is got an hour after its put, while messages grow across the offload sizes."
 
-    length: float = parameter(1_000.0, "mean bytes of a message at the beginning", low=64, high=1_000_000)
-    last_length: float = parameter(128_000.0, "mean bytes of a message at the end", low=64, high=1_000_000)
-    kept_for: float = parameter(1.0, "hours a message stays", low=0.01)
-
-    _SIZED_AT = 0.6  # share of the time at whose lengths the structure would be full by itself
+    hours: float = parameter(4.0, "length of the recording, hours of event time", **lasting(3.5, 10.0))
+    length: float = parameter(
+        1_000.0, "mean bytes of a message at the beginning", low=64, high=1_000_000, drawn=((300.0, 2_000.0),)
+    )
+    last_length: float = parameter(
+        128_000.0, "mean bytes of a message at the end", low=64, high=1_000_000, drawn=((8_000.0, 128_000.0),)
+    )
+    spread: float = parameter(0.4, "of the lengths: standard deviation of their logarithm", high=3, drawn=((0.2, 0.8),))
+    kept_for: float = parameter(1.0, "hours a message stays", low=0.01, drawn=((0.3, 1.0),))
+    full_at: float = parameter(
+        0.6,
+        "share of the time at whose lengths the structure would be full; more than 1: never",
+        low=0.01,
+        drawn=((0.5, 0.85), (1.1, 1.4)),
+    )
 
     @property
     def traffic(self) -> Traffic:
@@ -134,11 +178,11 @@ class GrowingMessageSize(Scenario):
         def length(seconds: Array) -> Array:
             return self.length * (self.last_length / self.length) ** (seconds / (self.hours * HOUR))
 
-        return Traffic(length=length, spread=0.4)
+        return replace(super().traffic, length=length)
 
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
         """See Scenario."""
-        capacity = site.capacity(self.traffic, rng, at=self._SIZED_AT * self.hours * HOUR)
+        capacity = site.capacity(self.traffic, rng, at=self.full_at * self.hours * HOUR)
         return capacity.messages / (self.kept_for * HOUR)
 
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
@@ -155,19 +199,29 @@ class OneQueueHogging(Scenario):
     name = "one-queue-hogging"
     sentence = "One queue of a shared structure is not got from; the busier, well served ones get 2192 with it."
 
-    busier: float = parameter(2.0, "puts to the other queues, as a multiple of those to the hog", low=0.1)
-    served_again: float = parameter(2.5, "hours until somebody gets from the hog", low=0.01)
+    hard = False
+
+    busier: float = parameter(
+        2.0, "puts to the other queues, as a multiple of those to the hog", low=0.1, drawn=((0.5, 3.0),)
+    )
+    served_again: float = parameter(2.5, "hours until somebody gets from the hog", low=0.01, drawn=((1.0, 5.0),))
+    full_at: float = parameter(
+        _FULL_AT, "share of that time after which the first 2192 comes; more than 1: he comes in time", **_FULL
+    )
+
+    @property
+    def told_after(self) -> float:
+        """See Scenario."""
+        return self.served_again + 0.5
 
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
         """See Scenario."""
-        return site.capacity(self.traffic, rng).messages / (_FULL_AT * self.served_again * HOUR)
+        return site.capacity(self.traffic, rng).messages / (self.full_at * self.served_again * HOUR)
 
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
         """See Scenario. UsageError where the structure has only one queue."""
+        site.other_queue(self.name)
         others = [queue for queue in site.structure.queues if queue != site.queue][:3]
-        if not others:
-            only = site.queue
-            raise UsageError(f"{self.name} needs a structure of two queues; {site.structure.name} has only {only}")
         flows = [
             *site.puts(constant(rate), self.traffic),
             *site.gets(between(0, self.served_again * HOUR, 0.0, rate * 4), self.traffic),
@@ -185,14 +239,27 @@ class SmdsCannotExpand(Scenario):
     name = "smds-cannot-expand"
     sentence = "The getter stops; messages of over 63 KB, always offloaded, fill a data set that cannot expand."
 
-    length: float = parameter(100_000.0, "mean bytes of a message", low=64_513, high=1_000_000)
-    outage_after: float = parameter(0.5, "hours until the getter stops")
-    outage: float = parameter(2.0, "hours the getter stands still", low=0.01)
+    wants = "fixed-smds"
+
+    length: float = parameter(
+        100_000.0, "mean bytes of a message", low=64_513, high=1_000_000, drawn=((70_000.0, 200_000.0),)
+    )
+    spread: float = parameter(0.3, "of the lengths: standard deviation of their logarithm", high=3, drawn=((0.1, 0.5),))
+    outage_after: float = parameter(0.5, "hours until the getter stops", drawn=((0.3, 2.0),))
+    outage: float = parameter(2.0, "hours the getter stands still", low=0.01, drawn=((0.75, 4.0),))
+    full_at: float = parameter(
+        _FULL_AT, "share of the outage after which the first 2192 comes; more than 1: it ends in time", **_FULL
+    )
+
+    @property
+    def told_after(self) -> float:
+        """See Scenario."""
+        return self.outage_after + self.outage + 0.5
 
     @property
     def traffic(self) -> Traffic:
         """All longer than the 63 KB a structure takes."""
-        return replace(super().traffic, spread=0.3, shortest=64_513)
+        return replace(super().traffic, shortest=64_513)
 
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
         """See Scenario. UsageError where the structure is full before any data set is."""
@@ -202,7 +269,7 @@ class SmdsCannotExpand(Scenario):
                 f"{self.name}: {site.structure.name} is full before its data sets are; right: an estate whose [smds] "
                 "have a small size and max_size, or whose structure has ds_expand = false"
             )
-        return capacity.messages / (_FULL_AT * self.outage * HOUR)
+        return capacity.messages / (self.full_at * self.outage * HOUR)
 
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
         """See Scenario."""

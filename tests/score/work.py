@@ -1,0 +1,82 @@
+"""Many cases scored at once, a process a core."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.score.cases import Recorded, recorded
+from twin.estate import load_estate
+from twin.scoring import Judged, Measures, Scored, measure, play, score
+from twin.scoring.score import METHODS
+from twin.simulation.cases import Split
+from twin.warm import warm
+
+
+@dataclass(frozen=True, slots=True)
+class CaseScore:
+    """One case. judged: by method; events: in its recording; seconds: simulating, playing, judging."""
+
+    case: Recorded
+    judged: Mapping[str, Sequence[Judged]]
+    events: int
+    seconds: tuple[float, float, float]
+
+    @property
+    def fillings(self) -> int:
+        return sum(len(one.warned) for one in self.judged[METHODS[0]])
+
+
+def score_case(number: int, split: Split, folder: Path) -> CaseScore:
+    """Simulate a case unless it is there, play it, judge every method."""
+    times = [time.monotonic()]
+    case = recorded(number, split, folder)
+    times.append(time.monotonic())
+    scored, events = scored_case(case)
+    times.append(time.monotonic())
+    return CaseScore(case, scored.judged, events, (times[1] - times[0], times[2] - times[1], 0.0))
+
+
+def scored_case(case: Recorded) -> tuple[Scored, int]:
+    """All that was said of a case, and its number of events."""
+    played = play(case.recording, load_estate(case.estate))
+    return score(played, withdrawing_counts=case.hard), played.events
+
+
+def score_all(
+    numbers: Sequence[int], split: Split, folder: Path, processes: int, progress: Callable[[CaseScore], None]
+) -> list[CaseScore]:
+    """Those cases, in the order of their numbers. progress: told of each as it is done."""
+    warm()  # compile, where it must be, once and not in every process
+    if processes == 1:
+        return list(_one_by_one(numbers, split, folder, progress))
+    done: list[CaseScore] = []
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=warm) as pool:
+        futures = [pool.submit(score_case, number, split, folder) for number in numbers]
+        try:
+            for future in as_completed(futures):
+                done.append(future.result())
+                progress(done[-1])
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return sorted(done, key=lambda one: one.case.number)
+
+
+def _one_by_one(
+    numbers: Sequence[int], split: Split, folder: Path, progress: Callable[[CaseScore], None]
+) -> Iterator[CaseScore]:
+    for number in numbers:
+        one = score_case(number, split, folder)
+        progress(one)
+        yield one
+
+
+def measured(scores: Sequence[CaseScore]) -> dict[str, Measures]:
+    """The measures of every method over some cases."""
+    return {method: measure([one.judged[method] for one in scores]) for method in METHODS}

@@ -1,0 +1,68 @@
+"""Scenarios whose messages are kept for a time: how much there is follows what comes, and stops growing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from twin.simulation.arrivals import Flow, constant, rising
+from twin.simulation.scenario import HOUR, Scenario, lasting, parameter, scenario
+from twin.simulation.site import Site
+
+
+@scenario
+@dataclass(frozen=True, kw_only=True)
+class FlatNearLimit(Scenario):
+    """High and steady is not full."""
+
+    name = "flat-near-limit"
+    sentence = "Every message is got an hour after its put: the structure stays close to its limit, and stays."
+
+    hard = False
+
+    hours: float = parameter(5.0, "length of the recording, hours of event time", **lasting(7.0, 12.0))
+    level: float = parameter(0.7, "of what fits: how much there is", high=10, drawn=((0.5, 0.85),))
+    kept_for: float = parameter(1.0, "hours a message stays", low=0.01, drawn=((0.5, 1.5),))
+    grown_in: float = parameter(0.0, "hours until there are as many puts as will be", drawn=((3.0, 5.0),))
+
+    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
+        """See Scenario."""
+        return self.level * site.capacity(self.traffic, rng).messages / (self.kept_for * HOUR)
+
+    def flows(self, site: Site, rate: float) -> Sequence[Flow]:
+        """See Scenario."""
+        return [
+            *site.kept(rising(rate, self.grown_in * HOUR), self.traffic, self.kept_for * HOUR),
+            *site.beside(rate, self.traffic),
+        ]
+
+
+@scenario
+@dataclass(frozen=True, kw_only=True)
+class OffloadStopsGrowth(Scenario):
+    """A line through the climb sees the structure full within the hour; the rules never let it be."""
+
+    name = "offload-stops-growth"
+    sentence = "The backlog grows; at the offload thresholds data goes to the data sets, and growth stops for good."
+    wants = "rules"
+
+    hours: float = parameter(6.0, "length of the recording, hours of event time", **lasting(6.0, 12.0))
+    length: float = parameter(16_000.0, "mean bytes of a message", low=64, high=1_000_000, drawn=((6_000.0, 40_000.0),))
+    spread: float = parameter(0.5, "of the lengths: standard deviation of their logarithm", high=3, drawn=((0.2, 0.8),))
+    level: float = parameter(
+        0.6, "of what fits, data sets included: how much there is in the end", high=10, drawn=((0.4, 0.8), (1.15, 1.5))
+    )
+    kept_for: float = parameter(1.0, "hours a message stays", low=0.01, drawn=((0.5, 1.5),))
+    grown_in: float = parameter(3.0, "hours until there are as many puts as will be", drawn=((2.5, 5.0),))
+
+    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
+        """See Scenario."""
+        return self.level * site.capacity(self.traffic, rng).messages / (self.kept_for * HOUR)
+
+    def flows(self, site: Site, rate: float) -> Sequence[Flow]:
+        """See Scenario."""
+        beside = replace(self.traffic, length=constant(1_000.0))
+        puts = rising(rate, self.grown_in * HOUR)
+        return [*site.kept(puts, self.traffic, self.kept_for * HOUR), *site.beside(rate, beside)]

@@ -1,0 +1,155 @@
+"""Scenarios in which the danger moves: what fills is not what was high."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from twin.errors import UsageError
+from twin.simulation.arrivals import Array, Flow, Traffic, between, constant, rising, steps
+from twin.simulation.scenario import HOUR, Scenario, lasting, parameter, scenario
+from twin.simulation.site import Site
+
+
+@scenario
+@dataclass(frozen=True, kw_only=True)
+class ElementsToEntries(Scenario):
+    """The structure looks the same for hours; what is short is something else."""
+
+    name = "elements-to-entries"
+    sentence = "Messages become ever shorter and more: elements in use stay, entries fill behind them."
+
+    hours: float = parameter(6.0, "length of the recording, hours of event time", **lasting(6.0, 12.0))
+    length: float = parameter(
+        6_000.0, "mean bytes of a message at the beginning", low=64, high=1_000_000, drawn=((4_000.0, 16_000.0),)
+    )
+    last_length: float = parameter(
+        100.0, "mean bytes of a message at the end", low=64, high=1_000_000, drawn=((64.0, 150.0), (900.0, 1_500.0))
+    )
+    spread: float = parameter(0.3, "of the lengths: standard deviation of their logarithm", high=3, drawn=((0.1, 0.4),))
+    level: float = parameter(60.0, "percent of the elements in use", low=1, high=100, drawn=((45.0, 65.0),))
+    kept_for: float = parameter(0.5, "hours a message stays", low=0.01, drawn=((0.3, 0.8),))
+    grown_in: float = parameter(1.5, "hours until the elements are in use", drawn=((1.5, 2.5),))
+
+    _HEADER, _ELEMENT = (
+        372,
+        256,
+    )  # bytes that come to a message in a structure, bytes of an element [domain.md section 1]
+
+    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
+        """See Scenario."""
+        return site.capacity(self.traffic, rng, percent=self.level).messages / (self.kept_for * HOUR)
+
+    def flows(self, site: Site, rate: float) -> Sequence[Flow]:
+        """See Scenario."""
+        begin, end = (self.grown_in + self.kept_for) * HOUR, self.hours * HOUR
+        rises = rising(rate, self.grown_in * HOUR)
+
+        def length(seconds: Array) -> Array:
+            share = np.clip((seconds - begin) / max(end - begin, 1.0), 0.0, 1.0)
+            return self.length * (self.last_length / self.length) ** share
+
+        def puts(seconds: Array) -> Array:
+            return rises(seconds) * self._elements(self.length) / self._elements(length(seconds))
+
+        shrinking = replace(self.traffic, length=length)
+        return [*site.kept(puts, shrinking, self.kept_for * HOUR), *site.beside(rate, self.traffic)]
+
+    def _elements(self, length: float | Array) -> Array:
+        return np.ceil((np.asarray(length) + self._HEADER) / self._ELEMENT)
+
+
+@scenario
+@dataclass(frozen=True, kw_only=True)
+class FlatStructureFullDataSet(Scenario):
+    """Nothing on the structure's own display moves."""
+
+    name = "flat-structure-full-data-set"
+    sentence = "A structure half full stands still; the large messages of one queue pile up in its data sets."
+    wants = "fixed-smds"
+
+    hours: float = parameter(6.0, "length of the recording, hours of event time", **lasting(5.0, 10.0))
+    length: float = parameter(
+        90_000.0, "mean bytes of a large message", low=64_513, high=1_000_000, drawn=((70_000.0, 150_000.0),)
+    )
+    spread: float = parameter(0.3, "of the lengths: standard deviation of their logarithm", high=3, drawn=((0.1, 0.4),))
+    level: float = parameter(50.0, "percent of the structure that stands still", low=1, high=100, drawn=((30.0, 60.0),))
+    begin: float = parameter(2.0, "hours until nobody gets the large messages", drawn=((1.5, 3.0),))
+    grows_for: float = parameter(3.0, "hours they are not got", low=0.01, drawn=((1.5, 4.0),))
+    full_at: float = parameter(
+        0.7,
+        "share of these hours after which the first 2192 comes; more than 1: they end in time",
+        low=0.01,
+        drawn=((0.4, 0.95), (1.4, 3.0)),
+    )
+
+    _SMALL = 1_500.0  # bytes of the messages that stand still
+    _KEPT = 0.5  # hours each of them stays
+
+    @property
+    def told_after(self) -> float:
+        """See Scenario."""
+        return self.begin + self.grows_for + 0.5
+
+    @property
+    def traffic(self) -> Traffic:
+        """All longer than the 63 KB a structure takes."""
+        return replace(super().traffic, shortest=64_513)
+
+    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
+        """See Scenario. UsageError where the structure is full before any data set is."""
+        capacity = site.capacity(self.traffic, rng)
+        if not capacity.in_dataset:
+            raise UsageError(
+                f"{self.name}: {site.structure.name} is full before its data sets are; right: an estate whose [smds] "
+                "have a small size and max_size, or whose structure has ds_expand = false"
+            )
+        return capacity.messages / (self.full_at * self.grows_for * HOUR)
+
+    def flows(self, site: Site, rate: float) -> Sequence[Flow]:
+        """See Scenario. UsageError where the structure has only one queue."""
+        begin, end = self.begin * HOUR, (self.begin + self.grows_for) * HOUR
+        small = replace(self.traffic, length=constant(self._SMALL), shortest=64)
+        still = site.capacity(small, site.chance, percent=self.level).messages / (self._KEPT * HOUR)
+        return [
+            *site.puts(constant(rate), self.traffic),
+            *site.gets(between(begin, end, 0.0, rate * 3), self.traffic),
+            *site.kept(rising(still, begin * 0.7), small, self._KEPT * HOUR, queue=site.other_queue(self.name)),
+        ]
+
+
+@scenario
+@dataclass(frozen=True, kw_only=True)
+class LengthsShift(Scenario):
+    """The same number of messages; which rule they meet changes from one half hour to the next."""
+
+    name = "lengths-shift"
+    sentence = "Each message stays a while; their lengths jump between hundreds of bytes and more than any rule's size."
+
+    hours: float = parameter(6.0, "length of the recording, hours of event time", **lasting(6.0, 12.0))
+    every: float = parameter(30.0, "minutes from one length to the next, on average", low=0.5, drawn=((15.0, 60.0),))
+    kept_for: float = parameter(1.0, "hours a message stays", low=0.01, drawn=((0.5, 1.5),))
+    level: float = parameter(
+        1.5, "of what fits: how much there is on average", low=0.01, high=10, drawn=((0.35, 0.6), (0.8, 1.3))
+    )
+    spread: float = parameter(0.4, "of the lengths: standard deviation of their logarithm", high=3, drawn=((0.2, 0.6),))
+    grown_in: float = parameter(1.5, "hours until there are as many puts as will be", drawn=((1.5, 3.0),))
+
+    _LENGTHS = (500.0, 3_000.0, 10_000.0, 40_000.0, 90_000.0)  # means, bytes
+
+    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
+        """See Scenario."""
+        fits = [site.capacity(replace(self.traffic, length=constant(length)), rng).messages for length in self._LENGTHS]
+        return self.level / float(np.mean(1 / np.array(fits))) / (self.kept_for * HOUR)
+
+    def flows(self, site: Site, rate: float) -> Sequence[Flow]:
+        """See Scenario."""
+        count = 2 + round(2 * self.hours * 60 / self.every)
+        waits = self.every * 60 * (0.5 + site.chance.exponential(0.5, count))
+        lengths = np.array(self._LENGTHS)[site.chance.integers(len(self._LENGTHS), size=count)]
+        begins = np.concatenate([[0.0], np.cumsum(waits)[:-1]])
+        shifting = replace(self.traffic, length=steps(begins, lengths))
+        puts = rising(rate, self.grown_in * HOUR)
+        return [*site.kept(puts, shifting, self.kept_for * HOUR), *site.beside(rate, self.traffic)]
