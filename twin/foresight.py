@@ -55,6 +55,7 @@ class Foresight:
 
     def __init__(self, sight: Sight) -> None:
         self.sight = sight
+        self.blind = False  # only meters are kept
         self.forecasts: deque[Forecast] = deque(maxlen=_KEPT)
         self._shares = np.zeros(0)
 
@@ -69,7 +70,7 @@ class Foresight:
             self._shares = np.zeros(sets + shares.FIRST_SET)
         climbed = shares.watch(store, tick, self._shares)
         self._note_refused(int(store.scalars["full_puts"][0]), tick)
-        if not twin.is_foreseen:
+        if not twin.is_foreseen or self.blind:
             return []
         episode = next((one for one in twin.episodes if one.condition == CONDITION), None)
         if episode is None and (climbed < _WORTH_CLIMB or not self._may_fill(twin, tick)):

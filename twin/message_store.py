@@ -270,6 +270,7 @@ class MessageStore(ABC):
         message each get took, NONE where it took none.
         """
         ages = np.full(events.size, layout.NONE, np.int64)
+        self.foresight.blind = True  # a stand-in for the real system foresees nothing
         at, why = 0, event_loop.NO_ROOM
         while why != event_loop.DONE:
             at, why = event_loop.apply(

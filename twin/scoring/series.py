@@ -22,6 +22,7 @@ from twin.arrays import Array
 from twin.estate import Estate
 from twin.events import Decoded, Decoder
 from twin.recordings import Chunk, open_recording
+from twin.forecast import Forecast
 from twin.replay import Player
 from twin.scoring.look import Look, look
 from twin.scoring.predictions import Predictions
@@ -77,6 +78,7 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
     decoder, player = Decoder(estate), Player(estate)
     records: dict[str, _Record] = {}
     alerts: list[Alert] = []
+    forecasts: dict[str, list[Forecast]] = {}
     events = 0
     stores = np.array([route.store for route in estate.routes])
     for chunk in open_recording(path):
@@ -85,6 +87,7 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
             alerts += player.feed(piece)
             for name in np.unique(stores[np.unique(piece.events["route"])]).tolist():
                 records.setdefault(name, _Record()).add(look(player.twins[name]))
+                forecasts.setdefault(name, []).extend(player.twins[name].drain_forecasts())
         for name, times in _refused(decoded, stores):
             records[name].refused.append(times)
         events += len(decoded)
@@ -92,7 +95,19 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
             on_chunk(chunk, events)
     alerts.sort(key=lambda alert: (alert.time, alert.store))
     series = {name: record.series(name) for name, record in sorted(records.items()) if record.looks}
-    return Played(series=series, alerts=alerts, predictions={}, events=events)
+    predictions = {name: _predictions(made) for name, made in sorted(forecasts.items())}
+    return Played(series=series, alerts=alerts, predictions=predictions, events=events)
+
+
+def _predictions(made: list[Forecast]) -> Predictions:
+    """What was foreseen of the resource that is full first."""
+    first = [one for one in made if one.first]
+    ahead = [[np.inf if one is None else one for one in (each.p10, each.p50, each.p90)] for each in first]
+    return Predictions(
+        times=np.array([one.time for one in first], np.int64),
+        ahead=np.array(ahead, float).reshape(len(first), 3),
+        chance=np.array([one.probability for one in first], float),
+    )
 
 
 def _pieces(decoded: Decoded) -> Iterator[Decoded]:

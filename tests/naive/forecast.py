@@ -1,0 +1,139 @@
+"""One path of a forecast, the slow and obvious way: what `kernels.forecast.roll` must say of it.
+
+A store is a dict of counts by class of message length, data sets are dicts, a path is a loop over its steps. What is
+random comes as arguments, the same that the kernel gets.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+CLASSES, RULES = 12, 3
+
+
+@dataclass
+class NaiveDataSet:
+    """used, most: blocks; put, gives_back: blocks of an offloaded message of each class, on average."""
+
+    used: float
+    most: float
+    put: list[float]
+    gives_back: list[float]
+
+
+@dataclass
+class NaiveStore:
+    """A store by classes of length. kept, away: messages in the store and in data sets; thresholds: shares."""
+
+    ents: float
+    ents_max: float
+    space: float
+    space_max: float
+    away_space: float
+    served: float
+    served_share: float
+    counts_ents: bool
+    thresholds: list[float]
+    put_space: list[float]
+    held_space: list[float]
+    kept: list[float]
+    away: list[float]
+    mix: list[float]
+    offloaded: list[list[float]]  # by the set of rules in force, by class
+    sets: list[NaiveDataSet] = field(default_factory=list)
+
+    def rules_in_force(self) -> int:
+        usage = max(self.ents / self.ents_max, self.space / self.space_max)
+        return sum(1 << rule for rule in range(RULES) if usage > self.thresholds[rule])
+
+    def put(self, come: list[float], rules: int) -> None:
+        """Messages of each class come and stay."""
+        for size in range(CLASSES):
+            away = come[size] * self.offloaded[rules][size]
+            kept = come[size] - away
+            self.kept[size] += kept
+            self.away[size] += away
+            self.space += kept * self.put_space[size] + away * self.away_space
+            self.ents += come[size]
+            self.served += come[size] * self.served_share
+            for one in self.sets:
+                one.used += away * one.put[size]
+        for one in self.sets:
+            one.used = max(0.0, one.used)
+
+    def leave(self, size: int, share: float) -> None:
+        """A share of what is held of a class goes."""
+        kept, away = max(0.0, self.kept[size]) * share, max(0.0, self.away[size]) * share
+        self.kept[size] -= kept
+        self.away[size] -= away
+        self.space -= kept * self.held_space[size] + away * self.away_space
+        self.ents -= kept + away
+        self.served -= kept + away
+        for one in self.sets:
+            one.used = max(0.0, one.used - away * one.gives_back[size])
+
+    def here(self, size: int) -> float:
+        return max(0.0, self.kept[size]) + max(0.0, self.away[size])
+
+    def get(self, wanted: list[float]) -> None:
+        """Old messages of each class go; where there are not enough of one, others go in their stead."""
+        lacking = 0.0
+        for size in range(CLASSES):
+            taken = min(max(0.0, wanted[size]), self.here(size), max(0.0, self.served))
+            lacking += max(0.0, wanted[size]) - taken
+            if taken > 0:
+                self.leave(size, taken / self.here(size))
+        stock = sum(self.here(size) for size in range(CLASSES))
+        lacking = min(lacking, max(0.0, self.served), stock)
+        if lacking > 0:
+            for size in range(CLASSES):
+                self.leave(size, lacking / stock)
+        self.ents, self.space = max(0.0, self.ents), max(0.0, self.space)
+
+
+def passes(before: float, after: float, limit: float) -> float:
+    """Where in a step a quantity passes its limit, 0..1."""
+    if after <= before:
+        return 0.0
+    return min(1.0, max(0.0, (limit - before) / (after - before)))
+
+
+def roll(
+    store: NaiveStore,
+    bins: list[list[float]],
+    trend: list[list[float]],
+    lengths: list[int],
+    starts: list[int],
+    extra: list[float],
+    block: int,
+) -> tuple[float, int]:
+    """(bins until something is full or inf, what: 0 entries, 1 space, 2 and on data sets, or -1) of one path.
+
+    bins: messages of each class that come and stay, then those that go, for each bin of the regime.
+    """
+    elapsed, at, left = 0.0, 0, 0
+    for step, length in enumerate(lengths):
+        if left < length:
+            at, left = starts[step], max(block, length)
+        flows = [sum(bins[(at + k) % len(bins)][lane] for k in range(length)) for lane in range(2 * CLASSES)]
+        come = [flows[c] + (trend[step][c] + extra[step] * store.mix[c]) * length for c in range(CLASSES)]
+        gone = [flows[CLASSES + c] + trend[step][CLASSES + c] * length for c in range(CLASSES)]
+        ents, space, used = store.ents, store.space, [one.used for one in store.sets]
+        store.put(come, store.rules_in_force())
+        reached: list[tuple[float, int]] = []
+        for number, one in enumerate(store.sets):
+            if one.used > one.most:
+                reached.append((passes(used[number], one.used, one.most), 2 + number))
+        store.get(gone)
+        if store.space > store.space_max:
+            reached.append((passes(space, store.space, store.space_max), 1))
+        if store.counts_ents and store.ents > store.ents_max:
+            reached.append((passes(ents, store.ents, store.ents_max), 0))
+        if reached:
+            part, what = min(reached, key=lambda entry: entry[0])
+            return elapsed + part * length, what
+        elapsed += length
+        at = (at + length) % len(bins)
+        left -= length
+    return math.inf, -1
