@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels import regime
+from kernels import chance, regime
 from kernels.layout import NEVER, Store
 from kernels.meter_rows import BINS, CLASSES
-from twin import chance
 from twin.arrays import Array
 
 PATHS = 128
@@ -96,15 +95,17 @@ def futures(now: Regime, weights: Array, horizon: int, seed: int) -> Futures:
     come = np.maximum(now.bins[:, :CLASSES].sum(axis=0), 0.0)
     mix = come / come.sum() if come.sum() > 0 else np.full(CLASSES, 1.0 / CLASSES)
     unsure = np.sqrt(now.spread / n)
-    doubts = chance.normal(seed ^ 1, 3 * PATHS).reshape(3, PATHS, 1)
-    space = doubts[0] * unsure + doubts[1] * error * ahead + doubts[2] * WANDER * abs(now.net) * np.sqrt(middle / 360)
+    doubts, starts = np.empty((PATHS, 3)), np.empty((PATHS, lengths.size), np.int64)
+    chance.normal(np.uint64(seed ^ 1), doubts)
+    chance.below(np.uint64(seed), n, starts)
+    doubtful = np.stack([np.full(lengths.size, unsure), error * ahead, WANDER * abs(now.net) * np.sqrt(middle / 360)])
     return Futures(
         cumulated=cumulated,
         bins=n,
         trend=ahead[:, None] * slope,
         lengths=lengths,
-        starts=(chance.uniform(seed, PATHS, lengths.size) * n).astype(np.int64),
-        extra=space / max(float(mix @ weights), 1e-9),
+        starts=starts,
+        extra=doubts @ (doubtful / max(float(mix @ weights), 1e-9)),
         block=block,
         mix=mix,
     )

@@ -7,6 +7,7 @@ long goes on for long.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import msgspec
@@ -16,7 +17,6 @@ from kernels import forecast
 from kernels.clock import TICK
 from kernels.layout import Store
 from kernels.meter_rows import CLASSES, RISES
-from twin import chance
 from twin.arrays import Array
 from twin.flows import PATHS, Futures, Regime, futures
 from twin.structure_rules import Rules
@@ -89,7 +89,7 @@ class Outlook:
 
 def look_ahead(store: Store, name: str, rules: Rules, now: Regime, tick: int, horizon: int) -> Outlook:
     """Roll a store forward from a tick. horizon: ticks. The same arguments give the same outlook."""
-    drawn = futures(now, rules.weights, horizon, chance.seed_of(name, tick))
+    drawn = futures(now, rules.weights, horizon, seed_of(name, tick))
     full_at, full_of = roll(rules, drawn)
     full_at = np.where(full_at <= horizon, full_at, np.inf)
     full_of = np.where(np.isfinite(full_at), full_of, forecast.NOWHERE)
@@ -98,6 +98,11 @@ def look_ahead(store: Store, name: str, rules: Rules, now: Regime, tick: int, ho
         chosen = full_of == resource
         weights[chosen] = goes_on(store, rules, resource, tick, full_at[chosen])
     return Outlook(rules, full_at * SECONDS, full_of, weights)
+
+
+def seed_of(store: str, tick: int) -> int:
+    """64 bits that stand for a store at a tick."""
+    return int.from_bytes(hashlib.blake2b(f"{store}\0{tick}".encode(), digest_size=8).digest(), "big")
 
 
 def roll(rules: Rules, drawn: Futures) -> tuple[Array, Array]:

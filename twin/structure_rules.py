@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -105,12 +106,17 @@ def _threshold(params: Array, rule: int) -> float:
 
 def _offloaded(params: Array) -> Array:
     """f8[2**RULES, CLASSES]: share of the puts of a class that is offloaded, by the rules in force."""
-    table = np.zeros((1 << RULES, CLASSES))
     if params["offload"] == layout.OFFLOAD_NONE or params["cf_level"] < 4:
-        return table
+        return np.zeros((1 << RULES, CLASSES))
+    return _offloaded_by(tuple(params["offld_sz"].tolist()), int(params["offload_min_length"]))
+
+
+@lru_cache(maxsize=1024)
+def _offloaded_by(sizes_of_rules: tuple[int, ...], shortest: int) -> Array:
+    table = np.zeros((1 << RULES, CLASSES))
     for mask in range(1 << RULES):
-        sizes = [int(params["offld_sz"][rule]) for rule in range(RULES) if mask >> rule & 1]
-        least = max(min(sizes), int(params["offload_min_length"])) if sizes else offload.ALWAYS_OFFLOADED
+        sizes = [sizes_of_rules[rule] for rule in range(RULES) if mask >> rule & 1]
+        least = max(min(sizes), shortest) if sizes else offload.ALWAYS_OFFLOADED
         table[mask] = [_above(size, min(least, offload.ALWAYS_OFFLOADED)) for size in range(CLASSES)]
     return table
 
