@@ -119,8 +119,8 @@ def _clear(store: Store, queue: int) -> None:
 def _end_unit(store: Store, event: Row, queue: int, qmgr: int, committed: bool) -> None:
     unit = units.find(store, event.uow, qmgr, queue)
     if unit != NONE:
+        storage.ends(store, unit)
         messages.end_unit(store, unit, committed)
-        storage.ended(store, unit)
         units.close(store, unit)
 
 
@@ -128,8 +128,8 @@ def _end_unit(store: Store, event: Row, queue: int, qmgr: int, committed: bool) 
 def _restart(store: Store, qmgr: int, flows: int) -> None:
     unit = units.oldest_of(store, qmgr)
     while unit != NONE:
+        storage.ends(store, unit)
         messages.end_unit(store, unit, False)
-        storage.ended(store, unit)
         units.close(store, unit)
         unit = units.oldest_of(store, qmgr)
     if store.params[0].kind != STRUCTURE:
@@ -159,12 +159,15 @@ def _act(store: Store, event: Row, queue: int, qmgr: int, flows: int) -> int:
     if op == PUT:
         if event.reason == MQRC_STORAGE_MEDIUM_FULL:
             watch.refused(store, qmgr, event.length, event.count)
-        elif event.reason == 0 and not event.flags & FLAG_DIRECT:
-            _put(store, event, queue, qmgr, event.count)
+        elif event.reason == 0:
+            store.scalars[0].puts += event.count
+            if not event.flags & FLAG_DIRECT:
+                _put(store, event, queue, qmgr, event.count)
     elif op == COMMIT and event.reason == MQRC_BACKED_OUT:
         _end_unit(store, event, queue, qmgr, False)
     elif event.reason == 0:
         if op == GET:
+            store.scalars[0].gets += event.count
             age = _get(store, event, queue, qmgr, event.count)
         elif op in (COMMIT, BACKOUT):
             _end_unit(store, event, queue, qmgr, op == COMMIT)

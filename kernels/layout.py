@@ -64,9 +64,9 @@ MESSAGE = np.dtype(
         ("unit", "i4"),  # row of UNITS while uncommitted
         ("queue", "i4"),
         ("length", "i4"),  # bytes
-        ("elems", "i4"),  # data elements it was stored at
-        ("block", "i4"),  # row of BLOCKS its data begin in; NONE where not in a data set
-        ("pages", "i4"),  # 4 KB pages in the data set
+        ("elems", "i4"),  # data elements it was stored at; in a page set bytes
+        ("block", "i4"),  # row of BLOCKS its data begin in; of PACKED, the page it shares; NONE
+        ("pages", "i4"),  # 4 KB pages in the data set or page set, shared ones left out; blocks in a queue file
         ("owner", "i2"),  # data set (row of DATASETS)
         ("priority", "u1"),
         ("state", "u1"),
@@ -113,8 +113,8 @@ QUEUE = np.dtype(
     [
         ("depth", "i8"),  # messages that hold storage, uncommitted ones included
         ("bytes", "i8"),
-        ("elems", "i8"),
-        ("pages", "i8"),  # in data sets
+        ("elems", "i8"),  # sums of those of its messages
+        ("pages", "i8"),
         ("depth_then", "i8"),  # the same at the last mark in time, and at the one before: what grew
         ("elems_then", "i8"),
         ("pages_then", "i8"),
@@ -252,6 +252,8 @@ SCALARS = np.dtype(
         ("full_puts", "i8"),
         ("overfull_puts", "i8"),
         ("refused_alters", "i8"),
+        ("puts", "i8"),  # messages put since the last report, those handed to a waiting getter included
+        ("gets", "i8"),  # gets since the last report
         ("unmatched_then", "i8"),  # unmatched_gets when the baseline was set
         ("base_messages", "i8"),  # baseline, as measured first
         ("base_ents", "i8"),

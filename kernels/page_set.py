@@ -20,9 +20,10 @@ from kernels.layout import (
     Store,
     touch,
 )
-from kernels.pools import base_left
+from kernels.pools import base_left, keep_persistent
 
-PAGE_SPACE = 4057  # bytes of a page of 4096 for messages [seed]
+PAGE_BYTES = 4096
+PAGE_SPACE = 4057  # bytes of a page for messages [seed]
 HEADER = 352  # message descriptor [seed]
 CONTROL = 20  # control information of a short message [seed]
 SHORT = 3685  # longest data of a short message [seed]
@@ -67,6 +68,13 @@ def pages_in_use(store: Store) -> int:
     if use.base_persistent != 0 or use.base_nonpersistent != 0:
         used += base_left(store, use.base_persistent) + base_left(store, use.base_nonpersistent)
     return used
+
+
+@kernel
+def is_full(store: Store) -> bool:
+    """Whether no page is free and, where messages share pages, not even the shortest fits into the one being filled."""
+    use = store.page_use[0]
+    return pages_in_use(store) >= use.usable and (store.params[0].packs == 0 or use.room < HEADER + CONTROL)
 
 
 @kernel
@@ -116,21 +124,22 @@ def _count(store: Store, persistent: bool, pages: int) -> None:
 def charge(store: Store, row: int) -> bool:
     """Take the pages of message `row`; whether they did not fit and are kept as a fact all the same.
 
-    message.pages: all of them, one that is shared included; message.block: row of PACKED of the shared one, NONE.
+    message.pages: those of its own; message.block: row of PACKED of the one it shares, NONE; message.elems: bytes of
+    the page set it takes, of a shared page its record.
     """
     message = store.messages[row]
     pages, record = pages_of(message.length)
     new = _new_pages(store, pages, record)
     overfull = not make_room(store, new)
     persistent = message.marks & MARK_PERSISTENT != 0
-    if store.params[0].packs == 1:
-        message.pages = pages + (1 if record > 0 else 0)
-        _count(store, persistent, pages)
-        if record > 0:
-            _pack(store, row, record, persistent)
+    if record > 0 and store.params[0].packs == 1:
+        message.pages = pages
+        message.elems = pages * PAGE_BYTES + record
+        _pack(store, row, record, persistent)
     else:
         message.pages = new
-        _count(store, persistent, new)
+        message.elems = new * PAGE_BYTES
+    _count(store, persistent, message.pages)
     return overfull
 
 
@@ -175,12 +184,15 @@ def refund(store: Store, row: int) -> None:
     """Give back the pages of message `row`; a shared page is free when its last record is gone."""
     message = store.messages[row]
     persistent = message.marks & MARK_PERSISTENT != 0
-    if message.block == NONE:
-        _count(store, persistent, -message.pages)
-        return
-    _count(store, persistent, 1 - message.pages)
+    _count(store, persistent, -message.pages)
+    if message.block != NONE:
+        _unpack(store, row, persistent)
+
+
+@kernel
+def _unpack(store: Store, row: int, persistent: bool) -> None:
     use = store.page_use[0]
-    place = message.block
+    place = store.messages[row].block
     page = store.packed[place]
     page.records -= 1
     if persistent:
@@ -195,5 +207,15 @@ def refund(store: Store, row: int) -> None:
             use.room = 0
         page.next = use.free
         use.free = place
-    message.block = NONE
+    store.messages[row].block = NONE
     touch(store.packed_dirty, place, PACKED_SHIFT)
+
+
+@kernel
+def restarted(store: Store) -> None:
+    """Let go of the nonpersistent pages of the baseline, as a restart of the queue manager does."""
+    use = store.page_use[0]
+    persistent = base_left(store, use.base_persistent)
+    keep_persistent(store, persistent, base_left(store, use.base_nonpersistent))
+    use.base_persistent = persistent
+    use.base_nonpersistent = 0

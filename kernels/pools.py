@@ -51,6 +51,21 @@ def base_left(store: Store, measured: int) -> int:
 
 
 @kernel
+def keep_persistent(store: Store, persistent: int, nonpersistent: int) -> None:
+    """Begin the messages of the baseline anew with those a restart leaves: their share by storage, rounded up.
+
+    persistent, nonpersistent: what is left of the baseline's storage, pages or blocks (each at most 2**31).
+    """
+    scalars = store.scalars[0]
+    left = scalars.base_messages - drawn(store)
+    held = persistent + nonpersistent
+    if held > 0:
+        left = (left * persistent + held - 1) // held
+    scalars.base_messages = left
+    scalars.unmatched_then = scalars.unmatched_gets
+
+
+@kernel
 def entries_in_use(store: Store) -> int:
     """Entries in use, what is left of the baseline included."""
     scalars = store.scalars[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from kernels._compile import kernel, routine
 from kernels.clock import SECOND, TICK
 from kernels.layout import MARK_PERSISTENT, NEVER, NONE, UNIT_SHIFT, Store, touch
-from kernels.pools import base_left
+from kernels.pools import base_left, keep_persistent
 
 BLOCK_BYTES = 512  # of the space map [seed]
 HEADER = 364  # bytes before a message's data: an MQMD version 2 [param]
@@ -55,27 +55,37 @@ def overflow(store: Store) -> int:
 
 
 @kernel
+def is_full(store: Store) -> bool:
+    """Whether the file is as large as it may be and every block of it holds data."""
+    return overflow(store) >= store.params[0].file_max
+
+
+@kernel
 def fits(store: Store, length: int, persistent: bool) -> bool:
-    """Whether a put of that length would be accepted now."""
+    """Whether a put of that length would be accepted now: its buffer takes it, or the file may hold the rest."""
     blocks = blocks_of(length)
     more = blocks if persistent else 0
     beyond = _beyond(store, nonpersistent_in_use(store) + blocks - more, persistent_in_use(store) + more)
-    return beyond <= store.params[0].file_max
+    return beyond <= store.params[0].file_max or beyond == overflow(store)
 
 
 @routine
 def charge(store: Store, row: int) -> bool:
-    """Take the blocks of message `row`; whether the file is now larger than it may be. message.pages: its blocks."""
+    """Take the blocks of message `row`; whether it did not fit and is kept as a fact all the same.
+
+    message.pages: its blocks.
+    """
     use = store.file_use[0]
     message = store.messages[row]
+    persistent = message.marks & MARK_PERSISTENT != 0
+    overfull = not fits(store, message.length, persistent)
     message.pages = blocks_of(message.length)
-    if message.marks & MARK_PERSISTENT:
+    if persistent:
         use.persistent += message.pages
     else:
         use.nonpersistent += message.pages
-    beyond = overflow(store)
-    use.file_blocks = max(use.file_blocks, beyond)
-    return beyond > store.params[0].file_max
+    use.file_blocks = max(use.file_blocks, overflow(store))
+    return overfull
 
 
 @routine
@@ -131,6 +141,16 @@ def cleared(store: Store, persistent: bool) -> None:
     if use.file_blocks > overflow(store):
         use.file_blocks = overflow(store)
         use.truncations += 1
+
+
+@kernel
+def restarted(store: Store) -> None:
+    """Let go of the nonpersistent blocks of the baseline, as a restart of the queue manager does."""
+    use = store.file_use[0]
+    persistent = persistent_in_use(store) - use.persistent
+    keep_persistent(store, persistent, nonpersistent_in_use(store) - use.nonpersistent)
+    use.base_persistent = persistent
+    use.base_nonpersistent = 0
 
 
 @routine

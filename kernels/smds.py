@@ -16,9 +16,15 @@ EXPAND_ABOVE = 90  # percent of the blocks in use [param]
 
 
 @kernel
+def pages_of_length(length: int, prefix: int) -> int:
+    """4 KB pages of a message of `length` bytes in a data set that keeps `prefix` bytes before it."""
+    return max(1, (length + prefix + PAGE_BYTES - 1) // PAGE_BYTES)
+
+
+@kernel
 def pages_of(store: Store, length: int) -> int:
     """4 KB pages of a message of `length` bytes in a data set."""
-    return max(1, (length + store.params[0].smds_prefix + PAGE_BYTES - 1) // PAGE_BYTES)
+    return pages_of_length(length, store.params[0].smds_prefix)
 
 
 @kernel

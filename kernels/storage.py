@@ -64,8 +64,8 @@ def operated(store: Store, row: int, unit: int, op: int) -> None:  # noqa: ARG00
 
 
 @kernel
-def ended(store: Store, unit: int) -> None:
-    """Do what the end of a unit of work does besides: log it, where it had a persistent operation."""
+def ends(store: Store, unit: int) -> None:
+    """Do what the end of a unit of work does first: log it, where it had a persistent operation."""
     if store.params[0].kind == QUEUE_FILE and store.units[unit].logged == 1:
         queue_file.write_log(store)
 
@@ -80,5 +80,8 @@ def cleared(store: Store, persistent: bool) -> None:
 @kernel
 def restarted(store: Store) -> None:
     """Do what a restart of the queue manager does besides: what it held beyond the model is nonpersistent no more."""
-    store.page_use[0].base_nonpersistent = 0
-    store.file_use[0].base_nonpersistent = 0
+    kind = store.params[0].kind
+    if kind == PAGE_SET:
+        page_set.restarted(store)
+    elif kind == QUEUE_FILE:
+        queue_file.restarted(store)

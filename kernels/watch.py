@@ -113,7 +113,7 @@ def _look_at_pages(store: Store) -> bool:
         _fire(store, THRESHOLD)
         if use.status != NORMAL:
             _fire(store, CANNOT_EXPAND)
-    if used >= use.usable:
+    if page_set.is_full(store):
         _fire(store, FULL)
     return store.scalars[0].fired != 0
 
@@ -124,7 +124,7 @@ def _look_at_file(store: Store) -> bool:
     most = store.params[0].file_max
     if used * 100 > queue_file.WARN_ABOVE * most:
         _fire(store, THRESHOLD)
-    if used >= most:
+    if queue_file.is_full(store):
         _fire(store, FULL)
     return store.scalars[0].fired != 0
 

@@ -19,8 +19,7 @@ from streams.mirror import Mirror, block_directory, mirror_root, mirrors_of, rem
 from streams.plan import Loss
 from twin.arrays import MemoryArrays
 from twin.estate import Estate
-from twin.message_store import MessageStore
-from twin.store import open_store
+from twin.store import Twin, open_store
 
 Pages = Iterable[tuple[int, bytes]]
 TOKEN_BYTES = 16
@@ -39,7 +38,7 @@ class Saved:
 class Held:
     """A twin during a batch. found: new, kept, attached, loaded; token: of the batch, for the state store's header."""
 
-    twin: MessageStore
+    twin: Twin
     found: str
     token: bytes
 
@@ -47,7 +46,7 @@ class Held:
 @dataclass(frozen=True, slots=True)
 class _Kept:
     token: bytes
-    twin: MessageStore
+    twin: Twin
     mirror: Mirror | None  # None: its arrays are in this process's memory
 
 

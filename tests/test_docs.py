@@ -15,7 +15,8 @@ import jsonschema
 import msgspec
 import pytest
 
-from deploy.cli import COMMANDS, _new_app
+from deploy.cli import COMMANDS, _new_app, main
+from deploy.commands._sized import Planned
 from deploy.options import KafkaOptions
 from docs.make_pictures import OUT as PICTURE
 from docs.make_pictures import draw
@@ -135,18 +136,23 @@ def test_nothing_names_a_machine_or_a_package_registry(name):
 
 POSITIONAL = {"--file", "--scenario"}  # may be given by name, too
 OF_KAFKA = {"--bootstrap-servers", "--topic-prefix", "--kafka"}
+OF_SIZE = {"--estate", "--store", "--json"}
 # Of docker compose, of Kafka's own tools, of mqtwin itself.
 OTHERS = {"--build", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
 
 
 def options(command: str) -> set[str]:
-    """The options of a command, those of Kafka left out."""
-    arguments = _new_app()[command].assemble_argument_collection()
+    """The options of a command, those of Kafka, and those of every `mqtwin size`, left out."""
+    app = _new_app()
+    for name in command.split():
+        app = app[name]
+    arguments = app.assemble_argument_collection()
     names = {name for argument in arguments if argument.show for name in argument.names if name.startswith("-")}
-    return names - POSITIONAL - OF_KAFKA
+    return names - POSITIONAL - OF_KAFKA - (OF_SIZE if command.startswith("size ") else set())
 
 
-PLAIN_COMMANDS = [name for name in COMMANDS if name != "estate"]
+SIZE_COMMANDS = ["size structure", "size threshold", "size smds", "size page-set", "size scm"]
+PLAIN_COMMANDS = [name for name in COMMANDS if name not in {"estate", "size"}] + SIZE_COMMANDS
 
 
 def test_the_table_of_commands_is_whole():
@@ -166,9 +172,17 @@ def test_the_options_of_kafka_are_all_there():
     assert set(named) == OF_KAFKA == {f"--{name.replace('_', '-')}" for name in fields}
 
 
+def test_the_options_of_size_are_all_there():
+    text = section("commands.md", "size")
+    fields = inspect.signature(Planned).parameters
+    assert set(first_codes(text[: text.index("###")])) == OF_SIZE == {f"--{name}" for name in fields}
+    assert re.findall(r"^### (size .*)$", text, re.MULTILINE) == SIZE_COMMANDS
+    assert set(_new_app()["size"]) - {"--help", "-h", "--version"} == {name[5:] for name in SIZE_COMMANDS}
+
+
 @pytest.mark.parametrize("name", TEXTS)
 def test_options_that_are_named_exist(name):
-    known = set().union(*map(options, PLAIN_COMMANDS), OF_KAFKA, OTHERS)
+    known = set().union(*map(options, PLAIN_COMMANDS), OF_KAFKA, OF_SIZE, OTHERS)
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", re.sub(r"--8<--|--add-modules\S*", "", TEXTS[name])))
     assert named <= known
 
@@ -377,7 +391,7 @@ def test_every_dependency_has_its_reason():
 def test_the_scenarios():
     told = {codes(row[0])[0]: row[1] for row in rows(section("recordings.md", "Simulate"))}
     assert told == {name: kind.sentence for name, kind in SCENARIOS.items()}
-    assert len(SCENARIOS) == 9  # the changelog says so
+    assert f"`mqtwin simulate` with {len(SCENARIOS)} scenarios" in TEXTS["CHANGELOG.md"]
 
 
 def test_the_changelog_begins_with_this_version():
@@ -410,6 +424,28 @@ def test_python_in_the_pages_can_be_read(name):
                     source.read_text(encoding="utf-8") if source.exists() else dir(importlib.import_module(node.module))
                 )
                 assert all(alias.name in text for alias in node.names), node.module
+
+
+def shown_sizes() -> dict[str, str]:
+    """What docs/sizing.md shows: arguments of `mqtwin`, and what it prints."""
+    blocks = re.findall(
+        r"^```console\n\$ mqtwin (size [^\n]*)\n(.*?)^```$", PAGES["sizing.md"], re.MULTILINE | re.DOTALL
+    )
+    return dict(blocks)
+
+
+@pytest.mark.parametrize("arguments", shown_sizes())
+def test_what_the_page_about_sizes_shows_is_what_is_printed(arguments, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a table
+    monkeypatch.setenv("TERM", "dumb")  # without colours, 80 columns
+    assert main(arguments.split()) == 0
+    printed = capsys.readouterr()
+    told = [line.rstrip() for line in (printed.out + printed.err).splitlines()]
+    assert told == [line.rstrip() for line in shown_sizes()[arguments].splitlines()]
+
+
+def test_every_size_command_is_shown():
+    assert {" ".join(arguments.split()[:2]) for arguments in shown_sizes()} == set(SIZE_COMMANDS)
 
 
 def words(svg: str) -> list[str]:

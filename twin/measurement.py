@@ -6,11 +6,12 @@ baseline that unmatched gets draw down; what later ones find is told as `drift_p
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from twin.alerts import WARNING, Alert, Finding
+from twin.alerts import WARNING, Alert, Episodes, Finding
 
 if TYPE_CHECKING:
     from twin.message_store import MessageStore
@@ -34,52 +35,56 @@ class Drift(msgspec.Struct, kw_only=True):
 
 def measure(twin: MessageStore, measured: dict[str, Any]) -> list[Alert]:
     """Take one measurement: any fields of the state record, null as absent. The alerts it brings."""
-    measured = _present(measured)
+    measured = present(measured)
     if twin.drift.baseline is None:
         twin.drift.baseline = twin.set_baseline(measured)
-    compared = _drifts(twin, measured)
-    if not compared:
+    now = int(twin.tables.store.scalars[0]["clock"])
+    tolerance = twin.config.drift_tolerance_pct
+    return judge(
+        twin.drift, twin.compared(measured), tolerance, twin.episodes, now, lambda resource: _finding(twin, resource)
+    )
+
+
+def judge(
+    drift: Drift,
+    compared: Mapping[str, tuple[float, float, float]],
+    tolerance_pct: float,
+    episodes: Episodes,
+    now: int,
+    finding: Callable[[str], Finding],
+) -> list[Alert]:
+    """Keep what a measurement showed; the alerts it opens or clears.
+
+    compared: (model, measured, total) by resource measured, left out where it has no total; now: the store's clock,
+    microseconds; finding: what to say of a resource.
+    """
+    pcts = {name: 100.0 * (model - real) / total for name, (model, real, total) in compared.items() if total > 0}
+    if not pcts:
         return []
-    resource, pct = max(compared.items(), key=lambda entry: abs(entry[1]))
-    drift = twin.drift
+    resource, pct = max(pcts.items(), key=lambda entry: abs(entry[1]))
     drift.pct, drift.resource = round(pct, 4), resource
-    drift.beyond = drift.beyond + 1 if abs(pct) > twin.config.drift_tolerance_pct else 0
-    return _alerts(twin)
+    drift.beyond = drift.beyond + 1 if abs(pct) > tolerance_pct else 0
+    episode = next((one for one in episodes if one.condition == DRIFT), None)
+    # An alert's id holds the time it opened: two of one resource must not open at the same time.
+    if episode is None and drift.beyond >= _PATIENCE and drift.cleared_at != now:
+        return [episodes.open(finding(resource), now)]
+    if episode is not None and drift.beyond == 0:
+        drift.cleared_at = now
+        return [episodes.clear(episode, finding(episode.resource), now)]
+    return []
 
 
-def _present(measured: dict[str, Any]) -> dict[str, Any]:
-    """The fields that are not null, those of `smds` too."""
-    present = {name: value for name, value in measured.items() if value is not None}
-    if "smds" in present:
-        present["smds"] = {qmgr: _present(fields) for qmgr, fields in present["smds"].items()}
-    return present
+def present(measured: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a measurement that are not null, those of `smds` too."""
+    there = {name: value for name, value in measured.items() if value is not None}
+    if "smds" in there:
+        there["smds"] = {qmgr: present(fields) for qmgr, fields in there["smds"].items()}
+    return there
 
 
 def beyond(measured: dict[str, Any], field: str, model: int, most: int = _MOST) -> int:
     """What was measured of a field beyond the model; 0 where it was not measured."""
     return min(most, max(0, measured[field] - model)) if field in measured else 0
-
-
-def _drifts(twin: MessageStore, measured: dict[str, Any]) -> dict[str, float]:
-    """Twin less measured, in percent of the total, by resource measured that has a total."""
-    return {
-        resource: 100.0 * (model - real) / total
-        for resource, (model, real, total) in twin.compared(measured).items()
-        if total > 0
-    }
-
-
-def _alerts(twin: MessageStore) -> list[Alert]:
-    drift = twin.drift
-    now = int(twin.tables.store.scalars[0]["clock"])
-    episode = next((one for one in twin.episodes if one.condition == DRIFT), None)
-    # An alert's id holds the time it opened: two of one resource must not open at the same time.
-    if episode is None and drift.beyond >= _PATIENCE and drift.cleared_at != now:
-        return [twin.episodes.open(_finding(twin, str(drift.resource)), now)]
-    if episode is not None and drift.beyond == 0:
-        drift.cleared_at = now
-        return [twin.episodes.clear(episode, _finding(twin, episode.resource), now)]
-    return []
 
 
 def _finding(twin: MessageStore, resource: str) -> Finding:

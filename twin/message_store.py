@@ -23,6 +23,7 @@ from twin.estate import Estate, Route
 from twin.forecast import Forecast
 from twin.foresight import CONDITION, Foresight, Sight
 from twin.findings import CALM_AFTER_FULL, CALM_FOR, STEP, Viewer
+from twin.reports import Report, Reporter, Values
 from twin.tables import StateError, Tables
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class MessageStore(ABC):
             self._restore(msgspec.msgpack.decode(header, type=_Header), arrays, pages)
         self._register(estate)
         self._set_params()
+        self._reporter = Reporter(estate, self.config)
 
     def resources(self) -> tuple[str, ...]:
         """What of the store can be full, by the names alerts use."""
@@ -147,6 +149,10 @@ class MessageStore(ABC):
     @abstractmethod
     def _fields(self) -> dict[str, Any]:
         """The fields of the state record that the kind has."""
+
+    def _report_values(self) -> Values | None:
+        """What it reports at a tick to a store it shares; None where its kind shares nothing."""
+        return None
 
     def _at_tick(self, before: int, tick: int) -> list[Alert]:  # noqa: ARG002 -- most kinds have nothing to do
         """Do what time alone does to a store of the kind. before: the tick acted at last."""
@@ -304,6 +310,7 @@ class MessageStore(ABC):
     def _control(self, event: Any, extra: bytes) -> list[Alert]:
         """ALTER, REBUILD and MEASURE: what changes the twin rather than its messages."""
         alerts = self._change(int(event["op"]), msgspec.json.decode(extra))
+        self._reporter.moved(self.config, int(self.tables.store.scalars[0]["tick"]))
         for row in range(len(self._names.qmgrs)):
             watch.look(self.tables.store, row)
         return alerts
@@ -362,7 +369,12 @@ class MessageStore(ABC):
         for episode in self.episodes:
             if episode.condition not in (measurement.DRIFT, CONDITION):
                 alerts += self._review(episode, now)
+        self._reporter.report(before, tick, self._report_values)
         return alerts
+
+    def drain_reports(self) -> list[Report]:
+        """What it has reported to a store it shares since the last call."""
+        return self._reporter.drain()
 
     def _review(self, episode: Episode, now: int) -> list[Alert]:
         """What a tick changes about an open alert: cleared when calm long enough, updated when it got worse."""

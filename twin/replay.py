@@ -21,9 +21,10 @@ import numpy as np
 from twin.alerts import Alert
 from twin.estate import Estate
 from twin.events import Decoded, Decoder, Reject
-from twin.message_store import MessageStore
 from twin.recordings import Chunk, open_recording
-from twin.store import open_store
+from twin.reports import Report
+from twin.shared_store import SharedStore
+from twin.store import Twin, open_store
 from twin.warm import warm
 
 
@@ -51,25 +52,36 @@ class Player:
 
     def __init__(self, estate: Estate) -> None:
         self._estate = estate
-        self._twins: dict[str, MessageStore] = {}
+        self._twins: dict[str, Twin] = {}
 
     def feed(self, decoded: Decoded) -> list[Alert]:
-        """Apply events, in order; the alerts they bring, by store, those of a store in its order."""
+        """Apply events, in order, then hand over the reports they bring; the alerts, by store, a store's in order."""
         alerts: list[Alert] = []
+        reports: dict[str, list[Report]] = {}
         for block in decoded.blocks(self._estate):
-            twin = self._twins.get(block.store)
-            if twin is None:
-                twin = self._twins[block.store] = open_store(self._estate, block.store)
+            twin = self._twin(block.store)
             alerts += twin.apply(block)
+            for report in twin.drain_reports():
+                reports.setdefault(report.target, []).append(report)
+        for name, made in sorted(reports.items()):
+            shared = self._twin(name)
+            assert isinstance(shared, SharedStore)
+            alerts += shared.take(made)
         return alerts
 
     @property
-    def twins(self) -> Mapping[str, MessageStore]:
+    def twins(self) -> Mapping[str, Twin]:
         """The twin of every store that got an event, by store name."""
         return self._twins
 
+    def _twin(self, name: str) -> Twin:
+        twin = self._twins.get(name)
+        if twin is None:
+            twin = self._twins[name] = open_store(self._estate, name)
+        return twin
+
     def states(self) -> dict[str, dict[str, Any]]:
-        """The state record of every store that got an event, by store name, sorted."""
+        """The state record of every store that got an event or a report, by store name, sorted."""
         return {name: twin.state() for name, twin in sorted(self._twins.items())}
 
 

@@ -11,6 +11,7 @@ from twin import alteration, measurement, structure_measurement, structure_rules
 from twin.alerts import Alert
 from twin.estate import Structure
 from twin.message_store import MessageStore
+from twin.reports import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED, StructureValues
 from twin.structure_state import dataset_fields
 from twin.structure_view import DATASET_BITS, POOL_BITS, StructureViewer
 
@@ -97,6 +98,16 @@ class StructureTwin(MessageStore):
     def rules(self, tick: int) -> structure_rules.Rules:
         """What the forecast rolls forward, as it stands at a tick."""
         return structure_rules.rules_of(self.tables.store, self.qmgrs, tick)
+
+    def _report_values(self) -> StructureValues:
+        used = int(self.tables.store.scm[0]["used"])
+        return StructureValues(
+            size=self.size_now,
+            scm_max=self.config.scm_max_size or 0,
+            scm_used=used,
+            aug_fixed=FIXED_AUGMENTED,
+            aug_dynamic=used * DYNAMIC_AUGMENTED_PPM // 1_000_000,
+        )
 
     def _fields(self) -> dict[str, Any]:
         store = self.tables.store

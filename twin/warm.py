@@ -6,6 +6,7 @@ Python workers. So every process loads, and the first one compiles, under one lo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 import msgspec
@@ -15,21 +16,39 @@ import pyarrow as pa
 from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, layout
 from kernels._compile import compile_lock, compiled_here
 from twin.arrays import MemoryArrays
-from twin.estate import Estate, QueueManager, Route, Smds, Structure
+from twin.estate import Estate, PageSet, QueueFile, QueueManager, Route, Smds, StoreConfig, Structure
 from twin.events import Decoder, EventBlock
 from twin.findings import Viewer
-from twin.structure import StructureTwin
+from twin.store import open_message_store
 
-_STORE, _QMGR, _QUEUE = "WARM/UP", "QM", "Q"
+_QMGR, _QUEUE = "QM", "Q"
+_STORES: tuple[tuple[StoreConfig, tuple[str, ...]], ...] = (  # one of each kind, and the resources its alerts name
+    (
+        Structure(
+            name="WARM/UP",
+            queue_sharing_group="WARM",
+            queue_managers=(_QMGR,),
+            size=1 << 20,
+            cf_level=5,
+            queues=(_QUEUE,),
+            smds={_QMGR: Smds(size=1 << 24)},
+        ),
+        ("entries", "elements", f"smds/{_QMGR}"),
+    ),
+    (PageSet(name="QM/PS01", queue_manager=_QMGR, psid=1, pages=1000, queues=(_QUEUE,)), ("pages",)),
+    (QueueFile(name="QM/Q", queue_manager=_QMGR, queue=_QUEUE), ("file", "blocks")),
+)
 
 
 @cache
 def warm() -> int:
     """Have every kernel ready in this process; how many signatures it had to compile (0: all were on disk)."""
     with compile_lock():
-        _decode(Decoder(_estate()))
-        _look(StructureTwin(_estate(), _STORE, MemoryArrays()).viewer())
-        _run(StructureTwin(_estate(), _STORE, MemoryArrays()))
+        _decode(Decoder(_estate(_STORES[0][0])))
+        for config, resources in _STORES:
+            estate = _estate(config)
+            _look(open_message_store(estate, config.name).viewer(), resources)
+            _run(estate, config.name)
     return compiled_here()
 
 
@@ -40,31 +59,22 @@ def _decode(decoder: Decoder) -> None:
     decoder.arrow_table(pa.Table.from_pylist([event]))
 
 
-def _look(viewer: Viewer) -> None:
+def _look(viewer: Viewer, resources: Iterable[str]) -> None:
     """Look at every resource as an open alert does."""
-    for resource in ("entries", "elements", f"smds/{_QMGR}"):
+    for resource in resources:
         viewer.is_over("full", resource, 0)
 
 
-def _estate() -> Estate:
-    structure = Structure(
-        name=_STORE,
-        queue_sharing_group="WARM",
-        queue_managers=(_QMGR,),
-        size=1 << 20,
-        cf_level=5,
-        queues=(_QUEUE,),
-        smds={_QMGR: Smds(size=1 << 24)},
-    )
+def _estate(config: StoreConfig) -> Estate:
     return Estate(
         source="warm",
-        stores={_STORE: structure},
+        stores={config.name: config},
         queue_managers={_QMGR: QueueManager(name=_QMGR)},
-        routes=(Route(_STORE, _QMGR), Route(_STORE, _QMGR, _QUEUE, _QUEUE)),
+        routes=(Route(config.name, _QMGR), Route(config.name, _QMGR, _QUEUE, _QUEUE)),
     )
 
 
-def _run(twin: StructureTwin) -> None:
+def _run(estate: Estate, name: str) -> None:
     """Pass through every kernel that Python calls."""
     events = np.zeros(2000, EVENT)
     events["time"] = 1_700_000_000_000_000 + np.arange(events.size) * 2_000_000
@@ -74,10 +84,11 @@ def _run(twin: StructureTwin) -> None:
     events["msgid"], events["flags"] = np.arange(events.size), FLAG_HAS_MSGID
     events["flags"][::5] |= FLAG_HAS_UOW
     events["op"][-3:] = [layout.ALTER, layout.REBUILD, layout.MEASURE]
-    extras = {1997: b'{"size": "1M"}', 1998: b"{}", 1999: b'{"ents_used": 1, "elems_used": 1}'}
-    twin.apply(EventBlock(_STORE, events, extras))
+    extras = {1997: b"{}", 1998: b"{}", 1999: b'{"messages": 1}'}
+    twin = open_message_store(estate, name)
+    twin.apply(EventBlock(name, events, extras))
     twin.demand(events[:10].copy())
     twin.state()
     pages = list(twin.dirty_pages())
-    again = StructureTwin(_estate(), _STORE, MemoryArrays(), twin.header(), pages)
+    again = open_message_store(estate, name, MemoryArrays(), twin.header(), pages)
     again.tables.reserve("messages", 10_000)

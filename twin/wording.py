@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twin.alerts import Filler
-from twin.estate import Structure, format_size
+from twin.estate import PageSet, QueueFile, Structure, format_size
 
 
 def filled_by(fillers: tuple[Filler, ...], grown: int, unit: str, span: str) -> str:
@@ -58,4 +58,39 @@ def dataset_actions(config: Structure, qmgr: str, fillers: tuple[Filler, ...]) -
         f"Give the data set of {qmgr} more space: add volumes to its storage group, or RESET SMDS({qmgr}) "
         f"CFSTRUCT({name}) ACCESS(DISABLED), copy it to a larger one, ACCESS(ENABLED)"
     )
+    return tuple(actions)
+
+
+def page_set_actions(config: PageSet, at_maximum: bool, fillers: tuple[Filler, ...]) -> tuple[str, ...]:
+    """What helps where a page set runs out of pages. at_maximum: MQ lets it grow no further."""
+    psid = config.psid
+    actions = _getters(fillers)
+    if config.expand == "NONE":
+        actions.append(f"Let the page set expand: ALTER PSID({psid}) EXPAND(SYSTEM)")
+    elif config.expand == "USER" and not config.secondary_pages:
+        actions.append(f"It has no secondary extent, let it choose its own: ALTER PSID({psid}) EXPAND(SYSTEM)")
+    elif not at_maximum:
+        actions.append(
+            f"Add volumes to its storage group, then let it try again: ALTER PSID({psid}) EXPAND({config.expand})"
+        )
+    if fillers:
+        queue = fillers[0].queue
+        actions.append(
+            f"Move {queue} to a page set with room (DISPLAY USAGE TYPE(PAGESET)) or to a new one (DEFINE PSID):"
+            f" DEFINE STGCLASS(OTHER) PSID(nn), MOVE QLOCAL({queue}) TOQLOCAL(TEMP),"
+            f" ALTER QLOCAL({queue}) STGCLASS(OTHER), MOVE QLOCAL(TEMP) TOQLOCAL({queue})"
+        )
+    return tuple(actions)
+
+
+def queue_file_actions(config: QueueFile, fillers: tuple[Filler, ...]) -> tuple[str, ...]:
+    """What helps where a queue file comes near to what it may be."""
+    actions = _getters(fillers)
+    if config.file_system_size is not None and config.file_system_size <= config.max_size:
+        actions.append(f"Give the file system of {config.queue_manager} more space than {format_size(config.limit)}")
+    else:
+        actions.append(
+            f"Let the file grow beyond {format_size(config.limit)}: ALTER QLOCAL({config.queue}) MAXFSIZE(megabytes);"
+            f" DISPLAY QSTATUS({config.queue}) CURFSIZE CURMAXFS says what holds now"
+        )
     return tuple(actions)

@@ -6,12 +6,10 @@ from dataclasses import astuple
 from pathlib import Path
 
 from cyclopts import App
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from deploy.commands._table import show
 from deploy.commands._warnings import warned
-from twin.estate import HEADINGS, SummaryRow, load_estate, summary
+from twin.estate import HEADINGS, load_estate, summary
 
 estate = App(name="estate")
 
@@ -25,20 +23,5 @@ def check(file: Path, /) -> None:
     Args:
         file: The estate, a TOML file.
     """
-    _show(summary(warned(load_estate(file))))
-
-
-def _show(rows: list[SummaryRow]) -> None:
-    """A table on a terminal; elsewhere one line a store, fields with tabs between them, headings first."""
-    lines = [[str(value) for value in astuple(row)] for row in rows]
-    console = Console()
-    if not console.is_terminal:
-        for line in ([*HEADINGS], *lines):
-            print("\t".join(line))
-        return
-    table = Table(box=None, pad_edge=False)
-    for heading in HEADINGS:
-        table.add_column(heading, justify="right" if heading in {"size", "queues"} else "left", overflow="fold")
-    for line in lines:
-        table.add_row(*(Text(value) for value in line))  # Text, not str: brackets are no markup here
-    console.print(table)
+    lines = [[str(value) for value in astuple(row)] for row in summary(warned(load_estate(file)))]
+    show(HEADINGS, lines, right={"size", "queues"})

@@ -201,9 +201,7 @@ SINGLES = [
     one(R.UNKNOWN_STORE, "another's", about_store("RESTART", qmgr="QMD1"), "does not concern QMD1"),
     bad(R.UNMODELLED_STORE, "page_set", queue="LOCAL.REPLIES"),
     bad(R.UNMODELLED_STORE, "queue_file", qmgr="QMD1", queue="INVOICES"),
-    one(
-        R.UNMODELLED_STORE, "CF01", about_store("MEASURE", store="CF01", measured={"messages": 1}), "coupling_facility"
-    ),
+    one(R.BAD_ATTRIBUTES, "CF01", about_store("ALTER", store="CF01", attributes={"colour": 1}), "colour"),
     one(R.UNMODELLED_STORE, "all of QMD1", about_store("HEARTBEAT", qmgr="QMD1", store=...), "no store of a kind"),
     *(
         one(R.BAD_ATTRIBUTES, f"{op} {name} {value}", about_store(op, attributes={name: value}), name)

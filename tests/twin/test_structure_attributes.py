@@ -11,7 +11,7 @@ from tests.kernels.told import KIB, NO_RULES, Told
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set
 from twin.errors import MqtwinError
 from twin.estate import Structure
-from twin.store import open_store
+from twin.store import open_message_store, open_store
 
 # -- events
 
@@ -176,8 +176,8 @@ def test_messages_of_a_queue_that_left_the_estate_stay() -> None:
 def test_state_of_another_version_or_kind_is_refused() -> None:
     told = Told()
     estate = told.decoding.estate
-    with pytest.raises(MqtwinError, match="CF01 is a coupling_facility, which has no twin"):
-        open_store(estate, "CF01")
+    with pytest.raises(MqtwinError, match="CF01 is a coupling_facility, which holds no messages"):
+        open_message_store(estate, "CF01")
     header = msgspec.msgpack.decode(told.twin.header())
     with pytest.raises(MqtwinError, match="version 99; this program reads"):
         open_store(estate, "QSG1/APP1", None, msgspec.msgpack.encode(header | {"version": 99}))

@@ -116,3 +116,17 @@ def test_a_message_keeps_the_cost_it_was_stored_at() -> None:
     assert told.put(1_000)["elems_used"] == 2 + 6
     assert told.get()["elems_used"] == 6
     assert told.state()["offloaded_bytes"] == 0
+
+
+def test_an_offloaded_message_keeps_one_entry_and_two_elements_in_the_structure() -> None:
+    state = Told().put(1_000_000)
+    assert (state["ents_used"], state["elems_used"], state["offloaded_messages"]) == (1, OFFLOADED, 1)
+    assert state["smds"]["QM01"]["pages_used"] == 245
+
+
+def test_a_rule_of_8_kb_at_a_low_threshold_offloads_16_kb_and_keeps_6_kb_in_the_structure() -> None:
+    told = Told(size=200 * ENTRY_AND_6_ELEMENTS, offld2_th=10, offld2_sz=8 * 1024)  # 1,200 elements
+    told.put(64_512)
+    assert told.state()["offload_rule"] == 2
+    assert elements_of_next(told, 16 * 1024) == OFFLOADED
+    assert elements_of_next(told, 6 * 1024) == 26

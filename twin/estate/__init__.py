@@ -8,6 +8,7 @@ from twin.estate.errors import EstateError, RoutingError, UnknownQueue, UnknownQ
 from twin.estate.load import load_estate
 from twin.estate.model import (
     ALWAYS_OFFLOADED_ABOVE,
+    MAX_PAGES,
     RULE_OFF,
     SMDS_MAX_SIZE,
     CouplingFacility,
@@ -27,6 +28,7 @@ from twin.estate.summary import HEADINGS, SummaryRow, summary
 __all__ = [
     "ALWAYS_OFFLOADED_ABOVE",
     "HEADINGS",
+    "MAX_PAGES",
     "RULE_OFF",
     "SMDS_MAX_SIZE",
     "CouplingFacility",

@@ -13,11 +13,10 @@ from typing import Any, Literal
 
 from twin.estate.checks import WRONG, Check, block_size, boolean, integer, names, number, one_of, or_none, size, text
 from twin.estate.errors import EstateError, did_you_mean, listed, shown
-from twin.estate.model import RULE_OFF, SMDS_MAX_SIZE, StoreConfig
+from twin.estate.model import MAX_PAGES, RULE_OFF, SMDS_MAX_SIZE, StoreConfig
 from twin.estate.sizes import KIB, MIB
 
 DS_BLOCKS = {f"{1 << n}K": KIB << n for n in range(3, 10)} | {"1M": MIB}  # 8K, 16K ... 512K, 1M
-MAX_PAGES = 16_777_216  # 4 KB pages: 64 GB, the largest page set [domain.md section 4]
 
 QUEUE_NAME = text("[A-Za-z0-9./_%]{1,48}", "a queue name: 1 to 48 letters, digits and . / _ %")
 QMGR_NAME = text("[A-Za-z0-9._%]{1,48}", "a queue manager name: 1 to 48 letters, digits and . _ %")
@@ -62,10 +61,18 @@ PAGE_SET: Mapping[str, Check] = {
     "expand": one_of("SYSTEM", "USER", "NONE"),
     "secondary_pages": integer(0, MAX_PAGES),
     "buffer_pool": integer(0, 99),
+    "max_pages": integer(2, MAX_PAGES),
+    "drift_tolerance_pct": number(0, 100),
 }
 STORAGE_CLASS: Mapping[str, Check] = {"page_set": integer(0, 99)}
 QUEUE: Mapping[str, Check] = {"structure": STRUCTURE_NAME, "storage_class": STORAGE_CLASS_NAME}
-QUEUE_FILE: Mapping[str, Check] = {"max_size": size(1)}
+QUEUE_FILE: Mapping[str, Check] = {
+    "max_size": size(1),
+    "file_system_size": size(1),
+    "default_q_buffer_size": size(0),
+    "default_pq_buffer_size": size(0),
+    "drift_tolerance_pct": number(0, 100),
+}
 COUPLING_FACILITY: Mapping[str, Check] = {"size": size(1), "scm": size(0)}
 UNIFORM_CLUSTER: Mapping[str, Check] = {
     "queue_managers": names(QMGR_NAME, "queue managers"),
@@ -77,13 +84,20 @@ QUEUE_MANAGER: Mapping[str, Check] = {
     "version": text("[0-9]+(\\.[0-9]+)*", 'a string like "9.4"'),
 }
 
-_OURS = ("smds_prefix", "offload_min_length", "drift_tolerance_pct", *FORECAST)  # assumptions of the model, not settings of MQ
-_MAY_BE_ABSENT = ("init_size", "scm_max_size", "secondary_pages", "scm")
+_OURS = ("smds_prefix", "offload_min_length", "drift_tolerance_pct", *FORECAST)  # of the model, not settings of MQ
+_AT_START = ("default_q_buffer_size", "default_pq_buffer_size")  # taken when the queue manager starts
+_MAY_BE_ABSENT = ("init_size", "scm_max_size", "secondary_pages", "max_pages", "file_system_size", "scm")
+
+
+def _settings(table: Mapping[str, Check]) -> Mapping[str, Check]:
+    """What of a table may change while the store is there."""
+    return {key: check for key, check in table.items() if key not in (*_OURS, *_AT_START)}
+
 
 _ALTERABLE: Mapping[str, Mapping[str, Check]] = {
-    "structure": {key: check for key, check in STRUCTURE.items() if key not in _OURS},
-    "page_set": PAGE_SET,
-    "queue_file": QUEUE_FILE,
+    "structure": _settings(STRUCTURE),
+    "page_set": _settings(PAGE_SET),
+    "queue_file": _settings(QUEUE_FILE),
     "coupling_facility": COUPLING_FACILITY,
     "uniform_cluster": UNIFORM_CLUSTER,
 }
@@ -121,9 +135,10 @@ def parse_attributes(
     """The `attributes` of an ALTER or REBUILD event of that store, checked, sizes in bytes; contract section 2.
 
     What is returned are names and types of the store's dataclass. None (JSON's null) takes away `init_size`,
-    `scm_max_size`, `secondary_pages` or `scm`. Whether the store can take them now (its contents, its policy) is the
-    twin's to decide. EstateError names the key, the value and what would be right: an unknown key, a wrong type, a
-    value out of range, values of one event that cannot go together, a REBUILD of anything but a structure.
+    `scm_max_size`, `secondary_pages`, `max_pages`, `file_system_size` or `scm`. Whether the store can take them now
+    (its contents, its policy) is the twin's to decide. EstateError names the key, the value and what would be right: an
+    unknown key, a wrong type, a value out of range, values of one event that cannot go together, a REBUILD of anything
+    but a structure.
     """
     if op == "REBUILD" and config.kind != "structure":
         raise EstateError(f"REBUILD of {config.name}: only a structure is rebuilt; send ALTER")
@@ -144,7 +159,7 @@ def parse_attributes(
 
 
 def incompatible(values: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The attribute of a structure that contradicts another, and what would be right; None where they go together.
+    """The attribute of a store that contradicts another, and what would be right; None where they go together.
 
     INITSIZE is at most SIZE [z/OS MVS Setting Up a Sysplex, CFRM parameters]; OFFLOAD(SMDS) and (DB2) need CFLEVEL(5)
     [seed; domain.md section 1], and at CFLEVEL(5) data is offloaded to one of them [IBM MQ 9.2 DEFINE CFSTRUCT].
@@ -157,10 +172,15 @@ def incompatible(values: Mapping[str, Any]) -> tuple[str, str] | None:
         return "offload", f'offload "{offload}" needs cf_level 5, it is {level}: raise it, or leave offload out'
     if level == 5 and offload == "NONE":
         return "offload", 'offload "NONE" goes with a cf_level below 5: at 5 it must be "SMDS" or "DB2"'
+    pages, volumes = values.get("pages"), values.get("max_pages")
+    if pages is not None and volumes is not None and pages > volumes:
+        return "max_pages", f"max_pages ({volumes}) must be at least pages ({pages})"
     return None
 
 
 def _unknown(key: str, table: Mapping[str, Check]) -> str:
     if key in _OURS:
         return f"{key} is an assumption of the model and fixed by the estate; what may change is {', '.join(table)}"
+    if key in _AT_START:
+        return f"{key} is taken when the queue manager starts: change the estate; what may change is {', '.join(table)}"
     return f"unknown attribute {shown(key)}{did_you_mean(key, table) or '; known are ' + listed(table)}"

@@ -14,6 +14,7 @@ from twin.estate.sizes import KIB, MIB, TIB
 
 RULE_OFF = 64 * KIB  # OFFLDnSZ(64K): the rule is not in effect [seed: offload-options-for-shared-messages.txt]
 ALWAYS_OFFLOADED_ABOVE = 63 * KIB  # bytes of data, 64,512 [domain.md section 1]
+MAX_PAGES = 16_777_216  # 4 KB pages: 64 GB, the largest page set [domain.md section 4]
 SMDS_MAX_SIZE = 16 * TIB  # the largest shared message data set [domain.md section 2]
 QUEUE_FILE_MAX_SIZE = 2_088_960 * MIB  # MAXFSIZE(DEFAULT) [IBM MQ 9.1.5, "Changing the size of a queue file"]
 
@@ -99,15 +100,25 @@ class PageSet:
     name: str
     queue_manager: str
     psid: int  # 0..99
-    pages: int  # 4 KB records of the data set
+    pages: int  # 4 KB records of the data set, at first
     expand: Literal["SYSTEM", "USER", "NONE"] = "USER"  # IBM's default [IBM MQ 9.2 DEFINE PSID]
     secondary_pages: int | None = None
     buffer_pool: int = 0  # IBM's default [IBM MQ 9.2 DEFINE PSID]
+    max_pages: int | None = None  # our addition: what its volumes hold; None: MQ's limit of 64 GB
+    drift_tolerance_pct: float = 5.0
     version: str | None = None  # of the queue manager, like "9.4"
     forecast_horizon_s: float = 7200.0  # seconds a forecast looks ahead: assumption [contract section 4]
     forecast_lead_s: float = 1500.0  # seconds before full that a person needs: assumption
     forecast_probability: float = 0.4  # of full within the horizon, from which an alert opens: assumption
     queues: tuple[str, ...] = ()  # its private queues, sorted
+
+    @property
+    def packs(self) -> bool:
+        """Whether short messages share pages, as before MQ 7.0.1 [seed; domain.md section 4].
+
+        Since then, and of a queue manager without a version, each has a page of its own.
+        """
+        return self.version is not None and tuple(map(int, self.version.split("."))) < (7, 0, 1)
 
     @property
     def queue_managers(self) -> tuple[str, ...]:
@@ -125,10 +136,19 @@ class QueueFile:
     queue_manager: str
     queue: str
     max_size: int = QUEUE_FILE_MAX_SIZE
+    file_system_size: int | None = None  # our addition: what its file system has for it; None: as much as max_size
+    default_q_buffer_size: int = 128 * KIB  # of nonpersistent messages; DefaultQBufferSize, doubled on 64 bit [seed]
+    default_pq_buffer_size: int = 256 * KIB  # of persistent messages; DefaultPQBufferSize, likewise [seed]
+    drift_tolerance_pct: float = 5.0
     version: str | None = None
     forecast_horizon_s: float = 7200.0  # seconds a forecast looks ahead: assumption [contract section 4]
     forecast_lead_s: float = 1500.0  # seconds before full that a person needs: assumption
     forecast_probability: float = 0.4  # of full within the horizon, from which an alert opens: assumption
+
+    @property
+    def limit(self) -> int:
+        """Bytes that the file may have."""
+        return self.max_size if self.file_system_size is None else min(self.max_size, self.file_system_size)
 
     @property
     def queue_managers(self) -> tuple[str, ...]:

@@ -163,6 +163,9 @@ def _page_set(sources: Sources, qmgr: str, number: str, queues: list[LocalQueue]
             raise EstateError(missing)
         sources.warnings.append(f"{missing}; it is left out, no queue uses it")
         return None
+    wrong = incompatible({attribute: one.value for attribute, one in given.items()})
+    if wrong is not None:
+        raise EstateError(f"{given[wrong[0]].where}: {wrong[1]}")
     return PageSet(
         name=store,
         queue_manager=qmgr,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from twin.estate.model import CouplingFacility, PageSet, QueueFile, StoreConfig, Structure, UniformCluster
+from twin.estate.model import CouplingFacility, PageSet, QueueFile, StoreConfig, Structure
 from twin.estate.routes import Estate
 from twin.estate.sizes import KIB, format_size
 
@@ -41,7 +41,7 @@ def summary(estate: Estate) -> list[SummaryRow]:
 def _size(store: StoreConfig) -> str:
     if isinstance(store, PageSet):
         return format_size(store.pages * 4 * KIB)
-    size = store.max_size if isinstance(store, QueueFile) else getattr(store, "size", None)
+    size = store.limit if isinstance(store, QueueFile) else getattr(store, "size", None)
     return "" if size is None else format_size(size)
 
 
@@ -49,13 +49,13 @@ def _details(store: StoreConfig) -> str:
     if isinstance(store, Structure):
         return _structure(store)
     if isinstance(store, PageSet):
-        return f"EXPAND({store.expand}), buffer pool {store.buffer_pool}"
+        return _page_set(store)
+    if isinstance(store, QueueFile):
+        return _queue_file(store)
     if isinstance(store, CouplingFacility):
         scm = f"SCM {format_size(store.scm)}" if store.scm else "no SCM"
         return f"{scm}, {len(store.structures)} structures"
-    if isinstance(store, UniformCluster):
-        return f"{store.messages_per_second:g} messages/s a member"
-    return ""
+    return f"{store.messages_per_second:g} messages/s a member"
 
 
 def _structure(store: Structure) -> str:
@@ -72,3 +72,18 @@ def _structure(store: Structure) -> str:
     if store.coupling_facility is not None:
         parts.append(f"on {store.coupling_facility}")
     return ", ".join(parts)
+
+
+def _page_set(store: PageSet) -> str:
+    expand = f"EXPAND({store.expand})"
+    if store.expand == "USER" and store.secondary_pages:
+        expand += f" by {format_size(store.secondary_pages * 4 * KIB)}"
+    if store.max_pages is not None and store.expand != "NONE":
+        expand += f" up to {format_size(store.max_pages * 4 * KIB)}"
+    packed = ", short messages share pages" if store.packs else ""
+    return f"{expand}, buffer pool {store.buffer_pool}{packed}"
+
+
+def _queue_file(store: QueueFile) -> str:
+    buffers = f"{format_size(store.default_q_buffer_size)} and {format_size(store.default_pq_buffer_size)}"
+    return f"MAXFSIZE {format_size(store.max_size)}, buffers {buffers}"

@@ -183,12 +183,13 @@ _COMMON = "messages bytes uncommitted events duplicates gaps unmatched_gets full
 _STRUCTURE = "size ents_max ents_used elems_max elems_used offloaded_messages offloaded_bytes offload_rule"
 _PAGE_SET = "pages_total pages_used pages_persistent pages_nonpersistent pages_unused expansions"
 _QUEUE_FILE = (
-    "blocks blocks_free blocks_allocated blocks_nonpersistent blocks_persistent file_bytes log_records checkpoints"
+    "blocks blocks_free blocks_allocated blocks_nonpersistent blocks_persistent file_bytes log_records checkpoints "
+    "truncations"
 )
 _SHARED = "scm_total scm_committed scm_used storage_free augmented members depth"
 
 MEASURED_COUNTS = tuple(f"{_COMMON} {_STRUCTURE} {_PAGE_SET} {_QUEUE_FILE} {_SHARED}".split())  # integers >= 0
-MEASURED_NUMBERS = ("usage_pct", "rate", "capacity")  # numbers >= 0
+MEASURED_NUMBERS = ("usage_pct", "buffer_pool_pct", "rate", "capacity")  # numbers >= 0
 MEASURED_SMDS = ("blocks_total", "blocks_used", "pages_used", "messages")  # integers >= 0, of each queue manager
 _SCM = "max used ents elems messages aug_fixed aug_dynamic prestaged prefetched faults"
 MEASURED_SCM = tuple(_SCM.split())

@@ -19,7 +19,7 @@ from twin.estate import Estate, EstateError, UnknownQueue, UnknownQueueManager, 
 from twin.events.fields import FIELDS, check_measured
 from twin.events.reasons import EventError, Reason
 
-MODELLED_KINDS = frozenset({"structure"})  # kinds of stores that are simulated
+MODELLED_KINDS = frozenset({"structure", "page_set", "queue_file", "coupling_facility", "uniform_cluster"})
 
 _ALWAYS_NEEDED = tuple(field for field in FIELDS if field.needed_by == OPS)
 _NEEDED = {op: tuple(field for field in FIELDS if op in field.needed_by) for op in OPS}

@@ -18,7 +18,7 @@ from kernels.event_loop import MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import GET, PUT
 from twin.errors import UsageError
 from twin.estate import Estate, Smds, Structure
-from twin.store import open_store
+from twin.store import open_message_store
 
 Array = npt.NDArray[Any]
 
@@ -49,7 +49,7 @@ def try_capacity(
     structure = estate.stores[store]
     assert isinstance(structure, Structure)
     scale = max(1, -(-(structure.init_size or structure.size) // _LARGEST_TRIAL))
-    twin = open_store(replace(estate, stores={**estate.stores, store: _scaled(structure, scale)}), store)
+    twin = open_message_store(replace(estate, stores={**estate.stores, store: _scaled(structure, scale)}), store)
     count, usage = 0, 0.0
     while True:
         demands = _as_demands(draw(_PIECE if percent is None else _LOOK), got)

@@ -72,7 +72,7 @@ def _rules(wants: Wants, rng: np.random.Generator) -> str:
 def _smds(wants: Wants, rng: np.random.Generator) -> tuple[float, float | None, float | None]:
     """Size, secondary and largest size of the data sets, as multiples of the structure's size."""
     kind = {"fixed-smds": "fixed", "rules": "roomy"}.get(wants) or str(rng.choice(["fixed", "growing", "roomy"]))
-    size = float(rng.choice([0.25, 0.5, 1.0, 2.0]))
+    size = float(rng.choice([1.0, 2.0, 4.0] if wants == "fixed-smds" else [0.25, 0.5, 1.0, 2.0]))
     if kind == "fixed":
         return size, None, size
     if kind == "growing":

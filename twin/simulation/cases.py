@@ -10,7 +10,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Literal
 
@@ -32,6 +31,7 @@ _SPLITS: tuple[Split, ...] = ("tuning", "test")
 _EVENTS = (25_000.0, 140_000.0)  # of a case, about
 _EVENTS_A_PUT = 2.2  # its get, and the ends of units of work
 _LONGER = (1.1, 1.4)  # than the story needs
+_HARD_IN_TURN = 2  # hard stories for each steady one
 _TRIES = 30  # to draw a story that its estate can play
 _FITS = 4  # steps to the size that makes the events as many as wanted
 
@@ -72,7 +72,7 @@ def draw_case(number: int, split: Split) -> Case:
     if number < 0:
         raise UsageError(f"the case is {number}; right: 0 or more")
     seed = len(_SPLITS) * number + _SPLITS.index(split)  # no two splits share one
-    kind = _in_turn()[number % len(SCENARIOS)]
+    kind = _in_turn(number)
     rng = np.random.default_rng((0x6D7174, seed))
     for _ in range(_TRIES):
         drawing = draw_estate(kind.wants, rng)
@@ -96,11 +96,14 @@ def draw_case(number: int, split: Split) -> Case:
     raise UsageError(f"no estate was found for {kind.name} in {_TRIES} tries; right: ranges that can be played")
 
 
-def _in_turn() -> list[type[Scenario]]:
-    """All scenarios, hard and steady ones alternating as long as there are both."""
+def _in_turn(number: int) -> type[Scenario]:
+    """Which scenario a number has: two hard ones, a steady one, and so on."""
     hard = [kind for kind in SCENARIOS.values() if kind.hard]
     steady = [kind for kind in SCENARIOS.values() if not kind.hard]
-    return [kind for kind in chain.from_iterable(zip_longest(hard, steady)) if kind is not None]
+    turn, place = divmod(number, _HARD_IN_TURN + 1)
+    if place == _HARD_IN_TURN:
+        return steady[turn % len(steady)]
+    return hard[(turn * _HARD_IN_TURN + place) % len(hard)]
 
 
 def _draw_scenario(kind: type[Scenario], drawing: Drawing, rng: np.random.Generator) -> Scenario:

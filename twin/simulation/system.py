@@ -21,9 +21,9 @@ from kernels.event_loop import MQRC_NO_MSG_AVAILABLE, MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import BACKOUT, COMMIT, GET, PUT
 from twin.errors import UsageError
 from twin.estate import Estate
-from twin.events import ARROW_SCHEMA, MODELLED_KINDS
+from twin.events import ARROW_SCHEMA
 from twin.message_store import MessageStore
-from twin.store import open_store
+from twin.store import MESSAGE_KINDS, open_message_store
 
 Array = npt.NDArray[Any]
 
@@ -120,10 +120,10 @@ class RealSystem:
     def _open(self, name: str) -> MessageStore:
         if name not in self._twins:
             kind = self._estate.stores[name].kind
-            if kind not in MODELLED_KINDS:
-                right = " or ".join(sorted(MODELLED_KINDS))
+            if kind not in MESSAGE_KINDS:
+                right = " or ".join(MESSAGE_KINDS)
                 raise UsageError(f"{name} is a {kind}, which is not simulated; right: a queue of a {right}")
-            self._twins[name] = open_store(self._estate, name)
+            self._twins[name] = open_message_store(self._estate, name)
             self._putters[name] = _Putters()
             self.outcomes[name] = StoreOutcome()
         return self._twins[name]
@@ -228,8 +228,8 @@ def tag_of(*words: object) -> int:
 def _look(twin: MessageStore, outcome: StoreOutcome) -> None:
     state = twin.state()
     outcome.peak_pct = max(outcome.peak_pct, float(state["usage_pct"]))
-    outcome.offload_rule = max(outcome.offload_rule, int(state["offload_rule"]))
-    for qmgr, smds in (state["smds"] or {}).items():
+    outcome.offload_rule = max(outcome.offload_rule, int(state.get("offload_rule", 0)))
+    for qmgr, smds in state.get("smds", {}).items():
         used = 100 * smds["blocks_used"] / max(1, smds["blocks_total"])
         outcome.peak_smds_pct[qmgr] = max(outcome.peak_smds_pct.get(qmgr, 0.0), used)
 

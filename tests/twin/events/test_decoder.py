@@ -241,9 +241,9 @@ def test_without_store_every_simulated_store_of_the_queue_manager_is_meant(
 ) -> None:
     decoded = decoder.json([text(PUT), text({"time": PUT["time"], "qmgr": "QM01", "op": op}), text(PUT)])
     assert not decoded.rejects
-    assert decoded.record.tolist() == [0, 1, 1, 2]
+    assert decoded.record.tolist() == [0, 1, 1, 1, 2]
     assert [estate.routes[route].store for route in decoded.events["route"]] == [
-        *("QSG1/APP1", "QSG1/APP1", "QSG1/APP2", "QSG1/APP1")
+        *("QSG1/APP1", "CF01", "QSG1/APP1", "QSG1/APP2", "QSG1/APP1")
     ]
     one = decoder.json([text(STORE_EVENT | {"op": op})])
     assert [estate.routes[route].store for route in one.events["route"]] == ["QSG1/APP1"]

@@ -9,7 +9,7 @@ import pytest
 
 from kernels import FLAG_HAS_UOW, FLAG_PERSISTENT
 from kernels.layout import BACKOUT, COMMIT, GET, PUT
-from twin.simulation.arrivals import Flow, Traffic, between, constant, demands
+from twin.simulation.arrivals import Flow, LongUnit, Traffic, between, constant, demands, rising, steps
 
 START = 1_795_132_800_000_000
 
@@ -99,6 +99,44 @@ def test_a_kept_message_is_got_after_its_time() -> None:
     assert puts["time"][gets.size] >= START + 3_000_000_000
     assert (gets["route"] == 1).all()
     assert (np.diff(calls["time"]) >= 0).all()
+
+
+def test_a_message_kept_for_a_random_time_is_got_after_it_on_average() -> None:
+    flow = Flow(route=0, op=PUT, rate=constant(5), got_by=1, got_after=600.0, got_at_random=True)
+    calls = drawn(flow, seconds=7200, chunk=500)
+    assert (np.diff(calls["time"]) >= 0).all()
+    puts, gets = ((calls["op"] == op).sum() for op in (PUT, GET))
+    assert puts - gets == pytest.approx(5 * 600, rel=0.15)  # Little's law
+
+
+def test_a_long_unit_of_work_has_all_calls_and_ends_once() -> None:
+    unit = Flow(route=0, op=PUT, rate=constant(5), unit=LongUnit(until=1805.0, ended_by=BACKOUT))
+    calls = drawn(unit, Flow(route=1, op=PUT, rate=constant(5)), chunk=1000)
+    inside = calls[calls["route"] == 0]
+    assert np.unique(inside["uow"]).size == 1
+    assert (inside["flags"] & FLAG_HAS_UOW != 0).all()
+    assert inside["op"][-1] == BACKOUT
+    assert (inside["op"][:-1] == PUT).all()
+    assert inside["time"][-1] == START + 1_805_000_000 > inside["time"][-2]
+    assert inside["uow"][0] not in calls["uow"][calls["route"] == 1]
+
+
+def test_a_rate_that_wanders_differs_from_one_half_hour_to_the_next_and_not_on_average() -> None:
+    def counts(wander: float) -> Any:
+        traffic = Traffic(noise=0, wander=wander, unit_share=0)
+        calls = drawn(Flow(route=0, op=PUT, rate=constant(5), traffic=traffic), seconds=360_000)
+        return np.bincount((calls["time"] - START) // 1_800_000_000)
+
+    still, wandering = counts(0.0), counts(0.4)
+    assert wandering.mean() == pytest.approx(still.mean(), rel=0.1)
+    assert wandering.std() > 5 * still.std()
+
+
+def test_curves_rise_and_step() -> None:
+    seconds = np.array([0.0, 5.0, 10.0, 20.0])
+    assert rising(4.0, 10.0)(seconds).tolist() == [0.0, 2.0, 4.0, 4.0]
+    assert rising(4.0, 0.0)(seconds).tolist() == [4.0] * 4
+    assert steps(np.array([0.0, 10.0]), np.array([1.0, 7.0]))(seconds).tolist() == [1.0, 1.0, 7.0, 7.0]
 
 
 def test_the_same_seed_draws_the_same() -> None:

@@ -29,10 +29,10 @@ class HeavyTailedBursts(Scenario):
     load: float = parameter(
         1.05, "puts on average, as a share of what the getters can do", low=0.01, drawn=((0.7, 0.9), (0.98, 1.06))
     )
-    fits_for: float = parameter(1.0, "hours of puts that fit", low=0.01, drawn=((0.3, 1.5),))
+    fits_for: float = parameter(1.0, "hours of puts that fit", low=0.01, drawn=((0.8, 3.0),))
 
     _IN_BURSTS = 0.5  # of the puts
-    _HIGHEST = 40.0  # of a burst, as a multiple of the mean
+    _HIGHEST = 12.0  # of a burst, as a multiple of the mean
 
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
         """See Scenario."""
@@ -49,7 +49,7 @@ class HeavyTailedBursts(Scenario):
     def _puts(self, site: Site, rate: float) -> Curve:
         every, lasts = self.every * 60, self.lasts * 60
         count = site.chance.poisson(self.hours * HOUR / every)
-        begins = np.sort(site.chance.random(count) * self.hours * HOUR)
+        begins = np.sort(site.chance.uniform(min(HOUR, self.hours * HOUR / 4), self.hours * HOUR, count))
         sizes = np.minimum(site.chance.pareto(self.tail, count) * (self.tail - 1), self._HIGHEST)  # of mean 1
         heights = rate * self._IN_BURSTS * every / lasts * sizes
 
@@ -101,10 +101,9 @@ class ShortOutages(Scenario):
         count = int(self.hours * 60 / self.every) + 1
         begins = (np.arange(count) + 0.5) * self.every * 60
         ends = begins + self.stops_for * 60 * site.chance.uniform(0.7, 1.3, count)
-        if self.stays_away:
-            ends[round(self.stays_away) - 1 :] = (
-                begins[round(self.stays_away) - 1] + 1.2 * self.stops_for * 60 / self.climbs
-            )
+        if 0 < self.stays_away <= count:
+            last = round(self.stays_away) - 1
+            ends[last:] = begins[last] + 1.2 * self.stops_for * 60 / self.climbs
 
         def gets(seconds: Array) -> Array:
             away = ((seconds[:, None] >= begins) & (seconds[:, None] < ends)).any(axis=1)

@@ -23,7 +23,7 @@ class FlatNearLimit(Scenario):
     hard = False
 
     hours: float = parameter(5.0, "length of the recording, hours of event time", **lasting(7.0, 12.0))
-    level: float = parameter(0.7, "of what fits: how much there is", high=10, drawn=((0.5, 0.85),))
+    level: float = parameter(0.7, "of what fits: how much there is", high=10, drawn=((0.45, 0.78),))
     kept_for: float = parameter(1.0, "hours a message stays", low=0.01, drawn=((0.5, 1.5),))
     grown_in: float = parameter(0.0, "hours until there are as many puts as will be", drawn=((3.0, 5.0),))
 
@@ -52,7 +52,7 @@ class OffloadStopsGrowth(Scenario):
     length: float = parameter(16_000.0, "mean bytes of a message", low=64, high=1_000_000, drawn=((6_000.0, 40_000.0),))
     spread: float = parameter(0.5, "of the lengths: standard deviation of their logarithm", high=3, drawn=((0.2, 0.8),))
     level: float = parameter(
-        0.6, "of what fits, data sets included: how much there is in the end", high=10, drawn=((0.4, 0.8), (1.15, 1.5))
+        0.7, "of what fits, data sets included: how much there is in the end", high=10, drawn=((0.4, 0.8), (1.8, 3.0))
     )
     kept_for: float = parameter(1.0, "hours a message stays", low=0.01, drawn=((0.5, 1.5),))
     grown_in: float = parameter(3.0, "hours until there are as many puts as will be", drawn=((2.5, 5.0),))

@@ -1,0 +1,192 @@
+"""Structures: SIZE for messages and messages for a SIZE; OFFLD3TH for a backlog."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.kernels.told import GIB, KIB, MIB, NO_RULES, Told, demands
+from tests.naive import pools as naive
+from tests.naive.estates import ENTRY_AND_6_ELEMENTS
+from twin.alteration import allocation, pool_sizes
+from twin.errors import UsageError
+from twin.sizing import bare_structure, parse_mix, plan_structure, plan_threshold
+from twin.sizing.structure import (
+    DOCUMENTED_BYTES,
+    IN_STRUCTURE,
+    OFFLOADED,
+    elements_of,
+    messages_that_fit,
+    size_for,
+)
+
+MILLION = 1_000_000
+# IBM MQ for z/OS: Performance on IBM z16, p. 14: messages in 4 GB without offload, by length
+PUBLISHED = {
+    1_164: 1_900_000,
+    2_048: 1_150_000,
+    4_096: 650_000,
+    8_192: 340_000,
+    16_384: 175_000,
+    32_768: 90_000,
+    64_512: 45_000,
+}
+
+
+@pytest.mark.parametrize(("length", "published"), PUBLISHED.items())
+def test_4_gb_hold_what_ibm_published_within_2_percent(length, published):
+    [in_structure, *_] = plan_structure(bare_structure(0), parse_mix([str(length)]), 4 * GIB)
+    assert in_structure.data == IN_STRUCTURE
+    assert in_structure.fits == pytest.approx(published, rel=0.02)
+
+
+@pytest.mark.parametrize(("length", "published"), PUBLISHED.items())
+def test_what_ibm_published_needs_4_gb_within_2_percent(length, published):
+    [in_structure, *_] = plan_structure(bare_structure(0), parse_mix([f"{length}:{published}"]))
+    assert in_structure.size == pytest.approx(4 * GIB, rel=0.02)
+
+
+def test_200000_messages_of_1_kb_need_between_256_and_512_mb():
+    """MQ V6 planning manual, by domain.md section 1."""
+    [in_structure, *_] = plan_structure(bare_structure(0), parse_mix(["1K:200000"]))
+    assert 256 * MIB < in_structure.size <= 512 * MIB
+    assert in_structure.fits is None
+
+
+def test_an_offloaded_message_is_one_entry_and_two_elements_and_by_the_document_three_quarters_of_a_kb():
+    """Specifying offload options, Important: each offloaded message still requires 0.75 KB."""
+    plans = plan_structure(bare_structure(0), parse_mix([f"8K:{MILLION}"]))
+    assert [(plan.data, plan.ratio) for plan in plans][:3] == [(IN_STRUCTURE, 6), (OFFLOADED, 6), (OFFLOADED, 2)]
+    assert [plan.elements for plan in plans[1:3]] == [2 * MILLION, 2 * MILLION]
+    assert plans[2].size == plans[2].bytes == MILLION * (695 + 2 * 256)
+    assert plans[1].size == MILLION * ENTRY_AND_6_ELEMENTS
+    assert plans[3].size == MILLION * DOCUMENTED_BYTES == 768 * MILLION
+
+
+@pytest.mark.parametrize(
+    ("length", "level", "elements"),
+    [(64_512, 5, 254), (64_513, 5, 2), (64_512, 4, 254), (64_513, 4, 16), (140, 5, 2), (0, 5, 2)],
+)
+def test_more_than_63_kb_is_never_in_the_structure(length, level, elements):
+    """Specifying offload options, Important: messages exceeding 63.75 KB, header included, are always offloaded."""
+    config = replace(bare_structure(0), cf_level=level, offload="SMDS" if level == 5 else "NONE")
+    assert elements_of(config, length, offloaded=False) == elements
+
+
+def test_a_message_over_63_kb_cannot_be_put_at_cf_level_3():
+    config = replace(bare_structure(0), cf_level=3, offload="NONE")
+    with pytest.raises(UsageError, match=r"64,513 bytes: at most 64,512 at CFLEVEL\(3\)"):
+        plan_structure(config, parse_mix(["64513:10"]))
+
+
+def test_below_cf_level_5_nothing_is_offloaded_by_rules():
+    config = replace(bare_structure(0), cf_level=4, offload="NONE")
+    assert [plan.data for plan in plan_structure(config, parse_mix(["8K"]))] == [IN_STRUCTURE]
+
+
+@given(entries=st.integers(1, 10**7), elements=st.integers(1, 10**8), scm=st.booleans(), everything=st.booleans())
+def test_the_least_size_has_enough_of_both_and_a_byte_less_has_not(entries, elements, scm, everything):
+    config = replace(bare_structure(0), scm_max_size=GIB if scm else None)
+    if everything:
+        config = replace(config, offld1_th=0, offld1_sz=0)
+    ratio = allocation(config)[1]
+    size = size_for(config, entries, elements)
+    has = pool_sizes(config, size, ratio)
+    assert has[0] >= entries and has[1] >= elements
+    less = pool_sizes(config, size - 1, ratio)
+    assert less[0] < entries or less[1] < elements
+
+
+lengths = st.integers(0, 100_000)
+mixes = st.lists(st.tuples(lengths, st.integers(1, 50)), min_size=1, max_size=5)
+
+
+@given(mix=mixes, offloaded=st.booleans())
+def test_a_mix_needs_the_sum_of_what_its_messages_cost(mix, offloaded):
+    config = bare_structure(0)
+    plan = plan_structure(config, parse_mix(f"{length}:{count}" for length, count in mix))[offloaded]
+    attributes = {"cf_level": 5, "offload": "SMDS", "offload_min_length": 140}
+    rules = {f"offld{n}_{what}": 0 if offloaded else 65_536 for n in (1, 2, 3) for what in ("th", "sz")}
+    full, empty = naive.Pools(1, 1), naive.Pools(0, 0)
+    costs = [count * naive.cost_of_put(length, attributes | rules, empty, full).elements for length, count in mix]
+    assert (plan.entries, plan.elements) == (sum(count for _, count in mix), sum(costs))
+
+
+@pytest.mark.parametrize("lengths", [(0,), (2_048,), (500, 64_512), (10_000, 1_164, 3)])
+def test_the_twin_takes_as_many_messages_of_a_mix_as_the_plan_says(lengths):
+    size = 1_000 * ENTRY_AND_6_ELEMENTS
+    plan = messages_that_fit(bare_structure(0), size, parse_mix(map(str, lengths)), offloaded=False)
+    told = Told(size=size, **NO_RULES)
+    events = demands(told.decoding.estate.route_of_queue("QM01", "A.QUEUE"), np.resize(lengths, 2_000))
+    told.twin.demand(events)
+    assert abs(int((events["reason"] == 0).argmin()) - plan) < len(lengths)
+
+
+# --- the threshold ---------------------------------------------------------------------------------------------------
+
+
+def test_a_million_messages_of_three_quarters_of_a_kb_are_768_mb_and_18_75_percent_of_4_gb():
+    """Specifying offload options, the example of 4 GB and 1 million messages: 768 MB, 18.75 %, OFFLD3TH(80)."""
+    plan = plan_threshold(bare_structure(4 * GIB), MILLION, aim=100)
+    assert plan.needed == 768 * MILLION
+    assert plan.documented_pct == 18.75
+    assert plan.exact_pct == pytest.approx(17.88, abs=0.005)
+    assert plan.latest == 81
+    assert plan.threshold == 80  # "around 80% rather than 90%"
+    assert plan.mqsc == "ALTER CFSTRUCT(name) OFFLD3TH(80) OFFLD3SZ(0K)"
+
+
+def test_a_million_messages_in_10_gb_need_92_or_lower_and_around_80_to_use_not_more_than_90_percent():
+    """Specifying offload options, Capacity: "92% or lower"; "not more than 90%": "around 80%"."""
+    plan = plan_threshold(bare_structure(10 * GIB), MILLION)
+    assert plan.latest == 92
+    assert plan.aim == 90
+    assert plan.threshold == 80
+    assert plan.aimed == pytest.approx(82.85, abs=0.005)
+
+
+def test_the_other_rules_have_to_be_adjusted_where_they_are_not_below():
+    """Specifying offload options: "The other offload parameters would also need to be adjusted"."""
+    warnings = plan_threshold(bare_structure(10 * GIB), MILLION).warnings
+    assert any("OFFLD2TH(80) is not below OFFLD3TH(80)" in warning for warning in warnings)
+    assert not any("OFFLD1TH" in warning for warning in warnings)
+
+
+def test_below_ten_the_threshold_is_not_rounded_to_0_which_would_mean_something_else():
+    assert plan_threshold(bare_structure(1 * GIB), MILLION, aim=80).threshold == 5
+
+
+def test_a_backlog_that_does_not_fit_is_answered_with_a_size_that_does():
+    with pytest.raises(UsageError, match=r"75\.00 % of 1G, more than 70 %: SIZE\(1098M\)"):
+        plan_threshold(bare_structure(GIB), MILLION, aim=70)
+    assert plan_threshold(bare_structure(1_098 * MIB), MILLION, aim=70).threshold == 0
+
+
+@pytest.mark.parametrize("backlog", [10, 100, 400, 700])
+@pytest.mark.parametrize("before", [0, 1_164, 9_000, 64_512])
+def test_from_the_threshold_of_the_pools_on_the_backlog_fits_whatever_stands_there_before(backlog, before):
+    size = 1_000 * ENTRY_AND_6_ELEMENTS
+    latest = plan_threshold(replace(bare_structure(size), name="QSG1/APP1"), backlog, aim=100).pools_latest
+    one = {"offld3_th": latest, "offld3_sz": 0}
+    told = Told(size=size, full_threshold=0, smds={}, **(NO_RULES | one))
+    route = told.decoding.estate.route_of_queue("QM01", "A.QUEUE")
+    while told.state()["offload_rule"] < 3:
+        told.twin.demand(demands(route, [before]))
+    events = demands(route, np.full(backlog, 9 * KIB))
+    told.twin.demand(events)
+    assert not events["reason"].any()
+    assert told.state()["offloaded_messages"] == backlog
+
+
+def test_where_entries_end_first_the_plan_says_so():
+    plan = plan_threshold(bare_structure(4 * GIB), MILLION, aim=100)
+    assert plan.pools_latest == 48
+    assert plan.ents_pct == pytest.approx(51.94, abs=0.005)
+    assert any("48 or lower would do at the ratio 1:6" in warning for warning in plan.warnings)
+    none = plan_threshold(bare_structure(GIB), MILLION, aim=100)
+    assert none.pools_latest is None
+    assert any("no threshold is low enough" in warning for warning in none.warnings)

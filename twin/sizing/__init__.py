@@ -1,0 +1,34 @@
+"""Planning: how much storage so many messages need, by the rules of the twin and by those of the documents.
+
+One file a kind of store. `mqtwin size` prints what these functions say.
+"""
+
+from twin.sizing.dasd import Extent
+from twin.sizing.mix import Messages, Mix, Rate, backlog_of, parse_mix, parse_rates, parse_seconds
+from twin.sizing.page_set import PageSetPlan, plan_page_set
+from twin.sizing.scm import ScmPlan, plan_scm
+from twin.sizing.smds import SmdsPlan, plan_smds
+from twin.sizing.structure import StructurePlan, bare_structure, plan_structure
+from twin.sizing.threshold import ThresholdPlan, plan_threshold
+
+__all__ = [
+    "Extent",
+    "Messages",
+    "Mix",
+    "PageSetPlan",
+    "Rate",
+    "ScmPlan",
+    "SmdsPlan",
+    "StructurePlan",
+    "ThresholdPlan",
+    "backlog_of",
+    "bare_structure",
+    "parse_mix",
+    "parse_rates",
+    "parse_seconds",
+    "plan_page_set",
+    "plan_scm",
+    "plan_smds",
+    "plan_structure",
+    "plan_threshold",
+]

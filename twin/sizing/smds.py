@@ -1,0 +1,96 @@
+"""Shared message data sets: blocks, pages, space map and size for the messages that one queue manager puts.
+
+Source: domain.md section 2; the arithmetic is that of the twin, `kernels.smds`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kernels import smds
+from twin.errors import UsageError
+from twin.estate import SMDS_MAX_SIZE, Structure, format_size
+from twin.estate.attributes import DS_BLOCKS
+from twin.sizing.dasd import Extent
+from twin.sizing.mix import Mix, count_of
+from twin.sizing.next_fit import places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmdsPlan:
+    """What a mix takes in one data set of blocks of `ds_block` bytes.
+
+    messages: those offloaded; pages: 4 KB pages in use; data_blocks: blocks they stand in, messages in random order;
+    map_blocks: of a data set that just holds them; least: that data set; unexpanded: one that does not expand for
+    them, because at most 90 % of its blocks are in use; used_pct: percent of the blocks of each data set the estate
+    describes, by queue manager.
+    """
+
+    ds_block: int
+    messages: int
+    pages: int
+    data_blocks: int
+    map_blocks: int
+    least: Extent
+    unexpanded: Extent
+    used_pct: dict[str, float]
+    warnings: tuple[str, ...]
+
+
+def plan_smds(config: Structure, mix: Mix, ds_block: int | None = None) -> SmdsPlan:
+    """The data set of one queue manager for the messages it puts.
+
+    `config` gives the assumptions, and DSBLOCK where `ds_block` is None. UsageError where no message of the mix is long
+    enough to be offloaded, or DSBLOCK is wrong.
+    """
+    config = replace(config, ds_block=ds_block or config.ds_block)
+    if format_size(config.ds_block) not in DS_BLOCKS:
+        raise UsageError(f"DSBLOCK({format_size(config.ds_block)}): {', '.join(DS_BLOCKS)} are right")
+    count_of(mix)
+    offloaded = [one for one in mix if one.length > config.offload_min_length]
+    if not offloaded:
+        raise UsageError(f"no message is offloaded: lengths above {config.offload_min_length} bytes are right")
+    pages = [int(smds.pages_of_length(one.length, config.smds_prefix)) for one in offloaded]
+    counts = [one.count for one in offloaded]
+    data = places(pages, counts, config.ds_block // smds.PAGE_BYTES)
+    least = _with_map(data, 100, config.ds_block)
+    return SmdsPlan(
+        ds_block=config.ds_block,
+        messages=sum(counts),
+        pages=sum(count * each for count, each in zip(counts, pages, strict=True)),
+        data_blocks=data,
+        map_blocks=least - data,
+        least=_extent(least, config.ds_block),
+        unexpanded=_extent(_with_map(data, smds.EXPAND_ABOVE, config.ds_block), config.ds_block),
+        used_pct={qmgr: _used_pct(data, one.size, config.ds_block) for qmgr, one in config.smds.items()},
+        warnings=tuple(_warnings(config, least * config.ds_block, sum(one.count for one in mix) - sum(counts))),
+    )
+
+
+def _with_map(data: int, percent: int, ds_block: int) -> int:
+    """The fewest blocks of which data blocks and space map take at most so many percent."""
+    total = 0
+    while True:
+        used = data + int(smds.map_blocks(total, ds_block))
+        needed = -(-used * 100 // percent)
+        if needed <= total:
+            return total
+        total = needed
+
+
+def _used_pct(data: int, size: int, ds_block: int) -> float:
+    total = size // ds_block
+    return 100 * (data + int(smds.map_blocks(total, ds_block))) / total
+
+
+def _extent(blocks: int, ds_block: int) -> Extent:
+    return Extent.of_pages(blocks * (ds_block // smds.PAGE_BYTES))
+
+
+def _warnings(config: Structure, size: int, short: int) -> list[str]:
+    warnings = []
+    if short:
+        warnings.append(f"{short:,} messages of at most {config.offload_min_length} bytes are not offloaded")
+    if size > SMDS_MAX_SIZE:
+        warnings.append(f"{format_size(SMDS_MAX_SIZE)} is the most a data set may have: 2192 comes before all fit")
+    return warnings
