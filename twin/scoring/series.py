@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from kernels.clock import SECOND
-from kernels.layout import PUT
 from kernels.event_loop import MQRC_STORAGE_MEDIUM_FULL
+from kernels.layout import PUT
 from twin.alerts import Alert
 from twin.arrays import Array
 from twin.estate import Estate
