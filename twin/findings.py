@@ -109,6 +109,32 @@ class Viewer(ABC):
             actions=self._actions(resource, ranked),
         )
 
+    def who_fills(self, resource: str) -> tuple[Filler, ...]:
+        """The queues that fill a resource, the first one most."""
+        return fillers.fillers(*self._by_queue(resource), self._names)
+
+    def foreseen(
+        self, resource: str, severity: str, times: tuple[float, float, float], probability: float
+    ) -> Finding:
+        """What there is to say of a resource that will be full in so many seconds (p10, p50, p90)."""
+        usage = self.usage_pct(resource)
+        grown, held = self._by_queue(resource)
+        ranked = fillers.fillers(grown, held, self._names)
+        p10, p50, p90 = times
+        return Finding(
+            condition="full-forecast",
+            resource=resource,
+            severity=severity,
+            usage_pct=usage,
+            time_to_full_s={"p10": round(p10, 1), "p50": round(p50, 1), "p90": round(p90, 1)},
+            full_probability=round(probability, 4),
+            fillers=ranked,
+            cause=f"{usage:.1f} % of the {self._of(resource)} are in use; as it goes, they are used up in "
+            f"{as_span(p50)} ({as_span(p10)} to {as_span(p90)}), and puts get 2192; "
+            f"{self._filled(resource, ranked, grown)}.",
+            actions=self._actions(resource, ranked),
+        )
+
     def over(self, condition: str, resource: str, severity_before: str) -> Finding:
         """What there is to say of a condition that holds no more."""
         usage = self.usage_pct(resource)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernels import layout, offload, pools
-from twin import alteration, measurement, structure_measurement
+from twin import alteration, measurement, structure_measurement, structure_rules
 from twin.alerts import Alert
 from twin.estate import Structure
 from twin.message_store import MessageStore
@@ -19,6 +19,7 @@ class StructureTwin(MessageStore):
     """See the module. size_now: bytes allocated; ratio: elements for each entry."""
 
     kind = "structure"
+    is_foreseen = True
     check_against = "Check the structure's attributes in the estate against DISPLAY CFSTATUS and D XCF,STR."
     config: Structure
     size_now: int
@@ -92,6 +93,10 @@ class StructureTwin(MessageStore):
             for bit, name in DATASET_BITS.items():
                 if name == condition:
                     self.tables.store.datasets["armed"][row] |= np.uint8(bit)
+
+    def rules(self, tick: int) -> structure_rules.Rules:
+        """What the forecast rolls forward, as it stands at a tick."""
+        return structure_rules.rules_of(self.tables.store, self.qmgrs, tick)
 
     def _fields(self) -> dict[str, Any]:
         store = self.tables.store

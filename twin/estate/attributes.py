@@ -29,6 +29,11 @@ STORAGE_CLASS_NAME = text("[A-Z0-9]{1,8}", "the name of a storage class: 1 to 8 
 FACILITY_NAME = text("[A-Z][A-Z0-9@#$]{0,7}", "the name of a coupling facility: 1 to 8 capitals and digits")
 CLUSTER_NAME = text("[A-Za-z0-9._%]{1,48}", "a cluster name: 1 to 48 letters, digits and . _ %")
 
+FORECAST: Mapping[str, Check] = {
+    "forecast_horizon_s": number(59, 86_400),
+    "forecast_lead_s": number(0, 86_400),
+    "forecast_probability": number(0, 1),
+}
 STRUCTURE: Mapping[str, Check] = {
     "coupling_facility": FACILITY_NAME,
     "size": size(1),
@@ -45,6 +50,7 @@ STRUCTURE: Mapping[str, Check] = {
     "smds_prefix": integer(0, 400),
     "offload_min_length": integer(0, RULE_OFF),
     "drift_tolerance_pct": number(0, 100),
+    **FORECAST,
 }
 SMDS: Mapping[str, Check] = {
     "size": size(1, SMDS_MAX_SIZE),
@@ -71,7 +77,7 @@ QUEUE_MANAGER: Mapping[str, Check] = {
     "version": text("[0-9]+(\\.[0-9]+)*", 'a string like "9.4"'),
 }
 
-_OURS = ("smds_prefix", "offload_min_length", "drift_tolerance_pct")  # assumptions of the model, not settings of MQ
+_OURS = ("smds_prefix", "offload_min_length", "drift_tolerance_pct", *FORECAST)  # assumptions of the model, not settings of MQ
 _MAY_BE_ABSENT = ("init_size", "scm_max_size", "secondary_pages", "scm")
 
 _ALTERABLE: Mapping[str, Mapping[str, Check]] = {

@@ -74,6 +74,9 @@ class Structure:
     smds_prefix: int = 0  # bytes 0..400 before a message in its data set: assumption [param, domain.md section 2]
     offload_min_length: int = 140  # bytes; offloading a shorter message saves nothing: assumption [param, section 1]
     drift_tolerance_pct: float = 5.0
+    forecast_horizon_s: float = 7200.0  # seconds a forecast looks ahead: assumption [contract section 4]
+    forecast_lead_s: float = 1500.0  # seconds before full that a person needs: assumption
+    forecast_probability: float = 0.4  # of full within the horizon, from which an alert opens: assumption
     queues: tuple[str, ...] = ()  # its shared queues, sorted
     smds: Mapping[str, Smds] = field(default_factory=dict, hash=False)  # of every queue manager of the group
 
@@ -101,6 +104,9 @@ class PageSet:
     secondary_pages: int | None = None
     buffer_pool: int = 0  # IBM's default [IBM MQ 9.2 DEFINE PSID]
     version: str | None = None  # of the queue manager, like "9.4"
+    forecast_horizon_s: float = 7200.0  # seconds a forecast looks ahead: assumption [contract section 4]
+    forecast_lead_s: float = 1500.0  # seconds before full that a person needs: assumption
+    forecast_probability: float = 0.4  # of full within the horizon, from which an alert opens: assumption
     queues: tuple[str, ...] = ()  # its private queues, sorted
 
     @property
@@ -120,6 +126,9 @@ class QueueFile:
     queue: str
     max_size: int = QUEUE_FILE_MAX_SIZE
     version: str | None = None
+    forecast_horizon_s: float = 7200.0  # seconds a forecast looks ahead: assumption [contract section 4]
+    forecast_lead_s: float = 1500.0  # seconds before full that a person needs: assumption
+    forecast_probability: float = 0.4  # of full within the horizon, from which an alert opens: assumption
 
     @property
     def queue_managers(self) -> tuple[str, ...]:

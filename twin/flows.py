@@ -1,0 +1,124 @@
+"""What flows in and out of a store now, and what may flow in the time ahead.
+
+The present regime is found (kernels/regime.py); its bins are what futures are drawn from, in blocks, so that bursts
+stay bursts. What is not known of the mean of few bins, and of how it will wander, is drawn for each future.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernels import regime
+from kernels.layout import NEVER, Store
+from kernels.meter_rows import BINS, CLASSES
+from twin import chance
+from twin.arrays import Array
+
+PATHS = 128
+WANDER = 0.15  # standard deviation by which a rate has wandered after an hour, as a share of it
+_TREND_FROM = 18  # bins: three minutes
+_SURE = 2.5  # standard errors from which a trend is believed in part, wholly when far beyond
+_BLOCKS = 6  # blocks that a regime is cut into at least, on average
+_LONGEST_BLOCK = 30  # bins
+_STEPS = ((12, 1), (9, 2), (10, 3), (20, 6))  # (steps, bins of each): the first half hour
+_LATER = 12  # bins of a step after it
+
+
+@dataclass(frozen=True, slots=True)
+class Regime:
+    """bins: f8[n, 2 * CLASSES], messages that stayed and that left, by class; since: the tick of the first bin.
+
+    net: elements, pages or blocks of the store that a bin adds on average, unoffloaded; spread: the variance of a bin.
+    """
+
+    bins: Array
+    since: int
+    net: float
+    spread: float
+
+
+def present(store: Store, tick: int, weights: Array) -> Regime | None:
+    """The regime at a tick; None where less than three bins tell of it. weights: f8[CLASSES], what a message takes."""
+    flows = np.empty((BINS, 2 * CLASSES))
+    since = int(store.scalars["steady_from"][0])
+    n = 0 if since == NEVER else regime.read_flows(store, since, tick, flows)
+    if n < regime.LEAST:
+        return None
+    flows = flows[:n]
+    stay, leave = flows[:, :CLASSES], flows[:, CLASSES:]
+    series = np.stack([stay @ weights, leave @ weights, stay.sum(axis=1), leave.sum(axis=1)])
+    usual = float(weights @ (stay + leave).sum(axis=0)) / max(1.0, float((stay + leave).sum()))
+    units = np.array([usual, usual, 1.0, 1.0])
+    start = int(regime.regime_start(series, n, units, np.empty(2)))
+    net = series[0, start:] - series[1, start:]
+    spread = float(regime.spread(net, 0, net.size)) if net.size > 3 else float(net.var(ddof=1))
+    floor = float(np.abs(net).mean()) * usual
+    return Regime(flows[start:], tick - (n - start), float(net.mean()), max(spread, floor))
+
+
+def steps(horizon: int) -> Array:
+    """i8[s]: bins of each step, short ones first, in all `horizon` bins or just more."""
+    lengths: list[int] = []
+    for count, length in _STEPS:
+        lengths += [length] * count
+    lengths += [_LATER] * max(0, -(-(horizon - sum(lengths)) // _LATER))
+    return np.array(lengths, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Futures:
+    """What `kernels.forecast.roll` takes of flows; see there. mix: f8[CLASSES], shares of the puts by class."""
+
+    cumulated: Array
+    bins: int
+    trend: Array
+    lengths: Array
+    starts: Array
+    extra: Array
+    block: int
+    mix: Array
+
+
+def futures(now: Regime, weights: Array, horizon: int, seed: int) -> Futures:
+    """Draw futures of a regime. weights: as `present`; horizon: bins."""
+    n = now.bins.shape[0]
+    lengths = steps(horizon)
+    middle = np.cumsum(lengths) - lengths / 2
+    slope, error = _trend(now, weights)
+    ahead = n * (1 - np.exp(-middle / n))  # a trend is not believed for longer than it was seen
+    level = now.bins + slope * (n - 0.5 - np.arange(n))[:, None]
+    block = int(np.clip(n // _BLOCKS, 1, _LONGEST_BLOCK))
+    most = max(block, int(lengths.max()))
+    cumulated = np.zeros((n + most + 1, now.bins.shape[1]))
+    np.cumsum(level[np.arange(n + most) % n], axis=0, out=cumulated[1:])
+    come = np.maximum(now.bins[:, :CLASSES].sum(axis=0), 0.0)
+    mix = come / come.sum() if come.sum() > 0 else np.full(CLASSES, 1.0 / CLASSES)
+    unsure = np.sqrt(now.spread / n)
+    doubts = chance.normal(seed ^ 1, 3 * PATHS).reshape(3, PATHS, 1)
+    space = doubts[0] * unsure + doubts[1] * error * ahead + doubts[2] * WANDER * abs(now.net) * np.sqrt(middle / 360)
+    return Futures(
+        cumulated=cumulated,
+        bins=n,
+        trend=ahead[:, None] * slope,
+        lengths=lengths,
+        starts=(chance.uniform(seed, PATHS, lengths.size) * n).astype(np.int64),
+        extra=space / max(float(mix @ weights), 1e-9),
+        block=block,
+        mix=mix,
+    )
+
+
+def _trend(now: Regime, weights: Array) -> tuple[Array, float]:
+    """(change of each flow from bin to bin, f8[2 * CLASSES]; what is not known of it, in space)."""
+    n = now.bins.shape[0]
+    if n < _TREND_FROM:
+        return np.zeros(now.bins.shape[1]), 0.0
+    at = np.arange(n) - (n - 1) / 2
+    by_space = np.concatenate([weights, -weights])
+    slopes = at @ now.bins / (at @ at)
+    error = float(np.sqrt(now.spread / (at @ at)))
+    sure = abs(float(slopes @ by_space)) / error if error > 0 else 0.0
+    believed = max(0.0, 1 - (_SURE / sure) ** 2) if sure > 0 else 0.0
+    return slopes * believed, error * believed

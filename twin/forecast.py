@@ -1,0 +1,165 @@
+"""The forecast: when will a store be full, and how sure is that?
+
+The store's own rules are rolled forward over futures drawn from the present regime (kernels/forecast.py). How long a
+rise goes on is asked of past rises of the same resource; where none is like it, of the rule that what has risen for
+long goes on for long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from kernels import forecast
+from kernels.clock import TICK
+from kernels.layout import Store
+from kernels.meter_rows import CLASSES, RISES
+from twin import chance
+from twin.arrays import Array
+from twin.flows import PATHS, Futures, Regime, futures
+from twin.structure_rules import Rules
+
+SECONDS = TICK // 1_000_000  # of a bin
+_ALIKE = 2.5  # rises are alike when one is at most so many times as fast as the other
+_OTHER = 0.5  # rises of a kind not seen yet, as prior count beside those seen
+_LATER = 0.12  # a rise like a past one may last so much longer, as a share of it
+_GOES_ON = 0.5  # power of the share of the climb that is done: the chance that a rise never seen goes on to full
+
+
+class Forecast(msgspec.Struct, frozen=True, kw_only=True):
+    """What was foreseen of one resource. time: microseconds of event time.
+
+    p10, p50, p90: seconds until it is full, should it become so; None: not within the horizon. probability: that it is
+    full within the horizon; first: no other resource of the store is likely to be full before.
+    """
+
+    store: str
+    time: int
+    resource: str
+    usage_pct: float
+    p10: float | None
+    p50: float | None
+    p90: float | None
+    probability: float
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Paths of a store from one moment. full_at: f8[PATHS], seconds, inf; full_of: i8[PATHS], resource or -1.
+
+    weights: f8[PATHS], the chance that the rise goes on until then. probability: of full within the horizon.
+    """
+
+    rules: Rules
+    full_at: Array
+    full_of: Array
+    weights: Array
+
+    @property
+    def probability(self) -> float:
+        """That any resource is full within the horizon."""
+        return float(self.weights[self.full_of >= 0].sum()) / self.full_at.size
+
+    def of(self, resource: int) -> float:
+        """The probability that this resource is the first to be full."""
+        return float(self.weights[self.full_of == resource].sum()) / self.full_at.size
+
+    @property
+    def first(self) -> int:
+        """The resource most likely to be full first; -1: none on any path."""
+        if not (self.full_of >= 0).any():
+            return -1
+        return int(np.argmax([self.of(at) for at in range(len(self.rules.resources))]))
+
+    def quantiles(self, resource: int | None = None) -> tuple[float, float, float] | None:
+        """Seconds until full (p10, p50, p90) on the paths that become full, of one resource or of any."""
+        chosen = self.full_of >= 0 if resource is None else self.full_of == resource
+        if not chosen.any():
+            return None
+        at, weights = self.full_at[chosen], self.weights[chosen]
+        order = np.argsort(at, kind="stable")
+        passed = np.cumsum(weights[order])
+        places = (np.searchsorted(passed, passed[-1] * share) for share in (0.1, 0.5, 0.9))
+        p10, p50, p90 = (float(at[order[min(int(place), at.size - 1)]]) for place in places)
+        return p10, p50, p90
+
+
+def look_ahead(store: Store, name: str, rules: Rules, now: Regime, tick: int, horizon: int) -> Outlook:
+    """Roll a store forward from a tick. horizon: ticks. The same arguments give the same outlook."""
+    drawn = futures(now, rules.weights, horizon, chance.seed_of(name, tick))
+    full_at, full_of = roll(rules, drawn)
+    full_at = np.where(full_at <= horizon, full_at, np.inf)
+    full_of = np.where(np.isfinite(full_at), full_of, forecast.NOWHERE)
+    weights = np.zeros(PATHS)
+    for resource in np.unique(full_of[full_of >= 0]).tolist():
+        chosen = full_of == resource
+        weights[chosen] = goes_on(store, rules, resource, tick, full_at[chosen])
+    return Outlook(rules, full_at * SECONDS, full_of, weights)
+
+
+def roll(rules: Rules, drawn: Futures) -> tuple[Array, Array]:
+    """(ticks until full or inf, resource or -1) of every path."""
+    rules.classes[:, forecast.MIX] = drawn.mix
+    full_at, full_of = np.empty(PATHS), np.empty(PATHS, np.int64)
+    forecast.roll(
+        rules.model,
+        rules.classes,
+        rules.offload,
+        rules.sets,
+        rules.set_put,
+        rules.set_held,
+        drawn.cumulated,
+        drawn.bins,
+        drawn.trend,
+        drawn.lengths,
+        drawn.starts,
+        drawn.extra,
+        drawn.block,
+        np.empty(2 * CLASSES),
+        np.empty(rules.sets.shape[0]),
+        full_at,
+        full_of,
+    )
+    return full_at, full_of
+
+
+def goes_on(store: Store, rules: Rules, resource: int, tick: int, ahead: Array) -> Array:
+    """f8[n]: the chance that the rise of a resource goes on for `ahead` more ticks, f8[n].
+
+    Of the past rises that are like it, those count that lasted longer than it has by now.
+    """
+    row = max({0, 1, resource}, key=lambda one: _climbed(store, rules, one))
+    tide = store.tides[rules.tides[row]]
+    share = usage(rules, row)
+    age = max(1, tick - int(tide["began"]))
+    climbed = max(0.0, share - float(tide["low"]))
+    unknown = (climbed / max(1e-9, 1.0 - float(tide["low"]))) ** _GOES_ON
+    rises = store.rises[rules.tides[row] * RISES : (rules.tides[row] + 1) * RISES][: int(tide["rises"])]
+    lasted = np.maximum(1, rises["ended"] - rises["began"]).astype(float)
+    pace = (rises["top"] - rises["low"]) / lasted
+    alike = (pace < _ALIKE * climbed / age) & (pace * _ALIKE > climbed / age)
+    longer = lasted[alike] * (1 + _LATER) + 3
+    longer = longer[longer > age]
+    if not longer.size:
+        return np.full(ahead.size, min(1.0, unknown))
+    known = (longer[:, None] >= age + ahead[None, :]).mean(axis=0)
+    weight = longer.size / (longer.size + _OTHER)
+    return np.minimum(1.0, weight * known + (1 - weight) * unknown)
+
+
+def usage(rules: Rules, resource: int) -> float:
+    """The share of a resource in use."""
+    model = rules.model[0]
+    if resource == forecast.ENTRIES:
+        return float(model["ents"] / model["ents_max"])
+    if resource == forecast.SPACE:
+        return float(model["space"] / model["space_max"])
+    used, most = rules.sets[resource - forecast.FIRST_SET]
+    return float(used / max(1.0, most))
+
+
+def _climbed(store: Store, rules: Rules, resource: int) -> float:
+    return usage(rules, resource) - float(store.tides[rules.tides[resource]]["low"])

@@ -1,0 +1,154 @@
+"""What of a structure the forecast rolls forward: pools, offload rules, data sets, by class of message length.
+
+The rules themselves are those of kernels/offload.py, pools.py and smds.py; here they are told for a class of messages
+instead of one message. A rule size that lies within a class offloads the share of it above, lengths being taken as
+even in their logarithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kernels import forecast, layout, meters, offload, smds
+from kernels.layout import RULES
+from kernels.meter_rows import CLASSES
+from kernels.pools import elements_in_use, elements_of, entries_in_use
+from twin.arrays import Array
+
+_SERVED_FOR = 60  # ticks: a queue is served when a message left it in the last ten minutes
+_TELLING = 20.0  # messages from which a class tells its own mean
+_PACKED_FROM = 8  # blocks from which a data set tells how densely it is packed
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A store as `kernels.forecast.roll` takes it (see there), and beside it
+
+    resources: names of what can be full, by the numbers of `full_of`; tides: rows of `store.tides` of each; weights:
+    f8[CLASSES], what a message put takes of the store when not offloaded.
+    """
+
+    resources: tuple[str, ...]
+    tides: tuple[int, ...]
+    weights: Array
+    model: Array
+    classes: Array
+    offload: Array
+    sets: Array = field(default_factory=lambda: np.zeros((0, 2)))
+    set_put: Array = field(default_factory=lambda: np.zeros((0, CLASSES)))
+    set_held: Array = field(default_factory=lambda: np.zeros((0, CLASSES)))
+
+
+def rules_of(store: layout.Store, qmgrs: Sequence[str], tick: int) -> Rules:
+    """The rules of a structure and what it holds. qmgrs: names of its data sets' owners, by row."""
+    params = store.params[0]
+    stocks = store.stocks[: (len(qmgrs) + 1) * CLASSES].reshape(len(qmgrs) + 1, CLASSES)
+    weights = put_space(stocks, _alone)
+    classes = np.zeros((CLASSES, forecast.COLUMNS))
+    classes[:, forecast.PUT_SPACE] = weights
+    held = stocks["held"][0]
+    classes[:, forecast.HELD_SPACE] = np.where(held > 0, stocks["held_space"][0] / np.maximum(held, 1), weights)
+    classes[:, forecast.KEPT] = held
+    classes[:, forecast.AWAY] = stocks["held"][1:].sum(axis=0)
+    model = np.zeros(1, forecast.MODEL)
+    model["ents"], model["ents_max"] = entries_in_use(store), max(1, int(params["ents_max"]))
+    model["space"], model["space_max"] = elements_in_use(store), max(1, int(params["elems_max"]) - 1)
+    model["away_space"], model["counts_ents"] = offload.OFFLOADED_ELEMENTS, 1
+    model["served"] = served(store, tick)
+    model["th"] = [_threshold(params, rule) for rule in range(RULES)]
+    used = [row for row in range(len(qmgrs)) if _is_used(stocks[row + 1], store.datasets[row])]
+    sets, set_put, set_held = _datasets(store, stocks, used)
+    return Rules(
+        resources=("entries", "elements", *(f"smds/{qmgrs[row]}" for row in used)),
+        tides=(0, 1, *(2 + row for row in used)),
+        weights=weights,
+        model=model,
+        classes=classes,
+        offload=_offloaded(params),
+        sets=sets,
+        set_put=set_put,
+        set_held=set_held,
+    )
+
+
+def put_space(stocks: Array, alone: Array) -> Array:
+    """f8[CLASSES]: what a message put takes of the store itself, on average. alone: the same where none were put."""
+    puts, space = stocks["puts"][1:].sum(axis=0), stocks["puts_space"][1:].sum(axis=0)
+    return np.where(puts > 0.5, space / np.maximum(puts, 1e-9), alone)
+
+
+def served(store: layout.Store, tick: int) -> float:
+    """Messages of queues that somebody gets from."""
+    queues = store.queues
+    return float(queues["depth"][queues["got_at"] > tick - _SERVED_FOR].sum())
+
+
+def _middle(size: int) -> int:
+    """A length in the middle of a class, bytes."""
+    return int(np.sqrt(max(1, meters.EDGES[size]) * meters.EDGES[size + 1]))
+
+
+_alone = np.array([float(elements_of.py_func(_middle(size))) for size in range(CLASSES)])
+
+
+def _threshold(params: Array, rule: int) -> float:
+    """The share above which a rule is in force; beyond any where it never is."""
+    if params["cf_level"] < 5 or params["offload"] == layout.OFFLOAD_NONE:
+        return np.inf
+    if params["offld_sz"][rule] >= layout.RULE_OFF:
+        return np.inf
+    return -1.0 if params["offld_th"][rule] == 0 else float(params["offld_th"][rule]) / 100
+
+
+def _offloaded(params: Array) -> Array:
+    """f8[2**RULES, CLASSES]: share of the puts of a class that is offloaded, by the rules in force."""
+    table = np.zeros((1 << RULES, CLASSES))
+    if params["offload"] == layout.OFFLOAD_NONE or params["cf_level"] < 4:
+        return table
+    for mask in range(1 << RULES):
+        sizes = [int(params["offld_sz"][rule]) for rule in range(RULES) if mask >> rule & 1]
+        least = max(min(sizes), int(params["offload_min_length"])) if sizes else offload.ALWAYS_OFFLOADED
+        table[mask] = [_above(size, min(least, offload.ALWAYS_OFFLOADED)) for size in range(CLASSES)]
+    return table
+
+
+def _above(size: int, least: int) -> float:
+    """The share of a class that is longer than `least` bytes."""
+    low, high = meters.EDGES[size], meters.EDGES[size + 1]
+    if least <= low:
+        return 1.0
+    if least >= high:
+        return 0.0
+    return float((np.log(high) - np.log(least)) / (np.log(high) - np.log(max(1, low))))
+
+
+def _is_used(stocks: Array, dataset: Array) -> bool:
+    return bool(stocks["puts"].sum() > 0.5 or dataset["messages"] > 0 or dataset["base_blocks"] > 0)
+
+
+def _datasets(store: layout.Store, stocks: Array, used: list[int]) -> tuple[Array, Array, Array]:
+    """(blocks in use and at most, blocks a message put takes, blocks a message held gives back) of the data sets."""
+    sets = np.zeros((len(used), 2))
+    set_put, set_held = np.zeros((len(used), CLASSES)), np.zeros((len(used), CLASSES))
+    per_block = int(store.params[0]["ds_block"]) // smds.PAGE_BYTES
+    all_puts = np.maximum(stocks["puts"][1:].sum(axis=0), 1e-9)
+    all_held = np.maximum(stocks["held"][1:].sum(axis=0), 1)
+    for at, row in enumerate(used):
+        dataset, own = store.datasets[row], stocks[row + 1]
+        sets[at] = smds.blocks_in_use(store, row), smds.blocks_at_last(store, row)
+        blocks = own["puts_pages"] / per_block * _waste(own["puts_pages"], own["puts"], per_block)
+        set_put[at] = blocks / all_puts
+        packed = int(dataset["blocks_data"]) * per_block / max(1, int(dataset["pages"]))
+        set_held[at] = own["held_space"] / per_block / all_held * (packed if dataset["pages"] else 1.0)
+    return sets, set_put, set_held
+
+
+def _waste(pages: Array, messages: Array, per_block: int) -> Array:
+    """f8[CLASSES]: by how much more messages take than their pages, for those that do not fit in what is left."""
+    each = np.maximum(1.0, pages / np.maximum(messages, 1e-9))
+    together = np.floor(per_block / each)
+    small = per_block / (each * np.maximum(together, 1))
+    return np.where(together >= 1, small, (np.floor(each / per_block) + 1) * per_block / each)
