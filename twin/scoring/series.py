@@ -21,6 +21,7 @@ from twin.alerts import Alert
 from twin.arrays import Array
 from twin.estate import Estate
 from twin.events import Decoded, Decoder
+from twin.forecast import Forecast
 from twin.recordings import Chunk, open_recording
 from twin.replay import Player
 from twin.scoring.look import Look, look
@@ -58,7 +59,7 @@ class Series:
 class Played:
     """What playing a recording brought.
 
-    series: by store, sorted; alerts: ordered by time, then store; predictions: the twin's, of the stores that had any.
+    series and predictions (the twin's): by store, sorted; alerts: ordered by time, then store.
     """
 
     series: dict[str, Series]
@@ -84,7 +85,10 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
         for piece in _pieces(decoded):
             alerts += player.feed(piece)
             for name in np.unique(stores[np.unique(piece.events["route"])]).tolist():
-                records.setdefault(name, _Record()).add(look(player.twins[name]))
+                twin = player.twins[name]
+                record = records.setdefault(name, _Record())
+                record.add(look(twin))
+                record.forecasts += twin.drain_forecasts()
         for name, times in _refused(decoded, stores):
             records[name].refused.append(times)
         events += len(decoded)
@@ -92,7 +96,8 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
             on_chunk(chunk, events)
     alerts.sort(key=lambda alert: (alert.time, alert.store))
     series = {name: record.series(name) for name, record in sorted(records.items()) if record.looks}
-    return Played(series=series, alerts=alerts, predictions={}, events=events)
+    predictions = {name: Predictions.of(records[name].forecasts) for name in series}
+    return Played(series=series, alerts=alerts, predictions=predictions, events=events)
 
 
 def _pieces(decoded: Decoded) -> Iterator[Decoded]:
@@ -121,9 +126,10 @@ def _refused(decoded: Decoded, stores: Array) -> Iterable[tuple[str, Array]]:
 
 @dataclass(slots=True)
 class _Record:
-    """The looks at one store, the last one of each STEP."""
+    """Of one store: the looks at it, the last one of each STEP; refused puts and forecasts as they came."""
 
     looks: list[Look] = field(default_factory=list)
+    forecasts: list[Forecast] = field(default_factory=list)
     refused: list[Array] = field(default_factory=list)
 
     def add(self, seen: Look | None) -> None:
