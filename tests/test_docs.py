@@ -29,6 +29,7 @@ from twin.estate.stores import TOML_CF_LEVEL
 from twin.events import CONTENT_TYPES, Decoder, Reason
 from twin.events.fields import FIELD
 from twin.measurement import DRIFT
+from twin.scoring.baselines import BASELINES
 from twin.simulation import SCENARIOS, demo_estate
 from twin.structure_view import DATASET_BITS, POOL_BITS
 
@@ -378,6 +379,10 @@ def test_the_scenarios():
     told = {codes(row[0])[0]: row[1] for row in rows(section("recordings.md", "Simulate"))}
     assert told == {name: kind.sentence for name, kind in SCENARIOS.items()}
     assert len(SCENARIOS) == 9  # the changelog says so
+
+
+def test_the_rules_beside_the_twin():
+    assert first_codes(section("scorecard.md", "The other rules")) == [one.name for one in BASELINES]
 
 
 def test_the_changelog_begins_with_this_version():

@@ -80,3 +80,20 @@ def _one_by_one(
 def measured(scores: Sequence[CaseScore]) -> dict[str, Measures]:
     """The measures of every method over some cases."""
     return {method: measure([one.judged[method] for one in scores]) for method in METHODS}
+
+
+def scenarios(scores: Sequence[CaseScore]) -> dict[str, list[CaseScore]]:
+    """The cases by scenario, in the order in which they come first."""
+    return {
+        name: [one for one in scores if one.case.scenario == name]
+        for name in dict.fromkeys(one.case.scenario for one in scores)
+    }
+
+
+def classes(scores: Sequence[CaseScore]) -> dict[str, list[CaseScore]]:
+    """All cases, the steady ones, the hard ones."""
+    return {
+        "all": list(scores),
+        "steady": [one for one in scores if not one.case.hard],
+        "hard": [one for one in scores if one.case.hard],
+    }
