@@ -136,8 +136,9 @@ def test_nothing_names_a_machine_or_a_package_registry(name):
 
 POSITIONAL = {"--file", "--scenario"}  # may be given by name, too
 OF_KAFKA = {"--bootstrap-servers", "--topic-prefix", "--kafka"}
-# Of docker compose, of Kafka's own tools, of mqtwin itself.
+# Of docker compose, of Kafka's own tools, of mqtwin itself, of tests.score.
 OTHERS = {"--build", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
+OTHERS |= {"--split", "--cases", "--no-pictures"}
 
 
 def options(command: str) -> set[str]:

@@ -56,7 +56,11 @@ def main() -> int:
         )
         path = page.write(run, scores, stories.draw(scores, docs / "images"), docs)
         console.print(f"{path.relative_to(ROOT)} written")
-    console.print(f"{len(scores)} cases, {time.monotonic() - began:.0f} s in all")
+    simulating, playing = (sum(parts) / len(scores) for parts in zip(*(one.seconds for one in scores), strict=True))
+    seconds = time.monotonic() - began
+    console.print(
+        f"{len(scores)} cases in {seconds:.0f} s; each {simulating:.1f} s simulating, {playing:.1f} s playing"
+    )
     return 0
 
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.score.work import CaseScore, measured
-from twin.estate import load_estate
-from twin.scoring import METHODS, TWIN, Warned, pictures, play, score
+from tests.score.work import CaseScore, measured, scored_case
+from twin.scoring import METHODS, TWIN, Warned, pictures
 from twin.scoring.table import span
 
 MOST = 6  # stories on the page
@@ -52,8 +51,7 @@ def _chosen(scores: Sequence[CaseScore]) -> list[CaseScore]:
 
 def _draw(one: CaseScore, folder: Path) -> Story:
     case = one.case
-    played = play(case.recording, load_estate(case.estate))
-    scored = score(played, withdrawing_counts=case.hard)
+    played, scored = scored_case(case)
     said = {method: scored.said[method][case.store] for method in METHODS}
     title = f"{case.scenario}, case {case.number}"
     figure = pictures.story(played.series[case.store], scored.filled[case.store], said, f"{case.store}: {title}")
