@@ -18,7 +18,7 @@ BIN = np.dtype(
         ("tick", "i8"),  # which span of 10 s: the tick that begins it
         ("ages", "i8"),  # puts of the store when it began
         ("ents", "i8"),  # messages that held storage then
-        ("space", "i8"),  # elements, pages or blocks they held
+        ("space", "i8"),  # bytes of them
     ],
     align=True,
 )

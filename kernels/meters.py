@@ -106,7 +106,7 @@ def given_back(store: Store, row: int) -> None:
 
 @routine
 def begin_bin(store: Store, tick: int, space: int) -> None:
-    """Begin the bin of `tick`; bins between the last one and this one had no events. space: of the store, in use."""
+    """Begin the bin of `tick`; bins between the last one and this one had no events. space: bytes of the messages held."""
     scalars = store.scalars[0]
     last = store.bins[scalars.bin].tick
     if last == NEVER:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kernels import meters, pools, smds
+from kernels import meters, page_set, pools, queue_file, smds
 from kernels._compile import routine
-from kernels.layout import Array, Store
+from kernels.layout import PAGE_SET, QUEUE_FILE, Array, Store
 
 ENTRIES, SPACE, FIRST_SET = 0, 1, 2  # rows of `tides`; data set d is FIRST_SET + d
 
@@ -16,11 +16,18 @@ def watch(store: Store, tick: int, shares: Array) -> float:
     Of a data set that can expand, the share of what it may become.
     """
     params = store.params[0]
-    shares[ENTRIES] = pools.entries_in_use(store) / max(1, params.ents_max)
-    shares[SPACE] = pools.elements_in_use(store) / max(1, params.elems_max)
-    for dataset in range(shares.size - FIRST_SET):
-        most = smds.blocks_at_last(store, dataset)
-        shares[FIRST_SET + dataset] = smds.blocks_in_use(store, dataset) / max(1, most)
+    if params.kind == PAGE_SET:
+        shares[ENTRIES] = 0.0
+        shares[SPACE] = page_set.pages_in_use(store) / max(1, page_set.usable_at_last(store))
+    elif params.kind == QUEUE_FILE:
+        shares[ENTRIES] = 0.0
+        shares[SPACE] = queue_file.overflow(store) / max(1, params.file_max)
+    else:
+        shares[ENTRIES] = pools.entries_in_use(store) / max(1, params.ents_max)
+        shares[SPACE] = pools.elements_in_use(store) / max(1, params.elems_max)
+        for dataset in range(shares.size - FIRST_SET):
+            most = smds.blocks_at_last(store, dataset)
+            shares[FIRST_SET + dataset] = smds.blocks_in_use(store, dataset) / max(1, most)
     climbed = 0.0
     for resource in range(shares.size):
         meters.watch_tide(store, resource, tick, shares[resource])

@@ -19,7 +19,7 @@ from kernels.layout import Store
 from kernels.meter_rows import CLASSES, RISES
 from twin.arrays import Array
 from twin.flows import PATHS, Futures, Regime, futures
-from twin.structure_rules import Rules
+from twin.rules import Rules
 
 SECONDS = TICK // 1_000_000  # of a bin
 _ALIKE = 2.5  # rises are alike when one is at most so many times as fast as the other
@@ -136,7 +136,7 @@ def goes_on(store: Store, rules: Rules, resource: int, tick: int, ahead: Array) 
 
     Of the past rises that are like it, those count that lasted longer than it has by now.
     """
-    row = max({0, 1, resource}, key=lambda one: _climbed(store, rules, one))
+    row = max((0, 1, resource), key=lambda one: _climbed(store, rules, one))
     tide = store.tides[rules.tides[row]]
     share = usage(rules, row)
     age = max(1, tick - int(tide["began"]))

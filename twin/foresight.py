@@ -63,7 +63,7 @@ class Foresight:
         """Act at one tick, the one acted at before given; meters first."""
         store = twin.tables.store
         sets = store.datasets.size
-        space = int(store.scalars["elems_used"][0])
+        space = int(store.scalars["bytes"][0])
         meters.begin_bin(store, tick, space)
         meters.end_slot(store, before, tick, sets, space)
         if self._shares.size != sets + shares.FIRST_SET:
@@ -142,11 +142,14 @@ class Foresight:
         if times is None:
             return []
         severity = _severity(times[1], episode.severity)
-        filler = _first_filler(twin, outlook)
         sooner = times[1] < _SOONER * self.sight.told_s
-        if severity == episode.severity and filler == self.sight.told_filler and not sooner:
+        if severity == episode.severity and not sooner and not self._filler_changed(twin, outlook, tick):
             return []
         return [twin.episodes.update(episode, self._finding(twin, outlook, episode.severity), tick * TICK)]
+
+    def _filler_changed(self, twin: MessageStore, outlook: Outlook, tick: int) -> bool:
+        """Whether another queue fills most, looked at every five minutes: who fills a data set is counted."""
+        return tick % _CALM_TICKS == 0 and _first_filler(twin, outlook) != self.sight.told_filler
 
     def _finding(self, twin: MessageStore, outlook: Outlook, severity_before: str | None) -> Finding:
         times = outlook.quantiles()

@@ -28,7 +28,7 @@ from twin.tables import StateError, Tables
 
 if TYPE_CHECKING:
     from twin.events import EventBlock
-    from twin.structure_rules import Rules
+    from twin.rules import Rules
 
 _VERSION = 3
 _SWEEP_EVERY = 6  # ticks between two looks for gets held aside too long

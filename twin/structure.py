@@ -11,6 +11,7 @@ from twin import alteration, measurement, structure_measurement, structure_rules
 from twin.alerts import Alert
 from twin.estate import Structure
 from twin.message_store import MessageStore
+from twin.rules import Rules
 from twin.reports import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED, StructureValues
 from twin.structure_state import dataset_fields
 from twin.structure_view import DATASET_BITS, POOL_BITS, StructureViewer
@@ -95,7 +96,7 @@ class StructureTwin(MessageStore):
                 if name == condition:
                     self.tables.store.datasets["armed"][row] |= np.uint8(bit)
 
-    def rules(self, tick: int) -> structure_rules.Rules:
+    def rules(self, tick: int) -> Rules:
         """What the forecast rolls forward, as it stands at a tick."""
         return structure_rules.rules_of(self.tables.store, self.qmgrs, tick)
 

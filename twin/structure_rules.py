@@ -8,7 +8,6 @@ even in their logarithm.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -18,35 +17,14 @@ from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from kernels.pools import elements_in_use, elements_of, entries_in_use
 from twin.arrays import Array
+from twin.rules import Rules, put_space, served, stocks_of
 
-_SERVED_FOR = 60  # ticks: a queue is served when a message left it in the last ten minutes
-_TELLING = 20.0  # messages from which a class tells its own mean
-_PACKED_FROM = 8  # blocks from which a data set tells how densely it is packed
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """A store as `kernels.forecast.roll` takes it (see there), and beside it
-
-    resources: names of what can be full, by the numbers of `full_of`; tides: rows of `store.tides` of each; weights:
-    f8[CLASSES], what a message put takes of the store when not offloaded.
-    """
-
-    resources: tuple[str, ...]
-    tides: tuple[int, ...]
-    weights: Array
-    model: Array
-    classes: Array
-    offload: Array
-    sets: Array = field(default_factory=lambda: np.zeros((0, 2)))
-    set_put: Array = field(default_factory=lambda: np.zeros((0, CLASSES)))
-    set_held: Array = field(default_factory=lambda: np.zeros((0, CLASSES)))
 
 
 def rules_of(store: layout.Store, qmgrs: Sequence[str], tick: int) -> Rules:
     """The rules of a structure and what it holds. qmgrs: names of its data sets' owners, by row."""
     params = store.params[0]
-    stocks = store.stocks[: (len(qmgrs) + 1) * CLASSES].reshape(len(qmgrs) + 1, CLASSES)
+    stocks = stocks_of(store, len(qmgrs))
     weights = put_space(stocks, _alone)
     classes = np.zeros((CLASSES, forecast.COLUMNS))
     classes[:, forecast.PUT_SPACE] = weights
@@ -73,18 +51,6 @@ def rules_of(store: layout.Store, qmgrs: Sequence[str], tick: int) -> Rules:
         set_put=set_put,
         set_held=set_held,
     )
-
-
-def put_space(stocks: Array, alone: Array) -> Array:
-    """f8[CLASSES]: what a message put takes of the store itself, on average. alone: the same where none were put."""
-    puts, space = stocks["puts"][1:].sum(axis=0), stocks["puts_space"][1:].sum(axis=0)
-    return np.where(puts > 0.5, space / np.maximum(puts, 1e-9), alone)
-
-
-def served(store: layout.Store, tick: int) -> float:
-    """Messages of queues that somebody gets from."""
-    queues = store.queues
-    return float(queues["depth"][queues["got_at"] > tick - _SERVED_FOR].sum())
 
 
 def _middle(size: int) -> int:

@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from tests.score import summary
+from tests.score import page, stories, summary
 from tests.score.cases import recordings_folder
 from tests.score.work import CaseScore, score_all
 from twin.errors import MqtwinError
@@ -44,8 +44,23 @@ def main() -> int:
         return 1
     if wanted.only:
         scores = [one for one in scores if one.case.scenario in wanted.only]
+    if not scores:
+        print(f"mqtwin score: no case of {', '.join(wanted.only)} among {len(numbers)}", file=sys.stderr)
+        return 1
     summary.show(console, scores, each=wanted.each)
-    console.print(f"{len(scores)} cases, {time.monotonic() - began:.0f} s in all")
+    seconds = time.monotonic() - began
+    if not wanted.no_pictures:
+        docs = ROOT / "docs" if whole else ROOT / "build" / "score"
+        run = page.Run(
+            "make score" if whole else f"python -m tests.score {' '.join(sys.argv[1:])}", wanted.split, seconds
+        )
+        path = page.write(run, scores, stories.draw(scores, docs / "images"), docs)
+        console.print(f"{path.relative_to(ROOT)} written")
+    simulating, playing = (sum(parts) / len(scores) for parts in zip(*(one.seconds for one in scores), strict=True))
+    seconds = time.monotonic() - began
+    console.print(
+        f"{len(scores)} cases in {seconds:.0f} s; each {simulating:.1f} s simulating, {playing:.1f} s playing"
+    )
     return 0
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from tests.score.work import CaseScore, measured
+from tests.score.targets import Target, targets
+from tests.score.work import CaseScore, classes, measured, scenarios
 from twin.scoring import TWIN
 from twin.scoring.table import ROWS, percent, span, table
 
@@ -35,23 +36,15 @@ def show(console: Console, scores: Sequence[CaseScore], *, each: bool = False) -
     for title, some in classes(scores).items():
         if some:
             _print(console, table(title, measured(some)))
+    show_targets(console, targets(scores))
 
 
-def scenarios(scores: Sequence[CaseScore]) -> dict[str, list[CaseScore]]:
-    """The cases by scenario, in the order in which they come first."""
-    return {
-        name: [one for one in scores if one.case.scenario == name]
-        for name in dict.fromkeys(one.case.scenario for one in scores)
-    }
-
-
-def classes(scores: Sequence[CaseScore]) -> dict[str, list[CaseScore]]:
-    """All cases, the steady ones, the hard ones."""
-    return {
-        "all": list(scores),
-        "steady": [one for one in scores if not one.case.hard],
-        "hard": [one for one in scores if one.case.hard],
-    }
+def show_targets(console: Console, found: Sequence[Target]) -> None:
+    """What the twin is held to."""
+    held = Table("held to", "aim", "found", "", title="aims", title_justify="left")
+    for one in found:
+        held.add_row(one.what, one.aim, one.found, "met" if one.met else "[red]not met[/]")
+    _print(console, held)
 
 
 def show_each(console: Console, scores: Sequence[CaseScore]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.score.cases import Recorded, recorded
 from twin.estate import load_estate
-from twin.scoring import Judged, Measures, Scored, measure, play, score
+from twin.scoring import Judged, Measures, Played, Scored, measure, play, score
 from twin.scoring.score import METHODS
 from twin.simulation.cases import Split
 from twin.warm import warm
@@ -19,12 +19,12 @@ from twin.warm import warm
 
 @dataclass(frozen=True, slots=True)
 class CaseScore:
-    """One case. judged: by method; events: in its recording; seconds: simulating, playing, judging."""
+    """One case. judged: by method; events: in its recording; seconds: of simulating, and of playing and judging."""
 
     case: Recorded
     judged: Mapping[str, Sequence[Judged]]
     events: int
-    seconds: tuple[float, float, float]
+    seconds: tuple[float, float]
 
     @property
     def fillings(self) -> int:
@@ -33,18 +33,17 @@ class CaseScore:
 
 def score_case(number: int, split: Split, folder: Path) -> CaseScore:
     """Simulate a case unless it is there, play it, judge every method."""
-    times = [time.monotonic()]
+    began = time.monotonic()
     case = recorded(number, split, folder)
-    times.append(time.monotonic())
-    scored, events = scored_case(case)
-    times.append(time.monotonic())
-    return CaseScore(case, scored.judged, events, (times[1] - times[0], times[2] - times[1], 0.0))
+    simulated = time.monotonic()
+    played, scored = scored_case(case)
+    return CaseScore(case, scored.judged, played.events, (simulated - began, time.monotonic() - simulated))
 
 
-def scored_case(case: Recorded) -> tuple[Scored, int]:
-    """All that was said of a case, and its number of events."""
+def scored_case(case: Recorded) -> tuple[Played, Scored]:
+    """All that was seen and said of a case."""
     played = play(case.recording, load_estate(case.estate))
-    return score(played, withdrawing_counts=case.hard), played.events
+    return played, score(played, withdrawing_counts=case.hard)
 
 
 def score_all(
@@ -80,3 +79,20 @@ def _one_by_one(
 def measured(scores: Sequence[CaseScore]) -> dict[str, Measures]:
     """The measures of every method over some cases."""
     return {method: measure([one.judged[method] for one in scores]) for method in METHODS}
+
+
+def scenarios(scores: Sequence[CaseScore]) -> dict[str, list[CaseScore]]:
+    """The cases by scenario, in the order in which they come first."""
+    return {
+        name: [one for one in scores if one.case.scenario == name]
+        for name in dict.fromkeys(one.case.scenario for one in scores)
+    }
+
+
+def classes(scores: Sequence[CaseScore]) -> dict[str, list[CaseScore]]:
+    """All cases, the steady ones, the hard ones."""
+    return {
+        "all": list(scores),
+        "steady": [one for one in scores if not one.case.hard],
+        "hard": [one for one in scores if one.case.hard],
+    }

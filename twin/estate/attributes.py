@@ -63,6 +63,7 @@ PAGE_SET: Mapping[str, Check] = {
     "buffer_pool": integer(0, 99),
     "max_pages": integer(2, MAX_PAGES),
     "drift_tolerance_pct": number(0, 100),
+    **FORECAST,
 }
 STORAGE_CLASS: Mapping[str, Check] = {"page_set": integer(0, 99)}
 QUEUE: Mapping[str, Check] = {"structure": STRUCTURE_NAME, "storage_class": STORAGE_CLASS_NAME}
@@ -72,6 +73,7 @@ QUEUE_FILE: Mapping[str, Check] = {
     "default_q_buffer_size": size(0),
     "default_pq_buffer_size": size(0),
     "drift_tolerance_pct": number(0, 100),
+    **FORECAST,
 }
 COUPLING_FACILITY: Mapping[str, Check] = {"size": size(1), "scm": size(0)}
 UNIFORM_CLUSTER: Mapping[str, Check] = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kernels.clock import SECOND
 from twin.arrays import Array
+from twin.forecast import Forecast
 
 STALE = 120 * SECOND  # a word older than that counts no more
 
@@ -36,6 +38,17 @@ class Predictions:
         """The probability of full within the horizon as said last; 0 where nothing was said lately."""
         row = self._row(time)
         return 0.0 if row is None or self.chance is None else float(self.chance[row])
+
+    @classmethod
+    def of(cls, forecasts: Sequence[Forecast]) -> Predictions:
+        """Of the twin's forecasts of one store, in their order: of the resource that is full first, whichever it is."""
+        first = [one for one in forecasts if one.first]
+        ahead = [[np.inf if left is None else left for left in (one.p10, one.p50, one.p90)] for one in first]
+        return cls(
+            np.array([one.time for one in first], np.int64),
+            np.array(ahead, float).reshape(-1, 3),
+            np.array([one.probability for one in first], float),
+        )
 
     def _row(self, time: int) -> int | None:
         row = int(np.searchsorted(self.times, time, side="right")) - 1

@@ -60,6 +60,6 @@ def summarise(scored: Sequence[Scored]) -> dict[str, Measures]:
 
 def _said(method: str, played: Played, series: Series) -> Said:
     if method == TWIN:
-        return Said(from_alerts(played.alerts, series.store), played.predictions.get(series.store))
+        return Said(from_alerts(played.alerts, series.store), played.predictions[series.store])
     [baseline] = [one for one in BASELINES if one.name == method]
     return Said(*baseline.judge(series))

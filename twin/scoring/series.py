@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from kernels.clock import SECOND
-from kernels.layout import PUT
 from kernels.event_loop import MQRC_STORAGE_MEDIUM_FULL
+from kernels.layout import PUT
 from twin.alerts import Alert
 from twin.arrays import Array
 from twin.estate import Estate
 from twin.events import Decoded, Decoder
-from twin.recordings import Chunk, open_recording
 from twin.forecast import Forecast
+from twin.recordings import Chunk, open_recording
 from twin.replay import Player
 from twin.scoring.look import Look, look
 from twin.scoring.predictions import Predictions
@@ -59,7 +59,7 @@ class Series:
 class Played:
     """What playing a recording brought.
 
-    series: by store, sorted; alerts: ordered by time, then store; predictions: the twin's, of the stores that had any.
+    series and predictions (the twin's): by store, sorted; alerts: ordered by time, then store.
     """
 
     series: dict[str, Series]
@@ -78,7 +78,6 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
     decoder, player = Decoder(estate), Player(estate)
     records: dict[str, _Record] = {}
     alerts: list[Alert] = []
-    forecasts: dict[str, list[Forecast]] = {}
     events = 0
     stores = np.array([route.store for route in estate.routes])
     for chunk in open_recording(path):
@@ -86,8 +85,10 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
         for piece in _pieces(decoded):
             alerts += player.feed(piece)
             for name in np.unique(stores[np.unique(piece.events["route"])]).tolist():
-                records.setdefault(name, _Record()).add(look(player.twins[name]))
-                forecasts.setdefault(name, []).extend(player.twins[name].drain_forecasts())
+                twin = player.twins[name]
+                record = records.setdefault(name, _Record())
+                record.add(look(twin))
+                record.forecasts += twin.drain_forecasts()
         for name, times in _refused(decoded, stores):
             records[name].refused.append(times)
         events += len(decoded)
@@ -95,19 +96,8 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
             on_chunk(chunk, events)
     alerts.sort(key=lambda alert: (alert.time, alert.store))
     series = {name: record.series(name) for name, record in sorted(records.items()) if record.looks}
-    predictions = {name: _predictions(made) for name, made in sorted(forecasts.items())}
+    predictions = {name: Predictions.of(records[name].forecasts) for name in series}
     return Played(series=series, alerts=alerts, predictions=predictions, events=events)
-
-
-def _predictions(made: list[Forecast]) -> Predictions:
-    """What was foreseen of the resource that is full first."""
-    first = [one for one in made if one.first]
-    ahead = [[np.inf if one is None else one for one in (each.p10, each.p50, each.p90)] for each in first]
-    return Predictions(
-        times=np.array([one.time for one in first], np.int64),
-        ahead=np.array(ahead, float).reshape(len(first), 3),
-        chance=np.array([one.probability for one in first], float),
-    )
 
 
 def _pieces(decoded: Decoded) -> Iterator[Decoded]:
@@ -136,9 +126,10 @@ def _refused(decoded: Decoded, stores: Array) -> Iterable[tuple[str, Array]]:
 
 @dataclass(slots=True)
 class _Record:
-    """The looks at one store, the last one of each STEP."""
+    """Of one store: the looks at it, the last one of each STEP; refused puts and forecasts as they came."""
 
     looks: list[Look] = field(default_factory=list)
+    forecasts: list[Forecast] = field(default_factory=list)
     refused: list[Array] = field(default_factory=list)
 
     def add(self, seen: Look | None) -> None:

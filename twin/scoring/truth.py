@@ -6,8 +6,8 @@ fell below 90 % meanwhile. A filling has an onset, a first and a last 2192.
 The onset is when usage last began to climb from its level before. Going back from the first 2192, that level is
 
 - the lowest point behind a fall that took back more than half of what was climbed since (and more than 5 points), or
-- the level of a stretch of at least half an hour, as long as the climb since, in which usage rose at less than 15 % of
-  the pace since, or
+- the level of a stretch of at least half an hour, and as long as the climb since, in which usage stayed within 15 % of
+  what it climbed since (or 2 points; a twentieth of the looks aside at either end), or
 - the lowest since the recording began, where neither is found;
 
 and the onset is the last moment at which usage was no more than a twentieth of the climb (at least 1 point) above that
@@ -29,10 +29,10 @@ MINUTE = 60 * SECOND
 PAUSE = 15 * MINUTE  # without a 2192, after which a filling may be over
 WELL_BELOW = 90.0  # percent: it is over where usage fell below in the pause
 FALL = 5.0  # points a fall has at least that ends the search for the onset
-LEAST_CLIMB = 5.0  # points of climb before a level stretch can count as where it began
+LEAST_CLIMB = 10.0  # points of climb before a level stretch can count as where it began
 STRETCH = 30 * MINUTE  # a level stretch lasts at least so long
-PACE = 0.15  # of the climb's pace: slower is level
-NEAR = 0.05  # of the climb: so near the level before is not yet climbing
+LEVEL, LEVEL_LEAST = 0.15, 2.0  # of the climb, points: within so much a stretch is level
+NEAR, NEAR_LEAST = 0.05, 1.0  # of the climb, points: so near the level before, usage is not yet climbing
 _COUNTED = {"entries": 0, "elements": 1, "scm": 1}  # column of Series.holdings; pages for any other resource
 
 
@@ -81,27 +81,30 @@ def fillings(series: Series) -> list[Filling]:
 
 def onset(usage: Array) -> int:
     """The place at which the climb to the last value began. usage: f8[n], percent, STEP apart, n > 0."""
-    top = float(usage[-1])
-    lowest, level = len(usage) - 1, float(usage[-1])
-    stretch = STRETCH // STEP
-    start = 0
-    for at in range(len(usage) - 1, -1, -1):
+    end = len(usage) - 1
+    top = level = float(usage[end])
+    start = lowest = end
+    for at in range(end, -1, -1):
         here = float(usage[at])
         if here <= level:
             lowest, level = at, here
-        elif here - level > max(FALL, (top - level) / 2):
+        start = at
+        if here - level > max(FALL, (top - level) / 2):
             start = lowest
             break
-        length = max(stretch, len(usage) - 1 - at)
-        if at >= length and top - here >= LEAST_CLIMB:
-            pace = (top - here) / (len(usage) - 1 - at)
-            if here - float(usage[at - length]) <= PACE * pace * length:
-                start = at - length // 2
-                level = min(level, float(np.median(usage[at - length : start])))
-                break
-    near = level + max(1.0, NEAR * (top - level))
-    climbing = np.flatnonzero(usage[start:] <= near)
-    return start + (int(climbing[-1]) if climbing.size else 0)
+        length = max(STRETCH // STEP, end - at)
+        if at >= length and top - here >= LEAST_CLIMB and _is_level(usage[at - length : at + 1], top - here):
+            start = at - length // 2
+            level = min(level, float(np.median(usage[at - length : start])))
+            break
+    near = level + max(NEAR_LEAST, NEAR * (top - level))
+    still = np.flatnonzero(usage[start:] <= near)
+    return start + (int(still[-1]) if still.size else 0)
+
+
+def _is_level(stretch: Array, climb: float) -> bool:
+    low, high = np.quantile(stretch, [0.05, 0.95])
+    return bool(high - low <= max(LEVEL_LEAST, LEVEL * climb))
 
 
 def _runs(series: Series) -> list[tuple[int, int]]:
