@@ -50,10 +50,14 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 class Outlook:
     """Paths of a store from one moment. full_at: f8[PATHS], seconds, inf; full_of: i8[PATHS], resource or -1.
 
-    weights: f8[PATHS], the chance that the rise goes on until then. probability: of full within the horizon.
+    weights: f8[PATHS], the chance that the rise goes on until then. drawn: the futures it was rolled over; horizon: ticks;
+    net: what a tick adds to the store, unoffloaded.
     """
 
     rules: Rules
+    drawn: Futures
+    horizon: int
+    net: float
     full_at: Array
     full_of: Array
     weights: Array
@@ -97,7 +101,7 @@ def look_ahead(store: Store, name: str, rules: Rules, now: Regime, tick: int, ho
     for resource in np.unique(full_of[full_of >= 0]).tolist():
         chosen = full_of == resource
         weights[chosen] = goes_on(store, rules, resource, tick, full_at[chosen])
-    return Outlook(rules, full_at * SECONDS, full_of, weights)
+    return Outlook(rules, drawn, horizon, now.net, full_at * SECONDS, full_of, weights)
 
 
 def seed_of(store: str, tick: int) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 
 from kernels import meters, shares
 from kernels.clock import TICK
-from twin import flows, forecast
+from twin import flows, forecast, whatif
 from twin.alerts import CRITICAL, WARNING, Alert, Episode, Finding
 from twin.forecast import SECONDS, Forecast, Outlook
 
@@ -157,11 +157,14 @@ class Foresight:
         resource = outlook.rules.resources[outlook.first]
         self.sight.told_s = times[1]
         self.sight.told_filler = _first_filler(twin, outlook)
-        return twin.viewer().foreseen(resource, _severity(times[1], severity_before), times, outlook.probability)
+        viewer = twin.viewer()
+        effects = whatif.effects(outlook, viewer.who_fills(resource), twin.config)
+        severity = _severity(times[1], severity_before)
+        return viewer.foreseen(resource, severity, times, outlook.probability, effects)
 
 
 def _severity(left: float, before: str | None) -> str:
-    """critical from ten minutes left; warning again when there is half as much more."""
+    """Critical from ten minutes left; warning again when there is half as much more."""
     until = _CRITICAL_S * 1.5 if before == CRITICAL else _CRITICAL_S
     return CRITICAL if left <= until else WARNING
 

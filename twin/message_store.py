@@ -20,9 +20,9 @@ from twin import fillers, measurement, store_state
 from twin.alerts import Alert, Episode, Episodes
 from twin.arrays import Array, Arrays
 from twin.estate import Estate, Route
+from twin.findings import CALM_AFTER_FULL, CALM_FOR, STEP, Viewer
 from twin.forecast import Forecast
 from twin.foresight import CONDITION, Foresight, Sight
-from twin.findings import CALM_AFTER_FULL, CALM_FOR, STEP, Viewer
 from twin.reports import Report, Reporter, Values
 from twin.tables import StateError, Tables
 

@@ -22,7 +22,7 @@ class Rules:
     """A store as `kernels.forecast.roll` takes it (see there), and beside it
 
     resources: names of what can be full, by the numbers of `full_of`; tides: rows of `store.tides` of each; weights:
-    f8[CLASSES], what a message put takes of the store when not offloaded.
+    f8[CLASSES], what a message put takes of the store when not offloaded; size: of a structure, bytes now.
     """
 
     resources: tuple[str, ...]
@@ -34,6 +34,7 @@ class Rules:
     sets: Array = field(default_factory=lambda: np.zeros((0, 2)))
     set_put: Array = field(default_factory=lambda: np.zeros((0, CLASSES)))
     set_held: Array = field(default_factory=lambda: np.zeros((0, CLASSES)))
+    size: int = 0
 
 
 def of_page_set(store: layout.Store, tick: int) -> Rules:

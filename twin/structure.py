@@ -11,8 +11,8 @@ from twin import alteration, measurement, structure_measurement, structure_rules
 from twin.alerts import Alert
 from twin.estate import Structure
 from twin.message_store import MessageStore
-from twin.rules import Rules
 from twin.reports import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED, StructureValues
+from twin.rules import Rules
 from twin.structure_state import dataset_fields
 from twin.structure_view import DATASET_BITS, POOL_BITS, StructureViewer
 

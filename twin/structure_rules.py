@@ -8,6 +8,7 @@ even in their logarithm.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -17,8 +18,8 @@ from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from kernels.pools import elements_in_use, elements_of, entries_in_use
 from twin.arrays import Array
+from twin.estate import Structure
 from twin.rules import Rules, put_space, served, stocks_of
-
 
 
 def rules_of(store: layout.Store, qmgrs: Sequence[str], tick: int) -> Rules:
@@ -50,7 +51,18 @@ def rules_of(store: layout.Store, qmgrs: Sequence[str], tick: int) -> Rules:
         sets=sets,
         set_put=set_put,
         set_held=set_held,
+        size=int(params["size_now"]),
     )
+
+
+def offloading_sooner(rules: Rules, config: Structure) -> Rules | None:
+    """The rules with those of `wording.pool_actions`: over 4 KB from 60 %, all from 70 %; None: it cannot offload."""
+    if config.cf_level < 5 or config.offload == "NONE":
+        return None
+    model = rules.model.copy()
+    model["th"] = [model["th"][0, 0], 0.6, 0.7]
+    table = _offloaded_by((config.offld1_sz, 4096, 0), config.offload_min_length)
+    return replace(rules, model=model, offload=table)
 
 
 def _middle(size: int) -> int:

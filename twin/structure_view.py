@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from twin.alerts import Filler
 from twin.arrays import Array
 from twin.estate import Structure
 from twin.findings import Viewer
+from twin.wording import NOTHING
 
 _POOLS = {"entries": ("depth", "entries"), "elements": ("elems", "elements")}  # counted in QUEUE, in words
 
@@ -96,7 +97,9 @@ class StructureViewer(Viewer):
     def _why_not(self, resource: str) -> str:
         return f"EXPANDST {EXPAND_STATUS[int(self._store.datasets[self._dataset(resource)]['status'])]}"
 
-    def _actions(self, resource: str, ranked: tuple[Filler, ...]) -> tuple[str, ...]:
+    def _actions(
+        self, resource: str, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
+    ) -> tuple[str, ...]:
         if resource in _POOLS:
-            return wording.pool_actions(self._config, resource, int(self._store.params[0]["size_now"]), ranked)
-        return wording.dataset_actions(self._config, resource.partition("/")[2], ranked)
+            return wording.pool_actions(self._config, resource, int(self._store.params[0]["size_now"]), ranked, effects)
+        return wording.dataset_actions(self._config, resource.partition("/")[2], ranked, effects)
