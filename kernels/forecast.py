@@ -13,9 +13,8 @@ import numpy as np
 
 from kernels._compile import kernel, routine
 from kernels.layout import RULES, Array, Row
-from kernels.meter_rows import CLASSES
 
-# columns of `classes`, f8[CLASSES, COLUMNS]
+# columns of `classes`
 PUT_SPACE = 0  # a message put takes so much of the store when not offloaded
 HELD_SPACE = 1  # a message held there takes so much
 KEPT = 2  # messages held in the store itself
@@ -33,6 +32,7 @@ MODEL = np.dtype(
         ("served", "f8"),  # messages held that anybody gets
         ("served_share", "f8"),  # of the messages that stay: those that anybody will get
         ("th", "f8", (RULES,)),  # shares above which the rules are in force
+        ("wait", "f8"),  # bins from a message's put to its get, where it is not got soon
         ("counts_ents", "i8"),  # 1: entries can run out
     ],
     align=True,
@@ -76,27 +76,34 @@ def roll(
     starts: Array,
     extra: Array,
     block: int,
-    held: Array,
+    work: Array,
     used: Array,
+    masks: Array,
     full_at: Array,
     full_of: Array,
 ) -> None:
     """Roll every path to the end of the horizon, or until something is full.
 
-    model: MODEL[1]; classes: f8[CLASSES, COLUMNS]; offload: f8[2**RULES, CLASSES], share of the puts of a class that is
-    offloaded, by the rules in force; sets: f8[d, 2], blocks in use and at most; set_put, set_held: f8[d, CLASSES],
+    model: MODEL[1]; classes: f8[c, COLUMNS], of any c classes; offload: f8[2**RULES, c], share of the puts of a class
+    that is offloaded, by the rules in force; sets: f8[d, 2], blocks in use and at most; set_put, set_held: f8[d, c],
     blocks that an offloaded message put takes, or one held gives back, on average over all data sets. cumulated:
-    f8[bins + most + 1, 2 * CLASSES], sums of the bins before each, of messages that stay and of those that leave, the
-    bins and then the first `most` (the longest step or block) again; trend: f8[steps, 2 * CLASSES], what a bin of each step has more; lengths: i8[steps], bins a
-    step; starts: i8[paths, steps], 0..bins-1, where a new block begins; extra: f8[paths, steps], messages more a bin;
-    block: bins a block has. held, used: room for 2 * CLASSES, d numbers. Out: full_at f8[paths], bins until something
-    is full, or inf; full_of i8[paths], what, or NOWHERE.
+    f8[bins + most + 1, 3 * c], sums of the bins before each, of messages that stay, of those that leave the store
+    itself and of those that leave data sets, the bins and then the first `most` (the longest step or block) again;
+    trend: f8[steps, 3 * c], what a bin of each step has more; lengths: i8[steps], bins a step; starts: i8[paths,
+    steps], 0..bins-1, where a new block begins; extra: f8[paths, steps], messages more a bin; block: bins a block
+    has. work, used, masks: room for f8[3, c], f8[d], i8[steps]. Out: full_at f8[paths], bins until something is full,
+    or inf; full_of i8[paths], what, or NOWHERE.
+
+    What leaves was put `wait` bins before. As long as that was before the forecast, it leaves from where such messages
+    leave now; later, from where the rules of then put it.
     """
     rules = model[0]
+    kept, away, offloaded = work[0], work[1], work[2]
+    count = classes.shape[0]
     for path in range(starts.shape[0]):
-        for size in range(CLASSES):
-            held[size] = classes[size, KEPT]
-            held[CLASSES + size] = classes[size, AWAY]
+        for size in range(count):
+            kept[size] = classes[size, KEPT]
+            away[size] = classes[size, AWAY]
         for one in range(sets.shape[0]):
             used[one] = sets[one, 0]
         full_at[path] = np.inf
@@ -104,51 +111,57 @@ def roll(
         ents, space, served = rules.ents, rules.space, rules.served
         elapsed = 0.0
         begin, left = 0, 0
+        behind, passed = 0, 0.0  # the step in which what leaves was put, when it began
         for step in range(lengths.size):
             length = lengths[step]
             if left < length:
                 begin, left = starts[path, step], max(block, length)
             mask = _rules_in_force(rules, ents, space)
+            masks[step] = mask
             ents_before, space_before = ents, space
-            first, part = NOWHERE, 2.0
-            lacking, stock = 0.0, 0.0
-            for size in range(CLASSES):
+            for size in range(count):
                 come = cumulated[begin + length, size] - cumulated[begin, size]
                 come += (trend[step, size] + extra[path, step] * classes[size, MIX]) * length
-                away = offload[mask, size]
-                held[size] += come * (1.0 - away)
-                held[CLASSES + size] += come * away
-                space += come * ((1.0 - away) * classes[size, PUT_SPACE] + away * rules.away_space)
+                out = come * offload[mask, size]
+                offloaded[size] = out
+                kept[size] += come - out
+                away[size] += out
+                space += (come - out) * classes[size, PUT_SPACE] + out * rules.away_space
                 ents += come
                 served += come * rules.served_share
+            first, part = NOWHERE, 2.0
             for one in range(sets.shape[0]):
                 before = used[one]
-                for size in range(CLASSES):
-                    come = cumulated[begin + length, size] - cumulated[begin, size]
-                    come += (trend[step, size] + extra[path, step] * classes[size, MIX]) * length
-                    used[one] += come * offload[mask, size] * set_put[one, size]
-                used[one] = max(0.0, used[one])
+                after = before
+                for size in range(count):
+                    after += offloaded[size] * set_put[one, size]
+                used[one] = max(0.0, after)
                 if used[one] > sets[one, 1]:
                     share = _crossed(before, used[one], sets[one, 1])
                     if share < part:
                         first, part = FIRST_SET + one, share
-            for size in range(CLASSES):
-                go = cumulated[begin + length, CLASSES + size] - cumulated[begin, CLASSES + size]
-                go = max(0.0, go + trend[step, CLASSES + size] * length)
-                here = max(0.0, held[size]) + max(0.0, held[CLASSES + size])
-                take = min(go, here, max(0.0, served))
-                lacking += go - take
-                if take > 0.0:
-                    space, ents, served = _leave(
-                        rules, classes, sets, set_held, held, used, size, take / here, space, ents, served
-                    )
-                stock += max(0.0, held[size]) + max(0.0, held[CLASSES + size])
+            while passed + lengths[behind] <= elapsed - rules.wait:
+                passed += lengths[behind]
+                behind += 1
+            lacking, stock = 0.0, 0.0
+            for size in range(count):
+                near = _lane(cumulated, trend, begin, length, step, count + size)
+                far = _lane(cumulated, trend, begin, length, step, 2 * count + size)
+                if elapsed >= rules.wait:
+                    near, far = _shared_out(near + far, offload[masks[behind], size])
+                near, far, lack = _found(near, far, kept[size], away[size], served)
+                space, ents, served = _leave(
+                    rules, classes, set_held, kept, away, used, size, near, far, space, ents, served
+                )
+                lacking += lack
+                stock += max(0.0, kept[size]) + max(0.0, away[size])
             lacking = min(lacking, max(0.0, served), stock)
             if lacking > 0.0:
                 share = lacking / stock
-                for size in range(CLASSES):
+                for size in range(count):
+                    near, far = max(0.0, kept[size]) * share, max(0.0, away[size]) * share
                     space, ents, served = _leave(
-                        rules, classes, sets, set_held, held, used, size, share, space, ents, served
+                        rules, classes, set_held, kept, away, used, size, near, far, space, ents, served
                     )
             ents = max(0.0, ents)
             space = max(0.0, space)
@@ -170,24 +183,55 @@ def roll(
 
 
 @kernel
+def _lane(cumulated: Array, trend: Array, begin: int, length: int, step: int, lane: int) -> float:
+    """Messages that want to leave by one lane in a step."""
+    return max(0.0, cumulated[begin + length, lane] - cumulated[begin, lane] + trend[step, lane] * length)
+
+
+@kernel
+def _shared_out(messages: float, away: float) -> tuple[float, float]:
+    """(those kept in the store itself, those in data sets)."""
+    return messages * (1.0 - away), messages * away
+
+
+@kernel
+def _found(near: float, far: float, kept: float, away: float, served: float) -> tuple[float, float, float]:
+    """(messages of a class that leave the store itself, that leave data sets, wanted but not there).
+
+    Where there are not enough in one place, the other has to do.
+    """
+    kept, away = max(0.0, kept), max(0.0, away)
+    wanted = near + far
+    near, far = min(near, kept), min(far, away)
+    near += min(wanted - near - far, kept - near)
+    far += min(wanted - near - far, away - far)
+    taken = near + far
+    if taken > max(0.0, served):
+        near *= max(0.0, served) / taken
+        far *= max(0.0, served) / taken
+        taken = max(0.0, served)
+    return near, far, wanted - taken
+
+
+@kernel
 def _leave(
     rules: Row,
     classes: Array,
-    sets: Array,
     set_held: Array,
-    held: Array,
+    kept: Array,
+    away: Array,
     used: Array,
     size: int,
-    share: float,
+    near: float,
+    far: float,
     space: float,
     ents: float,
     served: float,
 ) -> tuple[float, float, float]:
-    """Let a share of what is held of a class go; (space, entries, messages that anybody gets) then."""
-    kept = max(0.0, held[size]) * share
-    away = max(0.0, held[CLASSES + size]) * share
-    held[size] -= kept
-    held[CLASSES + size] -= away
-    for one in range(sets.shape[0]):
-        used[one] = max(0.0, used[one] - away * set_held[one, size])
-    return space - kept * classes[size, HELD_SPACE] - away * rules.away_space, ents - kept - away, served - kept - away
+    """Let messages of a class go, from the store itself and from data sets; (space, entries, served) then."""
+    kept[size] -= near
+    away[size] -= far
+    if far > 0.0:
+        for one in range(used.size):
+            used[one] = max(0.0, used[one] - far * set_held[one, size])
+    return space - near * classes[size, HELD_SPACE] - far * rules.away_space, ents - near - far, served - near - far

@@ -327,10 +327,11 @@ class Store(NamedTuple):
     """All arrays of one store, as kernels take them.
 
     Tables (rows may be more than used): messages MESSAGE, held HELD, units UNIT, queues QUEUE, chains CHAIN, flows
-    FLOW, seen u8, blocks BLOCK, order ORDER (a row a message, where there is SCM), packed PACKED, those
-    of meter_rows.py; datasets DATASET, a row a queue manager; scm_ends CHAIN[ORDERS]; one row each: scm SCM_USE, page_use PAGE_USE, file_use FILE_USE,
-    scalars SCALARS, params PARAMS. Indexes: `*_buckets` CHAIN[2**k], `*_links` LINK[rows of the table]. `*_dirty`
-    u1[pages]: pages written since the last snapshot. A store uses what its kind needs; the rest stays as it was made.
+    FLOW, seen u8, blocks BLOCK, order ORDER (a row a message, where there is SCM), packed PACKED, those of
+    meter_rows.py; datasets DATASET, a row a queue manager; scm_ends CHAIN[ORDERS]; one row each: scm SCM_USE, page_use
+    PAGE_USE, file_use FILE_USE, scalars SCALARS, params PARAMS. Indexes: `*_buckets` CHAIN[2**k], `*_links` LINK[rows
+    of the table]. `*_dirty` u1[pages]: pages written since the last snapshot. A store uses what its kind needs; the
+    rest stays as it was made.
     """
 
     messages: Array

@@ -9,8 +9,9 @@ import numpy as np
 
 CLASSES = 12  # of messages by their length (see meters.py)
 LANES = 16  # room for the classes of one kind of flow in a row of `counts`
-PUTS, YOUNG, OLD = 0, LANES, 2 * LANES  # where in a row: puts; what was given back soon after its put; later
-COUNTS = 64  # i4 a bin in `counts`: three kinds of flow, and room
+PUTS, YOUNG, KEPT, AWAY = 0, LANES, 2 * LANES, 3 * LANES  # where in a row: puts; given back soon after; later, and then
+# from the store itself, or from a data set
+COUNTS = 4 * LANES  # i4 a bin in `counts`
 BINS = 384  # bins of one tick in the ring: 64 minutes
 
 BIN = np.dtype(
@@ -19,19 +20,22 @@ BIN = np.dtype(
         ("ages", "i8"),  # puts of the store when it began
         ("ents", "i8"),  # messages that held storage then
         ("space", "i8"),  # bytes of them
+        ("lag", "i8"),  # of what was given back later: puts of the store since its own, in all
     ],
     align=True,
 )
 
-STOCK = np.dtype(  # row 0..CLASSES-1: in the store itself; further CLASSES rows: in, or put by the owner of, data set 0...
-    [
-        ("held", "i8"),  # messages
-        ("held_space", "i8"),  # elements in the structure; 4 KB pages in a data set
-        ("puts", "f8"),  # puts of the last quarters of an hour, older ones counting half as much each quarter
-        ("puts_space", "f8"),  # what they take in the store itself, whether or not they were offloaded
-        ("puts_pages", "f8"),  # what they take in a data set
-    ],
-    align=True,
+STOCK = (
+    np.dtype(  # row 0..CLASSES-1: in the store itself; further CLASSES rows: in, or put by the owner of, data set 0...
+        [
+            ("held", "i8"),  # messages
+            ("held_space", "i8"),  # elements in the structure; 4 KB pages in a data set
+            ("puts", "f8"),  # puts of the last quarters of an hour, older ones counting half as much each quarter
+            ("puts_space", "f8"),  # what they take in the store itself, whether or not they were offloaded
+            ("puts_pages", "f8"),  # what they take in a data set
+        ],
+        align=True,
+    )
 )
 
 SLOTS = 672  # quarters of an hour in a week

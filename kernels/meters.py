@@ -17,12 +17,13 @@ from kernels import pools, smds
 from kernels._compile import kernel, routine
 from kernels.layout import NEVER, NONE, STRUCTURE, Store, touch
 from kernels.meter_rows import (
+    AWAY,
     BIN_SHIFT,
     BINS,
     CLASSES,
     COUNT_SHIFT,
     COUNTS,
-    OLD,
+    KEPT,
     PUTS,
     RISE_SHIFT,
     RISES,
@@ -40,7 +41,7 @@ TURN = 0.03  # of a resource: a fall or climb of so much is a turn of the tide
 EDGES = (0, 140, 1024, 2048, 4096, 8192, 16_384, 32_768, 64_512, 131_072, 262_144, 1_048_576, 104_857_600)
 """Class c has the lengths over EDGES[c] up to EDGES[c + 1]."""
 
-_BY_KB = np.zeros(1026, np.uint8)  # class of a length by its KB, rounded up; 64 KB belongs to the class of 63 KB and more
+_BY_KB = np.zeros(1026, np.uint8)  # class of a length by its KB, rounded up
 for _kb in range(1026):
     _BY_KB[_kb] = next(c for c in range(CLASSES) if c > 0 and (_kb * 1024 <= EDGES[c + 1] or c == CLASSES - 1))
 
@@ -57,7 +58,7 @@ def class_of(length: int) -> int:
 
 @kernel
 def _would_take(store: Store, length: int, took: int) -> int:
-    """What a message takes of the store itself when it is not offloaded. took: what it took, of no other kind of place."""
+    """What a message takes of the store itself when it is not offloaded. took: what it did take."""
     return pools.elements_of(length) if store.params[0].kind == STRUCTURE else took
 
 
@@ -91,9 +92,14 @@ def given_back(store: Store, row: int) -> None:
     scalars = store.scalars[0]
     size = class_of(message.length)
     at = scalars.bin * COUNTS
-    store.counts[at + (YOUNG if message.age >= scalars.young_from else OLD) + size] += 1
-    touch(store.counts_dirty, at, COUNT_SHIFT)
     in_store = message.owner == NONE
+    if message.age >= scalars.young_from:
+        store.counts[at + YOUNG + size] += 1
+    else:
+        store.counts[at + (KEPT if in_store else AWAY) + size] += 1
+        store.bins[scalars.bin].lag += scalars.ages - message.age
+        touch(store.bins_dirty, scalars.bin, BIN_SHIFT)
+    touch(store.counts_dirty, at, COUNT_SHIFT)
     took = message.pages if not in_store or store.params[0].kind != STRUCTURE else message.elems
     place = (message.owner + 1) * CLASSES + size
     store.stocks[place].held -= 1
@@ -106,7 +112,7 @@ def given_back(store: Store, row: int) -> None:
 
 @routine
 def begin_bin(store: Store, tick: int, space: int) -> None:
-    """Begin the bin of `tick`; bins between the last one and this one had no events. space: bytes of the messages held."""
+    """Begin the bin of `tick`; those since the last one had no events. space: bytes of the messages held."""
     scalars = store.scalars[0]
     last = store.bins[scalars.bin].tick
     if last == NEVER:
@@ -124,6 +130,7 @@ def begin_bin(store: Store, tick: int, space: int) -> None:
         one.ages = scalars.ages
         one.ents = scalars.messages
         one.space = space
+        one.lag = 0
         touch(store.bins_dirty, row, BIN_SHIFT)
     scalars.bin = int(tick % BINS)
     young = store.bins[int((tick - YOUNG_FOR) % BINS)]
@@ -152,7 +159,8 @@ def end_slot(store: Store, before: int, tick: int, sets: int, space: int) -> Non
         row = int((quarter * SLOT_TICKS + back) % BINS) * COUNTS
         for size in range(CLASSES):
             slot.puts += store.counts[row + PUTS + size]
-            slot.gets += store.counts[row + YOUNG + size] + store.counts[row + OLD + size]
+            slot.gets += store.counts[row + YOUNG + size] + store.counts[row + KEPT + size]
+            slot.gets += store.counts[row + AWAY + size]
     touch(store.slots_dirty, int(quarter % SLOTS), SLOT_SHIFT)
     fade = 0.5 ** min(passed, 40)
     for at in range(CLASSES, (sets + 1) * CLASSES):
@@ -188,8 +196,7 @@ def watch_tide(store: Store, resource: int, tick: int, share: float) -> None:
             tide.low = share
             tide.began = tick
     else:
-        if share < tide.low:
-            tide.low = share
+        tide.low = min(tide.low, share)
         if share <= tide.low + TURN / 4:
             tide.began = tick
         if share > tide.low + TURN:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from kernels._compile import kernel, routine
 from kernels.layout import Array, Store
-from kernels.meter_rows import BINS, CLASSES, COUNTS, OLD, PUTS, YOUNG
+from kernels.meter_rows import AWAY, BINS, CLASSES, COUNTS, KEPT, PUTS, YOUNG
 
 LEAST = 3  # bins on each side of a change
 CLEAR = 5.5  # standard errors that a change must be beyond
@@ -21,11 +21,12 @@ MINUTE = 6  # bins
 
 
 @routine
-def read_flows(store: Store, since: int, until: int, flows: Array) -> int:
+def read_flows(store: Store, since: int, until: int, flows: Array, lags: Array) -> int:
     """Fill flows[0..n) from the bins of ticks since..until-1, as far back as the ring has them; n.
 
-    flows: f8[BINS, 2 * CLASSES], messages by class: those that stayed (puts less what left young), and those that left
-    later.
+    flows: f8[BINS, 3 * CLASSES], messages by class: those that stayed (puts less what left young), and those that left
+    later, from the store itself and from data sets; lags: f8[BINS, 2], puts since theirs of those that left later, in
+    all, and puts.
     """
     n = 0
     for tick in range(max(since, until - BINS + 1), until):
@@ -33,9 +34,14 @@ def read_flows(store: Store, since: int, until: int, flows: Array) -> int:
         if store.bins[row].tick != tick:
             continue
         at = row * COUNTS
+        puts = 0
         for size in range(CLASSES):
             flows[n, size] = store.counts[at + PUTS + size] - store.counts[at + YOUNG + size]
-            flows[n, CLASSES + size] = store.counts[at + OLD + size]
+            flows[n, CLASSES + size] = store.counts[at + KEPT + size]
+            flows[n, 2 * CLASSES + size] = store.counts[at + AWAY + size]
+            puts += store.counts[at + PUTS + size]
+        lags[n, 0] = store.bins[row].lag
+        lags[n, 1] = puts
         n += 1
     return n
 
@@ -78,7 +84,7 @@ def spread(series: Array, start: int, end: int) -> float:
 
 @kernel
 def _clearest(series: Array, start: int, end: int, least_spread: float, found: Array) -> None:
-    """Where two means fit best: found[0] squared standard errors apart, found[1] the place; as it is where no better."""
+    """Where two means fit best: found[0] squared standard errors apart, found[1] the place; kept where no better."""
     variance = max(spread(series, start, end), least_spread)
     total = 0.0
     for at in range(start, end):
@@ -101,8 +107,8 @@ def _clearest(series: Array, start: int, end: int, least_spread: float, found: A
 def regime_start(series: Array, n: int, units: Array, found: Array) -> int:
     """The bin since which all series run at one mean each.
 
-    series: f8[k, >= n]; units: f8[k], the least step of each series (its Poisson variance is mean * unit); found: f8[2],
-    room to work in.
+    series: f8[k, >= n]; units: f8[k], the least step of each series (its Poisson variance is mean * unit); found:
+    f8[2], room to work in.
     """
     start = 0
     while True:

@@ -27,26 +27,28 @@ _LATER = 12  # bins of a step after it
 
 @dataclass(frozen=True, slots=True)
 class Regime:
-    """bins: f8[n, 2 * CLASSES], messages that stayed and that left, by class; since: the tick of the first bin.
+    """bins: f8[n, 3 * CLASSES], messages by class: that stayed, that left the store itself, that left data sets.
 
-    net: elements, pages or blocks of the store that a bin adds on average, unoffloaded; spread: the variance of a bin.
+    since: the tick of the first bin; net: elements, pages or blocks of the store that a bin adds on average,
+    unoffloaded; spread: the variance of a bin; wait: bins from the put to the get of what does not leave soon.
     """
 
     bins: Array
     since: int
     net: float
     spread: float
+    wait: float
 
 
 def present(store: Store, tick: int, weights: Array) -> Regime | None:
     """The regime at a tick; None where less than three bins tell of it. weights: f8[CLASSES], what a message takes."""
-    flows = np.empty((BINS, 2 * CLASSES))
+    flows, lags = np.empty((BINS, 3 * CLASSES)), np.empty((BINS, 2))
     since = int(store.scalars["steady_from"][0])
-    n = 0 if since == NEVER else regime.read_flows(store, since, tick, flows)
+    n = 0 if since == NEVER else regime.read_flows(store, since, tick, flows, lags)
     if n < regime.LEAST:
         return None
     flows = flows[:n]
-    stay, leave = flows[:, :CLASSES], flows[:, CLASSES:]
+    stay, leave = flows[:, :CLASSES], flows[:, CLASSES : 2 * CLASSES] + flows[:, 2 * CLASSES :]
     series = np.stack([stay @ weights, leave @ weights, stay.sum(axis=1), leave.sum(axis=1)])
     usual = float(weights @ (stay + leave).sum(axis=0)) / max(1.0, float((stay + leave).sum()))
     units = np.array([usual, usual, 1.0, 1.0])
@@ -54,7 +56,9 @@ def present(store: Store, tick: int, weights: Array) -> Regime | None:
     net = series[0, start:] - series[1, start:]
     spread = float(regime.spread(net, 0, net.size)) if net.size > 3 else float(net.var(ddof=1))
     floor = float(np.abs(net).mean()) * usual
-    return Regime(flows[start:], tick - (n - start), float(net.mean()), max(spread, floor))
+    left, lag, puts = float(leave[start:].sum()), float(lags[start:n, 0].sum()), float(lags[start:n, 1].mean())
+    wait = lag / left / puts if left > 0 and puts > 0 else np.inf
+    return Regime(flows[start:], tick - (n - start), float(net.mean()), max(spread, floor), wait)
 
 
 def steps(horizon: int) -> Array:
@@ -112,12 +116,12 @@ def futures(now: Regime, weights: Array, horizon: int, seed: int) -> Futures:
 
 
 def _trend(now: Regime, weights: Array) -> tuple[Array, float]:
-    """(change of each flow from bin to bin, f8[2 * CLASSES]; what is not known of it, in space)."""
+    """(change of each flow from bin to bin, f8[3 * CLASSES]; what is not known of it, in space)."""
     n = now.bins.shape[0]
     if n < _TREND_FROM:
         return np.zeros(now.bins.shape[1]), 0.0
     at = np.arange(n) - (n - 1) / 2
-    by_space = np.concatenate([weights, -weights])
+    by_space = np.concatenate([weights, -weights, -weights])
     slopes = at @ now.bins / (at @ at)
     error = float(np.sqrt(now.spread / (at @ at)))
     sure = abs(float(slopes @ by_space)) / error if error > 0 else 0.0

@@ -50,8 +50,8 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 class Outlook:
     """Paths of a store from one moment. full_at: f8[PATHS], seconds, inf; full_of: i8[PATHS], resource or -1.
 
-    weights: f8[PATHS], the chance that the rise goes on until then. drawn: the futures it was rolled over; horizon: ticks;
-    net: what a tick adds to the store, unoffloaded.
+    weights: f8[PATHS], the chance that the rise goes on until then. drawn: the futures it was rolled over; horizon:
+    ticks; net: what a tick adds to the store, unoffloaded.
     """
 
     rules: Rules
@@ -93,6 +93,7 @@ class Outlook:
 
 def look_ahead(store: Store, name: str, rules: Rules, now: Regime, tick: int, horizon: int) -> Outlook:
     """Roll a store forward from a tick. horizon: ticks. The same arguments give the same outlook."""
+    rules.model["wait"] = now.wait
     drawn = futures(now, rules.weights, horizon, seed_of(name, tick))
     full_at, full_of = roll(rules, drawn)
     full_at = np.where(full_at <= horizon, full_at, np.inf)
@@ -110,25 +111,30 @@ def seed_of(store: str, tick: int) -> int:
 
 
 def roll(rules: Rules, drawn: Futures) -> tuple[Array, Array]:
-    """(ticks until full or inf, resource or -1) of every path."""
+    """(ticks until full or inf, resource or -1) of every path. Classes that neither come nor are held are left out."""
     rules.classes[:, forecast.MIX] = drawn.mix
+    flows = np.abs(drawn.cumulated).sum(axis=0).reshape(3, CLASSES).sum(axis=0)
+    held = rules.classes[:, forecast.KEPT] + rules.classes[:, forecast.AWAY]
+    some = np.flatnonzero(flows + held + drawn.mix)
+    lanes = np.concatenate([some, CLASSES + some, 2 * CLASSES + some])
     full_at, full_of = np.empty(PATHS), np.empty(PATHS, np.int64)
     forecast.roll(
         rules.model,
-        rules.classes,
-        rules.offload,
+        rules.classes[some],
+        np.ascontiguousarray(rules.offload[:, some]),
         rules.sets,
-        rules.set_put,
-        rules.set_held,
-        drawn.cumulated,
+        np.ascontiguousarray(rules.set_put[:, some]),
+        np.ascontiguousarray(rules.set_held[:, some]),
+        np.ascontiguousarray(drawn.cumulated[:, lanes]),
         drawn.bins,
-        drawn.trend,
+        np.ascontiguousarray(drawn.trend[:, lanes]),
         drawn.lengths,
         drawn.starts,
         drawn.extra,
         drawn.block,
-        np.empty(2 * CLASSES),
+        np.empty((3, some.size)),
         np.empty(rules.sets.shape[0]),
+        np.empty(drawn.lengths.size, np.int64),
         full_at,
         full_of,
     )
@@ -156,7 +162,7 @@ def goes_on(store: Store, rules: Rules, resource: int, tick: int, ahead: Array) 
         return np.full(ahead.size, min(1.0, unknown))
     known = (longer[:, None] >= age + ahead[None, :]).mean(axis=0)
     weight = longer.size / (longer.size + _OTHER)
-    return np.minimum(1.0, weight * known + (1 - weight) * unknown)
+    return np.asarray(np.minimum(1.0, weight * known + (1 - weight) * unknown))
 
 
 def usage(rules: Rules, resource: int) -> float:

@@ -10,7 +10,7 @@ Sources: hold times and dead bands cure chattering (ISA-18.2, EEMUA 191).
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -20,6 +20,7 @@ from kernels.clock import TICK
 from twin import flows, forecast, whatif
 from twin.alerts import CRITICAL, WARNING, Alert, Episode, Finding
 from twin.forecast import SECONDS, Forecast, Outlook
+from twin.timestamps import as_text
 
 if TYPE_CHECKING:
     from twin.message_store import MessageStore
@@ -58,6 +59,23 @@ class Foresight:
         self.blind = False  # only meters are kept
         self.forecasts: deque[Forecast] = deque(maxlen=_KEPT)
         self._shares = np.zeros(0)
+
+    def record(self) -> dict[str, Any] | None:
+        """The `forecast` of the state record, JSON-ready; None where nothing is foreseen."""
+        if not self.sight.last:
+            return None
+        return {
+            "time": as_text(self.sight.last[0].time),
+            "resources": [
+                {
+                    "resource": one.resource,
+                    "usage_pct": one.usage_pct,
+                    "full_probability": one.probability,
+                    "time_to_full_s": None if one.p50 is None else {"p10": one.p10, "p50": one.p50, "p90": one.p90},
+                }
+                for one in self.sight.last
+            ],
+        }
 
     def tick(self, twin: MessageStore, before: int, tick: int) -> list[Alert]:
         """Act at one tick, the one acted at before given; meters first."""
@@ -127,8 +145,8 @@ class Foresight:
     def _review(self, twin: MessageStore, episode: Episode, outlook: Outlook, tick: int) -> list[Alert]:
         times = outlook.quantiles()
         config = twin.config
-        calm = times is None or outlook.probability < _CALM_BELOW * config.forecast_probability
-        calm = calm or times[1] > _CALM_BEYOND * config.forecast_lead_s
+        unlikely = outlook.probability < _CALM_BELOW * config.forecast_probability
+        calm = times is None or unlikely or times[1] > _CALM_BEYOND * config.forecast_lead_s
         refused = self.sight.refused_at is not None and tick - self.sight.refused_at < _CALM_TICKS
         if calm and not refused:
             if self.sight.calm_since is None:
@@ -189,7 +207,8 @@ def _forecasts(twin: MessageStore, outlook: Outlook, time: int) -> tuple[Forecas
         if times is None and at != max(0, outlook.first):
             continue
         first = at == max(0, outlook.first)
-        p10, p50, p90 = (outlook.quantiles() if first else times) or (None, None, None)
+        known = outlook.quantiles() if first else times
+        p10, p50, p90 = (None, None, None) if known is None else (round(one, 1) for one in known)
         found.append(
             Forecast(
                 store=twin.name,

@@ -71,6 +71,11 @@ class PageSetViewer(Viewer):
         return f"its volumes hold {self._config.max_pages:,} pages"
 
     def _actions(
-        self, resource: str, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
+        self,
+        resource: str,  # noqa: ARG002 -- there is only one
+        ranked: tuple[Filler, ...],
+        effects: Mapping[str, str] = NOTHING,
     ) -> tuple[str, ...]:
-        return wording.page_set_actions(self._config, int(self._store.page_use[0]["status"]) == layout.MAXIMUM, ranked, effects)
+        return wording.page_set_actions(
+            self._config, int(self._store.page_use[0]["status"]) == layout.MAXIMUM, ranked, effects
+        )

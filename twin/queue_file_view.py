@@ -63,6 +63,9 @@ class QueueFileViewer(Viewer):
         return "it has no extents"
 
     def _actions(
-        self, resource: str, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
+        self,
+        resource: str,  # noqa: ARG002 -- there is only one
+        ranked: tuple[Filler, ...],
+        effects: Mapping[str, str] = NOTHING,
     ) -> tuple[str, ...]:
         return wording.queue_file_actions(self._config, ranked, effects)

@@ -1,6 +1,7 @@
-"""What of a store the forecast rolls forward, by class of message length: of one resource here, of a structure elsewhere.
+"""What of a store the forecast rolls forward, by class of message length.
 
-A page set has pages, a queue file blocks of its file; both are told with every expansion that can still be made.
+Here are stores of one resource: a page set has pages, a queue file blocks of its file; both are told with every
+expansion that can still be made. A structure's rules are in `twin.structure_rules`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _SERVED_FOR = 60  # ticks: a queue is served when a message left it in the last 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """A store as `kernels.forecast.roll` takes it (see there), and beside it
+    """A store as `kernels.forecast.roll` takes it (see there), and what the numbers stand for.
 
     resources: names of what can be full, by the numbers of `full_of`; tides: rows of `store.tides` of each; weights:
     f8[CLASSES], what a message put takes of the store when not offloaded; size: of a structure, bytes now.

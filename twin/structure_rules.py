@@ -16,7 +16,7 @@ import numpy as np
 from kernels import forecast, layout, meters, offload, smds
 from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
-from kernels.pools import elements_in_use, elements_of, entries_in_use
+from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD, elements_in_use, entries_in_use
 from twin.arrays import Array
 from twin.estate import Structure
 from twin.rules import Rules, put_space, served, stocks_of
@@ -70,7 +70,7 @@ def _middle(size: int) -> int:
     return int(np.sqrt(max(1, meters.EDGES[size]) * meters.EDGES[size + 1]))
 
 
-_alone = np.array([float(elements_of.py_func(_middle(size))) for size in range(CLASSES)])
+_alone = np.array([float(-(-(_middle(size) + MESSAGE_OVERHEAD) // ELEMENT_BYTES)) for size in range(CLASSES)])
 
 
 def _threshold(params: Array, rule: int) -> float:

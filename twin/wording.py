@@ -42,19 +42,15 @@ def _getters(fillers: tuple[Filler, ...], effects: Mapping[str, str]) -> list[st
     if not fillers:
         return []
     queue = fillers[0].queue
-    return [
-        f"Start more getters on {queue}, or find out why those it has stopped{effects.get(GETTERS, '')}: "
-        f"DISPLAY QSTATUS({queue}) TYPE(QUEUE) ALL"
-    ]
+    why = f"Start more getters on {queue}, or find out why those it has stopped{effects.get(GETTERS, '')}"
+    return [f"{why}: DISPLAY QSTATUS({queue}) TYPE(QUEUE) ALL"]
 
 
 def _structure_size(config: Structure, size_now: int, effects: Mapping[str, str]) -> list[str]:
     cf_name = config.name.replace("/", "")
     if size_now < config.size:
-        return [
-            f"Let the structure grow to its SIZE{effects.get(SIZE, '')}: "
-            f"SETXCF START,ALTER,STRNAME={cf_name},SIZE={format_size(config.size)}"
-        ]
+        grow = f"Let the structure grow to its SIZE{effects.get(SIZE, '')}"
+        return [f"{grow}: SETXCF START,ALTER,STRNAME={cf_name},SIZE={format_size(config.size)}"]
     at_most = f"The structure is at its SIZE of {format_size(config.size)}"
     return [f"{at_most}: raise SIZE of {cf_name} in the CFRM policy, then SETXCF START,REBUILD,STRNAME={cf_name}"]
 

@@ -23,10 +23,11 @@ def drawn(seed: int) -> dict[str, Any]:
     model["space"], model["space_max"] = rng.uniform(0, 5000), 6000
     model["away_space"], model["served"] = 2.0, rng.uniform(0, 1000)
     model["served_share"], model["counts_ents"] = rng.uniform(), rng.integers(0, 2)
+    model["wait"] = rng.choice([0.0, rng.uniform(0, 100), 1e9])
     model["th"] = rng.choice([-1.0, 0.3, 0.7, 0.9, np.inf], RULES)
     classes = rng.uniform(0, 40, (CLASSES, forecast.COLUMNS)) * rng.integers(0, 2, (CLASSES, 1))
     classes[:, forecast.MIX] /= max(1e-9, classes[:, forecast.MIX].sum())
-    flows = rng.poisson(rng.uniform(0, 2), (bins, 2 * CLASSES)) * rng.integers(0, 2, 2 * CLASSES) * 1.0
+    flows = rng.poisson(rng.uniform(0, 2), (bins, 3 * CLASSES)) * rng.integers(0, 2, 3 * CLASSES) * 1.0
     flows[:, :CLASSES] -= rng.uniform(0, 0.5)
     return {
         "model": model,
@@ -36,7 +37,7 @@ def drawn(seed: int) -> dict[str, Any]:
         "set_put": rng.uniform(0, 1, (sets, CLASSES)),
         "set_held": rng.uniform(0, 1, (sets, CLASSES)),
         "flows": flows,
-        "trend": rng.normal(0, 0.05, (STEPS, 2 * CLASSES)),
+        "trend": rng.normal(0, 0.05, (STEPS, 3 * CLASSES)),
         "lengths": lengths,
         "starts": rng.integers(0, bins, (PATHS, STEPS)),
         "extra": rng.normal(0, 1, (PATHS, STEPS)),
@@ -47,7 +48,7 @@ def drawn(seed: int) -> dict[str, Any]:
 def by_kernel(of: dict[str, Any]) -> list[tuple[float, int]]:
     flows, bins = of["flows"], of["flows"].shape[0]
     most = max(of["block"], int(of["lengths"].max()))
-    cumulated = np.zeros((bins + most + 1, 2 * CLASSES))
+    cumulated = np.zeros((bins + most + 1, 3 * CLASSES))
     np.cumsum(flows[np.arange(bins + most) % bins], axis=0, out=cumulated[1:])
     full_at, full_of = np.empty(PATHS), np.empty(PATHS, np.int64)
     names = ("model", "classes", "offload", "sets", "set_put", "set_held")
@@ -56,8 +57,9 @@ def by_kernel(of: dict[str, Any]) -> list[tuple[float, int]]:
         cumulated,
         bins,
         *(of[name] for name in ("trend", "lengths", "starts", "extra", "block")),
-        np.empty(2 * CLASSES),
+        np.empty((3, CLASSES)),
         np.empty(of["sets"].shape[0]),
+        np.empty(STEPS, np.int64),
         full_at,
         full_of,
     )
@@ -69,6 +71,7 @@ def naive_store(of: dict[str, Any]) -> NaiveStore:
     return NaiveStore(
         **{name: float(model[name]) for name in ("ents", "ents_max", "space", "space_max", "away_space")},
         served=float(model["served"]),
+        wait=float(model["wait"]),
         served_share=float(model["served_share"]),
         counts_ents=bool(model["counts_ents"]),
         thresholds=model["th"].tolist(),

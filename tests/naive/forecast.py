@@ -41,6 +41,7 @@ class NaiveStore:
     away: list[float]
     mix: list[float]
     offloaded: list[list[float]]  # by the set of rules in force, by class
+    wait: float
     sets: list[NaiveDataSet] = field(default_factory=list)
 
     def rules_in_force(self) -> int:
@@ -62,9 +63,8 @@ class NaiveStore:
         for one in self.sets:
             one.used = max(0.0, one.used)
 
-    def leave(self, size: int, share: float) -> None:
-        """A share of what is held of a class goes."""
-        kept, away = max(0.0, self.kept[size]) * share, max(0.0, self.away[size]) * share
+    def leave(self, size: int, kept: float, away: float) -> None:
+        """Messages of a class go, from the store itself and from data sets."""
         self.kept[size] -= kept
         self.away[size] -= away
         self.space -= kept * self.held_space[size] + away * self.away_space
@@ -73,22 +73,29 @@ class NaiveStore:
         for one in self.sets:
             one.used = max(0.0, one.used - away * one.gives_back[size])
 
-    def here(self, size: int) -> float:
-        return max(0.0, self.kept[size]) + max(0.0, self.away[size])
+    def here(self, size: int) -> tuple[float, float]:
+        return max(0.0, self.kept[size]), max(0.0, self.away[size])
 
-    def get(self, wanted: list[float]) -> None:
-        """Old messages of each class go; where there are not enough of one, others go in their stead."""
+    def get(self, wanted: list[tuple[float, float]]) -> None:
+        """Old messages of each class go; where there are not enough of one kind, others go in their stead."""
         lacking = 0.0
         for size in range(CLASSES):
-            taken = min(max(0.0, wanted[size]), self.here(size), max(0.0, self.served))
-            lacking += max(0.0, wanted[size]) - taken
-            if taken > 0:
-                self.leave(size, taken / self.here(size))
-        stock = sum(self.here(size) for size in range(CLASSES))
+            want_kept, want_away = wanted[size]
+            here_kept, here_away = self.here(size)
+            kept, away = min(want_kept, here_kept), min(want_away, here_away)
+            kept += min(want_kept + want_away - kept - away, here_kept - kept)
+            away += min(want_kept + want_away - kept - away, here_away - away)
+            served = max(0.0, self.served)
+            if kept + away > served:
+                kept, away = kept * served / (kept + away), away * served / (kept + away)
+            lacking += want_kept + want_away - kept - away
+            self.leave(size, kept, away)
+        stock = sum(sum(self.here(size)) for size in range(CLASSES))
         lacking = min(lacking, max(0.0, self.served), stock)
         if lacking > 0:
             for size in range(CLASSES):
-                self.leave(size, lacking / stock)
+                kept, away = self.here(size)
+                self.leave(size, kept * lacking / stock, away * lacking / stock)
         self.ents, self.space = max(0.0, self.ents), max(0.0, self.space)
 
 
@@ -113,19 +120,27 @@ def roll(
     bins: messages of each class that come and stay, then those that go, for each bin of the regime.
     """
     elapsed, at, left = 0.0, 0, 0
+    rules_then: list[tuple[float, int]] = []  # (end of a step, rules in force in it)
     for step, length in enumerate(lengths):
         if left < length:
             at, left = starts[step], max(block, length)
-        flows = [sum(bins[(at + k) % len(bins)][lane] for k in range(length)) for lane in range(2 * CLASSES)]
+        flows = [sum(bins[(at + k) % len(bins)][lane] for k in range(length)) for lane in range(3 * CLASSES)]
         come = [flows[c] + (trend[step][c] + extra[step] * store.mix[c]) * length for c in range(CLASSES)]
-        gone = [flows[CLASSES + c] + trend[step][CLASSES + c] * length for c in range(CLASSES)]
+        gone = [max(0.0, flows[lane] + trend[step][lane] * length) for lane in range(CLASSES, 3 * CLASSES)]
         ents, space, used = store.ents, store.space, [one.used for one in store.sets]
-        store.put(come, store.rules_in_force())
+        rules = store.rules_in_force()
+        rules_then.append((elapsed + length, rules))
+        store.put(come, rules)
         reached: list[tuple[float, int]] = []
         for number, one in enumerate(store.sets):
             if one.used > one.most:
                 reached.append((passes(used[number], one.used, one.most), 2 + number))
-        store.get(gone)
+        wanted = [(gone[c], gone[CLASSES + c]) for c in range(CLASSES)]
+        if elapsed >= store.wait:  # what leaves was put on this path
+            then = next(rules for end, rules in rules_then if end > elapsed - store.wait)
+            shares = store.offloaded[then]
+            wanted = [(sum(both) * (1 - share), sum(both) * share) for both, share in zip(wanted, shares, strict=True)]
+        store.get(wanted)
         if store.space > store.space_max:
             reached.append((passes(space, store.space, store.space_max), 1))
         if store.counts_ents and store.ents > store.ents_max:
