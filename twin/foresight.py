@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from kernels import meters, shares
-from kernels.clock import TICK
+from kernels.clock import SECOND, TICK
 from twin import flows, forecast, whatif
 from twin.alerts import CRITICAL, WARNING, Alert, Episode, Finding
 from twin.forecast import SECONDS, Forecast, Outlook
@@ -34,7 +34,7 @@ _CALM_BEYOND = 2.5  # times the lead: so far off a danger is none
 _HOLD = 0.04  # of the time left: so long a danger must be there before its alert opens
 _LONGEST_HOLD = 6  # ticks
 _CRITICAL_S = 600.0  # seconds left from which an alert is critical
-_SOONER = 0.5  # of the time left as last told: so much less is worth telling
+_SOONER = 0.5  # of the time left by what was told last: less than that is worth telling
 _KEPT = 4096  # forecasts kept until they are asked for
 
 
@@ -44,7 +44,7 @@ class Sight(msgspec.Struct, kw_only=True):
     due: int = 0  # tick from which to look again
     danger_since: int | None = None  # tick
     calm_since: int | None = None
-    told_s: float = 0.0  # time left as last told in an alert
+    told: int = 0  # microseconds: when it would be full, as last told in an alert
     told_filler: str = ""
     full_puts: int = 0  # puts refused so far, as last looked; and the tick that brought the last of them
     refused_at: int | None = None
@@ -140,7 +140,7 @@ class Foresight:
         if (tick - self.sight.danger_since) * SECONDS < min(_HOLD * times[1], _LONGEST_HOLD * SECONDS):
             return []
         self.sight.danger_since = self.sight.calm_since = None
-        return [twin.episodes.open(self._finding(twin, outlook, None), tick * TICK)]
+        return [twin.episodes.open(self._finding(twin, outlook, None, tick), tick * TICK)]
 
     def _review(self, twin: MessageStore, episode: Episode, outlook: Outlook, tick: int) -> list[Alert]:
         times = outlook.quantiles()
@@ -160,20 +160,20 @@ class Foresight:
         if times is None:
             return []
         severity = _severity(times[1], episode.severity)
-        sooner = times[1] < _SOONER * self.sight.told_s
+        sooner = times[1] < _SOONER * (self.sight.told / SECOND - tick * SECONDS)
         if severity == episode.severity and not sooner and not self._filler_changed(twin, outlook, tick):
             return []
-        return [twin.episodes.update(episode, self._finding(twin, outlook, episode.severity), tick * TICK)]
+        return [twin.episodes.update(episode, self._finding(twin, outlook, episode.severity, tick), tick * TICK)]
 
     def _filler_changed(self, twin: MessageStore, outlook: Outlook, tick: int) -> bool:
         """Whether another queue fills most, looked at every five minutes: who fills a data set is counted."""
         return tick % _CALM_TICKS == 0 and _first_filler(twin, outlook) != self.sight.told_filler
 
-    def _finding(self, twin: MessageStore, outlook: Outlook, severity_before: str | None) -> Finding:
+    def _finding(self, twin: MessageStore, outlook: Outlook, severity_before: str | None, tick: int) -> Finding:
         times = outlook.quantiles()
         assert times is not None
         resource = outlook.rules.resources[outlook.first]
-        self.sight.told_s = times[1]
+        self.sight.told = tick * TICK + round(times[1] * SECOND)
         self.sight.told_filler = _first_filler(twin, outlook)
         viewer = twin.viewer()
         effects = whatif.effects(outlook, viewer.who_fills(resource), twin.config)
