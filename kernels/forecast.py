@@ -75,6 +75,7 @@ def roll(
     lengths: Array,
     starts: Array,
     extra: Array,
+    larger: Array,
     block: int,
     work: Array,
     used: Array,
@@ -90,9 +91,10 @@ def roll(
     f8[bins + most + 1, 3 * c], sums of the bins before each, of messages that stay, of those that leave the store
     itself and of those that leave data sets, the bins and then the first `most` (the longest step or block) again;
     trend: f8[steps, 3 * c], what a bin of each step has more; lengths: i8[steps], bins a step; starts: i8[paths,
-    steps], 0..bins-1, where a new block begins; extra: f8[paths, steps], messages more a bin; block: bins a block
-    has. work, used, masks: room for f8[3, c], f8[d], i8[steps]. Out: full_at f8[paths], bins until something is full,
-    or inf; full_of i8[paths], what, or NOWHERE.
+    steps], 0..bins-1, where a new block begins; extra: f8[paths, steps], messages more a bin; larger: f8[paths,
+    1 + d], times as much as on average that messages put take, of the store itself and of each data set; block: bins
+    a block has. work, used, masks: room for f8[3, c], f8[d], i8[steps]. Out: full_at f8[paths], bins until something
+    is full, or inf; full_of i8[paths], what, or NOWHERE.
 
     What leaves was put `wait` bins before. As long as that was before the forecast, it leaves from where such messages
     leave now; later, from where the rules of then put it.
@@ -126,16 +128,16 @@ def roll(
                 offloaded[size] = out
                 kept[size] += come - out
                 away[size] += out
-                space += (come - out) * classes[size, PUT_SPACE] + out * rules.away_space
+                space += (come - out) * classes[size, PUT_SPACE] * larger[path, 0] + out * rules.away_space
                 ents += come
                 served += come * rules.served_share
             first, part = NOWHERE, 2.0
             for one in range(sets.shape[0]):
                 before = used[one]
-                after = before
+                blocks = 0.0
                 for size in range(count):
-                    after += offloaded[size] * set_put[one, size]
-                used[one] = max(0.0, after)
+                    blocks += offloaded[size] * set_put[one, size]
+                used[one] = max(0.0, before + blocks * larger[path, 1 + one])
                 if used[one] > sets[one, 1]:
                     share = _crossed(before, used[one], sets[one, 1])
                     if share < part:

@@ -16,9 +16,10 @@ from kernels.meter_rows import BINS, CLASSES
 from twin.arrays import Array
 
 PATHS = 128
-WANDER = 0.15  # standard deviation by which a rate has wandered after an hour, as a share of it
+WANDER = 0.2  # standard deviation by which a rate has wandered after an hour, as a share of it
 _TREND_FROM = 18  # bins: three minutes
 _SURE = 2.5  # standard errors from which a trend is believed in part, wholly when far beyond
+_WINDOWS = (180, 90, 45)  # bins
 _BLOCKS = 6  # blocks that a regime is cut into at least, on average
 _LONGEST_BLOCK = 30  # bins
 _STEPS = ((12, 1), (9, 2), (10, 3), (20, 6))  # (steps, bins of each): the first half hour
@@ -52,13 +53,25 @@ def present(store: Store, tick: int, weights: Array) -> Regime | None:
     series = np.stack([stay @ weights, leave @ weights, stay.sum(axis=1), leave.sum(axis=1)])
     usual = float(weights @ (stay + leave).sum(axis=0)) / max(1.0, float((stay + leave).sum()))
     units = np.array([usual, usual, 1.0, 1.0])
-    start = int(regime.regime_start(series, n, units, np.empty(2)))
+    start = _start(series, units)
     net = series[0, start:] - series[1, start:]
     spread = float(regime.spread(net, 0, net.size)) if net.size > 3 else float(net.var(ddof=1))
     floor = float(np.abs(net).mean()) * usual
     left, lag, puts = float(leave[start:].sum()), float(lags[start:n, 0].sum()), float(lags[start:n, 1].mean())
     wait = lag / left / puts if left > 0 and puts > 0 else np.inf
     return Regime(flows[start:], tick - (n - start), float(net.mean()), max(spread, floor), wait)
+
+
+def _start(series: Array, units: Array) -> int:
+    """The bin since which flows run as they do now: along a line, if that is so for long, else at one mean."""
+    n = series.shape[1]
+    for window in (n, *(window for window in _WINDOWS if window < n)):
+        tail = series[:, n - window :]
+        at = np.arange(window) - (window - 1) / 2
+        along = tail - np.outer(tail @ at / max(1.0, float(at @ at)), at)
+        if int(regime.regime_start(along, window, units, np.empty(2))) == 0:
+            return n - window
+    return int(regime.regime_start(series, n, units, np.empty(2)))
 
 
 def steps(horizon: int) -> Array:
@@ -80,12 +93,17 @@ class Futures:
     lengths: Array
     starts: Array
     extra: Array
+    larger: Array
     block: int
     mix: Array
 
 
-def futures(now: Regime, weights: Array, horizon: int, seed: int) -> Futures:
-    """Draw futures of a regime. weights: as `present`; horizon: bins."""
+def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array) -> Futures:
+    """Draw futures of a regime.
+
+    weights: as `present`; horizon: bins; sizes: f8[1 + data sets], what is not known of how much messages will take of
+    the store itself and of each data set, as a share.
+    """
     n = now.bins.shape[0]
     lengths = steps(horizon)
     middle = np.cumsum(lengths) - lengths / 2
@@ -99,7 +117,7 @@ def futures(now: Regime, weights: Array, horizon: int, seed: int) -> Futures:
     come = np.maximum(now.bins[:, :CLASSES].sum(axis=0), 0.0)
     mix = come / come.sum() if come.sum() > 0 else np.full(CLASSES, 1.0 / CLASSES)
     unsure = np.sqrt(now.spread / n)
-    doubts, starts = np.empty((PATHS, 3)), np.empty((PATHS, lengths.size), np.int64)
+    doubts, starts = np.empty((PATHS, 3 + sizes.size)), np.empty((PATHS, lengths.size), np.int64)
     chance.normal(np.uint64(seed ^ 1), doubts)
     chance.below(np.uint64(seed), n, starts)
     doubtful = np.stack([np.full(lengths.size, unsure), error * ahead, WANDER * abs(now.net) * np.sqrt(middle / 360)])
@@ -109,7 +127,8 @@ def futures(now: Regime, weights: Array, horizon: int, seed: int) -> Futures:
         trend=ahead[:, None] * slope,
         lengths=lengths,
         starts=starts,
-        extra=doubts @ (doubtful / max(float(mix @ weights), 1e-9)),
+        larger=np.clip(1 + doubts[:, 3:] * sizes, 0.2, 5.0),
+        extra=doubts[:, :3] @ (doubtful / max(float(mix @ weights), 1e-9)),
         block=block,
         mix=mix,
     )

@@ -24,8 +24,11 @@ from twin.rules import Rules
 SECONDS = TICK // 1_000_000  # of a bin
 _ALIKE = 2.5  # rises are alike when one is at most so many times as fast as the other
 _OTHER = 0.5  # rises of a kind not seen yet, as prior count beside those seen
-_LATER = 0.12  # a rise like a past one may last so much longer, as a share of it
-_GOES_ON = 0.5  # power of the share of the climb that is done: the chance that a rise never seen goes on to full
+_SAME = 4.0  # a climb is of one piece with the present pace when that is at most so many times as fast, or as slow
+_SPREAD = (
+    0.04  # standard deviation of how long like rises last, as a share of it, at least; and where only one is known
+)
+_SPREAD_OF_ONE = 0.12
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,14 +97,14 @@ class Outlook:
 def look_ahead(store: Store, name: str, rules: Rules, now: Regime, tick: int, horizon: int) -> Outlook:
     """Roll a store forward from a tick. horizon: ticks. The same arguments give the same outlook."""
     rules.model["wait"] = now.wait
-    drawn = futures(now, rules.weights, horizon, seed_of(name, tick))
+    drawn = futures(now, rules.weights, horizon, seed_of(name, tick), rules.doubts)
     full_at, full_of = roll(rules, drawn)
     full_at = np.where(full_at <= horizon, full_at, np.inf)
     full_of = np.where(np.isfinite(full_at), full_of, forecast.NOWHERE)
     weights = np.zeros(PATHS)
     for resource in np.unique(full_of[full_of >= 0]).tolist():
         chosen = full_of == resource
-        weights[chosen] = goes_on(store, rules, resource, tick, full_at[chosen])
+        weights[chosen] = goes_on(store, rules, resource, tick, now.bins.shape[0], full_at[chosen])
     return Outlook(rules, drawn, horizon, now.net, full_at * SECONDS, full_of, weights)
 
 
@@ -131,6 +134,7 @@ def roll(rules: Rules, drawn: Futures) -> tuple[Array, Array]:
         drawn.lengths,
         drawn.starts,
         drawn.extra,
+        drawn.larger,
         drawn.block,
         np.empty((3, some.size)),
         np.empty(rules.sets.shape[0]),
@@ -141,28 +145,36 @@ def roll(rules: Rules, drawn: Futures) -> tuple[Array, Array]:
     return full_at, full_of
 
 
-def goes_on(store: Store, rules: Rules, resource: int, tick: int, ahead: Array) -> Array:
-    """f8[n]: the chance that the rise of a resource goes on for `ahead` more ticks, f8[n].
+def goes_on(store: Store, rules: Rules, resource: int, tick: int, age: int, ahead: Array) -> Array:
+    """f8[n]: the chance that the rise of a resource goes on for `ahead` more ticks, f8[n]. age: ticks of the regime.
 
-    Of the past rises that are like it, those count that lasted longer than it has by now.
+    Past rises that were about as fast as it is now say how long such a rise lasts. Beside them stands a rise as none
+    of them: it goes on to full with the share of the way that it has come at its present pace.
     """
-    row = max((0, 1, resource), key=lambda one: _climbed(store, rules, one))
-    tide = store.tides[rules.tides[row]]
-    share = usage(rules, row)
-    age = max(1, tick - int(tide["began"]))
+    tide = store.tides[rules.tides[resource]]
+    share = usage(rules, resource)
+    room = max(1e-6, 1.0 - share)
+    pace = room / max(1.0, float(np.median(ahead)))
+    since = max(1, tick - int(tide["began"]))
     climbed = max(0.0, share - float(tide["low"]))
-    unknown = (climbed / max(1e-9, 1.0 - float(tide["low"]))) ** _GOES_ON
-    rises = store.rises[rules.tides[row] * RISES : (rules.tides[row] + 1) * RISES][: int(tide["rises"])]
+    come = max(age * pace, climbed if _SAME * pace > climbed / since > pace / _SAME else 0.0)
+    unknown = come / (come + room)
+    rises = store.rises[rules.tides[resource] * RISES : (rules.tides[resource] + 1) * RISES][: int(tide["rises"])]
     lasted = np.maximum(1, rises["ended"] - rises["began"]).astype(float)
-    pace = (rises["top"] - rises["low"]) / lasted
-    alike = (pace < _ALIKE * climbed / age) & (pace * _ALIKE > climbed / age)
-    longer = lasted[alike] * (1 + _LATER) + 3
-    longer = longer[longer > age]
-    if not longer.size:
-        return np.full(ahead.size, min(1.0, unknown))
-    known = (longer[:, None] >= age + ahead[None, :]).mean(axis=0)
-    weight = longer.size / (longer.size + _OTHER)
-    return np.asarray(np.minimum(1.0, weight * known + (1 - weight) * unknown))
+    paces = (rises["top"] - rises["low"]) / lasted
+    alike = lasted[(paces < _ALIKE * pace) & (paces * _ALIKE > pace)]
+    if not alike.size:
+        return np.full(ahead.size, unknown)
+    spread = max(_SPREAD, float(alike.std() / alike.mean())) if alike.size > 1 else _SPREAD_OF_ONE
+    until_now = _last(alike, spread, np.array([float(since)])).sum()
+    until_full = _last(alike, spread, since + ahead).sum(axis=0)
+    return np.asarray(np.minimum(1.0, (until_full + _OTHER * unknown) / (until_now + _OTHER)))
+
+
+def _last(lasted: Array, spread: float, ticks: Array) -> Array:
+    """f8[rises, n]: the chance that a rise like each of those lasts for longer than each number of ticks."""
+    apart = (lasted[:, None] + 1.5 - ticks) / (spread * lasted[:, None] + 1.0)
+    return np.asarray(1.0 / (1.0 + np.exp(np.clip(-1.7 * apart, -50.0, 50.0))))
 
 
 def usage(rules: Rules, resource: int) -> float:
@@ -174,7 +186,3 @@ def usage(rules: Rules, resource: int) -> float:
         return float(model["space"] / model["space_max"])
     used, most = rules.sets[resource - forecast.FIRST_SET]
     return float(used / max(1.0, most))
-
-
-def _climbed(store: Store, rules: Rules, resource: int) -> float:
-    return usage(rules, resource) - float(store.tides[rules.tides[resource]]["low"])

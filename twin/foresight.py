@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CONDITION = "full-forecast"
 _WORTH_CLIMB = 0.06  # share of a resource that a climb must have made before it is looked at
 _FASTER = 3.0  # a climb may become so many times as fast as it was
-_CALM_TICKS = 30  # five minutes: a danger must be gone so long before its alert is cleared
+_CALM_TICKS = 60  # ten minutes: a danger must be gone so long before its alert is cleared
 _CALM_BELOW = 0.5  # of the probability at which an alert opens
 _CALM_BEYOND = 2.5  # times the lead: so far off a danger is none
 _HOLD = 0.04  # of the time left: so long a danger must be there before its alert opens

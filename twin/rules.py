@@ -15,6 +15,7 @@ from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from twin.arrays import Array
 
+MOST_DOUBT = 0.6  # of how much messages will take, as a share
 _SERVED_FOR = 60  # ticks: a queue is served when a message left it in the last ten minutes
 
 
@@ -23,7 +24,9 @@ class Rules:
     """A store as `kernels.forecast.roll` takes it (see there), and what the numbers stand for.
 
     resources: names of what can be full, by the numbers of `full_of`; tides: rows of `store.tides` of each; weights:
-    f8[CLASSES], what a message put takes of the store when not offloaded; size: of a structure, bytes now.
+    f8[CLASSES], what a message put takes of the store when not offloaded; doubts: f8[1 + data sets], what is not
+    known of how much messages will take of the store itself and of each data set, as a share (standard deviation);
+    size: of a structure, bytes now.
     """
 
     resources: tuple[str, ...]
@@ -32,6 +35,7 @@ class Rules:
     model: Array
     classes: Array
     offload: Array
+    doubts: Array
     sets: Array = field(default_factory=lambda: np.zeros((0, 2)))
     set_put: Array = field(default_factory=lambda: np.zeros((0, CLASSES)))
     set_held: Array = field(default_factory=lambda: np.zeros((0, CLASSES)))
@@ -67,6 +71,7 @@ def _of_one(resource: str, store: layout.Store, tick: int, used: float, most: fl
         model=model,
         classes=classes,
         offload=np.zeros((1 << RULES, CLASSES)),
+        doubts=np.array([doubt_of_mean(stocks["puts"][1:].sum(axis=0), weights, most - used)]),
     )
 
 
@@ -79,6 +84,19 @@ def put_space(stocks: Array, alone: Array) -> Array:
     """f8[CLASSES]: what a message put takes of the store itself, on average. alone: the same where none were put."""
     puts, space = stocks["puts"][1:].sum(axis=0), stocks["puts_space"][1:].sum(axis=0)
     return np.where(puts > 0.5, space / np.maximum(puts, 1e-9), alone)
+
+
+def doubt_of_mean(puts: Array, each: Array, room: float) -> float:
+    """What is not known of the mean of what messages will take, as a share: few were put, or few still fit.
+
+    puts, each: f8[CLASSES], how many were counted and what each takes; room: what is left.
+    """
+    count = float(puts.sum())
+    if count < 1:
+        return MOST_DOUBT
+    mean = max(1e-9, float(puts @ each) / count)
+    varies = float(puts @ (each - mean) ** 2) / count / mean**2
+    return float(min(MOST_DOUBT, np.sqrt(varies * (1 / count + mean / max(room, mean)))))
 
 
 def served(store: layout.Store, tick: int) -> float:

@@ -19,7 +19,7 @@ from kernels.meter_rows import CLASSES
 from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD, elements_in_use, entries_in_use
 from twin.arrays import Array
 from twin.estate import Structure
-from twin.rules import Rules, put_space, served, stocks_of
+from twin.rules import MOST_DOUBT, Rules, doubt_of_mean, put_space, served, stocks_of
 
 
 def rules_of(store: layout.Store, qmgrs: Sequence[str], tick: int) -> Rules:
@@ -41,13 +41,20 @@ def rules_of(store: layout.Store, qmgrs: Sequence[str], tick: int) -> Rules:
     model["th"] = [_threshold(params, rule) for rule in range(RULES)]
     used = [row for row in range(len(qmgrs)) if _is_used(stocks[row + 1], store.datasets[row])]
     sets, set_put, set_held = _datasets(store, stocks, used)
+    offloaded = _offloaded(params)
+    puts, room = stocks["puts"][1:], float(model["space_max"][0] - model["space"][0])
+    doubts = [doubt_of_mean(puts.sum(axis=0), weights, room)]
+    for at, row in enumerate(used):
+        blocks = float((set_put[at] * puts.sum(axis=0)) @ offloaded[-1])
+        doubts.append(_doubt_of_dataset(float(puts[row] @ offloaded[-1]), blocks, float(sets[at, 1] - sets[at, 0])))
     return Rules(
         resources=("entries", "elements", *(f"smds/{qmgrs[row]}" for row in used)),
         tides=(0, 1, *(2 + row for row in used)),
         weights=weights,
         model=model,
         classes=classes,
-        offload=_offloaded(params),
+        offload=offloaded,
+        doubts=np.array(doubts),
         sets=sets,
         set_put=set_put,
         set_held=set_held,
@@ -128,6 +135,17 @@ def _datasets(store: layout.Store, stocks: Array, used: list[int]) -> tuple[Arra
         packed = int(dataset["blocks_data"]) * per_block / max(1, int(dataset["pages"]))
         set_held[at] = own["held_space"] / per_block / all_held * (packed if dataset["pages"] else 1.0)
     return sets, set_put, set_held
+
+
+def _doubt_of_dataset(puts: float, blocks: float, room: float) -> float:
+    """What is not known of how fast a data set will fill, as a share: who puts the next message is chance.
+
+    puts: counted of those that may be offloaded; blocks: that they take; room: blocks left.
+    """
+    if puts < 1:
+        return MOST_DOUBT
+    each = blocks / puts
+    return float(min(MOST_DOUBT, np.sqrt(1 / puts + each / max(each, room))))
 
 
 def _waste(pages: Array, messages: Array, per_block: int) -> Array:

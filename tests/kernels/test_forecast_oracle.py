@@ -41,6 +41,7 @@ def drawn(seed: int) -> dict[str, Any]:
         "lengths": lengths,
         "starts": rng.integers(0, bins, (PATHS, STEPS)),
         "extra": rng.normal(0, 1, (PATHS, STEPS)),
+        "larger": rng.uniform(0.5, 1.5, (PATHS, 1 + sets)),
         "block": block,
     }
 
@@ -56,7 +57,7 @@ def by_kernel(of: dict[str, Any]) -> list[tuple[float, int]]:
         *(of[name] for name in names),
         cumulated,
         bins,
-        *(of[name] for name in ("trend", "lengths", "starts", "extra", "block")),
+        *(of[name] for name in ("trend", "lengths", "starts", "extra", "larger", "block")),
         np.empty((3, CLASSES)),
         np.empty(of["sets"].shape[0]),
         np.empty(STEPS, np.int64),
@@ -66,12 +67,13 @@ def by_kernel(of: dict[str, Any]) -> list[tuple[float, int]]:
     return list(zip(full_at.tolist(), full_of.tolist(), strict=True))
 
 
-def naive_store(of: dict[str, Any]) -> NaiveStore:
+def naive_store(of: dict[str, Any], larger: list[float]) -> NaiveStore:
     model, classes = of["model"][0], of["classes"]
     return NaiveStore(
         **{name: float(model[name]) for name in ("ents", "ents_max", "space", "space_max", "away_space")},
         served=float(model["served"]),
         wait=float(model["wait"]),
+        larger=larger[0],
         served_share=float(model["served_share"]),
         counts_ents=bool(model["counts_ents"]),
         thresholds=model["th"].tolist(),
@@ -82,7 +84,9 @@ def naive_store(of: dict[str, Any]) -> NaiveStore:
         mix=classes[:, forecast.MIX].tolist(),
         offloaded=of["offload"].tolist(),
         sets=[
-            NaiveDataSet(*of["sets"][row].tolist(), of["set_put"][row].tolist(), of["set_held"][row].tolist())
+            NaiveDataSet(
+                *of["sets"][row].tolist(), larger[1 + row], of["set_put"][row].tolist(), of["set_held"][row].tolist()
+            )
             for row in range(of["sets"].shape[0])
         ],
     )
@@ -91,7 +95,13 @@ def naive_store(of: dict[str, Any]) -> NaiveStore:
 def by_oracle(of: dict[str, Any]) -> list[tuple[float, int]]:
     shared = of["flows"].tolist(), of["trend"].tolist(), of["lengths"].tolist()
     return [
-        roll(naive_store(of), *shared, of["starts"][path].tolist(), of["extra"][path].tolist(), of["block"])
+        roll(
+            naive_store(of, of["larger"][path].tolist()),
+            *shared,
+            of["starts"][path].tolist(),
+            of["extra"][path].tolist(),
+            of["block"],
+        )
         for path in range(PATHS)
     ]
 

@@ -14,10 +14,11 @@ CLASSES, RULES = 12, 3
 
 @dataclass
 class NaiveDataSet:
-    """used, most: blocks; put, gives_back: blocks of an offloaded message of each class, on average."""
+    """used, most: blocks; put, gives_back: blocks of an offloaded message of each class, on average; larger: times."""
 
     used: float
     most: float
+    larger: float
     put: list[float]
     gives_back: list[float]
 
@@ -42,6 +43,7 @@ class NaiveStore:
     mix: list[float]
     offloaded: list[list[float]]  # by the set of rules in force, by class
     wait: float
+    larger: float
     sets: list[NaiveDataSet] = field(default_factory=list)
 
     def rules_in_force(self) -> int:
@@ -55,11 +57,11 @@ class NaiveStore:
             kept = come[size] - away
             self.kept[size] += kept
             self.away[size] += away
-            self.space += kept * self.put_space[size] + away * self.away_space
+            self.space += kept * self.put_space[size] * self.larger + away * self.away_space
             self.ents += come[size]
             self.served += come[size] * self.served_share
             for one in self.sets:
-                one.used += away * one.put[size]
+                one.used += away * one.put[size] * one.larger
         for one in self.sets:
             one.used = max(0.0, one.used)
 
