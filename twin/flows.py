@@ -70,7 +70,7 @@ def _start(series: Array, units: Array) -> int:
         at = np.arange(window) - (window - 1) / 2
         along = tail - np.outer(tail @ at / max(1.0, float(at @ at)), at)
         if int(regime.regime_start(along, window, units, np.empty(2))) == 0:
-            return n - window
+            return int(n - window)
     return int(regime.regime_start(series, n, units, np.empty(2)))
 
 
