@@ -8,21 +8,27 @@ Kernels are plain Python functions under `@kernel`; none of them says how it is 
   state of the sources makes a stale hit impossible;
 * loading and compiling happen under a lock between processes (`warm`): numba's on-disk cache has crashed where
   several processes wrote it at once (numba issue 4807);
+* a kernel that another kernel calls is compiled without the code that takes Python's arguments apart, which for a
+  store of 35 arrays takes five times as long to compile as the kernel itself; what Python calls is compiled once more,
+  with it;
 * no fast-math: state must be the same on every machine.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 import platformdirs
 from filelock import FileLock
 from numba import config as numba_config
+from numba import types
+from numba.extending import typeof_impl
 
 _SOURCES = Path(__file__).parent
 
@@ -37,19 +43,48 @@ def _cache_folder() -> Path:
 
 
 CACHE_FOLDER = _cache_folder()
-CACHE_FOLDER.mkdir(parents=True, exist_ok=True)
-numba_config.CACHE_DIR = str(CACHE_FOLDER)  # type: ignore[attr-defined]  # numba sets its names at run time
+for _folder in ("inner", "outer"):
+    (CACHE_FOLDER / _folder).mkdir(parents=True, exist_ok=True)
 
 _compiled: list[Any] = []
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _compile(function: Any, *, inlined: bool) -> Any:
-    options: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True, "forceinline": inlined}
-    dispatcher = numba.njit(_nrt=False, **options)(function)  # type: ignore[call-overload]  # the stubs lack _nrt
-    _compiled.append(dispatcher)
-    return dispatcher
+class _Kernel:
+    """A compiled function, twice: as other kernels call it (`inner`), and as Python does."""
+
+    def __init__(self, function: Callable[..., Any], *, inlined: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self._inlined = inlined
+        self.inner = self._dispatcher("inner", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+        self._outer: Any = None
+
+    def __call__(self, *args: Any) -> Any:
+        """Call it from Python."""
+        if self._outer is None:
+            self._outer = self._dispatcher("outer", no_cfunc_wrapper=True)
+        return self._outer(*args)
+
+    @property
+    def signatures(self) -> list[Any]:
+        """What types it was called with from Python so far."""
+        return [] if self._outer is None else list(self._outer.signatures)
+
+    def _dispatcher(self, folder: str, **flags: bool) -> Any:
+        # numba's files do not say by which flags they were made: a folder for each.
+        numba_config.CACHE_DIR = str(CACHE_FOLDER / folder)  # type: ignore[attr-defined]  # set at run time
+        options: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True, "forceinline": self._inlined}
+        dispatcher = numba.njit(_nrt=False, **options, **flags)(self.py_func)  # type: ignore[call-overload]  # no _nrt
+        _compiled.append(dispatcher)
+        return dispatcher
+
+
+@typeof_impl.register(_Kernel)
+def _typeof_kernel(kernel: _Kernel, _: Any) -> types.Dispatcher:
+    """What a kernel is to numba where another one names it."""
+    return types.Dispatcher(kernel.inner)
 
 
 def kernel(function: F) -> F:
@@ -60,12 +95,12 @@ def kernel(function: F) -> F:
     22 inlined as well (a call hands over 25 arrays).
     Division follows numpy: no exception on zero, input checks have excluded it.
     """
-    return _compile(function, inlined=True)
+    return cast(F, _Kernel(function, inlined=True))
 
 
 def routine(function: F) -> F:
     """Compile a function that is called seldom, or from Python: code of its own, not inlined."""
-    return _compile(function, inlined=False)
+    return cast(F, _Kernel(function, inlined=False))
 
 
 def compile_lock() -> FileLock:

@@ -6,7 +6,7 @@ system's stand-in instead: puts that do not fit are refused with 2192, gets that
 
 from __future__ import annotations
 
-from kernels import chains, clock, held, messages, sequence, storage, units, watch
+from kernels import chains, clock, held, messages, scm, sequence, storage, units, watch
 from kernels._compile import kernel, routine
 from kernels.layout import (
     ALTER,
@@ -212,6 +212,9 @@ def apply(
             sequence.take_number(store, route.flow, event.seq)
         clock.move_clock(store, event.time)
         scalars.events += 1
+        enrolled = store.scm[0].enrolled == 1
+        if enrolled:
+            scm.advance(store, scalars.clock * scm.NANOSECONDS)
         if op >= ALTER:
             return i, CONTROL
         if demands:
@@ -219,6 +222,10 @@ def apply(
             ages[i] = _act(store, event, route.queue, route.qmgr, flows)
         else:
             _act(store, event, route.queue, route.qmgr, flows)
-        if op == PUT and watch.look(store, route.qmgr):
+        storage.settled(store)
+        fired = op == PUT and watch.look(store, route.qmgr)
+        if enrolled and scm.is_due(store) and watch.move(store, scalars.clock * scm.NANOSECONDS):
+            fired = True
+        if fired:
             return i + 1, FIRED
     return events.size, DONE

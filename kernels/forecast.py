@@ -13,6 +13,7 @@ import numpy as np
 
 from kernels._compile import kernel, routine
 from kernels.layout import RULES, Array, Row
+from kernels.pools import ELEMENT_BYTES, ENTRY_BYTES
 
 # columns of `classes`
 PUT_SPACE = 0  # a message put takes so much of the store when not offloaded
@@ -32,6 +33,13 @@ MODEL = np.dtype(
         ("served", "f8"),  # messages held that anybody gets
         ("served_share", "f8"),  # of the messages that stay: those that anybody will get
         ("th", "f8", (RULES,)),  # shares above which the rules are in force
+        ("scm_most", "f8"),  # what SCM can take: entries and elements in it together; 0: none
+        ("scm_ents", "f8"),
+        ("scm_space", "f8"),
+        ("alter_from", "f8"),  # share in use from which the structure is altered by itself; inf: never
+        ("size", "f8"),  # bytes now, and what it may grow to
+        ("size_most", "f8"),
+        ("per_byte", "f8"),  # pools for each byte of its size, 1: as many as fit
         ("wait", "f8"),  # bins from a message's put to its get, where it is not got soon
         ("counts_ents", "i8"),  # 1: entries can run out
     ],
@@ -39,13 +47,15 @@ MODEL = np.dtype(
 )
 
 NOWHERE = -1  # no resource was full within the horizon
-ENTRIES, SPACE, FIRST_SET = 0, 1, 2  # resources; data set d is FIRST_SET + d
+ENTRIES, SPACE, FIRST_SET = 0, 1, 2  # resources; data set d is FIRST_SET + d; behind them SCM
+PRESTAGE_ABOVE, PREFETCH_UNTIL = 0.9, 0.7  # shares of the structure in use (see scm.py)
+GROWTH = 1.1  # of the size, a minute (twin/auto_alter.py)
+MINUTE = 6.0  # bins
 
 
 @kernel
-def _rules_in_force(model: Row, ents: float, space: float) -> int:
+def _rules_in_force(model: Row, usage: float) -> int:
     """Bits of the rules whose threshold is exceeded."""
-    usage = max(ents / model.ents_max, space / model.space_max)
     mask = 0
     for rule in range(RULES):
         if usage > model.th[rule]:
@@ -111,6 +121,8 @@ def roll(
         full_at[path] = np.inf
         full_of[path] = NOWHERE
         ents, space, served = rules.ents, rules.space, rules.served
+        ents_max, space_max, bytes_now = rules.ents_max, rules.space_max, rules.size
+        scm_ents, scm_space, short = rules.scm_ents, rules.scm_space, False
         elapsed = 0.0
         begin, left = 0, 0
         behind, passed = 0, 0.0  # the step in which what leaves was put, when it began
@@ -118,7 +130,7 @@ def roll(
             length = lengths[step]
             if left < length:
                 begin, left = starts[path, step], max(block, length)
-            mask = _rules_in_force(rules, ents, space)
+            mask = _rules_in_force(rules, max(ents / ents_max, space / space_max))
             masks[step] = mask
             ents_before, space_before = ents, space
             for size in range(count):
@@ -167,14 +179,24 @@ def roll(
                     )
             ents = max(0.0, ents)
             space = max(0.0, space)
-            if space > rules.space_max:
-                share = _crossed(space_before, space, rules.space_max)
+            if rules.scm_most > 0.0:
+                usage = max(ents / ents_max, space / space_max)
+                near, far, short = _moved(usage, ents, space, ents_max, space_max, scm_ents, scm_space, rules.scm_most)
+                ents, scm_ents = ents - near, scm_ents + near
+                space, scm_space = space - far, scm_space + far
+            if max(ents / ents_max, space / space_max) >= rules.alter_from and scm_ents <= 0.0 and ents > 0.0:
+                bytes_now = min(rules.size_most, bytes_now * GROWTH ** (length / MINUTE))
+                ratio = space / ents
+                ents_max = bytes_now * rules.per_byte / (ENTRY_BYTES + ELEMENT_BYTES * ratio)
+                space_max = max(1.0, ents_max * ratio)
+            if space > space_max:
+                share = _crossed(space_before, space, space_max)
                 if share < part:
-                    first, part = SPACE, share
-            if rules.counts_ents == 1 and ents > rules.ents_max:
-                share = _crossed(ents_before, ents, rules.ents_max)
+                    first, part = FIRST_SET + sets.shape[0] if short else SPACE, share
+            if rules.counts_ents == 1 and ents > ents_max:
+                share = _crossed(ents_before, ents, ents_max)
                 if share < part:
-                    first, part = ENTRIES, share
+                    first, part = FIRST_SET + sets.shape[0] if short else ENTRIES, share
             if first != NOWHERE:
                 full_at[path] = elapsed + part * length
                 full_of[path] = first
@@ -182,6 +204,32 @@ def roll(
             elapsed += length
             begin = (begin + length) % bins
             left -= length
+
+
+@kernel
+def _moved(
+    usage: float,
+    ents: float,
+    space: float,
+    ents_max: float,
+    space_max: float,
+    scm_ents: float,
+    scm_space: float,
+    scm_most: float,
+) -> tuple[float, float, bool]:
+    """(entries, elements that move into SCM, below 0: back; whether SCM had too little room for them)."""
+    if usage > PRESTAGE_ABOVE:
+        share = 1.0 - PRESTAGE_ABOVE / usage
+        wanted = (ents + space) * share
+        room = max(0.0, scm_most - scm_ents - scm_space)
+        if wanted > room:
+            share *= room / wanted
+        return ents * share, space * share, wanted > room
+    if usage <= PREFETCH_UNTIL and scm_ents > 0.0:
+        whole = max(scm_ents / ents_max, scm_space / space_max)
+        share = min(1.0, (PREFETCH_UNTIL - usage) / max(whole, 1e-12))
+        return -scm_ents * share, -scm_space * share, False
+    return 0.0, 0.0, False
 
 
 @kernel

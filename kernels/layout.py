@@ -54,6 +54,8 @@ FREE, AVAILABLE, UNCOMMITTED_PUT, UNCOMMITTED_GET = range(4)  # states of a mess
 MARK_KEYED = 1  # the message has an id of its own and stands in the index
 MARK_PERSISTENT = 2
 MARK_OFFLOADED = 4
+MARK_IN_ORDER = 8  # it stands in a chain of ORDER: that of the structure, or
+MARK_IN_SCM = 16  # that of storage class memory
 
 MESSAGE = np.dtype(
     [
@@ -174,18 +176,18 @@ DATASET = np.dtype(
 
 ORDER = np.dtype([("next", "i4"), ("prev", "i4")])  # of a message by priority and age, in the structure or in SCM
 ORDERS = 2 * PRIORITIES  # chains of ORDER: by priority, in the structure; by priority, in SCM
+ORDER_ENDS = np.dtype([("head", "i4"), ("tail", "i4"), ("finger", "i4")])  # finger: where a message was entered last
 
 SCM_USE = np.dtype(  # storage class memory of a structure; SMF 74.4 has the same
     [
-        ("used", "i8"),  # bytes
-        ("ents", "i8"),
+        ("messages", "i8"),  # in it, an entry each
         ("elems", "i8"),
-        ("messages", "i8"),
         ("prestaged", "i8"),  # messages moved out so far
         ("prefetched", "i8"),  # messages brought back so far
         ("faults", "i8"),  # gets of a message in SCM
         ("fault_wait_us", "i8"),  # what they waited, microseconds
         ("free_at", "i8"),  # when the movement under way ends, nanoseconds since 1970; NEVER: nothing moves
+        ("enrolled", "u1"),  # the structure has SCM: its messages stand in the chains of ORDER
     ],
     align=True,
 )
@@ -310,7 +312,7 @@ PARAMS = np.dtype(
         ("packs", "u1"),  # page set: short messages share pages, as before MQ 7.0.1
         ("expand", "u1"),  # page set: EXPAND_NONE, EXPAND_USER, EXPAND_SYSTEM
         ("secondary_pages", "i8"),
-        ("max_pages", "i8"),  # what the page set's volumes hold
+        ("max_pages", "i8"),  # what the page set's volumes hold; beyond MQ's limit: that alone counts
         ("np_buffer", "i8"),  # queue file: blocks of the nonpersistent and of the persistent buffer
         ("p_buffer", "i8"),
         ("file_max", "i8"),  # blocks the file may have
@@ -328,10 +330,10 @@ class Store(NamedTuple):
 
     Tables (rows may be more than used): messages MESSAGE, held HELD, units UNIT, queues QUEUE, chains CHAIN, flows
     FLOW, seen u8, blocks BLOCK, order ORDER (a row a message, where there is SCM), packed PACKED, those of
-    meter_rows.py; datasets DATASET, a row a queue manager; scm_ends CHAIN[ORDERS]; one row each: scm SCM_USE, page_use
-    PAGE_USE, file_use FILE_USE, scalars SCALARS, params PARAMS. Indexes: `*_buckets` CHAIN[2**k], `*_links` LINK[rows
-    of the table]. `*_dirty` u1[pages]: pages written since the last snapshot. A store uses what its kind needs; the
-    rest stays as it was made.
+    meter_rows.py; datasets DATASET, a row a queue manager; scm_ends ORDER_ENDS[ORDERS]; one row each: scm SCM_USE,
+    page_use PAGE_USE, file_use FILE_USE, scalars SCALARS, params PARAMS. Indexes: `*_buckets` CHAIN[2**k], `*_links`
+    LINK[rows of the table]. `*_dirty` u1[pages]: pages written since the last snapshot. A store uses what its kind
+    needs; the rest stays as it was made.
     """
 
     messages: Array

@@ -156,6 +156,8 @@ def end_unit(store: Store, unit: int, committed: bool) -> None:
         store.queues[message.queue].uncommitted -= 1
         touch(store.queues_dirty, message.queue, QUEUE_SHIFT)
         if (message.state == UNCOMMITTED_PUT) == committed:
+            if not committed:
+                storage.returned(store, row)
             hint = make_available(store, row, _standing(store, hint, message.priority))
         else:
             discard(store, row)

@@ -93,10 +93,12 @@ def make_room(store: Store, new: int) -> bool:
     used = pages_in_use(store) + new
     while use.status == NORMAL and params.expand != EXPAND_NONE and used * 100 > EXPAND_ABOVE * use.usable:
         extent = max(1, use.allocated // 10) if params.expand == EXPAND_SYSTEM else params.secondary_pages
-        if use.expansions >= MOST_EXPANSIONS or use.allocated + extent > MOST_PAGES:
+        if use.expansions >= MOST_EXPANSIONS:
             use.status = MAXIMUM
         elif extent == 0 or use.allocated + extent > params.max_pages:
             use.status = FAILED
+        elif use.allocated + extent > MOST_PAGES:
+            use.status = MAXIMUM
         else:
             use.allocated += extent
             use.usable = usable_pages(use.allocated)

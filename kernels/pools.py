@@ -19,12 +19,6 @@ SMALLEST_ELEMENTS = 2  # what the smallest message takes
 
 
 @kernel
-def entries_of(size: int, ratio: int) -> int:
-    """List entries of `size` bytes at `ratio` elements an entry; elements are `ratio` times that."""
-    return size // (ENTRY_BYTES + ELEMENT_BYTES * ratio)
-
-
-@kernel
 def elements_of(length: int) -> int:
     """Data elements of a message of `length` bytes held in the structure."""
     return (length + MESSAGE_OVERHEAD + ELEMENT_BYTES - 1) >> ELEMENT_SHIFT

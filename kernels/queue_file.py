@@ -55,6 +55,13 @@ def overflow(store: Store) -> int:
 
 
 @kernel
+def let_grow(store: Store) -> None:
+    """Let the file hold what the buffers do not."""
+    use = store.file_use[0]
+    use.file_blocks = max(use.file_blocks, overflow(store))
+
+
+@kernel
 def is_full(store: Store) -> bool:
     """Whether the file is as large as it may be and every block of it holds data."""
     return overflow(store) >= store.params[0].file_max
@@ -69,11 +76,12 @@ def fits(store: Store, length: int, persistent: bool) -> bool:
     return beyond <= store.params[0].file_max or beyond == overflow(store)
 
 
-@routine
+@kernel
 def charge(store: Store, row: int) -> bool:
     """Take the blocks of message `row`; whether it did not fit and is kept as a fact all the same.
 
-    message.pages: its blocks.
+    message.pages: its blocks. Inlined, with `refund`: measured 6.9 instead of 5.3 million puts and gets a second; of
+    page sets it makes no difference.
     """
     use = store.file_use[0]
     message = store.messages[row]
@@ -84,11 +92,11 @@ def charge(store: Store, row: int) -> bool:
         use.persistent += message.pages
     else:
         use.nonpersistent += message.pages
-    use.file_blocks = max(use.file_blocks, overflow(store))
+    let_grow(store)
     return overfull
 
 
-@routine
+@kernel
 def refund(store: Store, row: int) -> None:
     """Give back the blocks of message `row`: free, and allocated as long as the file is not truncated."""
     use = store.file_use[0]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kernels import meters, page_set, pools, queue_file, smds
+from kernels import meters, page_set, pools, queue_file, scm, smds
 from kernels._compile import routine
 from kernels.layout import PAGE_SET, QUEUE_FILE, Array, Store
 
-ENTRIES, SPACE, FIRST_SET = 0, 1, 2  # rows of `tides`; data set d is FIRST_SET + d
+ENTRIES, SPACE, SCM, FIRST_SET = 0, 1, 2, 3  # rows of `tides`; data set d is FIRST_SET + d
 
 
 @routine
@@ -16,6 +16,7 @@ def watch(store: Store, tick: int, shares: Array) -> float:
     Of a data set that can expand, the share of what it may become.
     """
     params = store.params[0]
+    shares[SCM] = 0.0
     if params.kind == PAGE_SET:
         shares[ENTRIES] = 0.0
         shares[SPACE] = page_set.pages_in_use(store) / max(1, page_set.usable_at_last(store))
@@ -25,6 +26,8 @@ def watch(store: Store, tick: int, shares: Array) -> float:
     else:
         shares[ENTRIES] = pools.entries_in_use(store) / max(1, params.ents_max)
         shares[SPACE] = pools.elements_in_use(store) / max(1, params.elems_max)
+        if params.scm_max > 0:
+            shares[SCM] = scm.bytes_in_use(store) / scm.bytes_at_most(store)
         for dataset in range(shares.size - FIRST_SET):
             most = smds.blocks_at_last(store, dataset)
             shares[FIRST_SET + dataset] = smds.blocks_in_use(store, dataset) / max(1, most)

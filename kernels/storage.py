@@ -6,9 +6,9 @@ is not. `params.kind` says which mechanism it is: the branch costs nothing besid
 
 from __future__ import annotations
 
-from kernels import page_set, queue_file, smds, structure
+from kernels import page_set, queue_file, scm, smds, structure
 from kernels._compile import kernel
-from kernels.layout import PAGE_SET, QUEUE_FILE, STRUCTURE, Store
+from kernels.layout import GET, MARK_IN_ORDER, PAGE_SET, QUEUE_FILE, STRUCTURE, Store
 
 
 @kernel
@@ -57,10 +57,22 @@ def refund(store: Store, row: int) -> None:
 
 
 @kernel
-def operated(store: Store, row: int, unit: int, op: int) -> None:  # noqa: ARG001 -- of a get SCM wants to know
-    """Do what the put, get or expiry of message `row` does besides: log it. unit: in which it was done, NONE."""
+def operated(store: Store, row: int, unit: int, op: int) -> None:
+    """Do what the put, get or expiry of message `row` does besides: log it, read it from SCM.
+
+    unit: in which it was done, NONE.
+    """
     if store.params[0].kind == QUEUE_FILE:
         queue_file.operated(store, row, unit)
+    elif op == GET and store.messages[row].marks & MARK_IN_ORDER:
+        scm.got(store, row)
+
+
+@kernel
+def returned(store: Store, row: int) -> None:
+    """Do what the backout of the get of message `row` does besides."""
+    if store.scm[0].enrolled:
+        scm.returned(store, row)
 
 
 @kernel
@@ -68,6 +80,17 @@ def ends(store: Store, unit: int) -> None:
     """Do what the end of a unit of work does first: log it, where it had a persistent operation."""
     if store.params[0].kind == QUEUE_FILE and store.units[unit].logged == 1:
         queue_file.write_log(store)
+
+
+@kernel
+def settled(store: Store) -> None:
+    """Do what an event brings about once it is done.
+
+    A get held aside that finds its message, or is dropped, gives back to the baseline what it drew: of a queue file
+    that may be more than its buffers hold.
+    """
+    if store.params[0].kind == QUEUE_FILE and store.scalars[0].based == 1:
+        queue_file.let_grow(store)
 
 
 @kernel

@@ -6,9 +6,9 @@ full store is kept).
 
 from __future__ import annotations
 
-from kernels import offload, pools, smds
+from kernels import offload, order, pools, scm, smds
 from kernels._compile import kernel
-from kernels.layout import MARK_OFFLOADED, Store
+from kernels.layout import MARK_IN_ORDER, MARK_OFFLOADED, Store
 
 
 @kernel
@@ -42,6 +42,8 @@ def charge(store: Store, row: int, qmgr: int) -> bool:
         scalars.offloaded_bytes += length
     scalars.ents_used += 1
     scalars.elems_used += elements
+    if store.scm[0].enrolled:
+        order.append(store, row)
     return overfull
 
 
@@ -50,6 +52,8 @@ def refund(store: Store, row: int) -> None:
     """Give back what message `row` took."""
     scalars = store.scalars[0]
     message = store.messages[row]
+    if message.marks & MARK_IN_ORDER:
+        scm.drop(store, row)
     scalars.ents_used -= 1
     scalars.elems_used -= message.elems
     if message.marks & MARK_OFFLOADED:

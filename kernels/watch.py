@@ -1,12 +1,13 @@
 """Conditions that must be told at once, not at the next tick: thresholds reached, stores full.
 
 A condition fires once and is then disarmed; the twin arms it again when it clears the alert. Sources: z/OS structure
-full monitoring (IXC585E at or above FULLTHRESHOLD); MQRC 2192; domain.md section 2 (expansion mark of a data set).
+full monitoring (IXC585E at or above FULLTHRESHOLD); MQRC 2192; domain.md section 2 (expansion mark of a data set) and
+section 3 (storage class memory or storage for augmented space used up).
 """
 
 from __future__ import annotations
 
-from kernels import offload, page_set, pools, queue_file, smds
+from kernels import offload, page_set, pools, queue_file, scm, smds
 from kernels._compile import kernel, routine
 from kernels.layout import NORMAL, PAGE_SET, STRUCTURE, Store
 
@@ -14,6 +15,8 @@ THRESHOLD_ENTRIES = 1  # bits of scalars.armed and .fired of a structure
 THRESHOLD_ELEMENTS = 2
 FULL_ENTRIES = 4
 FULL_ELEMENTS = 8
+SCM_EXHAUSTED = 16
+AUGMENTED_EXHAUSTED = 32
 
 THRESHOLD = 1  # bits of scalars.armed and .fired of a page set or queue file
 FULL = 2
@@ -126,6 +129,17 @@ def _look_at_file(store: Store) -> bool:
         _fire(store, THRESHOLD)
     if queue_file.is_full(store):
         _fire(store, FULL)
+    return store.scalars[0].fired != 0
+
+
+@routine
+def move(store: Store, now: int) -> bool:
+    """Let the mover of SCM begin what is due at `now`, nanoseconds; fire what it lacks; whether anything has fired."""
+    lacking = scm.begin(store, now)
+    if lacking == scm.NO_SCM:
+        _fire(store, SCM_EXHAUSTED)
+    elif lacking == scm.NO_AUGMENTED:
+        _fire(store, AUGMENTED_EXHAUSTED)
     return store.scalars[0].fired != 0
 
 

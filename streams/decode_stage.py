@@ -1,4 +1,4 @@
-"""First stage of the query: Kafka records in, blocks of events by store out, dead letters aside.
+"""First stage of the query: Kafka records in, blocks of events by store out, reports passed on, dead letters aside.
 
 It runs before the shuffle in Spark's `mapInArrow`. All records of a task are gathered into one block for each store, so
 that a batch of single JSON events costs the stages behind it as little as one of Arrow blocks.
@@ -15,15 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streams.plan import PackedPlan, Plan
-from streams.rows import BLOCK, BLOCK_ROWS, DEAD, DEAD_KEY, DEAD_KEYS, DeadLetter, pack_letters
+from streams.report_records import ReportError, pack_reports, read_reports
+from streams.rows import BLOCK, BLOCK_ROWS, DEAD, DEAD_KEY, DEAD_KEYS, REPORT, DeadLetter, pack_letters
 from streams.worker import prepare_worker
-from twin.events import Decoder, EventBlock, Reject
+from twin.events import Decoder, EventBlock, Reason, Reject
+from twin.reports import Report
 
 FLUSH_EVENTS = 262_144  # events gathered before blocks go out: 6 MB of shuffle at 24 bytes an event
 FLUSH_BYTES = 16 * 1024 * 1024  # of dead letters and other bytes gathered
 DETAIL_CHARACTERS = 1000  # of a dead letter's `detail`: Kafka headers count towards the size of a record
 
-# What the source gives: see `streams.job.events_frame`.
+# What the source gives: see `streams.job.events_frame`. Partition n of the reports topic is -1 - n: a column with the
+# topic's name would cost every event.
 KAFKA_COLUMNS = ("value", "content_type", "partition", "offset")
 
 
@@ -32,7 +35,7 @@ def decode_function(packed: PackedPlan, source: str) -> Callable[[Iterable[pa.Re
 
     Args:
         packed: estate, topics and limits.
-        source: the topic the records come from, for dead letters.
+        source: the topic the events come from, for dead letters.
     """
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -73,6 +76,14 @@ class _Blocks:
     blocks: list[EventBlock] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _Reports:
+    """The reports gathered for one shared store from one partition, in the order of the topic."""
+
+    offset: int
+    reports: list[Report] = field(default_factory=list)
+
+
 class Gathered:
     """What a task has decoded and not yet sent."""
 
@@ -85,6 +96,7 @@ class Gathered:
 
     def _clear(self) -> None:
         self._stores: dict[tuple[str, int], _Blocks] = {}
+        self._reports: dict[tuple[str, int], _Reports] = {}
         self._letters: list[DeadLetter] = []
         self._events = 0
         self._bytes = 0
@@ -97,14 +109,18 @@ class Gathered:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to send."""
-        return not self._stores and not self._letters
+        return not self._stores and not self._reports and not self._letters
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Decode a record batch as `KAFKA_COLUMNS`: records of any partitions, each in the order of its offsets."""
         partitions = batch.column("partition")
         numbers = pc.unique(partitions).to_pylist()
         for number in numbers:
-            self._add_partition(int(number), batch if len(numbers) == 1 else batch.filter(pc.equal(partitions, number)))
+            rows = batch if len(numbers) == 1 else batch.filter(pc.equal(partitions, number))
+            if number < 0:
+                self._add_reports(-1 - int(number), rows)
+            else:
+                self._add_partition(int(number), rows)
 
     def _add_partition(self, partition: int, rows: pa.RecordBatch) -> None:
         offsets = rows.column("offset").to_numpy()
@@ -112,7 +128,19 @@ class Gathered:
         for block in decoded.blocks(self._plan.estate):
             self._add_block(partition, offsets, block)
         for reject in decoded.rejects:
-            self._add_letter(partition, int(offsets[reject.record]), reject)
+            self._add_letter(self._source, partition, int(offsets[reject.record]), reject)
+
+    def _add_reports(self, partition: int, rows: pa.RecordBatch) -> None:
+        for offset, value in zip(rows.column("offset").to_pylist(), rows.column("value").to_pylist(), strict=True):
+            try:
+                reports = read_reports(value, self._plan.estate)
+            except ReportError as error:
+                reject = Reject(0, 0, Reason.BAD_REPORT, str(error), value or b"")
+                self._add_letter(self._plan.topics.reports, partition, offset, reject)
+                continue
+            entry = self._reports.setdefault((reports[0].target, partition), _Reports(offset))
+            entry.reports += reports
+            self._bytes += len(value)
 
     def _add_block(self, partition: int, offsets: np.ndarray, block: EventBlock) -> None:
         record, index = block.first
@@ -123,12 +151,12 @@ class Gathered:
         self._events += len(block)
         self._bytes += sum(map(len, block.extras.values()))
 
-    def _add_letter(self, partition: int, offset: int, reject: Reject) -> None:
+    def _add_letter(self, topic: str, partition: int, offset: int, reject: Reject) -> None:
         value = reject.value[: self._plan.limits.dlq]
         letter = DeadLetter(
             reason=str(reject.reason),
             detail=reject.detail[:DETAIL_CHARACTERS],
-            topic=self._source,
+            topic=topic,
             partition=partition,
             offset=offset,
             index=reject.index,
@@ -143,6 +171,10 @@ class Gathered:
         rows = [
             (store, BLOCK, partition, entry.offset, entry.index, joined(entry.blocks).pack())
             for (store, partition), entry in self._stores.items()
+        ]
+        rows += [
+            (store, REPORT, partition, entry.offset, 0, pack_reports(entry.reports))
+            for (store, partition), entry in self._reports.items()
         ]
         if self._letters:
             first = self._letters[0]

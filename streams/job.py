@@ -1,4 +1,8 @@
-"""The streaming job: Kafka in, the live twin of every store, Kafka out. One query, one sink."""
+"""The streaming job: Kafka in, the live twin of every store, Kafka out. One query, one sink.
+
+The query reads the events, and the reports that stores write to those they share: its own topic, written in one batch
+and read in a later one.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
+import msgspec
 import structlog
 
 from streams.decode_stage import KAFKA_COLUMNS, decode_function
@@ -25,7 +30,7 @@ from streams.preflight import check_executors
 from streams.progress import OBSERVED, BatchLog
 from streams.rows import BLOCK_DDL, FIGURES, RECORD_DDL
 from streams.session import is_local, open_session
-from streams.topics import Topics, prepare_topics
+from streams.topics import Topics, end_offsets, partitions_of, prepare_topics
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 
@@ -36,6 +41,7 @@ if TYPE_CHECKING:
 TRIGGER = "0 seconds"  # the next batch begins when the last one has ended
 FETCH_BYTES = 16 * 1024 * 1024  # of a partition at a time; a larger record is still taken, alone
 LOSS_VARIABLE = "MQTWIN_TEST_LOSE_CACHE"  # for tests: see streams.plan.Loss
+_OFFSETS = {"earliest": -2, "latest": -1}  # Spark's numbers
 _POLL_SECONDS = 0.05
 _LISTENER_SECONDS = 10.0  # Spark tells listeners of a batch a moment after its end
 
@@ -65,8 +71,8 @@ class JobSettings:
     write.
     kafka: Kafka client settings; see `streams.kafka_settings`. conf: Spark settings.
     trigger: least time between the beginnings of two batches, as Spark writes it ("2 seconds").
-    available_now: work off what is there, then end. max_records: at most so many Kafka records in a batch; None: no
-        limit.
+    available_now: work off what is there, and the reports that come of it, then end.
+    max_records: at most so many Kafka records in a batch; None: no limit.
     starting_offsets: "earliest", "latest" or Spark's JSON; only for a new checkpoint.
     fail_on_data_loss: end when records were deleted before they were read; False: log nothing and go on with the next.
     jars, java_home: see `streams.session.open_session`.
@@ -153,6 +159,7 @@ def start_job(
     packed = PackedPlan.of(Plan(settings.estate, settings.topics, limits, loss))
     log = BatchLog(on_batch)
     session.streams.addListener(log)
+    written = end_offsets(settings.client, settings.topics.reports)
     query = _start_query(settings, session, packed, str(limits.request))
     _log.info(
         "query started",
@@ -162,7 +169,15 @@ def start_job(
         seconds=round(time.monotonic() - began, 1),
         kafka=redact(settings.client),
     )
-    return Job(session, query, log, set(executors.values()) if is_local(session.sparkContext.master or "") else set())
+
+    def read_reports() -> StreamingQuery | None:
+        """The query again, to read the reports it wrote: what is there is settled when it starts."""
+        if not settings.available_now or end_offsets(settings.client, settings.topics.reports) == written:
+            return None
+        return _start_query(settings, session, packed, str(limits.request))
+
+    directories = set(executors.values()) if is_local(session.sparkContext.master or "") else set()
+    return Job(session, query, log, directories, read_reports)
 
 
 def _start_query(
@@ -190,13 +205,14 @@ def _start_query(
 
 
 def events_frame(session: SparkSession, settings: JobSettings) -> DataFrame:
-    """The events topic as a streaming frame of `KAFKA_COLUMNS`: value, content type, place."""
+    """The topics of events and reports as a streaming frame of `KAFKA_COLUMNS`: value, content type, place."""
+    topics = settings.topics
     options = {
         **_SOURCE_SETTINGS,
         **for_spark(settings.client),
-        "subscribe": settings.topics.events,
+        "subscribe": f"{topics.events},{topics.reports}",
         "includeHeaders": "true",
-        "startingOffsets": settings.starting_offsets,
+        "startingOffsets": _starting_offsets(settings),
         "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
         # A topic of fewer partitions than cores is read by all cores; blocks carry their offsets, so order is not lost.
         "minPartitions": str(session.sparkContext.defaultParallelism),
@@ -204,7 +220,22 @@ def events_frame(session: SparkSession, settings: JobSettings) -> DataFrame:
     if settings.max_records is not None:
         options["maxOffsetsPerTrigger"] = str(settings.max_records)
     source = session.readStream.format("kafka").options(**options).load()
-    return source.selectExpr("value", CONTENT_TYPE, "partition", "offset").select(*KAFKA_COLUMNS)
+    place = f"if(topic = '{topics.reports}', -1 - partition, partition) as partition"
+    return source.selectExpr("value", CONTENT_TYPE, place, "offset").select(*KAFKA_COLUMNS)
+
+
+def _starting_offsets(settings: JobSettings) -> str:
+    """Where a new checkpoint begins, as Spark's JSON.
+
+    Of the reports, at their end: those of an earlier job are of its state, this one writes its own.
+    """
+    topics, told = settings.topics, settings.starting_offsets
+    if told in _OFFSETS:
+        places = {topics.events: dict.fromkeys(partitions_of(settings.client, topics.events), _OFFSETS[told])}
+    else:
+        places = msgspec.json.decode(told)
+    reports = dict.fromkeys(partitions_of(settings.client, topics.reports), _OFFSETS["latest"])
+    return msgspec.json.encode({topics.reports: reports, **places}).decode()
 
 
 def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
@@ -220,15 +251,21 @@ def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
 
 
 class Job:
-    """A running query."""
+    """A running query. again: starts it once more when it has ended by itself; None where that is not needed."""
 
     def __init__(
-        self, session: SparkSession, query: StreamingQuery, log: BatchLog, local_directories: set[Path]
+        self,
+        session: SparkSession,
+        query: StreamingQuery,
+        log: BatchLog,
+        local_directories: set[Path],
+        again: Callable[[], StreamingQuery | None] = lambda: None,
     ) -> None:
         self.session = session
         self.query = query
         self._batches = log
         self._local_directories = local_directories
+        self._again = again
 
     def wait(self, stop: threading.Event | None = None) -> None:
         """Return when the query has ended, or when `stop` is set and the batch then running has ended.
@@ -236,6 +273,18 @@ class Job:
         Raises:
             MqtwinError: the query failed; the message is the cause on one line.
         """
+        self._wait(stop)
+        if not (stop is not None and stop.is_set()):
+            self._batches.query_ended.wait(_LISTENER_SECONDS)
+            self._batches.query_ended.clear()
+            query = self._again()
+            if query is None:
+                self._batches.query_ended.set()
+            else:
+                self.query = query
+                self._wait(stop)
+
+    def _wait(self, stop: threading.Event | None) -> None:
         while self.query.isActive and not (stop is not None and stop.wait(_POLL_SECONDS)):
             if stop is None:
                 time.sleep(_POLL_SECONDS)

@@ -1,7 +1,8 @@
-"""Second stage of the query: the live twin of each store, driven by blocks of events.
+"""Second stage of the query: the live twin of each store, driven by blocks of events, and by reports of other stores.
 
 A thin adaptor between Spark's `transformWithStateInPandas` and the twin: it puts a batch's blocks in order, lets the
-twin apply them, writes what changed to the state store and publishes alerts, a state record and dead letters.
+twin apply them, then the reports, writes what changed to the state store and publishes alerts, a state record, dead
+letters, and what the store reports itself.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from streams.plan import PackedPlan, Plan
-from streams.rows import DEAD_KEY, FIGURES, DeadLetter, unpack_letters
+from streams.report_records import CONTENT_TYPE, report_records, unpack_reports
+from streams.rows import BLOCK, DEAD_KEY, FIGURES, REPORT, DeadLetter, unpack_letters
 from streams.state_pages import StatePages
 from streams.twins import Saved, Twins, query_directory
 from streams.worker import prepare_worker
 from twin.events import EventBlock, Reason
+from twin.reports import Report
+from twin.shared_store import SharedStore
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import TimerValues
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from twin.alerts import Alert
 
 _CLOUDEVENT = [{"key": "content-type", "value": b"application/cloudevents+json; charset=UTF-8"}]
+_REPORTS = [{"key": "content-type", "value": CONTENT_TYPE.encode()}]
 _HEADER = StructType([StructField("token", BinaryType(), False), StructField("header", BinaryType(), False)])
 
 
@@ -60,6 +65,13 @@ class Output:
     def add_state(self, store: str, state: dict[str, Any]) -> None:
         """A state record, keyed by its store; a dead letter instead where the topic does not take it."""
         self._add_own(self.plan.topics.state, store, msgspec.json.encode(state), self.plan.limits.state, None)
+
+    def add_reports(self, reports: list[Report]) -> None:
+        """What a store reports to those it shares: few records, each as large as the topic takes."""
+        self.figures["reports"] += len(reports)
+        limit = self.plan.limits.reports
+        for key, value in report_records(reports, limit):
+            self._add_own(self.plan.topics.reports, key.decode(), value, limit, _REPORTS)
 
     def add_letter(self, letter: DeadLetter) -> None:
         """A dead letter; its value is not longer than the topic takes, see `streams.decode_stage`."""
@@ -108,18 +120,21 @@ class TwinProcessor(StatefulProcessor):
         name = str(key[0])
         output = Output(self._packed.open())
         if name.startswith(DEAD_KEY):
-            for payload in _payloads(rows):
+            for _, payload in _payloads(rows):
                 for letter in unpack_letters(payload):
                     output.add_letter(letter)
         else:
-            self._advance(name, [EventBlock.unpack(payload) for payload in _payloads(rows)], output)
+            payloads = _payloads(rows)
+            blocks = [EventBlock.unpack(payload) for kind, payload in payloads if kind == BLOCK]
+            reports = [one for kind, payload in payloads if kind == REPORT for one in unpack_reports(payload)]
+            self._advance(name, blocks, reports, output)
         yield output.frame()
 
     def close(self) -> None:
         """Spark's: the end of a task. The twins stay for the next one."""
 
-    def _advance(self, store: str, blocks: list[EventBlock], output: Output) -> None:
-        """Apply a batch's blocks to the twin of their store, and save what it changed."""
+    def _advance(self, store: str, blocks: list[EventBlock], reports: list[Report], output: Output) -> None:
+        """Apply a batch's blocks, then its reports, to the twin of their store, and save what changed."""
         began = time.perf_counter_ns()
         row = self._header.get()
         saved = Saved(bytes(row[0]), bytes(row[1])) if row is not None else None
@@ -128,6 +143,10 @@ class TwinProcessor(StatefulProcessor):
             for block in blocks:
                 for alert in held.twin.apply(block):
                     output.add_alert(alert)
+            if reports and isinstance(held.twin, SharedStore):
+                for alert in held.twin.take(reports):
+                    output.add_alert(alert)
+            output.add_reports(held.twin.drain_reports())
             output.add_state(store, held.twin.state())
             applied = time.perf_counter_ns()
             pages, size = self._pages.write(held.twin.dirty_pages())
@@ -154,17 +173,17 @@ def twins_of(packed: PackedPlan, query: str) -> Twins:
     return Twins(plan.estate, query_directory(query, packed.digest) if query else None, plan.loss)
 
 
-def _payloads(rows: Iterable[pd.DataFrame]) -> list[bytes]:
-    """The payloads of a key's rows in the order of the topic: Spark promises no order within a key."""
+def _payloads(rows: Iterable[pd.DataFrame]) -> list[tuple[str, bytes]]:
+    """(kind, payload) of a key's rows in the order of the topic: Spark promises no order within a key."""
     found = [
-        (partition, offset, index, payload)
+        (partition, offset, index, kind, payload)
         for frame in rows
-        for partition, offset, index, payload in zip(
-            frame["partition"], frame["offset"], frame["index"], frame["payload"], strict=True
+        for partition, offset, index, kind, payload in zip(
+            frame["partition"], frame["offset"], frame["index"], frame["kind"], frame["payload"], strict=True
         )
     ]
     found.sort(key=lambda row: row[:3])
-    return [payload for _, _, _, payload in found]
+    return [(kind, payload) for *_, kind, payload in found]
 
 
 def _query() -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-BLOCK, DEAD = "block", "dead"  # kinds of rows between decode stage and processor
+BLOCK, REPORT, DEAD = "block", "report", "dead"  # kinds of rows between decode stage and processor
 DEAD_KEY = "#dlq/"  # pseudo keys of dead letters; no store's name begins with #
 DEAD_KEYS = 16  # so many pseudo keys, spread over the state partitions; nothing is kept of them
 
@@ -34,6 +34,7 @@ FIGURES = (
     "blocks",
     "alerts",
     "dead_letters",
+    "reports",
     "stores",
     "new",
     "kept",

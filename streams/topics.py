@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
+from tenacity import RetryError, Retrying, retry_if_exception, retry_if_result, stop_after_delay, wait_fixed
 
 from streams.kafka_settings import for_librdkafka
 from twin.errors import MqtwinError, UsageError
@@ -29,7 +29,10 @@ RESERVED_BYTES = (
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Topics: ``<prefix>.events`` in, ``.state``, ``.alerts`` and ``.dlq`` out (contract, sections 2 to 5)."""
+    """Topics: ``<prefix>.events`` in, ``.state``, ``.alerts`` and ``.dlq`` out (contract, sections 2 to 5).
+
+    ``.reports`` is the job's own: what stores report to those they share, written and read back by one query.
+    """
 
     prefix: str = DEFAULT_PREFIX
 
@@ -54,9 +57,14 @@ class Topics:
         return f"{self.prefix}.dlq"
 
     @property
-    def out(self) -> tuple[str, str, str]:
+    def reports(self) -> str:
+        """What stores report to those they share, key = the shared store."""
+        return f"{self.prefix}.reports"
+
+    @property
+    def out(self) -> tuple[str, str, str, str]:
         """What the job writes."""
-        return (self.state, self.alerts, self.dlq)
+        return (self.state, self.alerts, self.dlq, self.reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,7 @@ class Limits:
     state: int
     alerts: int
     dlq: int
+    reports: int = BROKER_DEFAULT_MAX_MESSAGE_BYTES - RESERVED_BYTES
 
     @classmethod
     def of_records(cls, records: Mapping[str, int], topics: Topics) -> Limits:
@@ -75,7 +84,7 @@ class Limits:
     @property
     def request(self) -> int:
         """The request size that the sink's producer needs, in bytes: the largest record and its surroundings."""
-        return max(self.state, self.alerts, self.dlq) + RESERVED_BYTES
+        return max(self.state, self.alerts, self.dlq, self.reports) + RESERVED_BYTES
 
 
 def prepare_topics(
@@ -126,6 +135,34 @@ def max_message_bytes(admin: AdminClient, names: Iterable[str]) -> dict[str, int
         MqtwinError: there is no such topic, or no broker answers.
     """
     return {name: _max_message_bytes(admin, name) for name in names}
+
+
+def partitions_of(kafka: Mapping[str, str], name: str) -> list[int]:
+    """The partitions of a topic that there is, sorted. MqtwinError: no broker answers, or none knows the topic."""
+    from confluent_kafka import KafkaException
+
+    admin = admin_client(kafka)
+    visible = Retrying(  # a broker may not have heard yet of a topic just created
+        retry=retry_if_result(lambda found: not found), wait=wait_fixed(0.1), stop=stop_after_delay(VISIBLE_SECONDS)
+    )
+    try:
+        return visible(lambda: sorted(admin.list_topics(name, timeout=TIMEOUT_SECONDS).topics[name].partitions))
+    except (KafkaException, RetryError) as error:
+        raise MqtwinError(f"topic {name}: its partitions cannot be read: {_reason(error)}") from error
+
+
+def end_offsets(kafka: Mapping[str, str], name: str) -> dict[int, int]:
+    """Where the next record of each partition of a topic will stand. MqtwinError: no broker answers."""
+    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka.admin import OffsetSpec
+
+    places = {TopicPartition(name, number): OffsetSpec.latest() for number in partitions_of(kafka, name)}
+    admin = admin_client(kafka)  # its futures end only while it lives
+    try:
+        asked = admin.list_offsets(places, request_timeout=TIMEOUT_SECONDS)
+        return {place.partition: future.result().offset for place, future in asked.items()}
+    except KafkaException as error:
+        raise MqtwinError(f"topic {name}: its end cannot be read: {_reason(error)}") from error
 
 
 def _max_message_bytes(admin: AdminClient, name: str) -> int:

@@ -133,7 +133,7 @@ def changes(alerts: Iterable[Alert]) -> list[tuple[str, str]]:
 
 
 def interleaved(sequences: Sequence[Sequence[Report]], choices: Iterable[int]) -> list[Report]:
-    """The reports of several sources in another order, each source's own kept, none ever 15 minutes behind another."""
+    """The reports of several sources in another order, each source's own kept, none ever LAG_TICKS behind another."""
     order = iter(choices)
     at = [0] * len(sequences)
     passed = [min(sequence[0].tick for sequence in sequences)] * len(sequences)

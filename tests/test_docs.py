@@ -24,15 +24,20 @@ from kernels import OPS, pools
 from streams.kafka_settings import for_librdkafka, for_spark
 from streams.progress import batch_figures
 from streams.rows import FIGURES
+from twin.auto_alter import NOT_ALTERABLE
+from twin.coupling_facility import AUGMENTED_EXHAUSTED, OVERCOMMITTED, SCM_EXHAUSTED
 from twin.estate import load_estate
 from twin.estate.attributes import SECTIONS
 from twin.estate.stores import TOML_CF_LEVEL
 from twin.events import CONTENT_TYPES, Decoder, Reason
 from twin.events.fields import FIELD
 from twin.measurement import DRIFT
+from twin.page_set_view import FIRED as OF_PAGES
+from twin.queue_file_view import FIRED as OF_FILE
 from twin.scoring.baselines import BASELINES
 from twin.simulation import SCENARIOS, demo_estate
-from twin.structure_view import DATASET_BITS, POOL_BITS
+from twin.structure_view import DATASET_BITS, POOL_BITS, SCM_BITS
+from twin.uniform_cluster import CAPACITY
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
@@ -229,8 +234,14 @@ def test_the_fields_of_a_state_record():
     structure = told["$defs"]["structure"]["properties"]
     assert first_codes(section("state.md", "Fields of every store")) == list(told["properties"])
     assert first_codes(section("state.md", "Fields of a structure")) == list(structure)
+    for heading, kind in (("Fields of a page set", "page_set"), ("Fields of a queue file", "queue_file")):
+        assert first_codes(section("state.md", heading)) == list(told["$defs"][kind]["properties"])
     dataset = structure["smds"]["additionalProperties"]["properties"]
     assert first_codes(section("state.md", "Fields of a data set")) == list(dataset)
+    assert first_codes(section("state.md", "Fields of storage class memory")) == list(structure["scm"]["properties"])
+    for kind in ("coupling_facility", "uniform_cluster"):
+        heading = f"Fields of a {kind.replace('_', ' ')}"
+        assert first_codes(section("state.md", heading)) == list(told["$defs"][kind]["properties"])
 
 
 def test_the_fields_of_an_alert():
@@ -245,7 +256,9 @@ def test_the_conditions_of_alerts():
     text = section("alerts.md", "Conditions")
     there = set(first_codes(text))
     later = set(codes(text[text.index("These come with") :].partition(".")[0]))
-    assert there == {condition for condition, _ in POOL_BITS.values()} | set(DATASET_BITS.values()) | {DRIFT}
+    by_put = {condition for bits in (POOL_BITS, SCM_BITS, OF_PAGES, OF_FILE) for condition, _ in bits.values()}
+    shared = {OVERCOMMITTED, SCM_EXHAUSTED, AUGMENTED_EXHAUSTED, CAPACITY}
+    assert there == by_put | set(DATASET_BITS.values()) | {DRIFT, NOT_ALTERABLE} | shared
     assert there | later == set(schema("alert")["$defs"]["data"]["properties"]["condition"]["enum"])
     assert not there & later
 
@@ -292,6 +305,9 @@ def test_the_example_of_an_estate_is_one(tmp_path):
         ('`[structure."GROUP/NAME"]`', "structure"),
         ('`[smds."GROUP/NAME/QMGR"]`', "smds"),
         ("`[coupling_facility.NAME]`", "coupling_facility"),
+        ('`[page_set."QMGR/NUMBER"]`', "page_set"),
+        ('`[queue_file."QMGR/QUEUE"]`', "queue_file"),
+        ("`[uniform_cluster.NAME]`", "uniform_cluster"),
     ],
 )
 def test_the_attributes_of_a_table(heading, table):
@@ -303,7 +319,8 @@ def test_the_attributes_of_the_smaller_tables():
     for row in rows(section("estate.md", "Tables and attributes")):
         if row[0] in SECTIONS:
             told.setdefault(row[0], []).extend(codes(row[1]))
-    assert set(told) == set(SECTIONS) - {"structure", "smds", "coupling_facility"}
+    stores = {"structure", "smds", "page_set", "queue_file", "coupling_facility", "uniform_cluster"}
+    assert set(told) == set(SECTIONS) - stores
     assert told == {name: list(SECTIONS[name].attributes) for name in told}
 
 
@@ -332,7 +349,7 @@ def test_every_rule_of_the_storage_model_names_its_function():
 def test_the_published_table_is_what_the_twin_computes():
     table = [row for row in rows(PAGES["storage-model.md"]) if re.fullmatch(r"[\d,]+", row[0])]
     assert len(table) == 7
-    entries = pools.entries_of(4 << 30, pools.RATIO)
+    entries = (4 << 30) // (pools.ENTRY_BYTES + pools.ELEMENT_BYTES * pools.RATIO)
     for length, published, twin, off in table:
         fits = min(entries, entries * pools.RATIO // pools.elements_of(int(length.replace(",", ""))))
         assert twin == f"{fits:,}"

@@ -25,8 +25,8 @@ from twin.events.rules import Rules, parse
 from twin.store import open_store
 
 SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
-NAMES = ("event", "state", "alert", "dead-letter")
-ROUTING = {Reason.UNKNOWN_QUEUE_MANAGER, Reason.UNKNOWN_QUEUE, Reason.UNKNOWN_STORE, Reason.UNMODELLED_STORE}
+NAMES = ("event", "state", "alert", "dead-letter", "report")
+ROUTING = {Reason.UNKNOWN_QUEUE_MANAGER, Reason.UNKNOWN_QUEUE, Reason.UNKNOWN_STORE}
 
 formats = jsonschema.FormatChecker(())
 
@@ -142,12 +142,12 @@ def test_what_can_be_measured_are_fields_of_state_records() -> None:
     for name in state["$defs"].keys() - {"late_reports"}:  # a count of ours, which nobody measures
         fields |= state["$defs"][name]["properties"]
     integers = {name for name, own in fields.items() if own.get("type") in ("integer", ["integer", "null"])}
-    numbers = {name for name, own in fields.items() if own.get("type") == "number"}
+    numbers = {name for name, own in fields.items() if own.get("type") == "number"} | {"buffer_pool_pct"}
     assert set(MEASURED_COUNTS) == integers
     assert set(MEASURED_NUMBERS) == numbers
     structure = state["$defs"]["structure"]["properties"]
     assert set(MEASURED_SMDS) == set(structure["smds"]["additionalProperties"]["required"]) - {"status"}
-    assert set(MEASURED_SCM) == set(structure["scm"]["required"])
+    assert set(MEASURED_SCM) == set(structure["scm"]["required"]) - {"fault_wait_s"}
 
 
 def test_the_reasons_are_those_of_the_code() -> None:
@@ -181,18 +181,29 @@ def test_an_alert_of_the_code_is_one_of_the_schema(change: str) -> None:
     assert set(made["data"]) == set(schema("alert")["$defs"]["data"]["properties"])
 
 
-def test_a_state_of_the_code_is_one_of_the_schema(estate: Estate) -> None:
-    twin = open_store(estate, "QSG1/APP1")
+@pytest.mark.parametrize(
+    ("qmgr", "queue", "store", "measured"),
+    [
+        ("QM01", "ORDERS", "QSG1/APP1", {"messages": 9}),
+        ("QM01", "LOCAL.REPLIES", "QM01/PS04", {"pages_used": 90, "buffer_pool_pct": 86.5}),
+        ("QMD1", "INVOICES", "QMD1/INVOICES", {"blocks_persistent": 900, "file_bytes": 1_000_000}),
+    ],
+)
+def test_a_state_of_the_code_is_one_of_the_schema(
+    estate: Estate, qmgr: str, queue: str, store: str, measured: dict[str, Any]
+) -> None:
+    twin = open_store(estate, store)
     states = [msgspec.json.decode(msgspec.json.encode(twin.state()))]
-    measure = {"time": PUT["time"], "qmgr": "QM01", "op": "MEASURE", "store": "QSG1/APP1", "measured": {"messages": 9}}
-    decoded = Decoder(estate).json([msgspec.json.encode(event) for event in (PUT, PUT | {"length": 70_000}, measure)])
+    put = PUT | {"qmgr": qmgr, "queue": queue}
+    measure = {"time": PUT["time"], "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": measured}
+    decoded = Decoder(estate).json([msgspec.json.encode(event) for event in (put, put | {"length": 70_000}, measure)])
     for block in decoded.blocks(estate):
         twin.apply(block)
     states.append(msgspec.json.decode(msgspec.json.encode(twin.state())))
     fields = schema("state")
     for state in states:
         validator("state").validate(state)
-        assert set(state) == set(fields["properties"]) | set(fields["$defs"]["structure"]["properties"])
+        assert set(state) == set(fields["properties"]) | set(fields["$defs"][twin.kind]["properties"])
     assert states[1]["messages"]
 
 
@@ -368,7 +379,7 @@ def test_the_document_has_the_shape_of_asyncapi_3(document: dict[str, Any]) -> N
 
 def test_every_topic_is_described_once(document: dict[str, Any]) -> None:
     addresses = [channel["address"] for channel in document["channels"].values()]
-    assert sorted(addresses) == ["mqtwin.alerts", "mqtwin.dlq", "mqtwin.events", "mqtwin.state"]
+    assert sorted(addresses) == ["mqtwin.alerts", "mqtwin.dlq", "mqtwin.events", "mqtwin.reports", "mqtwin.state"]
     used = [resolved(document, one)["name"] for c in document["channels"].values() for one in c["messages"].values()]
     assert sorted(used) == sorted(document["components"]["messages"])
 

@@ -58,7 +58,7 @@ BAD_LINES = (
     b'["PUT"]',
     b'{"time":1795176000000000,"qmgr":"QM01","op":"PUT","queue":"ORDERS"}',
     b'{"time":1795176000000000,"qmgr":"QM01","op":"PUT","queue":"ORDERZ","length":1}',
-    b'{"time":1795176000000000,"qmgr":"QM01","op":"PUT","queue":"LOCAL","length":1}',
+    b'{"time":1795176000000000,"qmgr":"QM01","op":"PUT","queue":"LOCAL","length":-1}',
     b"caf\xe9",
 )
 

@@ -1,14 +1,17 @@
 """What changes a structure's attributes: allocation, ALTER CFSTRUCT, SETXCF START,ALTER, REBUILD, a changed estate.
 
-Sources: contract section 7 (size now, refusals, REBUILD); domain.md section 1 (ratios) and 2 (data sets).
+Sources: contract section 7 (size now, refusals, REBUILD); domain.md section 1 (ratios), 2 (data sets) and 3 (SCM).
+Whether the structure can be altered at all, and automatic alter: `twin.auto_alter`.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from kernels import layout, pools
+from twin import storage_class_memory
 from twin.estate import SMDS_MAX_SIZE, EstateError, Smds, Structure, parse_attributes
 
 if TYPE_CHECKING:
@@ -38,10 +41,14 @@ def allocation(config: Structure) -> tuple[int, int]:
     return config.init_size or config.size, ratio
 
 
-def pool_sizes(config: Structure, size: int, ratio: int) -> tuple[int, int]:
-    """(entries, elements) of `size` bytes; a structure with SCM holds 3 % fewer of both (domain.md section 3)."""
-    entries = int(pools.entries_of(size, ratio))
-    elements = entries * ratio
+def pool_sizes(config: Structure, size: int, ratio: int | Fraction) -> tuple[int, int]:
+    """(entries, elements) of `size` bytes at `ratio` elements an entry (domain.md section 1: what each takes).
+
+    A structure with SCM holds 3 % fewer of both (section 3).
+    """
+    share, shares = ratio.numerator, ratio.denominator
+    entries = size * shares // (pools.ENTRY_BYTES * shares + pools.ELEMENT_BYTES * share)
+    elements = entries * share // shares
     if config.scm_max_size:
         return entries * 97 // 100, elements * 97 // 100
     return entries, elements
@@ -59,6 +66,7 @@ def set_params(twin: StructureTwin) -> None:
     params["offload"] = _OFFLOADS[config.offload]
     for name in ("ds_block", "offload_min_length", "smds_prefix", "full_threshold", "cf_level", "ds_expand"):
         params[name] = getattr(config, name)
+    storage_class_memory.set_params(twin)
 
 
 def describe_dataset(dataset: Any, config: Structure, qmgr: str) -> None:

@@ -17,8 +17,9 @@ from twin.alteration import allocation
 from twin.estate import CouplingFacility, Structure
 from twin.findings import HYSTERESIS
 from twin.measurement import DRIFT
-from twin.reports import FIXED_AUGMENTED, Report, StructureValues
+from twin.reports import Report, StructureValues
 from twin.shared_store import DRIFT_TOLERANCE_PCT, SharedStore
+from twin.storage_class_memory import FIXED_AUGMENTED
 
 OVERCOMMITTED, SCM_EXHAUSTED, AUGMENTED_EXHAUSTED = "scm-overcommitted", "scm-exhausted", "augmented-exhausted"
 

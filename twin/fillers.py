@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kernels import layout
 from kernels.clock import SECOND
 from twin.alerts import Filler
 from twin.arrays import Array
@@ -43,6 +44,13 @@ def pages_in_dataset(messages: Array, dataset: int, queues: int) -> Array:
     inside = messages[messages["owner"] == dataset]  # free rows have no pages
     pages: Array = np.bincount(inside["queue"], inside["pages"], queues).astype(np.int64)
     return pages
+
+
+def messages_in_scm(messages: Array, queues: int) -> Array:
+    """i8[queues]: messages that each queue has in storage class memory, counted one by one. messages: MESSAGE[n]."""
+    inside = messages[messages["marks"] & layout.MARK_IN_SCM != 0]  # free rows have no marks
+    held: Array = np.bincount(inside["queue"], minlength=queues).astype(np.int64)
+    return held
 
 
 def fillers(grown: Array, held: Array, names: Sequence[str]) -> tuple[Filler, ...]:

@@ -184,5 +184,7 @@ def usage(rules: Rules, resource: int) -> float:
         return float(model["ents"] / model["ents_max"])
     if resource == forecast.SPACE:
         return float(model["space"] / model["space_max"])
+    if resource == forecast.FIRST_SET + rules.sets.shape[0]:
+        return float((model["scm_ents"] + model["scm_space"]) / max(1.0, float(model["scm_most"])))
     used, most = rules.sets[resource - forecast.FIRST_SET]
     return float(used / max(1.0, most))

@@ -75,8 +75,10 @@ def judge(
 
 
 def present(measured: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a measurement that are not null, those of `smds` too."""
+    """The fields of a measurement that are not null, those of `smds` and `scm` too."""
     there = {name: value for name, value in measured.items() if value is not None}
+    if "scm" in there:
+        there["scm"] = present(there["scm"])
     if "smds" in there:
         there["smds"] = {qmgr: present(fields) for qmgr, fields in there["smds"].items()}
     return there

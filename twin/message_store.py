@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 import numpy as np
 
-from kernels import clock, event_loop, held, layout, meter_rows, shares, smds, watch
+from kernels import clock, event_loop, held, layout, meter_rows, scm, shares, smds, watch
 from twin import fillers, measurement, store_state
 from twin.alerts import Alert, Episode, Episodes
 from twin.arrays import Array, Arrays
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _VERSION = 3
 _SWEEP_EVERY = 6  # ticks between two looks for gets held aside too long
+_CALM_TICKS = (CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 2  # after the last change, until no alert changes any more
 
 
 def _store_of(route: Route) -> str:
@@ -86,6 +87,7 @@ class MessageStore(ABC):
         if described.kind != self.kind:
             raise StateError(f"store {name} is a {described.kind}, not a {self.kind}")
         self.name = name
+        self.estate = estate
         self.config = described
         self._described = self._attributes()
         if header is None:
@@ -157,6 +159,10 @@ class MessageStore(ABC):
     def _at_tick(self, before: int, tick: int) -> list[Alert]:  # noqa: ARG002 -- most kinds have nothing to do
         """Do what time alone does to a store of the kind. before: the tick acted at last."""
         return []
+
+    def _is_busy(self) -> bool:
+        """Whether the next tick may change more than alerts, without any event."""
+        return False
 
     def _new_qmgrs(self) -> None:  # noqa: B027 -- most kinds keep nothing by queue manager
         """Make rows for queue managers that were not there before."""
@@ -299,6 +305,8 @@ class MessageStore(ABC):
         self.tables.reserve("units", int(store.scalars[0]["unit_high"]) + 1)
         if event["op"] == layout.PUT:
             self.tables.reserve("messages", int(store.scalars[0]["message_high"]) + count)
+            if store.scm[0]["enrolled"]:
+                self.tables.reserve("order", self.tables.store.messages.size)
             if self.kind == "structure":
                 blocks = int(smds.blocks_at_most(store, int(event["length"]), count))
                 self.tables.reserve("blocks", int(store.scalars[0]["block_high"]) + blocks)
@@ -310,20 +318,23 @@ class MessageStore(ABC):
     def _control(self, event: Any, extra: bytes) -> list[Alert]:
         """ALTER, REBUILD and MEASURE: what changes the twin rather than its messages."""
         alerts = self._change(int(event["op"]), msgspec.json.decode(extra))
-        self._reporter.moved(self.config, int(self.tables.store.scalars[0]["tick"]))
+        store = self.tables.store
+        self._reporter.moved(self.config, int(store.scalars[0]["tick"]))
         for row in range(len(self._names.qmgrs)):
-            watch.look(self.tables.store, row)
+            watch.look(store, row)
+        if store.scm[0]["enrolled"]:
+            watch.move(store, int(store.scalars[0]["clock"]) * scm.NANOSECONDS)
         return alerts
 
     # --- alerts ----------------------------------------------------------------------------------------------------
 
-    def _fired(self) -> list[Alert]:
-        """Open an alert for every condition that fired."""
+    def _fired(self, now: int | None = None) -> list[Alert]:
+        """Open an alert for every condition that fired. now: microseconds; the store's clock, unless given."""
         scalars = self.tables.store.scalars[0]
         datasets = self.tables.store.datasets
         if not scalars["fired"] and not datasets["fired"].any():
             return []
-        now = int(scalars["clock"])
+        now = int(scalars["clock"]) if now is None else now
         fired = [kind for bit, kind in self._conditions().items() if int(scalars["fired"]) & bit]
         fired += self._fired_elsewhere()
         scalars["fired"] = 0
@@ -349,7 +360,10 @@ class MessageStore(ABC):
         tick = int(scalars["tick"])
         while tick < until:
             before = tick
-            tick = tick + 1 if self.episodes.any_open and tick < settled else until
+            busy = self._is_busy()
+            if busy:
+                settled = max(settled, tick + _CALM_TICKS)
+            tick = tick + 1 if busy or (self.episodes.any_open and tick < settled) else until
             alerts += self._tick(before, tick)
         scalars["tick"] = until
         return alerts

@@ -21,6 +21,7 @@ _IDENTITY = frozenset({"name", "queue_manager", "psid", "queues"})
 _EXPANSION = frozenset({"pages", "expand", "secondary_pages", "max_pages"})  # one of them altered: it may expand again
 _EXPANDS = {"NONE": layout.EXPAND_NONE, "USER": layout.EXPAND_USER, "SYSTEM": layout.EXPAND_SYSTEM}
 _ASYNCHRONOUS_FROM, _SYNCHRONOUS_FROM = 85, 95  # percent of a buffer pool in use [pub, domain.md section 4]
+_NO_VOLUMES_END = 1 << 62  # pages: MQ's own limit comes first
 _MOST_MEASURED = 1 << 31  # pages: what `kernels.pools.keep_persistent` can take
 
 
@@ -68,7 +69,7 @@ class PageSetTwin(MessageStore):
         params["packs"] = self.config.packs
         params["expand"] = _EXPANDS[self.config.expand]
         params["secondary_pages"] = self.config.secondary_pages or 0
-        params["max_pages"] = self.config.max_pages or MAX_PAGES
+        params["max_pages"] = self.config.max_pages or _NO_VOLUMES_END
 
     def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
         if op == layout.MEASURE:
@@ -132,14 +133,13 @@ class PageSetTwin(MessageStore):
         return {"messages": messages, "pages_persistent": persistent, "pages_nonpersistent": nonpersistent}
 
     def compared(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
-        """(model, measured, total) of the pages: of those used, else of the parts that were measured."""
+        """(model, measured, total) of the pages: of those measured, persistent, nonpersistent, all used, the worst."""
         model = self._pages()
-        found = ["pages_used"] if "pages_used" in measured else []
-        found = found or [name for name in ("pages_persistent", "pages_nonpersistent") if name in measured]
-        if not found:
+        names = [name for name in ("pages_persistent", "pages_nonpersistent", "pages_used") if name in measured]
+        if not names:
             return {}
-        held, real = sum(model[name] for name in found), sum(measured[name] for name in found)
-        return {"pages": (held, real, model["pages_total"])}
+        worst = max(names, key=lambda name: abs(model[name] - measured[name]))
+        return {"pages": (model[worst], measured[worst], model["pages_total"])}
 
     def viewer(self) -> PageSetViewer:
         """Findings about the store as it is now."""

@@ -16,6 +16,7 @@ from twin.estate import QueueFile
 from twin.measurement import MOST_MESSAGES, beyond
 from twin.message_store import MessageStore
 from twin.queue_file_view import FIRED, QueueFileViewer
+from twin.reports import QueueFileValues, queue_file_values
 
 _IDENTITY = frozenset({"name", "queue_manager", "queue", "version"})
 _MOST_MEASURED = 1 << 31  # blocks: what `kernels.pools.keep_persistent` can take
@@ -69,6 +70,9 @@ class QueueFileTwin(MessageStore):
             self.tables.store.scalars["refused_alters"] += 1
         return []
 
+    def _report_values(self) -> QueueFileValues:
+        return queue_file_values(self.tables.store)
+
     def _at_tick(self, before: int, tick: int) -> list[Alert]:
         queue_file.pass_time(self.tables.store, before, tick)
         return []
@@ -98,17 +102,18 @@ class QueueFileTwin(MessageStore):
         }
 
     def compared(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
-        """(model, measured, total): blocks with data, of the parts that were measured; blocks of the file."""
-        params = self.tables.store.params[0]
-        file_max = int(params["file_max"])
+        """(model, measured, total): blocks with data, persistent or nonpersistent, the worse; the file, in blocks too.
+
+        The total is the blocks that there are, not those that the file may have: of 2 TB nothing is a percent.
+        """
         model = self._blocks()
         found: dict[str, tuple[int, int, int]] = {}
         parts = [name for name in ("blocks_persistent", "blocks_nonpersistent") if name in measured]
         if parts:
-            total = int(params["np_buffer"]) + int(params["p_buffer"]) + file_max
-            found["blocks"] = sum(model[name] for name in parts), sum(measured[name] for name in parts), total
+            worse = max(parts, key=lambda name: abs(model[name] - measured[name]))
+            found["blocks"] = model[worse], measured[worse], model["blocks"]
         if "file_bytes" in measured:
-            found["file"] = model["file_bytes"], measured["file_bytes"], file_max * queue_file.BLOCK_BYTES
+            found["file"] = model["file_bytes"], measured["file_bytes"], model["blocks"] * queue_file.BLOCK_BYTES
         return found
 
     def viewer(self) -> QueueFileViewer:
@@ -145,4 +150,10 @@ class QueueFileTwin(MessageStore):
     def _fields(self) -> dict[str, Any]:
         use = self.tables.store.file_use[0]
         counters = {name: int(use[name]) for name in ("log_records", "checkpoints", "truncations")}
-        return {**self._blocks(), "usage_pct": self.viewer().usage_pct("file"), **counters}
+        most = int(self.tables.store.params[0]["file_max"]) * queue_file.BLOCK_BYTES
+        return {
+            **self._blocks(),
+            "file_max_bytes": most,
+            "usage_pct": self.viewer().usage_pct("file"),
+            **counters,
+        }

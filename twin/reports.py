@@ -19,13 +19,8 @@ from kernels import layout
 from kernels.clock import SECOND, TICK
 from kernels.json_scan import TIME_HIGH, TIME_LOW
 from twin.estate import Estate, QueueFile, StoreConfig, Structure, UniformCluster
-from twin.estate.sizes import MIB
 
-LAG_TICKS = 15 * 60 * SECOND // TICK  # a source this far behind the most advanced one is not waited for
-
-# Storage for augmented space: assumptions [param, domain.md section 3].
-FIXED_AUGMENTED = 8 * MIB  # bytes of a structure that is configured for SCM
-DYNAMIC_AUGMENTED_PPM = 20_000  # of the SCM in use, millionths
+LAG_TICKS = 3600 * SECOND // TICK  # a source this far behind the most advanced one is not waited for
 
 Amount = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Tick = Annotated[int, msgspec.Meta(ge=TIME_LOW // TICK, le=TIME_HIGH // TICK)]  # event time in units of 10 s
@@ -131,7 +126,7 @@ class Frontier(msgspec.Struct, kw_only=True):
 
     The reports of a source come in their order, perhaps again (at-least-once); those of different sources in any
     order. A tick may be acted on when every source has passed it; or, so that a silent one does not stall the others,
-    when the most advanced source is 15 minutes of event time ahead.
+    when the most advanced source is an hour of event time ahead.
     """
 
     passed: dict[str, int] = {}  # by source that has reported

@@ -63,7 +63,7 @@ def _of_one(resource: str, store: layout.Store, tick: int, used: float, most: fl
     model = np.zeros(1, forecast.MODEL)
     model["ents_max"] = 1.0
     model["space"], model["space_max"] = used, max(1.0, most)
-    model["served"], model["th"] = served(store, tick), np.inf
+    model["served"], model["th"], model["alter_from"] = served(store, tick), np.inf, np.inf
     return Rules(
         resources=("entries", resource),
         tides=(0, 1),

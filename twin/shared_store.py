@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from kernels import OPS
-from kernels.clock import FAR, TICK
-from twin.alerts import Alert, Episode, Episodes, Finding
+from kernels.clock import TICK
+from twin.alerts import Alert, Episodes, Finding
 from twin.estate import CouplingFacility, Estate, EstateError, UniformCluster, parse_attributes
 from twin.findings import CALM_FOR, STEP
-from twin.measurement import Drift, judge, present
-from twin.reports import Frontier, Report, sources_of
+from twin.measurement import judge, present
+from twin.reports import Report, sources_of
+from twin.shared_header import VERSION, Kept, Own
 from twin.tables import StateError
 from twin.timestamps import as_text
 
@@ -29,57 +30,9 @@ if TYPE_CHECKING:
 
 DRIFT_TOLERANCE_PCT = 5.0  # contract section 7: the default, no attribute of a shared store
 
-_VERSION = 1
 _ALTER, _MEASURE = OPS.index("ALTER"), OPS.index("MEASURE")
 
 Config = TypeVar("Config", CouplingFacility, UniformCluster)
-
-
-class Own(msgspec.Struct, array_like=True):
-    """An ALTER or MEASURE not yet acted on. time: the store's clock then, microseconds."""
-
-    time: int
-    op: int
-    content: bytes
-
-
-class OwnClock(msgspec.Struct):
-    """The latest time of the store's own events; contract section 7 on those more than 24 hours ahead of it."""
-
-    time: int | None = None
-    far: int | None = None
-
-    def after(self, time: int) -> int:
-        """The clock, microseconds, as an event of that time leaves it."""
-        if self.time is None:
-            self.time = time
-        elif self.far is not None and abs(time - self.far) <= FAR:
-            self.time, self.far = max(self.time, self.far, time), None
-        elif time > self.time + FAR:
-            self.far = time
-        else:
-            self.time, self.far = max(self.time, time), None
-        return self.time
-
-
-class Kept(msgspec.Struct, kw_only=True):
-    """The header of a shared store: all of its state."""
-
-    version: int = _VERSION
-    described: dict[str, Any] = {}  # attributes as the estate had them when last opened
-    attributes: dict[str, Any] = {}  # as they are now, after ALTER
-    sources: list[str] = []  # as the estate had them when last opened
-    now: int | None = None  # event time acted up to, microseconds
-    settled: int | None = None  # the tick after which time alone changes nothing
-    events: int = 0
-    refused_alters: int = 0
-    late_reports: int = 0  # of ticks that had been acted on without them
-    clock: OwnClock = msgspec.field(default_factory=OwnClock)
-    own: list[Own] = []
-    frontier: Frontier = msgspec.field(default_factory=Frontier)
-    episodes: list[Episode] = []
-    drift: Drift = msgspec.field(default_factory=Drift)
-    contents: bytes = b""  # of the kind of store
 
 
 class SharedStore(ABC, Generic[Config]):
@@ -98,8 +51,8 @@ class SharedStore(ABC, Generic[Config]):
         self.config: Config = described  # type: ignore[assignment]  # kind and class go together
         self.sources = sources_of(estate, name)
         self.kept = Kept() if header is None else msgspec.msgpack.decode(header, type=Kept)
-        if self.kept.version != _VERSION:
-            raise StateError(f"state of {name} has version {self.kept.version}; this program reads {_VERSION}")
+        if self.kept.version != VERSION:
+            raise StateError(f"state of {name} has version {self.kept.version}; this program reads {VERSION}")
         self.episodes = Episodes(name, self.kept.episodes)
         self._open(self.kept.contents)
         described_now = self._attributes()

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from kernels import layout, offload, pools
-from twin import alteration, measurement, structure_measurement, structure_rules
+from kernels import clock, layout, offload, pools, scm, watch
+from twin import (
+    alteration,
+    auto_alter,
+    measurement,
+    storage_class_memory,
+    structure_measurement,
+    structure_rules,
+)
 from twin.alerts import Alert
 from twin.estate import Structure
 from twin.message_store import MessageStore
-from twin.reports import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED, StructureValues
+from twin.reports import StructureValues
 from twin.rules import Rules
 from twin.structure_state import dataset_fields
-from twin.structure_view import DATASET_BITS, POOL_BITS, StructureViewer
+from twin.structure_view import DATASET_BITS, POOL_BITS, SCM_BITS, StructureViewer
 
 
 class StructureTwin(MessageStore):
@@ -25,7 +33,7 @@ class StructureTwin(MessageStore):
     check_against = "Check the structure's attributes in the estate against DISPLAY CFSTATUS and D XCF,STR."
     config: Structure
     size_now: int
-    ratio: int
+    ratio: int | Fraction
 
     def _attributes(self) -> dict[str, Any]:
         return alteration.attributes_of(self.config)
@@ -34,10 +42,10 @@ class StructureTwin(MessageStore):
         self.size_now, self.ratio = alteration.allocation(self.config)
 
     def _own(self) -> dict[str, Any]:
-        return {"size_now": self.size_now, "ratio": self.ratio}
+        return {"size_now": self.size_now, "ratio": self.ratio.as_integer_ratio()}
 
     def _take_over(self, header_described: dict[str, Any], attributes: dict[str, Any], own: dict[str, Any]) -> None:
-        self.size_now, self.ratio = own["size_now"], own["ratio"]
+        self.size_now, self.ratio = own["size_now"], Fraction(*own["ratio"])
         self.config = alteration.with_attributes(self.config, attributes)
         alteration.adopt(self, header_described, self._described)
 
@@ -54,6 +62,8 @@ class StructureTwin(MessageStore):
         self.tables.store = self.tables.store._replace(datasets=datasets)
 
     def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
+        if op == layout.ALTER and not self.alterable:
+            return auto_alter.refuse(self, int(self.tables.store.scalars[0]["clock"]))
         if op == layout.ALTER:
             alteration.alter(self, content)
         elif op == layout.REBUILD:
@@ -61,6 +71,43 @@ class StructureTwin(MessageStore):
         else:
             return measurement.measure(self, content)
         return []
+
+    @property
+    def scm_used(self) -> int:
+        """Bytes of storage class memory in use."""
+        return int(scm.bytes_in_use(self.tables.store))
+
+    @property
+    def aug_fixed(self) -> int:
+        """Bytes of fixed augmented space, taken as soon as the structure is configured for SCM."""
+        return 0 if self.config.scm_max_size is None else storage_class_memory.FIXED_AUGMENTED
+
+    @property
+    def aug_dynamic(self) -> int:
+        """Bytes of dynamic augmented space in use."""
+        return int(scm.augmented(self.tables.store, self.scm_used))
+
+    @property
+    def alterable(self) -> bool:
+        """Whether the structure can be altered: nothing is in SCM, no dynamic augmented space in use [seed]."""
+        return self.scm_used == 0
+
+    def _is_busy(self) -> bool:
+        use = self.tables.store.scm[0]
+        return bool(use["enrolled"] and use["free_at"] != layout.NEVER) or auto_alter.is_due(self)
+
+    def _at_tick(self, before: int, tick: int) -> list[Alert]:
+        now = tick * clock.TICK
+        enrolled = self.tables.store.scm[0]["enrolled"]
+        alerts: list[Alert] = []
+        if enrolled:
+            scm.advance(self.tables.store, now * scm.NANOSECONDS)
+        samples = auto_alter.samples(before, tick)
+        if samples > 0:
+            alerts += auto_alter.sample(self, samples, now)
+        if enrolled:
+            watch.move(self.tables.store, now * scm.NANOSECONDS)
+        return alerts + self._fired(now)
 
     def set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
         """Keep what the real system holds beyond the model, and say it."""
@@ -75,7 +122,7 @@ class StructureTwin(MessageStore):
         return StructureViewer(self.config, self.tables.store, self.qmgrs, self.queues)
 
     def _conditions(self) -> dict[int, tuple[str, str]]:
-        return POOL_BITS
+        return POOL_BITS | SCM_BITS
 
     def resources(self) -> tuple[str, ...]:
         """Entries, elements and the data set of each queue manager."""
@@ -98,16 +145,15 @@ class StructureTwin(MessageStore):
 
     def rules(self, tick: int) -> Rules:
         """What the forecast rolls forward, as it stands at a tick."""
-        return structure_rules.rules_of(self.tables.store, self.qmgrs, tick)
+        return structure_rules.rules_of(self.tables.store, self.config, self.qmgrs, tick)
 
     def _report_values(self) -> StructureValues:
-        used = int(self.tables.store.scm[0]["used"])
         return StructureValues(
             size=self.size_now,
             scm_max=self.config.scm_max_size or 0,
-            scm_used=used,
-            aug_fixed=FIXED_AUGMENTED,
-            aug_dynamic=used * DYNAMIC_AUGMENTED_PPM // 1_000_000,
+            scm_used=self.scm_used,
+            aug_fixed=self.aug_fixed,
+            aug_dynamic=self.aug_dynamic,
         )
 
     def _fields(self) -> dict[str, Any]:
@@ -123,10 +169,10 @@ class StructureTwin(MessageStore):
             "elems_max": elems_max,
             "elems_used": elements,
             "usage_pct": round(usage, 3),
-            "alterable": True,
+            "alterable": self.alterable,
             "offloaded_messages": int(scalars["offloaded_messages"]),
             "offloaded_bytes": int(scalars["offloaded_bytes"]),
             "offload_rule": int(offload.highest_rule(store)),
             "smds": {qmgr: dataset_fields(store, row) for row, qmgr in enumerate(self.qmgrs)},
-            "scm": None,
+            "scm": storage_class_memory.fields(self),
         }

@@ -48,6 +48,9 @@ def compared(twin: StructureTwin, measured: dict[str, Any]) -> dict[str, tuple[i
         found["entries"] = int(pools.entries_in_use(store)), measured["ents_used"], int(params["ents_max"])
     if "elems_used" in measured:
         found["elements"] = int(pools.elements_in_use(store)), measured["elems_used"], int(params["elems_max"])
+    scm_used = measured.get("scm", {}).get("used")
+    if scm_used is not None:
+        found["scm"] = twin.scm_used, scm_used, int(params["scm_max"])
     for row, qmgr in enumerate(twin.qmgrs):
         real = measured.get("smds", {}).get(qmgr, {}).get("blocks_used")
         if real is not None:

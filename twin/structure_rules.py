@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from kernels import forecast, layout, meters, offload, smds
+from kernels import forecast, layout, meters, offload, scm, shares, smds
 from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD, elements_in_use, entries_in_use
@@ -22,7 +22,7 @@ from twin.estate import Structure
 from twin.rules import MOST_DOUBT, Rules, doubt_of_mean, put_space, served, stocks_of
 
 
-def rules_of(store: layout.Store, qmgrs: Sequence[str], tick: int) -> Rules:
+def rules_of(store: layout.Store, config: Structure, qmgrs: Sequence[str], tick: int) -> Rules:
     """The rules of a structure and what it holds. qmgrs: names of its data sets' owners, by row."""
     params = store.params[0]
     stocks = stocks_of(store, len(qmgrs))
@@ -38,6 +38,8 @@ def rules_of(store: layout.Store, qmgrs: Sequence[str], tick: int) -> Rules:
     model["space"], model["space_max"] = elements_in_use(store), max(1, int(params["elems_max"]) - 1)
     model["away_space"], model["counts_ents"] = offload.OFFLOADED_ELEMENTS, 1
     model["served"] = served(store, tick)
+    _tell_scm(store, model)
+    _tell_alter(params, config, model)
     model["th"] = [_threshold(params, rule) for rule in range(RULES)]
     used = [row for row in range(len(qmgrs)) if _is_used(stocks[row + 1], store.datasets[row])]
     sets, set_put, set_held = _datasets(store, stocks, used)
@@ -48,8 +50,8 @@ def rules_of(store: layout.Store, qmgrs: Sequence[str], tick: int) -> Rules:
         blocks = float((set_put[at] * puts.sum(axis=0)) @ offloaded[-1])
         doubts.append(_doubt_of_dataset(float(puts[row] @ offloaded[-1]), blocks, float(sets[at, 1] - sets[at, 0])))
     return Rules(
-        resources=("entries", "elements", *(f"smds/{qmgrs[row]}" for row in used)),
-        tides=(0, 1, *(2 + row for row in used)),
+        resources=("entries", "elements", *(f"smds/{qmgrs[row]}" for row in used), _scarce(store)),
+        tides=(shares.ENTRIES, shares.SPACE, *(shares.FIRST_SET + row for row in used), shares.SCM),
         weights=weights,
         model=model,
         classes=classes,
@@ -60,6 +62,26 @@ def rules_of(store: layout.Store, qmgrs: Sequence[str], tick: int) -> Rules:
         set_held=set_held,
         size=int(params["size_now"]),
     )
+
+
+def _tell_scm(store: layout.Store, model: Array) -> None:
+    if store.params[0]["scm_max"] == 0:
+        return
+    model["scm_ents"], model["scm_space"] = int(store.scm[0]["messages"]), int(store.scm[0]["elems"])
+    model["scm_most"] = scm.bytes_at_most(store) / ELEMENT_BYTES  # an entry takes as much as an element there
+
+
+def _tell_alter(params: Array, config: Structure, model: Array) -> None:
+    threshold = config.full_threshold / 100 if config.allow_auto_alter else 0
+    model["alter_from"] = threshold if threshold > 0 else np.inf
+    model["size"], model["size_most"] = int(params["size_now"]), config.size
+    model["per_byte"] = 0.97 if config.scm_max_size else 1.0
+
+
+def _scarce(store: layout.Store) -> str:
+    """What bounds SCM: SCMMAXSIZE, or storage for dynamic augmented space."""
+    params = store.params[0]
+    return "scm" if scm.bytes_at_most(store) >= params["scm_max"] else "augmented"
 
 
 def offloading_sooner(rules: Rules, config: Structure) -> Rules | None:

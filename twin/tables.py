@@ -53,7 +53,7 @@ _NAMES = _Table(9, np.dtype("u1"), _NAMES_SHIFT)
 RECORDS = {
     "scalars": (layout.SCALARS, 1),
     "scm": (layout.SCM_USE, 1),
-    "scm_ends": (layout.CHAIN, layout.ORDERS),
+    "scm_ends": (layout.ORDER_ENDS, layout.ORDERS),
     "page_use": (layout.PAGE_USE, 1),
     "file_use": (layout.FILE_USE, 1),
 }

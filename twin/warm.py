@@ -29,6 +29,7 @@ _STORES: tuple[tuple[StoreConfig, tuple[str, ...]], ...] = (  # one of each kind
             queue_sharing_group="WARM",
             queue_managers=(_QMGR,),
             size=1 << 20,
+            scm_max_size=1 << 20,
             cf_level=5,
             queues=(_QUEUE,),
             smds={_QMGR: Smds(size=1 << 24)},
@@ -49,6 +50,7 @@ def warm() -> int:
             estate = _estate(config)
             _look(open_message_store(estate, config.name).viewer(), resources)
             _run(estate, config.name)
+        _run_scm()
     return compiled_here()
 
 
@@ -72,6 +74,16 @@ def _estate(config: StoreConfig) -> Estate:
         queue_managers={_QMGR: QueueManager(name=_QMGR)},
         routes=(Route(config.name, _QMGR), Route(config.name, _QMGR, _QUEUE, _QUEUE)),
     )
+
+
+def _run_scm() -> None:
+    """Pass through the kernels of storage class memory that only a change of attributes and an alert call."""
+    estate = _estate(_STORES[0][0])
+    twin = open_message_store(estate, _STORES[0][0].name)
+    twin.viewer().is_over("scm-exhausted", "scm", 0)
+    rebuild = np.zeros(1, EVENT)
+    rebuild["time"], rebuild["op"], rebuild["seq"] = 1_700_000_000_000_000, layout.REBUILD, -1
+    twin.apply(EventBlock(twin.name, rebuild, {0: b'{"scm_max_size": null}'}))
 
 
 def _run(estate: Estate, name: str) -> None:

@@ -46,8 +46,11 @@ def _getters(fillers: tuple[Filler, ...], effects: Mapping[str, str]) -> list[st
     return [f"{why}: DISPLAY QSTATUS({queue}) TYPE(QUEUE) ALL"]
 
 
-def _structure_size(config: Structure, size_now: int, effects: Mapping[str, str]) -> list[str]:
+def _structure_size(config: Structure, size_now: int, effects: Mapping[str, str], alterable: bool) -> list[str]:
     cf_name = config.name.replace("/", "")
+    if not alterable:
+        stands = "It cannot be altered while data is in storage class memory"
+        return [f"{stands}: raise SIZE and INITSIZE in the CFRM policy, then SETXCF START,REBUILD,STRNAME={cf_name}"]
     if size_now < config.size:
         grow = f"Let the structure grow to its SIZE{effects.get(SIZE, '')}"
         return [f"{grow}: SETXCF START,ALTER,STRNAME={cf_name},SIZE={format_size(config.size)}"]
@@ -61,17 +64,64 @@ def pool_actions(
     size_now: int,
     fillers: tuple[Filler, ...],
     effects: Mapping[str, str] = NOTHING,
+    *,
+    alterable: bool,
 ) -> tuple[str, ...]:
     """What helps where entries or elements run out. Offloading frees elements, never entries."""
     actions = _getters(fillers, effects)
     offloads = config.cf_level >= 5 and config.offload != "NONE"
-    if resource == "elements" and offloads and config.offld3_th > 70:
+    if resource == "elements" and alterable and offloads and config.offld3_th > 70:
         name = config.name.partition("/")[2]
         actions.append(
             f"Offload sooner, which spares elements{effects.get(OFFLOAD, '')}: "
             f"ALTER CFSTRUCT({name}) OFFLD2TH(60) OFFLD2SZ(4K) OFFLD3TH(70) OFFLD3SZ(0K)"
         )
-    return tuple(actions + _structure_size(config, size_now, effects))
+    return tuple(actions + _structure_size(config, size_now, effects, alterable))
+
+
+def stopped_staging(of: str, used: int, most: int, usage_pct: float) -> str:
+    """That messages are not moved out any more. of: what is used up; usage_pct: of the structure."""
+    return (
+        f"{used:,} of the {most:,} {of} are in use and the next message finds no room: the structure fills, "
+        f"{usage_pct:.1f} % are in use, then puts get 2192"
+    )
+
+
+def scm_actions(
+    config: Structure, resource: str, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
+) -> tuple[str, ...]:
+    """What helps where storage class memory (scm), or storage for dynamic augmented space (augmented), runs out."""
+    cf_name = config.name.replace("/", "")
+    facility = config.coupling_facility or "the coupling facility"
+    if resource == "scm":
+        room = (
+            f"Raise SCMMAXSIZE of {cf_name} in the CFRM policy, as far as {facility} has storage class memory: never "
+            f"over-commit it; then SETXCF START,REBUILD,STRNAME={cf_name}"
+        )
+    else:
+        room = (
+            f"Free storage of {facility}: make another structure smaller (SETXCF START,ALTER,STRNAME=...,SIZE=...), "
+            "or rebuild it into another coupling facility"
+        )
+    return (*_getters(fillers, effects), room)
+
+
+def cannot_alter(config: Structure, used: int, messages: int) -> str:
+    """That an alter was refused, with what is in storage class memory."""
+    return (
+        f"An alter of {config.name} was refused: while data is in storage class memory ({messages:,} messages, "
+        f"{used:,} bytes) a structure cannot be altered, by hand or automatically"
+    )
+
+
+def alter_actions(config: Structure, fillers: tuple[Filler, ...]) -> tuple[str, ...]:
+    """What makes a structure alterable again."""
+    cf_name = config.name.replace("/", "")
+    return (
+        *_getters(fillers, NOTHING),
+        "Alter it when `alterable` is true again: at 70 % and below the coupling facility brings messages back",
+        f"Or change its CFRM policy, then SETXCF START,REBUILD,STRNAME={cf_name}",
+    )
 
 
 def dataset_actions(

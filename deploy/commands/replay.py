@@ -11,7 +11,9 @@ from typing import Annotated, Any, BinaryIO
 import msgspec
 from cyclopts import Parameter
 
+from deploy.commands import _usage
 from deploy.commands._progress import counted, per_second, shown
+from deploy.commands._table import show
 from deploy.commands._warnings import warned
 from twin.errors import UsageError
 from twin.estate import load_estate
@@ -39,7 +41,7 @@ def replay(
 ) -> None:
     """The same twin without Kafka or Spark: a recording's alerts, states and dead letters as NDJSON.
 
-    A summary goes to standard error.
+    How full each store is at the end, and a summary, go to standard error.
 
     Args:
         recording: The events, .ndjson, .ndjson.zst or .arrow.
@@ -63,6 +65,7 @@ def replay(
             _write(alert_file, (alert.record() for alert in replayed.alerts))
         if state_file is not None:
             _write(state_file, map(msgspec.json.encode, replayed.states.values()))
+    show(_usage.HEADINGS, _usage.lines(replayed.states.values()), _usage.RIGHT, stderr=True)
     print(
         f"{counted(replayed.events, 'event')}, {counted(replayed.dead_letters, 'dead letter')}, "
         f"{counted(len(replayed.alerts), 'alert')}, {per_second(replayed.events, replayed.seconds)}",

@@ -42,9 +42,9 @@ def simulate(
         estate: What exists, a TOML file.
         output: The recording, .ndjson, .ndjson.zst or .arrow.
         seed: Of the random numbers.
-        store: The structure it is about; by default the first with shared queues.
-        queue: The queue it is about; by default the structure's first.
-        rate: Puts a second to that queue; by default as many as make the story on that structure.
+        store: The store it is about; by default the first structure, page set or queue file with queues.
+        queue: The queue it is about; by default the store's first.
+        rate: Puts a second to that queue; by default as many as make the story on that store.
         hours: Event time the recording lasts.
         start: Its first event's time; by default 2026-11-20T00:00:00Z.
         set_: A parameter of the scenario, NAME=NUMBER; may be repeated. --list names them.

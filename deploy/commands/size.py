@@ -10,6 +10,7 @@ from cyclopts.validators import Number
 from deploy.commands._sized import Planned, human, in_words, scm_of, size_of, tell
 from twin.errors import UsageError
 from twin.estate import PageSet, Structure, format_size
+from twin.estate.model import packs
 from twin.sizing import (
     backlog_of,
     bare_structure,
@@ -22,7 +23,7 @@ from twin.sizing import (
     plan_structure,
     plan_threshold,
 )
-from twin.sizing.page_set import PageSetPlan, packs, usable_pages
+from twin.sizing.page_set import PageSetPlan, usable_pages
 from twin.sizing.structure import has_rules
 
 size = App(name="size")

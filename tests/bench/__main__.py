@@ -17,13 +17,13 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from streams.log import configure_logging
-from tests.bench import backlog, kernel, latency, page, pictures, restart, summary, throughput
+from tests.bench import backlog, kernel, latency, mechanisms, page, pictures, restart, summary, throughput
 from tests.bench.report import Report
 from tests.bench.rig import Say, open_rig
 from twin.errors import MqtwinError
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ("kernel", "throughput", "backlog", "latency", "restart")
+NAMES = ("kernel", "mechanisms", "throughput", "backlog", "latency", "restart")
 
 
 def main() -> int:
@@ -66,7 +66,10 @@ def _measure(report: Report, folder: Path, names: tuple[str, ...], console: Cons
         if "kernel" in names:
             report.kernel = kernel.measure(folder, say, quick=quick)
             done()
-        if not set(names) - {"kernel"}:
+        if "mechanisms" in names:
+            report.mechanisms = mechanisms.measure(folder, say, quick=quick)
+            done()
+        if not set(names) - {"kernel", "mechanisms"}:
             return
         with open_rig(folder, say) as rig:
             if "throughput" in names:

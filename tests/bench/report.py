@@ -52,6 +52,7 @@ class Report:
     load: float = field(default_factory=lambda: os.getloadavg()[0])
     seconds: float = 0.0
     kernel: Kernel | None = None
+    mechanisms: dict[str, dict[int, float]] | None = None
     throughput: list[Way] | None = None
     backlog: Backlog | None = None
     latency: Latency | None = None

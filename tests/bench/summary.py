@@ -83,6 +83,11 @@ def _others(report: Report) -> list[tuple[str, str]]:
             for (held, any_order), value in report.kernel.apply.items()
         ]
         rows += [(f"decoding {name} alone", f"{value:.1f} M events/s") for name, value in report.kernel.decode.items()]
+    rows += [
+        (f"{name}, {held:,} messages held", f"{value:.1f} M events/s")
+        for name, rates in (report.mechanisms or {}).items()
+        for held, value in rates.items()
+    ]
     if report.backlog is not None:
         rows += [
             (f"batch, {name}", f"{ms(one['batch_ms'])}, {one['pages']:,.0f} pages")

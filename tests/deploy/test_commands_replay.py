@@ -40,12 +40,65 @@ def test_files_hold_the_records_of_the_topics(
     assert out == ""
     summary = err.splitlines()[-1]
     assert summary.startswith(f"2,000 events, {len(BAD_LINES)} dead letters, {len(expected.alerts)} alerts, ")
+    table = [line.split("\t") for line in err.splitlines() if "\t" in line]
+    assert [line[0] for line in table] == ["store", "QM01/PS04", "QSG1/APP1", "QSG1/APP2"]
 
 
 def test_a_hyphen_is_standard_output(estate: Path, recording: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     assert main(["replay", str(recording), "--estate", str(estate), "--state", "-"]) == 0
     states = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
-    assert [state["store"] for state in states] == ["QSG1/APP1", "QSG1/APP2"]
+    assert [state["store"] for state in states] == ["QM01/PS04", "QSG1/APP1", "QSG1/APP2"]
+
+
+MIXED = """
+schema = 1
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01"]
+[coupling_facility.CF01]
+size = "64G"
+scm = "16G"
+[structure."QSG1/APP1"]
+size = "1M"
+coupling_facility = "CF01"
+scm_max_size = "1G"
+[queue."QSG1/SHARED"]
+structure = "APP1"
+[page_set."QM01/4"]
+pages = 102
+expand = "SYSTEM"
+[storage_class."QM01/DEFAULT"]
+page_set = 4
+[queue."QM01/LOCAL"]
+storage_class = "DEFAULT"
+[queue_file."QMD1/INVOICES"]
+max_size = "1M"
+[uniform_cluster.UC01]
+queue_managers = ["QMD1"]
+messages_per_second = 1000
+"""
+
+
+def test_a_mixed_estate_shows_the_state_of_every_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "estate.toml").write_text(MIXED)
+    puts = [
+        {"time": 1_795_176_000_000_000 + at * 1_000_000, "qmgr": qmgr, "op": "PUT", "queue": queue, "length": 1000}
+        for at in range(30)
+        for qmgr, queue in (("QM01", "SHARED"), ("QM01", "LOCAL"), ("QMD1", "INVOICES"))
+    ]
+    recording = write_lines(tmp_path / "mixed.ndjson", lines_of(put | {"count": 10} for put in puts))
+    assert main(["replay", str(recording), "--estate", str(tmp_path / "estate.toml"), "--state", "-"]) == 0
+    out, err = capsys.readouterr()
+    states = {state["store"]: state for state in map(json.loads, out.splitlines())}
+    assert list(states) == ["CF01", "QM01/PS04", "QMD1/INVOICES", "QSG1/APP1", "UC01"]
+    assert (states["QM01/PS04"]["pages_used"], states["QM01/PS04"]["expansions"]) == (300, 13)
+    assert (states["QMD1/INVOICES"]["blocks_nonpersistent"], states["QMD1/INVOICES"]["file_bytes"]) == (900, 644 * 512)
+    table = {line.split("\t")[0]: line.split("\t")[1:] for line in err.splitlines() if "\t" in line}
+    assert table["store"] == ["kind", "messages", "used", "total", "of", "usage"]
+    assert table["QM01/PS04"] == ["page set", "300", "300", "340", "pages", "88.2 %"]
+    assert table["QMD1/INVOICES"] == ["queue file", "300", "644", "2,048", "file blocks", "31.4 %"]
+    assert table["QSG1/APP1"] == ["structure", "300", "300", "455", "entries", "65.9 %"]
+    assert table["CF01"] == ["coupling facility", "0", "0", "17,179,869,184", "bytes of SCM", "0.0 %"]
+    assert table["UC01"][3:5] == ["1,000", "messages/s"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 WARM = "from twin.warm import warm; print(warm())"
 WORK = """
 from kernels._compile import compiled_here
-from tests.kernels.test_structure_oracle import PROFILES, compare, crowd
+from tests.kernels.proof import compare
+from tests.kernels.test_structure_oracle import PROFILES, crowd
 from tests.workloads import random_workload
 from twin.events import to_table
 from tests.kernels.beside import Decoding

@@ -24,6 +24,11 @@ def drawn(seed: int) -> dict[str, Any]:
     model["away_space"], model["served"] = 2.0, rng.uniform(0, 1000)
     model["served_share"], model["counts_ents"] = rng.uniform(), rng.integers(0, 2)
     model["wait"] = rng.choice([0.0, rng.uniform(0, 100), 1e9])
+    if rng.integers(0, 2):
+        model["scm_most"] = rng.uniform(0, 8000)
+        model["scm_ents"], model["scm_space"] = rng.uniform(0, 300), rng.uniform(0, 1000)
+    model["alter_from"] = rng.choice([np.inf, 0.8])
+    model["size"], model["size_most"], model["per_byte"] = 2_000_000, rng.uniform(2e6, 4e6), rng.choice([1.0, 0.97])
     model["th"] = rng.choice([-1.0, 0.3, 0.7, 0.9, np.inf], RULES)
     classes = rng.uniform(0, 40, (CLASSES, forecast.COLUMNS)) * rng.integers(0, 2, (CLASSES, 1))
     classes[:, forecast.MIX] /= max(1e-9, classes[:, forecast.MIX].sum())
@@ -72,7 +77,8 @@ def naive_store(of: dict[str, Any], larger: list[float]) -> NaiveStore:
     return NaiveStore(
         **{name: float(model[name]) for name in ("ents", "ents_max", "space", "space_max", "away_space")},
         served=float(model["served"]),
-        wait=float(model["wait"]),
+        **{name: float(model[name]) for name in ("scm_most", "scm_ents", "scm_space", "alter_from")},
+        **{name: float(model[name]) for name in ("size", "size_most", "per_byte", "wait")},
         larger=larger[0],
         served_share=float(model["served_share"]),
         counts_ents=bool(model["counts_ents"]),
@@ -117,4 +123,4 @@ def test_every_path_goes_as_the_oracle_goes(seed: int) -> None:
 
 def test_the_paths_drawn_here_fill_everything_that_can_be_full() -> None:
     seen = {what for seed in range(200) for _, what in by_oracle(drawn(seed))}
-    assert {-1, 0, 1, 2, 3} <= seen
+    assert {-1, 0, 1, 2, 3, 4} <= seen

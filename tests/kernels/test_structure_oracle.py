@@ -1,32 +1,17 @@
 """Every kernel against the oracle in random workloads, and what must not matter: cuts, restarts, where arrays live."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.kernels.beside import Decoding, Event, Pages, all_of, assert_same, cut, records
+from tests.kernels.beside import Decoding, Event
+from tests.kernels.proof import check_marks, check_that_nothing_matters, compare
+from tests.mixes import MIXES
 from tests.naive.estates import QUEUES, structure
-from tests.workloads import MINUTE_US, START_US, WEIGHTS, Workload, random_workload, workloads
-from twin.arrays import Array, MemoryArrays
-from twin.structure import StructureTwin
+from tests.workloads import MINUTE_US, START_US, Workload, random_workload, workloads
 
-PROFILES = sorted(WEIGHTS)
-
-
-def compare(workload: Workload, every: int) -> None:
-    """Both take the workload; their states are the same after every so many events and at the end."""
-    decoding = Decoding(workload.config)
-    twin, oracle = decoding.twin(), decoding.oracle(workload)
-    assert_same(twin, oracle)
-    for start in range(0, len(workload.events), every):
-        block, accepted = decoding.block(workload.events[start : start + every])
-        twin.apply(block)
-        for event in accepted:
-            oracle.apply(event)
-        assert_same(twin, oracle)
+PROFILES = sorted(MIXES["structure"].weights)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -74,33 +59,6 @@ def test_the_twin_says_what_the_oracle_says_in_a_crowd_of_units_and_held_gets() 
 
 # -- what must not matter
 
-
-class Run:
-    """A twin and what it has told: alerts as published, and every page it has ever written."""
-
-    def __init__(self, twin: StructureTwin) -> None:
-        self.twin = twin
-        self.alerts: list[bytes] = []
-        self.pages: Pages = {}
-
-    def apply(self, block: Any) -> None:
-        self.alerts += records(self.twin.apply(block))
-
-    def keep(self) -> bytes:
-        """What a state store keeps: pages on top of those kept before; the header."""
-        self.pages |= dict(self.twin.dirty_pages())
-        return self.twin.header()
-
-    def end(self) -> dict[str, Any]:
-        header = self.keep()
-        everything = all_of(self.twin)
-        written = {number: page for number, page in everything.items() if any(page)}
-        kept = {number: page for number, page in self.pages.items() if any(page)}
-        assert sorted(kept) == sorted(written)
-        assert not [number for number, page in kept.items() if page != written[number]]
-        return {"alerts": self.alerts, "header": header, "pages": everything, "state": self.twin.state()}
-
-
 places = st.lists(st.integers(0, 160), max_size=8)
 
 
@@ -129,50 +87,6 @@ def test_nor_does_it_matter_in_a_crowd() -> None:
     check_that_nothing_matters(decoding, block, list(range(100, 4000, 170)))
 
 
-def check_that_nothing_matters(decoding: Decoding, block: Any, where: list[int]) -> None:
-    whole = Run(decoding.twin())
-    whole.apply(block)
-    expected = whole.end()
-    for way in (in_blocks, with_restarts, attached):
-        run = Run(decoding.twin())
-        way(decoding, run, cut(block, *where))
-        found = run.end()
-        different = [name for name in expected if found[name] != expected[name]]
-        assert not different, way.__name__  # not the values: pages are long
-
-
-def in_blocks(_: Decoding, run: Run, blocks: list[Any]) -> None:
-    for block in blocks:
-        run.apply(block)
-
-
-def with_restarts(decoding: Decoding, run: Run, blocks: list[Any]) -> None:
-    """After each block a new twin, of the header and of all pages ever written."""
-    for block in blocks:
-        run.apply(block)
-        run.twin = decoding.twin(None, run.keep(), run.pages.items())
-
-
-class LastingArrays(MemoryArrays):
-    """Arrays that are found again by the next twin, as those in files are."""
-
-    def table(self, name: str, dtype: np.dtype[Any], rows: int) -> Array:
-        if name not in self._arrays:
-            return super().table(name, dtype, rows)
-        found = self._arrays[name]
-        assert (found.dtype, found.size) == (dtype, rows), name
-        return found
-
-
-def attached(decoding: Decoding, run: Run, blocks: list[Any]) -> None:
-    """After each block a new twin, of the header and of the arrays as they are."""
-    arrays = LastingArrays()
-    run.twin = decoding.twin(arrays)
-    for block in blocks:
-        run.apply(block)
-        run.twin = decoding.twin(arrays, run.keep(), None)
-
-
 def test_pages_of_a_snapshot_are_only_those_written_since_the_last() -> None:
     workload = random_workload(1, 1000, "filling")
     decoding = Decoding(workload.config)
@@ -184,34 +98,6 @@ def test_pages_of_a_snapshot_are_only_those_written_since_the_last() -> None:
     twin.state()
     twin.header()
     assert not list(twin.dirty_pages())
-
-
-def rows_of(twin: StructureTwin) -> dict[str, Array]:
-    """A copy of every table that is cut into pages: u1[pages, bytes a page]."""
-    store = twin.tables.store
-    names = [name.removesuffix("_dirty") for name in store._fields if name.endswith("_dirty")]
-    pages = {name: getattr(store, f"{name}_dirty").size for name in names}
-    return {name: getattr(store, name).view(np.uint8).reshape(pages[name], -1).copy() for name in names}
-
-
-def check_marks(workload: Workload) -> None:
-    """Event by event: a page that has changed is marked."""
-    decoding = Decoding(workload.config)
-    twin = decoding.twin()
-    block, _ = decoding.block(workload.events)
-    before = rows_of(twin)
-    list(twin.dirty_pages())
-    for number, one in enumerate(cut(block, *range(len(block)))):
-        twin.apply(one)
-        after = rows_of(twin)
-        for name, pages in after.items():
-            marked = getattr(twin.tables.store, f"{name}_dirty").astype(bool)
-            kept = before[name].shape[0]
-            changed = pages.any(axis=1)
-            changed[:kept] = (pages[:kept] != before[name]).any(axis=1)
-            assert not (changed & ~marked).any(), f"{name}, after event {number}"
-        before = after
-        list(twin.dirty_pages())
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from kernels import EVENT, FLAG_HAS_MSGID, OPS
-from tests.kernels.beside import Decoding
+from tests.kernels.beside import Config, Decoding
 from tests.naive.estates import structure
+from tests.naive.private_estates import page_set, queue_file
 from tests.workloads import SECOND_US, START_US
 from twin.alerts import Alert
 
@@ -19,7 +20,9 @@ class Told:
     """A twin of one structure; each event comes a second after the one before. `alerts`: all that there were."""
 
     def __init__(self, **fields: Any) -> None:
-        config = structure(**fields)
+        self.of(structure(**fields))
+
+    def of(self, config: Config) -> None:
         self.decoding = Decoding(config)
         self.twin = self.decoding.twin()
         self.alerts: list[Alert] = []
@@ -32,6 +35,8 @@ class Told:
         event = {"time": self.time, "qmgr": qmgr, "op": op, **fields}
         if queue is not None:
             event["queue"] = queue
+        elif op == "RESTART":
+            event["store"] = self.decoding.name  # else it concerns every store of the queue manager
         block, accepted = self.decoding.block([event])
         assert accepted, f"a dead letter: {event}"
         self.alerts += self.twin.apply(block)
@@ -47,17 +52,17 @@ class Told:
         return self.did("GET", **fields)
 
     def alter(self, **attributes: Any) -> dict[str, Any]:
-        return self.did("ALTER", None, store="QSG1/APP1", attributes=attributes)
+        return self.did("ALTER", None, store=self.decoding.name, attributes=attributes)
 
     def rebuild(self, **attributes: Any) -> dict[str, Any]:
-        return self.did("REBUILD", None, store="QSG1/APP1", attributes=attributes)
+        return self.did("REBUILD", None, store=self.decoding.name, attributes=attributes)
 
     def measure(self, **measured: Any) -> dict[str, Any]:
-        return self.did("MEASURE", None, store="QSG1/APP1", measured=measured)
+        return self.did("MEASURE", None, store=self.decoding.name, measured=measured)
 
     def wait(self, seconds: float) -> dict[str, Any]:
         """Time goes by: a HEARTBEAT so many seconds later."""
-        return self.did("HEARTBEAT", None, time=self.time + int(seconds * SECOND_US), store="QSG1/APP1")
+        return self.did("HEARTBEAT", None, time=self.time + int(seconds * SECOND_US), store=self.decoding.name)
 
     def told(self) -> list[tuple[str, str, str]]:
         """What the alerts were so far: change, condition, resource."""
@@ -68,6 +73,20 @@ class Told:
         self.pages |= dict(self.twin.dirty_pages())
         self.twin = self.decoding.twin(arrays, self.twin.header(), self.pages.items())
         return self
+
+
+class ToldPageSet(Told):
+    """A page set of 100 pages, 98 of them for messages, which does not expand unless said otherwise."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.of(page_set(**{"expand": "NONE", **fields}))
+
+
+class ToldQueueFile(Told):
+    """A queue file with buffers of 8 (nonpersistent) and 16 blocks (persistent) unless said otherwise."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.of(queue_file(**{"default_q_buffer_size": 8 * 512, "default_pq_buffer_size": 16 * 512, **fields}))
 
 
 def demands(route: int, lengths: Iterable[int], op: str = "PUT", keys: Iterable[int] | None = None) -> np.ndarray:

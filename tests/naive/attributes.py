@@ -7,7 +7,12 @@ from twin.estate.model import Structure
 KEPT = (  # contract.md, 1, and the assumptions of domain.md, 1 and 2
     "size",
     "init_size",
+    "full_threshold",
+    "allow_auto_alter",
     "scm_max_size",
+    "scm_prestage_rate",
+    "scm_prefetch_rate",
+    "scm_read_us",
     "cf_level",
     "offload",
     "offld1_th",

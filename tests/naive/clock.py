@@ -1,6 +1,7 @@
 """Event time of one store."""
 
 DAY_US = 24 * 60 * 60 * 1_000_000
+TICK_US = 10 * 1_000_000  # whatever time alone does, it does on this raster
 
 
 class NaiveClock:
@@ -30,3 +31,7 @@ class NaiveClock:
         else:
             self.now = max(self.now, time)
             self.far = None
+
+    def tick(self) -> int | None:
+        """How many ticks since 1970 have been; None before the first event."""
+        return None if self.now is None else self.now // TICK_US

@@ -4,7 +4,7 @@ Chosen, random, and as the estate files that describe them.
 """
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ STORE = "QSG1/APP1"
 QMGRS = ("QM01", "QM02", "QM03")
 QUEUES = ("A.QUEUE", "B.QUEUE", "C.QUEUE", "D.QUEUE")
 ALIASES = {"ALIAS.QUEUE": "A.QUEUE"}
+ALIASES_FILE = "aliases.mqsc"
 ENTRY_AND_6_ELEMENTS = 695 + 6 * 256  # bytes of SIZE a message of up to 1,164 bytes needs
 
 
@@ -55,6 +56,14 @@ def structure(**different: Any) -> Structure:
     if "smds" not in described:
         described["smds"] = {qmgr: data_set(size=10 * 1024**2) for qmgr in described["queue_managers"]}
     return Structure(**described)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnFacility(Structure):
+    """A structure that is alone on its coupling facility."""
+
+    facility_size: int
+    facility_scm: int | None  # None: it has none
 
 
 def data_set(size: int, secondary: int | None = None, max_size: int | None = None) -> Smds:
@@ -176,32 +185,44 @@ def random_structure(seed: int) -> Structure:
 
 def write_estate(folder: Path, config: Structure, aliases: dict[str, str]) -> Path:
     """Write the estate (contract.md, 1) of a structure, its queues and alias queues; gives its TOML file."""
+    return write_files(folder, estate_toml(config, ALIASES_FILE), aliases)
+
+
+def write_files(folder: Path, toml: str, aliases: dict[str, str]) -> Path:
+    """Write an estate's TOML and the MQSC of alias queues that it imports; gives the TOML file."""
     path = folder / "estate.toml"
-    path.write_text(estate_toml(config, "aliases.mqsc"))
+    path.write_text(toml)
     mqsc = [f"DEFINE QALIAS({alias}) TARGET({queue})\n" for alias, queue in aliases.items()]
-    (folder / "aliases.mqsc").write_text("* alias queues\n" + "".join(mqsc))
+    (folder / ALIASES_FILE).write_text("* alias queues\n" + "".join(mqsc))
     return path
 
 
 def estate_toml(config: Structure, mqsc: str) -> str:
     """The TOML that describes a structure and its queues, and imports an MQSC text."""
     group, name = config.name.split("/")
-    lines = ["schema = 1", "[[import]]", _line("mqsc", mqsc), _line("queue_sharing_group", group)]
-    lines += [f'[coupling_facility."{config.coupling_facility}"]', 'size = "64G"', 'scm = "64G"']
+    lines = ["schema = 1", "[[import]]", line("mqsc", mqsc), line("queue_sharing_group", group)]
+    lines += [f'[coupling_facility."{config.coupling_facility}"]', *_facility_lines(config)]
     lines += [f'[queue_sharing_group."{group}"]']
     lines += [f"queue_managers = [{', '.join(_quoted(qmgr) for qmgr in config.queue_managers)}]"]
     for qmgr in config.queue_managers:
         lines += [f'[queue_manager."{qmgr}"]', 'platform = "zos"', 'version = "9.4"']
     lines += [f'[structure."{config.name}"]']
-    lines += [_line(key, value) for key, value in _fields(config) if key not in NOT_ATTRIBUTES]
+    lines += [line(key, value) for key, value in _fields(config) if key not in NOT_ATTRIBUTES]
     for qmgr, smds in sorted(dict(config.smds).items()):
-        lines += [f'[smds."{config.name}/{qmgr}"]', *[_line(key, value) for key, value in _fields(smds)]]
+        lines += [f'[smds."{config.name}/{qmgr}"]', *[line(key, value) for key, value in _fields(smds)]]
     for queue in config.queues:
-        lines += [f'[queue."{group}/{queue}"]', _line("structure", name)]
+        lines += [f'[queue."{group}/{queue}"]', line("structure", name)]
     return "\n".join(lines) + "\n"
 
 
-NOT_ATTRIBUTES = ("name", "queue_sharing_group", "queue_managers", "queues", "smds")
+def _facility_lines(config: Structure) -> list[str]:
+    if not isinstance(config, OnFacility):
+        return ['size = "64G"', 'scm = "64G"']
+    scm = [] if config.facility_scm is None else [line("scm", config.facility_scm)]
+    return [line("size", config.facility_size), *scm]
+
+
+NOT_ATTRIBUTES = ("facility_size", "facility_scm", "name", "queue_sharing_group", "queue_managers", "queues", "smds")
 
 
 def _fields(thing: Structure | Smds) -> list[tuple[str, Any]]:
@@ -214,7 +235,8 @@ def _quoted(text: str) -> str:
     return f'"{text}"'
 
 
-def _line(name: str, value: Any) -> str:
+def line(name: str, value: Any) -> str:
+    """A line of TOML."""
     if isinstance(value, bool):
         return f"{name} = {str(value).lower()}"
     return f"{name} = {_quoted(value) if isinstance(value, str) else value}"

@@ -42,13 +42,50 @@ class NaiveStore:
     away: list[float]
     mix: list[float]
     offloaded: list[list[float]]  # by the set of rules in force, by class
+    scm_most: float
+    scm_ents: float
+    scm_space: float
+    alter_from: float
+    size: float
+    size_most: float
+    per_byte: float
     wait: float
     larger: float
     sets: list[NaiveDataSet] = field(default_factory=list)
+    scm_was_short: bool = False
+
+    def usage(self) -> float:
+        return max(self.ents / self.ents_max, self.space / self.space_max)
+
+    def move(self) -> None:
+        """Above 90 % to SCM, as far as it has room, until 90 %; at 70 % and below back, until 70 %."""
+        usage = self.usage()
+        moved = 0.0  # of what is in the structure
+        back = 0.0  # of what is in SCM
+        self.scm_was_short = False
+        if usage > 0.9:
+            wanted = (self.ents + self.space) * (1 - 0.9 / usage)
+            room = max(0.0, self.scm_most - self.scm_ents - self.scm_space)
+            moved = min(wanted, room) / (self.ents + self.space)
+            self.scm_was_short = wanted > room
+        elif usage <= 0.7 and self.scm_ents > 0:
+            whole = max(self.scm_ents / self.ents_max, self.scm_space / self.space_max)
+            back = min(1.0, (0.7 - usage) / whole)
+        ents, space = self.ents * moved - self.scm_ents * back, self.space * moved - self.scm_space * back
+        self.ents, self.scm_ents = self.ents - ents, self.scm_ents + ents
+        self.space, self.scm_space = self.space - space, self.scm_space + space
+
+    def alter(self, bins: int) -> None:
+        """From its threshold on a structure takes the ratio of what is in use, and grows by 10 % a minute."""
+        if self.usage() < self.alter_from or self.scm_ents > 0 or self.ents <= 0:
+            return
+        self.size = min(self.size_most, self.size * 1.1 ** (bins / 6))
+        ratio = self.space / self.ents
+        self.ents_max = self.size * self.per_byte / (695 + 256 * ratio)
+        self.space_max = max(1.0, self.ents_max * ratio)
 
     def rules_in_force(self) -> int:
-        usage = max(self.ents / self.ents_max, self.space / self.space_max)
-        return sum(1 << rule for rule in range(RULES) if usage > self.thresholds[rule])
+        return sum(1 << rule for rule in range(RULES) if self.usage() > self.thresholds[rule])
 
     def put(self, come: list[float], rules: int) -> None:
         """Messages of each class come and stay."""
@@ -117,7 +154,7 @@ def roll(
     extra: list[float],
     block: int,
 ) -> tuple[float, int]:
-    """(bins until something is full or inf, what: 0 entries, 1 space, 2 and on data sets, or -1) of one path.
+    """(bins until something is full or inf, what: 0 entries, 1 space, 2 and on data sets, then SCM, or -1) of one path.
 
     bins: messages of each class that come and stay, then those that go, for each bin of the regime.
     """
@@ -143,10 +180,15 @@ def roll(
             shares = store.offloaded[then]
             wanted = [(sum(both) * (1 - share), sum(both) * share) for both, share in zip(wanted, shares, strict=True)]
         store.get(wanted)
+        if store.scm_most > 0:
+            store.move()
+        store.alter(length)
         if store.space > store.space_max:
-            reached.append((passes(space, store.space, store.space_max), 1))
+            what = 2 + len(store.sets) if store.scm_was_short else 1
+            reached.append((passes(space, store.space, store.space_max), what))
         if store.counts_ents and store.ents > store.ents_max:
-            reached.append((passes(ents, store.ents, store.ents_max), 0))
+            what = 2 + len(store.sets) if store.scm_was_short else 0
+            reached.append((passes(ents, store.ents, store.ents_max), what))
         if reached:
             part, what = min(reached, key=lambda entry: entry[0])
             return elapsed + part * length, what

@@ -4,6 +4,8 @@
 bytes.
 """
 
+from fractions import Fraction
+from math import floor
 from typing import Any, NamedTuple
 
 ENTRY_BYTES = 695  # domain.md, 1: what a list entry takes of SIZE
@@ -61,16 +63,22 @@ def ratio_at_allocation(attributes: dict[str, Any]) -> int:
     return RATIO
 
 
-def pools_of_size(size: int, ratio: int, attributes: dict[str, Any]) -> Pools:
-    """Entries and elements that `size` bytes give at a ratio (domain.md, 1).
+def pools_of_size(size: int, ratio: int | Fraction, attributes: dict[str, Any]) -> Pools:
+    """Entries and elements that `size` bytes give at a ratio (domain.md, 1). Our reading: both rounded down.
 
     domain.md, 3: 3 % fewer where the structure has SCM; contract.md, 7 (Estate): that rounds down, each pool by itself.
     """
-    entries = size // (ENTRY_BYTES + ratio * ELEMENT_BYTES)
-    elements = entries * ratio
+    entries = floor(size / (ENTRY_BYTES + Fraction(ratio) * ELEMENT_BYTES))
+    elements = floor(entries * ratio)
     if attributes["scm_max_size"]:
         return Pools(entries * 97 // 100, elements * 97 // 100)
     return Pools(entries, elements)
+
+
+def reaches(threshold: int, used: Pools, total: Pools) -> bool:
+    """Entries or elements in use are at FULLTHRESHOLD (domain.md, 1); 0 switches it off."""
+    at = used.entries * 100 >= threshold * total.entries or used.elements * 100 >= threshold * total.elements
+    return threshold > 0 and at
 
 
 def exceeds(threshold: int, used: Pools, total: Pools) -> bool:
@@ -131,5 +139,8 @@ def fits_structure(length: int, cost: Cost) -> bool:
 
 
 def usage_pct(used: Pools, total: Pools) -> float:
-    """100 x max(entries used / entries, elements used / elements) (domain.md, 1)."""
-    return 100.0 * max(used.entries / total.entries, used.elements / total.elements)
+    """100 x max(entries used / entries, elements used / elements) (domain.md, 1).
+
+    Our reading: a pool of none, which automatic alter may make of an overfull structure, counts as one.
+    """
+    return 100.0 * max(used.entries / max(1, total.entries), used.elements / max(1, total.elements))

@@ -1,20 +1,23 @@
-"""An oracle to which events are told in a few words, for cases worked by hand."""
+"""Oracles to which events are told in a few words, for cases worked by hand."""
 
 from typing import Any
 
 from tests.naive.estates import structure
-from tests.naive.structure import NaiveStructure
+from tests.naive.page_set import NaivePageSet
+from tests.naive.queue_file import NaiveQueueFile
+from tests.naive.scm_estates import with_scm
+from tests.naive.store import NaiveStore
+from tests.naive.structure import Facility, NaiveStructure
 from tests.workloads import SECOND_US, START_US
 
 NO_RULES = {"offld1_sz": 65_536, "offld2_sz": 65_536, "offld3_sz": 65_536}
 
 
-class Twin(NaiveStructure):
+class Telling(NaiveStore):
     """An oracle to which events are given in a few words; each comes a second after the one before."""
 
-    def __init__(self, **fields: Any) -> None:
-        super().__init__(structure(**fields), {"ALIAS.QUEUE": "A.QUEUE"})
-        self.time = START_US
+    name: str
+    time = START_US
 
     def did(self, op: str, queue: str | None = "A.QUEUE", qmgr: str = "QM01", **fields: Any) -> dict[str, Any]:
         self.time = fields.pop("time", self.time + SECOND_US)
@@ -27,14 +30,62 @@ class Twin(NaiveStructure):
     def get(self, **fields: Any) -> dict[str, Any]:
         return self.did("GET", **fields)
 
+    def wait(self, seconds: float) -> dict[str, Any]:
+        """Time goes by: a HEARTBEAT so many seconds later."""
+        return self.did("HEARTBEAT", None, time=self.time + int(seconds * SECOND_US), store=self.name)
+
     def alter(self, **attributes: Any) -> dict[str, Any]:
-        return self.did("ALTER", None, store="QSG1/APP1", attributes=attributes)
+        return self.did("ALTER", None, store=self.name, attributes=attributes)
 
     def rebuild(self, **attributes: Any) -> dict[str, Any]:
-        return self.did("REBUILD", None, store="QSG1/APP1", attributes=attributes)
+        return self.did("REBUILD", None, store=self.name, attributes=attributes)
 
     def measure(self, **measured: Any) -> dict[str, Any]:
-        return self.did("MEASURE", None, store="QSG1/APP1", measured=measured)
+        return self.did("MEASURE", None, store=self.name, measured=measured)
 
     def lengths(self) -> list[int]:
         return [message.length for message in self.messages]
+
+
+class Twin(Telling, NaiveStructure):
+    """A structure, tiny unless said otherwise."""
+
+    name = "QSG1/APP1"
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(structure(**fields), {"ALIAS.QUEUE": "A.QUEUE"})
+
+
+class ScmTwin(Telling, NaiveStructure):
+    """A structure with SCM, of 38 entries and 232 elements, unless said otherwise. A message of 1 KB takes 6 elements.
+
+    It is moved as one block of 4 KB, which takes 8.192 microseconds, or 3.90625 ms at the slowest rate (`slow`).
+    """
+
+    name = "QSG1/APP1"
+
+    def __init__(self, **fields: Any) -> None:
+        config = with_scm(**fields)
+        super().__init__(config, None, Facility(config.facility_size, config.facility_scm or 0))
+
+    def in_scm(self) -> list[int]:
+        """Lengths of the messages in SCM, oldest first."""
+        return [message.length for message in self.messages if message.in_scm]
+
+
+class PageSetTwin(Telling, NaivePageSet):
+    """A page set of 100 pages, 98 of them usable, that does not expand unless said otherwise."""
+
+    name = "QM01/PS04"
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__({"pages": 100, "expand": "NONE", **fields})
+
+
+class QueueFileTwin(Telling, NaiveQueueFile):
+    """A queue file with buffers of 8 (nonpersistent) and 16 blocks (persistent) unless said otherwise."""
+
+    name = "QM01/A.QUEUE"
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__({"default_q_buffer_size": 8 * 512, "default_pq_buffer_size": 16 * 512, **fields})

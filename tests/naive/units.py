@@ -1,21 +1,36 @@
 """Messages, and the units of work whose puts and gets are not yet committed."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(eq=False)
 class Message:
-    """A message that holds storage. A message keeps the cost it was stored at (contract.md, 7, State)."""
+    """A message that holds storage, which its kind of store says more about.
+
+    A message keeps the cost it was stored at (contract.md, 7, State).
+    """
 
     queue: str  # resolved
     msgid: str | None
     length: int
     priority: int
-    qmgr: str  # that put it: its data set has the pages
-    elements: int
-    data: str  # where the data is: "" (the structure), SMDS or DB2
-    where: list[tuple[int, int]]  # blocks and pages in the data set
+    persistent: bool
+    qmgr: str  # that put it
     available: bool = False  # neither its put nor its get is uncommitted
+    got: bool = False  # its get is uncommitted
+
+
+def fields_of(event: dict[str, Any], queue: str) -> dict[str, Any]:
+    """What a message has from the event that put it; `queue`: resolved."""
+    return {
+        "queue": queue,
+        "msgid": event.get("msgid"),
+        "length": event["length"],
+        "priority": event.get("priority", 0),
+        "persistent": event.get("persistent", False),
+        "qmgr": event["qmgr"],
+    }
 
 
 @dataclass(eq=False)

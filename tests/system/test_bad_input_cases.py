@@ -199,10 +199,21 @@ SINGLES = [
     bad(R.UNKNOWN_QUEUE, "QMD1 has no queue", qmgr="QMD1"),
     one(R.UNKNOWN_STORE, "none", about_store("ALTER", store="QSG1/NONE", attributes={"offld1_th": 60}), "QSG1/NONE"),
     one(R.UNKNOWN_STORE, "another's", about_store("RESTART", qmgr="QMD1"), "does not concern QMD1"),
-    bad(R.UNMODELLED_STORE, "page_set", queue="LOCAL.REPLIES"),
-    bad(R.UNMODELLED_STORE, "queue_file", qmgr="QMD1", queue="INVOICES"),
+    *(
+        one(
+            R.BAD_ATTRIBUTES,
+            f"{qmgr} {op} {name} {value}",
+            about_store(op, qmgr=qmgr, store=store, attributes={name: value}),
+            name,
+        )
+        for qmgr, store, op, name, value in (
+            ("QM01", "QM01/PS04", "ALTER", "pages", 1),
+            ("QM01", "QM01/PS04", "ALTER", "expand", "MAYBE"),
+            ("QMD1", "QMD1/INVOICES", "ALTER", "max_size", "2 TB"),
+            ("QMD1", "QMD1/INVOICES", "ALTER", "default_q_buffer_size", "1M"),
+        )
+    ),
     one(R.BAD_ATTRIBUTES, "CF01", about_store("ALTER", store="CF01", attributes={"colour": 1}), "colour"),
-    one(R.UNMODELLED_STORE, "all of QMD1", about_store("HEARTBEAT", qmgr="QMD1", store=...), "no store of a kind"),
     *(
         one(R.BAD_ATTRIBUTES, f"{op} {name} {value}", about_store(op, attributes={name: value}), name)
         for op in ("ALTER", "REBUILD")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 from streams.job import LOSS_VARIABLE
 from streams.publish import publish
 from tests.estates import small_estate
+from tests.mixed import mixed_estate, mixed_recording
 from tests.system.harness import Stream, by_id
 from twin.estate import Estate, load_estate
 from twin.events import ARROW
@@ -31,23 +33,47 @@ PATIENCE = 180.0  # seconds, on a busy machine
 MAX_RECORDS = 1  # of a batch: the recording is some dozen batches
 
 
+@dataclass(frozen=True)
+class Played:
+    """A recording, its estate, and what a replay makes of it."""
+
+    recording: Path
+    described: Path
+    estate: Estate
+    replayed: Replayed
+
+    def published(self, new_stream: NewStream, kafka: str) -> Stream:
+        """A stream whose events topic holds the recording."""
+        stream = new_stream(self.estate)
+        publish(self.recording, self.estate, {"bootstrap.servers": kafka}, stream.topics, content_type=ARROW)
+        return stream
+
+
 @pytest.fixture(scope="module")
-def outage(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Estate, Replayed]:
-    """A getter outage through every offload rule to 2192 and back, and what a replay makes of it."""
+def outage(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """A getter outage through every offload rule to 2192 and back."""
     folder = tmp_path_factory.mktemp("outage")
-    estate = load_estate(small_estate(folder))
+    described = small_estate(folder)
+    estate = load_estate(described)
     recording = folder / "outage.arrow"
     simulate(make_scenario("getter-outage"), estate, recording, seed=5)
-    return recording, estate, replay(recording, estate)
+    return Played(recording, described, estate, replay(recording, estate))
+
+
+@pytest.fixture(scope="module")
+def every_kind(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """A store of every kind, each with a story of its own."""
+    folder = tmp_path_factory.mktemp("mixed")
+    described = mixed_estate(folder)
+    estate = load_estate(described)
+    recording = mixed_recording(folder, estate)
+    return Played(recording, described, estate, replay(recording, estate))
 
 
 @pytest.fixture
-def published(new_stream: NewStream, kafka: str, outage: tuple[Path, Estate, Replayed]) -> Stream:
+def published(new_stream: NewStream, kafka: str, outage: Played) -> Stream:
     """A stream whose events topic holds the outage."""
-    recording, estate, _ = outage
-    stream = new_stream(estate)
-    publish(recording, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=ARROW)
-    return stream
+    return outage.published(new_stream, kafka)
 
 
 class Driver:
@@ -98,14 +124,15 @@ def check_equal(stream: Stream, replayed: Replayed) -> None:
     assert stream.states() == replayed.states
 
 
+@pytest.mark.parametrize("story", ["outage", "every_kind"])
 def test_a_job_killed_twice_in_the_middle_ends_where_an_undisturbed_one_does(
-    published: Stream, outage: tuple[Path, Estate, Replayed]
+    new_stream: NewStream, kafka: str, request: pytest.FixtureRequest, story: str
 ) -> None:
-    recording, _, replayed = outage
-    estate = small_estate(recording.parent)
+    played: Played = request.getfixturevalue(story)
+    published = played.published(new_stream, kafka)
     done = 0
     for count, later in ((2, 0.05), (2, 0.2)):
-        driver = Driver(published, estate)
+        driver = Driver(published, played.described)
         batches = driver.batches(count)
         time.sleep(later)  # into the next batch
         driver.kill()
@@ -113,14 +140,11 @@ def test_a_job_killed_twice_in_the_middle_ends_where_an_undisturbed_one_does(
         done = batches[-1]["batch"]
     published.run(max_records=MAX_RECORDS)
     assert len(published.batches) > 1
-    check_equal(published, replayed)
+    check_equal(published, played.replayed)
 
 
-def test_a_job_asked_to_stop_finishes_its_batch_and_goes_on_later(
-    published: Stream, outage: tuple[Path, Estate, Replayed]
-) -> None:
-    recording, _, replayed = outage
-    driver = Driver(published, small_estate(recording.parent))
+def test_a_job_asked_to_stop_finishes_its_batch_and_goes_on_later(published: Stream, outage: Played) -> None:
+    driver = Driver(published, outage.described)
     driver.batches(2)
     family = psutil.Process(driver.process.pid).children(recursive=True)
     driver.process.send_signal(signal.SIGTERM)
@@ -131,30 +155,30 @@ def test_a_job_asked_to_stop_finishes_its_batch_and_goes_on_later(
     _, alive = psutil.wait_procs(family, 20)
     assert not alive
     published.run(max_records=MAX_RECORDS)
-    check_equal(published, replayed)
+    check_equal(published, outage.replayed)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_caches_that_vanish_at_random_change_nothing(
-    published: Stream, outage: tuple[Path, Estate, Replayed], monkeypatch: pytest.MonkeyPatch, seed: int
+    published: Stream, outage: Played, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     monkeypatch.setenv(LOSS_VARIABLE, f"0.5,{seed}")
     published.run(max_records=MAX_RECORDS)
     assert sum(batch["loaded"] for batch in published.batches) > 0
-    check_equal(published, outage[2])
+    check_equal(published, outage.replayed)
 
 
-def test_workers_that_take_turns_load_nothing(published: Stream, outage: tuple[Path, Estate, Replayed]) -> None:
+def test_workers_that_take_turns_load_nothing(published: Stream, outage: Played) -> None:
     published.run(max_records=MAX_RECORDS)
     found = {how: sum(batch[how] for batch in published.batches) for how in ("new", "kept", "attached", "loaded")}
     assert found["loaded"] == 0
     assert found["new"] == len(published.states())
     assert found["kept"] + found["attached"] == sum(batch["stores"] for batch in published.batches) - found["new"]
     assert found["attached"] > 0
-    check_equal(published, outage[2])
+    check_equal(published, outage.replayed)
 
 
-def test_a_restart_finds_the_state_of_the_last_run(published: Stream, outage: tuple[Path, Estate, Replayed]) -> None:
+def test_a_restart_finds_the_state_of_the_last_run(published: Stream, outage: Played) -> None:
     for _ in range(3):
         published.run(max_records=10_000)
-    check_equal(published, outage[2])
+    check_equal(published, outage.replayed)

@@ -9,6 +9,7 @@ import pytest
 
 from streams.publish import publish
 from tests.estates import small_estate
+from tests.mixed import mixed
 from tests.naive.estates import write_estate
 from tests.system.harness import Stream, by_id
 from tests.workloads import random_workload
@@ -62,6 +63,22 @@ def test_batches_cut_elsewhere_change_nothing(
     publish(recording, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=ARROW)
     stream.run(max_records=max_records)
     assert len(stream.batches) > 1
+    check_equal(stream, replayed)
+
+
+def test_a_store_of_every_kind(new_stream: NewStream, kafka: str, tmp_path: Path) -> None:
+    """SCM that two structures share, a page set, a queue file, a uniform cluster."""
+    recording, estate = mixed(tmp_path)
+    replayed = replay(recording, estate)
+    assert {state["kind"] for state in replayed.states.values()} == {
+        *("structure", "page_set", "queue_file", "coupling_facility", "uniform_cluster")
+    }
+    conditions = {(alert.store, alert.condition) for alert in replayed.alerts}
+    assert {("CF01", "scm-overcommitted"), ("QM01/PS04", "full"), ("QMD1/INVOICES", "full")} <= conditions
+    assert {store for store, condition in conditions if condition == "capacity"} == {"UC01"}
+    stream = new_stream(estate)
+    publish(recording, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=ARROW)
+    stream.run(max_records=9)
     check_equal(stream, replayed)
 
 

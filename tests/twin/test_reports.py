@@ -44,7 +44,7 @@ def test_a_tick_is_acted_on_when_every_source_has_passed_it() -> None:
     assert [report.tick for report in frontier.due(START + 3)] == [START + 3]
 
 
-def test_a_silent_source_is_not_waited_for_when_another_is_15_minutes_ahead() -> None:
+def test_a_silent_source_is_not_waited_for_when_another_is_an_hour_ahead() -> None:
     frontier = Frontier()
     frontier.take([file_report(FILES[0], 5), file_report(FILES[1], 5, 5 + LAG_TICKS + 7)])
     assert frontier.bound(FILES[:2], FILES) == START + 5 + 7

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from tests.shared import FILES, START_US, Shared, changes, file_report, shared_estate
+from tests.shared import FILES, MEMBERS, START_US, Shared, changes, file_report, shared_estate
 from twin.estate import Estate
+from twin.events import Decoder
+from twin.replay import Player
 from twin.reports import Report
 from twin.uniform_cluster import MARK_PCT, SPARE_PCT, achieved, members_for
 
@@ -77,6 +80,12 @@ def test_table_1_of_the_seed_within_two_percent(target: int, reached: int, membe
 def test_table_1_is_whole() -> None:
     assert len(TABLE_1) == 23
     assert {members for *_, members in TABLE_1} == set(range(1, 13))
+
+
+@pytest.mark.parametrize("reached", [248_338, 248_300, 248_400])
+def test_table_2_of_the_seed_is_what_twelve_members_achieve(reached: int) -> None:
+    """MQ Uniform Cluster Scaling Example, Table 2: twelve members, started one by one or all at first."""
+    assert achieved(248_400, 12, ONE_MEMBER) == pytest.approx(reached, rel=0.02)
 
 
 def test_each_step_of_the_seed_wants_the_member_that_was_started_next() -> None:
@@ -212,6 +221,28 @@ def test_the_two_never_take_turns(cluster: Shared, load: int) -> None:
                 told += 1
                 members += -1 if "endmqm" in alert.actions[0] else 1
     assert told <= 1
+
+
+# --- real queue files ------------------------------------------------------------------------------------------------
+
+
+def test_queue_files_of_members_report_by_themselves_in_a_replay(estate: Estate) -> None:
+    decoder, player = Decoder(estate), Player(estate)
+    alerts = []
+    for second in range(121):
+        events = [
+            {"time": START_US + second * 1_000_000, "qmgr": member, "queue": "REQUEST", "op": "PUT", "length": 2048}
+            | {"count": 900, "direct": number == 0}
+            for number, member in enumerate(MEMBERS[:2])
+        ]
+        idle = {"time": START_US + second * 1_000_000, "qmgr": MEMBERS[2], "op": "HEARTBEAT"}
+        alerts += player.feed(decoder.json([msgspec.json.encode(event) for event in (*events, idle)]))
+    state = player.states()["UC01"]
+    assert state["time"] == "2026-11-20T12:02:00.000000Z"
+    assert (state["members"], state["rate"], state["capacity"]) == (2, 1800.0, 2000.0)
+    assert state["depth"] == 120 * 900, "those put to a waiting getter never waited"
+    told = changes(alert for alert in alerts if alert.store == "UC01")
+    assert told[0] == ("capacity", "opened") and ("capacity", "cleared") not in told
 
 
 # --- measurements ----------------------------------------------------------------------------------------------------

@@ -40,6 +40,9 @@ STRUCTURE: Mapping[str, Check] = {
     "full_threshold": integer(0, 100),
     "allow_auto_alter": boolean,
     "scm_max_size": size(1),
+    "scm_prestage_rate": size(MIB),
+    "scm_prefetch_rate": size(MIB),
+    "scm_read_us": integer(0, 1_000_000),
     "cf_level": integer(1, 5),
     "offload": one_of("SMDS", "DB2", "NONE"),
     **{f"offld{n}_th": integer(0, 100) for n in (1, 2, 3)},
@@ -86,7 +89,10 @@ QUEUE_MANAGER: Mapping[str, Check] = {
     "version": text("[0-9]+(\\.[0-9]+)*", 'a string like "9.4"'),
 }
 
-_OURS = ("smds_prefix", "offload_min_length", "drift_tolerance_pct", *FORECAST)  # of the model, not settings of MQ
+_OURS = (  # assumptions of the model, not settings of MQ
+    *("scm_prestage_rate", "scm_prefetch_rate", "scm_read_us"),
+    *("smds_prefix", "offload_min_length", "drift_tolerance_pct", *FORECAST),
+)
 _AT_START = ("default_q_buffer_size", "default_pq_buffer_size")  # taken when the queue manager starts
 _MAY_BE_ABSENT = ("init_size", "scm_max_size", "secondary_pages", "max_pages", "file_system_size", "scm")
 

@@ -63,6 +63,9 @@ class Structure:
     full_threshold: int = 80  # percent; 0: not monitored
     allow_auto_alter: bool = False
     scm_max_size: int | None = None  # None: no storage class memory
+    scm_prestage_rate: int = 500_000_000  # bytes/s the mover writes to SCM: assumption [param, domain.md section 3]
+    scm_prefetch_rate: int = 500_000_000  # bytes/s it reads back: assumption [param, section 3]
+    scm_read_us: int = 275  # a synchronous read of 4 KB [param, section 3; published are 230 to 320, MQ on z14 p. 23]
     offload: Offload = "SMDS"  # "NONE" below CFLEVEL(5)
     offld1_th: int = 70
     offld1_sz: int = 32 * KIB
@@ -91,6 +94,14 @@ class Structure:
         )
 
 
+def packs(version: str | None) -> bool:
+    """Whether a queue manager of that version, like "9.4", stores several short messages on a page.
+
+    Before MQ 7.0.1 [seed; domain.md section 4]; since then, and where the version is not known, each has its own.
+    """
+    return version is not None and tuple(map(int, version.split("."))) < (7, 0, 1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageSet:
     """A page set of a z/OS queue manager. `name` is "QM01/PS04"."""
@@ -114,11 +125,8 @@ class PageSet:
 
     @property
     def packs(self) -> bool:
-        """Whether short messages share pages, as before MQ 7.0.1 [seed; domain.md section 4].
-
-        Since then, and of a queue manager without a version, each has a page of its own.
-        """
-        return self.version is not None and tuple(map(int, self.version.split("."))) < (7, 0, 1)
+        """Whether short messages share pages; see `packs`."""
+        return packs(self.version)
 
     @property
     def queue_managers(self) -> tuple[str, ...]:

@@ -9,14 +9,12 @@ from twin.events.convert import ARROW_SCHEMA, from_table, to_table
 from twin.events.decoded import Decoded, Reject
 from twin.events.decoder import ARROW, CONTENT_TYPES, JSON, NDJSON, Decoder, content_type
 from twin.events.reasons import EventError, Reason
-from twin.events.rules import MODELLED_KINDS
 
 __all__ = [
     "ARROW",
     "ARROW_SCHEMA",
     "CONTENT_TYPES",
     "JSON",
-    "MODELLED_KINDS",
     "NDJSON",
     "BlockError",
     "Decoded",

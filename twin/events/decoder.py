@@ -27,7 +27,7 @@ from twin.events._lines import Spans, Values, as_binary, lines, whole_values
 from twin.events.decoded import Array, Decoded, Exact, Reject, assembled, merged
 from twin.events.fields import FIELDS, shown
 from twin.events.reasons import EventError, Reason
-from twin.events.rules import MODELLED_KINDS, Fields, Rules, parse
+from twin.events.rules import Fields, Rules, parse
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
@@ -45,7 +45,7 @@ class Decoder:
         self._queue_routes = {
             (route.qmgr, route.reported): number
             for number, route in enumerate(estate.routes)
-            if route.reported is not None and estate.stores[route.store].kind in MODELLED_KINDS
+            if route.reported is not None
         }
         self._places, self._names = _hash_table(self._queue_routes)
 

@@ -181,10 +181,10 @@ def microseconds(text: str) -> int | None:
 
 _COMMON = "messages bytes uncommitted events duplicates gaps unmatched_gets full_puts overfull_puts refused_alters"
 _STRUCTURE = "size ents_max ents_used elems_max elems_used offloaded_messages offloaded_bytes offload_rule"
-_PAGE_SET = "pages_total pages_used pages_persistent pages_nonpersistent pages_unused expansions"
+_PAGE_SET = "pages_total pages_used pages_persistent pages_nonpersistent pages_unused expansions buffer_pool"
 _QUEUE_FILE = (
     "blocks blocks_free blocks_allocated blocks_nonpersistent blocks_persistent file_bytes log_records checkpoints "
-    "truncations"
+    "file_max_bytes truncations"
 )
 _SHARED = "scm_total scm_committed scm_used storage_free augmented members depth"
 

@@ -31,10 +31,10 @@ class Reason(StrEnum):
     UNKNOWN_QUEUE_MANAGER = "unknown-queue-manager", "The estate has no such queue manager."
     UNKNOWN_QUEUE = "unknown-queue", "The queue manager has no such queue with a store in the estate."
     UNKNOWN_STORE = "unknown-store", "The estate has no such store, or it does not concern that queue manager."
-    UNMODELLED_STORE = "unmodelled-store", "The store is in the estate, but its kind is not simulated yet."
     UNKNOWN_CONTENT_TYPE = "unknown-content-type", "The record's content-type is none of those the contract names."
     BAD_ARROW = "bad-arrow", "The bytes are not, or not to their end, an Arrow IPC stream."
     BAD_ATTRIBUTES = "bad-attributes", "The attributes of an ALTER or REBUILD do not fit the store."
+    BAD_REPORT = "bad-report", "A record of the reports topic is not what the job itself writes there."
     TOO_LARGE = "too-large", "A record of mqtwin's own, an alert or a state, is larger than its topic takes."
 
 

@@ -19,8 +19,6 @@ from twin.estate import Estate, EstateError, UnknownQueue, UnknownQueueManager, 
 from twin.events.fields import FIELDS, check_measured
 from twin.events.reasons import EventError, Reason
 
-MODELLED_KINDS = frozenset({"structure", "page_set", "queue_file", "coupling_facility", "uniform_cluster"})
-
 _ALWAYS_NEEDED = tuple(field for field in FIELDS if field.needed_by == OPS)
 _NEEDED = {op: tuple(field for field in FIELDS if op in field.needed_by) for op in OPS}
 
@@ -106,9 +104,9 @@ class Rules:
         op = str(values["op"])
         extra = None
         if op in QUEUE_OPS:
-            routes = [self._route_of_queue(values["qmgr"], values["queue"])]
+            routes: tuple[int, ...] = (self._route_of_queue(values["qmgr"], values["queue"]),)
         elif values["store"] is not None:
-            routes = [self._route_of_store(values["qmgr"], values["store"])]
+            routes = (self._route_of_store(values["qmgr"], values["store"]),)
             extra = self._extra(op, values)
         else:
             routes = self._routes_of_qmgr(values["qmgr"])
@@ -116,46 +114,31 @@ class Rules:
 
     def _route_of_queue(self, qmgr: str, queue: str) -> int:
         try:
-            route = self._estate.route_of_queue(qmgr, queue)
+            return self._estate.route_of_queue(qmgr, queue)
         except UnknownQueueManager as error:
             raise EventError(Reason.UNKNOWN_QUEUE_MANAGER, str(error)) from None
         except UnknownQueue as error:
             raise EventError(Reason.UNKNOWN_QUEUE, str(error)) from None
-        return self._modelled(route)
 
     def _route_of_store(self, qmgr: str, store: str) -> int:
         try:
-            route = self._estate.route_of_store(qmgr, store)
+            return self._estate.route_of_store(qmgr, store)
         except UnknownQueueManager as error:
             raise EventError(Reason.UNKNOWN_QUEUE_MANAGER, str(error)) from None
         except UnknownStore as error:
             raise EventError(Reason.UNKNOWN_STORE, str(error)) from None
-        return self._modelled(route)
 
-    def _routes_of_qmgr(self, qmgr: str) -> list[int]:
-        """Of every store of the queue manager that is simulated."""
+    def _routes_of_qmgr(self, qmgr: str) -> tuple[int, ...]:
+        """Of every store of the queue manager."""
         try:
             routes = self._estate.routes_of_qmgr(qmgr)
         except UnknownQueueManager as error:
             raise EventError(Reason.UNKNOWN_QUEUE_MANAGER, str(error)) from None
-        modelled = [route for route in routes if self._kind(route) in MODELLED_KINDS]
-        if not modelled:
+        if not routes:
             raise EventError(
-                Reason.UNMODELLED_STORE, f"{qmgr} has no store of a kind that is simulated; right: {_modelled_kinds()}"
+                Reason.UNKNOWN_STORE, f"{qmgr} has no store; right: a queue manager with a store in the estate"
             )
-        return modelled
-
-    def _kind(self, route: int) -> str:
-        return self._estate.stores[self._estate.routes[route].store].kind
-
-    def _modelled(self, route: int) -> int:
-        kind = self._kind(route)
-        if kind not in MODELLED_KINDS:
-            store = self._estate.routes[route].store
-            raise EventError(
-                Reason.UNMODELLED_STORE, f"{store} is a {kind}, which is not simulated yet; right: {_modelled_kinds()}"
-            )
-        return route
+        return routes
 
     def _extra(self, op: Any, values: dict[str, Any]) -> bytes | None:
         """The checked attributes (sizes as integers), or what was measured, as JSON; None for other operations."""
@@ -177,10 +160,6 @@ class Rules:
         except EstateError as error:
             raise EventError(Reason.BAD_ATTRIBUTES, str(error)) from None
         return msgspec.json.encode(attributes, order="deterministic")
-
-
-def _modelled_kinds() -> str:
-    return "a " + " or ".join(sorted(MODELLED_KINDS))
 
 
 def _checked(fields: Fields) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernels import EVENT, FLAG_HAS_UOW, FLAG_PERSISTENT
+from kernels import EVENT, FLAG_DIRECT, FLAG_HAS_UOW, FLAG_PERSISTENT
 from kernels.layout import BACKOUT, COMMIT, GET, PUT
 
 Array = npt.NDArray[Any]
@@ -60,7 +60,8 @@ class Traffic:
     the logarithm), cut at `shortest` and `longest`. noise: coefficient of variation of the rate from slice to slice;
     wander: of its drift over tens of minutes.
     unit_share: of the arrivals that are a unit of work of `unit_calls` calls on average; backout_share: of those
-    that end in BACKOUT. priorities: (priority, share).
+    that end in BACKOUT. persistent, direct: of the messages, those and those handed to a waiting getter. priorities:
+    (priority, share).
     """
 
     length: Curve = _USUAL_LENGTH
@@ -73,6 +74,7 @@ class Traffic:
     unit_calls: float = 4.0
     backout_share: float = 0.01
     persistent: float = 0.6
+    direct: float = 0.0
     priorities: tuple[tuple[int, float], ...] = ((0, 0.7), (4, 0.25), (9, 0.05))
 
 
@@ -204,6 +206,8 @@ class _Arrivals:
             calls["length"] = draw_lengths(traffic, at[owner], rng)
             calls["priority"] = draw_priorities(traffic, owner.size, rng)
             calls["flags"] |= (rng.random(owner.size) < traffic.persistent).astype(np.uint8) * np.uint8(FLAG_PERSISTENT)
+            if traffic.direct:
+                calls["flags"] |= (rng.random(owner.size) < traffic.direct).astype(np.uint8) * np.uint8(FLAG_DIRECT)
         ends = self._events(flow, (at + sizes * steps)[in_unit], units[in_unit])
         ends["op"] = np.where(rng.random(ends.size) < traffic.backout_share, BACKOUT, COMMIT)
         return np.concatenate([calls, ends])

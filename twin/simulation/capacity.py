@@ -1,4 +1,4 @@
-"""How many messages of some traffic a structure takes before its first 2192: tried, not computed.
+"""How many messages of some traffic a store takes before its first 2192: tried, not computed.
 
 Whatever rules, data sets and sizes the estate has, the kernels decide. A large structure is tried at a smaller scale:
 pools and data sets are linear in their sizes.
@@ -17,15 +17,17 @@ from kernels import EVENT
 from kernels.event_loop import MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import GET, PUT
 from twin.errors import UsageError
-from twin.estate import Estate, Smds, Structure
+from twin.estate import MAX_PAGES, Estate, PageSet, QueueFile, Smds, Structure
 from twin.store import open_message_store
 
 Array = npt.NDArray[Any]
 
 _LARGEST_TRIAL = 1 << 30  # bytes of a structure that is tried at full size: about half a million entries
 _PIECE = 1 << 14
+_PAGE = 4096  # bytes
 _LOOK = 1 << 8  # puts from one look at the usage to the next, where it matters
-_NOW = 1_700_000_000_000_000  # microseconds; every put of a trial comes at the same time
+_MOVES_IN = 5_000  # microseconds from one demand to the next, where messages move to SCM meanwhile
+_NOW = 1_700_000_000_000_000  # microseconds; every demand of a trial comes at the same time, but for SCM
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +48,16 @@ def try_capacity(
     got: share of the messages, below 1, that are got meanwhile. It makes room in a way of its own: the old messages
     that go take more of the structure than the offloaded ones that come. UsageError where not one message fits.
     """
-    structure = estate.stores[store]
-    assert isinstance(structure, Structure)
-    scale = max(1, -(-(structure.init_size or structure.size) // _LARGEST_TRIAL))
-    twin = open_message_store(replace(estate, stores={**estate.stores, store: _scaled(structure, scale)}), store)
-    count, usage = 0, 0.0
+    config = estate.stores[store]
+    assert isinstance(config, Structure | PageSet | QueueFile)
+    scale = max(1, -(-_bytes_of(config) // _LARGEST_TRIAL))
+    twin = open_message_store(replace(estate, stores={**estate.stores, store: _scaled(config, scale)}), store)
+    count, asked, usage = 0, 0, 0.0
     while True:
         demands = _as_demands(draw(_PIECE if percent is None else _LOOK), got)
+        if isinstance(config, Structure) and config.scm_max_size is not None:
+            demands["time"] = _NOW + (asked + np.arange(demands.size)) * _MOVES_IN
+            asked += demands.size
         twin.demand(demands)
         puts = demands[demands["op"] == PUT]
         refused = np.flatnonzero(puts["reason"] == MQRC_STORAGE_MEDIUM_FULL)
@@ -65,10 +70,13 @@ def try_capacity(
             break
         count += puts.size
     if not count:
-        raise UsageError(f"{store} refuses the first message; right: a structure, or a data set, of a larger size")
-    state = twin.state()
-    room = state["ents_used"] < state["ents_max"] and state["elems_used"] + 2 <= state["elems_max"]
-    return Capacity(count * scale, room)
+        raise UsageError(f"{store} refuses the first message; right: a store, or a data set, of a larger size")
+    return Capacity(count * scale, isinstance(config, Structure) and _has_room(twin.state()))
+
+
+def _has_room(state: dict[str, Any]) -> bool:
+    """Whether a structure could take an offloaded message."""
+    return bool(state["ents_used"] < state["ents_max"] and state["elems_used"] + 2 <= state["elems_max"])
 
 
 def _as_demands(puts: Array, got: float) -> Array:
@@ -82,9 +90,30 @@ def _as_demands(puts: Array, got: float) -> Array:
     return demands
 
 
-def _scaled(structure: Structure, scale: int) -> Structure:
-    """The structure with its data sets, 1/scale of their sizes."""
+def _bytes_of(config: Structure | PageSet | QueueFile) -> int:
+    """How much it may take."""
+    if isinstance(config, Structure):
+        return (config.init_size or config.size) + (config.scm_max_size or 0)
+    if isinstance(config, QueueFile):
+        return config.limit
+    return _PAGE * (config.pages if config.expand == "NONE" else config.max_pages or MAX_PAGES)
 
+
+def _scaled(config: Structure | PageSet | QueueFile, scale: int) -> Structure | PageSet | QueueFile:
+    """The store, a structure with its data sets and SCM, 1/scale of its size."""
+    if isinstance(config, QueueFile):
+        return replace(config, max_size=config.limit // scale, file_system_size=None)
+    if isinstance(config, PageSet):
+        return replace(
+            config,
+            pages=config.pages // scale,
+            secondary_pages=None if config.secondary_pages is None else config.secondary_pages // scale,
+            max_pages=(config.max_pages or MAX_PAGES) // scale,
+        )
+    return _scaled_structure(config, scale)
+
+
+def _scaled_structure(structure: Structure, scale: int) -> Structure:
     def part(size: int | None) -> int | None:
         return None if size is None else size // scale
 
@@ -92,4 +121,10 @@ def _scaled(structure: Structure, scale: int) -> Structure:
         qmgr: Smds(size=one.size // scale, secondary=part(one.secondary), max_size=part(one.max_size))
         for qmgr, one in structure.smds.items()
     }
-    return replace(structure, size=structure.size // scale, init_size=part(structure.init_size), smds=smds)
+    return replace(
+        structure,
+        size=structure.size // scale,
+        init_size=part(structure.init_size),
+        smds=smds,
+        scm_max_size=part(structure.scm_max_size),
+    )

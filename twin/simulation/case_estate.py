@@ -1,4 +1,4 @@
-"""The estates of cases: a queue-sharing group with small structures, drawn for what a story wants, as TOML."""
+"""The estates of cases: small stores, drawn for what a story wants, as TOML."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from twin.estate import PageSet, QueueFile, Structure
 from twin.simulation.scenario import Wants
+from twin.simulation.site import Kinds
 
 MIB = 1 << 20
-SMALLEST, LARGEST = 16 * MIB, 256 * MIB  # of the structure that a story is about
+SMALLEST, LARGEST = 16 * MIB, 256 * MIB  # of the store that a story is about
 
 _QUEUES = ("AUDIT", "CLAIMS", "INVOICES", "LEDGER", "ORDERS", "PAYMENTS", "QUOTES", "REPLIES", "STOCK", "TRADES")
 _BLOCK = 64  # KB of DSBLOCK: small, as the data sets are
+_PAGE = 4096  # bytes
+_TWO = {"two-stores", "scm-over-committed"}  # structures, at least
+_LIKELY = {Structure: 0.7, PageSet: 0.18, QueueFile: 0.12}  # kinds of stores, where a story plays on all of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +33,23 @@ class Drawing:
     text: Callable[[int], str]
 
 
-def draw_estate(wants: Wants, rng: np.random.Generator) -> Drawing:
-    """An estate of two or three queue managers with one to three structures, and several queues in the story's one."""
-    qmgrs = [f"QM{number:02}" for number in range(1, int(rng.integers(2, 4)) + 1)]
-    structures = [f"APP{number}" for number in range(1, int(rng.integers(2 if wants == "two-stores" else 1, 4)) + 1)]
-    story = str(rng.choice(structures))
+def draw_estate(wants: Wants, kinds: Kinds, rng: np.random.Generator) -> Drawing:
+    """An estate whose story plays on a store of one of those kinds, with others beside it."""
+    likely = np.array([_LIKELY[kind] for kind in kinds])
+    kind = kinds[int(np.searchsorted(np.cumsum(likely / likely.sum()), rng.random()))] if wants == "any" else kinds[0]
     queues = [str(queue) for queue in rng.permutation(_QUEUES)]
+    if kind is PageSet:
+        return _page_sets(wants, queues, rng)
+    return _queue_files(queues, rng) if kind is QueueFile else _structures(wants, queues, rng)
+
+
+def _structures(wants: Wants, queues: list[str], rng: np.random.Generator) -> Drawing:
+    """A group of two or three queue managers with one to three structures, and several queues in the story's one."""
+    qmgrs = [f"QM{number:02}" for number in range(1, int(rng.integers(2, 4)) + 1)]
+    structures = [f"APP{number}" for number in range(1, int(rng.integers(2 if wants in _TWO else 1, 4)) + 1)]
+    story = str(rng.choice(structures))
     rules, smds, beside = _rules(wants, rng), _smds(wants, rng), _rules("any", rng)
+    memory = float(f"{rng.uniform(0.5, 2.0):.2f}") if wants in {"scm", "scm-over-committed"} else 0.0
     owners = dict.fromkeys(queues[: int(rng.integers(2, 5))], story)
     for structure in structures:
         if structure != story:
@@ -42,16 +57,58 @@ def draw_estate(wants: Wants, rng: np.random.Generator) -> Drawing:
 
     def text(size: int) -> str:
         parts = [f"schema = 1\n\n[queue_sharing_group.QSG1]\nqueue_managers = {_list(qmgrs)}\n"]
-        for structure in structures:
-            here, room, bytes_ = (rules, smds, size) if structure == story else (beside, (8.0, None, None), SMALLEST)
+        if memory:
             parts.append(
-                f'[structure."QSG1/{structure}"]\nsize = {bytes_}\ncf_level = 5\nds_block = "{_BLOCK}K"\n{here}'
+                f"[coupling_facility.CF01]\nsize = {len(structures) * size * 8}\nscm = {round(size * memory)}\n"
             )
+        for structure in structures:
+            rest, room, bytes_ = (rules, smds, size) if structure == story else (beside, (8.0, None, None), SMALLEST)
+            if memory and (structure == story or wants == "scm-over-committed"):
+                bytes_ = size
+                rest += f'coupling_facility = "CF01"\nscm_max_size = {round(size * memory)}\n'
+            fixed = f'size = {bytes_}\ncf_level = 5\nds_block = "{_BLOCK}K"'
+            parts.append(f'[structure."QSG1/{structure}"]\n{fixed}\n{rest}')
             parts += [f'[smds."QSG1/{structure}/{qmgr}"]\n{_room(bytes_, *room)}' for qmgr in qmgrs]
         parts += [f'[queue."QSG1/{queue}"]\nstructure = "{structure}"\n' for queue, structure in sorted(owners.items())]
         return "\n".join(parts)
 
     return Drawing(store=f"QSG1/{story}", queue=queues[0], text=text)
+
+
+def _page_sets(wants: Wants, queues: list[str], rng: np.random.Generator) -> Drawing:
+    """A queue manager with two page sets, several queues in the story's one."""
+    story, other = (int(number) for number in rng.choice(np.arange(1, 10), 2, replace=False))
+    here = int(rng.integers(2, 5))
+    owners = dict.fromkeys(queues[:here], story) | dict.fromkeys(queues[here : here + 2], other)
+    expand = "NONE" if wants == "no-expansion" else str(rng.choice(["SYSTEM", "USER", "NONE"]))
+    secondary, most = float(rng.choice([0.1, 0.25])), float(rng.choice([1.3, 2.0, 3.0]))
+
+    def text(size: int) -> str:
+        parts = ['schema = 1\n\n[queue_manager.QM01]\nplatform = "zos"\nversion = "9.4"\n']
+        for psid, bytes_ in ((story, size), (other, SMALLEST)):
+            pages = bytes_ // _PAGE
+            more = f"secondary_pages = {round(pages * secondary)}\nmax_pages = {round(pages * most)}\n"
+            parts.append(
+                f'[page_set."QM01/{psid}"]\npages = {pages}\nexpand = "{expand}"\nbuffer_pool = 3\n'
+                f"{'' if expand == 'NONE' else more}\n"
+                f'[storage_class."QM01/CLASS{psid}"]\npage_set = {psid}\n'
+            )
+        parts += [f'[queue."QM01/{queue}"]\nstorage_class = "CLASS{psid}"\n' for queue, psid in sorted(owners.items())]
+        return "\n".join(parts)
+
+    return Drawing(store=f"QM01/PS{story:02}", queue=queues[0], text=text)
+
+
+def _queue_files(queues: list[str], rng: np.random.Generator) -> Drawing:
+    """A distributed queue manager with two to four queues."""
+    names = sorted(queues[: int(rng.integers(2, 5))])
+
+    def text(size: int) -> str:
+        parts = ['schema = 1\n\n[queue_manager.QMD1]\nplatform = "distributed"\nversion = "9.4"\n']
+        parts += [f'[queue_file."QMD1/{name}"]\nmax_size = {size}\n' for name in names]
+        return "\n".join(parts)
+
+    return Drawing(store=f"QMD1/{queues[0]}", queue=queues[0], text=text)
 
 
 def _rules(wants: Wants, rng: np.random.Generator) -> str:

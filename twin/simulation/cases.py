@@ -22,13 +22,14 @@ from twin.estate import Estate, load_estate
 from twin.simulation.case_estate import LARGEST, SMALLEST, Drawing, draw_estate
 from twin.simulation.draw import draw_in, draw_settings
 from twin.simulation.run import play
-from twin.simulation.scenario import HOUR, SCENARIOS, Scenario, make_scenario, parameters
+from twin.simulation.scenario import HOUR, SCENARIOS, Scenario, StoreScenario, make_scenario, parameters
 
 Split = Literal["tuning", "test"]
 Class = Literal["steady", "hard"]
 
 _SPLITS: tuple[Split, ...] = ("tuning", "test")
 _EVENTS = (25_000.0, 140_000.0)  # of a case, about
+_EVENTS_AT_LEAST, _EVENTS_AT_MOST = 15_000.0, 220_000.0  # else another case is drawn
 _EVENTS_A_PUT = 2.2  # its get, and the ends of units of work
 _LONGER = (1.1, 1.4)  # than the story needs
 _HARD_IN_TURN = 2  # hard stories for each steady one
@@ -75,7 +76,7 @@ def draw_case(number: int, split: Split) -> Case:
     kind = _in_turn(number)
     rng = np.random.default_rng((0x6D7174, seed))
     for _ in range(_TRIES):
-        drawing = draw_estate(kind.wants, rng)
+        drawing = draw_estate(kind.wants, kind.plays_on, rng)
         scenario = _draw_scenario(kind, drawing, rng)
         try:
             text, estate = _sized(scenario, drawing, draw_in(_EVENTS, rng), seed)
@@ -96,10 +97,11 @@ def draw_case(number: int, split: Split) -> Case:
     raise UsageError(f"no estate was found for {kind.name} in {_TRIES} tries; right: ranges that can be played")
 
 
-def _in_turn(number: int) -> type[Scenario]:
+def _in_turn(number: int) -> type[StoreScenario]:
     """Which scenario a number has: two hard ones, a steady one, and so on."""
-    hard = [kind for kind in SCENARIOS.values() if kind.hard]
-    steady = [kind for kind in SCENARIOS.values() if not kind.hard]
+    kinds = [kind for kind in SCENARIOS.values() if issubclass(kind, StoreScenario)]  # storage that may fill
+    hard = [kind for kind in kinds if kind.hard]
+    steady = [kind for kind in kinds if not kind.hard]
     turn, place = divmod(number, _HARD_IN_TURN + 1)
     if place == _HARD_IN_TURN:
         return steady[turn % len(steady)]
@@ -114,16 +116,22 @@ def _draw_scenario(kind: type[Scenario], drawing: Drawing, rng: np.random.Genera
 
 
 def _sized(scenario: Scenario, drawing: Drawing, wanted: float, seed: int) -> tuple[str, Estate]:
-    """The estate with the structure of the size that brings about as many events as wanted, and its text."""
-    size = int(np.sqrt(SMALLEST * LARGEST))
+    """The estate with the store of the size that brings about as many events as wanted, and its text.
+
+    UsageError where no size brings nearly as many.
+    """
+    size = 4 * SMALLEST
     for _ in range(_FITS):
         text = drawing.text(size)
         estate = _loaded(text)
-        factor = wanted / _events_of(scenario, estate, seed)
-        better = int(np.clip(round(size * factor / SMALLEST * 4), 4, LARGEST // SMALLEST * 4)) * SMALLEST // 4
-        if better == size or 0.8 < factor < 1.25:
+        events = _events_of(scenario, estate, seed)
+        step = SMALLEST // 4
+        better = int(np.clip(round(size * wanted / events / step) * step, SMALLEST, LARGEST))
+        if better == size or 0.8 < wanted / events < 1.25:
             break
         size = better
+    if not _EVENTS_AT_LEAST < events < _EVENTS_AT_MOST:
+        raise UsageError(f"{scenario.name} brings about {events:.0f} events; right: another draw")
     return text, estate
 
 

@@ -1,4 +1,4 @@
-"""What a scenario is: a story of demands on one structure, with parameters, found by its name."""
+"""What a scenario is: a story of demands on one store, with parameters, found by its name."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import numpy.typing as npt
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.simulation.arrivals import Flow, Traffic, constant, demands
-from twin.simulation.site import Site
+from twin.simulation.site import ALL_KINDS, Kinds, Site
 
 Array = npt.NDArray[Any]
 
 START = 1_795_132_800_000_000  # 2026-11-20T00:00:00Z in microseconds: fixed, so that recordings can be made again
 HOUR = 3600.0
 
-Wants = Literal["any", "rules", "fixed-smds", "two-stores"]
+Wants = Literal["any", "rules", "fixed-smds", "two-stores", "no-expansion", "scm", "scm-over-committed"]
 
 T = TypeVar("T", bound="type[Scenario]")
 
@@ -50,15 +50,13 @@ def lasting(low: float, high: float) -> dict[str, Any]:
 class Scenario(ABC):
     """A story. Subclasses are frozen dataclasses whose fields are its parameters.
 
-    store: the structure it is about, by default the first with shared queues; queue: by default its first one. rate:
-    messages a second that are put to it, by default as many as make the story on that structure. hard: a straight line
-    does badly on it; wants: the estate that makes its story (twin.simulation.case_estate).
+    store: what it is about, by default the first with queues; queue: by default its first one. rate: messages a second
+    that are put to it, by default as many as make the story on that store. hard: a straight line does badly on it.
     """
 
     name: ClassVar[str]
     sentence: ClassVar[str]
     hard: ClassVar[bool] = True
-    wants: ClassVar[Wants] = "any"
 
     store: str | None = None
     queue: str | None = None
@@ -74,7 +72,6 @@ class Scenario(ABC):
     noise: float = parameter(
         0.3, "of the rates: how much they vary in 10 seconds; 0: a Poisson process", high=3, drawn=((0, 0), (0.2, 0.8))
     )
-
     wander: float = parameter(
         0.0, "of the rates: how much they drift over tens of minutes", high=3, drawn=((0, 0), (0.05, 0.2))
     )
@@ -87,12 +84,9 @@ class Scenario(ABC):
         arrivals, flows = self.cast(estate, rng)
         yield from demands(flows, self.start, self.hours * HOUR, arrivals)
 
+    @abstractmethod
     def cast(self, estate: Estate, rng: np.random.Generator) -> tuple[np.random.Generator, Sequence[Flow]]:
         """Who calls, and the random numbers that their calls come from. UsageError as `demands`."""
-        trial, arrivals, chance = rng.spawn(3)
-        site = Site.of(estate, self.store, self.queue, chance)
-        rate = self.default_rate(site, trial) if self.rate is None else self.rate
-        return arrivals, self.flows(site, rate)
 
     @property
     def traffic(self) -> Traffic:
@@ -104,9 +98,26 @@ class Scenario(ABC):
         """Hours after which the story is told: no shorter recording shows its end."""
         return 0.0
 
+
+class StoreScenario(Scenario):
+    """A story about one store that holds messages.
+
+    plays_on: kinds of stores; wants: the estate that makes its story (twin.simulation.case_estate).
+    """
+
+    plays_on: ClassVar[Kinds] = ALL_KINDS
+    wants: ClassVar[Wants] = "any"
+
+    def cast(self, estate: Estate, rng: np.random.Generator) -> tuple[np.random.Generator, Sequence[Flow]]:
+        """Who calls, and the random numbers that their calls come from. UsageError as `demands`."""
+        trial, arrivals, chance = rng.spawn(3)
+        site = Site.of(estate, self.store, self.queue, chance, self.plays_on)
+        rate = self.default_rate(site, trial) if self.rate is None else self.rate
+        return arrivals, self.flows(site, rate)
+
     @abstractmethod
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """Messages a second that make the story on that structure."""
+        """Messages a second that make the story on that store."""
 
     @abstractmethod
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:

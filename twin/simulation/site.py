@@ -1,8 +1,8 @@
-"""Where a scenario plays: one structure of the estate, its queues and queue managers, and what goes on beside it."""
+"""Where a scenario plays: one store of the estate, its queues and queue managers, and what goes on beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,32 +12,33 @@ import numpy.typing as npt
 from kernels import EVENT
 from kernels.layout import GET, PUT
 from twin.errors import UsageError
-from twin.estate import Estate, Structure
+from twin.estate import Estate, PageSet, QueueFile, Structure
 from twin.simulation.arrivals import Curve, Flow, Traffic, constant, draw_lengths, draw_priorities
 from twin.simulation.capacity import Capacity, try_capacity
 
 Array = npt.NDArray[Any]
 
 _SHARES = (4, 3, 2, 1)  # of the first four queue managers; the others make no calls
-_OTHER_QUEUES = 3  # of the structure, beside the one the story is about
+_OTHER_QUEUES = 3  # of the store, beside the one the story is about
 _OTHER_STORES = 3
-_OTHER_SHARE = 0.25  # of the story's rate that goes to other queues of the structure; a tenth to each other structure
+_OTHER_SHARE = 0.25  # of the story's rate that goes to other queues of the store; a tenth to each other store
 _OTHER_STORE_SHARE = 0.1
+
+
+MessageStoreConfig = Structure | PageSet | QueueFile
+Kinds = tuple[type[MessageStoreConfig], ...]
+ALL_KINDS: Kinds = (Structure, PageSet, QueueFile)
+_NAMED = {Structure: "structure", PageSet: "page set", QueueFile: "queue file"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """The structure and the queue a scenario is about. chance: random numbers for what a story leaves open."""
+    """The store and the queue a scenario is about. chance: random numbers for what a story leaves open."""
 
     estate: Estate
-    structure: Structure
+    store: MessageStoreConfig
     queue: str
     chance: np.random.Generator
-
-    @staticmethod
-    def structures(estate: Estate) -> dict[str, Structure]:
-        """Those that have shared queues, by name."""
-        return {name: one for name, one in estate.stores.items() if isinstance(one, Structure) and one.queues}
 
     @classmethod
     def of(
@@ -46,36 +47,44 @@ class Site:
         store: str | None = None,
         queue: str | None = None,
         chance: np.random.Generator | None = None,
+        kinds: Kinds = ALL_KINDS,
     ) -> Site:
-        """By default the first structure that has shared queues, and its first queue.
+        """By default the first store of the first kind there is that has queues, and its first queue.
 
-        UsageError, naming what there is: no such store, not a structure, no such queue.
+        UsageError, naming what there is: no such store, not one of those kinds, no such queue.
         """
-        possible = cls.structures(estate)
+        possible = stores_of(estate, kinds)
+        wanted = " or ".join(_NAMED[kind] for kind in kinds)
         if not possible:
-            raise UsageError(f"{estate.source}: no structure has a shared queue; right: describe one for a simulation")
-        chosen = next(iter(possible)) if store is None else store
+            raise UsageError(f"{estate.source}: no {wanted} has a queue; right: describe one for a simulation")
+        chosen = min(possible, key=lambda name: kinds.index(type(possible[name]))) if store is None else store
         if chosen not in possible:
-            raise UsageError(f"store {chosen} cannot be simulated; right: a structure with queues: {_all(possible)}")
-        structure = possible[chosen]
-        if queue is not None and queue not in structure.queues:
-            raise UsageError(f"{chosen} has no queue {queue}; its queues are {_all(structure.queues)}")
+            raise UsageError(f"store {chosen} cannot be simulated; right: a {wanted} with queues: {_all(possible)}")
+        config = possible[chosen]
+        queues = queues_of(config)
+        if queue is not None and queue not in queues:
+            raise UsageError(f"{chosen} has no queue {queue}; its queues are {_all(queues)}")
         return cls(
             estate=estate,
-            structure=structure,
-            queue=queue or structure.queues[0],
+            store=config,
+            queue=queue or queues[0],
             chance=np.random.default_rng(0) if chance is None else chance,
         )
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """Of the store."""
+        return queues_of(self.store)
 
     # --- the story -------------------------------------------------------------------------------------------------
 
     def puts(self, rate: Curve, traffic: Traffic, queue: str | None = None) -> list[Flow]:
         """Puts to a queue (by default the story's) from several queue managers, `rate` messages a second in all."""
-        return _shared_out(self.estate, self.structure, queue or self.queue, PUT, rate, traffic)
+        return _shared_out(self.estate, self.store, queue or self.queue, PUT, rate, traffic)
 
     def gets(self, rate: Curve, traffic: Traffic, queue: str | None = None) -> list[Flow]:
         """Gets from a queue by several queue managers; rate: what they could get a second in all."""
-        return _shared_out(self.estate, self.structure, queue or self.queue, GET, rate, traffic)
+        return _shared_out(self.estate, self.store, queue or self.queue, GET, rate, traffic)
 
     def kept(
         self, rate: Curve, traffic: Traffic, seconds: float, *, queue: str | None = None, at_random: bool = False
@@ -88,29 +97,29 @@ class Site:
         ]
 
     def beside(self, rate: float, traffic: Traffic) -> list[Flow]:
-        """What goes on harmlessly: other queues of the structure, and other structures, all well served.
+        """What goes on harmlessly: other queues of the store, and other stores, all well served.
 
         rate: messages a second of the story.
         """
-        others = [queue for queue in self.structure.queues if queue != self.queue][:_OTHER_QUEUES]
+        others = [queue for queue in self.queues if queue != self.queue][:_OTHER_QUEUES]
         flows: list[Flow] = []
         for queue in others:
             flows += self.served(constant(rate * _OTHER_SHARE / len(others)), traffic, queue)
-        stores = [config for name, config in self.structures(self.estate).items() if name != self.structure.name]
+        stores = [config for name, config in stores_of(self.estate).items() if name != self.store.name]
         for config in stores[:_OTHER_STORES]:
             share = constant(rate * _OTHER_STORE_SHARE)
-            flows += _served(self.estate, config, config.queues[0], share, traffic)
+            flows += _served(self.estate, config, queues_of(config)[0], share, traffic)
         return flows
 
     def served(self, rate: Curve, traffic: Traffic, queue: str) -> list[Flow]:
         """Puts to a queue and getters that are twice as fast."""
-        return _served(self.estate, self.structure, queue, rate, traffic)
+        return _served(self.estate, self.store, queue, rate, traffic)
 
     def other_queue(self, story: str) -> str:
-        """A queue of the structure that the story is not about. UsageError, naming the story, where there is none."""
-        others = [queue for queue in self.structure.queues if queue != self.queue]
+        """A queue of the store that the story is not about. UsageError, naming the story, where there is none."""
+        others = [queue for queue in self.queues if queue != self.queue]
         if not others:
-            raise UsageError(f"{story} needs a structure of two queues; {self.structure.name} has only {self.queue}")
+            raise UsageError(f"{story} needs a store of two queues; {self.store.name} has only {self.queue}")
         return others[0]
 
     # --- how much ----------------------------------------------------------------------------------------------------
@@ -124,7 +133,7 @@ class Site:
         got: float = 0.0,
         percent: float | None = None,
     ) -> Capacity:
-        """How many puts of that traffic, as it is `at` seconds, the structure takes until its first 2192.
+        """How many puts of that traffic, as it is `at` seconds, the store takes until its first 2192.
 
         got: share of them that are got meanwhile. percent: not until its first 2192, but until so much of it is used.
         """
@@ -139,11 +148,23 @@ class Site:
             events["priority"] = draw_priorities(traffic, count, rng)
             return events
 
-        return try_capacity(self.estate, self.structure.name, draw, got, percent)
+        return try_capacity(self.estate, self.store.name, draw, got, percent)
 
 
-def _shared_out(estate: Estate, structure: Structure, queue: str, op: int, rate: Curve, traffic: Traffic) -> list[Flow]:
-    qmgrs = structure.queue_managers[: len(_SHARES)]
+def stores_of(estate: Estate, kinds: Kinds = ALL_KINDS) -> dict[str, MessageStoreConfig]:
+    """The stores of those kinds that have queues, by name."""
+    return {name: one for name, one in estate.stores.items() if isinstance(one, kinds) and queues_of(one)}
+
+
+def queues_of(config: MessageStoreConfig) -> tuple[str, ...]:
+    """The queues whose messages it holds."""
+    return (config.queue,) if isinstance(config, QueueFile) else config.queues
+
+
+def _shared_out(
+    estate: Estate, store: MessageStoreConfig, queue: str, op: int, rate: Curve, traffic: Traffic
+) -> list[Flow]:
+    qmgrs = store.queue_managers[: len(_SHARES)]
     total = sum(_SHARES[: len(qmgrs)])
     return [
         Flow(route=estate.route_of_queue(qmgr, queue), op=op, rate=_times(rate, share / total), traffic=traffic)
@@ -151,10 +172,10 @@ def _shared_out(estate: Estate, structure: Structure, queue: str, op: int, rate:
     ]
 
 
-def _served(estate: Estate, structure: Structure, queue: str, rate: Curve, traffic: Traffic) -> list[Flow]:
+def _served(estate: Estate, store: MessageStoreConfig, queue: str, rate: Curve, traffic: Traffic) -> list[Flow]:
     return [
-        *_shared_out(estate, structure, queue, PUT, rate, traffic),
-        *_shared_out(estate, structure, queue, GET, _times(rate, 2.0), traffic),
+        *_shared_out(estate, store, queue, PUT, rate, traffic),
+        *_shared_out(estate, store, queue, GET, _times(rate, 2.0), traffic),
     ]
 
 
@@ -162,5 +183,5 @@ def _times(curve: Curve, factor: float) -> Curve:
     return lambda seconds: curve(seconds) * factor
 
 
-def _all(names: Sequence[str] | Mapping[str, object]) -> str:
+def _all(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))

@@ -9,6 +9,7 @@ decided by the same kernels that later watch it.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,13 +17,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kernels import FLAG_HAS_UOW, FLAG_PERSISTENT, OPS
+from kernels import FLAG_DIRECT, FLAG_HAS_UOW, FLAG_PERSISTENT, OPS
 from kernels.event_loop import MQRC_NO_MSG_AVAILABLE, MQRC_STORAGE_MEDIUM_FULL
-from kernels.layout import BACKOUT, COMMIT, GET, PUT
+from kernels.layout import BACKOUT, CLEAR, COMMIT, GET, PUT
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import ARROW_SCHEMA
 from twin.message_store import MessageStore
+from twin.simulation.facility import Facilities, by_tick
 from twin.store import MESSAGE_KINDS, open_message_store
 
 Array = npt.NDArray[Any]
@@ -39,7 +41,8 @@ class StoreOutcome:
     """What became of one store. first_full: time of its first 2192, microseconds, None: none; refused: puts with 2192.
 
     peak_pct: its highest usage, of entries or elements; peak_smds_pct: of a data set's blocks, by queue manager;
-    offload_rule: the highest of the rules 1..3 that was ever in force. Looked at every 512 demands, or oftener.
+    offload_rule: the highest of the rules 1..3 that was ever in force; peak_scm_pct: of SCMMAXSIZE; faults: gets that
+    waited for SCM. Looked at every 512 demands, or oftener.
     """
 
     puts: int = 0
@@ -48,6 +51,8 @@ class StoreOutcome:
     peak_pct: float = 0.0
     peak_smds_pct: dict[str, float] = field(default_factory=dict)
     offload_rule: int = 0
+    peak_scm_pct: float = 0.0
+    faults: int = 0
 
 
 class RealSystem:
@@ -67,20 +72,35 @@ class RealSystem:
         self._stores = names
         self._store_of = np.array([place[route.store] for route in estate.routes], np.int64)
         self._qmgrs = _Words([route.qmgr for route in estate.routes])
-        self._queues = _Words([route.reported or "" for route in estate.routes])
+        self._queues = _Words([route.reported for route in estate.routes])
+        self._own_stores = _Words([route.store if route.reported is None else None for route in estate.routes])
         self._ops = pa.array(OPS, pa.string())
         self._next_seq = np.zeros(len(estate.routes), np.int64)
+        self._facilities = Facilities(estate)
         self._live = np.zeros(0, np.uint64)  # units of work in which something happened
 
     def serve(self, demands: Array) -> pa.Table:
         """Answer demands and write down what happened, as a table of ARROW_SCHEMA.
 
-        demands: EVENT[n] of PUT, GET, COMMIT and BACKOUT, each of count 1, in the order of time; `uow` is a number.
+        demands: EVENT[n] of PUT, GET, COMMIT, BACKOUT and HEARTBEAT (by the route of the store itself), each of count
+        1, in the order of time; `uow` is a number.
         Their reasons are written into them. UsageError where a store's kind has no twin yet.
         """
         owners = np.full(demands.size, -1, np.int64)
         numbers = np.full(demands.size, -1, np.int64)
         tags = np.zeros(demands.size, np.uint64)
+        for piece in by_tick(demands) if self._facilities else [slice(None)]:
+            self._serve_piece(demands[piece], owners[piece], numbers[piece], tags[piece])
+        happened = self._happened(demands)
+        ids = self._message_ids(owners[happened], numbers[happened], tags[happened])
+        return self._table(demands[happened], ids)
+
+    # --- stores ----------------------------------------------------------------------------------------------------
+
+    def _serve_piece(self, demands: Array, owners: Array, numbers: Array, tags: Array) -> None:
+        """Let each store answer its own; written into all four."""
+        if self._facilities and demands.size:
+            self._facilities.share_out(int(demands["time"][0]), self._twins)
         stores = self._store_of[demands["route"]]
         for at in np.flatnonzero(np.bincount(stores, minlength=0)).tolist():
             rows = np.flatnonzero(stores == at)
@@ -88,11 +108,6 @@ class RealSystem:
             owners[rows], numbers[rows] = self._serve_store(self._stores[at], own)
             tags[rows] = (self._tag + at) & _TAG_MASK
             demands["reason"][rows] = own["reason"]
-        happened = self._happened(demands)
-        ids = self._message_ids(owners[happened], numbers[happened], tags[happened])
-        return self._table(demands[happened], ids)
-
-    # --- stores ----------------------------------------------------------------------------------------------------
 
     def _serve_store(self, name: str, demands: Array) -> tuple[Array, Array]:
         """(queue manager that put it, order of its put) of the message each call concerns, i8[n], -1: none."""
@@ -105,7 +120,7 @@ class RealSystem:
             ages[piece] = twin.demand(demands[piece])
             _look(twin, outcome)
         is_put = demands["op"] == PUT
-        stored = is_put & (demands["reason"] == 0)
+        stored = is_put & (demands["reason"] == 0) & (demands["flags"] & FLAG_DIRECT == 0)
         refused = demands["reason"] == MQRC_STORAGE_MEDIUM_FULL
         if outcome.first_full is None and refused.any():
             outcome.first_full = int(demands["time"][refused][0])
@@ -159,13 +174,15 @@ class RealSystem:
         columns: dict[str, Any] = {
             "time": pa.array(events["time"]).cast(ARROW_SCHEMA.field("time").type),
             "qmgr": self._qmgrs.column(routes, "qmgr"),
-            "seq": pa.array(self._seqs(routes)),
+            "seq": pa.array(self._seqs(routes), mask=events["op"] > CLEAR),
             "op": pa.DictionaryArray.from_arrays(pa.array(events["op"].astype(np.int8)), self._ops),
             "queue": self._queues.column(routes, "queue"),
+            "store": self._own_stores.column(routes, "store"),
             "msgid": message_ids,
             "length": pa.array(events["length"], mask=~is_put),
             "priority": pa.array(events["priority"].astype(np.int8), mask=~is_put),
             "persistent": pa.array(events["flags"] & FLAG_PERSISTENT != 0, mask=~is_put),
+            "direct": pa.array(events["flags"] & FLAG_DIRECT != 0, mask=~is_put),
             "uow": _texts(_hex_digits(events["uow"])[:, 16 - _UOW_DIGITS :], events["flags"] & FLAG_HAS_UOW != 0),
             "reason": pa.array(events["reason"]),
         }
@@ -186,17 +203,18 @@ class RealSystem:
 
 
 class _Words:
-    """The strings of one column, by route."""
+    """The strings of one column, by route; None: no word."""
 
-    def __init__(self, of_route: list[str]) -> None:
-        self.words = sorted(set(of_route))
+    def __init__(self, of_route: Sequence[str | None]) -> None:
+        self.words = sorted({word for word in of_route if word is not None})
         place = {word: at for at, word in enumerate(self.words)}
-        self.codes = np.array([place[word] for word in of_route], np.int64)
+        self.codes = np.array([-1 if word is None else place[word] for word in of_route], np.int64)
         self._array = pa.array(self.words, pa.string())
 
     def column(self, routes: Array, name: str) -> pa.DictionaryArray:
         kind = ARROW_SCHEMA.field(name).type.index_type
-        return pa.DictionaryArray.from_arrays(pa.array(self.codes[routes]).cast(kind), self._array)
+        codes = self.codes[routes]
+        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0).cast(kind), self._array)
 
 
 class _Putters:
@@ -229,6 +247,10 @@ def _look(twin: MessageStore, outcome: StoreOutcome) -> None:
     state = twin.state()
     outcome.peak_pct = max(outcome.peak_pct, float(state["usage_pct"]))
     outcome.offload_rule = max(outcome.offload_rule, int(state.get("offload_rule", 0)))
+    scm = state.get("scm")
+    if scm:
+        outcome.peak_scm_pct = max(outcome.peak_scm_pct, 100 * scm["used"] / max(1, twin.config.scm_max_size))
+        outcome.faults = scm["faults"]
     for qmgr, smds in state.get("smds", {}).items():
         used = 100 * smds["blocks_used"] / max(1, smds["blocks_total"])
         outcome.peak_smds_pct[qmgr] = max(outcome.peak_smds_pct.get(qmgr, 0.0), used)

@@ -6,26 +6,15 @@ as a rule); domain.md section 4 (one short message a page since IBM MQ 7.0.1, sp
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from kernels import page_set
+from kernels.page_set import CONTROL, EXPAND_ABOVE, MOST_PAGES, PAGE_SPACE, SHORT, VERY_LONG
 from twin.sizing.dasd import PAGE_BYTES, Extent
 from twin.sizing.mix import Mix, count_of
 from twin.sizing.next_fit import places
-
-SPACE_ON_PAGE = 4057  # bytes for messages
-DESCRIPTOR = 352  # bytes of the message header
-SHORT_CONTROL = 20  # bytes of control information of a short message
-LONGEST_SHORT = SPACE_ON_PAGE - DESCRIPTOR - SHORT_CONTROL  # 3685 bytes
-SEGMENT = 4049  # bytes of a long message on a page: 8 of control information go before each segment
-CONTROL_A_PAGE = 3  # bytes more of control information for each page of a long message
-LONGEST_LONG = 4 << 20  # bytes, 4 MB
-PAGES_OF_4_MB = 1037  # of a very long message, for each 4 MB
-MAP_COVERS = 16_184  # pages a space-map page tells of [fit: real SMF data, and the published maximum]
-MOST_PAGES = 16_777_216  # 64 GB
-EXPAND_ABOVE = 90  # percent of the usable pages [param, domain.md section 4]
 
 Kind = Literal["short", "long", "very long"]
 
@@ -78,31 +67,15 @@ class PageSetPlan:
 
 def kind_of(length: int) -> Kind:
     """Short up to 3685 bytes, long up to 4 MB, else very long."""
-    if length <= LONGEST_SHORT:
+    if length <= SHORT:
         return "short"
-    return "long" if length <= LONGEST_LONG else "very long"
-
-
-def long_pages(length: int) -> int:
-    """n: pages of a long message's segments, the descriptor included."""
-    return -(-(length + DESCRIPTOR) // SEGMENT)
-
-
-def control_bytes(pages: int) -> int:
-    """c: bytes of control information that points to the n pages of a long message."""
-    return SHORT_CONTROL + CONTROL_A_PAGE * pages
+    return "long" if length <= VERY_LONG else "very long"
 
 
 def cost_of(length: int) -> Cost:
-    """Whole pages and the record of a message; each 4 MB of a very long one take 1037 pages, control included."""
-    if length <= LONGEST_SHORT:
-        return Cost(0, length + DESCRIPTOR + SHORT_CONTROL)
-    if length <= LONGEST_LONG:
-        pages = long_pages(length)
-        return Cost(pages, control_bytes(pages))
-    full, rest = divmod(length, LONGEST_LONG)
-    of_rest = cost_of(rest) if rest else Cost(0, 0)
-    return Cost(full * PAGES_OF_4_MB + of_rest.pages, of_rest.record)
+    """Whole pages and the record of a message, see `kernels.page_set.pages_of`."""
+    pages, record = page_set.pages_of(length)
+    return Cost(int(pages), int(record))
 
 
 def bytes_of(length: int) -> int:
@@ -119,7 +92,7 @@ def pages_of(length: int) -> int:
 
 def usable_pages(allocated: int) -> int:
     """Pages for messages of so many allocated: one is the page set's own, and one of each 16,184 is space map."""
-    return max(0, allocated - (1 + -(-allocated // MAP_COVERS)))
+    return int(page_set.usable_pages(allocated))
 
 
 def allocated_for(pages: int) -> int:
@@ -127,22 +100,18 @@ def allocated_for(pages: int) -> int:
     return bisect_left(range(2 * pages + 4), pages, key=usable_pages)
 
 
-def packs(version: str | None) -> bool:
-    """Whether a queue manager of that version, as "9.4", stores several short messages on a page: before 7.0.1."""
-    return version is not None and tuple(int(part) for part in re.findall(r"\d+", version)[:3]) < (7, 0, 1)
-
-
 def plan_page_set(mix: Mix, *, packed: bool = False, allocated: int | None = None) -> PageSetPlan:
     """A page set for the messages of the mix, all there at a time.
 
-    packed: see `packs`; allocated: pages of a page set there is. UsageError where there is no message.
+    packed: see `twin.estate.model.packs`; allocated: pages of a page set there is. UsageError where there is no
+    message.
     """
     messages = count_of(mix)
     lengths = tuple(_length_plan(one.length, one.count, packed=packed) for one in mix)
     pages = sum(one.messages * one.pages for one in lengths)
     if packed:
         records = [one for one in lengths if one.record]
-        pages += places([one.record for one in records], [one.messages for one in records], SPACE_ON_PAGE)
+        pages += places([one.record for one in records], [one.messages for one in records], PAGE_SPACE)
     least = allocated_for(pages)
     control = least - usable_pages(least)
     return PageSetPlan(
@@ -168,7 +137,7 @@ def _length_plan(length: int, count: int, *, packed: bool) -> LengthPlan:
         messages=count,
         kind=kind,
         n=0 if kind == "short" else pages,
-        c=record if kind != "short" else SHORT_CONTROL,
+        c=record if kind != "short" else CONTROL,
         bytes=bytes_of(length),
         pages=pages if packed else pages_of(length),
         record=record,
@@ -178,7 +147,7 @@ def _length_plan(length: int, count: int, *, packed: bool) -> LengthPlan:
 def _documented_records(one: LengthPlan) -> int:
     """Records by the document: short messages share a page as far as whole ones fit, long ones take n x 4096 + c."""
     if one.kind == "short":
-        return -(-one.messages // (SPACE_ON_PAGE // one.record))
+        return -(-one.messages // (PAGE_SPACE // one.record))
     return -(-one.messages * one.bytes // PAGE_BYTES)
 
 

@@ -8,19 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kernels.pools import ELEMENT_BYTES
+from kernels.scm import BLOCK_BYTES, PRESTAGE_ABOVE, blocks_of
 from twin.alteration import allocation, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
-from twin.estate.sizes import MIB
 from twin.sizing.mix import Mix, count_of
 from twin.sizing.structure import IN_STRUCTURE, OFFLOADED, elements_of_mix, rounded
-
-PRESTAGE_ABOVE = 90  # percent of the structure
-ENTRY_IN_SCM = 256  # bytes [param]
-SCM_BLOCK = 4096  # bytes
-AUG_FIXED = 8 * MIB  # bytes a structure configured for SCM [param]
-AUG_DYNAMIC_PCT = 2  # of the SCM in use [param]
+from twin.storage_class_memory import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +45,7 @@ class ScmPlan:
 
 def scm_bytes(messages: int, elements: int) -> int:
     """Bytes of SCM of so many messages with so many elements in all: 256 each, the sum in 4 KB blocks."""
-    return -(-(messages * ENTRY_IN_SCM + elements * ELEMENT_BYTES) // SCM_BLOCK) * SCM_BLOCK
+    return int(blocks_of(messages, elements)) * BLOCK_BYTES
 
 
 def plan_scm(
@@ -72,7 +66,7 @@ def plan_scm(
     in_scm = messages - in_structure
     used = scm_bytes(in_scm, -(-in_scm * elements // messages))
     wanted = rounded(used)
-    dynamic = used * AUG_DYNAMIC_PCT // 100
+    dynamic = -(-used * DYNAMIC_AUGMENTED_PPM // 1_000_000)
     return ScmPlan(
         data=OFFLOADED if offloaded else IN_STRUCTURE,
         size=size,
@@ -84,9 +78,9 @@ def plan_scm(
         in_scm=in_scm,
         scm_used=used,
         scm_max_size=wanted,
-        aug_fixed=AUG_FIXED,
+        aug_fixed=FIXED_AUGMENTED,
         aug_dynamic=dynamic,
-        cf_storage=size + AUG_FIXED + dynamic,
+        cf_storage=size + FIXED_AUGMENTED + dynamic,
         cfrm=_cfrm(config, wanted),
         warnings=tuple(_warnings(wanted, scm_total, committed)),
     )

@@ -38,8 +38,8 @@ def test_sizes_become_bytes_and_words_those_of_the_model() -> None:
     ("config", "given"),
     [
         (APP1, {"full_threshold": 0, "allow_auto_alter": True, "cf_level": 5, "init_size": 4096}),
-        (PS04, {"expand": "NONE", "secondary_pages": 100}),
-        (INVOICES, {"max_size": 4096}),
+        (PS04, {"expand": "NONE", "secondary_pages": 100, "pages": 5000, "buffer_pool": 2, "max_pages": 5000}),
+        (INVOICES, {"max_size": 4096, "file_system_size": 8192}),
         (CF01, {"size": 4096, "scm": 8192}),
         (UC01, {"messages_per_second": 5.0}),
     ],
@@ -86,3 +86,34 @@ def test_what_is_wrong_names_key_value_and_what_would_be_right(given: dict[str, 
 def test_only_a_structure_is_rebuilt() -> None:
     with pytest.raises(EstateError, match="REBUILD of QM01/PS04: only a structure is rebuilt; send ALTER"):
         parse_attributes(PS04, "REBUILD", {"expand": "NONE"})
+
+
+def test_what_concerns_volumes_and_file_systems_may_be_taken_away() -> None:
+    none = {"max_pages": None, "secondary_pages": None}
+    assert parse_attributes(PS04, "ALTER", none) == none
+    assert parse_attributes(INVOICES, "ALTER", {"file_system_size": None}) == {"file_system_size": None}
+
+
+@pytest.mark.parametrize(
+    ("config", "given", "message"),
+    [
+        (PS04, {"pages": 1}, "ALTER of QM01/PS04: pages = 1: must be an integer of 2 to 16777216"),
+        (PS04, {"pages": 100, "max_pages": 99}, "max_pages (99) must be at least pages (100)"),
+        (
+            PS04,
+            {"drift_tolerance_pct": 1.0},
+            "drift_tolerance_pct is an assumption of the model and fixed by the estate",
+        ),
+        (INVOICES, {"max_size": "2 TB"}, 'max_size = "2 TB": must be a whole number of bytes'),
+        (
+            *(INVOICES, {"default_q_buffer_size": "1M"}),
+            "default_q_buffer_size is taken when the queue manager starts: change the estate; what may change is max_s",
+        ),
+    ],
+)
+def test_what_page_sets_and_queue_files_do_not_take(
+    config: StoreConfig, given: dict[str, object], message: str
+) -> None:
+    with pytest.raises(EstateError) as caught:
+        parse_attributes(config, "ALTER", given)
+    assert message in str(caught.value)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from twin.estate import HEADINGS, Estate, PageSet, Smds, Structure, load_estate, summary
+from twin.events import Decoder
+from twin.replay import Player
 
 FIXTURE = Path(__file__).resolve().parents[4] / "shared" / "fixtures" / "estates" / "estate.toml"
 
@@ -78,3 +81,17 @@ def test_its_summary_has_a_row_for_each_store(estate: Estate) -> None:
     assert (rows[4].size, rows[4].queue_managers, rows[4].queues) == ("4G", "QM01, QM02", 3)
     assert rows[4].details == "CFLEVEL(5), OFFLOAD(SMDS) 70%/32K 80%/4K 90%/0, on CF01"
     assert rows[5].details.endswith("INITSIZE 1G, SCM 8G, on CF02")
+
+
+def test_events_of_its_page_sets_are_simulated(estate: Estate) -> None:
+    """5,000 messages of 1 KB on 50,035 pages, ten of 10,000 bytes on the other page set: 3 pages and one of control."""
+    player = Player(estate)
+    puts = [
+        {"queue": "LOCAL.REPLIES", "length": 1024, "count": 5000},
+        {"queue": "TO.HEAD.OFFICE", "length": 10_000, "count": 10, "persistent": True},
+    ]
+    event = {"time": 1_795_176_000_000_000, "qmgr": "QM01", "op": "PUT"}
+    assert player.feed(Decoder(estate).json([json.dumps(event | put).encode() for put in puts])) == []
+    states = player.states()
+    assert (states["QM01/PS04"]["pages_nonpersistent"], states["QM01/PS04"]["buffer_pool"]) == (5000, 3)
+    assert (states["QM01/PS02"]["pages_persistent"], states["QM01/PS02"]["pages_total"]) == (40, 50_035)

@@ -16,6 +16,7 @@ from twin.estate import (
     Structure,
     UniformCluster,
     load_estate,
+    summary,
 )
 
 EVERYTHING = """
@@ -205,6 +206,7 @@ def test_a_secondary_allocation_of_zero_is_none(load: Load) -> None:
         ('[page_set."QM09/4"]\npages = 100', "unknown queue manager QM09; did you mean QM01?"),
         ('[page_set."QM01/400"]\npages = 100', "must be a page set number, 0 to 99"),
         ('[page_set."QM01/4"]\npages = 9\n[page_set."QM01/04"]\npages = 9', "; keep one of them"),
+        ('[page_set."QM01/4"]\npages = 9\nmax_pages = 8', "max_pages (8) must be at least pages (9)"),
         ('[queue_file."QM01/X"]', 'QM01 is not distributed; if it is, write platform = "distributed"'),
         ('[smds."QSG1/APP1/QM03"]\nsize = "1G"', "QM03 is not in QSG1; its queue managers are QM01, QM02"),
         ('[smds."QSG1/APP9/QM01"]\nsize = "1G"', "unknown structure QSG1/APP9; did you mean QSG1/APP1?"),
@@ -281,3 +283,37 @@ def test_bytes_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
     (tmp_path / "estate.toml").write_bytes(b"schema = 1 # \xff\n")
     with pytest.raises(EstateError, match="not UTF-8"):
         load_estate(tmp_path / "estate.toml")
+
+
+def test_a_queue_file_has_the_documented_defaults(load: Load) -> None:
+    """domain.md, 5: buffers of 64 and 128 KB, doubled on 64 bit; MAXFSIZE(DEFAULT)."""
+    estate = load('schema = 1\n[queue_manager.QMD1]\nplatform = "distributed"\n[queue_file."QMD1/Q"]\n')
+    file = estate.stores["QMD1/Q"]
+    assert isinstance(file, QueueFile)
+    assert (file.default_q_buffer_size, file.default_pq_buffer_size) == (128 * 1024, 256 * 1024)
+    assert file.limit == file.max_size == 2_088_960 << 20
+
+
+def test_the_smaller_of_max_size_and_file_system_is_the_limit(load: Load) -> None:
+    text = (
+        'schema = 1\n[queue_manager.QMD1]\nplatform = "distributed"\n'
+        '[queue_file."QMD1/A"]\nmax_size = "2G"\nfile_system_size = "1G"\n'
+        '[queue_file."QMD1/B"]\nmax_size = "1G"\nfile_system_size = "2G"\ndefault_q_buffer_size = "1M"\n'
+    )
+    stores = load(text).stores
+    assert [stores[name].limit for name in ("QMD1/A", "QMD1/B")] == [1 << 30, 1 << 30]  # type: ignore[union-attr]
+    shown = {row.store: (row.size, row.details) for row in summary(load(text))}
+    assert shown["QMD1/A"] == ("1G", "MAXFSIZE 2G, buffers 128K and 256K")
+    assert shown["QMD1/B"] == ("1G", "MAXFSIZE 1G, buffers 1M and 256K")
+
+
+def test_a_page_set_is_summed_up_with_how_it_expands(load: Load) -> None:
+    text = (
+        'schema = 1\n[queue_manager.QM01]\nversion = "7.0"\n'
+        '[page_set."QM01/1"]\npages = 1024\nsecondary_pages = 256\nmax_pages = 2048\nbuffer_pool = 3\n'
+        '[page_set."QM01/2"]\npages = 1024\nexpand = "NONE"\nmax_pages = 2048\n'
+    )
+    shown = {row.store: (row.size, row.details) for row in summary(load(text))}
+    packed = "short messages share pages"
+    assert shown["QM01/PS01"] == ("4M", f"EXPAND(USER) by 1M up to 8M, buffer pool 3, {packed}")
+    assert shown["QM01/PS02"] == ("4M", f"EXPAND(NONE), buffer pool 0, {packed}")

@@ -211,14 +211,17 @@ def test_an_unknown_queue(decoder: Decoder, qmgr: str, queue: str) -> None:
     assert refused(decoder, PUT | {"qmgr": qmgr, "queue": queue}).reason == Reason.UNKNOWN_QUEUE
 
 
-def test_a_store_that_is_not_simulated_yet(decoder: Decoder) -> None:
-    for event in (
+def test_events_of_every_kind_of_store_are_taken(decoder: Decoder, estate: Estate) -> None:
+    events = (
         PUT | {"queue": "LOCAL.REPLIES"},
         PUT | {"qmgr": "QMD1", "queue": "INVOICES"},
         STORE_EVENT | {"op": "HEARTBEAT", "store": "QM01/PS04"},
         {"time": PUT["time"], "qmgr": "QMD1", "op": "RESTART"},
-    ):
-        assert refused(decoder, event).reason == Reason.UNMODELLED_STORE
+    )
+    decoded = decoder.json([text(event) for event in events])
+    assert not decoded.rejects
+    stores = [estate.routes[route].store for route in decoded.events["route"]]
+    assert stores == ["QM01/PS04", "QMD1/INVOICES", "QM01/PS04", "QMD1/INVOICES"]
 
 
 @pytest.mark.parametrize("op", ["ALTER", "REBUILD", "MEASURE", "HEARTBEAT", "RESTART"])
@@ -241,9 +244,9 @@ def test_without_store_every_simulated_store_of_the_queue_manager_is_meant(
 ) -> None:
     decoded = decoder.json([text(PUT), text({"time": PUT["time"], "qmgr": "QM01", "op": op}), text(PUT)])
     assert not decoded.rejects
-    assert decoded.record.tolist() == [0, 1, 1, 1, 2]
+    assert decoded.record.tolist() == [0, 1, 1, 1, 1, 2]
     assert [estate.routes[route].store for route in decoded.events["route"]] == [
-        *("QSG1/APP1", "CF01", "QSG1/APP1", "QSG1/APP2", "QSG1/APP1")
+        *("QSG1/APP1", "CF01", "QM01/PS04", "QSG1/APP1", "QSG1/APP2", "QSG1/APP1")
     ]
     one = decoder.json([text(STORE_EVENT | {"op": op})])
     assert [estate.routes[route].store for route in one.events["route"]] == ["QSG1/APP1"]

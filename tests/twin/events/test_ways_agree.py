@@ -200,5 +200,5 @@ def test_a_batch_of_every_kind_of_event(decoder: Decoder, rules: Rules) -> None:
     values = [text(event) for event in (PUT, heartbeat, GET, measure, {}, heartbeat, PUT, measure)]
     decoded = decoder.json(values)
     assert_same(decoded, exactly(rules, values))
-    assert decoded.record.tolist() == [0, 1, 1, 2, 3, 5, 5, 6, 7]
-    assert decoded.extras == {4: b'{"messages":1}', 8: b'{"messages":1}'}
+    assert decoded.record.tolist() == [0, 1, 1, 1, 2, 3, 5, 5, 5, 6, 7]
+    assert decoded.extras == {5: b'{"messages":1}', 10: b'{"messages":1}'}

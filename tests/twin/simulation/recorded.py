@@ -18,8 +18,11 @@ class Recorded:
     def __init__(self, path: Path) -> None:
         table = pa.concat_tables(chunk.table(np.arange(len(chunk))) for chunk in open_recording(path))
         self.hours = (table.column("time").cast(pa.int64()).to_numpy() - START) / 3.6e9
-        self.op, self.queue, self.uow = (
-            np.array(table.column(name).to_pylist(), object) for name in ("op", "queue", "uow")
+        self.op, self.qmgr, self.queue, self.uow = (
+            np.array(table.column(name).to_pylist(), object) for name in ("op", "qmgr", "queue", "uow")
+        )
+        self.persistent, self.direct = (
+            table.column(name).fill_null(False).to_numpy() for name in ("persistent", "direct")
         )
         self.length = table.column("length").fill_null(-1).to_numpy()
         self.reason = table.column("reason").fill_null(0).to_numpy()

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import EVENT, FLAG_HAS_UOW
-from kernels.layout import BACKOUT, COMMIT, GET, PUT
+from kernels import EVENT, FLAG_DIRECT, FLAG_HAS_UOW
+from kernels.layout import BACKOUT, COMMIT, GET, HEARTBEAT, PUT
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.events import from_table
@@ -137,13 +137,67 @@ def test_how_demands_are_cut_changes_nothing(small: Estate) -> None:
     assert sum(one.puts for one in system.outcomes.values()) == (rows["op"] == PUT).sum()
 
 
-def test_a_store_of_a_kind_that_is_not_simulated_is_refused_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "file.toml"
+def test_a_put_to_a_waiting_getter_is_told_and_takes_no_message(calls: Calls) -> None:
+    calls.call(PUT).call(PUT).call(GET).call(GET)
+    calls.rows[0]["flags"] = FLAG_DIRECT
+    direct, put, get = calls.served()
+    assert direct["direct"]
+    assert not put["direct"]
+    assert get["msgid"] == put["msgid"]
+    assert "msgid" not in direct
+
+
+def test_a_heartbeat_is_of_the_store_and_has_no_number(calls: Calls, small: Estate) -> None:
+    calls.call(PUT).call(GET).call(GET)
+    calls.rows[1]["op"] = HEARTBEAT
+    calls.rows[1]["route"] = small.route_of_store("QM03", "QSG1/APP1")
+    put, heartbeat, get = calls.served()
+    assert (heartbeat["op"], heartbeat["store"], heartbeat["qmgr"]) == ("HEARTBEAT", "QSG1/APP1", "QM03")
+    assert {"queue", "seq", "msgid"}.isdisjoint(heartbeat)
+    assert (put["seq"], get["seq"]) == (0, 1)
+    assert "store" not in put
+
+
+def test_a_store_that_holds_no_messages_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.toml"
     path.write_text(
-        'schema = 1\n[queue_manager.QMD1]\nplatform = "distributed"\n[queue_file."QMD1/INVOICES"]\nmax_size = "2G"\n'
+        'schema = 1\n[queue_manager.QMD1]\nplatform = "distributed"\n[queue_file."QMD1/INVOICES"]\n'
+        '[uniform_cluster.UC01]\nqueue_managers = ["QMD1"]\nmessages_per_second = 100\n'
     )
     estate = load_estate(path)
-    with pytest.raises(
-        UsageError, match="QMD1/INVOICES is a queue_file, which is not simulated; right: a queue of a struc"
-    ):
-        Calls(estate).call(PUT, "INVOICES", "QMD1").served()
+    calls = Calls(estate).call(PUT, "INVOICES", "QMD1")
+    calls.rows[0]["route"], calls.rows[0]["op"] = estate.route_of_store("QMD1", "UC01"), HEARTBEAT
+    with pytest.raises(UsageError, match="UC01 is a uniform_cluster, which is not simulated; right: a queue of a page"):
+        calls.served()
+
+
+@pytest.mark.parametrize(
+    ("text", "qmgr", "put"),
+    [
+        ('[queue_manager.QMD1]\nplatform = "distributed"\n[queue_file."QMD1/Q"]\nmax_size = "200K"\n', "QMD1", 600),
+        (
+            (
+                '[page_set."QM01/4"]\npages = 102\nexpand = "NONE"\n[storage_class."QM01/S"]\npage_set = 4\n'
+                '[queue_manager.QM01]\n[queue."QM01/Q"]\nstorage_class = "S"\n'
+            ),
+            *("QM01", 100),
+        ),
+    ],
+    ids=["queue file", "page set"],
+)
+def test_page_sets_and_queue_files_refuse_what_does_not_fit(tmp_path: Path, text: str, qmgr: str, put: int) -> None:
+    """A queue file of 400 blocks beside 256 of its buffer, 656 of which 600 messages of one block leave 56."""
+    path = tmp_path / "estate.toml"
+    path.write_text("schema = 1\n" + text)
+    calls = Calls(load_estate(path))
+    system = RealSystem(calls.estate, 7)
+    for _ in range(put):
+        calls.call(PUT, "Q", qmgr)
+    assert [event["reason"] for event in calls.served(system)] == [0] * put
+    for _ in range(100):
+        calls.call(PUT, "Q", qmgr)
+    reasons = [event["reason"] for event in calls.served(system)]
+    left = 56 if put == 600 else 0
+    assert reasons == [0] * left + [2192] * (100 - left)
+    [outcome] = system.outcomes.values()
+    assert (outcome.refused, outcome.peak_pct) == (100 - left, 100.0)

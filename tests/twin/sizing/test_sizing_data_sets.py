@@ -13,7 +13,8 @@ from tests.naive.estates import data_set
 from tests.naive.smds import map_blocks, pages_of_length
 from twin.errors import UsageError
 from twin.sizing import bare_structure, parse_mix, plan_scm, plan_smds, plan_structure
-from twin.sizing.scm import AUG_FIXED, scm_bytes
+from twin.sizing.scm import scm_bytes
+from twin.storage_class_memory import FIXED_AUGMENTED
 
 # --- shared message data sets ----------------------------------------------------------------------------------------
 
@@ -99,8 +100,8 @@ def test_a_structure_with_scm_keeps_90_percent_of_3_percent_fewer_entries_and_el
 def test_augmented_space_is_fixed_and_dynamic_and_not_of_the_structure():
     """How storage class memory works, SCMMAXSIZE: augmented space comes from the CF's own storage."""
     plan = plan_scm(bare_structure(4 * GIB), parse_mix(["2048:2500000"]))
-    assert plan.aug_fixed == AUG_FIXED == 8 * MIB
-    assert plan.aug_dynamic == plan.scm_used * 2 // 100
+    assert plan.aug_fixed == FIXED_AUGMENTED == 8 * MIB
+    assert plan.aug_dynamic == -(-plan.scm_used * 2 // 100)
     assert plan.cf_storage == 4 * GIB + plan.aug_fixed + plan.aug_dynamic
     assert plan.scm_max_size % MIB == 0
     assert plan.scm_used <= plan.scm_max_size < plan.scm_used + MIB

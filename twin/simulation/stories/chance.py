@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from twin.simulation.arrivals import Array, Curve, Flow, constant
-from twin.simulation.scenario import HOUR, Scenario, lasting, parameter, scenario
+from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
 from twin.simulation.site import Site
 
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class HeavyTailedBursts(Scenario):
+class HeavyTailedBursts(StoreScenario):
     """The mean says little: half of what comes, comes in bursts, and some are many times as high as the others."""
 
     name = "heavy-tailed-bursts"
@@ -64,7 +64,7 @@ class HeavyTailedBursts(Scenario):
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class ShortOutages(Scenario):
+class ShortOutages(StoreScenario):
     """The tenth stop looks like the nine before it, for as long as they lasted."""
 
     name = "short-outages"

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from twin.simulation.arrivals import Array, Flow, between
-from twin.simulation.scenario import HOUR, Scenario, lasting, parameter, scenario
+from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
 from twin.simulation.site import Site
 
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class AcceleratingFill(Scenario):
+class AcceleratingFill(StoreScenario):
     """Early on there is much time, by the slope; there is not."""
 
     name = "accelerating-fill"
@@ -64,7 +64,7 @@ class AcceleratingFill(Scenario):
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class LevellingFill(Scenario):
+class LevellingFill(StoreScenario):
     """A line says full at every moment of the first hours, and is wrong at every one."""
 
     name = "levelling-fill"

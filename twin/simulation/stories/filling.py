@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from twin.errors import UsageError
+from twin.estate import PageSet, Structure
 from twin.simulation.arrivals import Array, Curve, Flow, Traffic, between, constant
-from twin.simulation.scenario import HOUR, Scenario, lasting, parameter, scenario
+from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
 from twin.simulation.site import Site
 
 _FULL_AT = 0.85  # share of the time of filling after which the first 2192 comes, at the default rate
@@ -19,7 +20,7 @@ _FULL: dict[str, Any] = {"low": 0.01, "drawn": ((0.35, 0.95), (1.4, 3.0))}  # of
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class GetterOutage(Scenario):
+class GetterOutage(StoreScenario):
     """The manuals' own story."""
 
     name = "getter-outage"
@@ -58,7 +59,7 @@ class GetterOutage(Scenario):
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class SlowConsumer(Scenario):
+class SlowConsumer(StoreScenario):
     """It fills from the difference of two rates, slowly and for long."""
 
     name = "slow-consumer"
@@ -99,7 +100,7 @@ class SlowConsumer(Scenario):
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class Burst(Scenario):
+class Burst(StoreScenario):
     """Most bursts pass; the largest does not."""
 
     name = "burst"
@@ -149,7 +150,7 @@ class Burst(Scenario):
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class GrowingMessageSize(Scenario):
+class GrowingMessageSize(StoreScenario):
     """The depth stays; what a message takes does not, and the offload rules move it elsewhere."""
 
     name = "growing-message-size"
@@ -193,11 +194,12 @@ class GrowingMessageSize(Scenario):
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class OneQueueHogging(Scenario):
+class OneQueueHogging(StoreScenario):
     """Who gets 2192 is not who filled the structure."""
 
     name = "one-queue-hogging"
     sentence = "One queue of a shared structure is not got from; the busier, well served ones get 2192 with it."
+    plays_on = (Structure, PageSet)
 
     hard = False
 
@@ -221,7 +223,7 @@ class OneQueueHogging(Scenario):
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
         """See Scenario. UsageError where the structure has only one queue."""
         site.other_queue(self.name)
-        others = [queue for queue in site.structure.queues if queue != site.queue][:3]
+        others = [queue for queue in site.queues if queue != site.queue][:3]
         flows = [
             *site.puts(constant(rate), self.traffic),
             *site.gets(between(0, self.served_again * HOUR, 0.0, rate * 4), self.traffic),
@@ -233,11 +235,12 @@ class OneQueueHogging(Scenario):
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class SmdsCannotExpand(Scenario):
+class SmdsCannotExpand(StoreScenario):
     """The structure looks empty; the data set is what fills."""
 
     name = "smds-cannot-expand"
     sentence = "The getter stops; messages of over 63 KB, always offloaded, fill a data set that cannot expand."
+    plays_on = (Structure,)
 
     wants = "fixed-smds"
 
@@ -266,7 +269,7 @@ class SmdsCannotExpand(Scenario):
         capacity = site.capacity(self.traffic, rng)
         if not capacity.in_dataset:
             raise UsageError(
-                f"{self.name}: {site.structure.name} is full before its data sets are; right: an estate whose [smds] "
+                f"{self.name}: {site.store.name} is full before its data sets are; right: an estate whose [smds] "
                 "have a small size and max_size, or whose structure has ds_expand = false"
             )
         return capacity.messages / (self.full_at * self.outage * HOUR)

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from twin.estate import Structure
 from twin.simulation.arrivals import Flow, constant, rising
-from twin.simulation.scenario import HOUR, Scenario, lasting, parameter, scenario
+from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
 from twin.simulation.site import Site
 
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class FlatNearLimit(Scenario):
+class FlatNearLimit(StoreScenario):
     """High and steady is not full."""
 
     name = "flat-near-limit"
@@ -41,11 +42,12 @@ class FlatNearLimit(Scenario):
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class OffloadStopsGrowth(Scenario):
+class OffloadStopsGrowth(StoreScenario):
     """A line through the climb sees the structure full within the hour; the rules never let it be."""
 
     name = "offload-stops-growth"
     sentence = "The backlog grows; at the offload thresholds data goes to the data sets, and growth stops for good."
+    plays_on = (Structure,)
     wants = "rules"
 
     hours: float = parameter(6.0, "length of the recording, hours of event time", **lasting(6.0, 12.0))

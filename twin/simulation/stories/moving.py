@@ -8,18 +8,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from twin.errors import UsageError
+from twin.estate import Structure
 from twin.simulation.arrivals import Array, Flow, Traffic, between, constant, rising, steps
-from twin.simulation.scenario import HOUR, Scenario, lasting, parameter, scenario
+from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
 from twin.simulation.site import Site
 
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class ElementsToEntries(Scenario):
+class ElementsToEntries(StoreScenario):
     """The structure looks the same for hours; what is short is something else."""
 
     name = "elements-to-entries"
     sentence = "Messages become ever shorter and more: elements in use stay, entries fill behind them."
+    plays_on = (Structure,)
 
     hours: float = parameter(6.0, "length of the recording, hours of event time", **lasting(6.0, 12.0))
     length: float = parameter(
@@ -63,11 +65,12 @@ class ElementsToEntries(Scenario):
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class FlatStructureFullDataSet(Scenario):
+class FlatStructureFullDataSet(StoreScenario):
     """Nothing on the structure's own display moves."""
 
     name = "flat-structure-full-data-set"
     sentence = "A structure half full stands still; the large messages of one queue pile up in its data sets."
+    plays_on = (Structure,)
     wants = "fixed-smds"
 
     hours: float = parameter(6.0, "length of the recording, hours of event time", **lasting(5.0, 10.0))
@@ -103,7 +106,7 @@ class FlatStructureFullDataSet(Scenario):
         capacity = site.capacity(self.traffic, rng)
         if not capacity.in_dataset:
             raise UsageError(
-                f"{self.name}: {site.structure.name} is full before its data sets are; right: an estate whose [smds] "
+                f"{self.name}: {site.store.name} is full before its data sets are; right: an estate whose [smds] "
                 "have a small size and max_size, or whose structure has ds_expand = false"
             )
         return capacity.messages / (self.full_at * self.grows_for * HOUR)
@@ -122,7 +125,7 @@ class FlatStructureFullDataSet(Scenario):
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class LengthsShift(Scenario):
+class LengthsShift(StoreScenario):
     """The same number of messages; which rule they meet changes from one half hour to the next."""
 
     name = "lengths-shift"

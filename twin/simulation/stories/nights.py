@@ -10,13 +10,13 @@ import numpy as np
 
 from twin.errors import UsageError
 from twin.simulation.arrivals import Array, Flow, constant
-from twin.simulation.scenario import HOUR, Scenario, lasting, parameter, scenario
+from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
 from twin.simulation.site import Site
 
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class NightlyBatch(Scenario):
+class NightlyBatch(StoreScenario):
     """Every night up to nine tenths, every morning down: no reason to wake anybody, but for the one night that is."""
 
     name = "nightly-batch"
@@ -76,7 +76,7 @@ class NightlyBatch(Scenario):
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class DayAndNight(Scenario):
+class DayAndNight(StoreScenario):
     """Every evening there is a backlog, every morning none."""
 
     name = "day-and-night"
@@ -84,10 +84,10 @@ class DayAndNight(Scenario):
 
     hours: float = parameter(72.0, "length of the recording, hours of event time", **lasting(72.0, 110.0))
     swing: float = parameter(
-        0.6, "of the puts: by how much they rise by day and fall by night, as a share", high=1, drawn=((0.4, 0.9),)
+        0.6, "of the puts: by how much they rise by day and fall by night, as a share", high=1, drawn=((0.6, 0.9),)
     )
     load: float = parameter(
-        0.85, "puts on average, as a share of what the getters can do", low=0.01, high=0.99, drawn=((0.7, 0.9),)
+        0.85, "puts on average, as a share of what the getters can do", low=0.01, high=0.99, drawn=((0.82, 0.92),)
     )
     peak: float = parameter(0.75, "of what fits: how much there is in the evening", high=10, drawn=((0.4, 0.8),))
     busy_day: float = parameter(0, "number of a day, from 1, on which more comes; 0: none", drawn=((0, 0), (2, 4)))

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from twin.simulation.arrivals import Array, Flow, constant
-from twin.simulation.scenario import HOUR, Scenario, lasting, parameter, scenario
+from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
 from twin.simulation.site import Site
 
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class Sawtooth(Scenario):
+class Sawtooth(StoreScenario):
     """The straight line's nightmare."""
 
     name = "sawtooth"
@@ -59,7 +59,7 @@ class Sawtooth(Scenario):
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class DriftingSawtooth(Scenario):
+class DriftingSawtooth(StoreScenario):
     """Each tooth looks like the last; the floor they stand on rises."""
 
     name = "drifting-sawtooth"

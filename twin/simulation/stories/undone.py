@@ -10,13 +10,13 @@ import numpy as np
 from kernels.layout import BACKOUT, COMMIT
 from twin.errors import UsageError
 from twin.simulation.arrivals import Array, Flow, LongUnit, between, constant
-from twin.simulation.scenario import HOUR, Scenario, parameter, scenario
-from twin.simulation.site import Site
+from twin.simulation.scenario import HOUR, StoreScenario, parameter, scenario
+from twin.simulation.site import Site, stores_of
 
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class LongUnitOfWork(Scenario):
+class LongUnitOfWork(StoreScenario):
     """What is not committed holds its place, until it is gone at once."""
 
     name = "long-unit-of-work"
@@ -52,7 +52,7 @@ class LongUnitOfWork(Scenario):
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class TwoStores(Scenario):
+class TwoStores(StoreScenario):
     """What happens to one of them is no news of the other."""
 
     name = "two-stores"
@@ -86,7 +86,7 @@ class TwoStores(Scenario):
         return site.capacity(self.traffic, rng).messages / (self.full_at * self.outage * HOUR)
 
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario. UsageError where there is only one structure with queues."""
+        """See Scenario. UsageError where there is only one store with queues."""
         begin = self.outage_after * HOUR
         return [
             *site.puts(constant(rate), self.traffic),
@@ -95,9 +95,9 @@ class TwoStores(Scenario):
         ]
 
     def _other_site(self, site: Site) -> Site:
-        names = [name for name in site.structures(site.estate) if name != site.structure.name]
+        names = [name for name in stores_of(site.estate) if name != site.store.name]
         if not names:
-            raise UsageError(f"{self.name} needs two structures with queues; there is only {site.structure.name}")
+            raise UsageError(f"{self.name} needs two stores with queues; there is only {site.store.name}")
         return Site.of(site.estate, names[0], None, site.chance)
 
     def _other(self, site: Site) -> list[Flow]:

@@ -1,0 +1,114 @@
+"""The mover of storage class memory: when it is asked does not matter, nor how blocks are cut; and a published case."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import EVENT, clock, scm
+from kernels.layout import MARK_IN_ORDER, MARK_IN_SCM, PRIORITIES, PUT
+from tests.kernels.beside import Decoding, cut
+from tests.kernels.told import GIB, NO_RULES, Told
+from tests.mixes import MIXES
+from tests.workloads import random_workload
+from twin.estate import Structure
+from twin.structure import StructureTwin
+
+PROFILES = sorted(MIXES["scm"].weights)
+
+
+def chain(twin: StructureTwin, number: int) -> list[int]:
+    """Rows of a chain of ORDER, from its head."""
+    store = twin.tables.store
+    rows, before = [], -1
+    row = int(store.scm_ends["head"][number])
+    while row != -1:
+        assert store.order["prev"][row] == before
+        rows.append(row)
+        row, before = int(store.order["next"][row]), row
+    assert store.scm_ends["tail"][number] == before
+    return rows
+
+
+def check_chains(twin: StructureTwin) -> None:
+    """Every message with storage, but those taken by uncommitted gets, is in its chain, by age; counts are theirs."""
+    store = twin.tables.store
+    messages = store.messages
+    if not store.scm[0]["enrolled"]:
+        assert not (messages["marks"] & (MARK_IN_ORDER | MARK_IN_SCM)).any()
+        return
+    seen: list[int] = []
+    for number in range(2 * PRIORITIES):
+        rows = chain(twin, number)
+        assert (np.diff(messages["age"][rows]) > 0).all()
+        assert (messages["priority"][rows] == number % PRIORITIES).all()
+        assert (messages["marks"][rows] & MARK_IN_SCM != 0).all() == (number >= PRIORITIES) or not rows
+        seen += rows
+    high = int(store.scalars[0]["message_high"])
+    assert sorted(seen) == np.flatnonzero(np.isin(messages["state"][:high], (1, 2))).tolist()
+    inside = messages[:high][messages["marks"][:high] & MARK_IN_SCM != 0]
+    use = store.scm[0]
+    assert (use["messages"], use["elems"]) == (inside.size, inside["elems"].sum())
+    held = messages[:high][messages["state"][:high] != 0]
+    assert store.scalars[0]["ents_used"] == held.size - inside.size
+    assert store.scalars[0]["elems_used"] == held["elems"].sum() - inside["elems"].sum()
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("seed", range(4))
+def test_every_message_stands_in_its_chain_and_asking_the_mover_oftener_changes_nothing(
+    profile: str, seed: int
+) -> None:
+    workload = random_workload(seed, 800, profile, "scm")
+    decoding = Decoding(workload.config)
+    twin, asked = decoding.twin(), decoding.twin()
+    block, _ = decoding.block(workload.events)
+    rng = np.random.default_rng(seed)
+    for number, one in enumerate(cut(block, *range(len(block)))):
+        twin.apply(one)
+        _ask(asked, int(twin.tables.store.scalars[0]["clock"]), rng)
+        asked.apply(one)
+        assert twin.state() == asked.state(), number
+        if number % 20 == 0:
+            check_chains(twin)
+    assert twin.header() == asked.header()
+
+
+def _ask(twin: StructureTwin, until: int, rng: Any) -> None:
+    """Let the mover go on to moments before the next event, at `until`, and before the next tick, which comes first."""
+    store = twin.tables.store
+    if not store.scm[0]["enrolled"] or store.scalars[0]["clock"] < 0:
+        return
+    now = int(store.scalars[0]["clock"])
+    end = min(until, (now // clock.TICK + 1) * clock.TICK)
+    for moment in sorted(rng.integers(now, end + 1, 3).tolist()):
+        scm.advance(store, moment * scm.NANOSECONDS)
+
+
+# -- IBM Q Replication report, pp. 7-13
+
+
+def loaded(twin: StructureTwin, messages: int) -> int:
+    """So many messages of 2 KB are put, one in 20 us; how many of them are refused."""
+    refused, piece = 0, 1 << 18
+    for start in range(0, messages, piece):
+        events = np.zeros(min(piece, messages - start), EVENT)
+        events["op"], events["route"], events["count"], events["seq"], events["length"] = PUT, 1, 1, -1, 2048
+        events["time"] = 1_795_176_000_000_000 + (start + np.arange(events.size)) * 20
+        twin.demand(events)
+        refused += int((events["reason"] == 2192).sum())
+    return refused
+
+
+@pytest.mark.parametrize(("scm_max_size", "is_refused"), [(None, True), (4 * GIB, False)])
+def test_5_gb_of_2_kb_messages_need_4_gb_of_scm_beside_a_structure_of_4_gb(
+    scm_max_size: int | None, is_refused: bool
+) -> None:
+    told = Told(**(NO_RULES | {"size": 4 * GIB, "scm_max_size": scm_max_size}))
+    twin = told.twin
+    assert isinstance(twin.config, Structure)
+    messages = 5 * GIB // 2048
+    assert (loaded(twin, messages) > 0) == is_refused
+    state = twin.state()
+    if not is_refused:
+        assert state["messages"] == messages

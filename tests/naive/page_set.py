@@ -1,0 +1,241 @@
+"""A page set of a z/OS queue manager: what its messages cost, how it expands, what its state record says.
+
+Sources: domain.md, 4, and the document "Page sets 01 to 99" (`page-sets-01-to-99.txt`).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.naive.baseline import NaiveBaseline
+from tests.naive.pools import rounded_up
+from tests.naive.private import NaivePrivateStore, in_bytes
+from tests.naive.store import Event
+from tests.naive.units import Message, fields_of
+
+PAGE_ROOM = 4057  # bytes of a page for messages
+SHORT_LENGTH = 3685  # bytes of data of a short message, at most
+SHORT_HEADER = 372  # a descriptor of 352 bytes and 20 of control information
+SEGMENT = 4049  # bytes a page holds of a long message
+DESCRIPTOR = 352
+LONG_LENGTH = 4 * 1024**2
+VERY_LONG_PAGES = 1037  # what each whole 4 MB of a very long message uses
+MAP_COVERS = 16_184  # pages that one page of the space map covers
+LARGEST_PAGE_SET = 16_777_216  # 64 GB
+MOST_EXPANSIONS = 119
+EXPANDS_ABOVE_PCT = 90  # domain.md, 4 (an assumption there)
+ONE_A_PAGE_SINCE = (7, 0, 1)
+DEFAULTS = {"expand": "USER", "secondary_pages": None, "max_pages": None, "version": None, "buffer_pool": 0}
+OF_EXPANSION = ("pages", "expand", "secondary_pages", "max_pages")
+
+
+def usable_pages(allocated: int) -> int:
+    """Pages for messages (domain.md, 4)."""
+    return allocated - (1 + rounded_up(allocated, MAP_COVERS))
+
+
+def whole_pages_and_record(length: int) -> tuple[int, int]:
+    """Pages that a message has to itself, and the bytes of the record beside them (0: there is none)."""
+    if length > LONG_LENGTH:
+        rest = length % LONG_LENGTH
+        pages, record = whole_pages_and_record(rest) if rest > 0 else (0, 0)
+        return length // LONG_LENGTH * VERY_LONG_PAGES + pages, record
+    if length > SHORT_LENGTH:
+        pages = rounded_up(length + DESCRIPTOR, SEGMENT)
+        return pages, 20 + 3 * pages
+    return 0, length + SHORT_HEADER
+
+
+def packs(version: str | None) -> bool:
+    """Short messages share pages before 7.0.1. Our reading: an unknown version is a current one (domain.md, 4)."""
+    if version is None:
+        return False
+    return tuple(int(part) for part in version.split(".")) < ONE_A_PAGE_SINCE
+
+
+@dataclass(eq=False)
+class Page:
+    """A page of records: short messages, and control information of long ones."""
+
+    room: int  # bytes never used yet
+    records: list["PageSetMessage"] = field(default_factory=list)  # whose
+
+
+@dataclass(eq=False, kw_only=True)
+class PageSetMessage(Message):
+    """A message of a page set."""
+
+    whole_pages: int  # that it has to itself
+    page: Page | None  # its record lies in
+
+
+class NaivePageSet(NaivePrivateStore):
+    """The twin of one page set.
+
+    `described`: its attributes as the estate names them, and the version of its queue manager.
+    """
+
+    messages: list[PageSetMessage]
+    unit = "pages"
+
+    def __init__(self, described: dict[str, Any], aliases: dict[str, str] | None = None) -> None:
+        super().__init__(described, DEFAULTS, aliases)
+        self.allocated: int = described["pages"]
+        self.expansions = 0
+        self.status = "NORMAL"
+        self.pages: list[Page] = []  # with at least one record
+        self.filling: Page | None = None
+        self.buffer_pool_pct: float | None = None
+
+    # -- what a message costs
+
+    def _keep(self, event: Event) -> tuple[PageSetMessage, bool]:
+        whole_pages, record = whole_pages_and_record(event["length"])
+        shares = record > 0 and self._shares(record)
+        fits = self._make_room(whole_pages + (1 if record > 0 and not shares else 0))
+        message = PageSetMessage(
+            **fields_of(event, self._queue(event)),
+            whole_pages=whole_pages,
+            page=self._page_for(record, shares) if record > 0 else None,
+        )
+        if message.page is not None:
+            message.page.records.append(message)
+        return message, fits
+
+    def _shares(self, record: int) -> bool:
+        """A record fits on the page being filled: before 7.0.1 only; since then each has a page of its own."""
+        return packs(self.attributes["version"]) and self.filling is not None and record <= self.filling.room
+
+    def _page_for(self, record: int, shares: bool) -> Page:
+        """The page being filled or, what is left of it being unused, a new one, which then is the one being filled."""
+        if not shares:
+            self.filling = Page(PAGE_ROOM)
+            self.pages.append(self.filling)
+        assert self.filling is not None
+        self.filling.room -= record
+        return self.filling
+
+    def _free(self, message: PageSetMessage) -> None:
+        """A page is free when its last record is gone, and no longer filled (our reading)."""
+        page = message.page
+        if page is None:
+            return
+        page.records.remove(message)
+        if not page.records:
+            self.pages.remove(page)
+            if self.filling is page:
+                self.filling = None
+
+    # -- expansion
+
+    def _make_room(self, new: int) -> bool:
+        """Expand as the message needs it; True when it fits then (domain.md, 4).
+
+        Our reading: the pages of the message to come are counted as used; it expands again until it need not.
+        """
+        wants = True
+        while wants and self.attributes["expand"] != "NONE" and self.status == "NORMAL":
+            wants = (self._used() + new) * 100 > EXPANDS_ABOVE_PCT * self._total()
+            if wants:
+                self._expand()
+        return self._used() + new <= self._total()
+
+    def _expand(self) -> None:
+        """One extent more, or the reason why not. `max_pages`: what the volumes hold."""
+        extent = max(1, self.allocated // 10)
+        if self.attributes["expand"] == "USER":
+            extent = self.attributes["secondary_pages"] or 0
+        largest = self.attributes["max_pages"]
+        if self.expansions >= MOST_EXPANSIONS:
+            self.status = "MAXIMUM"
+        elif extent == 0 or (largest is not None and self.allocated + extent > largest):
+            self.status = "FAILED"
+        elif self.allocated + extent > LARGEST_PAGE_SET:
+            self.status = "MAXIMUM"
+        else:
+            self.allocated += extent
+            self.expansions += 1
+
+    # -- what is in use
+
+    def _total(self) -> int:
+        return usable_pages(self.allocated)
+
+    def _of_model(self, persistent: bool) -> int:
+        """Pages with a persistent message, or those with others only."""
+        whole = sum(message.whole_pages for message in self.messages if message.persistent == persistent)
+        return whole + len([page for page in self.pages if any(m.persistent for m in page.records) == persistent])
+
+    # -- ALTER, MEASURE
+
+    def _alter(self, attributes: dict[str, Any]) -> None:
+        """ALTER PSID, whole or refused whole and counted (our reading).
+
+        It holds what is used, extents are not given back, and its volumes hold it. Expansion is tried again after what
+        it depends on was altered.
+        """
+        new = in_bytes(attributes)
+        allocated = new.get("pages", self.allocated)
+        too_small = "pages" in new and usable_pages(allocated) < self._used()
+        gives_back = allocated < self.allocated and self.expansions > 0
+        largest = (self.attributes | new)["max_pages"]
+        if too_small or gives_back or allocated > (LARGEST_PAGE_SET if largest is None else largest):
+            self.refused_alters += 1
+            return
+        self.attributes |= new
+        self.allocated = allocated
+        if any(name in OF_EXPANSION for name in new):
+            self.status = "NORMAL"
+
+    def _measure(self, measured: dict[str, Any]) -> None:
+        """A measurement of the buffer pool alone says nothing of the page set: it is no baseline (our reading)."""
+        of_page_set = {name: value for name, value in measured.items() if value is not None}
+        self.buffer_pool_pct = of_page_set.pop("buffer_pool_pct", self.buffer_pool_pct)
+        if of_page_set:
+            super()._measure(of_page_set)
+
+    def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
+        """Our reading: of `pages_used` all that is not known to be nonpersistent is persistent."""
+        found = dict(measured)
+        used = found.get("pages_used")
+        if used is not None and "pages_persistent" not in found:
+            nonpersistent = found.get("pages_nonpersistent", self._of_model(persistent=False))
+            found["pages_persistent"] = used - nonpersistent
+        elif used is not None and "pages_nonpersistent" not in found:
+            found["pages_nonpersistent"] = used - found["pages_persistent"]
+        return super()._new_baseline(found)
+
+    def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
+        """Persistent, nonpersistent, all used, of the pages that there are."""
+        names = ("pages_persistent", "pages_nonpersistent", "pages_used")
+        model = self._fields()
+        return [(model[name], measured[name], self._total()) for name in names if name in measured]
+
+    # -- the state record
+
+    def _fields(self) -> dict[str, Any]:
+        """total = unused + persistent + nonpersistent, as DISPLAY USAGE and SMF 115 QIS1 report them (domain.md, 4).
+
+        Our reading: nothing is unused where facts did not fit.
+        """
+        return {
+            "pages_total": self._total(),
+            "pages_used": self._used(),
+            "pages_persistent": self._in_use(persistent=True),
+            "pages_nonpersistent": self._in_use(persistent=False),
+            "pages_unused": max(0, self._total() - self._used()),
+            "usage_pct": 100.0 * self._used() / max(1, self._total()),
+            "expansions": self.expansions,
+            "status": self.status,
+            "buffer_pool": self.attributes["buffer_pool"],
+            "buffer_pool_pct": self.buffer_pool_pct,
+            "buffer_pool_writes": writes_at(self.buffer_pool_pct),
+        }
+
+
+def writes_at(buffer_pool_pct: float | None) -> str | None:
+    """Asynchronous writes from 85 % used, synchronous from 95 % (domain.md, 4); None: not measured."""
+    if buffer_pool_pct is None:
+        return None
+    if buffer_pool_pct >= 95:
+        return "synchronous"
+    return "asynchronous" if buffer_pool_pct >= 85 else "none"

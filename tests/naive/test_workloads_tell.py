@@ -1,0 +1,78 @@
+"""Random workloads are worth something: of an oracle with one wrong rule they tell that it is wrong."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tests.naive import NaivePageSet, NaiveQueueFile, NaiveStore, NaiveStructure, page_set, queue_file, scm, structure
+from tests.naive.estates import OnFacility
+from tests.naive.private_estates import Private
+from tests.naive.structure import Facility
+from tests.workloads import Workload, random_workload
+
+RULES = [  # kind of store, profile, module, constant, wrong value
+    ("scm", "filling", scm, "PRESTAGE_ABOVE_PCT", 91),
+    ("scm", "filling", scm, "PREFETCH_UP_TO_PCT", 71),
+    ("scm", "moving", scm, "ENTRY_BYTES", 240),
+    ("scm", "moving", scm, "SECOND_NS", 1_100_000_000),
+    ("scm", "filling", scm, "DYNAMIC_AUGMENTED_PCT", 3),
+    ("scm", "attributes", structure, "LOOK_EVERY", 7),
+    ("page_set", "packing", page_set, "PAGE_ROOM", 4056),
+    ("page_set", "packing", page_set, "SHORT_LENGTH", 3684),
+    ("page_set", "packing", page_set, "ONE_A_PAGE_SINCE", (7, 0, 0)),
+    ("page_set", "filling", page_set, "EXPANDS_ABOVE_PCT", 91),
+    ("page_set", "filling", page_set, "MOST_EXPANSIONS", 118),
+    ("page_set", "filling", page_set, "SEGMENT", 4048),
+    ("page_set", "filling", page_set, "VERY_LONG_PAGES", 1036),
+    ("queue_file", "filling", queue_file, "DESCRIPTOR", 363),
+    ("queue_file", "log", queue_file, "CHECKPOINT_RECORDS", 9_000),
+    ("queue_file", "filling", queue_file, "CHECKPOINT_US", 24 * 3600 * 1_000_000),
+    ("queue_file", "filling", queue_file, "CHECKPOINT_LEAST", 99),
+    ("queue_file", "filling", queue_file, "OVERSIZED_BYTES", 4 * 1024),
+]
+
+
+def oracle_of(workload: Workload) -> NaiveStore:
+    config = workload.config
+    if isinstance(config, Private):
+        kinds: dict[str, Any] = {"page_set": NaivePageSet, "queue_file": NaiveQueueFile}
+        oracle: NaiveStore = kinds[config.kind](config.attributes | {"version": config.version}, workload.aliases)
+        return oracle
+    assert isinstance(config, OnFacility)
+    return NaiveStructure(config, workload.aliases, Facility(config.facility_size, config.facility_scm or 0))
+
+
+@cache
+def workload_of(kind: str, profile: str, seed: int) -> Workload:
+    return random_workload(seed, 1000 if profile == "log" else 500, profile, kind)
+
+
+@cache
+def right_states(kind: str, profile: str, seed: int) -> list[dict[str, Any]]:
+    return states(workload_of(kind, profile, seed))
+
+
+def states(workload: Workload) -> list[dict[str, Any]]:
+    """Its state after every fifth event."""
+    oracle, found = oracle_of(workload), []
+    for number, event in enumerate(workload.events):
+        if event["op"] == "REBUILD" and isinstance(workload.config, Private):
+            continue  # a dead letter
+        oracle.apply(event)
+        if number % 5 == 4:
+            found.append(oracle.state())
+    return found
+
+
+@pytest.mark.parametrize(("kind", "profile", "module", "name", "wrong"), RULES, ids=lambda value: str(value)[:30])
+def test_random_workloads_tell_a_wrong_rule(
+    kind: str, profile: str, module: Any, name: str, wrong: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(1, 7):  # those of the property tests
+        right = right_states(kind, profile, seed)
+        with monkeypatch.context() as patched:
+            patched.setattr(module, name, wrong)
+            if states(workload_of(kind, profile, seed)) != right:
+                return
+    pytest.fail(f"{name} = {wrong} makes no difference")

@@ -1,0 +1,166 @@
+"""Reports on their way through the reports topic: records, the decode stage, the processor."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming import TwsTester
+
+from streams.decode_stage import decode_task
+from streams.plan import PackedPlan, Plan
+from streams.processor import TwinProcessor, twins_of
+from streams.report_records import REPORTS_A_RECORD, ReportError, read_reports, report_records
+from streams.rows import DEAD, REPORT, unpack_letters
+from streams.topics import Limits, Topics
+from tests.shared import START_US, STRUCTURES, Shared, leave_report, shared_estate, structure_report
+from tests.streams.stage_help import MEGABYTE, SOURCE
+from twin.estate import Estate
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> Estate:
+    return shared_estate(tmp_path)
+
+
+@pytest.fixture
+def packed(estate: Estate) -> PackedPlan:
+    twins_of.cache_clear()
+    return PackedPlan.of(Plan(estate, Topics(), Limits(state=MEGABYTE, alerts=MEGABYTE, dlq=MEGABYTE)))
+
+
+def reports(count: int, source: str = STRUCTURES[0]) -> list[Any]:
+    return [structure_report(source, tick, scm_used=tick << 20) for tick in range(1, count + 1)]
+
+
+def values(made: list[Any], limit: int = MEGABYTE) -> list[bytes]:
+    return [value for _, value in report_records(made, limit)]
+
+
+def of_reports_topic(records: list[bytes | None], partition: int = 0, offset: int = 0) -> pa.RecordBatch:
+    """Records as the source gives those of the reports topic."""
+    columns = {
+        "value": pa.array(records, pa.binary()),
+        "content_type": pa.array([b"application/json"] * len(records), pa.binary()),
+        "partition": pa.array([-1 - partition] * len(records), pa.int32()),
+        "offset": pa.array(range(offset, offset + len(records)), pa.int64()),
+    }
+    return pa.record_batch(columns)
+
+
+def frame(packed: PackedPlan, *batches: pa.RecordBatch) -> pd.DataFrame:
+    return pd.concat([batch.to_pandas() for batch in decode_task(packed, SOURCE, 0, list(batches))])
+
+
+# --- records ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_source_and_batch_is_one_record_keyed_by_the_shared_store(estate: Estate) -> None:
+    made = [*reports(3), leave_report(STRUCTURES[0], 4)]
+    ((key, value),) = report_records(made, MEGABYTE)
+    assert key == b"CF01"
+    assert read_reports(value, estate) == made
+    schema = json.loads((ROOT / "schemas" / "report.schema.json").read_bytes())
+    jsonschema.Draft202012Validator(schema).validate(json.loads(value))
+
+
+def test_many_reports_are_several_records_and_none_is_larger_than_the_topic_takes(estate: Estate) -> None:
+    made = reports(2 * REPORTS_A_RECORD + 1)
+    assert len(values(made)) == 3
+    small = values(made, 2000)
+    assert max(map(len, small)) <= 2000
+    assert [report for value in small for report in read_reports(value, estate)] == made
+
+
+def test_nothing_reported_is_no_record() -> None:
+    assert values([]) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"store": "CF09"}, "CF09"),
+        ({"store": "QSG1/APP1"}, "QSG1/APP1"),
+        ({"source": "QSG9/NONE"}, "QSG9/NONE"),
+        ({"source": "UC01"}, "UC01"),
+        ({"reports": []}, "length"),
+        ({"reports": [{"tick": 1, "passed": 1, "values": None}]}, "tick"),
+        ({"reports": [{"tick": 179_517_602, "passed": 179_517_601, "values": None}]}, "ticks that grow"),
+        ({"reports": [{"tick": 179_517_602, "passed": 179_517_602, "values": {"type": "structure"}}]}, "size"),
+    ],
+)
+def test_what_the_job_does_not_write_is_refused_with_what_is_wrong(
+    estate: Estate, change: dict[str, Any], says: str
+) -> None:
+    (value,) = values(reports(1))
+    with pytest.raises(ReportError, match=says):
+        read_reports(json.dumps(json.loads(value) | change).encode(), estate)
+
+
+@pytest.mark.parametrize("value", [None, b"", b"nonsense", b"[1]", b"[" * 100_000])
+def test_what_is_no_json_object_is_refused(estate: Estate, value: bytes | None) -> None:
+    with pytest.raises(ReportError):
+        read_reports(value, estate)
+
+
+# --- the decode stage ------------------------------------------------------------------------------------------------
+
+
+def test_reports_pass_the_decode_stage_as_one_row_a_shared_store(packed: PackedPlan) -> None:
+    first, second = values(reports(3)), values(reports(3, STRUCTURES[1]))
+    (row,) = frame(packed, of_reports_topic(first + second, offset=40)).to_dict("records")
+    assert (row["store"], row["kind"], row["partition"], row["offset"]) == ("CF01", REPORT, 0, 40)
+
+
+def test_a_malformed_report_is_a_dead_letter_of_the_reports_topic(packed: PackedPlan) -> None:
+    good = values(reports(1))
+    found = frame(packed, of_reports_topic([b"nonsense", *good], partition=2, offset=7))
+    assert sorted(found["kind"]) == [DEAD, REPORT]
+    (letter,) = unpack_letters(found[found["kind"] == DEAD]["payload"].iloc[0])
+    assert (letter.topic, letter.partition, letter.offset, letter.reason) == ("mqtwin.reports", 2, 7, "bad-report")
+    assert letter.value == b"nonsense"
+
+
+# --- the processor ---------------------------------------------------------------------------------------------------
+
+
+def test_a_shared_store_takes_reports_and_keeps_its_state_in_the_header(packed: PackedPlan, estate: Estate) -> None:
+    job = TwsTester(TwinProcessor(packed))
+    by_hand = Shared(estate, "CF01")
+    for start in range(0, 6, 2):
+        twins_of.cache_clear()
+        made = [report for source in STRUCTURES for report in reports(6, source)[start : start + 2]]
+        pieces = [value for source in (0, 2) for value in values(made[source : source + 2])]
+        output = job.testInPandas("CF01", frame(packed, of_reports_topic(pieces, offset=start)))
+        by_hand.reports(*made)
+    (state,) = (msgspec.json.decode(value) for value in output["value"][output["topic"] == "mqtwin.state"])
+    assert state == by_hand.state()
+    assert state["scm_used"] == 2 * (6 << 20)
+
+
+def test_a_structure_with_scm_writes_what_it_reports(packed: PackedPlan, estate: Estate) -> None:
+    events = [
+        {"time": START_US + n * 5_000_000, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 10}
+        for n in range(9)
+    ]
+    columns = {
+        "value": pa.array([json.dumps(event).encode() for event in events], pa.binary()),
+        "content_type": pa.array([None] * 9, pa.binary()),
+        "partition": pa.array([0] * 9, pa.int32()),
+        "offset": pa.array(range(9), pa.int64()),
+    }
+    output = TwsTester(TwinProcessor(packed)).testInPandas(STRUCTURES[0], frame(packed, pa.record_batch(columns)))
+    (row,) = output[output["topic"] == "mqtwin.reports"].to_dict("records")
+    assert row["key"] == b"CF01"
+    assert row["headers"] == [{"key": "content-type", "value": b"application/json"}]
+    made = read_reports(row["value"], estate)
+    assert [report.tick for report in made] == [START_US // 10_000_000 + n for n in range(1, 5)]
+    assert output["reports"].sum() == 4

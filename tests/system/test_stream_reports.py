@@ -1,0 +1,126 @@
+"""Stores that share a coupling facility or a uniform cluster: the stream says what a replay says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from streams.publish import publish
+from streams.report_records import report_records
+from tests.shared import FILES, MEMBERS, START_US, Shared, file_report, shared_estate
+from tests.system.harness import PATIENCE, Stream, by_id, read_topic
+from twin.estate import Estate
+from twin.events import JSON, NDJSON
+from twin.recordings import RecordingWriter
+from twin.replay import replay
+
+pytestmark = pytest.mark.system
+
+NewStream = Callable[[Estate], Stream]
+SECONDS = 1500
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> Estate:
+    """2 GB of SCM, of which the structures may use 4 GB."""
+    return shared_estate(tmp_path, ('scm = "4G"', 'scm = "2G"'))
+
+
+def events() -> list[dict[str, Any]]:
+    """Traffic in structures with SCM and one without, in members of which one starts late; ALTER and MEASURE."""
+    made: list[dict[str, Any]] = []
+    for second in range(0, SECONDS, 3):
+        queue = ("ORDERS", "INVOICES", "OTHER")[second // 3 % 3]
+        own = {"time": START_US + second * 1_000_000, "qmgr": "QM01", "seq": second, "queue": queue}
+        made.append({**own, "op": "GET" if second % 7 == 0 else "PUT", "length": 2000, "msgid": f"m{second // 21}"})
+        if second % 60 == 0:
+            made.append({"time": own["time"] + 1, "qmgr": "QM02", "op": "HEARTBEAT"})
+        carried = {"time": own["time"], "queue": "REQUEST", "op": "PUT", "length": 2048, "count": 2800, "direct": True}
+        made.append({**carried, "qmgr": MEMBERS[0]})
+        if second > SECONDS // 2:
+            made.append({**carried, "qmgr": MEMBERS[1]})
+        elif second % 60 == 0:
+            made.append({"time": own["time"], "qmgr": MEMBERS[1], "op": "HEARTBEAT"})
+        if second % 60 == 0:
+            made.append({"time": own["time"], "qmgr": MEMBERS[2], "op": "HEARTBEAT"})
+    about = {"qmgr": "QM01", "store": "CF01"}
+    made.append({**about, "time": START_US + 300_500_000, "op": "MEASURE", "measured": {"scm_used": 1 << 30}})
+    made.append({**about, "time": START_US + 600_500_000, "op": "ALTER", "attributes": {"scm": "8G"}})
+    made.append({**about, "time": START_US + 900_500_000, "op": "ALTER", "attributes": {"scm": "1G"}})
+    return sorted(made, key=lambda event: event["time"])
+
+
+def write(path: Path, content: list[dict[str, Any]]) -> Path:
+    with RecordingWriter(path) as writer:
+        writer.write(content)
+    return path
+
+
+@pytest.mark.parametrize("max_records", [None, 600])
+def test_what_structures_report_gives_the_same_as_in_a_replay(
+    new_stream: NewStream, kafka: str, estate: Estate, tmp_path: Path, max_records: int | None
+) -> None:
+    content = events()
+    whole = write(tmp_path / "whole.ndjson", content)
+    stream = new_stream(estate)
+    for number, start in enumerate(range(0, len(content), 1000)):
+        part = write(tmp_path / f"part-{number}.ndjson", content[start : start + 1000])
+        kind = (JSON, NDJSON)[number % 2] if max_records is None else JSON
+        publish(part, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=kind)
+        stream.run(max_records=max_records)
+    replayed = replay(whole, estate)
+    told = {(alert.condition, alert.change) for alert in replayed.alerts}
+    assert {("scm-overcommitted", "opened"), ("scm-overcommitted", "cleared"), ("capacity", "opened")} <= told
+    assert stream.alerts() == by_id(replayed.alerts)
+    assert stream.states() == replayed.states
+    assert stream.states()["CF01"]["late_reports"] == 0
+    assert not stream.letters()
+
+
+def test_a_cluster_takes_reports_from_the_topic_again_and_again(
+    new_stream: NewStream, kafka: str, estate: Estate, tmp_path: Path
+) -> None:
+    stream = new_stream(estate)
+    first = write(tmp_path / "first.ndjson", [{"time": START_US, "qmgr": "QM01", "op": "HEARTBEAT"}])
+    publish(first, estate, {"bootstrap.servers": kafka}, stream.topics)
+    stream.run()  # from here on the checkpoint knows where the reports begin
+    made = {name: [file_report(name, tick, None, 9000, 9000, tick) for tick in range(1, 40)] for name in FILES}
+    by_hand = Shared(estate, "UC01")
+    producer = Producer({"bootstrap.servers": kafka})
+    for start in range(0, 39, 13):
+        for name in FILES:
+            piece = made[name][start : start + 13]
+            by_hand.reports(*piece)
+            for key, value in report_records(piece, 1 << 20):
+                producer.produce(stream.topics.reports, value, key)
+                producer.produce(stream.topics.reports, value, key)  # at least once
+        producer.produce(stream.topics.reports, b"{}", b"UC01")
+        assert producer.flush(PATIENCE) == 0
+        stream.run()
+    assert stream.states()["UC01"] == by_hand.state()
+    assert stream.alerts() == by_id(by_hand.alerts) != {}
+    letters = stream.letters()
+    assert [(one.headers["reason"], one.headers["topic"]) for one in letters] == [
+        ("bad-report", stream.topics.reports)
+    ] * 3
+
+
+def test_reports_of_an_earlier_job_are_not_those_of_a_new_one(
+    new_stream: NewStream, kafka: str, estate: Estate, tmp_path: Path
+) -> None:
+    recording = write(tmp_path / "whole.ndjson", events())
+    stream = new_stream(estate)
+    publish(recording, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=NDJSON)
+    stream.run()
+    written = len(read_topic(kafka, stream.topics.reports))
+    stream.checkpoint = tmp_path / "another-checkpoint"
+    stream.batches.clear()
+    stream.run()
+    assert written > 0
+    assert len(read_topic(kafka, stream.topics.reports)) == 2 * written
+    assert stream.states() == replay(recording, estate).states
+    assert sum(batch["reports"] for batch in stream.batches) == sum(batch["reports"] for batch in stream.batches[:1])

@@ -1,0 +1,247 @@
+"""When the alerts of page sets and queue files open, are updated and clear: contract.md, 4 and 7."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kernels.watch import CANNOT_EXPAND, FULL, THRESHOLD
+from tests.kernels.beside import records
+from tests.kernels.told import Told, ToldPageSet, ToldQueueFile
+from tests.workloads import HOUR_US, SECOND_US
+from twin.alerts import CLEARED, CRITICAL, OPENED, UPDATED, WARNING, Alert
+from twin.alerts import FULL as IS_FULL
+from twin.page_set_view import FIRED as OF_PAGES
+from twin.queue_file_view import FIRED as OF_FILE
+
+ONE_BLOCK = 148
+
+
+def of(told: Told, condition: str) -> list[Alert]:
+    return [alert for alert in told.alerts if alert.condition == condition]
+
+
+def conditions(told: Told) -> list[tuple[str, str]]:
+    return [(change, condition) for change, condition, _ in told.told()]
+
+
+# -- page sets
+
+
+def test_every_bit_of_the_kernels_has_its_condition() -> None:
+    assert set(OF_PAGES) == {THRESHOLD, CANNOT_EXPAND, FULL}
+    assert set(OF_FILE) == {THRESHOLD, FULL}
+    assert {resource for _, resource in OF_PAGES.values()} == {"pages"}
+    assert {resource for _, resource in OF_FILE.values()} == {"file"}
+
+
+def test_a_page_set_that_expands_brings_no_alert() -> None:
+    told = ToldPageSet(expand="SYSTEM")
+    told.put(count=1000)
+    assert told.told() == []
+
+
+def test_at_expand_none_the_threshold_says_that_it_cannot_expand_and_then_it_is_full() -> None:
+    told = ToldPageSet()
+    told.put(count=88)
+    assert told.told() == []
+    told.put()  # 89 of 98: 90.8 %
+    [alert] = told.alerts
+    assert (alert.change, alert.condition, alert.resource, alert.severity) == (OPENED, "threshold", "pages", WARNING)
+    assert "its mark for expansion is 90 % and EXPAND(NONE) lets it not expand" in alert.cause
+    assert "ALTER PSID(4) EXPAND(SYSTEM)" in " ".join(alert.actions)
+    told.put(count=8)
+    assert of(told, "full") == []
+    told.put()
+    [full] = of(told, "full")
+    assert (full.time, full.usage_pct, full.severity, full.full_probability) == (told.time, 100.0, IS_FULL, 1.0)
+    assert conditions(told) == [(OPENED, "threshold"), (OPENED, "full")]
+
+
+def test_an_expansion_that_fails_is_told_with_its_reason() -> None:
+    told = ToldPageSet(expand="SYSTEM", max_pages=105)
+    told.put(count=89)
+    assert conditions(told) == [(OPENED, "threshold"), (OPENED, "cannot-expand")]
+    alert = told.alerts[1]
+    assert alert.severity == CRITICAL
+    assert "cannot expand (its volumes hold 105 pages)" in alert.cause
+    assert "Add volumes to its storage group, then let it try again: ALTER PSID(4) EXPAND(SYSTEM)" in alert.actions
+
+
+def test_a_page_set_without_a_secondary_extent_and_one_of_119_extents_say_so() -> None:
+    told = ToldPageSet(expand="USER")
+    told.put(count=89)
+    assert "EXPAND(USER) without a secondary extent" in of(told, "cannot-expand")[0].cause
+    told = ToldPageSet(expand="USER", secondary_pages=1)
+    told.put(count=200)
+    assert "it has 119 expansions of at most 119" in of(told, "cannot-expand")[0].cause
+    assert not any("EXPAND(" in action for action in of(told, "cannot-expand")[0].actions)
+
+
+def test_an_alter_that_lets_it_expand_clears_cannot_expand() -> None:
+    told = ToldPageSet(expand="USER")
+    told.put(count=89)
+    told.alter(expand="SYSTEM")
+    told.wait(20)
+    told.wait(60)
+    assert (CLEARED, "cannot-expand") in conditions(told)
+    assert (CLEARED, "threshold") not in conditions(told)  # it expands at the next put
+    told.put()
+    told.wait(20)
+    told.wait(60)
+    assert (CLEARED, "threshold") in conditions(told)
+
+
+def test_a_page_set_is_full_for_the_shortest_message_only_when_its_last_page_is_filled() -> None:
+    told = ToldPageSet(version="6.0")
+    told.put(3313, count=98)  # 3,685 bytes each: 372 are left, what the shortest takes
+    assert of(told, "full") == []
+    told.put(0)
+    assert len(of(told, "full")) == 1
+
+
+def test_a_2192_opens_full_and_it_clears_when_calm_for_five_minutes() -> None:
+    told = ToldPageSet()
+    told.put(count=50)
+    told.put(reason=2192)
+    [alert] = told.alerts
+    assert (alert.condition, alert.resource, alert.usage_pct) == ("full", "pages", 51.02)
+    assert alert.cause.startswith("Puts get 2192 while, by the model, 51.0 % of the pages of QM01/PS04 are in use")
+    told.wait(300)
+    assert len(told.alerts) == 1
+    told.wait(80)
+    assert [alert.change for alert in told.alerts] == [OPENED, CLEARED]
+    assert told.alerts[-1].alert_id == alert.alert_id
+    told.put(reason=2192)
+    assert told.alerts[-1].change == OPENED
+    assert told.alerts[-1].alert_id != alert.alert_id
+
+
+def test_a_threshold_is_updated_as_it_gets_worse_and_clears_two_points_below_the_mark() -> None:
+    told = ToldPageSet()
+    told.put(count=89)
+    told.put(count=6)
+    told.wait(10)
+    assert [(alert.change, alert.severity) for alert in told.alerts] == [(OPENED, WARNING), (UPDATED, CRITICAL)]
+    told.get(count=8)  # 87: 88.8 %
+    told.wait(120)
+    assert told.alerts[-1].severity == WARNING
+    told.get()  # 86: 87.8 %
+    told.wait(10)
+    told.wait(70)
+    assert told.alerts[-1].change == CLEARED
+    told.put(count=4)
+    assert told.alerts[-1].change == OPENED
+
+
+def test_the_queue_that_fills_the_pages_is_named_also_where_pages_are_shared() -> None:
+    told = ToldPageSet(queues=2, version="6.0")
+    told.put(0, queue="A.QUEUE", count=100)  # 372 bytes each, 10 a page
+    told.put(4049 * 80 - 352, queue="B.QUEUE")
+    [alert] = told.alerts
+    ours, theirs = 100 * 372, 80 * 4096 + 20 + 3 * 80
+    shares = {filler.queue: filler.share for filler in alert.fillers}
+    assert shares == {"B.QUEUE": round(theirs / (ours + theirs), 4), "A.QUEUE": round(ours / (ours + theirs), 4)}
+    assert "B.QUEUE made 90 % of the growth of 90 pages" in alert.cause
+
+
+def test_the_queue_that_grew_is_named_not_the_one_that_holds_most() -> None:
+    told = ToldPageSet(queues=2)
+    told.put(queue="B.QUEUE", count=80)
+    told.wait(HOUR_US / SECOND_US)
+    told.put(queue="A.QUEUE", count=9)
+    [alert] = told.alerts
+    assert [(filler.queue, filler.share) for filler in alert.fillers] == [("A.QUEUE", 1.0)]
+
+
+def test_what_a_measure_finds_is_told_at_once_and_drift_after_three() -> None:
+    told = ToldPageSet()
+    told.measure(pages_used=95, messages=95)
+    assert conditions(told) == [(OPENED, "threshold")]
+    for _ in range(3):
+        told.measure(pages_used=50)
+    [alert] = of(told, "drift")
+    assert alert.resource == "pages"
+    assert "DISPLAY USAGE TYPE(PAGESET)" in alert.actions[-1]
+    told.measure(pages_used=95)
+    assert of(told, "drift")[-1].change == CLEARED
+
+
+def test_a_restart_that_takes_the_messages_away_clears() -> None:
+    told = ToldPageSet()
+    told.put(count=98)
+    told.did("RESTART", None, store="QM01/PS04")
+    told.wait(10)
+    told.wait(70)
+    assert sorted(conditions(told)[2:]) == [(CLEARED, "full"), (CLEARED, "threshold")]
+
+
+# -- queue files
+
+
+def test_a_file_that_nears_what_it_may_be_is_told_and_then_it_is_full() -> None:
+    told = ToldQueueFile(max_size=100 * 512)
+    told.put(ONE_BLOCK, count=8 + 90)
+    assert told.told() == []
+    told.put(ONE_BLOCK)
+    [alert] = told.alerts
+    assert (alert.condition, alert.resource, alert.usage_pct, alert.severity) == ("threshold", "file", 91.0, WARNING)
+    assert alert.cause.startswith(
+        "91.0 % of the file blocks of QM01/A.QUEUE are in use, its mark is 90 %; A.QUEUE made"
+    )
+    assert "ALTER QLOCAL(A.QUEUE) MAXFSIZE(megabytes)" in " ".join(alert.actions)
+    told.put(ONE_BLOCK, count=9)
+    assert told.told() == [(OPENED, "threshold", "file"), (OPENED, "full", "file")]
+    told.get(count=60)
+    told.wait(10)
+    told.wait(70)
+    assert conditions(told)[-2:] == [(CLEARED, "threshold"), (CLEARED, "full")]
+
+
+def test_where_the_file_system_is_the_limit_it_is_what_helps() -> None:
+    told = ToldQueueFile(file_system_size=100 * 512)
+    told.put(ONE_BLOCK, count=8 + 91)
+    assert "Give the file system of QM01 more space than 50K" in told.alerts[0].actions
+
+
+def test_free_and_allocated_blocks_do_not_count_as_used() -> None:
+    told = ToldQueueFile(max_size=100 * 512)
+    told.put(ONE_BLOCK, count=8 + 89)
+    told.get(count=80)
+    told.put(ONE_BLOCK, count=20)
+    assert told.told() == []
+
+
+def test_a_queue_file_that_drifts_names_blocks_or_file() -> None:
+    told = ToldQueueFile()
+    told.put(ONE_BLOCK, count=40)
+    told.measure(messages=40)
+    for _ in range(3):
+        told.measure(blocks_nonpersistent=60)
+    [alert] = told.alerts
+    assert (alert.condition, alert.resource) == ("drift", "blocks")
+    assert "holds 35.7 % of its blocks less than measured" in alert.cause
+
+
+# -- what must not matter
+
+
+def test_alerts_are_the_same_after_a_restart_of_the_program() -> None:
+    def story(told: Any, again: bool) -> list[bytes]:
+        for step in ("put", "put", "get", "wait", "wait", "wait", "put"):
+            if step == "put":
+                told.put(2000, count=95, persistent=True)
+            elif step == "get":
+                told.get(count=120)
+            else:
+                told.wait(40)
+            if again:
+                told.again()
+        return records(told.alerts)
+
+    for make in (lambda: ToldPageSet(version="6.0"), ToldPageSet, lambda: ToldQueueFile(max_size=700 * 512)):
+        expected = story(make(), again=False)
+        assert len(expected) >= 3
+        assert story(make(), again=True) == expected
+        assert all(msgspec.json.decode(record)["data"]["cause"] for record in expected)

@@ -1,0 +1,83 @@
+"""What the structures of a coupling facility leave each other: its storage class memory really runs out.
+
+A structure's twin knows its own bounds (`twin.storage_class_memory.bounds`). Where several share a facility, each of
+them may take what it has and its part of what is left, dealt out anew at every tick: together they never take more than
+there is, and the result does not depend on how demands are cut. Source: domain.md section 3 (SCMMAXSIZE may be
+over-committed; storage for augmented space is the coupling facility's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernels.clock import TICK
+from twin.alteration import allocation
+from twin.estate import CouplingFacility, Estate, Structure
+from twin.message_store import MessageStore
+from twin.storage_class_memory import FIXED_AUGMENTED
+from twin.structure import StructureTwin
+
+Array = npt.NDArray[Any]
+
+
+class Facilities:
+    """The coupling facilities of an estate whose SCM several structures share. False: there are none."""
+
+    def __init__(self, estate: Estate) -> None:
+        self._estate = estate
+        self._sharing: dict[str, list[str]] = {}
+        self._tick = -1
+        for facility in estate.stores.values():
+            if isinstance(facility, CouplingFacility) and facility.size is not None:
+                names = [name for name in facility.structures if _scm_of(estate, name)]
+                if len(names) > 1:
+                    self._sharing[facility.name] = names
+
+    def __bool__(self) -> bool:
+        return bool(self._sharing)
+
+    def share_out(self, time: int, twins: Mapping[str, MessageStore]) -> None:
+        """Deal out what is left, once a tick. time: microseconds; twins: those opened so far, by store."""
+        if time // TICK == self._tick:
+            return
+        self._tick = time // TICK
+        for name, structures in self._sharing.items():
+            facility = self._estate.stores[name]
+            assert isinstance(facility, CouplingFacility)
+            self._share(facility, [one for at in structures if isinstance(one := twins.get(at), StructureTwin)])
+
+    def _share(self, facility: CouplingFacility, twins: list[StructureTwin]) -> None:
+        """Write what each may use where kernels read it."""
+        if not twins:
+            return
+        memory = max(0, (facility.scm or 0) - sum(twin.scm_used for twin in twins)) // len(twins)
+        storage = max(0, self._storage_left(facility) - sum(twin.aug_dynamic for twin in twins)) // len(twins)
+        for twin in twins:
+            params = twin.tables.store.params[0]
+            params["scm_max"] = min(twin.config.scm_max_size or 0, twin.scm_used + memory)
+            params["aug_max"] = twin.aug_dynamic + storage
+
+    def _storage_left(self, facility: CouplingFacility) -> int:
+        """Bytes that are no structure's, and nobody's fixed augmented space."""
+        fixed = FIXED_AUGMENTED * sum(_scm_of(self._estate, name) > 0 for name in facility.structures)
+        stores = [self._estate.stores[name] for name in facility.structures]
+        return (facility.size or 0) - fixed - sum(allocation(one)[0] for one in stores if isinstance(one, Structure))
+
+
+def by_tick(demands: Array) -> Iterator[slice]:
+    """Where each tick's demands are. demands: EVENT[n] in the order of time."""
+    if not demands.size:
+        return
+    cuts = np.flatnonzero(np.diff(demands["time"] // TICK)) + 1
+    for begin, end in pairwise([0, *cuts.tolist(), demands.size]):
+        yield slice(begin, end)
+
+
+def _scm_of(estate: Estate, name: str) -> int:
+    store = estate.stores[name]
+    return (store.scm_max_size or 0) if isinstance(store, Structure) else 0

@@ -1,0 +1,120 @@
+"""The ramp of a uniform cluster: more and more load, and members that are started when the others cannot carry it.
+
+Source: seed uniform-cluster-scaling.txt, "Test Scenario" and Table 1; domain.md section 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kernels.layout import GET, HEARTBEAT, PUT
+from twin.errors import UsageError
+from twin.estate import Estate, QueueFile, UniformCluster
+from twin.simulation.arrivals import Flow, Traffic, steps
+from twin.simulation.scenario import Scenario, parameter, scenario
+
+_SENDERS = 180
+_HEARTBEATS = 0.05  # a second, of a member that is not started
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of Table 1: messages a second asked for and achieved, members started."""
+
+    target: float
+    achieved: float
+    members: int
+
+
+def table(step: float, members: int, one: float) -> list[Row]:
+    """Load that rises by `step` messages a second until all members are started. one: what each of them carries.
+
+    When the members started are short of the target, the row says what they achieve; then another one is started.
+    """
+    rows: list[Row] = []
+    started, target = 1, step
+    while True:
+        rows.append(Row(target, min(target, started * one), started))
+        short = target > started * one
+        if started == members:  # the seed's test ends when all members are started and carry the load
+            return rows
+        if short:
+            started += 1
+        else:
+            target += step
+
+
+@scenario
+@dataclass(frozen=True, kw_only=True)
+class UniformClusterRamp(Scenario):
+    """The published scaling test. Nothing fills: what is short is members."""
+
+    name = "uniform-cluster-ramp"
+    sentence = "180 senders put more and more 2 KB messages; whenever the members fall short another one is started."
+
+    hours: float = parameter(0.8, "length of the recording, hours of event time", low=0.01, high=24 * 366)
+    length: float = parameter(2_048.0, "bytes of a message", low=64, high=1_000_000)
+    spread: float = parameter(0.0, "of the lengths: standard deviation of their logarithm", high=3)
+    noise: float = parameter(0.0, "of the rates: how much they vary in 10 seconds; 0: a Poisson process", high=3)
+    step: float = parameter(115.0, "messages a second that come to each sender's in a step", low=1)
+    scale: float = parameter(
+        0.001, "of all rates; messages_per_second of the estate is to be as small: 21.07 instead of 21,070", low=1e-4
+    )
+    minutes: float = parameter(2.0, "minutes a row of the table lasts", low=0.2)
+    direct: float = parameter(0.9, "of the messages, those handed to a waiting getter", high=1)
+
+    @property
+    def traffic(self) -> Traffic:
+        """Nonpersistent, without units of work."""
+        return replace(super().traffic, persistent=0.0, unit_share=0.0, direct=self.direct, priorities=((0, 1.0),))
+
+    @property
+    def told_after(self) -> float:
+        """See Scenario. For the twelve members of the seed."""
+        return 23 * self.minutes / 60
+
+    def cast(self, estate: Estate, rng: np.random.Generator) -> tuple[np.random.Generator, Sequence[Flow]]:
+        """See Scenario. UsageError where there is no uniform cluster whose members each have the queue."""
+        cluster = self._cluster(estate)
+        rows = self.rows(cluster)
+        flows: list[Flow] = []
+        for place, qmgr in enumerate(cluster.queue_managers):
+            flows += self._member(estate, self._file_of(estate, cluster, qmgr), place, rows)
+        return rng.spawn(2)[1], flows
+
+    def rows(self, cluster: UniformCluster) -> list[Row]:
+        """What is asked for and achieved, as in the seed's Table 1. `rate`: by how much the load rises in a step."""
+        step = _SENDERS * self.step * self.scale if self.rate is None else self.rate
+        return table(step, len(cluster.queue_managers), cluster.messages_per_second)
+
+    def _cluster(self, estate: Estate) -> UniformCluster:
+        clusters = {name: one for name, one in estate.stores.items() if isinstance(one, UniformCluster)}
+        if not clusters:
+            raise UsageError(f"{estate.source}: there is no uniform cluster; right: describe one for {self.name}")
+        if self.store is not None and self.store not in clusters:
+            raise UsageError(f"store {self.store} is no uniform cluster; right: {', '.join(clusters)}")
+        return clusters[self.store or next(iter(clusters))]
+
+    def _file_of(self, estate: Estate, cluster: UniformCluster, qmgr: str) -> QueueFile:
+        for file in estate.stores.values():
+            if isinstance(file, QueueFile) and file.queue_manager == qmgr and self.queue in {None, file.queue}:
+                return file
+        wanted = f'[queue_file."{qmgr}/{self.queue or "REQUEST"}"]'
+        raise UsageError(f"member {qmgr} of {cluster.name} has no such queue; right: {wanted}")
+
+    def _member(self, estate: Estate, file: QueueFile, place: int, rows: Sequence[Row]) -> list[Flow]:
+        """A member's share of the rate achieved, from the row in which it is started; heartbeats before."""
+        begins = np.arange(len(rows)) * self.minutes * 60.0
+        share = np.array([row.achieved / row.members if place < row.members else 0.0 for row in rows])
+        idle = np.array([0.0 if place < row.members else _HEARTBEATS for row in rows])
+        queue = estate.route_of_queue(file.queue_manager, file.queue)
+        itself = estate.route_of_store(file.queue_manager, file.name)
+        quiet = Traffic(noise=0.0, unit_share=0.0)
+        return [
+            Flow(route=queue, op=PUT, rate=steps(begins, share), traffic=self.traffic),
+            Flow(route=queue, op=GET, rate=steps(begins, 2 * share), traffic=quiet),
+            Flow(route=itself, op=HEARTBEAT, rate=steps(begins, idle), traffic=quiet),
+        ]
