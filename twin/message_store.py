@@ -96,10 +96,6 @@ class MessageStore(ABC):
         self._set_params()
         self._reporter = Reporter(estate, self.config)
 
-    def resources(self) -> tuple[str, ...]:
-        """What of the store can be full, by the names alerts use."""
-        return tuple(dict.fromkeys(resource for _, resource in self._conditions().values()))
-
     # --- what a kind adds ------------------------------------------------------------------------------------------
 
     @abstractmethod

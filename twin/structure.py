@@ -77,10 +77,6 @@ class StructureTwin(MessageStore):
     def _conditions(self) -> dict[int, tuple[str, str]]:
         return POOL_BITS
 
-    def resources(self) -> tuple[str, ...]:
-        """Entries, elements and the data set of each queue manager."""
-        return (*super().resources(), *(f"smds/{qmgr}" for qmgr in self.qmgrs))
-
     def _fired_elsewhere(self) -> list[tuple[str, str]]:
         fired = []
         for row, qmgr in enumerate(self.qmgrs):

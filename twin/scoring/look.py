@@ -1,7 +1,7 @@
 """One look at a store: how full each resource is and what each queue holds.
 
-A data set is measured against what it may grow to, not against its size now: one that expands at 90 % of what it has is
-in no danger, and whoever watches it knows so.
+A data set or page set is measured against what it may grow to, not against its size now: one that expands at 90 % of
+what it has is in no danger, and whoever watches it knows so.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels import layout, smds
+from kernels import layout, page_set, smds
 from twin.arrays import Array
 from twin.message_store import MessageStore
 
@@ -34,25 +34,23 @@ def look(twin: MessageStore) -> Look | None:
     scalars = store.scalars[0]
     if scalars["clock"] == layout.NEVER:
         return None
-    viewer = twin.viewer()
-    usage = {resource: viewer.usage_pct(resource) for resource in twin.resources()}
-    for row, qmgr in enumerate(twin.qmgrs):
-        if f"smds/{qmgr}" in usage:
-            usage[f"smds/{qmgr}"] = 100.0 * smds.blocks_in_use(store, row) / max(1, _blocks_at_most(store, row))
     rows = store.queues[: len(twin.queues)]
     return Look(
         time=int(scalars["clock"]),
-        usage=usage,
+        usage=_usage(twin),
         size=int(scalars["bytes"]),
         queues=tuple(twin.queues),
         holdings=np.stack([rows["depth"], rows["elems"], rows["pages"]], axis=1),
     )
 
 
-def _blocks_at_most(store: layout.Store, dataset: int) -> int:
-    """Blocks a data set can come to have, expanded as far as it may."""
-    data = store.datasets[dataset]
-    total, limit, extent = int(data["blocks_total"]), int(data["limit"]), int(data["extent"])
-    if not store.params[0]["ds_expand"] or data["status"] != layout.NORMAL or total >= limit:
-        return total
-    return total + (limit - total) // extent * extent if extent else limit  # without an extent: tenths of what it has
+def _usage(twin: MessageStore) -> dict[str, float]:
+    store, viewer = twin.tables.store, twin.viewer()
+    if twin.kind == "page_set":
+        return {"pages": 100.0 * page_set.pages_in_use(store) / max(1, page_set.usable_at_last(store))}
+    if twin.kind == "queue_file":
+        return {"file": viewer.usage_pct("file")}
+    usage = {resource: viewer.usage_pct(resource) for resource in ("entries", "elements")}
+    for row, qmgr in enumerate(twin.qmgrs):
+        usage[f"smds/{qmgr}"] = 100.0 * smds.blocks_in_use(store, row) / max(1, smds.blocks_at_last(store, row))
+    return usage

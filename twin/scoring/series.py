@@ -22,6 +22,7 @@ from twin.arrays import Array
 from twin.estate import Estate
 from twin.events import Decoded, Decoder
 from twin.forecast import Forecast
+from twin.message_store import MessageStore
 from twin.recordings import Chunk, open_recording
 from twin.replay import Player
 from twin.scoring.look import Look, look
@@ -86,9 +87,10 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
             alerts += player.feed(piece)
             for name in np.unique(stores[np.unique(piece.events["route"])]).tolist():
                 twin = player.twins[name]
-                record = records.setdefault(name, _Record())
-                record.add(look(twin))
-                record.forecasts += twin.drain_forecasts()
+                if isinstance(twin, MessageStore):  # nobody puts to a shared store
+                    record = records.setdefault(name, _Record())
+                    record.add(look(twin))
+                    record.forecasts += twin.drain_forecasts()
         for name, times in _refused(decoded, stores):
             records[name].refused.append(times)
         events += len(decoded)
