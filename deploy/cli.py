@@ -37,6 +37,7 @@ COMMANDS = {
     "publish": ("deploy.commands.publish:publish", "A recording into the events topic."),
     "record": ("deploy.commands.record:record", "The events topic into a recording."),
     "replay": ("deploy.commands.replay:replay", "A recording through the twin, without Kafka or Spark."),
+    "score": ("deploy.commands.score:score", "The scorecard: alerts held against the true 2192s, baselines beside."),
     "simulate": ("deploy.commands.simulate:simulate", "A scenario becomes a recording with its true 2192s."),
     "size": ("deploy.commands.size:size", "How much storage so many messages need: advice from the documents."),
     "stream": ("deploy.commands.stream:stream", "The streaming job: events in, alerts and state out."),

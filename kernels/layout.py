@@ -128,6 +128,13 @@ QUEUE = np.dtype(
         ("keyed_tail", "i4"),
         ("any_head", "i4"),  # gets of the next message held aside, oldest first
         ("any_tail", "i4"),
+        ("puts", "i8"),  # messages stored, and given back, so far
+        ("gets", "i8"),
+        ("puts_then", "i8"),  # as above: at the last mark in time, and at the one before
+        ("gets_then", "i8"),
+        ("puts_before", "i8"),
+        ("gets_before", "i8"),
+        ("got_at", "i8"),  # tick at which a message was given back last
     ],
     align=True,
 )
@@ -264,6 +271,9 @@ SCALARS = np.dtype(
         ("unit_high", "i4"),
         ("block_free", "i4"),
         ("block_high", "i4"),
+        ("bin", "i4"),  # row of `bins` being filled (see meters.py)
+        ("young_from", "i8"),  # puts so far, five minutes ago: messages put since are young
+        ("steady_from", "i8"),  # tick since which flows tell anything; NEVER: no tick yet
         ("armed", "u4"),  # conditions that may fire (see watch.py)
         ("fired", "u4"),
         ("based", "u1"),  # a baseline is set
@@ -319,10 +329,11 @@ class Store(NamedTuple):
     """All arrays of one store, as kernels take them.
 
     Tables (rows may be more than used): messages MESSAGE, held HELD, units UNIT, queues QUEUE, chains CHAIN, flows
-    FLOW, seen u8, blocks BLOCK, order ORDER (a row a message, where there is SCM), packed PACKED; datasets DATASET,
-    a row a queue manager; scm_ends ORDER_ENDS[ORDERS]; one row each: scm SCM_USE, page_use PAGE_USE, file_use FILE_USE,
-    scalars SCALARS, params PARAMS. Indexes: `*_buckets` CHAIN[2**k], `*_links` LINK[rows of the table]. `*_dirty`
-    u1[pages]: pages written since the last snapshot. A store uses what its kind needs; the rest stays as it was made.
+    FLOW, seen u8, blocks BLOCK, order ORDER (a row a message, where there is SCM), packed PACKED, those of
+    meter_rows.py; datasets DATASET, a row a queue manager; scm_ends ORDER_ENDS[ORDERS]; one row each: scm SCM_USE,
+    page_use PAGE_USE, file_use FILE_USE, scalars SCALARS, params PARAMS. Indexes: `*_buckets` CHAIN[2**k], `*_links`
+    LINK[rows of the table]. `*_dirty` u1[pages]: pages written since the last snapshot. A store uses what its kind
+    needs; the rest stays as it was made.
     """
 
     messages: Array
@@ -335,6 +346,12 @@ class Store(NamedTuple):
     blocks: Array
     order: Array
     packed: Array
+    bins: Array
+    counts: Array
+    stocks: Array
+    slots: Array
+    tides: Array
+    rises: Array
     datasets: Array
     scm: Array
     scm_ends: Array
@@ -358,6 +375,12 @@ class Store(NamedTuple):
     blocks_dirty: Array
     order_dirty: Array
     packed_dirty: Array
+    bins_dirty: Array
+    counts_dirty: Array
+    stocks_dirty: Array
+    slots_dirty: Array
+    tides_dirty: Array
+    rises_dirty: Array
 
 
 # Rows a page, as powers of two: pages of about 8 KB. A state call costs as much as writing 5 KB, so smaller pages are

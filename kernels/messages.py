@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels import chains, held, index, storage
+from kernels import chains, held, index, meters, storage
 from kernels._compile import kernel, routine
 from kernels.layout import (
     AVAILABLE,
@@ -69,6 +69,7 @@ def store_message(
     owner.bytes += length
     owner.elems += message.elems
     owner.pages += message.pages
+    meters.stored(store, row, qmgr)
     touch(store.messages_dirty, row, MESSAGE_SHIFT)
     touch(store.queues_dirty, queue, QUEUE_SHIFT)
     return row
@@ -86,6 +87,7 @@ def discard(store: Store, row: int) -> None:
     owner.bytes -= message.length
     owner.elems -= message.elems
     owner.pages -= message.pages
+    meters.given_back(store, row)
     storage.refund(store, row)
     if message.marks & MARK_KEYED:
         index.leave(store.message_buckets, store.message_links, row)

@@ -107,6 +107,22 @@ def make_room(store: Store, new: int) -> bool:
 
 
 @kernel
+def usable_at_last(store: Store) -> int:
+    """Usable pages after every expansion the page set can still make."""
+    use = store.page_use[0]
+    params = store.params[0]
+    allocated = use.allocated
+    if use.status == NORMAL and params.expand != EXPAND_NONE:
+        most = min(params.max_pages, MOST_PAGES)
+        for _ in range(use.expansions, MOST_EXPANSIONS):
+            extent = max(1, allocated // 10) if params.expand == EXPAND_SYSTEM else params.secondary_pages
+            if allocated + extent > most:
+                break
+            allocated += extent
+    return usable_pages(allocated)
+
+
+@kernel
 def fits(store: Store, length: int) -> bool:
     """Whether a put of that length would be accepted now; expands the page set where the put would."""
     pages, record = pages_of(length)

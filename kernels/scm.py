@@ -55,6 +55,16 @@ def augmented(store: Store, used: int) -> int:
     return (used * store.params[0].aug_ppm + 999_999) // 1_000_000
 
 
+@kernel
+def bytes_at_most(store: Store) -> int:
+    """Bytes of SCM that may be used: SCMMAXSIZE, or what there is dynamic augmented space for; at least 1."""
+    params = store.params[0]
+    most = params.scm_max
+    if params.aug_ppm > 0:
+        most = min(most, params.aug_max // params.aug_ppm * 1_000_000)
+    return max(1, most)
+
+
 # --- a message's way -------------------------------------------------------------------------------------------------
 
 

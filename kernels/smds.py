@@ -90,6 +90,22 @@ def has_room(store: Store, dataset: int, pages: int) -> bool:
 
 
 @kernel
+def blocks_at_last(store: Store, dataset: int) -> int:
+    """Blocks the data set has after every expansion it can still make."""
+    data = store.datasets[dataset]
+    total = data.blocks_total
+    if store.params[0].ds_expand == 0 or data.status != NORMAL:
+        return total
+    if data.extent > 0:
+        return total + max(0, data.limit - total) // data.extent * data.extent
+    extent = max(1, total // 10)
+    while total + extent <= data.limit:
+        total += extent
+        extent = max(1, total // 10)
+    return total
+
+
+@kernel
 def is_full(store: Store, dataset: int) -> bool:
     """Whether no block is free and the block being filled has no page left."""
     data = store.datasets[dataset]

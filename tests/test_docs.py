@@ -34,6 +34,7 @@ from twin.events.fields import FIELD
 from twin.measurement import DRIFT
 from twin.page_set_view import FIRED as OF_PAGES
 from twin.queue_file_view import FIRED as OF_FILE
+from twin.scoring.baselines import BASELINES
 from twin.simulation import SCENARIOS, demo_estate
 from twin.structure_view import DATASET_BITS, POOL_BITS, SCM_BITS
 from twin.uniform_cluster import CAPACITY
@@ -142,8 +143,9 @@ def test_nothing_names_a_machine_or_a_package_registry(name):
 POSITIONAL = {"--file", "--scenario"}  # may be given by name, too
 OF_KAFKA = {"--bootstrap-servers", "--topic-prefix", "--kafka"}
 OF_SIZE = {"--estate", "--store", "--json"}
-# Of docker compose, of Kafka's own tools, of mqtwin itself.
+# Of docker compose, of Kafka's own tools, of mqtwin itself, of tests.score.
 OTHERS = {"--build", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
+OTHERS |= {"--split", "--cases", "--no-pictures"}
 
 
 def options(command: str) -> set[str]:
@@ -409,6 +411,10 @@ def test_the_scenarios():
     told = {codes(row[0])[0]: row[1] for row in rows(section("recordings.md", "Simulate"))}
     assert told == {name: kind.sentence for name, kind in SCENARIOS.items()}
     assert f"`mqtwin simulate` with {len(SCENARIOS)} scenarios" in TEXTS["CHANGELOG.md"]
+
+
+def test_the_rules_beside_the_twin():
+    assert first_codes(section("scorecard.md", "The other rules")) == [one.name for one in BASELINES]
 
 
 def test_the_changelog_begins_with_this_version():

@@ -84,6 +84,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     fillers: tuple[Filler, ...]
     cause: str
     actions: tuple[str, ...]
+    time_to_full_s: dict[str, float] | None = None
 
 
 class Episode(msgspec.Struct, kw_only=True):
@@ -159,7 +160,7 @@ class Episodes:
             condition=finding.condition,
             time=time,
             usage_pct=finding.usage_pct,
-            time_to_full_s=None,
+            time_to_full_s=finding.time_to_full_s,
             full_probability=finding.full_probability,
             fillers=finding.fillers,
             cause=finding.cause,

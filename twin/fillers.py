@@ -18,7 +18,7 @@ from twin.arrays import Array
 
 MARK = 15 * 60 * SECOND
 _NAMED_AT_MOST = 5
-_COUNTED = ("depth", "elems", "pages")
+_COUNTED = ("depth", "elems", "pages", "puts", "gets")
 
 
 def mark(queues: Array) -> None:

@@ -7,15 +7,16 @@ contract sections 4 and 7; z/OS structure full monitoring (IXC585E at or above F
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernels import layout
-from kernels.clock import SECOND
+from kernels.clock import SECOND, TICK
 from twin import fillers, wording
 from twin.alerts import CRITICAL, FULL, WARNING, Filler, Finding
 from twin.arrays import Array
 from twin.timestamps import as_span
+from twin.wording import NOTHING
 
 HYSTERESIS = 2  # percentage points below its mark at which a condition counts as over
 CALM_FOR = 60 * SECOND  # event time a condition must be over before its alert is cleared
@@ -78,7 +79,9 @@ class Viewer(ABC):
         """Why a resource cannot expand, in words."""
 
     @abstractmethod
-    def _actions(self, resource: str, ranked: tuple[Filler, ...]) -> tuple[str, ...]:
+    def _actions(
+        self, resource: str, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
+    ) -> tuple[str, ...]:
         """What helps where the resource runs out."""
 
     # --- findings --------------------------------------------------------------------------------------------------
@@ -109,6 +112,40 @@ class Viewer(ABC):
             actions=self._actions(resource, ranked),
         )
 
+    def who_fills(self, resource: str) -> tuple[Filler, ...]:
+        """The queues that fill a resource, the first one most."""
+        return fillers.fillers(*self._by_queue(resource), self._names)
+
+    def foreseen(
+        self,
+        resource: str,
+        severity: str,
+        times: tuple[float, float, float],
+        probability: float,
+        effects: Mapping[str, str],
+    ) -> Finding:
+        """What there is to say of a resource that will be full in so many seconds (p10, p50, p90).
+
+        effects: what each action would change, in words (see wording.py).
+        """
+        usage = self.usage_pct(resource)
+        grown, held = self._by_queue(resource)
+        ranked = fillers.fillers(grown, held, self._names)
+        p10, p50, p90 = times
+        return Finding(
+            condition="full-forecast",
+            resource=resource,
+            severity=severity,
+            usage_pct=usage,
+            time_to_full_s={"p10": round(p10, 1), "p50": round(p50, 1), "p90": round(p90, 1)},
+            full_probability=round(probability, 4),
+            fillers=ranked,
+            cause=f"{usage:.1f} % of the {self._of(resource)} are in use; as it goes, they are used up in "
+            f"{as_span(p50)} ({as_span(p10)} to {as_span(p90)}), and puts get 2192; "
+            f"{self._filled(resource, ranked, grown)}{self._served(ranked)}.",
+            actions=self._actions(resource, ranked, effects),
+        )
+
     def over(self, condition: str, resource: str, severity_before: str) -> Finding:
         """What there is to say of a condition that holds no more."""
         usage = self.usage_pct(resource)
@@ -136,6 +173,17 @@ class Viewer(ABC):
     def _filled(self, resource: str, ranked: tuple[Filler, ...], grown: Array) -> str:
         span = as_span(fillers.growth_span(int(self._store.scalars[0]["clock"])) / SECOND)
         return wording.filled_by(ranked, int(grown.sum()), self._unit(resource), span)
+
+    def _served(self, ranked: tuple[Filler, ...]) -> str:
+        """How the queue that fills most is served, as the end of a sentence."""
+        if not ranked:
+            return ""
+        queue = self._queues[self._names.index(ranked[0].queue)]
+        clock_now = int(self._store.scalars[0]["clock"])
+        seconds = fillers.growth_span(clock_now) / SECOND
+        puts, gets = (int(queue[name] - queue[f"{name}_before"]) / seconds for name in ("puts", "gets"))
+        silent = None if not queue["gets"] else (clock_now - int(queue["got_at"]) * TICK) / SECOND
+        return f"; {wording.served(ranked[0].queue, puts, gets, silent)}"
 
     def _what(self, condition: str, resource: str, usage: float) -> str:
         of = self._of(resource)

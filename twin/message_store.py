@@ -15,19 +15,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 import numpy as np
 
-from kernels import clock, event_loop, held, layout, scm, smds, watch
+from kernels import clock, event_loop, held, layout, meter_rows, scm, shares, smds, watch
 from twin import fillers, measurement, store_state
 from twin.alerts import Alert, Episode, Episodes
 from twin.arrays import Array, Arrays
 from twin.estate import Estate, Route
 from twin.findings import CALM_AFTER_FULL, CALM_FOR, STEP, Viewer
+from twin.forecast import Forecast
+from twin.foresight import CONDITION, Foresight, Sight
 from twin.reports import Report, Reporter, Values
 from twin.tables import StateError, Tables
 
 if TYPE_CHECKING:
     from twin.events import EventBlock
+    from twin.rules import Rules
 
-_VERSION = 2
+_VERSION = 3
 _SWEEP_EVERY = 6  # ticks between two looks for gets held aside too long
 _CALM_TICKS = (CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 2  # after the last change, until no alert changes any more
 
@@ -57,17 +60,20 @@ class _Header(msgspec.Struct, kw_only=True):
     own: dict[str, Any]  # what else the kind keeps
     episodes: list[Episode]
     drift: measurement.Drift
+    sight: Sight
 
 
 class MessageStore(ABC):
     """See the module. `config`: the attributes as they are now."""
 
     kind: ClassVar[str]
+    is_foreseen: ClassVar[bool] = False  # `rules` are known
     check_against: ClassVar[str]  # where an administrator looks, when the twin drifts
     config: Any
     tables: Tables
     episodes: Episodes
     drift: measurement.Drift
+    foresight: Foresight
 
     def __init__(
         self,
@@ -134,6 +140,10 @@ class MessageStore(ABC):
     def viewer(self) -> Viewer:
         """Findings about the store as it is now."""
 
+    def rules(self, tick: int) -> Rules:
+        """What the forecast rolls forward, as it stands at a tick."""
+        raise NotImplementedError(f"a {self.kind} is not foreseen")
+
     @abstractmethod
     def _fields(self) -> dict[str, Any]:
         """The fields of the state record that the kind has."""
@@ -166,6 +176,8 @@ class MessageStore(ABC):
         store.scalars["armed"] = 0xFFFF_FFFF
         self.episodes = Episodes(self.name, [])
         self.drift = measurement.Drift()
+        self.foresight = Foresight(Sight())
+        self.tables.new_meters()
         self._begin()
 
     def _restore(self, header: _Header, arrays: Arrays, pages: Iterable[tuple[int, bytes]] | None) -> None:
@@ -182,6 +194,7 @@ class MessageStore(ABC):
         self._names = msgspec.msgpack.decode(self.tables.names, type=_Names)
         self.episodes = Episodes(self.name, header.episodes)
         self.drift = header.drift
+        self.foresight = Foresight(header.sight)
         self._take_over(header.described, header.attributes, header.own)
 
     def _register(self, estate: Estate) -> None:
@@ -207,6 +220,9 @@ class MessageStore(ABC):
             self.tables.set_names(msgspec.msgpack.encode(self._names))
             self._new_rows(before[1], before[2])
         self._new_qmgrs()
+        self.tables.reserve("stocks", (len(self.qmgrs) + 1) * meter_rows.CLASSES)
+        self.tables.reserve("tides", len(self.qmgrs) + shares.FIRST_SET)
+        self.tables.reserve("rises", (len(self.qmgrs) + shares.FIRST_SET) * meter_rows.RISES)
 
     def _new_rows(self, queues: int, flows: int) -> None:
         """Fill the rows of queues and numberings beyond those there were."""
@@ -262,6 +278,7 @@ class MessageStore(ABC):
         message each get took, NONE where it took none.
         """
         ages = np.full(events.size, layout.NONE, np.int64)
+        self.foresight.blind = True  # a stand-in for the real system foresees nothing
         at, why = 0, event_loop.NO_ROOM
         while why != event_loop.DONE:
             at, why = event_loop.apply(
@@ -358,9 +375,9 @@ class MessageStore(ABC):
         sweeps = tick // _SWEEP_EVERY - before // _SWEEP_EVERY
         if sweeps > 0 and self.tables.store.scalars[0]["held_open"] > 0:
             held.sweep(self.tables.store, len(self._names.queues))
-        alerts = self._at_tick(before, tick)
+        alerts = self._at_tick(before, tick) + self.foresight.tick(self, before, tick)
         for episode in self.episodes:
-            if episode.condition != measurement.DRIFT:
+            if episode.condition not in (measurement.DRIFT, CONDITION):
                 alerts += self._review(episode, now)
         self._reporter.report(before, tick, self._report_values)
         return alerts
@@ -388,6 +405,12 @@ class MessageStore(ABC):
         finding = viewer.finding(episode.condition, episode.resource, episode.severity)
         return [self.episodes.update(episode, finding, now)]
 
+    def drain_forecasts(self) -> list[Forecast]:
+        """The forecasts made since the last call, the last few thousand of them at most."""
+        made = list(self.foresight.forecasts)
+        self.foresight.forecasts.clear()
+        return made
+
     # --- state -----------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
@@ -408,6 +431,7 @@ class MessageStore(ABC):
                 own=self._own(),
                 episodes=self.episodes.as_list(),
                 drift=self.drift,
+                sight=self.foresight.sight,
             )
         )
 

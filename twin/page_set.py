@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from kernels import layout, page_set, pools
-from twin import measurement
+from twin import measurement, rules
 from twin.alerts import Alert
 from twin.estate import MAX_PAGES, PageSet
 from twin.measurement import MOST_MESSAGES, beyond
@@ -29,6 +29,7 @@ class PageSetTwin(MessageStore):
     """See the module. buffer_pool_pct: of its buffer pool in use, as last measured; None: not yet."""
 
     kind = "page_set"
+    is_foreseen = True
     check_against = "Check the page set's attributes in the estate against DISPLAY USAGE TYPE(PAGESET)."
     config: PageSet
     buffer_pool_pct: float | None = None
@@ -143,6 +144,10 @@ class PageSetTwin(MessageStore):
     def viewer(self) -> PageSetViewer:
         """Findings about the store as it is now."""
         return PageSetViewer(self.config, self.tables.store, self.queues)
+
+    def rules(self, tick: int) -> rules.Rules:
+        """What the forecast rolls forward, as it stands at a tick."""
+        return rules.of_page_set(self.tables.store, tick)
 
     def _conditions(self) -> dict[int, tuple[str, str]]:
         return FIRED

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kernels import layout, page_set, watch
 from twin import fillers, wording
 from twin.alerts import Filler
 from twin.arrays import Array
 from twin.findings import Viewer
+from twin.wording import NOTHING
 
 FIRED = {  # in the order in which alerts of one event are published
     watch.THRESHOLD: ("threshold", "pages"),
@@ -67,5 +70,12 @@ class PageSetViewer(Viewer):
             return "EXPAND(USER) without a secondary extent"
         return f"its volumes hold {self._config.max_pages:,} pages"
 
-    def _actions(self, resource: str, ranked: tuple[Filler, ...]) -> tuple[str, ...]:  # noqa: ARG002
-        return wording.page_set_actions(self._config, int(self._store.page_use[0]["status"]) == layout.MAXIMUM, ranked)
+    def _actions(
+        self,
+        resource: str,  # noqa: ARG002 -- there is only one
+        ranked: tuple[Filler, ...],
+        effects: Mapping[str, str] = NOTHING,
+    ) -> tuple[str, ...]:
+        return wording.page_set_actions(
+            self._config, int(self._store.page_use[0]["status"]) == layout.MAXIMUM, ranked, effects
+        )

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from kernels import layout, queue_file
-from twin import measurement
+from twin import measurement, rules
 from twin.alerts import Alert
 from twin.estate import QueueFile
 from twin.measurement import MOST_MESSAGES, beyond
@@ -26,6 +26,7 @@ class QueueFileTwin(MessageStore):
     """See the module."""
 
     kind = "queue_file"
+    is_foreseen = True
     check_against = "Check the queue's attributes in the estate against DISPLAY QSTATUS CURDEPTH CURFSIZE CURMAXFS."
     config: QueueFile
 
@@ -118,6 +119,10 @@ class QueueFileTwin(MessageStore):
     def viewer(self) -> QueueFileViewer:
         """Findings about the store as it is now."""
         return QueueFileViewer(self.config, self.tables.store, self.queues)
+
+    def rules(self, tick: int) -> rules.Rules:
+        """What the forecast rolls forward, as it stands at a tick."""
+        return rules.of_queue_file(self.tables.store, tick)
 
     def _conditions(self) -> dict[int, tuple[str, str]]:
         return FIRED

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kernels import queue_file, watch
 from twin import fillers, wording
 from twin.alerts import Filler
 from twin.arrays import Array
 from twin.findings import Viewer
+from twin.wording import NOTHING
 
 FIRED = {  # in the order in which alerts of one event are published
     watch.THRESHOLD: ("threshold", "file"),
@@ -59,5 +62,10 @@ class QueueFileViewer(Viewer):
     def _why_not(self, resource: str) -> str:  # noqa: ARG002
         return "it has no extents"
 
-    def _actions(self, resource: str, ranked: tuple[Filler, ...]) -> tuple[str, ...]:  # noqa: ARG002
-        return wording.queue_file_actions(self._config, ranked)
+    def _actions(
+        self,
+        resource: str,  # noqa: ARG002 -- there is only one
+        ranked: tuple[Filler, ...],
+        effects: Mapping[str, str] = NOTHING,
+    ) -> tuple[str, ...]:
+        return wording.queue_file_actions(self._config, ranked, effects)

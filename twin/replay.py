@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,11 @@ class Player:
             assert isinstance(shared, SharedStore)
             alerts += shared.take(made)
         return alerts
+
+    @property
+    def twins(self) -> Mapping[str, Twin]:
+        """The twin of every store that got an event, by store name."""
+        return self._twins
 
     def _twin(self, name: str) -> Twin:
         twin = self._twins.get(name)

@@ -35,7 +35,7 @@ def common(twin: MessageStore) -> dict[str, Any]:
         **{name: int(scalars[name]) for name in _COUNTERS},
         "baseline": twin.drift.baseline,
         "drift_pct": twin.drift.pct,
-        "forecast": None,
+        "forecast": twin.foresight.record(),
     }
 
 

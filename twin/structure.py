@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 
 from kernels import clock, layout, offload, pools, scm, watch
-from twin import alteration, auto_alter, measurement, storage_class_memory, structure_measurement
+from twin import (
+    alteration,
+    auto_alter,
+    measurement,
+    storage_class_memory,
+    structure_measurement,
+    structure_rules,
+)
 from twin.alerts import Alert
 from twin.estate import Structure
 from twin.message_store import MessageStore
 from twin.reports import StructureValues
+from twin.rules import Rules
 from twin.structure_state import dataset_fields
 from twin.structure_view import DATASET_BITS, POOL_BITS, SCM_BITS, StructureViewer
 
@@ -21,6 +29,7 @@ class StructureTwin(MessageStore):
     """See the module. size_now: bytes allocated; ratio: elements for each entry."""
 
     kind = "structure"
+    is_foreseen = True
     check_against = "Check the structure's attributes in the estate against DISPLAY CFSTATUS and D XCF,STR."
     config: Structure
     size_now: int
@@ -129,6 +138,10 @@ class StructureTwin(MessageStore):
             for bit, name in DATASET_BITS.items():
                 if name == condition:
                     self.tables.store.datasets["armed"][row] |= np.uint8(bit)
+
+    def rules(self, tick: int) -> Rules:
+        """What the forecast rolls forward, as it stands at a tick."""
+        return structure_rules.rules_of(self.tables.store, self.config, self.qmgrs, tick)
 
     def _report_values(self) -> StructureValues:
         return StructureValues(

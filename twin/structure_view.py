@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -15,6 +15,7 @@ from twin.arrays import Array
 from twin.auto_alter import NOT_ALTERABLE
 from twin.estate import Structure
 from twin.findings import Viewer
+from twin.wording import NOTHING
 
 _POOLS = {"entries": ("depth", "entries"), "elements": ("elems", "elements")}  # counted in QUEUE, in words
 _OF_SCM = {
@@ -155,10 +156,12 @@ class StructureViewer(Viewer):
             )
         return super()._what(condition, resource, usage)
 
-    def _actions(self, resource: str, ranked: tuple[Filler, ...]) -> tuple[str, ...]:
+    def _actions(
+        self, resource: str, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
+    ) -> tuple[str, ...]:
         if resource in _OF_SCM:
-            return wording.scm_actions(self._config, resource, ranked)
+            return wording.scm_actions(self._config, resource, ranked, effects)
         if resource in _POOLS:
             size_now, alterable = int(self._store.params[0]["size_now"]), int(self._store.scm[0]["messages"]) == 0
-            return wording.pool_actions(self._config, resource, size_now, ranked, alterable=alterable)
-        return wording.dataset_actions(self._config, resource.partition("/")[2], ranked)
+            return wording.pool_actions(self._config, resource, size_now, ranked, effects, alterable=alterable)
+        return wording.dataset_actions(self._config, resource.partition("/")[2], ranked, effects)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels import index, layout
+from kernels import index, layout, meter_rows
 from kernels.indexing import reindex
 from twin.arrays import Array, Arrays
 from twin.errors import MqtwinError
@@ -40,6 +40,12 @@ _TABLES = {
     "blocks": _Table(8, layout.BLOCK, layout.BLOCK_SHIFT),
     "order": _Table(10, layout.ORDER, layout.ORDER_SHIFT),
     "packed": _Table(11, layout.PACKED, layout.PACKED_SHIFT),
+    "bins": _Table(12, meter_rows.BIN, meter_rows.BIN_SHIFT),
+    "counts": _Table(13, np.dtype("i4"), meter_rows.COUNT_SHIFT),
+    "stocks": _Table(14, meter_rows.STOCK, meter_rows.STOCK_SHIFT),
+    "slots": _Table(15, meter_rows.SLOT, meter_rows.SLOT_SHIFT),
+    "tides": _Table(16, meter_rows.TIDE, meter_rows.TIDE_SHIFT),
+    "rises": _Table(17, meter_rows.RISE, meter_rows.RISE_SHIFT),
 }
 _NAMES = _Table(9, np.dtype("u1"), _NAMES_SHIFT)
 
@@ -131,6 +137,16 @@ class Tables:
                 index.split(changed[buckets], changed[links], bucket_count)
                 bucket_count *= 2
         self.store = self.store._replace(**changed)
+
+    def new_meters(self) -> None:
+        """Make the rings of meters, with nothing in them."""
+        rings = {"bins": meter_rows.BINS, "counts": meter_rows.BINS * meter_rows.COUNTS, "slots": meter_rows.SLOTS}
+        for name, rows in rings.items():
+            self.reserve(name, rows)
+        for name in ("bins", "slots"):
+            getattr(self.store, name)["tick"] = layout.NEVER
+            getattr(self.store, f"{name}_dirty")[:] = 1
+        self.store.scalars["steady_from"] = layout.NEVER
 
     @property
     def names(self) -> bytes:

@@ -89,7 +89,7 @@ def _run_scm() -> None:
 def _run(estate: Estate, name: str) -> None:
     """Pass through every kernel that Python calls."""
     events = np.zeros(2000, EVENT)
-    events["time"] = 1_700_000_000_000_000 + np.arange(events.size) * 60_000_000
+    events["time"] = 1_700_000_000_000_000 + np.arange(events.size) * 2_000_000
     events["op"] = [layout.GET if i % 3 == 2 else layout.PUT for i in range(events.size)]
     events["seq"] = np.arange(events.size)
     events["route"], events["count"], events["length"] = 1, 1, 100_000

@@ -1,9 +1,15 @@
-"""Causes and actions of alerts in words an administrator can act on, with the MQSC or SETXCF text that helps."""
+"""Causes and actions of alerts in words an administrator can act on, with the MQSC or SETXCF text that helps.
+
+Beside an action stands what it would change, where the forecast was asked (twin/whatif.py): `effects`, by what is done.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from twin.alerts import Filler
 from twin.estate import PageSet, QueueFile, Structure, format_size
+from twin.timestamps import as_span
 
 
 def filled_by(fillers: tuple[Filler, ...], grown: int, unit: str, span: str) -> str:
@@ -16,41 +22,61 @@ def filled_by(fillers: tuple[Filler, ...], grown: int, unit: str, span: str) -> 
     return f"{first.queue} holds {100 * first.share:.0f} % of what is in use"
 
 
-def _getters(fillers: tuple[Filler, ...]) -> list[str]:
+GETTERS, OFFLOAD, SIZE, EXPAND = "getters", "offload", "size", "expand"  # what can be done
+NOTHING: Mapping[str, str] = {}
+
+
+def served(queue: str, puts: float, gets: float, silent: float | None) -> str:
+    """The sentence part that says how a queue is served. puts, gets: a second; silent: seconds without a get.
+
+    silent None: nothing was ever got from it.
+    """
+    if silent is None:
+        return f"nothing has been got from {queue} yet"
+    if silent >= 60:
+        return f"nothing has been got from {queue} for {as_span(silent)}"
+    return f"{queue} gets {puts:.3g} puts and {gets:.3g} gets a second"
+
+
+def _getters(fillers: tuple[Filler, ...], effects: Mapping[str, str]) -> list[str]:
     if not fillers:
         return []
     queue = fillers[0].queue
-    return [
-        f"Start more getters on {queue}, or find out why those it has stopped: DISPLAY QSTATUS({queue}) TYPE(QUEUE) ALL"
-    ]
+    why = f"Start more getters on {queue}, or find out why those it has stopped{effects.get(GETTERS, '')}"
+    return [f"{why}: DISPLAY QSTATUS({queue}) TYPE(QUEUE) ALL"]
 
 
-def _structure_size(config: Structure, size_now: int, alterable: bool) -> list[str]:
+def _structure_size(config: Structure, size_now: int, effects: Mapping[str, str], alterable: bool) -> list[str]:
     cf_name = config.name.replace("/", "")
     if not alterable:
         stands = "It cannot be altered while data is in storage class memory"
         return [f"{stands}: raise SIZE and INITSIZE in the CFRM policy, then SETXCF START,REBUILD,STRNAME={cf_name}"]
     if size_now < config.size:
-        return [
-            f"Let the structure grow to its SIZE: SETXCF START,ALTER,STRNAME={cf_name},SIZE={format_size(config.size)}"
-        ]
+        grow = f"Let the structure grow to its SIZE{effects.get(SIZE, '')}"
+        return [f"{grow}: SETXCF START,ALTER,STRNAME={cf_name},SIZE={format_size(config.size)}"]
     at_most = f"The structure is at its SIZE of {format_size(config.size)}"
     return [f"{at_most}: raise SIZE of {cf_name} in the CFRM policy, then SETXCF START,REBUILD,STRNAME={cf_name}"]
 
 
 def pool_actions(
-    config: Structure, resource: str, size_now: int, fillers: tuple[Filler, ...], *, alterable: bool
+    config: Structure,
+    resource: str,
+    size_now: int,
+    fillers: tuple[Filler, ...],
+    effects: Mapping[str, str] = NOTHING,
+    *,
+    alterable: bool,
 ) -> tuple[str, ...]:
     """What helps where entries or elements run out. Offloading frees elements, never entries."""
-    actions = _getters(fillers)
+    actions = _getters(fillers, effects)
     offloads = config.cf_level >= 5 and config.offload != "NONE"
     if resource == "elements" and alterable and offloads and config.offld3_th > 70:
         name = config.name.partition("/")[2]
         actions.append(
-            f"Offload sooner, which spares elements: ALTER CFSTRUCT({name}) OFFLD2TH(60) OFFLD2SZ(4K) "
-            "OFFLD3TH(70) OFFLD3SZ(0K)"
+            f"Offload sooner, which spares elements{effects.get(OFFLOAD, '')}: "
+            f"ALTER CFSTRUCT({name}) OFFLD2TH(60) OFFLD2SZ(4K) OFFLD3TH(70) OFFLD3SZ(0K)"
         )
-    return tuple(actions + _structure_size(config, size_now, alterable))
+    return tuple(actions + _structure_size(config, size_now, effects, alterable))
 
 
 def stopped_staging(of: str, used: int, most: int, usage_pct: float) -> str:
@@ -61,7 +87,9 @@ def stopped_staging(of: str, used: int, most: int, usage_pct: float) -> str:
     )
 
 
-def scm_actions(config: Structure, resource: str, fillers: tuple[Filler, ...]) -> tuple[str, ...]:
+def scm_actions(
+    config: Structure, resource: str, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
+) -> tuple[str, ...]:
     """What helps where storage class memory (scm), or storage for dynamic augmented space (augmented), runs out."""
     cf_name = config.name.replace("/", "")
     facility = config.coupling_facility or "the coupling facility"
@@ -75,7 +103,7 @@ def scm_actions(config: Structure, resource: str, fillers: tuple[Filler, ...]) -
             f"Free storage of {facility}: make another structure smaller (SETXCF START,ALTER,STRNAME=...,SIZE=...), "
             "or rebuild it into another coupling facility"
         )
-    return (*_getters(fillers), room)
+    return (*_getters(fillers, effects), room)
 
 
 def cannot_alter(config: Structure, used: int, messages: int) -> str:
@@ -90,18 +118,20 @@ def alter_actions(config: Structure, fillers: tuple[Filler, ...]) -> tuple[str, 
     """What makes a structure alterable again."""
     cf_name = config.name.replace("/", "")
     return (
-        *_getters(fillers),
+        *_getters(fillers, NOTHING),
         "Alter it when `alterable` is true again: at 70 % and below the coupling facility brings messages back",
         f"Or change its CFRM policy, then SETXCF START,REBUILD,STRNAME={cf_name}",
     )
 
 
-def dataset_actions(config: Structure, qmgr: str, fillers: tuple[Filler, ...]) -> tuple[str, ...]:
+def dataset_actions(
+    config: Structure, qmgr: str, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
+) -> tuple[str, ...]:
     """What helps where a shared message data set runs out of blocks."""
     name = config.name.partition("/")[2]
-    actions = _getters(fillers)
+    actions = _getters(fillers, effects)
     if not config.ds_expand:
-        actions.append(f"Let the data set expand: ALTER CFSTRUCT({name}) DSEXPAND(YES)")
+        actions.append(f"Let the data set expand{effects.get(EXPAND, '')}: ALTER CFSTRUCT({name}) DSEXPAND(YES)")
     actions.append(
         f"Give the data set of {qmgr} more space: add volumes to its storage group, or RESET SMDS({qmgr}) "
         f"CFSTRUCT({name}) ACCESS(DISABLED), copy it to a larger one, ACCESS(ENABLED)"
@@ -109,10 +139,12 @@ def dataset_actions(config: Structure, qmgr: str, fillers: tuple[Filler, ...]) -
     return tuple(actions)
 
 
-def page_set_actions(config: PageSet, at_maximum: bool, fillers: tuple[Filler, ...]) -> tuple[str, ...]:
+def page_set_actions(
+    config: PageSet, at_maximum: bool, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
+) -> tuple[str, ...]:
     """What helps where a page set runs out of pages. at_maximum: MQ lets it grow no further."""
     psid = config.psid
-    actions = _getters(fillers)
+    actions = _getters(fillers, effects)
     if config.expand == "NONE":
         actions.append(f"Let the page set expand: ALTER PSID({psid}) EXPAND(SYSTEM)")
     elif config.expand == "USER" and not config.secondary_pages:
@@ -131,9 +163,11 @@ def page_set_actions(config: PageSet, at_maximum: bool, fillers: tuple[Filler, .
     return tuple(actions)
 
 
-def queue_file_actions(config: QueueFile, fillers: tuple[Filler, ...]) -> tuple[str, ...]:
+def queue_file_actions(
+    config: QueueFile, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
+) -> tuple[str, ...]:
     """What helps where a queue file comes near to what it may be."""
-    actions = _getters(fillers)
+    actions = _getters(fillers, effects)
     if config.file_system_size is not None and config.file_system_size <= config.max_size:
         actions.append(f"Give the file system of {config.queue_manager} more space than {format_size(config.limit)}")
     else:

@@ -28,6 +28,11 @@ STORAGE_CLASS_NAME = text("[A-Z0-9]{1,8}", "the name of a storage class: 1 to 8 
 FACILITY_NAME = text("[A-Z][A-Z0-9@#$]{0,7}", "the name of a coupling facility: 1 to 8 capitals and digits")
 CLUSTER_NAME = text("[A-Za-z0-9._%]{1,48}", "a cluster name: 1 to 48 letters, digits and . _ %")
 
+FORECAST: Mapping[str, Check] = {
+    "forecast_horizon_s": number(59, 86_400),
+    "forecast_lead_s": number(0, 86_400),
+    "forecast_probability": number(0, 1),
+}
 STRUCTURE: Mapping[str, Check] = {
     "coupling_facility": FACILITY_NAME,
     "size": size(1),
@@ -47,6 +52,7 @@ STRUCTURE: Mapping[str, Check] = {
     "smds_prefix": integer(0, 400),
     "offload_min_length": integer(0, RULE_OFF),
     "drift_tolerance_pct": number(0, 100),
+    **FORECAST,
 }
 SMDS: Mapping[str, Check] = {
     "size": size(1, SMDS_MAX_SIZE),
@@ -60,6 +66,7 @@ PAGE_SET: Mapping[str, Check] = {
     "buffer_pool": integer(0, 99),
     "max_pages": integer(2, MAX_PAGES),
     "drift_tolerance_pct": number(0, 100),
+    **FORECAST,
 }
 STORAGE_CLASS: Mapping[str, Check] = {"page_set": integer(0, 99)}
 QUEUE: Mapping[str, Check] = {"structure": STRUCTURE_NAME, "storage_class": STORAGE_CLASS_NAME}
@@ -69,6 +76,7 @@ QUEUE_FILE: Mapping[str, Check] = {
     "default_q_buffer_size": size(0),
     "default_pq_buffer_size": size(0),
     "drift_tolerance_pct": number(0, 100),
+    **FORECAST,
 }
 COUPLING_FACILITY: Mapping[str, Check] = {"size": size(1), "scm": size(0)}
 UNIFORM_CLUSTER: Mapping[str, Check] = {
@@ -83,7 +91,7 @@ QUEUE_MANAGER: Mapping[str, Check] = {
 
 _OURS = (  # assumptions of the model, not settings of MQ
     *("scm_prestage_rate", "scm_prefetch_rate", "scm_read_us"),
-    *("smds_prefix", "offload_min_length", "drift_tolerance_pct"),
+    *("smds_prefix", "offload_min_length", "drift_tolerance_pct", *FORECAST),
 )
 _AT_START = ("default_q_buffer_size", "default_pq_buffer_size")  # taken when the queue manager starts
 _MAY_BE_ABSENT = ("init_size", "scm_max_size", "secondary_pages", "max_pages", "file_system_size", "scm")

@@ -78,6 +78,9 @@ class Structure:
     smds_prefix: int = 0  # bytes 0..400 before a message in its data set: assumption [param, domain.md section 2]
     offload_min_length: int = 140  # bytes; offloading a shorter message saves nothing: assumption [param, section 1]
     drift_tolerance_pct: float = 5.0
+    forecast_horizon_s: float = 7200.0  # seconds a forecast looks ahead: assumption [contract section 4]
+    forecast_lead_s: float = 1680.0  # seconds before full that a person needs: assumption
+    forecast_probability: float = 0.5  # of full within the horizon, from which an alert opens: assumption
     queues: tuple[str, ...] = ()  # its shared queues, sorted
     smds: Mapping[str, Smds] = field(default_factory=dict, hash=False)  # of every queue manager of the group
 
@@ -115,6 +118,9 @@ class PageSet:
     max_pages: int | None = None  # our addition: what its volumes hold; None: MQ's limit of 64 GB
     drift_tolerance_pct: float = 5.0
     version: str | None = None  # of the queue manager, like "9.4"
+    forecast_horizon_s: float = 7200.0  # seconds a forecast looks ahead: assumption [contract section 4]
+    forecast_lead_s: float = 1680.0  # seconds before full that a person needs: assumption
+    forecast_probability: float = 0.5  # of full within the horizon, from which an alert opens: assumption
     queues: tuple[str, ...] = ()  # its private queues, sorted
 
     @property
@@ -143,6 +149,9 @@ class QueueFile:
     default_pq_buffer_size: int = 256 * KIB  # of persistent messages; DefaultPQBufferSize, likewise [seed]
     drift_tolerance_pct: float = 5.0
     version: str | None = None
+    forecast_horizon_s: float = 7200.0  # seconds a forecast looks ahead: assumption [contract section 4]
+    forecast_lead_s: float = 1680.0  # seconds before full that a person needs: assumption
+    forecast_probability: float = 0.5  # of full within the horizon, from which an alert opens: assumption
 
     @property
     def limit(self) -> int:

@@ -1,0 +1,38 @@
+"""What share of each of its resources a store has in use: what tides are watched on."""
+
+from __future__ import annotations
+
+from kernels import meters, page_set, pools, queue_file, scm, smds
+from kernels._compile import routine
+from kernels.layout import PAGE_SET, QUEUE_FILE, Array, Store
+
+ENTRIES, SPACE, SCM, FIRST_SET = 0, 1, 2, 3  # rows of `tides`; data set d is FIRST_SET + d
+
+
+@routine
+def watch(store: Store, tick: int, shares: Array) -> float:
+    """Read the shares in use at a tick into shares, f8[resources], follow their tides; the largest climb under way.
+
+    Of a data set that can expand, the share of what it may become.
+    """
+    params = store.params[0]
+    shares[SCM] = 0.0
+    if params.kind == PAGE_SET:
+        shares[ENTRIES] = 0.0
+        shares[SPACE] = page_set.pages_in_use(store) / max(1, page_set.usable_at_last(store))
+    elif params.kind == QUEUE_FILE:
+        shares[ENTRIES] = 0.0
+        shares[SPACE] = queue_file.overflow(store) / max(1, params.file_max)
+    else:
+        shares[ENTRIES] = pools.entries_in_use(store) / max(1, params.ents_max)
+        shares[SPACE] = pools.elements_in_use(store) / max(1, params.elems_max)
+        if params.scm_max > 0:
+            shares[SCM] = scm.bytes_in_use(store) / scm.bytes_at_most(store)
+        for dataset in range(shares.size - FIRST_SET):
+            most = smds.blocks_at_last(store, dataset)
+            shares[FIRST_SET + dataset] = smds.blocks_in_use(store, dataset) / max(1, most)
+    climbed = 0.0
+    for resource in range(shares.size):
+        meters.watch_tide(store, resource, tick, shares[resource])
+        climbed = max(climbed, shares[resource] - store.tides[resource].low)
+    return climbed

@@ -1,0 +1,126 @@
+"""Paths of a forecast: the kernel says of each what the oracle says."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernels import forecast
+from tests.naive.forecast import CLASSES, RULES, NaiveDataSet, NaiveStore, roll
+
+STEPS, PATHS = 30, 4
+
+
+def drawn(seed: int) -> dict[str, Any]:
+    """A random store, regime and futures, as the kernel takes them."""
+    rng = np.random.default_rng(seed)
+    bins, sets, block = int(rng.integers(1, 40)), int(rng.integers(0, 4)), int(rng.integers(1, 12))
+    lengths = np.sort(rng.integers(1, 13, STEPS))
+    model = np.zeros(1, forecast.MODEL)
+    model["ents"], model["ents_max"] = rng.uniform(0, 900), 1000
+    model["space"], model["space_max"] = rng.uniform(0, 5000), 6000
+    model["away_space"], model["served"] = 2.0, rng.uniform(0, 1000)
+    model["served_share"], model["counts_ents"] = rng.uniform(), rng.integers(0, 2)
+    model["wait"] = rng.choice([0.0, rng.uniform(0, 100), 1e9])
+    if rng.integers(0, 2):
+        model["scm_most"] = rng.uniform(0, 8000)
+        model["scm_ents"], model["scm_space"] = rng.uniform(0, 300), rng.uniform(0, 1000)
+    model["alter_from"] = rng.choice([np.inf, 0.8])
+    model["size"], model["size_most"], model["per_byte"] = 2_000_000, rng.uniform(2e6, 4e6), rng.choice([1.0, 0.97])
+    model["th"] = rng.choice([-1.0, 0.3, 0.7, 0.9, np.inf], RULES)
+    classes = rng.uniform(0, 40, (CLASSES, forecast.COLUMNS)) * rng.integers(0, 2, (CLASSES, 1))
+    classes[:, forecast.MIX] /= max(1e-9, classes[:, forecast.MIX].sum())
+    flows = rng.poisson(rng.uniform(0, 2), (bins, 3 * CLASSES)) * rng.integers(0, 2, 3 * CLASSES) * 1.0
+    flows[:, :CLASSES] -= rng.uniform(0, 0.5)
+    return {
+        "model": model,
+        "classes": classes,
+        "offload": rng.choice([0.0, 0.4, 1.0], (1 << RULES, CLASSES)),
+        "sets": np.stack([rng.uniform(0, 50, sets), rng.uniform(20, 200, sets)], axis=1),
+        "set_put": rng.uniform(0, 1, (sets, CLASSES)),
+        "set_held": rng.uniform(0, 1, (sets, CLASSES)),
+        "flows": flows,
+        "trend": rng.normal(0, 0.05, (STEPS, 3 * CLASSES)),
+        "lengths": lengths,
+        "starts": rng.integers(0, bins, (PATHS, STEPS)),
+        "extra": rng.normal(0, 1, (PATHS, STEPS)),
+        "larger": rng.uniform(0.5, 1.5, (PATHS, 1 + sets)),
+        "block": block,
+    }
+
+
+def by_kernel(of: dict[str, Any]) -> list[tuple[float, int]]:
+    flows, bins = of["flows"], of["flows"].shape[0]
+    most = max(of["block"], int(of["lengths"].max()))
+    cumulated = np.zeros((bins + most + 1, 3 * CLASSES))
+    np.cumsum(flows[np.arange(bins + most) % bins], axis=0, out=cumulated[1:])
+    full_at, full_of = np.empty(PATHS), np.empty(PATHS, np.int64)
+    names = ("model", "classes", "offload", "sets", "set_put", "set_held")
+    forecast.roll(
+        *(of[name] for name in names),
+        cumulated,
+        bins,
+        *(of[name] for name in ("trend", "lengths", "starts", "extra", "larger", "block")),
+        np.empty((3, CLASSES)),
+        np.empty(of["sets"].shape[0]),
+        np.empty(STEPS, np.int64),
+        full_at,
+        full_of,
+    )
+    return list(zip(full_at.tolist(), full_of.tolist(), strict=True))
+
+
+def naive_store(of: dict[str, Any], larger: list[float]) -> NaiveStore:
+    model, classes = of["model"][0], of["classes"]
+    return NaiveStore(
+        **{name: float(model[name]) for name in ("ents", "ents_max", "space", "space_max", "away_space")},
+        served=float(model["served"]),
+        **{name: float(model[name]) for name in ("scm_most", "scm_ents", "scm_space", "alter_from")},
+        **{name: float(model[name]) for name in ("size", "size_most", "per_byte", "wait")},
+        larger=larger[0],
+        served_share=float(model["served_share"]),
+        counts_ents=bool(model["counts_ents"]),
+        thresholds=model["th"].tolist(),
+        put_space=classes[:, forecast.PUT_SPACE].tolist(),
+        held_space=classes[:, forecast.HELD_SPACE].tolist(),
+        kept=classes[:, forecast.KEPT].tolist(),
+        away=classes[:, forecast.AWAY].tolist(),
+        mix=classes[:, forecast.MIX].tolist(),
+        offloaded=of["offload"].tolist(),
+        sets=[
+            NaiveDataSet(
+                *of["sets"][row].tolist(), larger[1 + row], of["set_put"][row].tolist(), of["set_held"][row].tolist()
+            )
+            for row in range(of["sets"].shape[0])
+        ],
+    )
+
+
+def by_oracle(of: dict[str, Any]) -> list[tuple[float, int]]:
+    shared = of["flows"].tolist(), of["trend"].tolist(), of["lengths"].tolist()
+    return [
+        roll(
+            naive_store(of, of["larger"][path].tolist()),
+            *shared,
+            of["starts"][path].tolist(),
+            of["extra"][path].tolist(),
+            of["block"],
+        )
+        for path in range(PATHS)
+    ]
+
+
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_every_path_goes_as_the_oracle_goes(seed: int) -> None:
+    of = drawn(seed)
+    found, expected = by_kernel(of), by_oracle(of)
+    assert [what for _, what in found] == [what for _, what in expected]
+    assert [at for at, _ in found] == pytest.approx([at for at, _ in expected], rel=1e-6, abs=1e-6)
+
+
+def test_the_paths_drawn_here_fill_everything_that_can_be_full() -> None:
+    seen = {what for seed in range(200) for _, what in by_oracle(drawn(seed))}
+    assert {-1, 0, 1, 2, 3, 4} <= seen

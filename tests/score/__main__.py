@@ -1,0 +1,109 @@
+"""`make score`: simulates the test set, scores the twin and every baseline, writes docs/foresight.md and its pictures.
+
+While a forecast is tuned: `python -m tests.score --split tuning --cases 40 --no-pictures` prints the tables; recordings
+are kept in build/score/recordings, so that the next run only plays them. Only a whole run of the test set writes into
+docs/, and it simulates everything anew; any other writes into build/score/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from tests.score import page, stories, summary
+from tests.score.cases import recordings_folder
+from tests.score.work import CaseScore, score_all
+from twin.errors import MqtwinError
+from twin.simulation import SCENARIOS
+
+ROOT = Path(__file__).resolve().parents[2]
+WHOLE = 330  # cases of the test set in a whole run
+
+
+def main() -> int:
+    """The exit status."""
+    wanted = _arguments()
+    console = Console()
+    whole = wanted.split == "test" and not wanted.only and wanted.first == 0 and wanted.cases >= WHOLE
+    folder = recordings_folder(ROOT / "build" / "score" / "recordings", fresh=whole or wanted.fresh)
+    began = time.monotonic()
+    numbers = list(range(wanted.first, wanted.first + wanted.cases))
+    try:
+        with _progress(console, len(numbers)) as done:
+            scores = score_all(numbers, wanted.split, folder, wanted.processes, done)
+    except MqtwinError as error:
+        print(f"mqtwin score: {error}", file=sys.stderr)
+        return 1
+    if wanted.only:
+        scores = [one for one in scores if one.case.scenario in wanted.only]
+    if not scores:
+        print(f"mqtwin score: no case of {', '.join(wanted.only)} among {len(numbers)}", file=sys.stderr)
+        return 1
+    summary.show(console, scores, each=wanted.each)
+    seconds = time.monotonic() - began
+    if not wanted.no_pictures:
+        docs = ROOT / "docs" if whole else ROOT / "build" / "score"
+        run = page.Run(
+            "make score" if whole else f"python -m tests.score {' '.join(sys.argv[1:])}", wanted.split, seconds
+        )
+        path = page.write(run, scores, stories.draw(scores, docs / "images"), docs)
+        console.print(f"{path.relative_to(ROOT)} written")
+    simulating, playing = (sum(parts) / len(scores) for parts in zip(*(one.seconds for one in scores), strict=True))
+    seconds = time.monotonic() - began
+    console.print(
+        f"{len(scores)} cases in {seconds:.0f} s; each {simulating:.1f} s simulating, {playing:.1f} s playing"
+    )
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.score", description=__doc__)
+    parser.add_argument("--split", choices=("tuning", "test"), default="test", help="which set of seeds")
+    parser.add_argument("--cases", type=int, default=WHOLE, help=f"how many; by default {WHOLE}")
+    parser.add_argument("--first", type=int, default=0, help="number of the first one")
+    parser.add_argument("--only", action="append", choices=list(SCENARIOS), help="this scenario; may be repeated")
+    parser.add_argument("--each", action="store_true", help="a line for every case")
+    parser.add_argument("--fresh", action="store_true", help="simulate anew what is kept on disk")
+    parser.add_argument("--no-pictures", action="store_true", help="tables on the terminal only")
+    parser.add_argument("--processes", type=int, default=_cores(), help="by default one a core")
+    return parser.parse_args()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def _progress(console: Console, cases: int) -> Iterator[Callable[[CaseScore], None]]:
+    """How many are done: a bar on a terminal, a line every tenth of them elsewhere."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("cases", total=cases)
+        began, finished = time.monotonic(), 0
+
+        def done(one: CaseScore) -> None:
+            nonlocal finished
+            finished += 1
+            progress.update(task, advance=1, description=one.case.scenario)
+            if not console.is_terminal and (finished == cases or finished % max(1, cases // 10) == 0):
+                print(f"{time.monotonic() - began:5.0f} s  {finished} of {cases} cases", flush=True)
+
+        yield done
+
+
+if __name__ == "__main__":
+    sys.exit(main())

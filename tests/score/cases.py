@@ -1,0 +1,87 @@
+"""Cases as recordings on disk: drawn and simulated once, found again as long as the generator's code is the same."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+import twin.simulation
+from twin.recordings import RecordingWriter
+from twin.simulation.cases import Split, draw_case
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A case and where it is kept. class_: steady or hard; stem: of its files, a path without suffix."""
+
+    number: int
+    split: Split
+    scenario: str
+    class_: str
+    store: str
+    filler: str
+    story: str
+    stem: str
+
+    @property
+    def recording(self) -> Path:
+        return Path(f"{self.stem}.arrow")
+
+    @property
+    def estate(self) -> Path:
+        return Path(f"{self.stem}.toml")
+
+    @property
+    def hard(self) -> bool:
+        return self.class_ == "hard"
+
+    @property
+    def name(self) -> str:
+        return f"{self.split}-{self.number:04}-{self.scenario}"
+
+
+def code_hash() -> str:
+    """Of the generator: recordings of another one are not the same cases."""
+    digest = hashlib.blake2b(digest_size=6)
+    folder = Path(twin.simulation.__file__).parent
+    for path in sorted(folder.glob("*.py")):
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def recordings_folder(root: Path, *, fresh: bool) -> Path:
+    """The folder for recordings of this generator, emptied where `fresh`; those of another generator are removed."""
+    folder = root / code_hash()
+    for other in root.glob("*") if root.is_dir() else ():
+        if fresh or other != folder:
+            shutil.rmtree(other)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def recorded(number: int, split: Split, folder: Path) -> Recorded:
+    """The case of that number as a recording; simulated if it is not there yet."""
+    note = folder / f"{split}-{number:04}.json"
+    if not note.is_file():
+        case = draw_case(number, split)
+        found = Recorded(
+            number=number,
+            split=split,
+            scenario=case.scenario.name,
+            class_=case.class_,
+            store=case.store,
+            filler=case.filler,
+            story=case.story,
+            stem=str(note.with_suffix("")),
+        )
+        found.estate.write_text(case.estate_text, encoding="utf-8")
+        with RecordingWriter(found.recording) as writer:
+            for table in case.play():
+                writer.write(table)
+        note.write_bytes(msgspec.json.encode(found))  # last: what has a note is whole
+    return msgspec.json.decode(note.read_bytes(), type=Recorded)

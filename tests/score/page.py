@@ -1,0 +1,119 @@
+"""docs/foresight.md: tables, targets and pictures, all from the figures of one run."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.score.stories import Story
+from tests.score.targets import targets
+from tests.score.work import CaseScore, classes, measured, scenarios
+from twin.scoring import METHODS, TWIN
+from twin.scoring.table import ROWS, markdown, percent, rows
+
+_BY_SCENARIO = ("recall", "precision", "recordings without one", "lead, p10", "lead, p50", "enough lead")
+_LEGEND = """Lines: usage of each resource. Grey: a filling; red: puts are refused. Whiskers on the 100 % line: what the
+twin foresaw, from p10 to p90 with a dot at p50. Bars below: who had an alarm open when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How the figures came about. split: whose seeds; seconds: it took."""
+
+    command: str
+    split: str
+    seconds: float
+
+
+def write(run: Run, scores: Sequence[CaseScore], stories: Sequence[Story], docs: Path) -> Path:
+    """The page; its pictures are drawn by `tests.score.stories`. Returns where it is."""
+    parts = [_head(run, scores), _targets(scores), _tables(scores), _scenarios(scores), _calibration(scores)]
+    parts.append(_stories(stories))
+    docs.mkdir(parents=True, exist_ok=True)
+    path = docs / "foresight.md"
+    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return path
+
+
+def _head(run: Run, scores: Sequence[CaseScore]) -> str:
+    events = sum(one.events for one in scores)
+    hard = sum(one.case.hard for one in scores)
+    fills = sum(one.fillings for one in scores)
+    kinds = len(scenarios(scores))
+    first, last = scores[0].case.number, scores[-1].case.number
+    date = dt.datetime.now(dt.UTC).date().isoformat()
+    machine = f"{os.cpu_count()} cores ({platform.machine()})"
+    return f"""# Foresight
+
+Written by `{run.command}` on {date}, in {run.seconds / 60:.1f} minutes on {machine}.
+Do not edit it: run it again.
+
+How early and how surely does an alert come, and is it right? {len(scores)} recordings of {kinds} scenarios were
+simulated, {hard} of them of hard classes, where a straight line goes wrong: {events:,} events, {fills} fillings that
+ended in 2192. The cases are numbers {first} to {last} of the {run.split} set; the forecast was tuned on the tuning set,
+which shares no random number with it.
+
+What each word means, what the other rules do and how the cases are drawn is said in [Scorecard](scorecard.md)."""
+
+
+def _targets(scores: Sequence[CaseScore]) -> str:
+    lines = [[one.what, one.aim, one.found, "yes" if one.met else "**no**"] for one in targets(scores)]
+    return "## What it is held to\n\n" + markdown(["", "aim", "found", "met"], lines)
+
+
+def _tables(scores: Sequence[CaseScore]) -> str:
+    titles = {"all": "All recordings", "steady": "Steady classes", "hard": "Hard classes"}
+    parts = ["## Beside other people's rules"]
+    for name, some in classes(scores).items():
+        if some:
+            by_method = measured(some)
+            one = by_method[TWIN]
+            head = f"{one.recordings} recordings, {one.fillings} fillings, {one.store_days:,.0f} store-days."
+            parts += [f"### {titles[name]}", head, markdown(["", *METHODS], rows(by_method))]
+    parts.append("![Share of fillings warned of, by minutes before the first 2192](images/foresight-leads.svg)")
+    return "\n\n".join(parts)
+
+
+def _scenarios(scores: Sequence[CaseScore]) -> str:
+    lines = []
+    for name, some in scenarios(scores).items():
+        by_method = measured(some)
+        best = _best_baseline({method: one.f1 for method, one in by_method.items() if method != TWIN})
+        twin = by_method[TWIN]
+        cells = [make(twin) for title, make in ROWS.items() if title in _BY_SCENARIO]
+        lines.append([f"`{name}`", some[0].case.class_, str(len(some)), str(twin.fillings), *cells, best])
+    head = ["the twin", "class", "recordings", "fillings", *_BY_SCENARIO, "best F1 of a baseline"]
+    return "## By scenario\n\n" + markdown(head, lines)
+
+
+def _best_baseline(f1: Mapping[str, float | None]) -> str:
+    known = {name: value for name, value in f1.items() if value is not None}
+    if not known:
+        return "-"
+    name = max(known, key=lambda one: known[one])
+    return f"{known[name]:.2f} ({name})"
+
+
+def _calibration(scores: Sequence[CaseScore]) -> str:
+    one = measured(scores)[TWIN]
+    lines = [[percent(each.given), f"{each.count:,}", percent(each.came)] for each in one.reliability]
+    return f"""## Is it as sure as it should be?
+
+Left: of the predictions made every five minutes of the last hour of a filling, how often the 2192 came before p10, p50
+and p90. Right: of all predictions, every five minutes of every recording, how often a 2192 came within two hours where
+so high a probability was given.
+
+![Calibration of the interval and of the probability](images/foresight-calibration.svg)
+
+{markdown(["probability given, mean", "predictions", "a 2192 came"], lines)}"""
+
+
+def _stories(stories: Sequence[Story]) -> str:
+    parts = ["## What it looks like", _LEGEND]
+    for one in stories:
+        parts += [f"### {one.title}", one.text, f"![{one.title}](images/{one.file})"]
+    return "\n\n".join(parts)

@@ -1,0 +1,62 @@
+"""The pictures of the page: lead times, calibration, and one filling of several scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.score.work import CaseScore, measured, scored_case
+from twin.scoring import METHODS, TWIN, Warned, pictures
+from twin.scoring.table import span
+
+MOST = 6  # stories on the page
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """file: of its picture, in docs/images."""
+
+    title: str
+    text: str
+    file: str
+
+
+def draw(scores: Sequence[CaseScore], folder: Path) -> list[Story]:
+    """Draws `foresight-*.svg` into a folder; the stories among them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("foresight-*.svg"):
+        old.unlink()
+    by_method = measured(scores)
+    leads = {method: [one.lead for case in scores for one in _warned(case, method)] for method in METHODS}
+    pictures.save(pictures.leads(leads, by_method), folder / "foresight-leads.svg")
+    pictures.save(pictures.calibration(by_method[TWIN]), folder / "foresight-calibration.svg")
+    return [_draw(one, folder) for one in _chosen(scores)]
+
+
+def _warned(case: CaseScore, method: str) -> list[Warned]:
+    return [warned for store in case.judged[method] for warned in store.warned]
+
+
+def _chosen(scores: Sequence[CaseScore]) -> list[CaseScore]:
+    """The first case of each hard scenario, in the order of the numbers: one that filled if there is one."""
+    hard = [one for one in scores if one.case.hard]
+    names = list(dict.fromkeys(one.case.scenario for one in hard))
+    chosen = []
+    for name in names[:MOST]:
+        some = [one for one in hard if one.case.scenario == name]
+        chosen.append(next((one for one in some if one.fillings), some[0]))
+    return sorted(chosen, key=lambda one: one.case.number)
+
+
+def _draw(one: CaseScore, folder: Path) -> Story:
+    case = one.case
+    played, scored = scored_case(case)
+    said = {method: scored.said[method][case.store] for method in METHODS}
+    title = f"{case.scenario}, case {case.number}"
+    figure = pictures.story(played.series[case.store], scored.filled[case.store], said, f"{case.store}: {title}")
+    file = f"foresight-{case.scenario}.svg"
+    pictures.save(figure, folder / file)
+    leads = ", ".join(f"{method} {span(warned.lead)}" for method in METHODS for warned in _warned(one, method)[:1])
+    told = f"{case.story} Warned before the first 2192: {leads}." if leads else f"{case.story} No put was refused."
+    return Story(title, told, file)

@@ -1,0 +1,70 @@
+"""What a run prints: the tables overall, by class and by scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.score.targets import Target, targets
+from tests.score.work import CaseScore, classes, measured, scenarios
+from twin.scoring import TWIN
+from twin.scoring.table import ROWS, percent, span, table
+
+COLUMNS = (
+    "recall",
+    "precision",
+    "recordings without one",
+    "lead, p10",
+    "lead, p50",
+    "enough lead",
+    "reopened a filling",
+)
+
+
+def show(console: Console, scores: Sequence[CaseScore], *, each: bool = False) -> None:
+    """Everything as tables on the terminal."""
+    if each:
+        show_each(console, scores)
+    by_scenario = Table("the twin", "class", "cases", "fillings", *COLUMNS, title="by scenario", title_justify="left")
+    for name, some in scenarios(scores).items():
+        twin = measured(some)[TWIN]
+        cells = [make(twin) for title, make in ROWS.items() if title in COLUMNS]
+        by_scenario.add_row(name, some[0].case.class_, str(len(some)), str(twin.fillings), *cells)
+    _print(console, by_scenario)
+    for title, some in classes(scores).items():
+        if some:
+            _print(console, table(title, measured(some)))
+    show_targets(console, targets(scores))
+
+
+def show_targets(console: Console, found: Sequence[Target]) -> None:
+    """What the twin is held to."""
+    held = Table("held to", "aim", "found", "", title="aims", title_justify="left")
+    for one in found:
+        held.add_row(one.what, one.aim, one.found, "met" if one.met else "[red]not met[/]")
+    _print(console, held)
+
+
+def show_each(console: Console, scores: Sequence[CaseScore]) -> None:
+    """A line a case: what became of it under the twin."""
+    for one in scores:
+        twin = measured([one])[TWIN]
+        parts = [f"{twin.recalled} of {twin.fillings} recalled", f"{twin.false} false"]
+        parts += [f"{count} {what}" for what in ("withdrawn", "early", "undecided") if (count := getattr(twin, what))]
+        if twin.fillings:
+            parts.append(f"lead {span(twin.lead_p50)}, enough {percent(twin.enough_lead)}")
+        fills = [
+            f"{filled.filling.resource} {span(filled.filling.seconds)}"
+            for store in one.judged[TWIN]
+            for filled in store.warned
+        ]
+        console.print(f"{one.case.name:34} {', '.join(parts)}; {'; '.join(fills)}", highlight=False, soft_wrap=True)
+
+
+def _print(console: Console, table: Table) -> None:
+    """Wide tables stay whole where standard output is no terminal."""
+    if not console.is_terminal:
+        console = Console(width=240)
+    console.print(table)

@@ -1,0 +1,102 @@
+"""Series, alarms and fillings made by hand: minutes as numbers, one store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from twin.alerts import Alert, Filler
+from twin.scoring.alarms import Alarm
+from twin.scoring.predictions import Predictions
+from twin.scoring.series import Series
+from twin.scoring.truth import Filling
+
+START = 1_795_132_800_000_000  # a whole minute
+MINUTE = 60_000_000
+STORE = "QSG1/APP1"
+
+
+def at(minutes: float) -> int:
+    """Microseconds of a minute since the beginning."""
+    return START + round(minutes * MINUTE)
+
+
+def series(
+    *usage: Sequence[float] | np.ndarray,
+    refused: Sequence[float] = (),
+    resources: tuple[str, ...] = (),
+    holdings: np.ndarray | None = None,
+    size: np.ndarray | None = None,
+) -> Series:
+    """A look every half minute from minute 0 on. usage: of each resource; refused: minutes."""
+    columns = np.array(usage, float).T
+    count = len(columns)
+    names = resources or ("entries", "elements", "smds/QM01")[: columns.shape[1]]
+    return Series(
+        store=STORE,
+        times=START + np.arange(count) * (MINUTE // 2),
+        resources=names,
+        usage=columns,
+        size=(columns[:, 0] * 1000).astype(np.int64) if size is None else size,
+        queues=("A", "B"),
+        holdings=np.zeros((count, 2, 3), np.int64) if holdings is None else holdings,
+        refused=np.array([at(minute) for minute in refused], np.int64),
+    )
+
+
+def line(minutes: float, *points: tuple[float, float]) -> np.ndarray:
+    """Usage that goes straight from point to point (minute, percent), every half minute."""
+    places, levels = zip(*points, strict=True)
+    return np.interp(np.arange(round(minutes * 2) + 1) / 2, places, levels)
+
+
+def filling(
+    onset: float, first: float, last: float, grown: tuple[tuple[str, float], ...] = (("A", 0.8), ("B", 0.2))
+) -> Filling:
+    return Filling(
+        store=STORE,
+        resource="entries",
+        onset=at(onset),
+        first=at(first),
+        last=at(last),
+        refused=2,
+        grown=grown,
+    )
+
+
+def alarm(opened: float, cleared: float | None, named: str | None = None) -> Alarm:
+    return Alarm(at(opened), None if cleared is None else at(cleared), named)
+
+
+def said(*words: tuple[float, float, float, float, float]) -> Predictions:
+    """(minute, p10, p50, p90 in minutes, chance) each."""
+    rows = np.array(words, float)
+    return Predictions(np.array([at(row[0]) for row in rows], np.int64), rows[:, 1:4] * 60.0, rows[:, 4])
+
+
+def alert(
+    change: str,
+    minutes: float,
+    alert_id: str,
+    *,
+    condition: str = "full-forecast",
+    fillers: tuple[Filler, ...] = (),
+    store: str = STORE,
+) -> Alert:
+    return Alert(
+        change=change,
+        number=0,
+        alert_id=alert_id,
+        severity="warning",
+        store=store,
+        resource="entries",
+        condition=condition,
+        time=at(minutes),
+        usage_pct=50.0,
+        time_to_full_s=None,
+        full_probability=None,
+        fillers=fillers,
+        cause="",
+        actions=(),
+    )

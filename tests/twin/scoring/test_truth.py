@@ -1,0 +1,121 @@
+"""Fillings from refused puts and usage: what belongs together, when it began, who filled it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.twin.scoring.made import at, line, series
+from twin.scoring.truth import fillings, onset
+
+
+def minute_of_onset(usage: np.ndarray) -> float:
+    return onset(usage) / 2
+
+
+# -- onset
+
+
+def test_a_climb_from_a_level_stretch_begins_at_its_end():
+    usage = line(180, (0, 40), (120, 40), (180, 100))
+    assert minute_of_onset(usage) == pytest.approx(123, abs=0.5)  # a twentieth of the 60 points: 3 minutes
+
+
+def test_a_climb_that_begins_with_the_recording_begins_there():
+    assert minute_of_onset(line(100, (0, 0), (100, 100))) == pytest.approx(5, abs=0.5)
+
+
+def test_a_climb_after_a_fall_begins_at_the_trough():
+    usage = line(120, (0, 20), (40, 80), (50, 10), (120, 100))
+    assert minute_of_onset(usage) == pytest.approx(50 + 0.05 * 70, abs=0.5)
+
+
+def test_a_fall_that_took_back_less_than_half_is_part_of_the_climb():
+    usage = line(120, (0, 0), (50, 50), (60, 40), (120, 100))
+    assert minute_of_onset(usage) == pytest.approx(5, abs=0.5)
+
+
+def test_the_last_tooth_of_a_sawtooth_counts():
+    usage = line(180, (0, 10), (50, 80), (60, 10), (110, 80), (120, 10), (180, 100))
+    assert minute_of_onset(usage) == pytest.approx(123, abs=0.5)
+
+
+def test_a_short_rest_does_not_divide_a_climb():
+    usage = line(140, (0, 0), (60, 50), (80, 50), (140, 100))
+    assert minute_of_onset(usage) == pytest.approx(6, abs=0.5)
+
+
+def test_a_rest_as_long_as_what_follows_divides_it():
+    usage = line(200, (0, 0), (60, 60), (160, 60), (200, 100))
+    assert minute_of_onset(usage) == pytest.approx(162, abs=0.5)
+
+
+def test_noise_on_a_level_is_no_climb():
+    noise = np.random.default_rng(1).normal(0, 0.7, 361)
+    usage = line(180, (0, 60), (140, 60), (180, 100)) + noise * (np.arange(361) < 360)
+    assert minute_of_onset(usage) == pytest.approx(141, abs=2)
+
+
+def test_the_level_before_is_no_higher_than_the_trough_behind_a_fall():
+    usage = line(160, (0, 90), (100, 90), (110, 20), (160, 100))
+    assert minute_of_onset(usage) == pytest.approx(112.5, abs=0.5)
+
+
+# -- fillings
+
+
+def test_without_a_refused_put_nothing_filled():
+    assert fillings(series(line(60, (0, 0), (60, 99)))) == []
+
+
+def test_first_and_last_2192_and_their_number():
+    [one] = fillings(series(line(60, (0, 0), (50, 100), (60, 100)), refused=(50.2, 52, 58)))
+    assert (one.first, one.last, one.refused) == (at(50.2), at(58), 3)
+    assert one.resource == "entries"
+    assert one.seconds == pytest.approx((50.2 - 2.5) * 60, abs=60)
+
+
+def test_a_pause_with_usage_well_below_ends_a_filling():
+    usage = line(120, (0, 0), (30, 100), (40, 50), (60, 100), (120, 100))
+    found = fillings(series(usage, refused=(31, 32, 61, 62)))
+    assert [(one.first, one.last) for one in found] == [(at(31), at(32)), (at(61), at(62))]
+    assert found[1].onset > at(40)
+
+
+def test_a_pause_near_the_limit_ends_none():
+    usage = line(120, (0, 0), (30, 100), (40, 92), (60, 100), (120, 100))
+    assert len(fillings(series(usage, refused=(31, 61)))) == 1
+
+
+def test_a_short_pause_ends_none():
+    usage = line(120, (0, 0), (30, 100), (35, 50), (44, 100), (120, 100))
+    assert len(fillings(series(usage, refused=(31, 45)))) == 1
+
+
+def test_what_is_full_is_what_is_fullest():
+    entries, elements = line(60, (0, 0), (60, 70)), line(60, (0, 30), (60, 100))
+    [one] = fillings(series(entries, elements, refused=(60,)))
+    assert one.resource == "elements"
+
+
+def test_messages_that_piled_up_before_count_into_the_filling_of_a_data_set():
+    entries = line(120, (0, 10), (60, 70), (120, 72))
+    dataset = line(120, (0, 0), (60, 0), (120, 100))
+    size = line(120, (0, 0), (120, 1000)).astype(np.int64)
+    [one] = fillings(
+        series(entries, entries, dataset, refused=(120,), resources=("entries", "elements", "smds/QM01"), size=size)
+    )
+    assert one.resource == "smds/QM01"
+    assert one.onset == at(6)
+
+
+def test_who_filled_it_is_counted_in_what_filled():
+    usage = line(60, (0, 0), (60, 100))
+    holdings = np.zeros((121, 2, 3), np.int64)
+    holdings[:, 0, 0] = np.arange(121) * 9  # A: many messages
+    holdings[:, 1, 0] = np.arange(121)
+    holdings[:, 1, 1] = np.arange(121) * 100  # B: all the elements
+    [of_entries] = fillings(series(usage, usage / 2, refused=(60,), holdings=holdings))
+    assert of_entries.grown[0] == ("A", pytest.approx(0.9))
+    [of_elements] = fillings(series(usage / 2, usage, refused=(60,), holdings=holdings))
+    assert of_elements.grown == (("B", 1.0),)

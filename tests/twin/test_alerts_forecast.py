@@ -1,0 +1,136 @@
+"""When full is foreseen: docs/forecast.md. Stories of one structure, a put and a get of several messages each tick."""
+
+from typing import Any
+
+from tests.kernels.told import NO_RULES, Told
+from tests.naive.estates import ENTRY_AND_6_ELEMENTS
+from tests.workloads import SECOND_US
+from twin.alerts import CLEARED, CRITICAL, OPENED, UPDATED, WARNING, Alert
+
+ENTRIES = 6000
+TICK_US = 10 * SECOND_US
+MINUTE_US = 60 * SECOND_US
+
+
+class Story(Told):
+    """A structure of 6,000 entries without offload rules."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**({"size": ENTRIES * ENTRY_AND_6_ELEMENTS, "full_threshold": 0} | NO_RULES | fields))
+
+    def go_on(self, minutes: float, puts: int, gets: int, **fields: Any) -> None:
+        """So many minutes of so many puts and gets a tick."""
+        for _ in range(round(minutes * 6)):
+            self.time += TICK_US - self.time % TICK_US
+            if puts:
+                self.did("PUT", time=self.time + SECOND_US, count=puts, **({"length": 800} | fields))
+            if gets:
+                self.did("GET", time=self.time + 2 * SECOND_US, count=gets)
+            self.did("HEARTBEAT", None, time=self.time + 3 * SECOND_US, store="QSG1/APP1")
+
+    def foreseen(self) -> list[Alert]:
+        return [alert for alert in self.alerts if alert.condition == "full-forecast"]
+
+    def left(self) -> float:
+        """Minutes until the entries are used up at ten a tick."""
+        return (ENTRIES - self.state()["ents_used"]) / 60
+
+
+def test_nothing_is_foreseen_while_gets_keep_up() -> None:
+    story = Story()
+    story.go_on(60, puts=40, gets=40)
+    assert story.foreseen() == []
+    assert story.state()["forecast"] is None
+    assert story.twin.drain_forecasts() == []
+
+
+def test_getters_stop_and_the_alert_comes_in_time() -> None:
+    story = Story()
+    story.go_on(30, puts=10, gets=10)
+    story.go_on(80, puts=10, gets=0)
+    [opened, *updates] = story.foreseen()
+    assert (opened.change, opened.resource, opened.severity) == (OPENED, "entries", WARNING)
+    assert opened.time_to_full_s is not None
+    assert 24 * 60 <= opened.time_to_full_s["p50"] <= 28 * 60
+    assert opened.time_to_full_s["p10"] <= opened.time_to_full_s["p50"] <= opened.time_to_full_s["p90"]
+    assert opened.full_probability is not None
+    assert opened.full_probability >= 0.5
+    assert opened.fillers[0].queue == "A.QUEUE"
+    assert all(one.alert_id == opened.alert_id for one in updates)
+
+
+def test_the_forecast_is_what_will_be() -> None:
+    story = Story()
+    story.go_on(30, puts=10, gets=10)
+    for _ in range(8):
+        story.go_on(10, puts=10, gets=0)
+        forecast = story.state()["forecast"]
+        assert forecast is not None
+        [first, *_] = forecast["resources"]
+        assert first["resource"] == "entries"
+        assert abs(first["time_to_full_s"]["p50"] / 60 - story.left()) < 0.05 * story.left() + 1
+
+
+def test_it_turns_critical_once_and_is_cleared_after_ten_calm_minutes() -> None:
+    story = Story()
+    story.go_on(30, puts=10, gets=10)
+    story.go_on(93, puts=10, gets=0)
+    assert [alert.severity for alert in story.foreseen()] == [WARNING, CRITICAL]
+    assert [alert.change for alert in story.foreseen()] == [OPENED, UPDATED]
+    story.go_on(30, puts=10, gets=40)
+    *_, last = story.foreseen()
+    assert last.change == CLEARED
+    drained = last.time - (story.time - 30 * MINUTE_US)
+    assert 10 * MINUTE_US <= drained <= 13 * MINUTE_US
+    assert last.time_to_full_s is None
+
+
+def test_a_cycle_that_always_drained_is_known() -> None:
+    story = Story()
+    for _ in range(4):
+        story.go_on(80, puts=10, gets=0)
+        story.go_on(20, puts=10, gets=50)
+    seen = len(story.foreseen())
+    story.go_on(80, puts=10, gets=0)
+    assert len(story.foreseen()) == seen
+    story.go_on(15, puts=10, gets=0)  # this time nobody comes
+    assert [alert.change for alert in story.foreseen()[seen:]][:1] == [OPENED]
+
+
+def test_offload_rules_are_seen_to_stop_what_a_line_would_follow() -> None:
+    """At 40 % everything over 1 KB goes to data sets: elements are used up no more, entries far later."""
+    story = Story(**{"offld1_th": 40, "offld1_sz": 1024, "forecast_horizon_s": 3600})
+    story.go_on(20, puts=10, gets=10, length=3900)
+    story.go_on(40, puts=10, gets=0, length=3900)
+    assert story.state()["elems_used"] > 0.39 * story.state()["elems_max"]
+    assert story.foreseen() == []
+
+
+def test_horizon_lead_and_probability_are_the_estates() -> None:
+    story = Story(forecast_lead_s=3000.0)
+    story.go_on(30, puts=10, gets=10)
+    story.go_on(80, puts=10, gets=0)
+    [opened, *_] = story.foreseen()
+    assert opened.time_to_full_s is not None
+    assert 40 * 60 <= opened.time_to_full_s["p50"] <= 50 * 60
+
+
+def test_the_cause_says_how_long_it_lasts_and_the_actions_what_they_change() -> None:
+    story = Story(init_size=ENTRIES * ENTRY_AND_6_ELEMENTS // 2)
+    story.go_on(30, puts=10, gets=10)
+    story.go_on(45, puts=10, gets=0)
+    [opened, *_] = story.foreseen()
+    assert "as it goes, they are used up in" in opened.cause
+    assert "nothing has been got from A.QUEUE for" in opened.cause
+    assert any("(then it does not fill within the horizon)" in action for action in opened.actions)
+    assert any("SETXCF START,ALTER" in action and "instead of" in action for action in opened.actions)
+
+
+def test_each_forecast_is_handed_out_once() -> None:
+    story = Story()
+    story.go_on(30, puts=10, gets=10)
+    story.go_on(40, puts=10, gets=0)
+    made = story.twin.drain_forecasts()
+    assert [one.store for one in made] == ["QSG1/APP1"] * len(made)
+    assert len({one.time for one in made if one.first}) == sum(one.first for one in made) > 10
+    assert story.twin.drain_forecasts() == []

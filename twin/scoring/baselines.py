@@ -1,0 +1,135 @@
+"""What others do, on the same series: fixed lines, straight lines, and what they would have said.
+
+- Fixed line: IXC585E at or above the threshold, IXC586I below it again (z/OS structure full monitoring, threshold 80);
+  85 % is the default of a common monitor for MQ. "structure" looks at entries and elements, as XES does; the others
+  look at everything that fills, the data sets of SMDS included.
+- Straight lines as the rules NodeFilesystemSpaceFillingUp of node-exporter's mixin have it: warning where less than
+  40 % are free and predict_linear over 6 hours is below zero 24 hours ahead, critical where less than 20 % are free and
+  it is 4 hours ahead, each for 1 hour; and the same with minutes instead of hours, for fills that fast.
+  predict_linear takes what history there is, two samples at least (Prometheus, functions).
+- Sliding window: a line through the last 15 minutes says full within 60.
+
+None of them names a queue, none has an interval. Each is evaluated at every look, which is twice as often as usual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from twin.arrays import Array
+from twin.scoring.alarms import Alarm, from_condition
+from twin.scoring.predictions import Predictions
+from twin.scoring.series import STEP, Series
+
+SECOND = 1_000_000  # microseconds
+MINUTE, HOUR = 60.0, 3600.0  # seconds
+FULL = 100.0  # percent
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """name: as tables have it; judge: the alarms of a series, and its predictions where it makes any."""
+
+    name: str
+    judge: Callable[[Series], tuple[list[Alarm], Predictions | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """free: percent that are left at most; window: seconds of history; ahead: seconds to full at most; hold: seconds
+    that must be true before it counts.
+    """
+
+    free: float
+    window: float
+    ahead: float
+    hold: float
+
+
+def static(series: Series, percent: float, *, structure_only: bool = False) -> list[Alarm]:
+    """Open at or above a line, cleared below it."""
+    chosen = [at for at, name in enumerate(series.resources) if not structure_only or name in {"entries", "elements"}]
+    above: Array = series.usage[:, chosen].max(axis=1, initial=0.0) >= percent
+    return from_condition(series.times, above)
+
+
+def predict_linear(usage: Array, window: float, least: int = 2) -> tuple[Array, Array]:
+    """Level now, percent, and slope, percent a second, of the least-squares line through the last `window` seconds.
+
+    usage: f8[n], STEP apart; two f8[n], the slope 0 where there are fewer than `least` samples. As Prometheus'
+    function: the line's own value now, not the last sample.
+    """
+    count = usage.size
+    reach = round(window * SECOND / STEP)
+    last = np.arange(count)
+    first = np.maximum(last - reach, 0)
+    size = (last - first + 1).astype(float)
+    offset = usage - usage.mean() if count else usage  # keeps the sums small
+    sums = np.concatenate([[0.0], np.cumsum(offset)])
+    weighted = np.concatenate([[0.0], np.cumsum(offset * last)])
+    y = sums[last + 1] - sums[first]
+    xy = weighted[last + 1] - weighted[first] - last * y  # x: samples from now, 0 and below
+    x = -(size - 1) * size / 2
+    xx = (size - 1) * size * (2 * size - 1) / 6
+    below = size * xx - x * x
+    enough = size >= max(2, least)
+    slope = np.where(enough, (size * xy - x * y) / np.where(enough, below, 1.0), 0.0)
+    level = (y - slope * x) / size + (usage.mean() if count else 0.0)
+    return level, slope / (STEP / SECOND)
+
+
+def seconds_to_full(level: Array, slope: Array) -> Array:
+    """When the line is at 100 percent, f8[n]: 0 where it is already, inf where it never will be."""
+    left = np.maximum(FULL - level, 0.0)
+    return np.where(slope > 0, left / np.where(slope > 0, slope, 1.0), np.where(left > 0, np.inf, 0.0))
+
+
+def held(condition: Array, hold: float) -> Array:
+    """bool[n]: where a condition has held for so many seconds, as `for:` of a Prometheus rule."""
+    last = np.arange(condition.size)
+    since = np.maximum.accumulate(np.where(condition, -1, last))  # the last sample at which it did not hold
+    return np.asarray(condition & (last - since - 1 >= hold * SECOND / STEP))
+
+
+def straight_line(series: Series, rules: tuple[Rule, ...]) -> tuple[list[Alarm], Predictions]:
+    """Open while any rule holds for any resource; the prediction is that of the first rule's window."""
+    fires = np.zeros(series.times.size, np.bool_)
+    soonest = np.full(series.times.size, np.inf)
+    for column in range(len(series.resources)):
+        usage = series.usage[:, column]
+        for number, rule in enumerate(rules):
+            level, slope = predict_linear(usage, rule.window)
+            then = level + slope * rule.ahead
+            fires |= held((FULL - usage < rule.free) & (then > FULL), rule.hold)
+            if not number:
+                soonest = np.minimum(soonest, seconds_to_full(level, slope))
+    return from_condition(series.times, fires), _predictions(series, soonest)
+
+
+def sliding_window(series: Series, window: float, ahead: float) -> tuple[list[Alarm], Predictions]:
+    """Open while a line through a whole window says full within `ahead` seconds, for any resource."""
+    soonest = np.full(series.times.size, np.inf)
+    for column in range(len(series.resources)):
+        level, slope = predict_linear(series.usage[:, column], window, least=round(window * SECOND / STEP) + 1)
+        soonest = np.minimum(soonest, seconds_to_full(level, slope))
+    return from_condition(series.times, soonest <= ahead), _predictions(series, soonest)
+
+
+def _predictions(series: Series, soonest: Array) -> Predictions:
+    return Predictions(series.times, np.repeat(soonest[:, None], 3, axis=1))
+
+
+NODE_EXPORTER = (Rule(40, 6 * HOUR, 24 * HOUR, HOUR), Rule(20, 6 * HOUR, 4 * HOUR, HOUR))
+IN_MINUTES = (Rule(40, 6 * MINUTE, 24 * MINUTE, MINUTE), Rule(20, 6 * MINUTE, 4 * MINUTE, MINUTE))
+
+BASELINES = (
+    Baseline("static 80 %, structure", lambda series: (static(series, 80.0, structure_only=True), None)),
+    Baseline("static 80 %", lambda series: (static(series, 80.0), None)),
+    Baseline("static 85 %", lambda series: (static(series, 85.0), None)),
+    Baseline("straight line, 6 h", lambda series: straight_line(series, NODE_EXPORTER)),
+    Baseline("straight line, 6 min", lambda series: straight_line(series, IN_MINUTES)),
+    Baseline("trend, 15 min", lambda series: sliding_window(series, 15 * MINUTE, 60 * MINUTE)),
+)
