@@ -99,7 +99,7 @@ def test_a_cycle_that_always_drained_is_known() -> None:
 
 def test_offload_rules_are_seen_to_stop_what_a_line_would_follow() -> None:
     """At 40 % everything over 1 KB goes to data sets: elements are used up no more, entries far later."""
-    story = Story(**{"offld1_th": 40, "offld1_sz": 1024, "forecast_horizon_s": 3600})
+    story = Story(offld1_th=40, offld1_sz=1024, forecast_horizon_s=3600)
     story.go_on(20, puts=10, gets=10, length=3900)
     story.go_on(40, puts=10, gets=0, length=3900)
     assert story.state()["elems_used"] > 0.39 * story.state()["elems_max"]
