@@ -106,8 +106,9 @@ def roll(
     a block has. work, used, masks: room for f8[3, c], f8[d], i8[steps]. Out: full_at f8[paths], bins until something
     is full, or inf; full_of i8[paths], what, or NOWHERE.
 
-    What leaves was put `wait` bins before. As long as that was before the forecast, it leaves from where such messages
-    leave now; later, from where the rules of then put it.
+    What leaves was put `wait` bins before. As long as that was before the forecast, it leaves in the lengths and from
+    where messages leave now; later, where the rules of then put it, and as far as what comes is got at all
+    (`served_share`) in the lengths that come.
     """
     rules = model[0]
     kept, away, offloaded = work[0], work[1], work[2]
@@ -157,12 +158,17 @@ def roll(
             while passed + lengths[behind] <= elapsed - rules.wait:
                 passed += lengths[behind]
                 behind += 1
+            leaving = 0.0
+            if elapsed >= rules.wait:
+                for lane in range(count, 3 * count):
+                    leaving += _lane(cumulated, trend, begin, length, step, lane)
             lacking, stock = 0.0, 0.0
             for size in range(count):
                 near = _lane(cumulated, trend, begin, length, step, count + size)
                 far = _lane(cumulated, trend, begin, length, step, 2 * count + size)
                 if elapsed >= rules.wait:
-                    near, far = _shared_out(near + far, offload[masks[behind], size])
+                    both = near + far + rules.served_share * (leaving * classes[size, MIX] - near - far)
+                    near, far = _shared_out(both, offload[masks[behind], size])
                 near, far, lack = _found(near, far, kept[size], away[size], served)
                 space, ents, served = _leave(
                     rules, classes, set_held, kept, away, used, size, near, far, space, ents, served

@@ -42,7 +42,16 @@ SLOTS = 672  # quarters of an hour in a week
 SLOT = np.dtype([("tick", "i8"), ("puts", "i8"), ("gets", "i8"), ("space", "i8")], align=True)
 
 RISES = 16  # past rises kept for each resource
-RISE = np.dtype([("began", "i8"), ("ended", "i8"), ("low", "f8"), ("top", "f8")], align=True)  # ticks; shares of 1
+RISE = np.dtype(
+    [
+        ("began", "i8"),  # ticks
+        ("ended", "i8"),
+        ("low", "f8"),  # shares of 1
+        ("top", "f8"),
+        ("refused", "i8"),  # puts with 2192 since it began: it did not end of itself
+    ],
+    align=True,
+)
 TIDE = np.dtype(
     [
         ("rising", "i8"),  # 1: since `began`
@@ -51,6 +60,7 @@ TIDE = np.dtype(
         ("topped", "i8"),  # tick at which usage last reached a new height
         ("top", "f8"),
         ("rises", "i8"),  # ended so far; the last RISES of them are kept
+        ("refused", "i8"),  # puts with 2192 of the store, as counted when the rise began
     ],
     align=True,
 )

@@ -190,15 +190,18 @@ def watch_tide(store: Store, resource: int, tick: int, share: float) -> None:
             rise.ended = tide.topped
             rise.low = tide.low
             rise.top = tide.top
+            rise.refused = store.scalars[0].full_puts - tide.refused
             touch(store.rises_dirty, resource * RISES + int(tide.rises % RISES), RISE_SHIFT)
             tide.rises += 1
             tide.rising = 0
             tide.low = share
             tide.began = tick
+            tide.refused = store.scalars[0].full_puts
     else:
         tide.low = min(tide.low, share)
         if share <= tide.low + TURN / 4:
             tide.began = tick
+            tide.refused = store.scalars[0].full_puts
         if share > tide.low + TURN:
             tide.rising = 1
             tide.top = share

@@ -17,7 +17,9 @@ from twin.arrays import Array
 
 PATHS = 128
 WANDER = 0.2  # standard deviation by which a rate has wandered after an hour, as a share of it
+UNTOLD = 0.17  # of the time to full: standard deviation of what no meter tells, so that p10..p90 holds 80 %
 _TREND_FROM = 18  # bins: three minutes
+LASTS = 2.0  # a trend is believed for so many times as long as it was seen
 _SURE = 2.5  # standard errors from which a trend is believed in part, wholly when far beyond
 _WINDOWS = (180, 90, 45)  # bins
 _BLOCKS = 6  # blocks that a regime is cut into at least, on average
@@ -30,15 +32,18 @@ _LATER = 12  # bins of a step after it
 class Regime:
     """bins: f8[n, 3 * CLASSES], messages by class: that stayed, that left the store itself, that left data sets.
 
-    since: the tick of the first bin; net: elements, pages or blocks of the store that a bin adds on average,
-    unoffloaded; spread: the variance of a bin; wait: bins from the put to the get of what does not leave soon.
+    since: the tick of the first bin; net, net_messages: elements, pages or blocks of the store that a bin adds on
+    average, unoffloaded, and messages; spread: the variance of a bin, in space; wait: bins from the put to the get of
+    what does not leave soon; got: the share of what comes that is got, as many messages as leave of those that come.
     """
 
     bins: Array
     since: int
     net: float
+    net_messages: float
     spread: float
     wait: float
+    got: float
 
 
 def present(store: Store, tick: int, weights: Array) -> Regime | None:
@@ -59,7 +64,16 @@ def present(store: Store, tick: int, weights: Array) -> Regime | None:
     floor = float(np.abs(net).mean()) * usual
     left, lag, puts = float(leave[start:].sum()), float(lags[start:n, 0].sum()), float(lags[start:n, 1].mean())
     wait = lag / left / puts if left > 0 and puts > 0 else np.inf
-    return Regime(flows[start:], tick - (n - start), float(net.mean()), max(spread, floor), wait)
+    come = float(stay[start:].sum())
+    return Regime(
+        bins=flows[start:],
+        since=tick - (n - start),
+        net=float(net.mean()),
+        net_messages=(come - left) / net.size,
+        spread=max(spread, floor),
+        wait=wait,
+        got=min(1.0, left / come) if come > 0 else 1.0,
+    )
 
 
 def _start(series: Array, units: Array) -> int:
@@ -85,7 +99,11 @@ def steps(horizon: int) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Futures:
-    """What `kernels.forecast.roll` takes of flows; see there. mix: f8[CLASSES], shares of the puts by class."""
+    """What `kernels.forecast.roll` takes of flows; see there.
+
+    mix: f8[CLASSES], shares of the puts by class; pace: f8[PATHS], by how many times later than rolled a path is full:
+    what no meter tells.
+    """
 
     cumulated: Array
     bins: int
@@ -96,6 +114,7 @@ class Futures:
     larger: Array
     block: int
     mix: Array
+    pace: Array
 
 
 def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array) -> Futures:
@@ -108,7 +127,7 @@ def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array) 
     lengths = steps(horizon)
     middle = np.cumsum(lengths) - lengths / 2
     slope, error = _trend(now, weights)
-    ahead = n * (1 - np.exp(-middle / n))  # a trend is not believed for longer than it was seen
+    ahead = LASTS * n * (1 - np.exp(-middle / (LASTS * n)))
     level = now.bins + slope * (n - 0.5 - np.arange(n))[:, None]
     block = int(np.clip(n // _BLOCKS, 1, _LONGEST_BLOCK))
     most = max(block, int(lengths.max()))
@@ -117,7 +136,7 @@ def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array) 
     come = np.maximum(now.bins[:, :CLASSES].sum(axis=0), 0.0)
     mix = come / come.sum() if come.sum() > 0 else np.full(CLASSES, 1.0 / CLASSES)
     unsure = np.sqrt(now.spread / n)
-    doubts, starts = np.empty((PATHS, 3 + sizes.size)), np.empty((PATHS, lengths.size), np.int64)
+    doubts, starts = np.empty((PATHS, 4 + sizes.size)), np.empty((PATHS, lengths.size), np.int64)
     chance.normal(np.uint64(seed ^ 1), doubts)
     chance.below(np.uint64(seed), n, starts)
     doubtful = np.stack([np.full(lengths.size, unsure), error * ahead, WANDER * abs(now.net) * np.sqrt(middle / 360)])
@@ -127,10 +146,11 @@ def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array) 
         trend=ahead[:, None] * slope,
         lengths=lengths,
         starts=starts,
-        larger=np.clip(1 + doubts[:, 3:] * sizes, 0.2, 5.0),
+        larger=np.clip(1 + doubts[:, 4:] * sizes, 0.2, 5.0),
         extra=doubts[:, :3] @ (doubtful / max(float(mix @ weights), 1e-9)),
         block=block,
         mix=mix,
+        pace=np.exp(UNTOLD * doubts[:, 3]),
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from kernels import forecast
+from kernels import forecast, shares
 from kernels.clock import TICK
 from kernels.layout import Store
 from kernels.meter_rows import CLASSES, RISES
@@ -96,15 +96,16 @@ class Outlook:
 
 def look_ahead(store: Store, name: str, rules: Rules, now: Regime, tick: int, horizon: int) -> Outlook:
     """Roll a store forward from a tick. horizon: ticks. The same arguments give the same outlook."""
-    rules.model["wait"] = now.wait
+    rules.model["wait"], rules.model["served_share"] = now.wait, now.got
     drawn = futures(now, rules.weights, horizon, seed_of(name, tick), rules.doubts)
     full_at, full_of = roll(rules, drawn)
+    full_at = full_at * drawn.pace
     full_at = np.where(full_at <= horizon, full_at, np.inf)
     full_of = np.where(np.isfinite(full_at), full_of, forecast.NOWHERE)
     weights = np.zeros(PATHS)
     for resource in np.unique(full_of[full_of >= 0]).tolist():
         chosen = full_of == resource
-        weights[chosen] = goes_on(store, rules, resource, tick, now.bins.shape[0], full_at[chosen])
+        weights[chosen] = goes_on(store, rules, now, resource, tick, full_at[chosen])
     return Outlook(rules, drawn, horizon, now.net, full_at * SECONDS, full_of, weights)
 
 
@@ -145,30 +146,49 @@ def roll(rules: Rules, drawn: Futures) -> tuple[Array, Array]:
     return full_at, full_of
 
 
-def goes_on(store: Store, rules: Rules, resource: int, tick: int, age: int, ahead: Array) -> Array:
-    """f8[n]: the chance that the rise of a resource goes on for `ahead` more ticks, f8[n]. age: ticks of the regime.
+def goes_on(store: Store, rules: Rules, now: Regime, resource: int, tick: int, ahead: Array) -> Array:
+    """f8[n]: the chance that the rise of a resource goes on for `ahead` more ticks, f8[n].
 
-    Past rises that were about as fast as it is now say how long such a rise lasts. Beside them stands a rise as none
-    of them: it goes on to full with the share of the way that it has come at its present pace.
+    Past rises of what the store holds that were about as fast as it is now say how long such a rise lasts; one that
+    ended in 2192 says that it goes on. Beside them stands a rise as none of them: what has risen for long goes on for
+    long.
     """
-    tide = store.tides[rules.tides[resource]]
-    share = usage(rules, resource)
-    room = max(1e-6, 1.0 - share)
-    pace = room / max(1.0, float(np.median(ahead)))
-    since = max(1, tick - int(tide["began"]))
-    climbed = max(0.0, share - float(tide["low"]))
-    come = max(age * pace, climbed if _SAME * pace > climbed / since > pace / _SAME else 0.0)
-    unknown = come / (come + room)
-    rises = store.rises[rules.tides[resource] * RISES : (rules.tides[resource] + 1) * RISES][: int(tide["rises"])]
+    pace = _pace(rules, now)
+    tide = store.tides[shares.HELD]
+    own = store.tides[rules.tides[resource]]
+    own_pace = _room(rules, resource) / max(1.0, float(np.median(ahead)))
+    come = max(_since(tide, pace, now, tick), _since(own, own_pace, now, tick))
+    unknown = come / (come + ahead)
+    rises = store.rises[shares.HELD * RISES : (shares.HELD + 1) * RISES][: int(tide["rises"])]
     lasted = np.maximum(1, rises["ended"] - rises["began"]).astype(float)
     paces = (rises["top"] - rises["low"]) / lasted
-    alike = lasted[(paces < _ALIKE * pace) & (paces * _ALIKE > pace)]
-    if not alike.size:
-        return np.full(ahead.size, unknown)
-    spread = max(_SPREAD, float(alike.std() / alike.mean())) if alike.size > 1 else _SPREAD_OF_ONE
-    until_now = _last(alike, spread, np.array([float(since)])).sum()
-    until_full = _last(alike, spread, since + ahead).sum(axis=0)
+    alike = (paces < _ALIKE * pace) & (paces * _ALIKE > pace)
+    if not alike.any():
+        return np.asarray(unknown)
+    went_on, lasted = int((rises["refused"][alike] > 0).sum()), lasted[alike & (rises["refused"] == 0)]
+    spread = max(_SPREAD, float(lasted.std() / lasted.mean())) if lasted.size > 1 else _SPREAD_OF_ONE
+    since = max(1, tick - int(tide["began"]))
+    until_now = _last(lasted, spread, np.array([float(since)])).sum() + went_on
+    until_full = _last(lasted, spread, since + ahead).sum(axis=0) + went_on
     return np.asarray(np.minimum(1.0, (until_full + _OTHER * unknown) / (until_now + _OTHER)))
+
+
+def _pace(rules: Rules, now: Regime) -> float:
+    """What a tick adds to what the store holds, as `kernels.shares` measures it."""
+    model = rules.model[0]
+    space = now.net / float(model["space_max"])
+    return space + now.net_messages / float(model["ents_max"]) if model["counts_ents"] else space
+
+
+def _room(rules: Rules, resource: int) -> float:
+    return max(1e-6, 1.0 - usage(rules, resource))
+
+
+def _since(tide: Array, pace: float, now: Regime, tick: int) -> float:
+    """Ticks for which something has risen at its present pace."""
+    since = max(1, tick - int(tide["began"]))
+    before = (float(tide["top"]) - float(tide["low"])) / since if tide["rising"] else 0.0
+    return float(since if _SAME * pace > before > pace / _SAME else min(since, now.bins.shape[0]))
 
 
 def _last(lasted: Array, spread: float, ticks: Array) -> Array:

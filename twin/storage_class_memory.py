@@ -40,6 +40,20 @@ def bounds(estate: Estate, config: Structure) -> tuple[int, int]:
     return min(most, facility.scm or 0), max(0, facility.size - taken)
 
 
+def scm_counted_on(estate: Estate, config: Structure) -> int:
+    """Bytes of SCM that are left for a structure when every structure of its coupling facility takes its share.
+
+    All of SCMMAXSIZE, unless the facility's SCM is over-committed; then as much less as all together lack.
+    """
+    most = config.scm_max_size or 0
+    facility = estate.stores.get(config.coupling_facility or "")
+    if not isinstance(facility, CouplingFacility) or facility.size is None:
+        return most
+    on_it = [estate.stores[name] for name in facility.structures]
+    wanted = sum(one.scm_max_size or 0 for one in on_it if isinstance(one, Structure))
+    return most if wanted <= (facility.scm or 0) else most * (facility.scm or 0) // wanted
+
+
 def _allocated(config: Structure) -> int:
     """Bytes a structure takes of its coupling facility as the estate describes it, its fixed augmented space too."""
     return (config.init_size or config.size) + (FIXED_AUGMENTED if config.scm_max_size is not None else 0)

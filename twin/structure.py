@@ -141,7 +141,7 @@ class StructureTwin(MessageStore):
 
     def rules(self, tick: int) -> Rules:
         """What the forecast rolls forward, as it stands at a tick."""
-        return structure_rules.rules_of(self.tables.store, self.config, self.qmgrs, tick)
+        return structure_rules.rules_of(self.tables.store, self.config, self.estate, self.qmgrs, tick)
 
     def _report_values(self) -> StructureValues:
         return StructureValues(

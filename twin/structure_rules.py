@@ -18,11 +18,12 @@ from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD, elements_in_use, entries_in_use
 from twin.arrays import Array
-from twin.estate import Structure
+from twin.estate import Estate, Structure
 from twin.rules import MOST_DOUBT, Rules, doubt_of_mean, put_space, served, stocks_of
+from twin.storage_class_memory import scm_counted_on
 
 
-def rules_of(store: layout.Store, config: Structure, qmgrs: Sequence[str], tick: int) -> Rules:
+def rules_of(store: layout.Store, config: Structure, estate: Estate, qmgrs: Sequence[str], tick: int) -> Rules:
     """The rules of a structure and what it holds. qmgrs: names of its data sets' owners, by row."""
     params = store.params[0]
     stocks = stocks_of(store, len(qmgrs))
@@ -38,7 +39,7 @@ def rules_of(store: layout.Store, config: Structure, qmgrs: Sequence[str], tick:
     model["space"], model["space_max"] = elements_in_use(store), max(1, int(params["elems_max"]) - 1)
     model["away_space"], model["counts_ents"] = offload.OFFLOADED_ELEMENTS, 1
     model["served"] = served(store, tick)
-    _tell_scm(store, model)
+    _tell_scm(store, model, scm_counted_on(estate, config))
     _tell_alter(params, config, model)
     model["th"] = [_threshold(params, rule) for rule in range(RULES)]
     used = [row for row in range(len(qmgrs)) if _is_used(stocks[row + 1], store.datasets[row])]
@@ -64,11 +65,14 @@ def rules_of(store: layout.Store, config: Structure, qmgrs: Sequence[str], tick:
     )
 
 
-def _tell_scm(store: layout.Store, model: Array) -> None:
+def _tell_scm(store: layout.Store, model: Array, counted_on: int) -> None:
+    """counted_on: bytes that are left when every structure takes its share; who has more may get half of what is left."""
     if store.params[0]["scm_max"] == 0:
         return
+    most, used = scm.bytes_at_most(store), scm.bytes_in_use(store)
+    most = min(most, max(counted_on, used + (most - used) // 2))
     model["scm_ents"], model["scm_space"] = int(store.scm[0]["messages"]), int(store.scm[0]["elems"])
-    model["scm_most"] = scm.bytes_at_most(store) / ELEMENT_BYTES  # an entry takes as much as an element there
+    model["scm_most"] = most / ELEMENT_BYTES  # an entry takes as much as an element there
 
 
 def _tell_alter(params: Array, config: Structure, model: Array) -> None:

@@ -29,7 +29,8 @@ def drawn(seed: int) -> dict[str, Any]:
         model["scm_ents"], model["scm_space"] = rng.uniform(0, 300), rng.uniform(0, 1000)
     model["alter_from"] = rng.choice([np.inf, 0.8])
     model["size"], model["size_most"], model["per_byte"] = 2_000_000, rng.uniform(2e6, 4e6), rng.choice([1.0, 0.97])
-    model["th"] = rng.choice([-1.0, 0.3, 0.7, 0.9, np.inf], RULES)
+    # not 0.3, 0.7, 0.9: a structure that SCM holds at just 90 % is above or below by the last bit
+    model["th"] = rng.choice([-1.0, 0.31, 0.72, 0.92, np.inf], RULES)
     classes = rng.uniform(0, 40, (CLASSES, forecast.COLUMNS)) * rng.integers(0, 2, (CLASSES, 1))
     classes[:, forecast.MIX] /= max(1e-9, classes[:, forecast.MIX].sum())
     flows = rng.poisson(rng.uniform(0, 2), (bins, 3 * CLASSES)) * rng.integers(0, 2, 3 * CLASSES) * 1.0

@@ -177,8 +177,13 @@ def roll(
         wanted = [(gone[c], gone[CLASSES + c]) for c in range(CLASSES)]
         if elapsed >= store.wait:  # what leaves was put on this path
             then = next(rules for end, rules in rules_then if end > elapsed - store.wait)
+            all_of_them = sum(map(sum, wanted))
+            lengths_of = store.served_share, 1 - store.served_share
+            messages = [
+                lengths_of[0] * all_of_them * store.mix[c] + lengths_of[1] * sum(wanted[c]) for c in range(CLASSES)
+            ]
             shares = store.offloaded[then]
-            wanted = [(sum(both) * (1 - share), sum(both) * share) for both, share in zip(wanted, shares, strict=True)]
+            wanted = [(both * (1 - share), both * share) for both, share in zip(messages, shares, strict=True)]
         store.get(wanted)
         if store.scm_most > 0:
             store.move()
