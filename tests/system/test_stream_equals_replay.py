@@ -11,8 +11,9 @@ from streams.publish import publish
 from tests.estates import small_estate
 from tests.mixed import mixed
 from tests.naive.estates import write_estate
-from tests.system.harness import Stream, by_id
+from tests.system.harness import Stream, by_id, foreseen
 from tests.workloads import random_workload
+from twin.alerts import CLEARED, OPENED, UPDATED
 from twin.estate import Estate, load_estate
 from twin.events import ARROW, JSON, NDJSON
 from twin.recordings import RecordingWriter
@@ -32,7 +33,9 @@ def outage(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Estate, Repl
     recording = folder / "outage.arrow"
     outcome = simulate(make_scenario("getter-outage"), estate, recording, seed=3)
     assert outcome.first_full is not None
-    return recording, estate, replay(recording, estate)
+    replayed = replay(recording, estate)
+    assert foreseen(replayed)["QSG1/APP1"] >= {OPENED, UPDATED, CLEARED}
+    return recording, estate, replayed
 
 
 def check_equal(stream: Stream, replayed: Replayed) -> None:
@@ -76,6 +79,7 @@ def test_a_store_of_every_kind(new_stream: NewStream, kafka: str, tmp_path: Path
     conditions = {(alert.store, alert.condition) for alert in replayed.alerts}
     assert {("CF01", "scm-overcommitted"), ("QM01/PS04", "full"), ("QMD1/INVOICES", "full")} <= conditions
     assert {store for store, condition in conditions if condition == "capacity"} == {"UC01"}
+    assert foreseen(replayed).keys() == {"QSG1/APP1", "QM01/PS04", "QMD1/INVOICES"}
     stream = new_stream(estate)
     publish(recording, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=ARROW)
     stream.run(max_records=9)
