@@ -18,5 +18,7 @@ def in_words(forecast: Mapping[str, Any] | None) -> str:
     left = first["time_to_full_s"]
     if left is None:
         return "nothing full within the horizon"
-    when = f"in {as_span(left['p50'])} ({as_range(left['p10'], left['p90'])})" if left["p50"] >= 1 else "now"
-    return f"{first['resource']} full {when}, {100 * first['full_probability']:.0f} % likely"
+    if left["p50"] < 1:
+        return f"{first['resource']} full now"
+    when = f"{as_span(left['p50'])} ({as_range(left['p10'], left['p90'])})"
+    return f"{first['resource']} full in {when}, {100 * first['full_probability']:.0f} % likely"

@@ -25,7 +25,7 @@ def filled_by(fillers: tuple[Filler, ...], grown: int, unit: str, span: str) -> 
 def as_it_goes(times: tuple[float, float, float], probability: float) -> str:
     """The sentence part that says when something is full. times: seconds until then, p10, p50, p90."""
     p10, p50, p90 = times
-    if p90 < 1:
+    if p50 < 1:
         return "they are used up"
     return f"as it goes, they are used up in {as_span(p50)} ({as_range(p10, p90)}; {100 * probability:.0f} % likely)"
 

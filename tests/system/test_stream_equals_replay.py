@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from streams.publish import publish
@@ -38,6 +40,18 @@ def outage(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Estate, Repl
     return recording, estate, replayed
 
 
+def cut(recording: Path, time: int, folder: Path) -> tuple[Path, Path]:
+    """A recording in two: what was before a time (microseconds since 1970), and the rest."""
+    with pa.ipc.open_file(recording) as reader:
+        table = reader.read_all()
+    is_before = pc.less(table.column("time").cast(pa.int64()), time)
+    paths = folder / "before.arrow", folder / "after.arrow"
+    for path, rows in zip(paths, (is_before, pc.invert(is_before)), strict=True):
+        with RecordingWriter(path) as writer:
+            writer.write(table.filter(rows))
+    return paths
+
+
 def check_equal(stream: Stream, replayed: Replayed) -> None:
     assert stream.alerts() == by_id(replayed.alerts)
     assert stream.states() == replayed.states
@@ -67,6 +81,21 @@ def test_batches_cut_elsewhere_change_nothing(
     stream.run(max_records=max_records)
     assert len(stream.batches) > 1
     check_equal(stream, replayed)
+
+
+def test_a_forecast_that_stands_goes_on_after_a_restart(
+    new_stream: NewStream, kafka: str, outage: tuple[Path, Estate, Replayed], tmp_path: Path
+) -> None:
+    """The job ends while an alert foresees the end, and another one goes on where it was."""
+    recording, estate, replayed = outage
+    opened = next(alert.time for alert in replayed.alerts if alert.condition == "full-forecast")
+    parts = cut(recording, opened + 300_000_000, tmp_path)
+    stream = new_stream(estate)
+    for number, (part, expected) in enumerate(zip(parts, (replay(parts[0], estate), replayed), strict=True)):
+        publish(part, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=ARROW)
+        stream.run(max_records=5 + 2 * number)
+        check_equal(stream, expected)
+        assert (expected.states["QSG1/APP1"]["forecast"] is not None) == (part == parts[0])
 
 
 def test_a_store_of_every_kind(new_stream: NewStream, kafka: str, tmp_path: Path) -> None:
