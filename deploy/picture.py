@@ -5,6 +5,7 @@ alerts as they come.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -15,7 +16,6 @@ from rich.text import Text
 
 from deploy.foreseen import in_words
 from streams.subscribe import AlertRecord
-from twin.timestamps import as_span
 
 _STYLES = {"warning": "yellow", "critical": "bold red", "full": "bold white on red"}
 _SHOWN_ALERTS = 7
@@ -89,7 +89,7 @@ def _alerts(alerts: Sequence[AlertRecord]) -> Panel:
         latest[alert.data.alert_id] = alert
         opened.setdefault(alert.data.alert_id, alert.data.time)
     still = sum(alert.change != "cleared" for alert in latest.values())
-    title = f"alerts: {len(latest)}, open: {still} (since when, how bad, what, how full, filled by)"
+    title = f"alerts: {len(latest)}, open: {still} (since when, how bad, what, when full, how full, filled by)"
     if not latest:
         return _alert_panel(title, Text("none yet", style="dim"))
     rows = Table.grid(padding=(0, 1))
@@ -113,13 +113,16 @@ def _alert_cells(alert: AlertRecord) -> list[Text]:
     return [
         Text(f" {word:<8} ", style="green" if cleared else _STYLES.get(word, "bold")),
         Text(f"{data.store} {data.resource}", style="bold"),
-        Text(data.condition + _left(alert), style="bold"),
+        Text(data.condition + _full_at(alert), style="bold"),
         Text(f"{data.usage_pct:5.1f}%"),
         Text("" if cleared else filler, style="dim", overflow="ellipsis"),
     ]
 
 
-def _left(alert: AlertRecord) -> str:
-    """The time left, where an alert foresees it."""
+def _full_at(alert: AlertRecord) -> str:
+    """The time of day at which it is full, where an alert foresees that; the time left would be out of date soon."""
     times = alert.data.time_to_full_s
-    return "" if times is None or alert.change == "cleared" else f" {as_span(times['p50'])}"
+    if times is None or alert.change == "cleared":
+        return ""
+    told = datetime.fromisoformat(alert.data.time)
+    return f" ~{told + timedelta(seconds=times['p50']):%H:%M}"
