@@ -92,8 +92,10 @@ def _compared(line: Line | None, full: int) -> str:
     if line is None:
         return f"{would} not have come at all."
     if line.opened >= full:
-        return f"{would} have come {as_span((line.opened - full) / SECOND)} after it, for {line.resource}."
-    when = f"{would} have come {as_span((full - line.opened) / SECOND)} before it ({_clock(as_text(line.opened))})"
+        return f"{would} have come {as_span((line.opened - full) / SECOND)} after that 2192, for {line.resource}."
+    when = (
+        f"{would} have come {as_span((full - line.opened) / SECOND)} before that 2192 ({_clock(as_text(line.opened))})"
+    )
     return f"{when}, for {line.resource}, of which {line.at_full:.1f} % were in use at the first 2192."
 
 

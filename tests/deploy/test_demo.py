@@ -139,7 +139,7 @@ def test_the_end_compares_with_the_line_of_the_scorecard(story: Story) -> None:
     assert passed
     assert lines[0].startswith(f"The full-forecast alert came {as_span(own.lead)} before the first 2192 (")
     assert re.search(r"it said smds/QM01 full in \d+ min \(\d+ to \d+ min\), \d+ % likely\.$", lines[0])
-    assert lines[1].startswith(f"A static line at 80 % would have come {as_span(warned.lead)} before it (")
+    assert lines[1].startswith(f"A static line at 80 % would have come {as_span(warned.lead)} before that 2192 (")
     assert re.search(r", for elements, of which 9\d\.\d % were in use at the first 2192\.$", lines[1])
 
 
@@ -169,7 +169,7 @@ def test_a_line_may_come_after_it_or_not_at_all(story: Story) -> None:
     full, _ = story.outcome.first_full
     late = Line(opened=full + 180_000_000, resource="elements", at_full=79.0)
     assert verdict(story.outcome, story.alerts, late)[1][1] == (
-        "A static line at 80 % would have come 3 min after it, for elements."
+        "A static line at 80 % would have come 3 min after that 2192, for elements."
     )
     assert verdict(story.outcome, story.alerts, None)[1][1] == "A static line at 80 % would not have come at all."
 
