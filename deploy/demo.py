@@ -5,19 +5,22 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 
 from deploy.broker import Broker
 from deploy.commands.alerts import in_one_line
+from deploy.foreseen import in_words
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.java import find_java
 from deploy.picture import picture
+from deploy.verdict import Line, fixed_line, verdict
 from streams.job import Job, JobSettings, start_job
 from streams.log import configure_logging
 from streams.pace import Pace
@@ -29,7 +32,7 @@ from twin.errors import MqtwinError
 from twin.estate import Estate
 from twin.events import ARROW
 from twin.simulation import Outcome, demo_estate, make_scenario, simulate
-from twin.timestamps import as_span, as_text
+from twin.timestamps import as_span
 
 SCENARIO = "getter-outage"
 _REFRESH = 4  # pictures a second
@@ -38,30 +41,15 @@ _PATIENCE = 120.0  # seconds without a new state record after which the demo giv
 
 @dataclass(slots=True)
 class Played:
-    """What the demo showed."""
+    """What the demo showed. line: see `deploy.verdict`."""
 
     outcome: Outcome
     alerts: list[AlertRecord] = field(default_factory=list)
+    line: Line | None = None
 
-    def verdict(self) -> tuple[bool, str]:
-        """Whether the first alert came before the first 2192, and the last line that says so."""
-        if not self.alerts:
-            return False, "no alert came"
-        first = self.alerts[0].data
-        told = f"The first alert came at {first.time[:19]} ({first.store} {first.resource} {first.condition})"
-        if self.outcome.first_full is None:
-            return True, f"{told}; no put was refused."
-        full, store = self.outcome.first_full
-        before = next((alert.data for alert in self.alerts if alert.data.store == store), None)
-        if before is None or before.time >= as_text(full):
-            return False, f"{told}; the first 2192 came before, at {as_text(full)[:19]} on {store}"
-        return True, f"{told}, {_lead(before.time, full)} before the first 2192 ({as_text(full)[:19]} on {store})."
-
-
-def _lead(first: str, full: int) -> str:
-    from datetime import datetime
-
-    return as_span(full / 1e6 - datetime.fromisoformat(first).timestamp())
+    def verdict(self) -> tuple[bool, list[str]]:
+        """Whether the forecast's alert came before the first 2192, and the last lines that say so."""
+        return verdict(self.outcome, self.alerts, self.line)
 
 
 def play(folder: Path, *, seconds: float, seed: int, on_ready: Callable[[str], None] | None = None) -> Iterator[Played]:
@@ -86,7 +74,10 @@ def play(folder: Path, *, seconds: float, seed: int, on_ready: Callable[[str], N
             job = _start(estate, broker.bootstrap_servers, folder)
         try:
             _say("the job runs; its log is " + str(folder / "job.log"))
-            yield _show(console, job, estate, broker.bootstrap_servers, recording, Played(outcome), seconds)
+            played = _show(console, job, estate, broker.bootstrap_servers, recording, Played(outcome), seconds)
+            with console.status("looking where a static line would have come", spinner="dots"):
+                played.line = fixed_line(recording, estate, outcome)
+            yield played
         finally:
             job.stop()
             job.session.stop()
@@ -112,7 +103,7 @@ def _show(
     """Play the recording and show states and alerts until the last event is in the twin."""
     kafka, topics = {"bootstrap.servers": servers}, Topics()
     speed = max(1.0, (played.outcome.last - played.outcome.first) / 1e6 / seconds)
-    states = StateReader(kafka, topics)
+    states, told = StateReader(kafka, topics), dict[str, str]()
     with (
         AlertReader(kafka, topics, from_beginning=True) as reader,
         _publishing(recording, estate, kafka, speed) as failed,
@@ -130,6 +121,8 @@ def _show(
                     if time.monotonic() - last > _PATIENCE:
                         raise MqtwinError(f"the job has told nothing for {_PATIENCE:.0f} seconds")
                     _take(console, reader, played)
+                    if not console.is_terminal:
+                        _tell_forecasts(states.latest, told)
                     refresh(picture(states.latest, played.alerts, played.outcome.events, speed))
                 _take(console, reader, played, wait=1.0)
                 refresh(picture(states.latest, played.alerts, played.outcome.events, speed))
@@ -143,6 +136,14 @@ def _take(console: Console, reader: AlertReader, played: Played, wait: float = 0
         played.alerts.append(alert)
         if not console.is_terminal:
             _say(in_one_line(alert))
+
+
+def _tell_forecasts(states: Mapping[str, Mapping[str, Any]], told: dict[str, str]) -> None:
+    """What is foreseen, a line for each store and ten minutes of event time. told: store -> the last of these."""
+    for name, state in sorted(states.items()):
+        if state["forecast"] is not None and told.get(name) != state["time"][:15]:
+            told[name] = state["time"][:15]
+            _say(f"{state['time']}  {'forecast':<17}  {name}  {in_words(state['forecast'])}")
 
 
 @contextmanager

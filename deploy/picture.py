@@ -1,8 +1,11 @@
-"""The demo's terminal picture: each store's entries, elements and data sets as bars, alerts as they come."""
+"""The demo's terminal picture: each store's entries, elements and data sets as bars, when it will be full, and
+alerts as they come.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -11,10 +14,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from deploy.foreseen import in_words
 from streams.subscribe import AlertRecord
 
 _STYLES = {"warning": "yellow", "critical": "bold red", "full": "bold white on red"}
 _SHOWN_ALERTS = 7
+_LIKELY, _NEAR = 0.5, 600.0  # probability and seconds left from which a forecast is coloured, as alerts are by default
 _DETAILS = 38  # characters beside a bar: the rest of an 80-column terminal is enough for it
 
 
@@ -54,7 +59,19 @@ def _store(name: str, state: Mapping[str, Any]) -> Panel:
     refused = f", {state['full_puts']:,} puts refused with 2192" if state["full_puts"] else ""
     messages = int(state["messages"])
     title = f"{name}  {messages:,} message{'' if messages == 1 else 's'}, {rule}{refused}"
-    return Panel(rows, title=title, title_align="left", border_style="red" if state["full_puts"] else "blue")
+    seen = Group(rows, _forecast(state["forecast"]))
+    return Panel(seen, title=title, title_align="left", border_style="red" if state["full_puts"] else "blue")
+
+
+def _forecast(forecast: Mapping[str, Any] | None) -> Text:
+    """A line even where nothing is foreseen: the picture does not jump."""
+    found = Text("forecast   ", style="bold", no_wrap=True, overflow="ellipsis")
+    if forecast is None:
+        return found.append("nothing rises", "not bold dim")
+    first = forecast["resources"][0]
+    likely = first["time_to_full_s"] is not None and first["full_probability"] >= _LIKELY
+    near = likely and first["time_to_full_s"]["p50"] <= _NEAR
+    return found.append(in_words(forecast), "bold red" if near else "yellow" if likely else "not bold")
 
 
 def _bar(rows: Table, name: str, used: int, most: int, what: str = "") -> None:
@@ -72,14 +89,14 @@ def _alerts(alerts: Sequence[AlertRecord]) -> Panel:
         latest[alert.data.alert_id] = alert
         opened.setdefault(alert.data.alert_id, alert.data.time)
     still = sum(alert.change != "cleared" for alert in latest.values())
-    title = f"alerts: {len(latest)}, open: {still} (since when, how bad, what, how full, filled by)"
+    title = f"alerts: {len(latest)}, open: {still} (since when, how bad, what, when full, how full, filled by)"
     if not latest:
         return _alert_panel(title, Text("none yet", style="dim"))
     rows = Table.grid(padding=(0, 1))
     for _ in range(6):
         rows.add_column(no_wrap=True)
     for alert_id, alert in list(reversed(latest.items()))[:_SHOWN_ALERTS]:
-        rows.add_row(Text(opened[alert_id][11:19], style="dim"), *_alert_cells(alert))
+        rows.add_row(Text(opened[alert_id][11:16], style="dim"), *_alert_cells(alert))
     told = alerts[-1].data
     advice = [Text(f"-> {action}") for action in told.actions[:1]]
     return _alert_panel(title, rows, Text(f"{told.time[11:19]} {told.cause}", style="italic"), *advice)
@@ -96,7 +113,16 @@ def _alert_cells(alert: AlertRecord) -> list[Text]:
     return [
         Text(f" {word:<8} ", style="green" if cleared else _STYLES.get(word, "bold")),
         Text(f"{data.store} {data.resource}", style="bold"),
-        Text(data.condition, style="bold"),
+        Text(data.condition + _full_at(alert), style="bold"),
         Text(f"{data.usage_pct:5.1f}%"),
         Text("" if cleared else filler, style="dim", overflow="ellipsis"),
     ]
+
+
+def _full_at(alert: AlertRecord) -> str:
+    """The time of day at which it is full, where an alert foresees that; the time left would be out of date soon."""
+    times = alert.data.time_to_full_s
+    if times is None or alert.change == "cleared":
+        return ""
+    told = datetime.fromisoformat(alert.data.time)
+    return f" ~{told + timedelta(seconds=times['p50']):%H:%M}"

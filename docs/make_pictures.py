@@ -2,12 +2,13 @@
 
     .venv/bin/python -m docs.make_pictures
 
-The demo's scenario is simulated and played through the twin to shortly after the first 2192; `deploy.picture` draws
-states and alerts as they are then. The same seed gives the same picture.
+The demo's scenario is simulated and played through the twin to a quarter of an hour before the first 2192;
+`deploy.picture` draws states and alerts as they are then. The same seed gives the same picture.
 """
 
 from __future__ import annotations
 
+import functools
 import io
 import sys
 import tempfile
@@ -29,7 +30,7 @@ from twin.simulation import demo_estate, make_scenario, simulate
 OUT = Path(__file__).parent / "images" / "demo.svg"
 SEED = 1  # that of `mqtwin demo`
 SECONDS = 60.0  # in which the demo plays its four hours
-AFTER = 120  # seconds of event time after the first 2192
+BEFORE = 900  # seconds of event time before the first 2192
 WIDTH = 110  # characters
 PIECE = 500  # events between two looks at the clock
 
@@ -70,15 +71,16 @@ FRAME = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http
 """
 
 
+@functools.cache
 def played() -> tuple[dict[str, dict[str, Any]], list[AlertRecord], int, float]:
-    """States and alerts shortly after the first 2192, events of the whole recording, speed of the demo."""
+    """States and alerts a while before the first 2192, events of the whole recording, speed of the demo."""
     estate = demo_estate()
     with tempfile.TemporaryDirectory() as folder:
         recording = Path(folder) / "demo.arrow"
         outcome = simulate(make_scenario(SCENARIO), estate, recording, SEED)
         if outcome.first_full is None:
             sys.exit("no put is refused in the demo's scenario: there is nothing to show")
-        until = outcome.first_full[0] + AFTER * 1_000_000
+        until = outcome.first_full[0] - BEFORE * 1_000_000
         player, decoder = Player(estate), Decoder(estate)
         alerts: list[AlertRecord] = []
         for chunk in open_recording(recording):

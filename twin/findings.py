@@ -131,18 +131,16 @@ class Viewer(ABC):
         usage = self.usage_pct(resource)
         grown, held = self._by_queue(resource)
         ranked = fillers.fillers(grown, held, self._names)
-        p10, p50, p90 = times
         return Finding(
             condition="full-forecast",
             resource=resource,
             severity=severity,
             usage_pct=usage,
-            time_to_full_s={"p10": round(p10, 1), "p50": round(p50, 1), "p90": round(p90, 1)},
+            time_to_full_s={name: round(left, 1) for name, left in zip(("p10", "p50", "p90"), times, strict=True)},
             full_probability=round(probability, 4),
             fillers=ranked,
-            cause=f"{usage:.1f} % of the {self._of(resource)} are in use; as it goes, they are used up in "
-            f"{as_span(p50)} ({as_span(p10)} to {as_span(p90)}), and puts get 2192; "
-            f"{self._filled(resource, ranked, grown)}{self._served(ranked)}.",
+            cause=f"{usage:.1f} % of the {self._of(resource)} are in use; {wording.as_it_goes(times, probability)}, "
+            f"and puts get 2192; {self._filled(resource, ranked, grown)}{self._served(ranked)}.",
             actions=self._actions(resource, ranked, effects),
         )
 

@@ -24,3 +24,12 @@ def as_span(seconds: float) -> str:
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"
+
+
+def as_range(low: float, high: float) -> str:
+    """A span of time that is not sure, in words: `24 to 31 min`, `85 s to 2 min`, `10 min` where both read alike."""
+    first, last = as_span(low), as_span(high)
+    if first == last:
+        return last
+    number, unit = first.split()
+    return f"{number if last.endswith(f' {unit}') else first} to {last}"

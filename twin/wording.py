@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from twin.alerts import Filler
 from twin.estate import PageSet, QueueFile, Structure, format_size
-from twin.timestamps import as_span
+from twin.timestamps import as_range, as_span
 
 
 def filled_by(fillers: tuple[Filler, ...], grown: int, unit: str, span: str) -> str:
@@ -20,6 +20,14 @@ def filled_by(fillers: tuple[Filler, ...], grown: int, unit: str, span: str) -> 
     if grown > 0:
         return f"{first.queue} made {100 * first.share:.0f} % of the growth of {grown:,} {unit} in the last {span}"
     return f"{first.queue} holds {100 * first.share:.0f} % of what is in use"
+
+
+def as_it_goes(times: tuple[float, float, float], probability: float) -> str:
+    """The sentence part that says when something is full. times: seconds until then, p10, p50, p90."""
+    p10, p50, p90 = times
+    if p50 < 1:
+        return "they are used up"
+    return f"as it goes, they are used up in {as_span(p50)} ({as_range(p10, p90)}; {100 * probability:.0f} % likely)"
 
 
 GETTERS, OFFLOAD, SIZE, EXPAND = "getters", "offload", "size", "expand"  # what can be done

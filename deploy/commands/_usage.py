@@ -1,11 +1,15 @@
-"""What state records say of their stores, whatever the kind: the resource that is nearest to its end."""
+"""What state records say of their stores, whatever the kind: the resource that is nearest to its end, and
+what is foreseen.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-HEADINGS = ("store", "kind", "messages", "used", "total", "of", "usage")
+from deploy.foreseen import in_words
+
+HEADINGS = ("store", "kind", "messages", "used", "total", "of", "usage", "forecast")
 RIGHT = frozenset({"messages", "used", "total", "usage"})
 _BLOCK = 512  # bytes of a queue file's block
 
@@ -57,5 +61,6 @@ def lines(states: Iterable[State]) -> list[Sequence[str]]:
         usage = _OF_KIND[state["kind"]](state)
         used, total, of = usage
         counts = (f"{state['messages']:,}", f"{used:,.0f}", f"{total:,.0f}")
-        found.append((state["store"], state["kind"].replace("_", " "), *counts, of, f"{_pct(usage):.1f} %"))
+        kind, pct = state["kind"].replace("_", " "), f"{_pct(usage):.1f} %"
+        found.append((state["store"], kind, *counts, of, pct, in_words(state["forecast"])))
     return found

@@ -17,13 +17,13 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from streams.log import configure_logging
-from tests.bench import backlog, kernel, latency, mechanisms, page, pictures, restart, summary, throughput
+from tests.bench import backlog, forecasts, kernel, latency, mechanisms, page, pictures, restart, summary, throughput
 from tests.bench.report import Report
 from tests.bench.rig import Say, open_rig
 from twin.errors import MqtwinError
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ("kernel", "mechanisms", "throughput", "backlog", "latency", "restart")
+NAMES = ("kernel", "mechanisms", "throughput", "forecasts", "backlog", "latency", "restart")
 
 
 def main() -> int:
@@ -74,6 +74,9 @@ def _measure(report: Report, folder: Path, names: tuple[str, ...], console: Cons
         with open_rig(folder, say) as rig:
             if "throughput" in names:
                 report.throughput = throughput.measure(rig, say, quick=quick)
+                done()
+            if "forecasts" in names:
+                report.forecasts = forecasts.measure(rig, say, quick=quick)
                 done()
             if "backlog" in names:
                 report.backlog = backlog.measure(rig, say, quick=quick)

@@ -14,6 +14,7 @@ import psutil
 from deploy.jars import KAFKA_BROKER, ensure_jars
 from deploy.java import find_java
 from tests.bench.backlog import Backlog
+from tests.bench.forecasts import Forecasts
 from tests.bench.kernel import Kernel
 from tests.bench.latency import Latency
 from tests.bench.restart import Restart
@@ -54,6 +55,7 @@ class Report:
     kernel: Kernel | None = None
     mechanisms: dict[str, dict[int, float]] | None = None
     throughput: list[Way] | None = None
+    forecasts: Forecasts | None = None
     backlog: Backlog | None = None
     latency: Latency | None = None
     restart: Restart | None = None

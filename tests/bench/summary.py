@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
+from tests.bench import forecasts
 from tests.bench.report import Report
 from tests.bench.wording import ms, rate, share, us
 
@@ -33,6 +34,12 @@ def targets(report: Report) -> list[Target]:
         if way is not None:
             what = f"{name} events a second" + (", one a record" if name == "JSON" else "")
             found.append(Target(what, f"at least {rate(aim)}", rate(way.job.rate), way.job.rate >= aim))
+    if report.forecasts is not None:
+        ratio = report.forecasts.ratio()
+        aim = f"at least {100 * forecasts.LEAST:.0f} %"
+        found.append(
+            Target("throughput with forecasts, of that without", aim, share(ratio, 1), ratio >= forecasts.LEAST)
+        )
     if report.latency is not None:
         batch = report.latency.median("batch_ms")
         low, high = SMALL_BATCH_MS
@@ -88,6 +95,13 @@ def _others(report: Report) -> list[tuple[str, str]]:
         for name, rates in (report.mechanisms or {}).items()
         for held, value in rates.items()
     ]
+    if report.forecasts is not None:
+        rows += [
+            (f"with forecasts, of without, at {event_rate:,} events a second of event time", share(ratio, 1))
+            for event_rate in report.forecasts.runs
+            for ratio in (report.forecasts.ratio(event_rate),)
+        ]
+        rows.append(("a look ahead", f"{report.forecasts.look_ms:.1f} ms"))
     if report.backlog is not None:
         rows += [
             (f"batch, {name}", f"{ms(one['batch_ms'])}, {one['pages']:,.0f} pages")

@@ -32,8 +32,9 @@ Array = npt.NDArray[Any]
 class Traffic:
     """Events of all queues of some stores, continued with every call."""
 
-    def __init__(self, stores: tuple[str, ...], seed: int = 1) -> None:
+    def __init__(self, stores: tuple[str, ...], seed: int = 1, *, step_us: int = STEP_US) -> None:
         self._random = np.random.default_rng(seed)
+        self._step_us = step_us  # of event time from one event to the next
         self._names = [queue for store in stores for queue in queues_of(store)]
         self._held = [
             np.zeros(0, np.int64) for _ in self._names
@@ -89,7 +90,7 @@ class Traffic:
         in_unit = np.isin(steps, _IN_UNIT) if pattern is STEADY else np.zeros(op.size, np.bool_)
         unit = self._units + round_of * count + queue
         self._units += rounds * count
-        times = START_US + STEP_US * np.arange(self._events, self._events + op.size)
+        times = START_US + self._step_us * np.arange(self._events, self._events + op.size)
         self._events += op.size
         is_put = op == PUT
         columns: dict[str, Any] = {

@@ -93,11 +93,11 @@ def test_a_mixed_estate_shows_the_state_of_every_kind(tmp_path: Path, capsys: py
     assert (states["QM01/PS04"]["pages_used"], states["QM01/PS04"]["expansions"]) == (300, 13)
     assert (states["QMD1/INVOICES"]["blocks_nonpersistent"], states["QMD1/INVOICES"]["file_bytes"]) == (900, 644 * 512)
     table = {line.split("\t")[0]: line.split("\t")[1:] for line in err.splitlines() if "\t" in line}
-    assert table["store"] == ["kind", "messages", "used", "total", "of", "usage"]
-    assert table["QM01/PS04"] == ["page set", "300", "300", "340", "pages", "88.2 %"]
-    assert table["QMD1/INVOICES"] == ["queue file", "300", "644", "2,048", "file blocks", "31.4 %"]
-    assert table["QSG1/APP1"] == ["structure", "300", "300", "455", "entries", "65.9 %"]
-    assert table["CF01"] == ["coupling facility", "0", "0", "17,179,869,184", "bytes of SCM", "0.0 %"]
+    assert table["store"] == ["kind", "messages", "used", "total", "of", "usage", "forecast"]
+    assert table["QM01/PS04"] == ["page set", "300", "300", "340", "pages", "88.2 %", ""]
+    assert table["QMD1/INVOICES"] == ["queue file", "300", "644", "2,048", "file blocks", "31.4 %", ""]
+    assert table["QSG1/APP1"] == ["structure", "300", "300", "455", "entries", "65.9 %", ""]
+    assert table["CF01"] == ["coupling facility", "0", "0", "17,179,869,184", "bytes of SCM", "0.0 %", ""]
     assert table["UC01"][3:5] == ["1,000", "messages/s"]
 
 

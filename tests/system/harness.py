@@ -15,6 +15,7 @@ from streams.job import JobSettings, start_job
 from streams.topics import Topics, prepare_topics
 from twin.alerts import Alert
 from twin.estate import Estate
+from twin.replay import Replayed
 
 PATIENCE = 120.0  # seconds
 
@@ -128,3 +129,12 @@ def by_id(alerts: list[Alert]) -> dict[str, Any]:
     """Alerts of a replay as `Stream.alerts` gives those of the stream."""
     decoded = (msgspec.json.decode(alert.record()) for alert in alerts)
     return {alert["id"]: alert for alert in decoded}
+
+
+def foreseen(replayed: Replayed) -> dict[str, set[str]]:
+    """What the `full-forecast` alerts of a replay did (opened, updated, cleared), by store."""
+    found: dict[str, set[str]] = {}
+    for alert in replayed.alerts:
+        if alert.condition == "full-forecast":
+            found.setdefault(alert.store, set()).add(alert.change)
+    return found

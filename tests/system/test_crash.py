@@ -20,7 +20,8 @@ from streams.job import LOSS_VARIABLE
 from streams.publish import publish
 from tests.estates import small_estate
 from tests.mixed import mixed_estate, mixed_recording
-from tests.system.harness import Stream, by_id
+from tests.system.harness import Stream, by_id, foreseen
+from twin.alerts import CLEARED, OPENED, UPDATED
 from twin.estate import Estate, load_estate
 from twin.events import ARROW
 from twin.replay import Replayed, replay
@@ -58,7 +59,9 @@ def outage(tmp_path_factory: pytest.TempPathFactory) -> Played:
     estate = load_estate(described)
     recording = folder / "outage.arrow"
     simulate(make_scenario("getter-outage"), estate, recording, seed=5)
-    return Played(recording, described, estate, replay(recording, estate))
+    replayed = replay(recording, estate)
+    assert foreseen(replayed)["QSG1/APP1"] >= {OPENED, UPDATED, CLEARED}
+    return Played(recording, described, estate, replayed)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +71,9 @@ def every_kind(tmp_path_factory: pytest.TempPathFactory) -> Played:
     described = mixed_estate(folder)
     estate = load_estate(described)
     recording = mixed_recording(folder, estate)
-    return Played(recording, described, estate, replay(recording, estate), max_records=8)
+    replayed = replay(recording, estate)
+    assert foreseen(replayed).keys() == {"QSG1/APP1", "QM01/PS04", "QMD1/INVOICES"}
+    return Played(recording, described, estate, replayed, max_records=8)
 
 
 @pytest.fixture

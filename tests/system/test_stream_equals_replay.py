@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from streams.publish import publish
 from tests.estates import small_estate
 from tests.mixed import mixed
 from tests.naive.estates import write_estate
-from tests.system.harness import Stream, by_id
+from tests.system.harness import Stream, by_id, foreseen
 from tests.workloads import random_workload
+from twin.alerts import CLEARED, OPENED, UPDATED
 from twin.estate import Estate, load_estate
 from twin.events import ARROW, JSON, NDJSON
 from twin.recordings import RecordingWriter
@@ -32,7 +35,21 @@ def outage(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Estate, Repl
     recording = folder / "outage.arrow"
     outcome = simulate(make_scenario("getter-outage"), estate, recording, seed=3)
     assert outcome.first_full is not None
-    return recording, estate, replay(recording, estate)
+    replayed = replay(recording, estate)
+    assert foreseen(replayed)["QSG1/APP1"] >= {OPENED, UPDATED, CLEARED}
+    return recording, estate, replayed
+
+
+def cut(recording: Path, time: int, folder: Path) -> tuple[Path, Path]:
+    """A recording in two: what was before a time (microseconds since 1970), and the rest."""
+    with pa.ipc.open_file(recording) as reader:
+        table = reader.read_all()
+    is_before = pc.less(table.column("time").cast(pa.int64()), time)
+    paths = folder / "before.arrow", folder / "after.arrow"
+    for path, rows in zip(paths, (is_before, pc.invert(is_before)), strict=True):
+        with RecordingWriter(path) as writer:
+            writer.write(table.filter(rows))
+    return paths
 
 
 def check_equal(stream: Stream, replayed: Replayed) -> None:
@@ -66,6 +83,21 @@ def test_batches_cut_elsewhere_change_nothing(
     check_equal(stream, replayed)
 
 
+def test_a_forecast_that_stands_goes_on_after_a_restart(
+    new_stream: NewStream, kafka: str, outage: tuple[Path, Estate, Replayed], tmp_path: Path
+) -> None:
+    """The job ends while an alert foresees the end, and another one goes on where it was."""
+    recording, estate, replayed = outage
+    opened = next(alert.time for alert in replayed.alerts if alert.condition == "full-forecast")
+    parts = cut(recording, opened + 300_000_000, tmp_path)
+    stream = new_stream(estate)
+    for number, (part, expected) in enumerate(zip(parts, (replay(parts[0], estate), replayed), strict=True)):
+        publish(part, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=ARROW)
+        stream.run(max_records=5 + 2 * number)
+        check_equal(stream, expected)
+        assert (expected.states["QSG1/APP1"]["forecast"] is not None) == (part == parts[0])
+
+
 def test_a_store_of_every_kind(new_stream: NewStream, kafka: str, tmp_path: Path) -> None:
     """SCM that two structures share, a page set, a queue file, a uniform cluster."""
     recording, estate = mixed(tmp_path)
@@ -76,6 +108,7 @@ def test_a_store_of_every_kind(new_stream: NewStream, kafka: str, tmp_path: Path
     conditions = {(alert.store, alert.condition) for alert in replayed.alerts}
     assert {("CF01", "scm-overcommitted"), ("QM01/PS04", "full"), ("QMD1/INVOICES", "full")} <= conditions
     assert {store for store, condition in conditions if condition == "capacity"} == {"UC01"}
+    assert foreseen(replayed).keys() == {"QSG1/APP1", "QM01/PS04", "QMD1/INVOICES"}
     stream = new_stream(estate)
     publish(recording, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=ARROW)
     stream.run(max_records=9)

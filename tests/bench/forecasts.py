@@ -1,0 +1,146 @@
+"""What forecasts cost: the same filling stores through the real job, with forecasts and without; one look ahead.
+
+Without: `forecast_horizon_s` at its least, a minute, within which nothing here could be full, so nobody looks ahead.
+What is measured of flows (kernels/meters.py) is measured in both.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from kernels.clock import SECOND, TICK
+from tests.bench import site
+from tests.bench.rig import Rig, Say, Span, span
+from tests.bench.traffic import Traffic
+from twin.estate import Estate, load_estate
+from twin.events import ARROW, Decoder
+from twin.message_store import MessageStore
+from twin.store import open_message_store
+from twin.warm import warm
+
+LEAST = 0.9  # of the throughput without: the target
+EVENT_RATES = (50_000, 5_000)  # events a second of event time, all stores
+ON, OFF = "on", "off"
+_CLIMB = 0.1  # of the events are puts that stay
+_TOP = 0.4  # share of a structure's elements in use at the end, about
+_BYTES_EACH = 3_255  # of SIZE for a message of 2 KB
+_PIECE = 100_000
+_LOOKS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """events: of a batch; warm_up, measured: batches; rounds: runs with and runs without."""
+
+    events: int
+    warm_up: int
+    measured: int
+    rounds: int
+
+    @property
+    def all_events(self) -> int:
+        """Of a topic."""
+        return self.events * (self.warm_up + self.measured)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecasts:
+    """runs: by events a second of event time, then ON and OFF; looks: ahead by all stores in a run, likewise;
+    look_ms: of one, the median.
+    """
+
+    runs: dict[int, dict[str, list[Span]]]
+    looks: dict[int, int]
+    look_ms: float
+
+    def rate(self, event_rate: int, which: str) -> float:
+        """Events a second, the median of the runs."""
+        return statistics.median(run.rate for run in self.runs[event_rate][which])
+
+    def cpu_us(self, event_rate: int, which: str) -> float:
+        """CPU microseconds an event, the median of the runs."""
+        return statistics.median(run.cpu_us for run in self.runs[event_rate][which])
+
+    def ratio(self, event_rate: int = EVENT_RATES[0]) -> float:
+        """Throughput with forecasts, as a share of that without."""
+        return self.rate(event_rate, ON) / self.rate(event_rate, OFF)
+
+
+SIZE = Size(1_000_000, 2, 5, 4)
+QUICK = Size(400_000, 2, 3, 2)
+
+
+def measure(rig: Rig, say: Say, *, quick: bool) -> Forecasts:
+    """With and without in turn, so that what else the machine does falls on both."""
+    warm()
+    size = QUICK if quick else SIZE
+    estates = {which: _estate(rig.folder, size, which) for which in (ON, OFF)}
+    runs: dict[int, dict[str, list[Span]]] = {}
+    looks: dict[int, int] = {}
+    look_ms = 0.0
+    for event_rate in EVENT_RATES:
+        prefix = f"bench-forecasts-{event_rate}"
+        say(f"forecasts: publishing {size.all_events:,} events, {event_rate:,} a second of event time")
+        published = rig.publish(prefix, _climbing(size, event_rate), ARROW)
+        records = max(1, round(published.records / (size.warm_up + size.measured)))
+        runs[event_rate] = {ON: [], OFF: []}
+        for number in range(2 * size.rounds):
+            which = (ON, OFF, OFF, ON)[number % 4]
+            say(f"forecasts {which}, {event_rate:,} events a second of event time, run {number // 2 + 1}")
+            settings = replace(rig.settings(prefix, max_records=records), estate=estates[which])
+            batches = rig.run_job(settings)
+            runs[event_rate][which].append(span(batches, size.warm_up, size.warm_up + size.measured))
+        say("forecasts: looks ahead")
+        looks[event_rate], look_ms = _looks(estates[ON], size, event_rate)
+    return Forecasts(runs, looks, look_ms)
+
+
+def _estate(folder: Path, size: Size, which: str) -> Estate:
+    """The stores of `site` so large that the traffic takes them to about _TOP."""
+    each = _CLIMB * size.all_events / len(site.STORES)
+    horizon = "" if which == ON else "forecast_horizon_s = 60\n"
+    parts = ['schema = 1\n[queue_sharing_group.QSG1]\nqueue_managers = ["QM01", "QM02"]\n']
+    for store in site.STORES:
+        structure = store.partition("/")[2]
+        parts.append(f'[structure."{store}"]\nsize = {round(each * _BYTES_EACH / _TOP)}\ncf_level = 5\n{horizon}')
+        parts += [f'[smds."{store}/{qmgr}"]\nsize = "4G"\nsecondary = "1G"\n' for qmgr in site.QUEUE_MANAGERS]
+        parts += [f'[queue."QSG1/{queue}"]\nstructure = "{structure}"\n' for queue in site.queues_of(store)]
+    path = folder / f"forecasts-{which}.toml"
+    path.write_text("".join(parts), encoding="utf-8")
+    return load_estate(path)
+
+
+def _climbing(size: Size, event_rate: int) -> Iterator[pa.Table]:
+    traffic = Traffic(site.STORES, step_us=SECOND // event_rate)
+    for _ in range(size.all_events // _PIECE):
+        yield traffic.steady(round((1 - _CLIMB) * _PIECE))
+        yield traffic.fill(round(_CLIMB * _PIECE))
+
+
+def _looks(estate: Estate, size: Size, event_rate: int) -> tuple[int, float]:
+    """How often the stores look ahead in a run; milliseconds of one look at its end."""
+    decoder = Decoder(estate)
+    twins = {name: open_message_store(estate, name) for name in site.STORES}
+    looks = 0
+    for table in _climbing(size, event_rate):
+        for block in decoder.arrow_table(table).blocks(estate):
+            twin = twins[block.store]
+            twin.apply(block)
+            looks += len({one.time for one in twin.drain_forecasts()})
+    return looks, _look_ms(twins[site.STORES[0]])
+
+
+def _look_ms(twin: MessageStore) -> float:
+    tick = int(twin.tables.store.scalars["clock"][0]) // TICK
+    found = []
+    for _ in range(_LOOKS):
+        began = time.perf_counter()
+        twin.foresight._look(twin, tick)
+        found.append(1000 * (time.perf_counter() - began))
+    return statistics.median(found)
