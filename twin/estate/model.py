@@ -79,8 +79,8 @@ class Structure:
     offload_min_length: int = 140  # bytes; offloading a shorter message saves nothing: assumption [param, section 1]
     drift_tolerance_pct: float = 5.0
     forecast_horizon_s: float = 7200.0  # seconds a forecast looks ahead: assumption [contract section 4]
-    forecast_lead_s: float = 1680.0  # seconds before full that a person needs: assumption
-    forecast_probability: float = 0.5  # of full within the horizon, from which an alert opens: assumption
+    forecast_lead_s: float = 1800.0  # seconds before full that a person needs: assumption
+    forecast_probability: float = 0.55  # of full within the horizon, from which an alert opens: assumption
     queues: tuple[str, ...] = ()  # its shared queues, sorted
     smds: Mapping[str, Smds] = field(default_factory=dict, hash=False)  # of every queue manager of the group
 
@@ -119,8 +119,8 @@ class PageSet:
     drift_tolerance_pct: float = 5.0
     version: str | None = None  # of the queue manager, like "9.4"
     forecast_horizon_s: float = 7200.0  # seconds a forecast looks ahead: assumption [contract section 4]
-    forecast_lead_s: float = 1680.0  # seconds before full that a person needs: assumption
-    forecast_probability: float = 0.5  # of full within the horizon, from which an alert opens: assumption
+    forecast_lead_s: float = 1800.0  # seconds before full that a person needs: assumption
+    forecast_probability: float = 0.55  # of full within the horizon, from which an alert opens: assumption
     queues: tuple[str, ...] = ()  # its private queues, sorted
 
     @property
@@ -150,8 +150,8 @@ class QueueFile:
     drift_tolerance_pct: float = 5.0
     version: str | None = None
     forecast_horizon_s: float = 7200.0  # seconds a forecast looks ahead: assumption [contract section 4]
-    forecast_lead_s: float = 1680.0  # seconds before full that a person needs: assumption
-    forecast_probability: float = 0.5  # of full within the horizon, from which an alert opens: assumption
+    forecast_lead_s: float = 1800.0  # seconds before full that a person needs: assumption
+    forecast_probability: float = 0.55  # of full within the horizon, from which an alert opens: assumption
 
     @property
     def limit(self) -> int:
