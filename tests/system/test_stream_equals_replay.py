@@ -8,78 +8,38 @@ from pathlib import Path
 import pytest
 
 from streams.publish import publish
-from tests.estates import small_estate
-from tests.mixed import mixed
 from tests.naive.estates import write_estate
-from tests.system.harness import Stream, by_id
+from tests.system.harness import Played, Stream, check_equal
 from tests.workloads import random_workload
 from twin.estate import Estate, load_estate
 from twin.events import ARROW, JSON, NDJSON
 from twin.recordings import RecordingWriter
-from twin.replay import Replayed, replay
-from twin.simulation import make_scenario, simulate
+from twin.replay import replay
 
 pytestmark = pytest.mark.system
 
 NewStream = Callable[[Estate], Stream]
 
 
-@pytest.fixture(scope="module")
-def outage(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Estate, Replayed]:
-    """A getter outage that goes through every offload rule to 2192 and back, and what a replay makes of it."""
-    folder = tmp_path_factory.mktemp("outage")
-    estate = load_estate(small_estate(folder))
-    recording = folder / "outage.arrow"
-    outcome = simulate(make_scenario("getter-outage"), estate, recording, seed=3)
-    assert outcome.first_full is not None
-    return recording, estate, replay(recording, estate)
-
-
-def check_equal(stream: Stream, replayed: Replayed) -> None:
-    assert stream.alerts() == by_id(replayed.alerts)
-    assert stream.states() == replayed.states
-    assert len(stream.letters()) == replayed.dead_letters
-
-
 @pytest.mark.parametrize("content_type", [JSON, NDJSON, ARROW])
-def test_an_outage_gives_the_same_alerts_and_states(
-    new_stream: NewStream, kafka: str, outage: tuple[Path, Estate, Replayed], content_type: str
-) -> None:
-    recording, estate, replayed = outage
-    stream = new_stream(estate)
-    publish(recording, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=content_type)
+def test_an_outage_gives_the_same_alerts_and_states(new_stream: NewStream, outage: Played, content_type: str) -> None:
+    stream = outage.publish(new_stream(outage.estate), content_type)
     stream.run()
-    conditions = {(alert.condition, alert.resource.partition("/")[0]) for alert in replayed.alerts}
-    assert {("threshold", "elements"), ("full", "smds")} <= conditions
-    check_equal(stream, replayed)
+    check_equal(stream, outage.replayed)
 
 
 @pytest.mark.parametrize("max_records", [4, 9])
-def test_batches_cut_elsewhere_change_nothing(
-    new_stream: NewStream, kafka: str, outage: tuple[Path, Estate, Replayed], max_records: int
-) -> None:
-    recording, estate, replayed = outage
-    stream = new_stream(estate)
-    publish(recording, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=ARROW)
+def test_batches_cut_elsewhere_change_nothing(new_stream: NewStream, outage: Played, max_records: int) -> None:
+    stream = outage.publish(new_stream(outage.estate))
     stream.run(max_records=max_records)
     assert len(stream.batches) > 1
-    check_equal(stream, replayed)
+    check_equal(stream, outage.replayed)
 
 
-def test_a_store_of_every_kind(new_stream: NewStream, kafka: str, tmp_path: Path) -> None:
-    """SCM that two structures share, a page set, a queue file, a uniform cluster."""
-    recording, estate = mixed(tmp_path)
-    replayed = replay(recording, estate)
-    assert {state["kind"] for state in replayed.states.values()} == {
-        *("structure", "page_set", "queue_file", "coupling_facility", "uniform_cluster")
-    }
-    conditions = {(alert.store, alert.condition) for alert in replayed.alerts}
-    assert {("CF01", "scm-overcommitted"), ("QM01/PS04", "full"), ("QMD1/INVOICES", "full")} <= conditions
-    assert {store for store, condition in conditions if condition == "capacity"} == {"UC01"}
-    stream = new_stream(estate)
-    publish(recording, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=ARROW)
+def test_a_store_of_every_kind(new_stream: NewStream, every_kind: Played) -> None:
+    stream = every_kind.publish(new_stream(every_kind.estate))
     stream.run(max_records=9)
-    check_equal(stream, replayed)
+    check_equal(stream, every_kind.replayed)
 
 
 def test_every_kind_of_event_in_pieces_and_over_restarts(new_stream: NewStream, kafka: str, tmp_path: Path) -> None:
