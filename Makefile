@@ -16,8 +16,8 @@ PINNED := -c constraints.txt --build-constraint constraints.txt
 demo: $(MADE)/jars                           ## a structure fills, and alerts come before the first 2192
 	$(BIN)/mqtwin demo
 
-test: $(MADE)/test $(MADE)/jars              ## every test; ARGS="-k smds" for some
-	$(BIN)/python -m pytest $(ARGS)
+test: $(MADE)/test $(MADE)/jars              ## every test, two files at a time; ARGS="-k smds" for some
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 bench: $(MADE)/bench $(MADE)/jars            ## measures and writes docs/performance.md
 	$(BIN)/python -m tests.bench $(ARGS)

@@ -24,6 +24,14 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("mqtwin")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Compile, where it must be, once and not in each worker."""
+    from twin.warm import warm
+
+    warm()
+
+
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[str]:
     """The bootstrap servers of a real Kafka, one for the whole session."""

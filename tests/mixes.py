@@ -117,6 +117,7 @@ QUEUE_FILE = Mix(
         "filling": FILLING,
         "units": UNITS,
         "log": OF_LOG,
+        "checkpoints": {"PUT": 40, "GET": 25, "COMMIT": 4, "BACKOUT": 2, "EXPIRE": 2, "HEARTBEAT": 4},
         "attributes": {"PUT": 40, "GET": 25, "CLEAR": 3, "RESTART": 3, "ALTER": 15, "MEASURE": 8},
     },
     kept_small={
@@ -124,10 +125,12 @@ QUEUE_FILE = Mix(
         "filling": {"count": 9, "msgid": 1, "reason": 14, "seq": 23, "direct": 24, "uow": 3},
         "units": {"count": 12, "seq": 23},
         "log": {"time": 4, "msgid": 1, "reason": 14, "seq": 23, "direct": 24, "length": 12, "uow": 4},
+        # 100 log records in less than half an hour; the file is oversized, or not, by a block
+        "checkpoints": {"time": 7, "count": 5, "length": 4, "msgid": 1, "reason": 14, "seq": 23, "direct": 24},
         "attributes": {"count": 12},
     },
     lengths=(*(0, 100, 147, 148, 149, 659, 660, 661, 1000, 1171, 1172, 1173), *(2048, 10_000, 100_000, 1_700_000)),
-    counts=(*COUNTS, 20, 30, 50, 70, 70, 100, 200, 300),
+    counts=(1, 1, 1, 31, 32, 2, 3, 5, 8, 13, 20, 50, 70, 70, 100, 200, 300),
     times=(*((*FORWARD, (5 * MINUTE_US, True), (10 * MINUTE_US, True)) * 6), *ODD_TIMES),
 )
 

@@ -24,6 +24,7 @@ from twin.findings import CALM_AFTER_FULL, CALM_FOR, STEP, Viewer
 from twin.forecast import Forecast
 from twin.foresight import CONDITION, Foresight, Sight
 from twin.reports import Report, Reporter, Values
+from twin.rows import Names, give_rows
 from twin.tables import StateError, Tables
 
 if TYPE_CHECKING:
@@ -37,14 +38,6 @@ _CALM_TICKS = (CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 2  # after the last c
 
 def _store_of(route: Route) -> str:
     return route.store
-
-
-class _Names(msgspec.Struct):
-    """What the numbers of a store's rows stand for; rows are only ever added."""
-
-    qmgrs: list[str] = []
-    queues: list[str] = []
-    flows: list[tuple[str, str]] = []  # queue manager, queue as events name it
 
 
 class _Header(msgspec.Struct, kw_only=True):
@@ -167,7 +160,7 @@ class MessageStore(ABC):
 
     def _new(self, arrays: Arrays) -> None:
         self.tables = Tables(arrays)
-        self._names = _Names()
+        self._names = Names()
         store = self.tables.store
         for name in ("clock", "far", "tick", "last_full_ents", "last_full_elems"):
             store.scalars[name] = layout.NEVER
@@ -191,53 +184,22 @@ class MessageStore(ABC):
         if pages is not None:
             self.tables.load(pages)
             self.tables.build_indexes()
-        self._names = msgspec.msgpack.decode(self.tables.names, type=_Names)
+        self._names = msgspec.msgpack.decode(self.tables.names, type=Names)
         self.episodes = Episodes(self.name, header.episodes)
         self.drift = header.drift
         self.foresight = Foresight(header.sight)
         self._take_over(header.described, header.attributes, header.own)
 
     def _register(self, estate: Estate) -> None:
-        """Give every route of the store its rows: queue manager, queue, numbering."""
+        """Give every route of the store, and what its meters count by, their rows."""
         start = bisect_left(estate.routes, self.name, key=_store_of)  # routes are in the order of their stores
         end = bisect_right(estate.routes, self.name, key=_store_of)
-        numbers = range(start, end)
         self._base = start
-        self._routes = np.full(end - start, layout.NONE, layout.ROUTE)
-        qmgrs = {name: row for row, name in enumerate(self._names.qmgrs)}
-        queues = {name: row for row, name in enumerate(self._names.queues)}
-        flows = {name: row for row, name in enumerate(self._names.flows)}
-        before = len(qmgrs), len(queues), len(flows)
-        for number in numbers:
-            route = estate.routes[number]
-            place = self._routes[number - self._base]
-            place["qmgr"] = qmgrs.setdefault(route.qmgr, len(qmgrs))
-            if route.queue is not None and route.reported is not None:
-                place["queue"] = queues.setdefault(route.queue, len(queues))
-                place["flow"] = flows.setdefault((route.qmgr, route.reported), len(flows))
-        if (len(qmgrs), len(queues), len(flows)) != before:
-            self._names = _Names(list(qmgrs), list(queues), list(flows))
-            self.tables.set_names(msgspec.msgpack.encode(self._names))
-            self._new_rows(before[1], before[2])
+        self._names, self._routes = give_rows(self.tables, self._names, estate.routes[start:end])
         self._new_qmgrs()
         self.tables.reserve("stocks", (len(self.qmgrs) + 1) * meter_rows.CLASSES)
         self.tables.reserve("tides", len(self.qmgrs) + shares.FIRST_SET)
         self.tables.reserve("rises", (len(self.qmgrs) + shares.FIRST_SET) * meter_rows.RISES)
-
-    def _new_rows(self, queues: int, flows: int) -> None:
-        """Fill the rows of queues and numberings beyond those there were."""
-        tables, names = self.tables, self._names
-        tables.reserve("queues", len(names.queues))
-        tables.reserve("chains", len(names.queues) * layout.PRIORITIES)
-        tables.reserve("flows", len(names.flows))
-        tables.reserve("seen", len(names.flows) * layout.SEEN_WORDS)
-        for field in ("keyed_head", "keyed_tail", "any_head", "any_tail"):
-            tables.store.queues[field][queues : len(names.queues)] = layout.NONE
-        tables.store.chains[queues * layout.PRIORITIES : len(names.queues) * layout.PRIORITIES] = layout.NONE
-        qmgrs = {name: row for row, name in enumerate(names.qmgrs)}
-        tables.store.flows["qmgr"][flows : len(names.flows)] = [qmgrs[qmgr] for qmgr, _ in names.flows[flows:]]
-        for dirty in ("queues_dirty", "chains_dirty", "flows_dirty"):
-            getattr(tables.store, dirty)[:] = 1
 
     @property
     def qmgrs(self) -> list[str]:

@@ -15,7 +15,7 @@ from twin.message_store import MessageStore
 
 def compare(workload: Workload, every: int) -> None:
     """Both take the workload; their states are the same after every so many events and at the end."""
-    decoding = Decoding(workload.config)
+    decoding = Decoding(workload.config, foresees=False)
     twin, oracle = decoding.twin(), decoding.oracle(workload)
     assert_same(twin, oracle)
     for start in range(0, len(workload.events), every):
@@ -106,7 +106,7 @@ def rows_of(twin: MessageStore) -> dict[str, Array]:
 
 def check_marks(workload: Workload) -> None:
     """Event by event: a page that has changed is marked."""
-    decoding = Decoding(workload.config)
+    decoding = Decoding(workload.config, foresees=False)
     twin = decoding.twin()
     block, _ = decoding.block(workload.events)
     before = rows_of(twin)

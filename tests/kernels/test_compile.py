@@ -7,45 +7,71 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-WARM = "from twin.warm import warm; print(warm())"
+WARM_A_PART = """
+from twin import warm
+warm._look = warm._run = warm._run_scm = lambda *_: None  # what opening and decoding call: seconds, not minutes
+print(warm.warm())
+"""
 WORK = """
-from kernels._compile import compiled_here
+from kernels import _compile
+from tests.kernels.beside import Decoding
 from tests.kernels.proof import compare
-from tests.kernels.test_structure_oracle import PROFILES, crowd
+from tests.kernels.test_crowd import crowd
+from tests.mixes import MIXES
 from tests.workloads import random_workload
 from twin.events import to_table
-from tests.kernels.beside import Decoding
-for profile in PROFILES:
-    workload = random_workload(3, 500, profile)
-    compare(workload, every=100)
-    Decoding(workload.config)._decoder.arrow_table(to_table(workload.events))
+from twin.warm import warm
+
+def ready():
+    return {(kernel.py_func.__qualname__, types) for kernel in _compile._compiled for types in kernel.signatures}
+
+warm()
+before, forecasts = ready(), 0
+for kind, mix in MIXES.items():
+    for profile in mix.weights:
+        workload = random_workload(3, 300, profile, kind)
+        compare(workload, every=100)
+        Decoding(workload.config)._decoder.arrow_table(to_table(workload.events))
+    decoding = Decoding(workload.config)
+    twin = decoding.twin()
+    twin.apply(decoding.block(workload.events)[0])
+    forecasts += len(twin.drain_forecasts())
+    pages = list(twin.dirty_pages())
+    decoding.twin(None, twin.header(), pages)
 compare(crowd(1, 1500), every=500)
-print(compiled_here())
+print(len(before), forecasts, ready() - before)
 """
 
 
-def start(cache: Path, program: str) -> subprocess.Popen[str]:
-    environment = os.environ | {"MQTWIN_CACHE": str(cache), "PYTHONPATH": str(ROOT)}
+def start(program: str, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", program],
         cwd=ROOT,
-        env=environment,
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def said(process: subprocess.Popen[str]) -> list[int]:
+def said(process: subprocess.Popen[str]) -> str:
     output, errors = process.communicate(timeout=600)
     assert process.returncode == 0, errors
-    return [int(line) for line in output.split()]
+    return output.strip()
 
 
 def test_of_processes_that_start_at_once_one_compiles_and_later_ones_find_everything(tmp_path: Path) -> None:
     """numba's cache has crashed where several processes wrote it at once (numba issue 4807)."""
-    several = [start(tmp_path, WARM) for _ in range(3)]
-    compiled = sorted(number for process in several for number in said(process))
+    several = [start(WARM_A_PART, MQTWIN_CACHE=str(tmp_path)) for _ in range(3)]
+    compiled = sorted(int(said(process)) for process in several)
     assert compiled[:2] == [0, 0]
     assert compiled[2] > 0
-    assert said(start(tmp_path, f"{WARM}\n{WORK}")) == [0, 0]
+    assert said(start(WARM_A_PART, MQTWIN_CACHE=str(tmp_path))) == "0"
+
+
+def test_what_was_warmed_is_all_that_work_calls() -> None:
+    """Whether on disk or not: after warming, Python calls no kernel, and none with types, that it did not call then."""
+    before, forecasts, more = said(start(WORK)).split(" ", 2)
+    assert int(before) > 40
+    assert int(forecasts) > 100
+    assert more == "set()"

@@ -60,7 +60,7 @@ def test_every_message_stands_in_its_chain_and_asking_the_mover_oftener_changes_
     profile: str, seed: int
 ) -> None:
     workload = random_workload(seed, 800, profile, "scm")
-    decoding = Decoding(workload.config)
+    decoding = Decoding(workload.config, foresees=False)
     twin, asked = decoding.twin(), decoding.twin()
     block, _ = decoding.block(workload.events)
     rng = np.random.default_rng(seed)

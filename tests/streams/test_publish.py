@@ -20,35 +20,15 @@ from streams.pace import Pace
 from streams.publish import Published, publish
 from streams.topics import Topics
 from tests.streams.kafka_help import create, everything, header
-from tests.traffic import BAD_LINES, START_US, lines_of, traffic, write_estate, write_lines, write_recording
+from tests.traffic import BAD_LINES, START_US, traffic, write_lines, write_recording
 from twin.errors import MqtwinError, UsageError
-from twin.estate import Estate, load_estate
+from twin.estate import Estate
 from twin.events import ARROW, CONTENT_TYPES, JSON, NDJSON, Decoder
 from twin.replay import Player, Replayed, replay
 
 with warnings.catch_warnings():  # kafka-python reads its files in a way that Python 3.11 and 3.12 call deprecated
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka.partitioner.default import murmur2
-
-EVENTS = 3000
-
-
-@pytest.fixture(scope="module")
-def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
-    return load_estate(write_estate(tmp_path_factory.mktemp("estate")))
-
-
-@pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    lines = lines_of(traffic(EVENTS))
-    for number, bad in enumerate(BAD_LINES):
-        lines.insert(number * 400, bad)
-    return write_lines(tmp_path_factory.mktemp("recording") / "traffic.ndjson", lines)
-
-
-@pytest.fixture(scope="module")
-def replayed(estate: Estate, recording: Path) -> Replayed:
-    return replay(recording, estate)
 
 
 def published(path: Path, estate: Estate, kafka: str, prefix: str, **options: Any) -> tuple[Published, list[Message]]:

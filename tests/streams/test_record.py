@@ -12,33 +12,14 @@ from streams.publish import publish
 from streams.record import Recorded, record
 from streams.topics import Topics
 from tests.streams.kafka_help import create, send
-from tests.traffic import BAD_LINES, lines_of, traffic, write_estate, write_lines
+from tests.traffic import BAD_LINES
 from twin.errors import MqtwinError, UsageError
-from twin.estate import Estate, load_estate
+from twin.estate import Estate
 from twin.events import ARROW, CONTENT_TYPES, NDJSON
 from twin.recordings import SUFFIXES
 from twin.replay import Replayed, replay
 
-EVENTS = 2000
 PUT = b'{"time":1795176000000000,"qmgr":"QM01","op":"PUT","queue":"ORDERS","length":1}'
-
-
-@pytest.fixture(scope="module")
-def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
-    return load_estate(write_estate(tmp_path_factory.mktemp("estate")))
-
-
-@pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    lines = lines_of(traffic(EVENTS))
-    for number, bad in enumerate(BAD_LINES):
-        lines.insert(number * 300, bad)
-    return write_lines(tmp_path_factory.mktemp("recording") / "traffic.ndjson", lines)
-
-
-@pytest.fixture(scope="module")
-def replayed(estate: Estate, recording: Path) -> Replayed:
-    return replay(recording, estate)
 
 
 def recorded(path: Path, kafka: str, prefix: str, **options: Any) -> Recorded:

@@ -1,4 +1,4 @@
-"""One Spark for all system tests; a stream of its own for each."""
+"""One Spark for all system tests, a stream of its own for each; recordings, made and replayed once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from pyspark.sql import SparkSession
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.java import find_java
 from streams.session import open_session
-from tests.system.harness import Stream
-from twin.estate import Estate
+from tests.estates import small_estate
+from tests.mixed import mixed_estate, mixed_recording
+from tests.system.harness import Played, Stream, foreseen
+from twin.alerts import CLEARED, OPENED, UPDATED
+from twin.estate import Estate, load_estate
+from twin.simulation import make_scenario, simulate
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +43,33 @@ def new_stream(spark: SparkSession, kafka: str, topic_prefix: str, tmp_path: Pat
         return made[-1]
 
     return new
+
+
+@pytest.fixture(scope="session")
+def outage(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """A getter outage that goes through every offload rule to 2192 and back."""
+    folder = tmp_path_factory.mktemp("outage")
+    described, recording = small_estate(folder), folder / "outage.arrow"
+    outcome = simulate(make_scenario("getter-outage"), load_estate(described), recording, seed=5)
+    assert outcome.first_full is not None
+    played = Played.of(described, recording)
+    conditions = {(alert.condition, alert.resource.partition("/")[0]) for alert in played.replayed.alerts}
+    assert {("threshold", "elements"), ("full", "smds")} <= conditions
+    assert foreseen(played.replayed)["QSG1/APP1"] >= {OPENED, UPDATED, CLEARED}
+    return played
+
+
+@pytest.fixture(scope="session")
+def every_kind(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """SCM that two structures share, a page set, a queue file, a uniform cluster, each with a story of its own."""
+    folder = tmp_path_factory.mktemp("mixed")
+    described = mixed_estate(folder)
+    played = Played.of(described, mixed_recording(folder, load_estate(described)))
+    assert {state["kind"] for state in played.replayed.states.values()} == {
+        *("structure", "page_set", "queue_file", "coupling_facility", "uniform_cluster")
+    }
+    conditions = {(alert.store, alert.condition) for alert in played.replayed.alerts}
+    assert {("CF01", "scm-overcommitted"), ("QM01/PS04", "full"), ("QMD1/INVOICES", "full")} <= conditions
+    assert {store for store, condition in conditions if condition == "capacity"} == {"UC01"}
+    assert foreseen(played.replayed).keys() == {"QSG1/APP1", "QM01/PS04", "QMD1/INVOICES"}
+    return played

@@ -12,10 +12,12 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 
 from streams.job import JobSettings, start_job
+from streams.publish import publish
 from streams.topics import Topics, prepare_topics
 from twin.alerts import Alert
-from twin.estate import Estate
-from twin.replay import Replayed
+from twin.estate import Estate, load_estate
+from twin.events import ARROW
+from twin.replay import Replayed, replay
 
 PATIENCE = 120.0  # seconds
 
@@ -115,6 +117,35 @@ class Stream:
     def letters(self) -> list[Record]:
         """The dead letters."""
         return read_topic(self.servers, self.topics.dlq)
+
+
+@dataclass(frozen=True)
+class Played:
+    """A recording, its estate, and what a replay makes of it."""
+
+    recording: Path
+    described: Path
+    estate: Estate
+    replayed: Replayed
+
+    @classmethod
+    def of(cls, described: Path, recording: Path) -> Played:
+        """Replay a recording of the estate described in a file."""
+        estate = load_estate(described)
+        return cls(recording, described, estate, replay(recording, estate))
+
+    def publish(self, stream: Stream, content_type: str = ARROW) -> Stream:
+        """Put the recording into a stream's events topic; gives the stream."""
+        servers = {"bootstrap.servers": stream.servers}
+        publish(self.recording, self.estate, servers, stream.topics, content_type=content_type)
+        return stream
+
+
+def check_equal(stream: Stream, replayed: Replayed) -> None:
+    """The stream says what the replay says; a repeated id has equal content, see `Stream.alerts`."""
+    assert stream.alerts() == by_id(replayed.alerts)
+    assert stream.states() == replayed.states
+    assert len(stream.letters()) == replayed.dead_letters
 
 
 def _noting(places: dict[int, tuple[int, int]], number: int) -> Callable[..., None]:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,8 @@ import psutil
 import pytest
 
 from streams.job import LOSS_VARIABLE
-from streams.publish import publish
-from tests.estates import small_estate
-from tests.mixed import mixed_estate, mixed_recording
-from tests.system.harness import Stream, by_id, foreseen
-from twin.alerts import CLEARED, OPENED, UPDATED
-from twin.estate import Estate, load_estate
-from twin.events import ARROW
-from twin.replay import Replayed, replay
-from twin.simulation import make_scenario, simulate
+from tests.system.harness import Played, Stream, check_equal
+from twin.estate import Estate
 
 pytestmark = pytest.mark.system
 
@@ -34,52 +26,10 @@ PATIENCE = 180.0  # seconds, on a busy machine
 MAX_RECORDS = 1  # of a batch: the recording is some dozen batches
 
 
-@dataclass(frozen=True)
-class Played:
-    """A recording, its estate, and what a replay makes of it."""
-
-    recording: Path
-    described: Path
-    estate: Estate
-    replayed: Replayed
-    max_records: int = MAX_RECORDS  # of a batch
-
-    def published(self, new_stream: NewStream, kafka: str) -> Stream:
-        """A stream whose events topic holds the recording."""
-        stream = new_stream(self.estate)
-        publish(self.recording, self.estate, {"bootstrap.servers": kafka}, stream.topics, content_type=ARROW)
-        return stream
-
-
-@pytest.fixture(scope="module")
-def outage(tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """A getter outage through every offload rule to 2192 and back."""
-    folder = tmp_path_factory.mktemp("outage")
-    described = small_estate(folder)
-    estate = load_estate(described)
-    recording = folder / "outage.arrow"
-    simulate(make_scenario("getter-outage"), estate, recording, seed=5)
-    replayed = replay(recording, estate)
-    assert foreseen(replayed)["QSG1/APP1"] >= {OPENED, UPDATED, CLEARED}
-    return Played(recording, described, estate, replayed)
-
-
-@pytest.fixture(scope="module")
-def every_kind(tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """A store of every kind, each with a story of its own."""
-    folder = tmp_path_factory.mktemp("mixed")
-    described = mixed_estate(folder)
-    estate = load_estate(described)
-    recording = mixed_recording(folder, estate)
-    replayed = replay(recording, estate)
-    assert foreseen(replayed).keys() == {"QSG1/APP1", "QM01/PS04", "QMD1/INVOICES"}
-    return Played(recording, described, estate, replayed, max_records=8)
-
-
 @pytest.fixture
-def published(new_stream: NewStream, kafka: str, outage: Played) -> Stream:
+def published(new_stream: NewStream, outage: Played) -> Stream:
     """A stream whose events topic holds the outage."""
-    return outage.published(new_stream, kafka)
+    return outage.publish(new_stream(outage.estate))
 
 
 class Driver:
@@ -125,26 +75,21 @@ class Driver:
         self.end()
 
 
-def check_equal(stream: Stream, replayed: Replayed) -> None:
-    assert stream.alerts() == by_id(replayed.alerts)  # a repeated id has equal content: see Stream.alerts
-    assert stream.states() == replayed.states
-
-
-@pytest.mark.parametrize("story", ["outage", "every_kind"])
+@pytest.mark.parametrize(("story", "max_records"), [("outage", MAX_RECORDS), ("every_kind", 8)])
 def test_a_job_killed_twice_in_the_middle_ends_where_an_undisturbed_one_does(
-    new_stream: NewStream, kafka: str, request: pytest.FixtureRequest, story: str
+    new_stream: NewStream, request: pytest.FixtureRequest, story: str, max_records: int
 ) -> None:
     played: Played = request.getfixturevalue(story)
-    published = played.published(new_stream, kafka)
+    published = played.publish(new_stream(played.estate))
     done = 0
     for count, later in ((2, 0.05), (2, 0.2)):
-        driver = Driver(published, played.described, max_records=played.max_records)
+        driver = Driver(published, played.described, max_records=max_records)
         batches = driver.batches(count)
         time.sleep(later)  # into the next batch
         driver.kill()
         assert batches[0]["batch"] >= done
         done = batches[-1]["batch"]
-    published.run(max_records=played.max_records)
+    published.run(max_records=max_records)
     assert len(published.batches) > 1
     check_equal(published, played.replayed)
 

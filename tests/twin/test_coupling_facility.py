@@ -77,6 +77,15 @@ def test_overcommitted_opens_once_and_names_sizes_structures_and_what_helps(tmp_
     assert any("2 GB more SCM" in action and "D CF,CFNAME=CF01" in action for action in alert.actions)
 
 
+def test_overcommitted_is_of_the_first_tick_of_any_structure_told_when_all_have_passed_it(tmp_path: Path) -> None:
+    """A tick of another might still come before it: what is told must not hang on which report is read first."""
+    facility = Shared(shared_estate(tmp_path, ('scm = "4G"', 'scm = "2G"')), "CF01")
+    early, late = both(1)[0], both(5)[1]
+    assert facility.reports(early) == []
+    (alert,) = facility.reports(late)
+    assert (alert.condition, alert.time) == ("scm-overcommitted", START_US + 10_000_000)
+
+
 def test_more_scm_ends_it_after_a_minute(tmp_path: Path) -> None:
     facility = Shared(shared_estate(tmp_path, ('scm = "4G"', 'scm = "2G"')), "CF01")
     facility.reports(*both(1))

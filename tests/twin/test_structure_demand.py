@@ -83,7 +83,7 @@ def test_demands_with_their_answers_are_facts_that_all_fit(profile: str) -> None
         asked = [
             event for event in workload.events if "reason" not in event and event["op"] in ("PUT", "GET", "COMMIT")
         ]
-        decoding = Decoding(workload.config)
+        decoding = Decoding(workload.config, foresees=False)  # as a stand-in for the real system
         block, _ = decoding.block([{**event, "count": 1} if "count" in event else event for event in asked])
         real, twin = decoding.twin(), decoding.twin()
         events = block.events.copy()

@@ -18,6 +18,8 @@ from kernels.event_loop import MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import GET, PUT
 from twin.errors import UsageError
 from twin.estate import MAX_PAGES, Estate, PageSet, QueueFile, Smds, Structure
+from twin.message_store import MessageStore
+from twin.storage_class_memory import bounds
 from twin.store import open_message_store
 
 Array = npt.NDArray[Any]
@@ -51,7 +53,7 @@ def try_capacity(
     config = estate.stores[store]
     assert isinstance(config, Structure | PageSet | QueueFile)
     scale = max(1, -(-_bytes_of(config) // _LARGEST_TRIAL))
-    twin = open_message_store(replace(estate, stores={**estate.stores, store: _scaled(config, scale)}), store)
+    twin = _opened(estate, config, scale)
     count, asked, usage = 0, 0, 0.0
     while True:
         demands = _as_demands(draw(_PIECE if percent is None else _LOOK), got)
@@ -72,6 +74,18 @@ def try_capacity(
     if not count:
         raise UsageError(f"{store} refuses the first message; right: a store, or a data set, of a larger size")
     return Capacity(count * scale, isinstance(config, Structure) and _has_room(twin.state()))
+
+
+def _opened(estate: Estate, config: Structure | PageSet | QueueFile, scale: int) -> MessageStore:
+    """The store, 1/scale of its size; a structure beside a coupling facility that has 1/scale as much for it."""
+    twin = open_message_store(
+        replace(estate, stores={**estate.stores, config.name: _scaled(config, scale)}), config.name
+    )
+    if isinstance(config, Structure):
+        memory, storage = bounds(estate, config)
+        params = twin.tables.store.params[0]
+        params["scm_max"], params["aug_max"] = memory // scale, storage // scale
+    return twin
 
 
 def _has_room(state: dict[str, Any]) -> bool:

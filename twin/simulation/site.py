@@ -150,6 +150,19 @@ class Site:
 
         return try_capacity(self.estate, self.store.name, draw, got, percent)
 
+    def capacity_of_data_sets(self, story: str, traffic: Traffic, rng: np.random.Generator) -> int:
+        """How many puts of that traffic the data sets take until the first 2192.
+
+        UsageError, naming the story, where the structure is full before any of them is.
+        """
+        capacity = self.capacity(traffic, rng)
+        if not capacity.in_dataset:
+            raise UsageError(
+                f"{story}: {self.store.name} is full before its data sets are; right: an estate whose [smds] "
+                "have a small size and max_size, or whose structure has ds_expand = false"
+            )
+        return capacity.messages
+
 
 def stores_of(estate: Estate, kinds: Kinds = ALL_KINDS) -> dict[str, MessageStoreConfig]:
     """The stores of those kinds that have queues, by name."""

@@ -6,9 +6,19 @@ import pytest
 
 from tests.estates import small_estate
 from twin.estate import Estate, load_estate
+from twin.page_set import PageSetTwin
+from twin.queue_file import QueueFileTwin
+from twin.structure import StructureTwin
 
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Three queue managers; some ten thousand messages fill QSG1/APP1."""
     return load_estate(small_estate(tmp_path_factory.mktemp("small")))
+
+
+@pytest.fixture(autouse=True)
+def _without_forecasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is simulated is replayed for its states and its full stores; forecasts would be most of the time."""
+    for kind in (StructureTwin, PageSetTwin, QueueFileTwin):
+        monkeypatch.setattr(kind, "is_foreseen", False)

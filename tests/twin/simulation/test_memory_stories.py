@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.twin.simulation.recorded import Recorded
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.replay import replay
-from twin.simulation import START, Outcome, make_scenario, simulate
+from twin.simulation import START, Outcome, capacity, make_scenario, simulate
+from twin.simulation.site import Site
 
 ESTATE = """\
 schema = 1
@@ -106,6 +108,20 @@ def test_two_structures_with_room_run_out_of_the_scm_they_share(tmp_path: Path) 
 def test_scm_that_is_enough_for_both_is_another_story(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="needs two structures on CF01 whose SCMMAXSIZE is more than its SCM together"):
         told("scm-over-committed", estate_of(tmp_path, "48M"), tmp_path)
+
+
+@pytest.mark.parametrize(("size", "scm"), [("4G", "48M"), ("4G", "12M"), ("72M", "48M")])
+def test_a_structure_is_tried_at_a_smaller_scale_with_what_its_facility_has_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: str, scm: str
+) -> None:
+    """A facility with less SCM than SCMMAXSIZE, or with hardly any storage for augmented space, bounds both trials."""
+    text = (ESTATE.replace("{scm}", scm) + SMDS).replace('size = "4G"', f'size = "{size}"').replace("16M", "32M")
+    (tmp_path / "estate.toml").write_text(text, encoding="utf-8")
+    site = Site.of(load_estate(tmp_path / "estate.toml"), FIRST)
+    traffic = make_scenario("scm-fills-behind").traffic
+    whole = site.capacity(traffic, np.random.default_rng(1)).messages
+    monkeypatch.setattr(capacity, "_LARGEST_TRIAL", 8 << 20)
+    assert site.capacity(traffic, np.random.default_rng(1)).messages == pytest.approx(whole, rel=0.05)
 
 
 @pytest.mark.parametrize("name", ["scm-fills-behind", "priority-inversion", "scm-over-committed"])

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from twin.errors import UsageError
 from twin.estate import PageSet, Structure
 from twin.simulation.arrivals import Array, Curve, Flow, Traffic, between, constant
 from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
@@ -266,13 +265,7 @@ class SmdsCannotExpand(StoreScenario):
 
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
         """See Scenario. UsageError where the structure is full before any data set is."""
-        capacity = site.capacity(self.traffic, rng)
-        if not capacity.in_dataset:
-            raise UsageError(
-                f"{self.name}: {site.store.name} is full before its data sets are; right: an estate whose [smds] "
-                "have a small size and max_size, or whose structure has ds_expand = false"
-            )
-        return capacity.messages / (self.full_at * self.outage * HOUR)
+        return site.capacity_of_data_sets(self.name, self.traffic, rng) / (self.full_at * self.outage * HOUR)
 
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
         """See Scenario."""

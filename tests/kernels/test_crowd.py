@@ -1,30 +1,11 @@
-"""Every kernel against the oracle in random workloads, and what must not matter: cuts, restarts, where arrays live."""
+"""Structures in a crowd of units of work and held gets; what of a twin is written, and what is not."""
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.kernels.beside import Decoding, Event
 from tests.kernels.proof import check_marks, check_that_nothing_matters, compare
-from tests.mixes import MIXES
 from tests.naive.estates import QUEUES, structure
-from tests.workloads import MINUTE_US, START_US, Workload, random_workload, workloads
-
-PROFILES = sorted(MIXES["structure"].weights)
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-@settings(max_examples=30, deadline=None)
-@given(data=st.data())
-def test_the_twin_says_what_the_oracle_says(profile: str, data: st.DataObject) -> None:
-    compare(data.draw(workloads(profile)), every=7)
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_the_twin_says_what_the_oracle_says_for_thousands_of_events(profile: str) -> None:
-    compare(random_workload(1, 3000, profile), every=250)
-
+from tests.workloads import MINUTE_US, START_US, Workload, random_workload
 
 CROWD = {"PUT": 0.6, "GET": 0.3, "COMMIT": 0.05, "BACKOUT": 0.03, "HEARTBEAT": 0.018, "RESTART": 0.002}
 
@@ -57,29 +38,6 @@ def test_the_twin_says_what_the_oracle_says_in_a_crowd_of_units_and_held_gets() 
     compare(crowd(1, 3000), every=250)
 
 
-# -- what must not matter
-
-places = st.lists(st.integers(0, 160), max_size=8)
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-@settings(max_examples=25, deadline=None)
-@given(data=st.data())
-def test_where_blocks_are_cut_and_the_twin_restarts_does_not_matter(profile: str, data: st.DataObject) -> None:
-    workload = data.draw(workloads(profile, 60))
-    decoding = Decoding(workload.config)
-    block, _ = decoding.block(workload.events)
-    check_that_nothing_matters(decoding, block, data.draw(places))
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_nor_does_it_matter_in_long_runs(profile: str) -> None:
-    workload = random_workload(3, 2000, profile)
-    decoding = Decoding(workload.config)
-    block, _ = decoding.block(workload.events)
-    check_that_nothing_matters(decoding, block, np.random.default_rng(5).integers(0, 2000, 20).tolist())
-
-
 def test_nor_does_it_matter_in_a_crowd() -> None:
     workload = crowd(2, 4000)
     decoding = Decoding(workload.config)
@@ -98,11 +56,6 @@ def test_pages_of_a_snapshot_are_only_those_written_since_the_last() -> None:
     twin.state()
     twin.header()
     assert not list(twin.dirty_pages())
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_every_page_that_an_event_changes_is_marked(profile: str) -> None:
-    check_marks(random_workload(6, 2000, profile))
 
 
 def test_every_page_that_an_event_changes_is_marked_in_a_crowd() -> None:

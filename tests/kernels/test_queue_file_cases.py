@@ -1,0 +1,18 @@
+"""What random workloads of queue files hardly ever come to."""
+
+from tests.kernels.proof import compare
+from tests.naive.private_estates import queue_file
+from tests.workloads import START_US, Workload
+
+
+def test_what_comes_back_to_the_baseline_is_in_the_file() -> None:
+    """A put that meets a get held aside gives the baseline its message back; the file had been truncated."""
+    of_queue = {"qmgr": "QM01", "queue": "A.QUEUE"}
+    measured = {"blocks_nonpersistent": 30, "messages": 10}
+    events = [
+        {"time": START_US, "qmgr": "QM01", "op": "MEASURE", "store": "QM01/A.QUEUE", "measured": measured},
+        {"time": START_US, "op": "GET", **of_queue},
+        {"time": START_US, "op": "CLEAR", **of_queue},
+        {"time": START_US, "op": "PUT", "length": 148, **of_queue},
+    ]
+    compare(Workload(queue_file(default_q_buffer_size=0), {}, events), every=1)
