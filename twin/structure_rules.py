@@ -66,11 +66,11 @@ def rules_of(store: layout.Store, config: Structure, estate: Estate, qmgrs: Sequ
 
 
 def _tell_scm(store: layout.Store, model: Array, counted_on: int) -> None:
-    """counted_on: bytes that are left when every structure takes its share; who has more may get half of what is left."""
+    """counted_on: bytes that are left when every structure takes its share; who has more can count on little more."""
     if store.params[0]["scm_max"] == 0:
         return
     most, used = scm.bytes_at_most(store), scm.bytes_in_use(store)
-    most = min(most, max(counted_on, used + (most - used) // 2))
+    most = min(most, max(counted_on, used + used // 8))
     model["scm_ents"], model["scm_space"] = int(store.scm[0]["messages"]), int(store.scm[0]["elems"])
     model["scm_most"] = most / ELEMENT_BYTES  # an entry takes as much as an element there
 
