@@ -28,7 +28,8 @@ LEAST = 0.9  # of the throughput without: the target
 EVENT_RATES = (50_000, 5_000)  # events a second of event time, all stores
 ON, OFF = "on", "off"
 _CLIMB = 0.1  # of the events are puts that stay
-_TOP = 0.4  # share of a structure's elements in use at the end, about
+_FULL_IN = 2_400  # seconds of event time at that pace, from empty to full
+_BEFORE, _BEFORE_S = 0.15, 600  # share that is filled slowly beforehand, in seconds: flows are known after five minutes
 _BYTES_EACH = 3_255  # of SIZE for a message of 2 KB
 _PIECE = 100_000
 _LOOKS = 50
@@ -80,35 +81,39 @@ def measure(rig: Rig, say: Say, *, quick: bool) -> Forecasts:
     """With and without in turn, so that what else the machine does falls on both."""
     warm()
     size = QUICK if quick else SIZE
-    estates = {which: _estate(rig.folder, size, which) for which in (ON, OFF)}
     runs: dict[int, dict[str, list[Span]]] = {}
     looks: dict[int, int] = {}
     look_ms = 0.0
     for event_rate in EVENT_RATES:
         prefix = f"bench-forecasts-{event_rate}"
+        estates = {which: _estate(rig.folder, event_rate, which) for which in (ON, OFF)}
         say(f"forecasts: publishing {size.all_events:,} events, {event_rate:,} a second of event time")
         published = rig.publish(prefix, _climbing(size, event_rate), ARROW)
-        records = max(1, round(published.records / (size.warm_up + size.measured)))
+        records = max(1, round(published.records * size.events / published.events))
         runs[event_rate] = {ON: [], OFF: []}
         for number in range(2 * size.rounds):
             which = (ON, OFF, OFF, ON)[number % 4]
             say(f"forecasts {which}, {event_rate:,} events a second of event time, run {number // 2 + 1}")
             settings = replace(rig.settings(prefix, max_records=records), estate=estates[which])
             batches = rig.run_job(settings)
-            runs[event_rate][which].append(span(batches, size.warm_up, size.warm_up + size.measured))
+            runs[event_rate][which].append(span(batches, len(batches) - size.measured, len(batches)))
         say("forecasts: looks ahead")
         looks[event_rate], look_ms = _looks(estates[ON], size, event_rate)
     return Forecasts(runs, looks, look_ms)
 
 
-def _estate(folder: Path, size: Size, which: str) -> Estate:
-    """The stores of `site` so large that the traffic takes them to about _TOP."""
-    each = _CLIMB * size.all_events / len(site.STORES)
+def _holds(event_rate: int) -> int:
+    """Messages that a structure holds, about, so that it would be full in _FULL_IN."""
+    return round(_CLIMB * event_rate * _FULL_IN / len(site.STORES))
+
+
+def _estate(folder: Path, event_rate: int, which: str) -> Estate:
+    """The stores of `site`, so large that they fill as fast as they should."""
     horizon = "" if which == ON else "forecast_horizon_s = 60\n"
     parts = ['schema = 1\n[queue_sharing_group.QSG1]\nqueue_managers = ["QM01", "QM02"]\n']
     for store in site.STORES:
         structure = store.partition("/")[2]
-        parts.append(f'[structure."{store}"]\nsize = {round(each * _BYTES_EACH / _TOP)}\ncf_level = 5\n{horizon}')
+        parts.append(f'[structure."{store}"]\nsize = {_holds(event_rate) * _BYTES_EACH}\ncf_level = 5\n{horizon}')
         parts += [f'[smds."{store}/{qmgr}"]\nsize = "4G"\nsecondary = "1G"\n' for qmgr in site.QUEUE_MANAGERS]
         parts += [f'[queue."QSG1/{queue}"]\nstructure = "{structure}"\n' for queue in site.queues_of(store)]
     path = folder / f"forecasts-{which}.toml"
@@ -117,7 +122,10 @@ def _estate(folder: Path, size: Size, which: str) -> Estate:
 
 
 def _climbing(size: Size, event_rate: int) -> Iterator[pa.Table]:
-    traffic = Traffic(site.STORES, step_us=SECOND // event_rate)
+    before = round(_BEFORE * _holds(event_rate) * len(site.STORES))
+    traffic = Traffic(site.STORES, step_us=_BEFORE_S * SECOND // before)
+    yield traffic.fill(before)
+    traffic.go_on_at(SECOND // event_rate)
     for _ in range(size.all_events // _PIECE):
         yield traffic.steady(round((1 - _CLIMB) * _PIECE))
         yield traffic.fill(round(_CLIMB * _PIECE))

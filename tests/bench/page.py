@@ -250,7 +250,8 @@ def _forecasts(found: Forecasts) -> str:
     return f"""## What forecasts cost
 
 The same Arrow events through the real job with forecasts and without, {len(one[ON])} runs each in turn, medians. Four
-structures fill all the time, so each looks ahead as often as it ever does, every 10 seconds of event time.
+structures fill all the time, beforehand slowly so that their flows are known: each looks ahead every 10 seconds of
+event time, as often as a store ever does.
 
 {markdown(head, rows)}
 

@@ -35,13 +35,13 @@ class Traffic:
     def __init__(self, stores: tuple[str, ...], seed: int = 1, *, step_us: int = STEP_US) -> None:
         self._random = np.random.default_rng(seed)
         self._step_us = step_us  # of event time from one event to the next
+        self._clock = START_US
         self._names = [queue for store in stores for queue in queues_of(store)]
         self._held = [
             np.zeros(0, np.int64) for _ in self._names
         ]  # numbers of the messages on each queue, next one first
         self._puts = 0  # of each queue, so far
         self._units = 0
-        self._events = 0
         self._seq = np.zeros(len(self._names) * len(QUEUE_MANAGERS), np.int64)
 
     @property
@@ -53,6 +53,10 @@ class Traffic:
     def held(self) -> int:
         """Messages that all queues hold."""
         return sum(numbers.size for numbers in self._held)
+
+    def go_on_at(self, step_us: int) -> None:
+        """From now on so many microseconds of event time lie between two events."""
+        self._step_us = step_us
 
     def shuffle(self) -> None:
         """From now on messages are taken in any order, instead of the oldest first."""
@@ -90,8 +94,8 @@ class Traffic:
         in_unit = np.isin(steps, _IN_UNIT) if pattern is STEADY else np.zeros(op.size, np.bool_)
         unit = self._units + round_of * count + queue
         self._units += rounds * count
-        times = START_US + self._step_us * np.arange(self._events, self._events + op.size)
-        self._events += op.size
+        times = self._clock + self._step_us * np.arange(op.size)
+        self._clock += self._step_us * op.size
         is_put = op == PUT
         columns: dict[str, Any] = {
             "time": pa.array(times).cast(ARROW_SCHEMA.field("time").type),
