@@ -80,7 +80,7 @@ class Structure:
     drift_tolerance_pct: float = 5.0
     forecast_horizon_s: float = 7200.0  # seconds a forecast looks ahead: assumption [contract section 4]
     forecast_lead_s: float = 1800.0  # seconds before full that a person needs: assumption
-    forecast_probability: float = 0.55  # of full within the horizon, from which an alert opens: assumption
+    forecast_probability: float = 0.6  # of full within the horizon, from which an alert opens: assumption
     queues: tuple[str, ...] = ()  # its shared queues, sorted
     smds: Mapping[str, Smds] = field(default_factory=dict, hash=False)  # of every queue manager of the group
 
@@ -120,7 +120,7 @@ class PageSet:
     version: str | None = None  # of the queue manager, like "9.4"
     forecast_horizon_s: float = 7200.0  # seconds a forecast looks ahead: assumption [contract section 4]
     forecast_lead_s: float = 1800.0  # seconds before full that a person needs: assumption
-    forecast_probability: float = 0.55  # of full within the horizon, from which an alert opens: assumption
+    forecast_probability: float = 0.6  # of full within the horizon, from which an alert opens: assumption
     queues: tuple[str, ...] = ()  # its private queues, sorted
 
     @property
@@ -151,7 +151,7 @@ class QueueFile:
     version: str | None = None
     forecast_horizon_s: float = 7200.0  # seconds a forecast looks ahead: assumption [contract section 4]
     forecast_lead_s: float = 1800.0  # seconds before full that a person needs: assumption
-    forecast_probability: float = 0.55  # of full within the horizon, from which an alert opens: assumption
+    forecast_probability: float = 0.6  # of full within the horizon, from which an alert opens: assumption
 
     @property
     def limit(self) -> int:
