@@ -157,8 +157,8 @@ class Foresight:
             over = twin.viewer().over(CONDITION, episode.resource, episode.severity)
             return [twin.episodes.clear(episode, over, tick * TICK)]
         self.sight.calm_since = None
-        if times is None:
-            return []
+        if times is None or outlook.probability < config.forecast_probability:
+            return []  # it may be over soon: no news until it is, or until it is likely again
         severity = _severity(times[1], episode.severity)
         sooner = times[1] < _SOONER * (self.sight.told / SECOND - tick * SECONDS)
         if severity == episode.severity and not sooner and not self._filler_changed(twin, outlook, tick):

@@ -142,12 +142,20 @@ def _above(size: int, least: int) -> float:
     return float((np.log(high) - np.log(least)) / (np.log(high) - np.log(max(1, low))))
 
 
+_TELLING = 20  # blocks in use from which on they tell how loosely blocks are filled
+_LOOSEST = 1.5  # times the blocks that messages packed one after the other take; looser are old holes
+
+
 def _is_used(stocks: Array, dataset: Array) -> bool:
     return bool(stocks["puts"].sum() > 0.5 or dataset["messages"] > 0 or dataset["base_blocks"] > 0)
 
 
 def _datasets(store: layout.Store, stocks: Array, used: list[int]) -> tuple[Array, Array, Array]:
-    """(blocks in use and at most, blocks a message put takes, blocks a message held gives back) of the data sets."""
+    """(blocks in use and at most, blocks a message put takes, blocks a message held gives back) of the data sets.
+
+    What comes and goes soon leaves holes in the block being filled, which are not filled again (domain.md section 2):
+    how loosely the blocks in use are filled tells how many more there will be.
+    """
     sets = np.zeros((len(used), 2))
     set_put, set_held = np.zeros((len(used), CLASSES)), np.zeros((len(used), CLASSES))
     per_block = int(store.params[0]["ds_block"]) // smds.PAGE_BYTES
@@ -156,9 +164,11 @@ def _datasets(store: layout.Store, stocks: Array, used: list[int]) -> tuple[Arra
     for at, row in enumerate(used):
         dataset, own = store.datasets[row], stocks[row + 1]
         sets[at] = smds.blocks_in_use(store, row), smds.blocks_at_last(store, row)
-        blocks = own["puts_pages"] / per_block * _waste(own["puts_pages"], own["puts"], per_block)
-        set_put[at] = blocks / all_puts
         packed = int(dataset["blocks_data"]) * per_block / max(1, int(dataset["pages"]))
+        waste = _waste(own["puts_pages"], own["puts"], per_block)
+        if int(dataset["blocks_data"]) >= _TELLING:
+            waste = np.maximum(waste, np.minimum(packed, _LOOSEST * waste))
+        set_put[at] = own["puts_pages"] / per_block * waste / all_puts
         set_held[at] = own["held_space"] / per_block / all_held * (packed if dataset["pages"] else 1.0)
     return sets, set_put, set_held
 
