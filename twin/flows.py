@@ -17,7 +17,7 @@ from twin.arrays import Array
 
 PATHS = 128
 WANDER = 0.2  # standard deviation by which a rate has wandered after an hour, as a share of it
-UNTOLD = 0.17  # of the time to full: standard deviation of what no meter tells, so that p10..p90 holds 80 %
+UNTOLD = 0.19  # of the time to full: standard deviation of what no meter tells, so that p10..p90 holds 80 %
 _TREND_FROM = 18  # bins: three minutes
 LASTS = 2.0  # a trend is believed for so many times as long as it was seen
 _SURE = 2.5  # standard errors from which a trend is believed in part, wholly when far beyond
