@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from deploy.options import KafkaOptions
 from deploy.signals import StopRequestedError, stop_on_request
-from streams.subscribe import AlertReader, AlertRecord, read_alerts
+from streams.subscribe import AlertReader, AlertRecord, Filler, read_alerts
 from streams.topics import Topics
 
 _STYLES = {"warning": "yellow", "critical": "bold red", "full": "bold white on red"}
@@ -64,7 +64,7 @@ def _show(alerts: Iterable[AlertRecord], *, as_json: bool) -> None:
 def in_one_line(alert: AlertRecord) -> str:
     """An alert on one line: when, what, how bad, where, how full, why, who fills it; two spaces between."""
     data = alert.data
-    fillers = ", ".join(f"{filler.queue} {filler.share:.0%}" for filler in data.fillers)
+    fillers = _filled_by(data.fillers)
     parts = [
         data.time,
         f"{alert.change:<7}",
@@ -92,10 +92,14 @@ def in_colour(alert: AlertRecord) -> Text:
         text.append(" (updated)", "dim")
     if data.cause:
         text.append(f"\n    {data.cause}")
-    if data.fillers:
-        fillers = ", ".join(f"{filler.queue} {filler.share:.0%}" for filler in data.fillers)
+    if fillers := _filled_by(data.fillers):
         text.append(f"\n    filled by {fillers}")
     if alert.change != "cleared":
         for action in data.actions:
             text.append(f"\n    -> {action}")
     return text
+
+
+def _filled_by(fillers: Sequence[Filler]) -> str:
+    """The queues that fill, with their shares; those that round to nothing are left out."""
+    return ", ".join(f"{filler.queue} {filler.share:.0%}" for filler in fillers if round(100 * filler.share))
