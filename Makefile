@@ -17,7 +17,7 @@ demo: $(MADE)/jars                           ## a structure fills, and alerts co
 	$(BIN)/mqtwin demo
 
 test: $(MADE)/test $(MADE)/jars              ## every test, two files at a time; ARGS="-k smds" for some
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 bench: $(MADE)/bench $(MADE)/jars            ## measures and writes docs/performance.md
 	$(BIN)/python -m tests.bench $(ARGS)

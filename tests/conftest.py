@@ -32,6 +32,11 @@ def pytest_xdist_setupnodes() -> None:
     warm()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long ones first: a worker that gets one of them last has the others wait for it."""
+    items.sort(key=lambda item: item.get_closest_marker("system") is None)
+
+
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[str]:
     """The bootstrap servers of a real Kafka, one for the whole session."""
