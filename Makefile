@@ -9,7 +9,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PINNED := -c constraints.txt --build-constraint constraints.txt
 
-.PHONY: demo test bench score lint format docs setup clean
+.PHONY: demo test bench soak score lint format docs setup clean
 .DEFAULT_GOAL := test
 .NOTPARALLEL:  # pip into one environment
 
@@ -21,6 +21,9 @@ test: $(MADE)/test $(MADE)/jars              ## every test, two files at a time;
 
 bench: $(MADE)/bench $(MADE)/jars            ## measures and writes docs/performance.md
 	$(BIN)/python -m tests.bench $(ARGS)
+
+soak: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## an hour under load, killed twice; ARGS="stores --stores 1000 --open-files 4096"
+	$(BIN)/python -m tests.soak $(or $(ARGS),load)
 
 score: $(MADE)/bench                         ## simulates and scores the test set, writes docs/foresight.md
 	$(BIN)/python -m tests.score $(ARGS)

@@ -19,7 +19,7 @@ from tests.bench.wording import rate
 _BLUE, _AMBER, _GREEN, _GREY, _INK = "#3b6ea5", "#d08a2e", "#5c9a66", "#9aa5b1", "#2b3440"
 _COLOURS = {"spark": _BLUE, "python": _AMBER, "broker": _GREEN, "driver": _GREY}
 _LABELS = {"spark": "Spark's JVM", "python": "Python workers", "broker": "broker", "driver": "driver"}
-_STYLE: dict[str, Any] = {
+STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "mqtwin",
     "font.family": "sans-serif",
@@ -38,7 +38,7 @@ _STYLE: dict[str, Any] = {
 def draw(report: Report, folder: Path) -> None:
     """`performance-*.svg` of what was measured."""
     folder.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         if report.throughput:
             _save(_throughput(report.throughput), folder / "performance-throughput.svg")
         if report.backlog is not None:

@@ -1,0 +1,55 @@
+"""A run as a picture: descriptors, memory, batch time and checkpoint over time, with the kills."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from tests.bench.pictures import STYLE
+from tests.soak.samples import PARTS, Samples
+
+_COLOURS = {"driver": "#9aa5b1", "spark": "#3b6ea5", "workers": "#d08a2e", "broker": "#5c9a66"}
+_LABELS = {"driver": "driver", "spark": "Spark's JVM", "workers": "Python workers", "broker": "broker"}
+_KILL = "#b0413e"
+_MB = 1 << 20
+
+
+def draw(run: Samples, path: Path, title: str) -> None:
+    """Write the picture as SVG."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8.4, 8.0), layout="constrained")
+        fds, memory, batches, behind, disk = figure.subplots(5, 1, sharex=True)
+        minutes = [sample.seconds / 60 for sample in run.samples]
+        fds.plot(minutes, [s.jvm_fds for s in run.samples], color=_COLOURS["spark"], label="Spark's JVM")
+        fds.plot(minutes, [s.worker_fds for s in run.samples], color=_COLOURS["workers"], label="largest Python worker")
+        fds.set_ylabel("open descriptors")
+        for part in PARTS[:-1]:
+            values = [s.rss[part] / _MB for s in run.samples]
+            memory.plot(minutes, values, color=_COLOURS[part], label=_LABELS[part])
+        memory.set_ylabel("memory, MB")
+        at = [batch["seconds"] / 60 for batch in run.batches]
+        batches.plot(at, [b["batch_ms"] / 1000 for b in run.batches], ",", color=_COLOURS["spark"], label="each batch")
+        batches.set_yscale("log")
+        batches.set_ylabel("batch, seconds")
+        waiting = [batch.get("behind", 0) / 1000 for batch in run.batches]
+        behind.plot(at, waiting, color=_COLOURS["spark"], label="not yet read, per partition")
+        behind.set_ylabel("thousand records")
+        disk.plot(minutes, [s.checkpoint_bytes / _MB for s in run.samples], color=_COLOURS["spark"], label="checkpoint")
+        local = [s.local_bytes / _MB for s in run.samples]
+        disk.plot(minutes, local, color=_COLOURS["workers"], label="scratch files")
+        disk.set_ylabel("disk, MB")
+        disk.set_xlabel("minutes")
+        for axes in (fds, memory, batches, behind, disk):
+            for i, kill in enumerate(run.kills):
+                label = "kill -9 of all processes" if i == 0 and axes is fds else None
+                axes.axvline(kill / 60, color=_KILL, linewidth=0.8, linestyle=":", label=label)
+            axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        for axes in (fds, memory, disk):
+            axes.set_ylim(bottom=0)
+        figure.suptitle(title, fontsize=9, x=0.01, ha="left")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, metadata={"Date": None, "Creator": "make soak"})
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join(line.rstrip() for line in lines) + "\n", encoding="utf-8")

@@ -1,0 +1,121 @@
+"""What is sent during a run, each event when it is due."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+from confluent_kafka import Producer
+
+from streams.clients import LastError, new_producer
+from streams.topics import Topics
+from tests.bench import site
+from tests.bench.traffic import STEP_US, Traffic
+from tests.soak.estates import qmgr_of
+from twin.errors import MqtwinError
+from twin.events.convert import json_lines
+
+HELD = 100_000  # messages that the four stores of a load hold
+SLICE_SECONDS = 0.25  # of events are made and handed over at a time
+FLUSH_SECONDS = 60.0
+_PRODUCER = {
+    "linger.ms": 20,
+    "compression.type": "lz4",
+    "partitioner": "murmur2_random",
+    "queue.buffering.max.messages": 2_000_000,
+}
+
+
+class Sender:
+    """A producer to the events topic. events: handed over so far."""
+
+    def __init__(self, kafka: dict[str, str], topics: Topics) -> None:
+        self._producer: Producer = new_producer(kafka, _PRODUCER | {"on_delivery": self._note}, LastError())
+        self._topic = topics.events
+        self._failure = ""
+        self.events = 0
+
+    def send(self, messages: list[dict[str, Any]]) -> None:
+        """Hand JSON events over, {"key", "value"} each. MqtwinError: one was not delivered."""
+        left = messages
+        while left:
+            self._producer.produce_batch(self._topic, left)
+            left = [message for message in left if message.pop("_error", None) is not None]
+            if left:
+                self._producer.poll(0.05)
+        self._producer.poll(0)
+        self.events += len(messages)
+        if self._failure:
+            raise MqtwinError(f"an event was not delivered: {self._failure}")
+
+    def flush(self) -> None:
+        """Wait until everything is delivered."""
+        if self._producer.flush(FLUSH_SECONDS):
+            raise MqtwinError("events were not delivered")
+
+    def _note(self, error: Any, _: Any) -> None:
+        if error is not None:
+            self._failure = error.str()
+
+
+def run(sender: Sender, slices: Iterator[list[dict[str, Any]]], seconds: float, at_slice: Callable[[], None]) -> None:
+    """Send a slice every SLICE_SECONDS until `seconds` have passed; one that is late is sent at once."""
+    began = time.monotonic()
+    due = 0.0
+    for messages in slices:
+        early = due - (time.monotonic() - began)
+        if early > 0:
+            time.sleep(early)
+        sender.send(messages)
+        at_slice()
+        due += SLICE_SECONDS
+        if due >= seconds:
+            break
+
+
+class LoadSlices:
+    """Puts, gets and commits of four structures, as `tests.bench.traffic` makes them. rate: events per second."""
+
+    def __init__(self) -> None:
+        self.traffic = Traffic(site.STORES)
+        self.rate = 1e6 / STEP_US
+        self._keys = [store.encode() for store in site.STORES for _ in site.queues_of(store)]
+
+    def first(self) -> list[dict[str, Any]]:
+        """Fill the queues."""
+        return self._messages(self.traffic.fill(HELD))
+
+    def backlog(self, events: int) -> Iterator[list[dict[str, Any]]]:
+        """About so many events, as fast as they are made."""
+        for table in self.traffic.pieces(events, 50_000):
+            yield self._messages(table)
+
+    def __iter__(self) -> Iterator[list[dict[str, Any]]]:
+        """Slices for ever."""
+        self.traffic.go_on_at(max(1, round(1e6 / self.rate)))
+        while True:
+            yield self._messages(self.traffic.steady(round(self.rate * SLICE_SECONDS)))
+
+    def _messages(self, table: Any) -> list[dict[str, Any]]:
+        keys, lines = self._keys, json_lines(table).to_pylist()
+        return [{"value": line.encode(), "key": keys[i % len(keys)]} for i, line in enumerate(lines)]
+
+
+def heartbeat_slices(names: list[str], queues: list[str], every_s: float) -> Iterator[list[dict[str, Any]]]:
+    """Each store a heartbeat every so many seconds, and at every twelfth a put and a get; spread evenly over time."""
+    events, parts, turn = msgspec.json.Encoder(), round(every_s / SLICE_SECONDS), 0
+    while True:
+        now = int(time.time() * 1e6)
+        messages = []
+        for i in range(turn % parts, len(names), parts):
+            qmgr, key = qmgr_of(names[i]), names[i].encode()
+            own: list[dict[str, Any]] = [{"time": now, "qmgr": qmgr, "op": "HEARTBEAT", "store": names[i]}]
+            if turn // parts % 12 == 0:
+                own += [{"time": now, "qmgr": qmgr, "op": "PUT", "queue": queues[i], "length": 2048}]
+            if turn // parts % 12 == 6:
+                own += [{"time": now, "qmgr": qmgr, "op": "GET", "queue": queues[i]}]
+            messages += [{"value": events.encode(event), "key": key} for event in own]
+        turn += 1
+        yield messages
