@@ -36,8 +36,8 @@ class Replayed:
     alerts: ordered by time, then store, then as the store gave them; states: the last state record of each store that
     got an event, by store name, sorted; rejects: dead letters in the order of the recording, `index` being its line
     or row, from 0;
-    dead_letters: how many there were; reasons: how many by reason, the most frequent first; first_reject: the first one;
-    events: accepted lines or rows (duplicates too); seconds: of work, loading the kernels not counted.
+    dead_letters: how many there were; reasons: how many by reason, the most frequent first; first_reject: the first
+    one; events: accepted lines or rows (duplicates too); seconds: of work, loading the kernels not counted.
     """
 
     alerts: list[Alert] = field(default_factory=list)
