@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from confluent_kafka import KafkaException, Message
+from structlog.testing import capture_logs
 
 from streams.plan import PackedPlan, Plan
 from streams.processor import source_bits
-from streams.silence import SourceWatch, read_offsets
+from streams.silence import SourceGuard, SourceWatch, read_offsets
 from streams.source_bits import SourceBits
-from streams.topics import Limits, Topics
+from streams.topics import Limits, Topics, prepare_topics
+from tests.streams.kafka_help import everything
 from tests.streams.stage_help import START_US, as_json, put
 from tests.streams.test_processor import STORE, blocks_of, new_tester
 from tests.traffic import ESTATE
@@ -193,3 +198,63 @@ def test_offsets_are_read_from_sparks_report() -> None:
     progress = {"sources": [{"endOffset": {"mqtwin.events": {"0": 7, "1": 9}, "mqtwin.reports": {"0": 1}}}]}
     assert read_offsets(progress) == {"mqtwin.events": {0: 7, 1: 9}, "mqtwin.reports": {0: 1}}
     assert read_offsets({}) == {}
+
+
+# --- what is written -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Estate:
+    text = ESTATE.replace("[queue_manager.QM01]\n", "[queue_manager.QM01]\nsilence_s = 0.5\n")
+    text = text.replace('size = "1M"\n', 'size = "1M"\ncoupling_facility = "CF01"\n')
+    (tmp_path / "estate.toml").write_text(text + '[coupling_facility.CF01]\nsize = "64G"\n')
+    return load_estate(tmp_path / "estate.toml")
+
+
+def arrived(kafka: str, topic: str) -> list[Message]:
+    try:
+        return everything(kafka, topic)
+    except KafkaException:  # a topic just created has no leader for a moment
+        return []
+
+
+def test_each_store_with_messages_gets_a_heartbeat_of_its_own(watched: Estate, kafka: str, topic_prefix: str) -> None:
+    topics = Topics(topic_prefix)
+    prepare_topics(topics, {"bootstrap.servers": kafka})
+    guard = SourceGuard(watched, {"bootstrap.servers": kafka}, topics)
+    guard.start()
+    try:
+        guard.progressed({"sources": [{"endOffset": {topics.events: dict.fromkeys("0123", 0)}}]})
+        until = time.monotonic() + 30
+        while len(messages := arrived(kafka, topics.events)) < 3:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+    finally:
+        guard.stop()
+    events = {message.key(): msgspec.json.decode(message.value()) for message in messages}
+    assert set(events) == {b"QSG1/APP1", b"QSG1/APP2", b"QM01/PS04"}  # CF01 holds none
+    for key, event in events.items():
+        assert (event["op"], event["qmgr"], event["store"].encode()) == ("HEARTBEAT", "QM01", key)
+        assert event["measured"] == {"silent_s": 1}
+        assert abs(datetime.fromisoformat(event["time"]).timestamp() - time.time()) < 60
+    assert not Decoder(watched).json([message.value() for message in messages]).rejects
+
+
+def test_a_heartbeat_that_cannot_be_written_is_an_error_in_the_log(
+    watched: Estate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_arguments: Any, **_settings: Any) -> None:
+        raise MqtwinError("topic mqtwin.events: Topic authorization failed")
+
+    monkeypatch.setattr("streams.silence.Sender", refused)
+    monkeypatch.setattr("streams.silence.end_offsets", lambda _kafka, _topic: {})
+    with capture_logs() as logs:
+        guard = SourceGuard(watched, {}, Topics())
+        guard.start()
+        until = time.monotonic() + 30
+        while not logs and time.monotonic() < until:
+            time.sleep(0.05)
+        guard.stop()
+    assert logs[0]["log_level"] == "error"
+    assert logs[0]["why"] == "topic mqtwin.events: Topic authorization failed"
+    assert (logs[0]["right"], logs[0]["topic"]) == ("WRITE", "mqtwin.events")
