@@ -56,6 +56,7 @@ def test_a_silent_source_is_an_alert_until_it_sends_again(
     stream = new_stream(load_estate(described))
     prepare_topics(stream.topics, {"bootstrap.servers": stream.servers}, partitions=1)  # no two producers' partitioners
     put(stream)
+    stream.send([(b"?", b"no JSON", None), (b"?", b"[]", None), (b"?", b"{", None)])
     job = start_job(settings(stream), session=stream.session, on_batch=stream.batches.append)
     try:
         opened = wait_for(stream, len(STORES), "opened")
@@ -64,6 +65,7 @@ def test_a_silent_source_is_an_alert_until_it_sends_again(
         (cleared, *_) = wait_for(stream, 1, "cleared")
     finally:
         job.stop()
+    assert stream.batches[0]["dead_letter_reasons"] == {"not-json": 2, "not-an-object": 1}
     assert {data["store"] for data in opened} == STORES
     assert {(data["resource"], data["severity"], data["level"]) for data in opened} == {
         ("source/QM01", "info", "watch")
