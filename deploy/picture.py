@@ -114,7 +114,7 @@ def _alert_cells(alert: AlertRecord) -> list[Text]:
         Text(f" {word:<8} ", style="green" if cleared else _STYLES.get(word, "bold")),
         Text(f"{data.store} {data.resource}", style="bold"),
         Text(data.condition + _full_at(alert), style="bold"),
-        Text(f"{data.usage_pct:5.1f}%"),
+        Text("" if data.usage_pct is None else f"{data.usage_pct:5.1f}%"),
         Text("" if cleared else filler, style="dim", overflow="ellipsis"),
     ]
 

@@ -27,9 +27,11 @@ from streams.kafka_settings import for_spark, redact
 from streams.mirror import remove_mirrors
 from streams.plan import Loss, PackedPlan, Plan
 from streams.preflight import check_executors
-from streams.progress import OBSERVED, BatchLog
+from streams.progress import LETTERS, OBSERVED, BatchLog
 from streams.rows import BLOCK_DDL, FIGURES, RECORD_DDL
 from streams.session import is_local, open_session
+from streams.silence import SourceGuard
+from streams.source_bits import HEARD, SourceBits
 from streams.topics import Topics, end_offsets, partitions_of, prepare_topics
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
@@ -157,7 +159,9 @@ def start_job(
     executors = check_executors(session)
     loss = Loss.parse(os.environ.get(LOSS_VARIABLE, "0"))
     packed = PackedPlan.of(Plan(settings.estate, settings.topics, limits, loss))
-    log = BatchLog(on_batch)
+    watched = SourceBits(settings.estate).names and not settings.available_now
+    guard = SourceGuard(settings.estate, settings.client, settings.topics) if watched else None
+    log = BatchLog(on_batch, ends=lambda topic: end_offsets(settings.client, topic), guard=guard)
     session.streams.addListener(log)
     written = end_offsets(settings.client, settings.topics.reports)
     query = _start_query(settings, session, packed, str(limits.request))
@@ -177,7 +181,9 @@ def start_job(
         return _start_query(settings, session, packed, str(limits.request))
 
     directories = set(executors.values()) if is_local(session.sparkContext.master or "") else set()
-    return Job(session, query, log, directories, read_reports)
+    if guard is not None:
+        guard.start()
+    return Job(session, query, log, directories, read_reports, guard)
 
 
 def _start_query(
@@ -247,11 +253,19 @@ def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
     blocks = events.mapInArrow(decode_function(packed, source), BLOCK_DDL)
     records = blocks.groupBy("store").transformWithStateInPandas(TwinProcessor(packed), RECORD_DDL, "Update", "None")
     sums = [f.sum(name).alias(name) for name in FIGURES]
-    return records.observe(OBSERVED, *sums).select("topic", "key", "value", "headers")
+    plan = packed.open()
+    words = [f.bit_or(f.get(HEARD, f.lit(i))).alias(name) for i, name in enumerate(SourceBits(plan.estate).columns)]
+    is_letter = f.col("topic") == plan.topics.dlq
+    reason = f.get("headers", f.lit(0))["value"]  # the first header: `streams.rows.DeadLetter.headers`
+    letters = [f.count_if(is_letter & (reason == f.lit(code.encode()))).alias(name) for name, code in LETTERS.items()]
+    return records.observe(OBSERVED, *sums, *words, *letters).select("topic", "key", "value", "headers")
 
 
 class Job:
-    """A running query. again: starts it once more when it has ended by itself; None where that is not needed."""
+    """A running query. again: starts it once more when it has ended by itself; None where that is not needed.
+
+    guard: watches its sources; None: nobody does.
+    """
 
     def __init__(
         self,
@@ -260,12 +274,14 @@ class Job:
         log: BatchLog,
         local_directories: set[Path],
         again: Callable[[], StreamingQuery | None] = lambda: None,
+        guard: SourceGuard | None = None,
     ) -> None:
         self.session = session
         self.query = query
         self._batches = log
         self._local_directories = local_directories
         self._again = again
+        self._guard = guard
 
     def wait(self, stop: threading.Event | None = None) -> None:
         """Return when the query has ended, or when `stop` is set and the batch then running has ended.
@@ -307,6 +323,8 @@ class Job:
 
     def stop(self) -> None:
         """End the query now, give back what it kept on this host. Its checkpoint is where it goes on."""
+        if self._guard is not None:
+            self._guard.stop()
         query_id = self.query.id
         self.query.stop()
         if not self._batches.query_ended.wait(_LISTENER_SECONDS):

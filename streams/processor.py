@@ -22,6 +22,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from streams.plan import PackedPlan, Plan
 from streams.report_records import CONTENT_TYPE, report_records, unpack_reports
 from streams.rows import BLOCK, DEAD_KEY, FIGURES, REPORT, DeadLetter, unpack_letters
+from streams.source_bits import SourceBits
 from streams.state_pages import StatePages
 from streams.twins import Saved, Twins, query_directory
 from streams.worker import prepare_worker
@@ -41,7 +42,10 @@ _HEADER = StructType([StructField("token", BinaryType(), False), StructField("he
 
 @dataclass(slots=True)
 class Output:
-    """Rows of `RECORD_DDL`: Kafka records, and the figures of one key's batch on the first of them."""
+    """Rows of `RECORD_DDL`: Kafka records, and the figures of one key's batch on the first of them.
+
+    heard: see `streams.source_bits.SourceBits.words`.
+    """
 
     plan: Plan
     topics: list[str] = field(default_factory=list)
@@ -49,6 +53,7 @@ class Output:
     values: list[bytes] = field(default_factory=list)
     headers: list[list[dict[str, Any]] | None] = field(default_factory=list)
     figures: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FIGURES, 0))
+    heard: list[int] = field(default_factory=list)
 
     def add(self, topic: str, key: bytes, value: bytes, headers: list[dict[str, Any]] | None = None) -> None:
         """One Kafka record."""
@@ -96,7 +101,8 @@ class Output:
             "headers": self.headers,
         }
         rest = [0] * (len(self.topics) - 1)
-        return pd.DataFrame(columns | {name: [value, *rest] for name, value in self.figures.items()})
+        figures = {name: [value, *rest] for name, value in self.figures.items()}
+        return pd.DataFrame(columns | figures | {"heard": [self.heard, *([None] * len(rest))]})
 
 
 class TwinProcessor(StatefulProcessor):
@@ -146,6 +152,7 @@ class TwinProcessor(StatefulProcessor):
             if reports and isinstance(held.twin, SharedStore):
                 for alert in held.twin.take(reports):
                     output.add_alert(alert)
+            output.heard = source_bits(self._packed).words(blocks)
             output.add_reports(held.twin.drain_reports())
             output.add_state(store, held.twin.state())
             applied = time.perf_counter_ns()
@@ -163,6 +170,12 @@ class TwinProcessor(StatefulProcessor):
             "apply_us": (applied - opened) // 1000,
             "write_us": (written - applied) // 1000,
         }
+
+
+@lru_cache(maxsize=4)
+def source_bits(packed: PackedPlan) -> SourceBits:
+    """Return the watched queue managers of a plan's estate."""
+    return SourceBits(packed.open().estate)
 
 
 @lru_cache(maxsize=4)

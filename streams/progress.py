@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import structlog
@@ -16,8 +16,15 @@ from pyspark.sql.streaming.listener import (
 )
 
 from streams.rows import FIGURES
+from streams.silence import read_offsets
+from twin.errors import MqtwinError
+from twin.events import Reason
+
+if TYPE_CHECKING:
+    from streams.silence import SourceGuard
 
 OBSERVED = "mqtwin"  # name under which the figures of `streams.rows.FIGURES` are observed
+LETTERS = {f"dlq_{reason.name.lower()}": str(reason) for reason in Reason}  # observed names of counts -> the reasons
 
 # Spark's names of a batch's phases -> ours, milliseconds.
 _DURATIONS = {
@@ -33,8 +40,9 @@ _DURATIONS = {
 def batch_figures(progress: Mapping[str, Any]) -> dict[str, Any]:
     """The figures of a batch from Spark's progress report (as its JSON), named for a person.
 
-    records: Kafka records read; behind: records not yet read; the names of `streams.rows.FIGURES`; state_bytes: memory
-    of the state stores; state_commit_ms: of all state partitions together; durations in milliseconds of wall time.
+    records: Kafka records read; behind: records not yet read; the names of `streams.rows.FIGURES`; dead_letter_reasons:
+    counts by reason, only where there are any; state_bytes: memory of the state stores; state_commit_ms: of all state
+    partitions together; durations in milliseconds of wall time.
     """
     figures: dict[str, Any] = {"batch": progress["batchId"], "records": progress.get("numInputRows", 0)}
     sources = progress.get("sources") or [{}]
@@ -43,6 +51,9 @@ def batch_figures(progress: Mapping[str, Any]) -> dict[str, Any]:
         figures["behind"] = round(float(behind))
     observed = (progress.get("observedMetrics") or {}).get(OBSERVED) or {}
     figures |= {name: int(observed.get(name) or 0) for name in FIGURES}
+    reasons = {reason: int(observed[name]) for name, reason in LETTERS.items() if observed.get(name)}
+    if reasons:
+        figures["dead_letter_reasons"] = reasons
     for operator in progress.get("stateOperators") or ():
         figures["state_bytes"] = operator.get("memoryUsedBytes", 0)
         figures["state_commit_ms"] = operator.get("commitTimeMs", 0)
@@ -51,14 +62,43 @@ def batch_figures(progress: Mapping[str, Any]) -> dict[str, Any]:
     return figures
 
 
+def measure_behind(progress: Mapping[str, Any], ends: Callable[[str], Mapping[int, int]]) -> int:
+    """Return how many records of a partition are not yet read, on average.
+
+    Spark says so itself, but not of the batch that it runs again after it was killed: of that it has not asked Kafka.
+
+    Args:
+        progress: Spark's report, as its JSON.
+        ends: gives the end of each partition of a topic. MqtwinError: Kafka does not answer.
+    """
+    unread = [
+        max(0, ends_now[number] - read)
+        for topic, places in read_offsets(progress).items()
+        for ends_now in (ends(topic),)
+        for number, read in places.items()
+        if number in ends_now
+    ]
+    return round(sum(unread) / len(unread)) if unread else 0
+
+
 class BatchLog(StreamingQueryListener):
     """Logs every batch with data, and tells whoever waits that one, or the query, has ended.
 
     Args:
         on_batch: called with the figures of each batch with data, after they were logged.
+        ends: see `measure_behind`; None: `behind` is left out where Spark does not say it.
+        guard: told of every batch; None: no source is watched.
     """
 
-    def __init__(self, on_batch: Callable[[dict[str, Any]], None] | None = None) -> None:
+    def __init__(
+        self,
+        on_batch: Callable[[dict[str, Any]], None] | None = None,
+        *,
+        ends: Callable[[str], Mapping[int, int]] | None = None,
+        guard: SourceGuard | None = None,
+    ) -> None:
+        self._ends = ends
+        self._guard = guard
         self._log = structlog.get_logger("mqtwin.stream")
         self._on_batch = on_batch
         self.batch_ended = threading.Event()
@@ -76,12 +116,27 @@ class BatchLog(StreamingQueryListener):
 
     def progressed(self, report: str) -> None:
         """A batch has ended; `report` is Spark's JSON."""
-        figures = batch_figures(msgspec.json.decode(report))
+        progress = msgspec.json.decode(report)
+        figures = batch_figures(progress)
+        if self._guard is not None:
+            self._guard.progressed(progress)
+        if "behind" not in figures and figures["records"] and self._ends is not None:
+            try:
+                behind = {"behind": measure_behind(progress, self._ends)}
+            except MqtwinError as error:
+                self._log.warning("how far the job is behind is not known", why=str(error))
+            else:
+                figures = {"batch": figures["batch"], "records": figures["records"]} | behind | figures
         if figures["records"] or figures["events"] or figures["dead_letters"]:
             self._log.info("batch", **figures)
             if self._on_batch is not None:
                 self._on_batch(figures)
         self.batch_ended.set()
+
+    def idle(self, timestamp: str) -> None:
+        """A trigger, begun at that time (ISO 8601), found nothing to read."""
+        if self._guard is not None:
+            self._guard.idle(timestamp)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 -- Spark's names
         """Spark's: the query runs; `streams.job` says so itself."""
@@ -110,7 +165,8 @@ class _Callbacks:
         self._batches.progressed(event.progress().json())
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """Not of interest."""
+        """There was nothing to read."""
+        self._batches.idle(str(event.timestamp()))
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: ARG002, N802
         """The query has ended."""

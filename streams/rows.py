@@ -49,6 +49,7 @@ FIGURES = (
 RECORD_DDL = "topic string, key binary, value binary, headers array<struct<key string, value binary>>, " + ", ".join(
     f"{name} long" for name in FIGURES
 )
+RECORD_DDL += ", heard array<long>"  # queue managers that had events: see `streams.source_bits`
 
 
 class DeadLetter(msgspec.Struct, frozen=True, array_like=True):

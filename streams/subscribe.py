@@ -38,7 +38,7 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
     resource: str
     condition: str
     time: str
-    usage_pct: float
+    usage_pct: float | None
     time_to_full_s: dict[str, float] | None = None
     full_probability: float | None = None
     fillers: tuple[Filler, ...] = ()

@@ -37,6 +37,7 @@ from twin.measurement import DRIFT
 from twin.page_set_view import FIRED as OF_PAGES
 from twin.queue_file_view import FIRED as OF_FILE
 from twin.scoring.baselines import BASELINES
+from twin.silence import CONDITION as SILENT
 from twin.simulation import SCENARIOS, demo_estate
 from twin.structure_view import DATASET_BITS, POOL_BITS, SCM_BITS
 from twin.uniform_cluster import CAPACITY
@@ -261,7 +262,7 @@ def test_the_conditions_of_alerts():
     there = set(first_codes(text))
     by_put = {condition for bits in (POOL_BITS, SCM_BITS, OF_PAGES, OF_FILE) for condition, _ in bits.values()}
     shared = {OVERCOMMITTED, SCM_EXHAUSTED, AUGMENTED_EXHAUSTED, CAPACITY}
-    assert there == by_put | set(DATASET_BITS.values()) | {DRIFT, NOT_ALTERABLE, FORESEEN} | shared
+    assert there == by_put | set(DATASET_BITS.values()) | {DRIFT, NOT_ALTERABLE, FORESEEN, SILENT} | shared
     assert there == set(schema("alert")["$defs"]["data"]["properties"]["condition"]["enum"])
 
 

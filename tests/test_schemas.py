@@ -158,13 +158,14 @@ def test_the_reasons_are_those_of_the_code() -> None:
 # --- what the code makes ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("severity", ["info", "warning"])
 @pytest.mark.parametrize("change", ["opened", "updated", "cleared"])
-def test_an_alert_of_the_code_is_one_of_the_schema(change: str) -> None:
+def test_an_alert_of_the_code_is_one_of_the_schema(change: str, severity: str) -> None:
     alert = Alert(
         change=change,
         number=0,
         alert_id="a",
-        severity="warning",
+        severity=severity,
         store="QSG1/APP1",
         resource="smds/QM01",
         condition="full",
@@ -178,7 +179,8 @@ def test_an_alert_of_the_code_is_one_of_the_schema(change: str) -> None:
     )
     made = msgspec.json.decode(alert.record())
     validator("alert").validate(made)
-    assert set(made["data"]) == set(schema("alert")["$defs"]["data"]["properties"])
+    fields = set(schema("alert")["$defs"]["data"]["properties"])
+    assert set(made["data"]) == (fields if severity == "info" else fields - {"level"})
 
 
 @pytest.mark.parametrize(
@@ -291,6 +293,13 @@ def at_the_edge(event: dict[str, Any]) -> bool:
 @example({**STORE, "op": "MEASURE", "measured": {"messages": None}})
 @example({**STORE, "op": "MEASURE", "measured": {"smds": {"QM01": None}}})
 @example({**STORE, "op": "PUT", "queue": "ORDERS", "length": 1, "measured": {"messages": "any"}})
+@example({**STORE, "op": "HEARTBEAT", "measured": {"silent_s": 1}})
+@example({**STORE, "op": "HEARTBEAT", "measured": {"silent_s": None}})
+@example({**STORE, "op": "HEARTBEAT", "measured": {"silent_s": 0}})
+@example({**STORE, "op": "HEARTBEAT", "measured": {"silent_s": "5"}})
+@example({**STORE, "op": "HEARTBEAT", "measured": {"silent_s": 1_000_000_001}})
+@example({**STORE, "op": "HEARTBEAT", "store": None, "measured": {"silent_s": 5}})
+@example({**STORE, "op": "HEARTBEAT", "measured": {"other": 5}})
 @example({**GET, "msgid": "a", "count": 2})
 @example({**GET, "msgid": None, "count": 2})
 def test_the_schema_and_the_decoder_agree(estate: Estate, event: dict[str, Any]) -> None:

@@ -16,7 +16,8 @@ from cloudevents.core.v1.event import CloudEvent
 from twin.timestamps import as_datetime, as_text
 
 OPENED, UPDATED, CLEARED = "opened", "updated", "cleared"
-WARNING, CRITICAL, FULL = "warning", "critical", "full"
+INFO, WARNING, CRITICAL, FULL = "info", "warning", "critical", "full"
+WATCH = "watch"  # level of an alert that need not wake anybody: contract section 8
 
 _SOURCE = "mqtwin"
 _format = JSONFormat()
@@ -30,7 +31,7 @@ class Filler(msgspec.Struct, frozen=True):
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
-    """One record of an alert's life. time: microseconds of event time; usage_pct: of the resource."""
+    """One record of an alert's life. time: microseconds of event time; usage_pct: None where nothing fills."""
 
     change: str  # opened | updated | cleared
     number: int  # of this record in its episode, from 0
@@ -40,7 +41,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     resource: str
     condition: str
     time: int
-    usage_pct: float
+    usage_pct: float | None
     time_to_full_s: dict[str, float] | None
     full_probability: float | None
     fillers: tuple[Filler, ...]
@@ -52,6 +53,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
         fields = msgspec.to_builtins(self)
         del fields["change"], fields["number"]
         fields["status"] = "cleared" if self.change == CLEARED else "open"
+        if self.severity == INFO:
+            fields["level"] = WATCH
         fields["time"] = as_text(self.time)
         fields["fillers"] = list(fields["fillers"])
         fields["actions"] = list(fields["actions"])
@@ -79,7 +82,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     condition: str
     resource: str
     severity: str
-    usage_pct: float
+    usage_pct: float | None
     full_probability: float | None
     fillers: tuple[Filler, ...]
     cause: str
@@ -95,7 +98,7 @@ class Episode(msgspec.Struct, kw_only=True):
     resource: str
     published: int  # records so far
     severity: str
-    usage_pct: float  # as last published
+    usage_pct: float  # as last published; 0 where the resource has none
     calm_since: int | None = None  # tick since which the condition no longer holds
 
 
@@ -131,7 +134,7 @@ class Episodes:
             resource=finding.resource,
             published=0,
             severity=finding.severity,
-            usage_pct=finding.usage_pct,
+            usage_pct=finding.usage_pct or 0.0,
         )
         self._open[finding.condition, finding.resource] = episode
         return self._record(episode, finding, OPENED, time)
@@ -139,7 +142,7 @@ class Episodes:
     def update(self, episode: Episode, finding: Finding, time: int) -> Alert:
         """The record that tells what changed."""
         episode.severity = finding.severity
-        episode.usage_pct = finding.usage_pct
+        episode.usage_pct = finding.usage_pct or 0.0
         return self._record(episode, finding, UPDATED, time)
 
     def clear(self, episode: Episode, finding: Finding, time: int) -> Alert:

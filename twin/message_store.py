@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from kernels import clock, event_loop, held, layout, meter_rows, scm, shares, smds, watch
-from twin import fillers, measurement, store_state
+from twin import fillers, measurement, silence, store_state
 from twin.alerts import Alert, Episode, Episodes
 from twin.arrays import Array, Arrays
 from twin.estate import Estate, Route
@@ -216,20 +216,40 @@ class MessageStore(ABC):
     def apply(self, block: EventBlock) -> list[Alert]:
         """Apply a block of this store's events; the alerts they bring, in order."""
         alerts: list[Alert] = []
-        at = 0
+        start = 0
+        for change in self._silences(block):
+            alerts += self._apply(block, start, change.row + 1)
+            start = change.row + 1
+            silent_s = msgspec.json.decode(block.extras[change.row])["silent_s"] if change.is_silent else 0
+            now = int(self.tables.store.scalars[0]["clock"])
+            event = block.events[change.row]
+            alerts.append(silence.make_alert(change, event, silent_s, self.episodes, self.name, now))
+        return alerts + self._apply(block, start, len(block))
+
+    def _silences(self, block: EventBlock) -> list[silence.Change]:
+        """Return where in a block queue managers go silent, or are heard from again."""
+        if not block.extras and not any(episode.condition == silence.CONDITION for episode in self.episodes):
+            return []
+        qmgr_rows = self._routes["qmgr"][block.events["route"] - self._base]
+        return silence.find_changes(block, qmgr_rows, self.qmgrs, self.config.queue_managers, self.episodes)
+
+    def _apply(self, block: EventBlock, at: int, end: int) -> list[Alert]:
+        """Apply the events of a block from row `at` to `end`."""
+        alerts: list[Alert] = []
+        events = block.events[:end]
         nothing = np.zeros(0, np.int64)
         while True:
             at, why = event_loop.apply(
-                self.tables.store, block.events, self._routes, self._base, at, len(self._names.flows), False, nothing
+                self.tables.store, events, self._routes, self._base, at, len(self._names.flows), False, nothing
             )
             if why == event_loop.DONE:
                 return alerts
             if why == event_loop.TICK_DUE:
-                alerts += self._ticks(int(clock.clock_after(self.tables.store, block.events[at]["time"])) // clock.TICK)
+                alerts += self._ticks(int(clock.clock_after(self.tables.store, events[at]["time"])) // clock.TICK)
             elif why == event_loop.NO_ROOM:
-                self._make_room(block.events[at])
+                self._make_room(events[at])
             elif why == event_loop.CONTROL:
-                alerts += self._control(block.events[at], block.extras.get(at, b"{}"))
+                alerts += self._control(events[at], block.extras.get(at, b"{}"))
                 at += 1
             alerts += self._fired()
 
@@ -339,7 +359,7 @@ class MessageStore(ABC):
             held.sweep(self.tables.store, len(self._names.queues))
         alerts = self._at_tick(before, tick) + self.foresight.tick(self, before, tick)
         for episode in self.episodes:
-            if episode.condition not in (measurement.DRIFT, CONDITION):
+            if episode.condition not in (measurement.DRIFT, CONDITION, silence.CONDITION):
                 alerts += self._review(episode, now)
         self._reporter.report(before, tick, self._report_values)
         return alerts

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,14 +36,16 @@ class Replayed:
     alerts: ordered by time, then store, then as the store gave them; states: the last state record of each store that
     got an event, by store name, sorted; rejects: dead letters in the order of the recording, `index` being its line
     or row, from 0;
-    dead_letters: how many there were; events: accepted lines or rows (duplicates too); seconds: of work, loading the
-    kernels not counted.
+    dead_letters: how many there were; reasons: how many by reason, the most frequent first; first_reject: the first
+    one; events: accepted lines or rows (duplicates too); seconds: of work, loading the kernels not counted.
     """
 
     alerts: list[Alert] = field(default_factory=list)
     states: dict[str, dict[str, Any]] = field(default_factory=dict)
     rejects: list[Reject] = field(default_factory=list)
     dead_letters: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+    first_reject: Reject | None = None
     events: int = 0
     seconds: float = 0.0
 
@@ -112,17 +115,22 @@ def replay(
     replayed = Replayed()
     began = time.monotonic()
     keep = replayed.rejects.append if on_reject is None else on_reject
+    reasons: Counter[str] = Counter()
     for chunk in open_recording(path):
         decoded = chunk.decode(decoder)
         for piece in _pieces(decoded, chunk_events):
             replayed.alerts += player.feed(piece)
         for reject in decoded.rejects:
             keep(reject)
+        if replayed.first_reject is None and decoded.rejects:
+            replayed.first_reject = decoded.rejects[0]
+        reasons.update(str(reject.reason) for reject in decoded.rejects)
         replayed.dead_letters += len(decoded.rejects)
         replayed.events += count_events(decoded)
         if on_chunk is not None:
             on_chunk(chunk, replayed.events)
     replayed.alerts.sort(key=lambda alert: (alert.time, alert.store))  # stable: a store's own order stays
+    replayed.reasons = dict(reasons.most_common())
     replayed.states = player.states()
     replayed.seconds = time.monotonic() - began
     return replayed

@@ -213,7 +213,7 @@ class SharedStore(ABC, Generic[Config]):
             return [self.episodes.clear(episode, over(episode.severity), now)]
         episode.calm_since = None
         found = finding(episode.severity)
-        if found.severity == episode.severity and found.usage_pct < episode.usage_pct + STEP:
+        if found.severity == episode.severity and (found.usage_pct or 0.0) < episode.usage_pct + STEP:
             return []
         return [self.episodes.update(episode, found, now)]
 

@@ -72,7 +72,7 @@ def in_one_line(alert: AlertRecord) -> str:
         data.store,
         data.resource,
         data.condition,
-        f"{data.usage_pct:.1f}%",
+        "-" if data.usage_pct is None else f"{data.usage_pct:.1f}%",
         data.cause,
     ]
     return "  ".join(parts) + (f"  [{fillers}]" if fillers else "")
@@ -86,7 +86,7 @@ def in_colour(alert: AlertRecord) -> Text:
         (f"{data.time} ", "dim"),
         (f" {alert.change if alert.change == 'cleared' else data.severity} ", style),
         (f" {data.store} ", "bold"),
-        f"{data.resource} {data.condition} {data.usage_pct:.1f}%",
+        f"{data.resource} {data.condition}" + ("" if data.usage_pct is None else f" {data.usage_pct:.1f}%"),
     )
     if alert.change == "updated":
         text.append(" (updated)", "dim")

@@ -15,10 +15,10 @@ from deploy.commands import _usage
 from deploy.commands._progress import counted, per_second, shown
 from deploy.commands._table import show
 from deploy.commands._warnings import warned
-from twin.errors import UsageError
+from twin.errors import MqtwinError, UsageError
 from twin.estate import load_estate
 from twin.events import Reject
-from twin.replay import dead_letter
+from twin.replay import Replayed, dead_letter
 from twin.replay import replay as play
 
 
@@ -66,11 +66,25 @@ def replay(
         if state_file is not None:
             _write(state_file, map(msgspec.json.encode, replayed.states.values()))
     show(_usage.HEADINGS, _usage.lines(replayed.states.values()), _usage.RIGHT, stderr=True)
+    if replayed.dead_letters and not replayed.events:
+        letters = counted(replayed.dead_letters, "dead letter")
+        raise MqtwinError(f"{recording}: not one event was accepted, {letters}{_why_rejected(recording, replayed)}")
     print(
         f"{counted(replayed.events, 'event')}, {counted(replayed.dead_letters, 'dead letter')}, "
-        f"{counted(len(replayed.alerts), 'alert')}, {per_second(replayed.events, replayed.seconds)}",
+        f"{counted(len(replayed.alerts), 'alert')}, {per_second(replayed.events, replayed.seconds)}"
+        f"{_why_rejected(recording, replayed)}",
         file=sys.stderr,
     )
+
+
+def _why_rejected(recording: Path, replayed: Replayed) -> str:
+    """Return the end of the summary: the dead letters by reason, and where the first one stands; "" without any."""
+    first = replayed.first_reject
+    if first is None:
+        return ""
+    by_reason = ", ".join(f"{reason} {count:,}" for reason, count in replayed.reasons.items())
+    unit = "row" if recording.suffix == ".arrow" else "line"
+    return f"; dead letters: {by_reason}; first: {unit} {first.index + 1:,}: {first.reason}: {first.detail}"
 
 
 def _check_different(*names: str | None) -> None:

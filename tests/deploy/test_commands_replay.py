@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deploy.cli import main
-from tests.traffic import BAD_LINES, lines_of, traffic, write_estate, write_lines
+from tests.traffic import BAD_LINES, lines_of, traffic, write_estate, write_lines, write_recording
 from twin.estate import load_estate
 from twin.replay import dead_letter, replay
 
@@ -40,6 +40,8 @@ def test_files_hold_the_records_of_the_topics(
     assert out == ""
     summary = err.splitlines()[-1]
     assert summary.startswith(f"2,000 events, {len(BAD_LINES)} dead letters, {len(expected.alerts)} alerts, ")
+    assert "; dead letters: not-json 2, " in summary
+    assert f"; first: line {expected.rejects[0].index + 1:,}: {expected.rejects[0].reason}: " in summary
     table = [line.split("\t") for line in err.splitlines() if "\t" in line]
     assert [line[0] for line in table] == ["store", "QM01/PS04", "QSG1/APP1", "QSG1/APP2"]
 
@@ -99,6 +101,23 @@ def test_a_mixed_estate_shows_the_state_of_every_kind(tmp_path: Path, capsys: py
     assert table["QSG1/APP1"] == ["structure", "300", "300", "455", "entries", "65.9 %", ""]
     assert table["CF01"] == ["coupling facility", "0", "0", "17,179,869,184", "bytes of SCM", "0.0 %", ""]
     assert table["UC01"][3:5] == ["1,000", "messages/s"]
+
+
+@pytest.mark.parametrize(("suffix", "unit"), [("ndjson", "line"), ("arrow", "row")])
+def test_an_estate_of_other_queues_is_one_line_with_the_reasons_and_status_1(
+    suffix: str, unit: str, estate: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = [event for event in traffic(500) if event["op"] in ("PUT", "GET")]
+    recording = write_recording(tmp_path / f"t.{suffix}", events)
+    other = tmp_path / "other.toml"
+    other.write_text(estate.read_text().replace("QSG1/ORDERS", "QSG1/OTHER").replace("QSG1/BILLS", "QSG1/MORE"))
+    dlq = tmp_path / "dlq.ndjson"
+    assert main(["replay", str(recording), "--estate", str(other), "--dlq", str(dlq)]) == 1
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith(f"mqtwin: {recording}: not one event was accepted, {len(events)} dead letters; ")
+    assert f"dead letters: unknown-queue {len(events)}; first: {unit} 1: unknown-queue: " in last
+    assert f'no queue "{events[0]["queue"]}"' in last
+    assert len(dlq.read_bytes().splitlines()) == len(events)
 
 
 @pytest.mark.parametrize(

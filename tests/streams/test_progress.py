@@ -9,6 +9,7 @@ import structlog
 
 from streams.log import configure_logging
 from streams.progress import BatchLog, batch_figures
+from twin.errors import MqtwinError
 
 REPORT = {
     "batchId": 7,
@@ -41,6 +42,37 @@ def test_every_batch_with_data_is_one_json_line() -> None:
     (line,) = out.getvalue().splitlines()
     assert json.loads(line)["events"] == 60
     assert [figures["batch"] for figures in seen] == [7]
+
+
+def test_dead_letters_are_counted_by_reason_where_there_are_any() -> None:
+    assert "dead_letter_reasons" not in batch_figures(REPORT)
+    observed = REPORT["observedMetrics"]["mqtwin"] | {"dlq_unknown_queue": 2, "dlq_bad_time": 0, "dlq_not_json": None}
+    figures = batch_figures(REPORT | {"observedMetrics": {"mqtwin": observed}})
+    assert figures["dead_letter_reasons"] == {"unknown-queue": 2}
+
+
+def test_the_batch_that_is_run_again_after_a_kill_says_how_far_behind_it_is() -> None:
+    """Spark did not ask Kafka for its end: the metrics of the source are empty."""
+    source = {"metrics": {}, "endOffset": {"mqtwin.events": {"0": 10, "1": 20}, "mqtwin.reports": {"0": 5}}}
+    ends = {"mqtwin.events": {0: 40, 1: 80}, "mqtwin.reports": {0: 5}}
+    seen: list[dict] = []
+    BatchLog(seen.append, ends=lambda topic: ends[topic]).progressed(json.dumps(REPORT | {"sources": [source]}))
+    assert seen[0]["behind"] == 30
+    assert list(seen[0])[:3] == ["batch", "records", "behind"]
+
+
+def test_a_kafka_that_does_not_answer_then_is_said() -> None:
+    out = io.StringIO()
+    configure_logging(json_lines=True, stream=out)
+
+    def ends(_topic: str) -> dict[int, int]:
+        raise MqtwinError("no Kafka answers")
+
+    source = {"metrics": {}, "endOffset": {"mqtwin.events": {"0": 10}}}
+    BatchLog(ends=ends).progressed(json.dumps(REPORT | {"sources": [source]}))
+    warning, batch = map(json.loads, out.getvalue().splitlines())
+    assert (warning["level"], warning["why"]) == ("warning", "no Kafka answers")
+    assert batch["event"] == "batch" and "behind" not in batch
 
 
 def test_secrets_do_not_reach_the_log() -> None:

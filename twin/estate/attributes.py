@@ -87,6 +87,7 @@ QUEUE_SHARING_GROUP: Mapping[str, Check] = {"queue_managers": names(QMGR_NAME, "
 QUEUE_MANAGER: Mapping[str, Check] = {
     "platform": one_of("zos", "distributed"),
     "version": text("[0-9]+(\\.[0-9]+)*", 'a string like "9.4"'),
+    "silence_s": number(0, 604_800),
 }
 
 _OURS = (  # assumptions of the model, not settings of MQ

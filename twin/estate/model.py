@@ -199,3 +199,4 @@ class QueueManager:
     platform: Literal["zos", "distributed"] = "zos"
     version: str | None = None
     queue_sharing_group: str | None = None
+    silence_s: float | None = None  # of wall time without any event, after which the job reports it; None: never

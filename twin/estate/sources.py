@@ -108,12 +108,13 @@ def _queue_managers(toml: TomlEstate) -> dict[str, QueueManager]:
                     )
     found = {}
     for name in sorted(platforms):
-        version = tables[name].values.get("version") if name in tables else None
+        values = tables[name].values if name in tables else {}
         found[name] = QueueManager(
             name=name,
             platform="zos" if platforms[name] == "zos" else "distributed",
-            version=version.value if version else None,
+            version=values["version"].value if "version" in values else None,
             queue_sharing_group=group_of.get(name),
+            silence_s=values["silence_s"].value if "silence_s" in values else None,
         )
     return found
 

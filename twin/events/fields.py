@@ -140,6 +140,7 @@ FIELDS = (
     Field("attributes", Kind.OBJECT, needed_by=("ALTER",)),
     Field("measured", Kind.OBJECT, needed_by=("MEASURE",)),
 )
+SILENT = Field("silent_s", Kind.INTEGER, low=1, high=1_000_000_000)  # of `measured` of a HEARTBEAT: see twin/silence.py
 FIELD = {field.name: field for field in FIELDS}
 
 if tuple(FIELD) != NAMES:
@@ -224,6 +225,14 @@ def check_measured(measured: Mapping[str, Any]) -> None:
             )
         for qmgr, values in measured["smds"].items():
             _check_counts(f"measured.smds.{qmgr}", values, MEASURED_SMDS)
+
+
+def check_silent(measured: Mapping[str, Any]) -> None:
+    """EventError (wrong-type, bad-value) where `silent_s` of a HEARTBEAT is no number of seconds."""
+    try:
+        SILENT.checked(measured[SILENT.name])
+    except EventError as error:
+        raise EventError(error.reason, f"measured.{error.detail}") from None
 
 
 def _check_counts(where: str, values: Any, names: tuple[str, ...]) -> None:

@@ -16,7 +16,7 @@ from kernels import FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT, 
 from kernels.hashing import xxh64_bytes
 from kernels.json_scan import QUEUE_OPS
 from twin.estate import Estate, EstateError, UnknownQueue, UnknownQueueManager, UnknownStore, parse_attributes
-from twin.events.fields import FIELDS, check_measured
+from twin.events.fields import FIELDS, SILENT, check_measured, check_silent
 from twin.events.reasons import EventError, Reason
 
 _ALWAYS_NEEDED = tuple(field for field in FIELDS if field.needed_by == OPS)
@@ -102,12 +102,12 @@ class Rules:
         """The rows of an event. EventError where it is a dead letter; see the module for the order of the checks."""
         values = _checked(fields)
         op = str(values["op"])
-        extra = None
+        extra = _silent_s(values) if op == "HEARTBEAT" else None
         if op in QUEUE_OPS:
             routes: tuple[int, ...] = (self._route_of_queue(values["qmgr"], values["queue"]),)
         elif values["store"] is not None:
             routes = (self._route_of_store(values["qmgr"], values["store"]),)
-            extra = self._extra(op, values)
+            extra = extra or self._extra(op, values)
         else:
             routes = self._routes_of_qmgr(values["qmgr"])
         return Taken([_row(values, route) for route in routes], extra)
@@ -178,6 +178,17 @@ def _checked(fields: Fields) -> dict[str, Any]:
     if values["msgid"] is not None and values["count"] not in (None, 1):
         raise EventError(Reason.BAD_VALUE, f"count is {values['count']} beside a msgid; right: 1, or no count")
     return values
+
+
+def _silent_s(values: dict[str, Any]) -> bytes | None:
+    """Return what a HEARTBEAT reports of a silent source, as JSON; None where it is any other. EventError."""
+    measured = values["measured"] or {}
+    if measured.get(SILENT.name) is None:
+        return None
+    check_silent(measured)
+    if values["store"] is None:
+        raise EventError(Reason.MISSING_FIELD, "store is missing, which measured.silent_s needs; right: a string")
+    return msgspec.json.encode({SILENT.name: measured[SILENT.name]})
 
 
 def _row(values: dict[str, Any], route: int) -> Row:

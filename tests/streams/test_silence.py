@@ -1,0 +1,260 @@
+"""The watch over sources: whom it reports and when, by clocks of the test."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from confluent_kafka import KafkaException, Message
+from structlog.testing import capture_logs
+
+from streams.plan import PackedPlan, Plan
+from streams.processor import source_bits
+from streams.silence import SourceGuard, SourceWatch, read_offsets
+from streams.source_bits import SourceBits
+from streams.topics import Limits, Topics, prepare_topics
+from tests.streams.kafka_help import everything
+from tests.streams.stage_help import START_US, as_json, put
+from tests.streams.test_processor import STORE, blocks_of, new_tester
+from tests.traffic import ESTATE
+from twin.errors import MqtwinError
+from twin.estate import Estate, load_estate
+from twin.events import Decoder
+from twin.silence import heartbeat
+
+MEGABYTE = 1024 * 1024
+
+
+class World:
+    """Clocks, an events topic of one partition and a job that reads it; `reports`: (time, queue manager, seconds)."""
+
+    def __init__(self, **limits: float) -> None:
+        self.now = 1000.0
+        self.end = 0
+        self.kafka_answers = True
+        self.reports: list[tuple[float, str, int]] = []
+        self.watch = SourceWatch(
+            limits, self.ends, self.report, monotonic=lambda: self.now, wall=lambda: self.now + 1_000_000
+        )
+
+    def ends(self) -> dict[int, int]:
+        if not self.kafka_answers:
+            raise MqtwinError("no Kafka answers")
+        return {0: self.end}
+
+    def report(self, name: str, silent_s: int) -> None:
+        self.reports.append((self.now - 1000, name, silent_s))
+        self.end += 1  # the heartbeat
+
+    def batch(self, *heard: str, read: int | None = None) -> None:
+        self.watch.batch_ended(heard, {0: self.end if read is None else read})
+
+    def idle(self) -> None:
+        self.watch.found_nothing(self.now + 1_000_000)
+
+    def wait(self, seconds: float) -> None:
+        for _ in range(round(seconds)):
+            self.now += 1
+            self.watch.look()
+
+
+def test_a_source_is_reported_when_its_time_is_up_and_again_after_as_long() -> None:
+    world = World(QM01=300)
+    world.wait(100)
+    world.batch("QM01")
+    world.wait(299)
+    assert world.reports == []
+    world.wait(1)
+    assert world.reports == [(400, "QM01", 300)]
+    world.batch()  # the heartbeat itself
+    world.wait(299)
+    assert len(world.reports) == 1
+    world.wait(1)
+    assert world.reports[1:] == [(700, "QM01", 600)]
+
+
+def test_what_is_heard_of_ends_the_silence() -> None:
+    world = World(QM01=300)
+    world.batch("QM01")
+    world.wait(310)
+    world.batch("QM01")
+    world.wait(299)
+    assert len(world.reports) == 1
+    world.wait(1)
+    assert world.reports[1:] == [(610, "QM01", 300)]
+
+
+def test_each_source_has_its_own_time() -> None:
+    world = World(QM01=300, QM02=60)
+    world.batch("QM01", "QM02")
+    world.wait(59)
+    world.batch("QM01")
+    world.wait(60)
+    assert world.reports == [(60, "QM02", 60)]
+    world.batch("QM02")
+    world.wait(1)
+    assert len(world.reports) == 1
+
+
+def test_a_restarted_job_counts_from_its_start_and_needs_no_batch() -> None:
+    world = World(QM01=300)
+    world.end = 500  # of the job before; nothing new comes
+    world.wait(299)
+    world.idle()
+    world.wait(1)
+    assert world.reports == []  # the idle trigger was before the time was up
+    world.idle()
+    world.wait(1)
+    assert world.reports == [(301, "QM01", 301)]
+
+
+def test_a_backlog_is_no_silence() -> None:
+    world = World(QM01=300, QM02=300)
+    world.end = 1000
+    world.wait(400)
+    world.batch(read=400)
+    world.end = 2000  # others go on all the time
+    world.wait(100)
+    assert world.reports == []
+    world.batch("QM02", read=1000)  # all there was when the time was up
+    world.wait(1)
+    assert world.reports == [(501, "QM01", 501)]
+
+
+def test_a_busy_topic_that_never_stands_still_hides_nobody() -> None:
+    world = World(QM01=30)
+    for _ in range(40):
+        world.end += 100
+        world.batch(read=world.end - 50)
+        world.wait(1)
+    assert [name for _, name, _ in world.reports] == ["QM01"]
+
+
+def test_while_kafka_is_away_nobody_could_be_heard() -> None:
+    world = World(QM01=300)
+    world.batch("QM01")
+    world.kafka_answers = False
+    world.wait(400)
+    world.kafka_answers = True
+    world.wait(199)
+    assert world.reports == []
+    world.wait(1)
+    assert [at for at, *_ in world.reports] == [600]
+
+
+def test_a_short_limit_does_not_flood_the_topic() -> None:
+    world = World(QM01=2)
+    for _ in range(100):
+        world.wait(1)
+        world.batch()
+    assert len(world.reports) == 10
+
+
+# --- who is heard in a batch -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> Estate:
+    names = [f"QM{number:02d}" for number in range(1, 71)]
+    text = ESTATE.replace('["QM01", "QM02"]', msgspec.json.encode(names).decode(), 1)
+    text = text.replace('[queue_manager.QM01]\nplatform = "zos"\n[queue_manager.QM02]\nplatform = "zos"\n', "")
+    text += "".join(f"[queue_manager.{name}]\nsilence_s = 300\n" for name in names if name != "QM02")
+    (tmp_path / "estate.toml").write_text(text)
+    return load_estate(tmp_path / "estate.toml")
+
+
+def test_the_queue_managers_of_a_batch_come_through_as_bits(estate: Estate) -> None:
+    bits = SourceBits(estate)
+    assert len(bits.names) == 69 and len(bits.columns) == 2
+    events = [put(number, qmgr=name, seq=None) for number, name in enumerate(("QM01", "QM02", "QM70", "QM63", "QM64"))]
+    blocks = Decoder(estate).json([as_json(event) for event in events]).blocks(estate)
+    observed: dict[str, Any] = dict(zip(bits.columns, bits.words(blocks), strict=True))
+    assert bits.heard(observed) == ["QM01", "QM63", "QM64", "QM70"]
+    assert all(0 < word < 2**62 for word in observed.values())
+    assert bits.heard({}) == []
+
+
+def test_the_jobs_own_heartbeat_is_nobody_heard(estate: Estate) -> None:
+    lines = [heartbeat("QM01", STORE, START_US, 300), as_json(put(1, qmgr="QM03", seq=None))]
+    bits = SourceBits(estate)
+    words = bits.words(Decoder(estate).json(lines).blocks(estate))
+    assert bits.heard(dict(zip(bits.columns, words, strict=True))) == ["QM03"]
+
+
+def test_the_stage_gives_them_on_its_first_row(estate: Estate) -> None:
+    packed = PackedPlan.of(Plan(estate, Topics(), Limits(state=MEGABYTE, alerts=MEGABYTE, dlq=MEGABYTE)))
+    values = [as_json(put(number, length=60_000)) for number in range(800)]
+    heard = list(new_tester(packed).testInPandas(STORE, blocks_of(packed, values))["heard"])
+    assert len(heard) > 1 and all(row is None for row in heard[1:])
+    bits = source_bits(packed)
+    assert bits.heard(dict(zip(bits.columns, heard[0], strict=True))) == ["QM01"]
+
+
+def test_offsets_are_read_from_sparks_report() -> None:
+    progress = {"sources": [{"endOffset": {"mqtwin.events": {"0": 7, "1": 9}, "mqtwin.reports": {"0": 1}}}]}
+    assert read_offsets(progress) == {"mqtwin.events": {0: 7, 1: 9}, "mqtwin.reports": {0: 1}}
+    assert read_offsets({}) == {}
+
+
+# --- what is written -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Estate:
+    text = ESTATE.replace("[queue_manager.QM01]\n", "[queue_manager.QM01]\nsilence_s = 0.5\n")
+    text = text.replace('size = "1M"\n', 'size = "1M"\ncoupling_facility = "CF01"\n')
+    (tmp_path / "estate.toml").write_text(text + '[coupling_facility.CF01]\nsize = "64G"\n')
+    return load_estate(tmp_path / "estate.toml")
+
+
+def arrived(kafka: str, topic: str) -> list[Message]:
+    try:
+        return everything(kafka, topic)
+    except KafkaException:  # a topic just created has no leader for a moment
+        return []
+
+
+def test_each_store_with_messages_gets_a_heartbeat_of_its_own(watched: Estate, kafka: str, topic_prefix: str) -> None:
+    topics = Topics(topic_prefix)
+    prepare_topics(topics, {"bootstrap.servers": kafka})
+    guard = SourceGuard(watched, {"bootstrap.servers": kafka}, topics)
+    guard.start()
+    try:
+        guard.progressed({"sources": [{"endOffset": {topics.events: dict.fromkeys("0123", 0)}}]})
+        until = time.monotonic() + 30
+        while len(messages := arrived(kafka, topics.events)) < 3:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+    finally:
+        guard.stop()
+    events = {message.key(): msgspec.json.decode(message.value()) for message in messages}
+    assert set(events) == {b"QSG1/APP1", b"QSG1/APP2", b"QM01/PS04"}  # CF01 holds none
+    for key, event in events.items():
+        assert (event["op"], event["qmgr"], event["store"].encode()) == ("HEARTBEAT", "QM01", key)
+        assert event["measured"] == {"silent_s": 1}
+        assert abs(datetime.fromisoformat(event["time"]).timestamp() - time.time()) < 60
+    assert not Decoder(watched).json([message.value() for message in messages]).rejects
+
+
+def test_a_heartbeat_that_cannot_be_written_is_an_error_in_the_log(
+    watched: Estate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_arguments: Any, **_settings: Any) -> None:
+        raise MqtwinError("topic mqtwin.events: Topic authorization failed")
+
+    monkeypatch.setattr("streams.silence.Sender", refused)
+    monkeypatch.setattr("streams.silence.end_offsets", lambda _kafka, _topic: {})
+    with capture_logs() as logs:
+        guard = SourceGuard(watched, {}, Topics())
+        guard.start()
+        until = time.monotonic() + 30
+        while not logs and time.monotonic() < until:
+            time.sleep(0.05)
+        guard.stop()
+    assert logs[0]["log_level"] == "error"
+    assert logs[0]["why"] == "topic mqtwin.events: Topic authorization failed"
+    assert (logs[0]["right"], logs[0]["topic"]) == ("WRITE", "mqtwin.events")

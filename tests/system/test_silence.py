@@ -1,0 +1,86 @@
+"""A source that goes silent: the real job says so, and a replay of the topic says the same, also after a kill."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from streams.job import JobSettings, start_job
+from streams.record import record
+from streams.topics import prepare_topics
+from tests.estates import small_estate
+from tests.system.harness import PATIENCE, Stream, check_equal
+from twin.estate import Estate, load_estate
+from twin.replay import replay
+
+STORES = {"QSG1/APP1", "QSG1/APP2"}
+
+
+def settings(stream: Stream, *, available_now: bool = False) -> JobSettings:
+    return JobSettings(
+        estate=stream.estate,
+        bootstrap_servers=stream.servers,
+        checkpoint=str(stream.checkpoint),
+        prefix=stream.prefix,
+        available_now=available_now,
+    )
+
+
+def put(stream: Stream, queue_manager: str = "QM01") -> None:
+    now = time.time_ns() // 1000
+    event = {"time": now, "qmgr": queue_manager, "op": "PUT", "queue": "ORDERS", "length": 100}
+    stream.send([(b"QSG1/APP1", msgspec.json.encode(event), None)])
+
+
+def wait_for(stream: Stream, count: int, change: str) -> list[dict[str, Any]]:
+    """Return the data of the alerts `source-silent` with that change, once there are as many."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        alerts = [alert for alert in stream.alerts().values() if alert["type"] == f"mqtwin.alert.{change}"]
+        found = [alert["data"] for alert in alerts if alert["data"]["condition"] == "source-silent"]
+        if len(found) >= count:
+            return found
+        assert time.monotonic() < until, f"{len(found)} of {count} {change}"
+        time.sleep(0.3)
+
+
+def test_a_silent_source_is_an_alert_until_it_sends_again(
+    new_stream: Callable[[Estate], Stream], tmp_path: Path
+) -> None:
+    described = small_estate(tmp_path)
+    described.write_text(described.read_text() + "\n[queue_manager.QM01]\nsilence_s = 3\n")
+    stream = new_stream(load_estate(described))
+    prepare_topics(stream.topics, {"bootstrap.servers": stream.servers}, partitions=1)  # no two producers' partitioners
+    put(stream)
+    stream.send([(b"?", b"no JSON", None), (b"?", b"[]", None), (b"?", b"{", None)])
+    job = start_job(settings(stream), session=stream.session, on_batch=stream.batches.append)
+    try:
+        opened = wait_for(stream, len(STORES), "opened")
+        put(stream, "QM02")
+        put(stream)
+        (cleared, *_) = wait_for(stream, 1, "cleared")
+    finally:
+        job.stop()
+    assert stream.batches[0]["dead_letter_reasons"] == {"not-json": 2, "not-an-object": 1}
+    assert {data["store"] for data in opened} == STORES
+    assert {(data["resource"], data["severity"], data["level"]) for data in opened} == {
+        ("source/QM01", "info", "watch")
+    }
+    assert cleared["alert_id"] in {data["alert_id"] for data in opened} and cleared["store"] == "QSG1/APP1"
+    stream.run()  # what came at the end
+    path = tmp_path / "topic.ndjson"
+    record(path, {"bootstrap.servers": stream.servers}, stream.topics)
+    check_equal(stream, replay(path, stream.estate))
+
+    commits = stream.checkpoint / "commits"
+    last = max(int(path.name) for path in commits.iterdir() if path.name.isdecimal())
+    for name in (str(last), f".{last}.crc"):
+        (commits / name).unlink()  # as if killed before the last batch was committed: Spark runs it again
+    stream.run()
+    again = stream.batches[-1]
+    assert (again["batch"], again["behind"]) == (last, 0)
+    check_equal(stream, replay(path, stream.estate))
