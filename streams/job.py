@@ -28,6 +28,7 @@ from streams.mirror import remove_mirrors
 from streams.plan import Loss, PackedPlan, Plan
 from streams.preflight import check_executors
 from streams.progress import OBSERVED, BatchLog
+from streams.resources import resources_of
 from streams.rows import BLOCK_DDL, FIGURES, RECORD_DDL
 from streams.session import is_local, open_session
 from streams.topics import Topics, end_offsets, partitions_of, prepare_topics
@@ -157,7 +158,7 @@ def start_job(
     executors = check_executors(session)
     loss = Loss.parse(os.environ.get(LOSS_VARIABLE, "0"))
     packed = PackedPlan.of(Plan(settings.estate, settings.topics, limits, loss))
-    log = BatchLog(on_batch)
+    log = BatchLog(on_batch, resources_of(session))
     session.streams.addListener(log)
     written = end_offsets(settings.client, settings.topics.reports)
     query = _start_query(settings, session, packed, str(limits.request))
@@ -292,7 +293,7 @@ class Job:
             self._finish_batch()
         failure = self.query.exception()
         if failure is not None:
-            raise MqtwinError(f"the stream failed: {one_line(failure)}")
+            raise MqtwinError(f"the stream failed: {one_line(failure)}{self._batches.shortage(failure)}")
 
     def _finish_batch(self) -> None:
         """Wait for the end of the batch that is running; at once where none is."""

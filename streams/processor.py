@@ -157,6 +157,7 @@ class TwinProcessor(StatefulProcessor):
             "blocks": len(blocks),
             "stores": 1,
             held.found: 1,
+            "unmirrored": int(not held.is_mirrored),
             "pages": pages,
             "page_bytes": size,
             "open_us": (opened - began) // 1000,

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from streams.resources import FDS_REMEDY, Resources
 from streams.rows import FIGURES
 
 OBSERVED = "mqtwin"  # name under which the figures of `streams.rows.FIGURES` are observed
@@ -56,11 +57,16 @@ class BatchLog(StreamingQueryListener):
 
     Args:
         on_batch: called with the figures of each batch with data, after they were logged.
+        resources: what the job's processes use, for the figures; None: not known.
     """
 
-    def __init__(self, on_batch: Callable[[dict[str, Any]], None] | None = None) -> None:
+    def __init__(
+        self, on_batch: Callable[[dict[str, Any]], None] | None = None, resources: Resources | None = None
+    ) -> None:
         self._log = structlog.get_logger("mqtwin.stream")
         self._on_batch = on_batch
+        self._resources = resources
+        self._warned_of_memory = False
         self.batch_ended = threading.Event()
         self.query_ended = threading.Event()
 
@@ -78,10 +84,29 @@ class BatchLog(StreamingQueryListener):
         """A batch has ended; `report` is Spark's JSON."""
         figures = batch_figures(msgspec.json.decode(report))
         if figures["records"] or figures["events"] or figures["dead_letters"]:
+            uses = self._resources.figures() if self._resources is not None else {}
+            figures |= uses
             self._log.info("batch", **figures)
+            self._warn(figures)
             if self._on_batch is not None:
                 self._on_batch(figures)
         self.batch_ended.set()
+
+    def _warn(self, figures: dict[str, Any]) -> None:
+        """Log once that arrays are not in the mirror, and once for each limit that is near."""
+        if figures["unmirrored"] and not self._warned_of_memory:
+            self._warned_of_memory = True
+            self._log.warning(
+                "no room in the mirror: workers keep stores in their memory and load them when they change workers",
+                stores=figures["unmirrored"],
+                do=f"make room in spark.local.dir; where descriptors are near their limit, {FDS_REMEDY}",
+            )
+        if self._resources is not None:
+            self._resources.warn_once(figures)
+
+    def shortage(self, error: BaseException) -> str:
+        """Return what the end of the query has to do with limits, to be put behind its text; empty where nothing."""
+        return self._resources.shortage(error) if self._resources is not None else ""
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 -- Spark's names
         """Spark's: the query runs; `streams.job` says so itself."""

@@ -40,6 +40,7 @@ FIGURES = (
     "kept",
     "attached",
     "loaded",
+    "unmirrored",
     "pages",
     "page_bytes",
     "open_us",

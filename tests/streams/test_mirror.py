@@ -13,6 +13,7 @@ import pytest
 
 from streams import mirror as mirrors
 from streams.mirror import Mirror, boot_id, mirror_root, mirrors_of, remove_abandoned, remove_mirrors
+from twin.arrays import Array
 
 ROW = np.dtype([("key", "u8"), ("next", "i4")], align=True)
 
@@ -23,9 +24,17 @@ def claimed(path: Path) -> Mirror:
     return mirror
 
 
+def table(mirror: Mirror, rows: int) -> Array:
+    return mirror.tables({"messages": (ROW, rows)})["messages"]
+
+
+def grow(mirror: Mirror, rows: int) -> Array:
+    return mirror.grow({"messages": rows})["messages"]
+
+
 def test_new_arrays_are_zero_and_keep_what_is_written(tmp_path: Path) -> None:
     first = claimed(tmp_path / "store")
-    rows = first.table("messages", ROW, 10)
+    rows = table(first, 10)
     assert not rows["key"].any()
     rows["key"] = np.arange(10)
     first.validate(b"batch 1")
@@ -33,14 +42,14 @@ def test_new_arrays_are_zero_and_keep_what_is_written(tmp_path: Path) -> None:
 
     second = claimed(tmp_path / "store")
     assert second.token() == b"batch 1"
-    assert list(second.table("messages", ROW, 10)["key"]) == list(range(10))
+    assert list(table(second, 10)["key"]) == list(range(10))
     second.release()
 
 
 def test_grown_array_keeps_its_rows_and_is_zero_beyond(tmp_path: Path) -> None:
     mirror = claimed(tmp_path / "store")
-    mirror.table("messages", ROW, 3)["key"] = 7
-    grown = mirror.grow("messages", 100_000)
+    table(mirror, 3)["key"] = 7
+    grown = grow(mirror, 100_000)
     assert list(grown["key"][:3]) == [7, 7, 7]
     assert not grown["key"][3:].any()
     mirror.release()
@@ -48,18 +57,18 @@ def test_grown_array_keeps_its_rows_and_is_zero_beyond(tmp_path: Path) -> None:
 
 def test_an_array_of_no_rows_can_be_grown(tmp_path: Path) -> None:
     mirror = claimed(tmp_path / "store")
-    assert mirror.table("messages", ROW, 0).size == 0
-    assert mirror.grow("messages", 4).size == 4
+    assert table(mirror, 0).size == 0
+    assert grow(mirror, 4).size == 4
     mirror.release()
 
 
 def test_reset_makes_every_array_new(tmp_path: Path) -> None:
     mirror = claimed(tmp_path / "store")
-    mirror.table("messages", ROW, 10)["key"] = 1
+    table(mirror, 10)["key"] = 1
     mirror.validate(b"batch 1")
     mirror.reset()
     assert mirror.token() is None
-    assert not mirror.table("messages", ROW, 10)["key"].any()
+    assert not table(mirror, 10)["key"].any()
     mirror.release()
 
 
@@ -75,7 +84,7 @@ def _claim_and_hold(
     path: Path, held: multiprocessing.synchronize.Event, done: multiprocessing.synchronize.Event
 ) -> None:
     mirror = claimed(path)
-    mirror.table("messages", ROW, 10)["key"] = 5
+    table(mirror, 10)["key"] = 5
     held.set()
     done.wait(30)
     os._exit(0)  # as a killed worker: nothing is released
@@ -99,36 +108,34 @@ def test_another_process_gets_it_only_when_its_holder_is_gone(tmp_path: Path) ->
 
 def test_what_is_written_to_a_removed_mirror_is_never_seen_in_the_new_one(tmp_path: Path) -> None:
     old = claimed(tmp_path / "store")
-    old.table("messages", ROW, 10)
-    for file in (tmp_path / "store").iterdir():
-        file.unlink()
-    (tmp_path / "store").rmdir()
+    table(old, 10)
+    (tmp_path / "store").unlink()
 
     new = claimed(tmp_path / "store")
-    new.table("messages", ROW, 10)
+    table(new, 10)
     new.validate(b"new")
-    old.table("messages", ROW, 10)["key"] = 9
+    table(old, 10)["key"] = 9
     old.validate(b"old")
     old.release()
 
     assert not old.sound
     assert new.token() == b"new"
-    assert not new.table("messages", ROW, 10)["key"].any()
+    assert not table(new, 10)["key"].any()
     new.release()
 
 
 def test_a_full_disk_costs_the_mirror_not_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mirror = claimed(tmp_path / "store")
-    mirror.table("messages", ROW, 10)["key"] = 3
+    mirror.tables({"messages": (ROW, 10), "held": (ROW, 10)})["messages"]["key"] = 3
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(mirrors, "_allocate", full)
-    grown = mirror.grow("messages", 1000)
+    grown = grow(mirror, 1000)
     assert list(grown["key"][:10]) == [3] * 10
     assert grown.size == 1000
-    assert mirror.table("held", ROW, 10).size == 10
+    assert mirror.grow({"held": 20})["held"].size == 20
     mirror.validate(b"batch 1")
     assert mirror.token() is None
     mirror.release()
