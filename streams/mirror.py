@@ -141,8 +141,8 @@ def _remove(directory: Path) -> None:
         directory.rmdir()
 
 
-class LayoutError(MqtwinError):
-    """The arrays in a mirror's file are not those that are asked for: another version of the program made it."""
+class AttachError(MqtwinError):
+    """The arrays in a mirror's file cannot be had: another version of the program made it, or it cannot be mapped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,12 +273,13 @@ class Mirror:
         """See `twin.arrays.Arrays.tables`: what the file holds, zeros where it is new.
 
         Raises:
-            LayoutError: the file holds other arrays.
+            AttachError: the file holds other arrays, or cannot be mapped.
         """
-        if self.sound:
+        if self.sound and os.fstat(self._file).st_size:
+            self._attach(sizes)
+        elif self.sound:
             try:
-                self._places = self._read_places(sizes) if os.fstat(self._file).st_size else self._lay_out(sizes)
-                self._map()
+                self._lay_out(sizes)
             except OSError as error:
                 self._move_to_memory(error)
         if not self.sound:
@@ -305,15 +306,25 @@ class Mirror:
         """See `twin.arrays.Arrays.memory_bytes`."""
         return 0 if self.sound else sum(array.nbytes for array in self._arrays.values())
 
-    def _lay_out(self, sizes: Mapping[str, Size]) -> dict[str, _Place]:
+    def _lay_out(self, sizes: Mapping[str, Size]) -> None:
         """Make room for arrays, one behind the other, in a file that is empty."""
-        places, end = {}, _HEAD_BYTES
+        places: dict[str, _Place] = {}
+        end = _HEAD_BYTES
         for name, (dtype, rows) in sizes.items():
             places[name] = _Place(dtype, rows, end)
             end = places[name].end
         _allocate(self._file, 0, end)
         self._write_places(places)
-        return places
+        self._places = places
+        self._map()
+
+    def _attach(self, sizes: Mapping[str, Size]) -> None:
+        """View the arrays that the file holds. Nothing else will do: they are not in this process's memory."""
+        self._places = self._read_places(sizes)
+        try:
+            self._map()
+        except OSError as error:
+            raise AttachError(f"mirror {self._path.name} cannot be mapped: {error}") from error
 
     def _grow(self, rows: Mapping[str, int]) -> None:
         """Let arrays grow where they stand or in another place, which no array had before this call."""
@@ -341,34 +352,34 @@ class Mirror:
 
     def _map(self) -> None:
         """Map the whole file and view the arrays in it. The mapping before goes with the last array that views it."""
-        slab = map_shared(self._file, max(place.end for place in self._places.values()))
+        slab = map_shared(self._file, max((place.end for place in self._places.values()), default=_HEAD_BYTES))
         self._arrays = {
             name: slab[place.offset : place.offset + place.size].view(place.dtype)
             for name, place in self._places.items()
         }
 
     def _read_places(self, sizes: Mapping[str, Size]) -> dict[str, _Place]:
-        """Where the arrays of that name and size stand in the file. LayoutError: not all of them do."""
+        """Where the arrays of that name and size stand in the file. AttachError: not all of them do."""
         content = os.pread(self._file, _HEAD_BYTES - _PLACES_AT, _PLACES_AT)
         try:
             found = {
                 entry[0]: entry[1:] for entry in _decode_places.decode(content[4 : 4 + int.from_bytes(content[:4])])
             }
         except msgspec.MsgspecError as error:
-            raise LayoutError(f"mirror {self._path.name}: its table of arrays cannot be read: {error}") from error
+            raise AttachError(f"mirror {self._path.name}: its table of arrays cannot be read: {error}") from error
         wanted = {name: (dtype.itemsize, rows) for name, (dtype, rows) in sizes.items()}
         if {name: entry[:2] for name, entry in found.items()} != wanted:
-            raise LayoutError(f"mirror {self._path.name}: it holds other arrays than the state's header says")
+            raise AttachError(f"mirror {self._path.name}: it holds other arrays than the state's header says")
         places = {name: _Place(dtype, rows, found[name][2]) for name, (dtype, rows) in sizes.items()}
-        if max(place.end for place in places.values()) > os.fstat(self._file).st_size:
-            raise LayoutError(f"mirror {self._path.name}: the file ends before its arrays do")
+        if max((place.end for place in places.values()), default=0) > os.fstat(self._file).st_size:
+            raise AttachError(f"mirror {self._path.name}: the file ends before its arrays do")
         return places
 
     def _write_places(self, places: Mapping[str, _Place]) -> None:
         entries = [(name, place.dtype.itemsize, place.rows, place.offset) for name, place in places.items()]
         content = msgspec.msgpack.encode(entries)
         if _PLACES_AT + 4 + len(content) > _HEAD_BYTES:
-            raise LayoutError(f"mirror {self._path.name}: {len(entries)} arrays are more than its head can name")
+            raise AttachError(f"mirror {self._path.name}: {len(entries)} arrays are more than its head can name")
         os.pwrite(self._file, len(content).to_bytes(4) + content, _PLACES_AT)
 
     def _move_to_memory(self, error: OSError) -> None:

@@ -84,8 +84,8 @@ class BatchLog(StreamingQueryListener):
         """A batch has ended; `report` is Spark's JSON."""
         figures = batch_figures(msgspec.json.decode(report))
         if figures["records"] or figures["events"] or figures["dead_letters"]:
-            uses = self._resources.figures() if self._resources is not None else {}
-            figures |= uses
+            if self._resources is not None:
+                figures |= self._resources.figures()
             self._log.info("batch", **figures)
             self._warn(figures)
             if self._on_batch is not None:

@@ -25,34 +25,47 @@ if TYPE_CHECKING:
 RENEW_SECONDS = 10.0  # between two looks at what costs milliseconds: the list of workers, numbers of mappings
 WARN_RATIO = 0.8
 NEAR_RATIO = 0.9  # a failure this near a limit is taken to be of it
+_OWN_GROUPS = Path("/proc/self/cgroup")
+_GROUPS = Path("/sys/fs/cgroup")
 FDS_REMEDY = "raise LimitNOFILE= of the unit, or `ulimit -n`, and start again"
+FILE_MAX_REMEDY = "raise the sysctl fs.file-max and start again"
 MAPS_REMEDY = "raise the sysctl vm.max_map_count and start again"
 MEMORY_REMEDY = "give the machine or container more memory, or lower spark.driver.memory"
 
-# A figure of `Resources.figures`, the figure it is held against, the name of the resource, what to do.
+
+@dataclass(frozen=True, slots=True)
+class _Limited:
+    """A resource that runs out.
+
+    Args:
+        kind: descriptors, mappings, memory.
+        used: its figure in `Resources.figures`.
+        limit: the figure it is held against.
+        what: its name behind two numbers.
+        remedy: what to do when it runs out.
+    """
+
+    kind: str
+    used: str
+    limit: str
+    what: str
+    remedy: str
+
+
+_FDS, _MAPS, _MEMORY = "descriptors", "mappings", "memory"
 _LIMITED = (
-    ("jvm_fds", "fds_limit", "descriptors of the JVM", FDS_REMEDY),
-    ("worker_fds", "fds_limit", "descriptors of a Python worker", FDS_REMEDY),
-    ("jvm_maps", "maps_limit", "memory mappings of the JVM", MAPS_REMEDY),
-    ("worker_maps", "maps_limit", "memory mappings of a Python worker", MAPS_REMEDY),
-    ("memory_used_bytes", "memory_limit_bytes", "bytes of memory", MEMORY_REMEDY),
+    _Limited(_FDS, "jvm_fds", "fds_limit", "descriptors of the JVM", FDS_REMEDY),
+    _Limited(_FDS, "worker_fds", "fds_limit", "descriptors of a Python worker", FDS_REMEDY),
+    _Limited(_MAPS, "jvm_maps", "maps_limit", "memory mappings of the JVM", MAPS_REMEDY),
+    _Limited(_MAPS, "worker_maps", "maps_limit", "memory mappings of a Python worker", MAPS_REMEDY),
+    _Limited(_MEMORY, "memory_used_bytes", "memory_limit_bytes", "bytes of memory", MEMORY_REMEDY),
 )
 
-# Words of an error -> how it is named, the limit's figures, what to do. The first that is found counts.
+# Words of an error -> what they mean, the kinds of resources to be told of, what to do. The first one found counts.
 _SHORTAGES = (
-    (
-        ("Too many open files in system", "ENFILE"),
-        "the machine has no descriptor left",
-        (),
-        "raise the sysctl fs.file-max",
-    ),
-    (("Too many open files", "EMFILE"), "a process has no descriptor left", ("fds",), FDS_REMEDY),
-    (
-        ("Cannot allocate memory", "ENOMEM"),
-        "the system gives no more memory, or no more mappings",
-        ("maps", "memory"),
-        f"{MAPS_REMEDY}, or {MEMORY_REMEDY}",
-    ),
+    ("Too many open files in system", "no process of this machine gets a descriptor", (), FILE_MAX_REMEDY),
+    ("Too many open files", "a process has as many descriptors as it may", (_FDS,), FDS_REMEDY),
+    ("Cannot allocate memory", "no more memory or mappings", (_MAPS, _MEMORY), f"{MEMORY_REMEDY}; or {MAPS_REMEDY}"),
 )
 
 
@@ -91,12 +104,12 @@ class _MemoryGroup:
 def _memory_group() -> _MemoryGroup | None:
     """Return the control group that bounds this process's memory; None where none is below the machine's."""
     groups = []
-    for line in _text(Path("/proc/self/cgroup")).splitlines():
+    for line in _text(_OWN_GROUPS).splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers:
-            root, limit, usage = Path("/sys/fs/cgroup"), "memory.max", "memory.current"
+            root, limit, usage = _GROUPS, "memory.max", "memory.current"
         elif "memory" in controllers.split(","):
-            root, limit, usage = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes"
+            root, limit, usage = _GROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
         else:
             continue
         own = root / path.lstrip("/")
@@ -185,38 +198,33 @@ class Resources:
             if uses:
                 figures[f"{name}_fds"] = max(fds for fds, _ in uses)
                 figures[f"{name}_rss_bytes"] = max(rss for _, rss in uses)
-        self._last = figures | self._maps
-        return dict(self._last)
+        figures |= self._maps
+        self._last |= figures  # what a process used last is kept when it is gone
+        return figures
 
     def warn_once(self, figures: Mapping[str, int]) -> None:
         """Log a warning when more than `WARN_RATIO` of a limit is in use, once for each."""
-        for used, limit, what, remedy in _LIMITED:
-            if used not in self._warned and figures.get(used, 0) > WARN_RATIO * figures.get(limit, float("inf")):
-                self._warned.add(used)
-                self._log.warning("near a limit", resource=what, used=figures[used], limit=figures[limit], do=remedy)
+        for row in _LIMITED:
+            if row.used not in self._warned and _is_beyond(WARN_RATIO, row, figures):
+                self._warned.add(row.used)
+                self._log.warning("a limit is near", uses=_told(row, figures), do=row.remedy)
 
     def shortage(self, error: BaseException) -> str:
-        """Return what an error of the job has to do with limits, to be put behind its text; empty where nothing."""
-        with contextlib.suppress(psutil.Error, OSError):  # the figures of the last batch do, where the JVM is gone
-            self.figures()
-        text = _whole_text(error)
-        for words, meaning, names, remedy in _SHORTAGES:
-            if any(word in text for word in words):
-                counts = [
-                    self._told(row) for row in _LIMITED if row[0].split("_")[1] in names or row[0].startswith(names)
-                ]
-                return f"; {', '.join([meaning, *filter(None, counts)])}: {remedy}"
-        for row in _LIMITED[:4]:
-            used, limit, _, remedy = row
-            if self._last.get(used, 0) > NEAR_RATIO * self._last.get(limit, float("inf")):
-                return f"; the cause may be a limit, {self._told(row)}: {remedy}"
-        return ""
+        """Return what an error of the job has to do with limits, to be put behind its text; empty where nothing.
 
-    def _told(self, row: tuple[str, str, str, str]) -> str:
-        used, limit, what, _ = row
-        if used not in self._last or limit not in self._last:
-            return ""
-        return f"{self._last[used]} of {self._last[limit]} {what}"
+        Spark may say no more than that it cannot load state: then the figures of this moment tell, or those of the last
+        batch where the JVM is gone.
+        """
+        self.figures()
+        text = _whole_text(error)
+        for words, meaning, kinds, remedy in _SHORTAGES:
+            if words in text:
+                uses = [_told(row, self._last) for row in _LIMITED if row.kind in kinds]
+                return f"; {', '.join((meaning, *filter(None, uses)))}: {remedy}"
+        for row in _LIMITED:
+            if row.kind != _MEMORY and _is_beyond(NEAR_RATIO, row, self._last):
+                return f"; its cause may be a limit, {_told(row, self._last)} are in use: {row.remedy}"
+        return ""
 
     def _renew(self) -> None:
         self._renewed = time.monotonic()
@@ -238,6 +246,17 @@ def resources_of(session: SparkSession) -> Resources:
     """Return the resources of the processes of a Spark session that runs in this process."""
     jvm = session.sparkContext._jvm  # noqa: SLF001 -- the JVM itself knows its process id
     return Resources(int(jvm.java.lang.ProcessHandle.current().pid()))  # type: ignore[union-attr]
+
+
+def _is_beyond(ratio: float, row: _Limited, figures: Mapping[str, int]) -> bool:
+    return row.used in figures and row.limit in figures and figures[row.used] > ratio * figures[row.limit]
+
+
+def _told(row: _Limited, figures: Mapping[str, int]) -> str:
+    """Return "N of LIMIT descriptors"; empty where that is not known."""
+    if row.used not in figures or row.limit not in figures:
+        return ""
+    return f"{figures[row.used]:,} of {figures[row.limit]:,} {row.what}"
 
 
 def _fds_limit(process: psutil.Process) -> int | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from streams.mirror import NO_ROOM, LayoutError, Mirror, block_directory, mirror_root, mirrors_of, remove_abandoned
+from streams.mirror import NO_ROOM, AttachError, Mirror, block_directory, mirror_root, mirrors_of, remove_abandoned
 from streams.plan import Loss
 from streams.resources import map_limit, memory_limit
 from twin.arrays import Arrays, MemoryArrays
@@ -161,8 +161,8 @@ class Twins:
                 return Held(
                     open_store(self._estate, store, claimed, saved.header, None), ATTACHED, token, claimed
                 ), claimed
-            except LayoutError:
-                pass  # an earlier version of this program made it
+            except AttachError:
+                pass  # the state store has it all
         if claimed is not None:
             claimed.reset()
         arrays = claimed if claimed is not None else MemoryArrays()
