@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 RENEW_SECONDS = 10.0  # between two looks at what costs milliseconds: the list of workers, numbers of mappings
 WARN_RATIO = 0.8
 NEAR_RATIO = 0.9  # a failure this near a limit is taken to be of it
+_USUAL_MAPS = 65_530  # Linux's default of vm.max_map_count, where the system does not tell
 _OWN_GROUPS = Path("/proc/self/cgroup")
 _GROUPS = Path("/sys/fs/cgroup")
 FDS_REMEDY = "raise LimitNOFILE= of the unit, or `ulimit -n`, and start again"
@@ -81,6 +82,11 @@ def open_files_limits() -> tuple[int | None, int | None]:
 def map_limit() -> int | None:
     """Return how many memory mappings a process may have; None where the system does not tell."""
     return _number(Path("/proc/sys/vm/max_map_count"))
+
+
+def max_kept_twins() -> int:
+    """Return how many twins a worker may keep, each with a memory mapping: a quarter of what the system allows."""
+    return (map_limit() or _USUAL_MAPS) // 4
 
 
 @dataclass(frozen=True, slots=True)

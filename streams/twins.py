@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from streams.mirror import NO_ROOM, AttachError, Mirror, block_directory, mirror_root, mirrors_of, remove_abandoned
 from streams.plan import Loss
-from streams.resources import map_limit, memory_limit
+from streams.resources import max_kept_twins, memory_limit
 from twin.arrays import Arrays, MemoryArrays
 from twin.estate import Estate
 from twin.store import Twin, open_store
@@ -46,10 +46,7 @@ class Bounds:
     def of_process(cls) -> Bounds:
         """Return the bounds that the limits of this process leave room for."""
         chosen = os.environ.get(KEEP_VARIABLE)
-        return cls(int(chosen) if chosen else (map_limit() or _MAPS) // 4, memory_limit() // 8)
-
-
-_MAPS = 65_530  # Linux's default of vm.max_map_count, where the system does not tell
+        return cls(int(chosen) if chosen else max_kept_twins(), memory_limit() // 8)
 
 
 @dataclass(frozen=True, slots=True)
