@@ -133,7 +133,9 @@ def _memory() -> Finding:
     total = memory_limit()
     found = f"{total / GIB:.1f} GiB, {psutil.virtual_memory().available / GIB:.1f} GiB available"
     if total >= ENOUGH_MEMORY:
-        return Finding("memory", "ok", f"{found}; room for some {round((total - BASE_MEMORY) // STORE_MEMORY, -3):,} small stores")
+        return Finding(
+            "memory", "ok", f"{found}; room for some {round((total - BASE_MEMORY) // STORE_MEMORY, -3):,} small stores"
+        )
     return Finding("memory", "lacking", found, f"the demo and the tests want {ENOUGH_MEMORY // GIB} GiB")
 
 

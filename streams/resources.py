@@ -32,6 +32,13 @@ FDS_REMEDY = "raise LimitNOFILE= of the unit, or `ulimit -n`, and start again"
 FILE_MAX_REMEDY = "raise the sysctl fs.file-max and start again"
 MAPS_REMEDY = "raise the sysctl vm.max_map_count and start again"
 MEMORY_REMEDY = "give the machine or container more memory, or lower spark.driver.memory"
+# All that `Resources.figures` may tell, in the order of the log line.
+RESOURCE_FIGURES = (
+    *("jvm_fds", "worker_fds", "fds_limit"),
+    *("jvm_maps", "worker_maps", "maps_limit"),
+    *("jvm_rss_bytes", "worker_rss_bytes"),
+    *("memory_used_bytes", "memory_limit_bytes"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +213,7 @@ class Resources:
                 figures[f"{name}_rss_bytes"] = max(rss for _, rss in uses)
         figures |= self._maps
         self._last |= figures  # what a process used last is kept when it is gone
-        return figures
+        return {name: figures[name] for name in RESOURCE_FIGURES if name in figures}
 
     def warn_once(self, figures: Mapping[str, int]) -> None:
         """Log a warning when more than `WARN_RATIO` of a limit is in use, once for each."""

@@ -8,14 +8,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import psutil
 import pytest
 
 from streams import resources
+from streams.job import Job
 from streams.log import configure_logging
 from streams.mapping import map_shared
+from streams.progress import BatchLog
 from streams.resources import Resources, count_mappings, count_open_files, memory_limit, memory_used
+from twin.errors import MqtwinError
 
 LIMITS = {"fds_limit": 1000, "maps_limit": 65_530, "memory_limit_bytes": 1 << 32}
 STATE_ERROR = "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state. SQLSTATE: 58030"
@@ -175,3 +179,20 @@ def test_an_error_far_from_all_limits_is_left_alone(monkeypatch: pytest.MonkeyPa
     far = of_figures(monkeypatch, jvm_fds=400, worker_fds=20, memory_used_bytes=(1 << 32) - 1)
     assert far.shortage(RuntimeError(STATE_ERROR)) == ""
     assert of_figures(monkeypatch).shortage(RuntimeError(STATE_ERROR)) == ""
+
+
+class _Failed:
+    """A query that has ended."""
+
+    isActive = False  # noqa: N815 -- Spark's name
+
+    def exception(self) -> Exception:
+        return RuntimeError("java.io.FileNotFoundException: /var/lib/state (Too many open files)")
+
+
+def test_a_job_that_dies_of_a_limit_says_so() -> None:
+    log = BatchLog(resources=Resources(os.getpid()))
+    job = Job(cast("Any", None), cast("Any", _Failed()), log, set())
+    log.query_ended.set()
+    with pytest.raises(MqtwinError, match=r"the stream failed: .*Too many open files.*; .*ulimit -n"):
+        job.wait()
