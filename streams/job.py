@@ -247,7 +247,7 @@ def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
 
     blocks = events.mapInArrow(decode_function(packed, source), BLOCK_DDL)
     records = blocks.groupBy("store").transformWithStateInPandas(TwinProcessor(packed), RECORD_DDL, "Update", "None")
-    sums = [f.sum(name).alias(name) for name in FIGURES]
+    sums = [f.sum(f.col("figures")[i]).alias(FIGURES[i]) for i in range(len(FIGURES))]
     return records.observe(OBSERVED, *sums).select("topic", "key", "value", "headers")
 
 

@@ -95,8 +95,8 @@ class Output:
             "value": self.values,
             "headers": self.headers,
         }
-        rest = [0] * (len(self.topics) - 1)
-        return pd.DataFrame(columns | {name: [value, *rest] for name, value in self.figures.items()})
+        rest = [None] * (len(self.topics) - 1)
+        return pd.DataFrame(columns | {"figures": [[self.figures[name] for name in FIGURES], *rest]})
 
 
 class TwinProcessor(StatefulProcessor):
