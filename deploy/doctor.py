@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 from deploy.cache import cache_dir
 from deploy.jars import KAFKA_BROKER, SPARK_CONNECTOR, missing, pinned
 from deploy.java import find_java
+from streams.resources import FDS_REMEDY, MAPS_REMEDY, map_limit, max_kept_twins, memory_limit, open_files_limits
 from twin.errors import MqtwinError
 
 PYTHONS = ((3, 11), (3, 14))  # the first supported, the first not supported: requires-python of pyproject.toml
@@ -26,6 +27,10 @@ GIB = 1024**3
 ENOUGH_MEMORY = 4 * GIB  # demo: Spark's JVM 1 GB, the broker 0.5 GB, Python workers 0.3 GB each
 ENOUGH_DISK = 1 * GIB
 ENOUGH_CORES = 2
+ENOUGH_FILES = 4096  # Spark's JVM has some 450 open, a Python worker 30, however many stores there are
+ENOUGH_MAPPINGS = 65_530  # Linux's default; Spark's JVM has some 800, a worker 500 and one for each store it keeps
+BASE_MEMORY = 3 * GIB  # Spark's JVM 2 GB, driver and Python workers 0.3 GB each
+STORE_MEMORY = 512 * 1024  # of a small store: its mirror 0.3 MB, what two workers keep beside it 0.1 MB each
 
 State = Literal["ok", "lacking", "missing"]
 
@@ -51,6 +56,8 @@ def examine() -> list[Finding]:
         lambda: _jars(KAFKA_BROKER, "embedded Kafka"),
         _cores,
         _memory,
+        _descriptors,
+        _mappings,
         _disk,
         _docker,
     )
@@ -122,11 +129,38 @@ def _cores() -> Finding:
 
 
 def _memory() -> Finding:
-    total = psutil.virtual_memory().total
+    """Return the machine's memory, or the container's, and how many small stores have room in it."""
+    total = memory_limit()
     found = f"{total / GIB:.1f} GiB, {psutil.virtual_memory().available / GIB:.1f} GiB available"
     if total >= ENOUGH_MEMORY:
-        return Finding("memory", "ok", found)
+        return Finding(
+            "memory", "ok", f"{found}; room for some {round((total - BASE_MEMORY) // STORE_MEMORY, -3):,} small stores"
+        )
     return Finding("memory", "lacking", found, f"the demo and the tests want {ENOUGH_MEMORY // GIB} GiB")
+
+
+def _descriptors() -> Finding:
+    """Return the limit of open files: Java raises the soft one to the hard one, and the workers inherit that."""
+    soft, hard = open_files_limits()
+    found = f"soft limit {_limit(soft)}, hard limit {_limit(hard)}; Java takes the hard one"
+    if hard is None or hard >= ENOUGH_FILES:
+        return Finding("open files", "ok", f"{found}, which is enough for any number of stores")
+    return Finding("open files", "lacking", found, f"expected: {ENOUGH_FILES:,} or more; {FDS_REMEDY}")
+
+
+def _mappings() -> Finding:
+    """Return the limit of memory mappings: a worker has one for each store that it keeps."""
+    limit = map_limit()
+    if limit is None:
+        return Finding("memory mappings", "ok", "no limit known")
+    found = f"{limit:,} per process; a worker keeps {max_kept_twins():,} stores at hand and attaches to any others"
+    if limit >= ENOUGH_MAPPINGS:
+        return Finding("memory mappings", "ok", found)
+    return Finding("memory mappings", "lacking", found, f"expected: {ENOUGH_MAPPINGS:,} or more; {MAPS_REMEDY}")
+
+
+def _limit(number: int | None) -> str:
+    return "none" if number is None else f"{number:,}"
 
 
 def _disk() -> Finding:

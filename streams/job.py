@@ -28,6 +28,7 @@ from streams.mirror import remove_mirrors
 from streams.plan import Loss, PackedPlan, Plan
 from streams.preflight import check_executors
 from streams.progress import LETTERS, OBSERVED, BatchLog
+from streams.resources import resources_of
 from streams.rows import BLOCK_DDL, FIGURES, RECORD_DDL
 from streams.session import is_local, open_session
 from streams.silence import SourceGuard
@@ -161,7 +162,7 @@ def start_job(
     packed = PackedPlan.of(Plan(settings.estate, settings.topics, limits, loss))
     watched = SourceBits(settings.estate).names and not settings.available_now
     guard = SourceGuard(settings.estate, settings.client, settings.topics) if watched else None
-    log = BatchLog(on_batch, ends=lambda topic: end_offsets(settings.client, topic), guard=guard)
+    log = BatchLog(on_batch, resources_of(session), ends=lambda topic: end_offsets(settings.client, topic), guard=guard)
     session.streams.addListener(log)
     written = end_offsets(settings.client, settings.topics.reports)
     query = _start_query(settings, session, packed, str(limits.request))
@@ -252,7 +253,7 @@ def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
 
     blocks = events.mapInArrow(decode_function(packed, source), BLOCK_DDL)
     records = blocks.groupBy("store").transformWithStateInPandas(TwinProcessor(packed), RECORD_DDL, "Update", "None")
-    sums = [f.sum(name).alias(name) for name in FIGURES]
+    sums = [f.sum(f.col("figures")[i]).alias(FIGURES[i]) for i in range(len(FIGURES))]
     plan = packed.open()
     words = [f.bit_or(f.get(HEARD, f.lit(i))).alias(name) for i, name in enumerate(SourceBits(plan.estate).columns)]
     is_letter = f.col("topic") == plan.topics.dlq
@@ -308,7 +309,7 @@ class Job:
             self._finish_batch()
         failure = self.query.exception()
         if failure is not None:
-            raise MqtwinError(f"the stream failed: {one_line(failure)}")
+            raise MqtwinError(f"the stream failed: {one_line(failure)}{self._batches.shortage(failure)}")
 
     def _finish_batch(self) -> None:
         """Wait for the end of the batch that is running; at once where none is."""

@@ -1,4 +1,4 @@
-"""The arrays of a store in memory-mapped files, so that every Python worker of a host finds them where the last one
+"""The arrays of a store in a memory-mapped file, so that every Python worker of a host finds them where the last one
 left them.
 
 Spark's Python workers are a pool: the next batch of a partition may run in another process. Without the mirror that
@@ -9,10 +9,15 @@ process would read all pages back from the state store. The mirror is a cache an
   or whose state was not committed, leaves a mirror that no header names;
 * who does not get its lock keeps arrays of its own.
 
-A store's mirror is a directory: ``<local directory>/mqtwin-mirror-<user>/<query>-<boot>-<plan>/<store>``. Lock (flock),
-token and arrays all belong to the directory as it was opened: should it be removed and made anew meanwhile, nothing
-written to the old one is ever seen in the new one. The boot is part of the name because files that were not written
-back when a machine lost power may hold anything.
+A store's mirror is one file: ``<local directory>/mqtwin-mirror-<user>/<query>-<boot>-<plan>/<store>``. Lock (flock),
+token and arrays all belong to the file as it was opened: should it be removed and made anew meanwhile, nothing written
+to the old one is ever seen in the new one. For the same reason a mirror that begins anew is a new file: the old one may
+still be mapped elsewhere. The boot is part of the name because files that were not written back when a machine lost
+power may hold anything.
+
+The file begins with a head of `_HEAD_BYTES`: the token, then where each array stands; the arrays follow. A process has
+one mapping of it while it keeps the twin, and one descriptor during a batch: thousands of stores must fit into the
+limits of one process.
 """
 
 from __future__ import annotations
@@ -20,25 +25,43 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import mmap
 import os
 import shutil
 import stat
+import struct
 import tempfile
 import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 import numpy as np
 import psutil
 
-from twin.arrays import Array
+from streams.mapping import map_shared
+from twin.arrays import Array, Size
+from twin.errors import MqtwinError
 
 ABANDONED_SECONDS = 3600.0  # a mirror nobody used for so long is removed by the next query on this host
-_TOKEN_FILE = "token"  # noqa: S105 -- a file's name
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)  # ENOENT: the directory has been removed under us
+NO_ROOM = frozenset(  # a process goes on in its own memory then
+    (
+        *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),  # of the disk
+        *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),  # of the process, or the system: descriptors, mappings
+        errno.ENOENT,  # the directory has been removed under us
+    )
+)
 _CANNOT_ALLOCATE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+
+_MAGIC = b"mqtwin 2"  # the layout's version: another one is no mirror
+_TOKEN = struct.Struct("8sH54s")  # magic, bytes of the token, token
+_NO_TOKEN = _TOKEN.pack(_MAGIC, 0, b"")
+_PLACES_AT = 64  # where msgpack of [[name, bytes a row, rows, offset], ...] begins
+_HEAD_BYTES = 4096
+_ALIGNMENT = 64
+_NEW = "+new"  # behind the name of a file that becomes a store's; a store's own name has no plus sign
 
 
 def boot_id() -> str:
@@ -98,7 +121,7 @@ def remove_abandoned(root: Path, keep: Path) -> None:
 
 def _last_use(directory: Path) -> float:
     times = [0.0]
-    for path in (directory, *directory.glob("*"), *directory.glob(f"*/{_TOKEN_FILE}")):
+    for path in (directory, *directory.glob("*")):
         with contextlib.suppress(FileNotFoundError):  # removed by another process meanwhile
             times.append(path.stat().st_mtime)
     return max(times)
@@ -107,135 +130,329 @@ def _last_use(directory: Path) -> float:
 def _remove(directory: Path) -> None:
     """Remove a query's directory, except the stores that somebody works on."""
     for store in directory.glob("*"):
+        if store.is_dir():  # of a version before this one
+            shutil.rmtree(store, ignore_errors=True)
+            continue
         mirror = Mirror.claim(store)
         if mirror is not None:
-            shutil.rmtree(store, ignore_errors=True)
+            store.unlink(missing_ok=True)
             mirror.release()
     with contextlib.suppress(OSError):  # a store in use, or one made meanwhile: it goes another time
         directory.rmdir()
 
 
-class Mirror:
-    """The arrays of one store in files, an allocator as `twin.arrays.Arrays`; see the module for the life of its token.
+class AttachError(MqtwinError):
+    """The arrays in a mirror's file cannot be had: another version of the program made it, or it cannot be mapped."""
 
-    Where the disk is full, arrays go on in this process's memory and the mirror takes no token (`sound` is False).
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an array stands in the file."""
+
+    dtype: np.dtype[Any]
+    rows: int
+    offset: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of its rows."""
+        return self.rows * self.dtype.itemsize
+
+    @property
+    def end(self) -> int:
+        """The first offset behind it that another array may have."""
+        return self.offset + _aligned(self.size)
+
+
+class Mirror:
+    """The arrays of one store in a file, an allocator as `twin.arrays.Arrays`; see the module for its token's life.
+
+    Where there is no room for the file or its mapping, all arrays go on in this process's memory and the mirror takes
+    no token (`sound` is False).
     """
 
-    def __init__(self, directory: int) -> None:
-        self._directory = directory  # file descriptor of the open, locked directory
-        self._arrays: dict[str, tuple[np.dtype[Any], Array]] = {}
+    def __init__(self, path: Path, file: int) -> None:
+        self._path = path
+        self._file = file  # descriptor of the open, locked file; -1: not claimed
+        self._places: dict[str, _Place] = {}
+        self._arrays: dict[str, Array] = {}
         self.sound = True
 
     @classmethod
     def claim(cls, path: Path) -> Mirror | None:
-        """The mirror in a directory (made where missing), this process's alone until `release`; None where it is taken.
+        """The mirror in a file (made where missing), this process's alone until `release`; None where it is taken.
 
         Raises:
-            OSError: the directory cannot be made or opened.
+            OSError: the file cannot be made or opened; see `NO_ROOM`.
         """
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(directory)
-            return None
-        return cls(directory)
+        while True:
+            file = _open(path)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_at(file, path):
+                    return cls(path, file)
+            except BlockingIOError:
+                os.close(file)
+                return None
+            except BaseException:
+                os.close(file)
+                raise
+            os.close(file)  # removed, or begun anew, between open and flock
 
     def release(self) -> None:
         """Let other processes have it, if it is claimed. The arrays stay usable, and current while the token is."""
-        if self._directory >= 0:
-            os.close(self._directory)
-            self._directory = -1
+        if self._file >= 0:
+            _unlock(self._file)
+            self._file = -1
 
     def reclaim(self, other: Mirror) -> None:
-        """Take over the lock of `other`, a later claim of the same directory, keeping the arrays of this one."""
-        self._directory, other._directory = other._directory, -1
+        """Take over the lock of `other`, a later claim of the same file, keeping the arrays of this one."""
+        self._file, other._file = other._file, -1
 
     def token(self) -> bytes | None:
-        """The token of the batch that the files stand at; None where they stand at none."""
-        try:
-            file = os.open(_TOKEN_FILE, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._directory)
-        except FileNotFoundError:
+        """The token of the batch that the file stands at; None where it stands at none."""
+        head = os.pread(self._file, _TOKEN.size, 0)
+        if len(head) != _TOKEN.size:
             return None
-        try:
-            return os.read(file, 256) or None
-        finally:
-            os.close(file)
+        magic, size, token = _TOKEN.unpack(head)
+        return token[:size] if magic == _MAGIC and size else None
 
     def invalidate(self) -> None:
-        """From now on the files stand at no batch."""
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(_TOKEN_FILE, dir_fd=self._directory)
-
-    def validate(self, token: bytes) -> None:
-        """The files stand at the batch of `token`. Does nothing where some arrays are not in files."""
-        if not self.sound:
+        """From now on the file stands at no batch."""
+        if not os.fstat(self._file).st_size:
             return
         try:
-            file = os.open(
-                _TOKEN_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600, dir_fd=self._directory
-            )
-        except OSError as error:
-            if error.errno not in _NO_ROOM:
+            os.pwrite(self._file, _NO_TOKEN, 0)
+        except OSError as error:  # a file system that writes nothing in place, and is full
+            if error.errno not in NO_ROOM:
                 raise
+            self._path.unlink(missing_ok=True)
+
+    def validate(self, token: bytes) -> None:
+        """The file stands at the batch of `token`. Does nothing where the arrays are not in it, or it was removed."""
+        if not self.sound:
+            return
+        if not os.fstat(self._file).st_nlink:
             self.sound = False
             return
         try:
-            if os.write(file, token) != len(token):  # disk full: a part of a token is no token
-                self.invalidate()
-        finally:
-            os.close(file)
+            os.pwrite(self._file, _TOKEN.pack(_MAGIC, len(token), token), 0)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            self.sound = False
 
     def reset(self) -> None:
         """Forget everything: arrays allocated from now on are new, hence zero."""
-        for name in os.listdir(self._directory):  # noqa: PTH208 -- a Path has no descriptor
-            os.unlink(name, dir_fd=self._directory)
+        self._places.clear()
         self._arrays.clear()
         self.sound = True
+        try:
+            if os.fstat(self._file).st_size:
+                self._begin_anew()
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            self.sound = False
 
-    def table(self, name: str, dtype: np.dtype[Any], rows: int) -> Array:
-        """See `twin.arrays.Arrays.table`: what the file holds, zeros where it is new."""
-        array = self._mapped(name, dtype, rows)
-        self._arrays[name] = dtype, array
-        return array
+    def _begin_anew(self) -> None:
+        """Let an empty file, locked by this process, take the place of the one it has."""
+        name = self._path.with_name(f"{self._path.name}{_NEW}")
+        name.unlink(missing_ok=True)  # of a process that was killed in this very place
+        file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            name.replace(self._path)
+        except BaseException:
+            os.close(file)
+            raise
+        _unlock(self._file)
+        self._file = file
 
-    def grow(self, name: str, rows: int) -> Array:
-        """See `twin.arrays.Arrays.grow`."""
-        dtype, old = self._arrays[name]
-        array = self._mapped(name, dtype, rows)
+    def tables(self, sizes: Mapping[str, Size]) -> dict[str, Array]:
+        """See `twin.arrays.Arrays.tables`: what the file holds, zeros where it is new.
+
+        Raises:
+            AttachError: the file holds other arrays, or cannot be mapped.
+        """
+        if self.sound and os.fstat(self._file).st_size:
+            self._attach(sizes)
+        elif self.sound:
+            try:
+                self._lay_out(sizes)
+            except OSError as error:
+                self._move_to_memory(error)
         if not self.sound:
-            array[: old.size] = old
-        self._arrays[name] = dtype, array
-        return array
+            self._arrays = {name: np.zeros(rows, dtype) for name, (dtype, rows) in sizes.items()}
+        return dict(self._arrays)
 
-    def _mapped(self, name: str, dtype: np.dtype[Any], rows: int) -> Array:
+    def grow(self, rows: Mapping[str, int]) -> dict[str, Array]:
+        """See `twin.arrays.Arrays.grow`."""
         if self.sound:
             try:
-                return np.ndarray(rows, dtype, _map(f"{name}.array", max(1, rows * dtype.itemsize), self._directory))
+                self._grow(rows)
             except OSError as error:
-                if error.errno not in _NO_ROOM:
-                    raise
-                self.sound = False
-        return np.zeros(rows, dtype)
+                self._move_to_memory(error)
+        if not self.sound:
+            for name, count in rows.items():
+                old = self._arrays[name]
+                if old.size < count:
+                    self._arrays[name] = np.zeros(count, old.dtype)
+                    _copy_bytes(old, self._arrays[name])
+        return dict(self._arrays)
+
+    @property
+    def memory_bytes(self) -> int:
+        """See `twin.arrays.Arrays.memory_bytes`."""
+        return 0 if self.sound else sum(array.nbytes for array in self._arrays.values())
+
+    def _lay_out(self, sizes: Mapping[str, Size]) -> None:
+        """Make room for arrays, one behind the other, in a file that is empty."""
+        places: dict[str, _Place] = {}
+        end = _HEAD_BYTES
+        for name, (dtype, rows) in sizes.items():
+            places[name] = _Place(dtype, rows, end)
+            end = places[name].end
+        _allocate(self._file, 0, end)
+        self._write_places(places)
+        self._places = places
+        self._map()
+
+    def _attach(self, sizes: Mapping[str, Size]) -> None:
+        """View the arrays that the file holds. Nothing else will do: they are not in this process's memory."""
+        self._places = self._read_places(sizes)
+        try:
+            self._map()
+        except OSError as error:
+            raise AttachError(f"mirror {self._path.name} cannot be mapped: {error}") from error
+
+    def _grow(self, rows: Mapping[str, int]) -> None:
+        """Let arrays grow where they stand or in another place, which no array had before this call."""
+        old, have = self._places, os.fstat(self._file).st_size
+        new = dict(old)
+        for name, count in rows.items():
+            place = old[name]
+            others = (places[other] for places in (old, new) for other in places if other != name)
+            new[name] = _Place(place.dtype, count, _place_of(_aligned(count * place.dtype.itemsize), place, others))
+        end = max(place.end for place in new.values())
+        if end > have:
+            _allocate(self._file, have, end)
+        self._places = new
+        before = self._arrays
+        self._map()
+        for name in rows:
+            array, place = self._arrays[name], new[name]
+            if place.offset != old[name].offset:
+                _copy_bytes(before[name], array)
+            beyond = array[before[name].size :].view(
+                np.uint8
+            )  # where another array may have stood; new blocks are zero
+            beyond[: max(0, have - place.offset - old[name].size)] = 0
+        self._write_places(new)
+
+    def _map(self) -> None:
+        """Map the whole file and view the arrays in it. The mapping before goes with the last array that views it."""
+        slab = map_shared(self._file, max((place.end for place in self._places.values()), default=_HEAD_BYTES))
+        self._arrays = {
+            name: slab[place.offset : place.offset + place.size].view(place.dtype)
+            for name, place in self._places.items()
+        }
+
+    def _read_places(self, sizes: Mapping[str, Size]) -> dict[str, _Place]:
+        """Where the arrays of that name and size stand in the file. AttachError: not all of them do."""
+        content = os.pread(self._file, _HEAD_BYTES - _PLACES_AT, _PLACES_AT)
+        try:
+            found = {
+                entry[0]: entry[1:] for entry in _decode_places.decode(content[4 : 4 + int.from_bytes(content[:4])])
+            }
+        except msgspec.MsgspecError as error:
+            raise AttachError(f"mirror {self._path.name}: its table of arrays cannot be read: {error}") from error
+        wanted = {name: (dtype.itemsize, rows) for name, (dtype, rows) in sizes.items()}
+        if {name: entry[:2] for name, entry in found.items()} != wanted:
+            raise AttachError(f"mirror {self._path.name}: it holds other arrays than the state's header says")
+        places = {name: _Place(dtype, rows, found[name][2]) for name, (dtype, rows) in sizes.items()}
+        if max((place.end for place in places.values()), default=0) > os.fstat(self._file).st_size:
+            raise AttachError(f"mirror {self._path.name}: the file ends before its arrays do")
+        return places
+
+    def _write_places(self, places: Mapping[str, _Place]) -> None:
+        entries = [(name, place.dtype.itemsize, place.rows, place.offset) for name, place in places.items()]
+        content = msgspec.msgpack.encode(entries)
+        if _PLACES_AT + 4 + len(content) > _HEAD_BYTES:
+            raise AttachError(f"mirror {self._path.name}: {len(entries)} arrays are more than its head can name")
+        os.pwrite(self._file, len(content).to_bytes(4) + content, _PLACES_AT)
+
+    def _move_to_memory(self, error: OSError) -> None:
+        """Go on in this process's memory; the file, of no use any more, gives its room back."""
+        if error.errno not in NO_ROOM:
+            raise error
+        self.sound = False
+        self._arrays = {name: array.view(np.uint8).copy().view(array.dtype) for name, array in self._arrays.items()}
+        self._path.unlink(missing_ok=True)
 
 
-def _map(name: str, size: int, directory: int) -> mmap.mmap:
-    """A shared mapping of `size` bytes of a file that is made or enlarged where needed.
+_decode_places: msgspec.msgpack.Decoder[list[tuple[str, int, int, int]]] = msgspec.msgpack.Decoder(
+    list[tuple[str, int, int, int]]
+)
 
-    Its blocks are allocated at once: a hole that cannot be filled later would end the process with SIGBUS.
-    """
-    file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=directory)
+
+def _open(path: Path) -> int:
+    """A descriptor of a file, made where missing, with the directories above it."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     try:
-        have = os.fstat(file).st_size
-        if have < size:
-            _allocate(file, have, size)
-        return mmap.mmap(file, size)
-    finally:
-        os.close(file)
+        return os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(path, flags, 0o600)
+
+
+def _unlock(file: int) -> None:
+    """Give back the lock of an open file and close it. To close it is not enough: a mapping keeps the file open."""
+    fcntl.flock(file, fcntl.LOCK_UN)
+    os.close(file)
+
+
+def _is_at(file: int, path: Path) -> bool:
+    """Whether the open file is the one that has the name now."""
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+def _place_of(size: int, place: _Place, others: Iterable[_Place]) -> int:
+    """Return the offset for an array that grows: where it stands if there is room, else the first gap, else the end.
+
+    Args:
+        size: bytes that it needs now.
+        place: where it stands.
+        others: the places of all other arrays, before and after their growth.
+    """
+    taken = [other for other in others if other.size]
+    if place.offset + size <= min((other.offset for other in taken if other.offset >= place.offset), default=1 << 62):
+        return place.offset
+    end = _HEAD_BYTES
+    for other in sorted((*taken, place), key=lambda other: other.offset):
+        if end + size <= other.offset:
+            break
+        end = max(end, other.end)
+    return end
+
+
+def _copy_bytes(source: Array, target: Array) -> None:
+    """Copy rows into the first ones of another array; as bytes, so that padding is copied too."""
+    target.view(np.uint8)[: source.nbytes] = source.view(np.uint8)
 
 
 def _allocate(file: int, have: int, size: int) -> None:
+    """Let a file have `size` bytes instead of `have`.
+
+    Its blocks are allocated at once: a hole that cannot be filled later would end the process with SIGBUS.
+    """
     if hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(file, have, size - have)

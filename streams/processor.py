@@ -100,9 +100,9 @@ class Output:
             "value": self.values,
             "headers": self.headers,
         }
-        rest = [0] * (len(self.topics) - 1)
-        figures = {name: [value, *rest] for name, value in self.figures.items()}
-        return pd.DataFrame(columns | figures | {"heard": [self.heard, *([None] * len(rest))]})
+        rest = [None] * (len(self.topics) - 1)
+        figures = [self.figures[name] for name in FIGURES]
+        return pd.DataFrame(columns | {"figures": [figures, *rest], "heard": [self.heard, *rest]})
 
 
 class TwinProcessor(StatefulProcessor):
@@ -164,6 +164,7 @@ class TwinProcessor(StatefulProcessor):
             "blocks": len(blocks),
             "stores": 1,
             held.found: 1,
+            "unmirrored": int(not held.is_mirrored),
             "pages": pages,
             "page_bytes": size,
             "open_us": (opened - began) // 1000,

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from streams.resources import FDS_REMEDY, Resources
 from streams.rows import FIGURES
 from streams.silence import read_offsets
 from twin.errors import MqtwinError
@@ -86,6 +87,7 @@ class BatchLog(StreamingQueryListener):
 
     Args:
         on_batch: called with the figures of each batch with data, after they were logged.
+        resources: what the job's processes use, for the figures; None: not known.
         ends: see `measure_behind`; None: `behind` is left out where Spark does not say it.
         guard: told of every batch; None: no source is watched.
     """
@@ -93,6 +95,7 @@ class BatchLog(StreamingQueryListener):
     def __init__(
         self,
         on_batch: Callable[[dict[str, Any]], None] | None = None,
+        resources: Resources | None = None,
         *,
         ends: Callable[[str], Mapping[int, int]] | None = None,
         guard: SourceGuard | None = None,
@@ -101,6 +104,8 @@ class BatchLog(StreamingQueryListener):
         self._guard = guard
         self._log = structlog.get_logger("mqtwin.stream")
         self._on_batch = on_batch
+        self._resources = resources
+        self._warned_of_memory = False
         self.batch_ended = threading.Event()
         self.query_ended = threading.Event()
 
@@ -128,7 +133,10 @@ class BatchLog(StreamingQueryListener):
             else:
                 figures = {"batch": figures["batch"], "records": figures["records"]} | behind | figures
         if figures["records"] or figures["events"] or figures["dead_letters"]:
+            if self._resources is not None:
+                figures |= self._resources.figures()
             self._log.info("batch", **figures)
+            self._warn(figures)
             if self._on_batch is not None:
                 self._on_batch(figures)
         self.batch_ended.set()
@@ -137,6 +145,22 @@ class BatchLog(StreamingQueryListener):
         """A trigger, begun at that time (ISO 8601), found nothing to read."""
         if self._guard is not None:
             self._guard.idle(timestamp)
+
+    def _warn(self, figures: dict[str, Any]) -> None:
+        """Log once that arrays are not in the mirror, and once for each limit that is near."""
+        if figures["unmirrored"] and not self._warned_of_memory:
+            self._warned_of_memory = True
+            self._log.warning(
+                "no room in the mirror: workers keep stores in their memory and load them when they change workers",
+                stores=figures["unmirrored"],
+                do=f"make room in spark.local.dir; where descriptors are near their limit, {FDS_REMEDY}",
+            )
+        if self._resources is not None:
+            self._resources.warn_once(figures)
+
+    def shortage(self, error: BaseException) -> str:
+        """Return what the end of the query has to do with limits, to be put behind its text; empty where nothing."""
+        return self._resources.shortage(error) if self._resources is not None else ""
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 -- Spark's names
         """Spark's: the query runs; `streams.job` says so itself."""

@@ -24,6 +24,7 @@ from docs.make_pictures import draw, played
 from kernels import OPS, pools
 from streams.kafka_settings import for_librdkafka, for_spark
 from streams.progress import batch_figures
+from streams.resources import RESOURCE_FIGURES
 from streams.rows import FIGURES
 from twin.auto_alter import NOT_ALTERABLE
 from twin.coupling_facility import AUGMENTED_EXHAUSTED, OVERCOMMITTED, SCM_EXHAUSTED
@@ -368,9 +369,9 @@ def test_the_figures_of_a_batch():
         "stateOperators": [{}],
         "durationMs": dict.fromkeys(phases, 1),
     }
-    figures = batch_figures(progress)
+    figures = [*batch_figures(progress), *RESOURCE_FIGURES]
     text = section("operations.md", "Logs and what to watch")
-    assert first_codes(text) == list(figures)
+    assert first_codes(text) == figures
     line = msgspec.json.decode(re.search(r"```json\n(.*?)```", text, re.DOTALL)[1])
     assert set(line) == {"event", "level", "timestamp", *figures}
     assert set(FIGURES) <= set(line)

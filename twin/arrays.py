@@ -1,23 +1,32 @@
-"""Where a store's arrays live: plain memory here; memory-mapped files in the stream (streams/mirror.py)."""
+"""Where a store's arrays live: plain memory here; a memory-mapped file in the stream (streams/mirror.py)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+Size = tuple[np.dtype[Any], int]  # of an array: its dtype, its rows
 
 
 class Arrays(Protocol):
-    """An allocator of named arrays that can grow."""
+    """An allocator of the named arrays of one store, which can grow."""
 
-    def table(self, name: str, dtype: np.dtype[Any], rows: int) -> Array:
-        """The array `name`, dtype[rows], C-contiguous and writable; all zero where it is new."""
+    def tables(self, sizes: Mapping[str, Size]) -> dict[str, Array]:
+        """Return the store's arrays, C-contiguous and writable; all zero where they are new. Called once a twin."""
 
-    def grow(self, name: str, rows: int) -> Array:
-        """The array `name` with `rows` rows: what it held, then zeros. Earlier views of it are not used any more."""
+    def grow(self, rows: Mapping[str, int]) -> dict[str, Array]:
+        """Return all arrays, those in `rows` with as many rows: what they held, then zeros.
+
+        No array that was returned earlier may be used any more, whether it grew or not: all may have moved.
+        """
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the arrays in this process's own memory; those in files are not counted."""
 
 
 class MemoryArrays:
@@ -26,15 +35,21 @@ class MemoryArrays:
     def __init__(self) -> None:
         self._arrays: dict[str, Array] = {}
 
-    def table(self, name: str, dtype: np.dtype[Any], rows: int) -> Array:
-        """See `Arrays.table`."""
-        self._arrays[name] = np.zeros(rows, dtype)
-        return self._arrays[name]
+    def tables(self, sizes: Mapping[str, Size]) -> dict[str, Array]:
+        """See `Arrays.tables`."""
+        self._arrays = {name: np.zeros(rows, dtype) for name, (dtype, rows) in sizes.items()}
+        return dict(self._arrays)
 
-    def grow(self, name: str, rows: int) -> Array:
+    def grow(self, rows: Mapping[str, int]) -> dict[str, Array]:
         """See `Arrays.grow`."""
-        old = self._arrays[name]
-        new = np.zeros(rows, old.dtype)
-        new[: old.size] = old
-        self._arrays[name] = new
-        return new
+        for name, count in rows.items():
+            old = self._arrays[name]
+            new = np.zeros(count, old.dtype)
+            new[: old.size] = old
+            self._arrays[name] = new
+        return dict(self._arrays)
+
+    @property
+    def memory_bytes(self) -> int:
+        """See `Arrays.memory_bytes`."""
+        return sum(array.nbytes for array in self._arrays.values())

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernels import index, layout, meter_rows
 from kernels.indexing import reindex
-from twin.arrays import Array, Arrays
+from twin.arrays import Array, Arrays, Size
 from twin.errors import MqtwinError
 
 _PAGE_BITS = 32
@@ -75,25 +75,27 @@ class Tables:
 
     def __init__(self, arrays: Arrays, rows: dict[str, int] | None = None, names_size: int = 0) -> None:
         self._arrays = arrays
-        parts: dict[str, Array] = {}
+        self._names_rows = (rows or {}).get("names", 1 << _NAMES_SHIFT)
+        sizes: dict[str, Size] = {"names": (_NAMES.dtype, self._names_rows)}
         for name, table in _TABLES.items():
             count = (rows or {}).get(name, 1 << table.shift)
-            parts[name] = arrays.table(name, table.dtype, count)
-            parts[f"{name}_dirty"] = np.zeros(count >> table.shift, np.uint8)
+            sizes[name] = table.dtype, count
             if table.indexed_by:
-                size = (rows or {}).get(f"{table.indexed_by}_buckets", 1 << table.shift)
-                parts[f"{table.indexed_by}_buckets"] = arrays.table(f"{table.indexed_by}_buckets", layout.CHAIN, size)
-                parts[f"{table.indexed_by}_links"] = arrays.table(f"{table.indexed_by}_links", layout.LINK, count)
-                if rows is None:
-                    index.clear(parts[f"{table.indexed_by}_buckets"])
+                buckets = (rows or {}).get(f"{table.indexed_by}_buckets", 1 << table.shift)
+                sizes[f"{table.indexed_by}_buckets"] = layout.CHAIN, buckets
+                sizes[f"{table.indexed_by}_links"] = layout.LINK, count
+        parts = arrays.tables(sizes)
+        self._names = parts.pop("names")
+        for name, table in _TABLES.items():
+            parts[f"{name}_dirty"] = np.zeros(parts[name].size >> table.shift, np.uint8)
+            if table.indexed_by and rows is None:
+                index.clear(parts[f"{table.indexed_by}_buckets"])
         self.store = layout.Store(
             **parts,
             datasets=np.zeros(0, layout.DATASET),
             **{name: np.zeros(rows, dtype) for name, (dtype, rows) in RECORDS.items()},
             params=np.zeros(1, layout.PARAMS),
         )
-        self._names_rows = (rows or {}).get("names", 1 << _NAMES_SHIFT)
-        self._names = arrays.table("names", _NAMES.dtype, self._names_rows)
         self._names_size = names_size
         self._names_dirty = False
 
@@ -124,19 +126,26 @@ class Tables:
         size = old.size
         while size < rows:
             size *= 2
-        changed: dict[str, Array] = {name: self._arrays.grow(name, size)}
         dirty = np.zeros(size >> table.shift, np.uint8)
         dirty[: old.size >> table.shift] = getattr(self.store, f"{name}_dirty")
-        changed[f"{name}_dirty"] = dirty
+        wanted = {name: size}
+        links, buckets = f"{table.indexed_by}_links", f"{table.indexed_by}_buckets"
+        bucket_count = getattr(self.store, buckets).size if table.indexed_by else size
         if table.indexed_by:
-            links, buckets = f"{table.indexed_by}_links", f"{table.indexed_by}_buckets"
-            changed[links] = self._arrays.grow(links, size)
-            bucket_count = getattr(self.store, buckets).size
-            while bucket_count < size:
-                changed[buckets] = self._arrays.grow(buckets, bucket_count * 2)
-                index.split(changed[buckets], changed[links], bucket_count)
-                bucket_count *= 2
-        self.store = self.store._replace(**changed)
+            wanted[links] = size
+            if bucket_count < size:
+                wanted[buckets] = size
+        self._grow(wanted)
+        self.store = self.store._replace(**{f"{name}_dirty": dirty})
+        while bucket_count < size:
+            bucket_count *= 2
+            index.split(getattr(self.store, buckets)[:bucket_count], getattr(self.store, links), bucket_count // 2)
+
+    def _grow(self, rows: dict[str, int]) -> None:
+        """Let arrays grow; all of them may move."""
+        arrays = self._arrays.grow(rows)
+        self._names = arrays.pop("names")
+        self.store = self.store._replace(**arrays)
 
     def new_meters(self) -> None:
         """Make the rings of meters, with nothing in them."""
@@ -160,9 +169,10 @@ class Tables:
 
     def set_names(self, text: bytes) -> None:
         """Keep names with the pages: they change seldom and may be many."""
-        while len(text) > self._names_rows:
-            self._names_rows *= 2
-            self._names = self._arrays.grow("names", self._names_rows)
+        if len(text) > self._names_rows:
+            while len(text) > self._names_rows:
+                self._names_rows *= 2
+            self._grow({"names": self._names_rows})
         self._names[: len(text)] = np.frombuffer(text, np.uint8)
         self._names_size = len(text)
         self._names_dirty = True

@@ -52,6 +52,36 @@ def test_a_python_that_is_too_new_is_missing_what_is_needed(monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("limits", "state", "told"),
+    [
+        ((1024, 524_288), "ok", "soft limit 1,024, hard limit 524,288"),
+        ((1024, None), "ok", "hard limit none"),
+        ((1024, 1024), "lacking", "hard limit 1,024"),
+    ],
+)
+def test_a_low_limit_of_open_files_is_lacking(monkeypatch, limits, state, told):
+    monkeypatch.setattr(doctor, "open_files_limits", lambda: limits)
+    found = finding("open files")
+    assert (found.state, told in found.found) == (state, True)
+    assert state == "ok" or ("LimitNOFILE" in found.remedy and "4,096" in found.remedy)
+
+
+@pytest.mark.parametrize(("limit", "state"), [(65_530, "ok"), (1_048_576, "ok"), (5000, "lacking"), (None, "ok")])
+def test_a_low_limit_of_mappings_is_lacking(monkeypatch, limit, state):
+    monkeypatch.setattr(doctor, "map_limit", lambda: limit)
+    found = finding("memory mappings")
+    assert found.state == state
+    assert state == "ok" or "vm.max_map_count" in found.remedy
+
+
+@pytest.mark.parametrize(("gib", "state", "told"), [(8, "ok", "some 10,000 small stores"), (2, "lacking", "2.0 GiB")])
+def test_memory_is_told_in_stores(monkeypatch, gib, state, told):
+    monkeypatch.setattr(doctor, "memory_limit", lambda: gib * doctor.GIB)
+    found = finding("memory")
+    assert (found.state, told in found.found) == (state, True)
+
+
+@pytest.mark.parametrize(
     ("findings", "status"),
     [
         ([Finding("Java", "ok", "17.0.15"), Finding("Docker", "lacking", "no engine", "start one")], 0),

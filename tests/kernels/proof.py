@@ -3,13 +3,14 @@
 Cuts, restarts, where arrays live; that every page an event changes is marked.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tests.kernels.beside import Decoding, Pages, all_of, assert_same, cut, records
 from tests.workloads import Workload
-from twin.arrays import Array, MemoryArrays
+from twin.arrays import Array, MemoryArrays, Size
 from twin.message_store import MessageStore
 
 
@@ -79,12 +80,11 @@ def with_restarts(decoding: Decoding, run: Run, blocks: list[Any]) -> None:
 class LastingArrays(MemoryArrays):
     """Arrays that are found again by the next twin, as those in files are."""
 
-    def table(self, name: str, dtype: np.dtype[Any], rows: int) -> Array:
-        if name not in self._arrays:
-            return super().table(name, dtype, rows)
-        found = self._arrays[name]
-        assert (found.dtype, found.size) == (dtype, rows), name
-        return found
+    def tables(self, sizes: Mapping[str, Size]) -> dict[str, Array]:
+        if not self._arrays:
+            return super().tables(sizes)
+        assert {name: (array.dtype, array.size) for name, array in self._arrays.items()} == sizes
+        return dict(self._arrays)
 
 
 def attached(decoding: Decoding, run: Run, blocks: list[Any]) -> None:

@@ -33,6 +33,11 @@ def blocks_of(packed: PackedPlan, values: list[bytes], offset: int = 0, partitio
     return pd.concat([batch.to_pandas() for batch in batches])
 
 
+def figure(frame: pd.DataFrame, name: str) -> int:
+    """The sum of a figure over the rows, as the job observes it."""
+    return sum(row[FIGURES.index(name)] for row in frame["figures"] if row is not None)
+
+
 def records(frame: pd.DataFrame, topic: str) -> list[Any]:
     return [msgspec.json.decode(value) for value in frame["value"][frame["topic"] == topic]]
 
@@ -61,7 +66,7 @@ def test_blocks_are_applied_in_the_order_of_the_topic(tmp_path: Path) -> None:
     frame = new_tester(packed).testInPandas(STORE, pd.concat(parts))
     (state,) = records(frame, "mqtwin.state")
     assert state == replayed(packed, values)[STORE]
-    assert frame["blocks"].sum() == 3
+    assert figure(frame, "blocks") == 3
 
 
 def test_state_survives_without_any_cache(tmp_path: Path) -> None:
@@ -72,7 +77,7 @@ def test_state_survives_without_any_cache(tmp_path: Path) -> None:
         twins_of.cache_clear()
         frame = job.testInPandas(STORE, blocks_of(packed, values[start : start + 1000], start))
     assert records(frame, "mqtwin.state") == [replayed(packed, values)[STORE]]
-    assert frame["loaded"].sum() == 1
+    assert figure(frame, "loaded") == 1
 
 
 def test_only_touched_pages_are_written(tmp_path: Path) -> None:
@@ -80,7 +85,7 @@ def test_only_touched_pages_are_written(tmp_path: Path) -> None:
     job = new_tester(packed)
     job.testInPandas(STORE, blocks_of(packed, [as_json(put(n)) for n in range(20_000)]))
     frame = job.testInPandas(STORE, blocks_of(packed, [as_json(put(n)) for n in range(20_000, 20_010)], 20_000))
-    assert frame["pages"].sum() < 12  # 20,000 messages stand on some 160 pages
+    assert figure(frame, "pages") < 12  # 20,000 messages stand on some 160 pages
 
 
 def test_dead_letters_are_passed_on_with_their_headers(tmp_path: Path) -> None:
@@ -93,7 +98,7 @@ def test_dead_letters_are_passed_on_with_their_headers(tmp_path: Path) -> None:
         (b"not-json", b"2", b"7", b"0"),
         (b"not-an-object", b"2", b"8", b"0"),
     ]
-    assert frame["dead_letters"].sum() == 2
+    assert figure(frame, "dead_letters") == 2
 
 
 def test_alerts_are_cloudevents_keyed_by_their_id(tmp_path: Path) -> None:
@@ -101,7 +106,7 @@ def test_alerts_are_cloudevents_keyed_by_their_id(tmp_path: Path) -> None:
     values = [as_json(put(n, length=60_000)) for n in range(800)]
     frame = new_tester(packed).testInPandas(STORE, blocks_of(packed, values))
     alerts = frame[frame["topic"] == "mqtwin.alerts"]
-    assert len(alerts) == frame["alerts"].sum() > 0
+    assert len(alerts) == figure(frame, "alerts") > 0
     for key, value, headers in zip(alerts["key"], alerts["value"], alerts["headers"], strict=True):
         assert msgspec.json.decode(value)["data"]["alert_id"] == key.decode()
         assert headers == [{"key": "content-type", "value": b"application/cloudevents+json; charset=UTF-8"}]
@@ -116,14 +121,15 @@ def test_a_record_of_ours_that_its_topic_does_not_take_is_a_dead_letter(tmp_path
     assert b"mqtwin.state" in headers["detail"] and b"max.message.bytes" in headers["detail"]
 
 
-def test_figures_are_whole_numbers_in_every_row(tmp_path: Path) -> None:
+def test_figures_are_whole_numbers_on_the_first_row(tmp_path: Path) -> None:
     packed = plan(tmp_path)
     frame = new_tester(packed).testInPandas(
         STORE, blocks_of(packed, [as_json(put(n, length=60_000)) for n in range(800)])
     )
-    for name in FIGURES:
-        assert frame[name].dtype.kind == "i"
-    assert frame["events"].sum() == 800
+    assert [type(number) for number in frame["figures"][0]] == [int] * len(FIGURES)
+    assert list(frame["figures"][1:]) == [None] * (len(frame) - 1)
+    assert len(frame) > 1
+    assert figure(frame, "events") == 800
 
 
 def test_an_unknown_store_is_an_error_with_its_name(tmp_path: Path) -> None:

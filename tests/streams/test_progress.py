@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
 
 import structlog
 
 from streams.log import configure_logging
 from streams.progress import BatchLog, batch_figures
+from streams.resources import Resources
 from twin.errors import MqtwinError
 
 REPORT = {
@@ -73,6 +75,29 @@ def test_a_kafka_that_does_not_answer_then_is_said() -> None:
     warning, batch = map(json.loads, out.getvalue().splitlines())
     assert (warning["level"], warning["why"]) == ("warning", "no Kafka answers")
     assert batch["event"] == "batch" and "behind" not in batch
+
+
+def test_stores_without_room_in_the_mirror_are_warned_of_once() -> None:
+    out = io.StringIO()
+    configure_logging(json_lines=True, stream=out)
+    log = BatchLog()
+    short = REPORT | {"observedMetrics": {"mqtwin": {"events": 60, "stores": 9, "unmirrored": 4}}}
+    for report in (REPORT, short, short):
+        log.progressed(json.dumps(report))
+    entries = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [entry["unmirrored"] for entry in entries if entry["event"] == "batch"] == [0, 4, 4]
+    (warning,) = (entry for entry in entries if entry["level"] == "warning")
+    assert warning["stores"] == 4
+    assert "spark.local.dir" in warning["do"]
+
+
+def test_the_line_of_a_batch_tells_what_the_processes_use() -> None:
+    out = io.StringIO()
+    configure_logging(json_lines=True, stream=out)
+    BatchLog(resources=Resources(os.getpid())).progressed(json.dumps(REPORT))
+    entry = json.loads(out.getvalue().splitlines()[0])
+    assert entry["jvm_fds"] > 0
+    assert entry["jvm_rss_bytes"] > 0
 
 
 def test_secrets_do_not_reach_the_log() -> None:
