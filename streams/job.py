@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlparse
 
 import msgspec
 import structlog
 
+from streams.checkpoint import local_directory
+from streams.checkpoint_guard import CheckpointGuard
 from streams.decode_stage import KAFKA_COLUMNS, decode_function
 from streams.errors import one_line
 from streams.kafka_settings import for_spark, redact
@@ -141,17 +142,36 @@ def start_job(
         UsageError: a wrong setting.
         MqtwinError: Kafka or an executor is not fit.
     """
-    began = time.monotonic()
     for_spark(settings.client)  # wrong settings are told before anything is started
+    guard = CheckpointGuard(
+        settings.checkpoint,
+        estate=settings.estate,
+        topics=settings.topics,
+        conf=settings.conf,
+        client=settings.client,
+        tolerate=not settings.fail_on_data_loss,
+    )
+    try:
+        guard.claim()
+        return _start_guarded(settings, guard, session, on_batch)
+    except BaseException:
+        guard.release()
+        raise
+
+
+def _start_guarded(
+    settings: JobSettings,
+    guard: CheckpointGuard,
+    session: SparkSession | None,
+    on_batch: Callable[[dict[str, Any]], None] | None,
+) -> Job:
+    began = time.monotonic()
+    if not guard.is_local:
+        session = session or _open_session(settings)
+        guard.claim_through(session)
     limits = prepare_topics(settings.topics, settings.client)
     _log.info("topics ready", topics=[settings.topics.events, *settings.topics.out])
-    session = session or open_session(
-        master=settings.master,
-        jars=settings.jars,
-        java_home=settings.java_home,
-        conf=settings.conf,
-        local_checkpoint=is_local_path(settings.checkpoint),
-    )
+    session = session or _open_session(settings)
     if "spark.sql.shuffle.partitions" not in settings.conf:  # Spark's default is 200, each costs a batch 60 ms
         session.conf.set("spark.sql.shuffle.partitions", session.sparkContext.defaultParallelism)
     executors = check_executors(session)
@@ -160,6 +180,7 @@ def start_job(
     log = BatchLog(on_batch)
     session.streams.addListener(log)
     written = end_offsets(settings.client, settings.topics.reports)
+    guard.note_start(int(session.conf.get("spark.sql.shuffle.partitions") or 0))
     query = _start_query(settings, session, packed, str(limits.request))
     _log.info(
         "query started",
@@ -177,12 +198,23 @@ def start_job(
         return _start_query(settings, session, packed, str(limits.request))
 
     directories = set(executors.values()) if is_local(session.sparkContext.master or "") else set()
-    return Job(session, query, log, directories, read_reports)
+    return Job(session, query, log, directories, read_reports, guard)
+
+
+def _open_session(settings: JobSettings) -> SparkSession:
+    return open_session(
+        master=settings.master,
+        jars=settings.jars,
+        java_home=settings.java_home,
+        conf=settings.conf,
+        local_checkpoint=is_local_path(settings.checkpoint),
+    )
 
 
 def _start_query(
     settings: JobSettings, session: SparkSession, packed: PackedPlan, request_bytes: str
 ) -> StreamingQuery:
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     sink = {
@@ -200,7 +232,7 @@ def _start_query(
     trigger = {"availableNow": True} if settings.available_now else {"processingTime": settings.trigger}
     try:
         return writer.trigger(**trigger).start()
-    except (PySparkException, ValueError) as error:
+    except (PySparkException, Py4JError, ValueError) as error:
         raise UsageError(f"the query does not start: {one_line(error)}") from error
 
 
@@ -251,7 +283,10 @@ def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
 
 
 class Job:
-    """A running query. again: starts it once more when it has ended by itself; None where that is not needed."""
+    """A running query.
+
+    again: starts it once more when it has ended by itself; None where that is not needed. guard: of its checkpoint.
+    """
 
     def __init__(
         self,
@@ -260,12 +295,14 @@ class Job:
         log: BatchLog,
         local_directories: set[Path],
         again: Callable[[], StreamingQuery | None] = lambda: None,
+        guard: CheckpointGuard | None = None,
     ) -> None:
         self.session = session
         self.query = query
         self._batches = log
         self._local_directories = local_directories
         self._again = again
+        self._guard = guard
 
     def wait(self, stop: threading.Event | None = None) -> None:
         """Return when the query has ended, or when `stop` is set and the batch then running has ended.
@@ -292,7 +329,8 @@ class Job:
             self._finish_batch()
         failure = self.query.exception()
         if failure is not None:
-            raise MqtwinError(f"the stream failed: {one_line(failure)}")
+            damage = self._guard.explain() if self._guard is not None else ""
+            raise MqtwinError(f"the stream failed: {one_line(failure)}{damage}")
 
     def _finish_batch(self) -> None:
         """Wait for the end of the batch that is running; at once where none is."""
@@ -308,7 +346,11 @@ class Job:
     def stop(self) -> None:
         """End the query now, give back what it kept on this host. Its checkpoint is where it goes on."""
         query_id = self.query.id
-        self.query.stop()
+        try:
+            self.query.stop()
+        finally:
+            if self._guard is not None:
+                self._guard.release()
         if not self._batches.query_ended.wait(_LISTENER_SECONDS):
             _log.warning("the last batches are not in the log", waited_seconds=_LISTENER_SECONDS)
         self.session.streams.removeListener(self._batches)
@@ -337,4 +379,4 @@ def stop_requests() -> Iterator[threading.Event]:
 
 def is_local_path(location: str) -> bool:
     """Whether a checkpoint is a path on this machine: no scheme, or ``file``."""
-    return urlparse(location).scheme in ("", "file")
+    return local_directory(location) is not None
