@@ -33,6 +33,7 @@ from twin.estate import Estate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_DATA_LOSS = "Some data may have been lost"  # how Spark's Kafka source begins
 _log = structlog.get_logger("mqtwin.stream")
 
 
@@ -125,11 +126,16 @@ class CheckpointGuard:
             )
         )
 
-    def explain(self) -> str:
-        """Return what is wrong with the checkpoint, to go on the line of an error; empty if nothing is found."""
+    def explain(self, failure: str) -> str:
+        """Return a failure of the query with its cause in the checkpoint or in Kafka, if it is there, for one line."""
+        if _DATA_LOSS in failure:
+            return (
+                "Kafka deleted records before they were read, or the topic; started again, the job says which records, "
+                "and what to do"
+            )
         directory = local_directory(self._location)
         text = in_one_line(CheckpointFiles(directory).check(thorough=False)) if directory is not None else ""
-        return f"; checkpoint {self._location} is damaged: {text}" if text else ""
+        return f"{failure}; checkpoint {self._location} is damaged: {text}" if text else failure
 
     def release(self) -> None:
         """Let other jobs have the checkpoint."""

@@ -113,7 +113,8 @@ def _places(admin: AdminClient, name: str, numbers: Iterable[int]) -> dict[int, 
 
     ends = []
     for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):
-        asked = admin.list_offsets({TopicPartition(name, number): spec for number in numbers})
+        places = {TopicPartition(name, number): spec for number in numbers}
+        asked = admin.list_offsets(places, request_timeout=TIMEOUT_SECONDS)
         ends.append({place.partition: future.result().offset for place, future in asked.items()})
     low, high = ends
     return {number: Place(low[number], high[number]) for number in low}

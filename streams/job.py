@@ -329,8 +329,8 @@ class Job:
             self._finish_batch()
         failure = self.query.exception()
         if failure is not None:
-            damage = self._guard.explain() if self._guard is not None else ""
-            raise MqtwinError(f"the stream failed: {one_line(failure)}{damage}")
+            cause = one_line(failure)
+            raise MqtwinError(f"the stream failed: {self._guard.explain(cause) if self._guard is not None else cause}")
 
     def _finish_batch(self) -> None:
         """Wait for the end of the batch that is running; at once where none is."""

@@ -22,6 +22,7 @@ from streams.checkpoint import (
     running_job,
 )
 from streams.checkpoint_files import LOCK, MANIFEST, CheckpointFiles
+from streams.checkpoint_guard import CheckpointGuard
 from streams.checkpoint_offsets import Kafka, KnownTopic, Place, Skip, check_offsets, in_words
 from streams.checkpoint_remote import check_scheme
 from streams.topics import Topics
@@ -207,6 +208,20 @@ def test_damage_is_one_line_with_file_and_remedy(tmp_path: Path) -> None:
     text = str(refused.value)
     assert text.startswith(f"checkpoint {directory} is damaged: state/0/0/4.changelog: is missing; restore it")
     assert text.endswith("and 1 more: `mqtwin checkpoint check` lists them") and "\n" not in text
+
+
+def test_a_failure_of_the_query_is_explained_by_the_damage_or_the_loss_behind_it(
+    tmp_path: Path, described: Estate
+) -> None:
+    directory = write_checkpoint(tmp_path / "cp")
+    guard = CheckpointGuard(str(directory), estate=described, topics=Topics(), conf={}, client={}, tolerate=False)
+    vague = "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state."
+    assert guard.explain(vague) == vague
+    (directory / "state/0/1/5.changelog").write_bytes(b"")
+    text = guard.explain(vague)
+    assert text.startswith(f"{vague}; checkpoint {directory} is damaged: state/0/1/5.changelog: is empty; restore it")
+    lost = guard.explain("Some data may have been lost because they are not available in Kafka any more;")
+    assert lost.startswith("Kafka deleted records before they were read")
 
 
 # --- where Kafka stands ----------------------------------------------------------------------------------------------
