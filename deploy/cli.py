@@ -30,6 +30,10 @@ DONE, FAILED, WRONG_USE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 COMMANDS = {
     "alerts": ("deploy.commands.alerts:alerts", "A subscriber in the terminal: alerts as they come."),
     "broker": ("deploy.commands.broker:broker", "The embedded Kafka in the foreground, until Ctrl-C or SIGTERM."),
+    "checkpoint": (
+        "deploy.commands.checkpoint:checkpoint",
+        "Look at a checkpoint of this machine: is it sound, what does it belong to.",
+    ),
     "demo": ("deploy.commands.demo:demo", "A structure fills in fast motion; alerts come before the first 2192."),
     "doctor": ("deploy.commands.doctor:doctor", "What is missing on this machine, and how to get it."),
     "estate": ("deploy.commands.estate:estate", "Look at an estate: parse, warn, summarise."),
@@ -40,6 +44,7 @@ COMMANDS = {
     "score": ("deploy.commands.score:score", "The scorecard: alerts held against the true 2192s, baselines beside."),
     "simulate": ("deploy.commands.simulate:simulate", "A scenario becomes a recording with its true 2192s."),
     "size": ("deploy.commands.size:size", "How much storage so many messages need: advice from the documents."),
+    "state": ("deploy.commands.state:state", "The state records that a checkpoint holds, without Kafka."),
     "stream": ("deploy.commands.stream:stream", "The streaming job: events in, alerts and state out."),
 }
 

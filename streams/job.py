@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlparse
 
 import msgspec
 import structlog
 
+from streams.checkpoint import local_directory
+from streams.checkpoint_guard import CheckpointGuard
 from streams.decode_stage import KAFKA_COLUMNS, decode_function
 from streams.errors import one_line
 from streams.kafka_settings import for_spark, redact
@@ -144,27 +145,49 @@ def start_job(
         UsageError: a wrong setting.
         MqtwinError: Kafka or an executor is not fit.
     """
-    began = time.monotonic()
     for_spark(settings.client)  # wrong settings are told before anything is started
+    guard = CheckpointGuard(
+        settings.checkpoint,
+        estate=settings.estate,
+        topics=settings.topics,
+        conf=settings.conf,
+        client=settings.client,
+        tolerate=not settings.fail_on_data_loss,
+    )
+    try:
+        guard.claim()
+        return _start_guarded(settings, guard, session, on_batch)
+    except BaseException:
+        guard.release()
+        raise
+
+
+def _start_guarded(
+    settings: JobSettings,
+    guard: CheckpointGuard,
+    session: SparkSession | None,
+    on_batch: Callable[[dict[str, Any]], None] | None,
+) -> Job:
+    began = time.monotonic()
+    if not guard.is_local:
+        session = session or _open_session(settings)
+        guard.claim_through(session)
     limits = prepare_topics(settings.topics, settings.client)
     _log.info("topics ready", topics=[settings.topics.events, *settings.topics.out])
-    session = session or open_session(
-        master=settings.master,
-        jars=settings.jars,
-        java_home=settings.java_home,
-        conf=settings.conf,
-        local_checkpoint=is_local_path(settings.checkpoint),
-    )
+    session = session or _open_session(settings)
     if "spark.sql.shuffle.partitions" not in settings.conf:  # Spark's default is 200, each costs a batch 60 ms
         session.conf.set("spark.sql.shuffle.partitions", session.sparkContext.defaultParallelism)
     executors = check_executors(session)
     loss = Loss.parse(os.environ.get(LOSS_VARIABLE, "0"))
     packed = PackedPlan.of(Plan(settings.estate, settings.topics, limits, loss))
     watched = SourceBits(settings.estate).names and not settings.available_now
-    guard = SourceGuard(settings.estate, settings.client, settings.topics) if watched else None
-    log = BatchLog(on_batch, resources_of(session), ends=lambda topic: end_offsets(settings.client, topic), guard=guard)
+    sources = SourceGuard(settings.estate, settings.client, settings.topics) if watched else None
+    log = BatchLog(
+        on_batch, resources_of(session), ends=lambda topic: end_offsets(settings.client, topic), guard=sources
+    )
     session.streams.addListener(log)
     written = end_offsets(settings.client, settings.topics.reports)
+    guard.note_start(int(session.conf.get("spark.sql.shuffle.partitions") or 0))
     query = _start_query(settings, session, packed, str(limits.request))
     _log.info(
         "query started",
@@ -182,14 +205,25 @@ def start_job(
         return _start_query(settings, session, packed, str(limits.request))
 
     directories = set(executors.values()) if is_local(session.sparkContext.master or "") else set()
-    if guard is not None:
-        guard.start()
-    return Job(session, query, log, directories, read_reports, guard)
+    if sources is not None:
+        sources.start()
+    return Job(session, query, log, directories, read_reports, guard, sources)
+
+
+def _open_session(settings: JobSettings) -> SparkSession:
+    return open_session(
+        master=settings.master,
+        jars=settings.jars,
+        java_home=settings.java_home,
+        conf=settings.conf,
+        local_checkpoint=is_local_path(settings.checkpoint),
+    )
 
 
 def _start_query(
     settings: JobSettings, session: SparkSession, packed: PackedPlan, request_bytes: str
 ) -> StreamingQuery:
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     sink = {
@@ -207,7 +241,7 @@ def _start_query(
     trigger = {"availableNow": True} if settings.available_now else {"processingTime": settings.trigger}
     try:
         return writer.trigger(**trigger).start()
-    except (PySparkException, ValueError) as error:
+    except (PySparkException, Py4JError, ValueError) as error:
         raise UsageError(f"the query does not start: {one_line(error)}") from error
 
 
@@ -263,9 +297,10 @@ def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
 
 
 class Job:
-    """A running query. again: starts it once more when it has ended by itself; None where that is not needed.
+    """A running query.
 
-    guard: watches its sources; None: nobody does.
+    again: starts it once more when it has ended by itself; None where that is not needed. guard: of its checkpoint.
+    sources: watches for sources that go silent; None: no queue manager is watched.
     """
 
     def __init__(
@@ -275,7 +310,8 @@ class Job:
         log: BatchLog,
         local_directories: set[Path],
         again: Callable[[], StreamingQuery | None] = lambda: None,
-        guard: SourceGuard | None = None,
+        guard: CheckpointGuard | None = None,
+        sources: SourceGuard | None = None,
     ) -> None:
         self.session = session
         self.query = query
@@ -283,6 +319,7 @@ class Job:
         self._local_directories = local_directories
         self._again = again
         self._guard = guard
+        self._sources = sources
 
     def wait(self, stop: threading.Event | None = None) -> None:
         """Return when the query has ended, or when `stop` is set and the batch then running has ended.
@@ -309,7 +346,9 @@ class Job:
             self._finish_batch()
         failure = self.query.exception()
         if failure is not None:
-            raise MqtwinError(f"the stream failed: {one_line(failure)}{self._batches.shortage(failure)}")
+            cause = one_line(failure)
+            cause = self._guard.explain(cause) if self._guard is not None else cause
+            raise MqtwinError(f"the stream failed: {cause}{self._batches.shortage(failure)}")
 
     def _finish_batch(self) -> None:
         """Wait for the end of the batch that is running; at once where none is."""
@@ -324,10 +363,14 @@ class Job:
 
     def stop(self) -> None:
         """End the query now, give back what it kept on this host. Its checkpoint is where it goes on."""
-        if self._guard is not None:
-            self._guard.stop()
+        if self._sources is not None:
+            self._sources.stop()
         query_id = self.query.id
-        self.query.stop()
+        try:
+            self.query.stop()
+        finally:
+            if self._guard is not None:
+                self._guard.release()
         if not self._batches.query_ended.wait(_LISTENER_SECONDS):
             _log.warning("the last batches are not in the log", waited_seconds=_LISTENER_SECONDS)
         self.session.streams.removeListener(self._batches)
@@ -356,4 +399,4 @@ def stop_requests() -> Iterator[threading.Event]:
 
 def is_local_path(location: str) -> bool:
     """Whether a checkpoint is a path on this machine: no scheme, or ``file``."""
-    return urlparse(location).scheme in ("", "file")
+    return local_directory(location) is not None

@@ -163,7 +163,9 @@ def options(command: str) -> set[str]:
 
 
 SIZE_COMMANDS = ["size structure", "size threshold", "size smds", "size page-set", "size scm"]
-PLAIN_COMMANDS = [name for name in COMMANDS if name not in {"estate", "size"}] + SIZE_COMMANDS
+CHECKPOINT_COMMANDS = ["checkpoint check", "checkpoint describe"]
+GROUPS = {"checkpoint", "estate", "size"}
+PLAIN_COMMANDS = [name for name in COMMANDS if name not in GROUPS] + SIZE_COMMANDS + CHECKPOINT_COMMANDS
 
 
 def test_the_table_of_commands_is_whole():

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from twin.events import EventBlock
     from twin.rules import Rules
 
-_VERSION = 3
+VERSION = 3
 _SWEEP_EVERY = 6  # ticks between two looks for gets held aside too long
 _CALM_TICKS = (CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 2  # after the last change, until no alert changes any more
 
@@ -174,10 +174,10 @@ class MessageStore(ABC):
         self._begin()
 
     def _restore(self, header: _Header, arrays: Arrays, pages: Iterable[tuple[int, bytes]] | None) -> None:
-        if header.version != _VERSION or header.kind != self.kind:
+        if header.version != VERSION or header.kind != self.kind:
             raise StateError(
                 f"state of {self.name} is of a {header.kind}, version {header.version}; "
-                f"this program reads that of a {self.kind}, version {_VERSION}"
+                f"this program reads that of a {self.kind}, version {VERSION}"
             )
         self.tables = Tables(arrays, header.rows, header.names_size)
         self.tables.restore_records(header.records)
@@ -403,7 +403,7 @@ class MessageStore(ABC):
         """Everything that is not in pages: counters, open alerts, attributes, sizes of tables."""
         return msgspec.msgpack.encode(
             _Header(
-                version=_VERSION,
+                version=VERSION,
                 kind=self.kind,
                 rows=self.tables.rows(),
                 names_size=self.tables.names_size,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from twin import message_store, shared_header
 from twin.arrays import Arrays, MemoryArrays
 from twin.coupling_facility import CouplingFacilityTwin
 from twin.estate import Estate
@@ -19,6 +20,9 @@ Twin = MessageStore | SharedTwin
 
 _KINDS: dict[str, type[MessageStore]] = {twin.kind: twin for twin in (StructureTwin, PageSetTwin, QueueFileTwin)}
 MESSAGE_KINDS = tuple(sorted(_KINDS))  # kinds of stores that hold messages
+
+# The format of headers and pages: what another format wrote is not read.
+STATE_FORMAT = f"{message_store.VERSION}.{shared_header.VERSION}"
 
 
 def open_store(

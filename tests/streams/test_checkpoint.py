@@ -1,0 +1,325 @@
+"""The guard before a checkpoint: whose it is, whether it can be used, whether somebody uses it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from streams.checkpoint import (
+    LocalGuard,
+    Manifest,
+    check_belongs,
+    check_sound,
+    local_directory,
+    log_changed_estate,
+    read_manifest,
+    running_job,
+)
+from streams.checkpoint_files import LOCK, MANIFEST, CheckpointFiles
+from streams.checkpoint_guard import CheckpointGuard
+from streams.checkpoint_offsets import Kafka, KnownTopic, Place, Skip, check_offsets, in_words
+from streams.checkpoint_remote import check_scheme
+from streams.topics import Topics
+from tests.estates import small_estate
+from tests.streams.checkpoints import write_checkpoint
+from twin.errors import UsageError
+from twin.estate import Estate, load_estate
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def described(tmp_path: Path) -> Estate:
+    return load_estate(small_estate(tmp_path))
+
+
+def manifest_of(estate: Estate, **changes: object) -> Manifest:
+    made = Manifest.of_this_start(estate, Topics(), {"mqtwin.events": "id-1"}, "cluster-1", 2)
+    return msgspec.structs.replace(made, **changes)
+
+
+# --- where it is -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("location", "directory"),
+    [
+        ("/var/lib/x", Path("/var/lib/x")),
+        ("relative/x", Path("relative/x")),
+        ("file:///var/lib/a%20b", Path("/var/lib/a b")),
+        ("hdfs://nn/x", None),
+        ("s3a://bucket/x", None),
+    ],
+)
+def test_local_checkpoints_are_told_from_others(location: str, directory: Path | None) -> None:
+    assert local_directory(location) == directory
+
+
+def test_a_scheme_that_hadoop_has_not_is_refused_before_spark_starts() -> None:
+    with pytest.raises(UsageError, match="expected: s3a://"):
+        check_scheme("s3://bucket/cp", {})
+    check_scheme("s3://bucket/cp", {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"})
+    check_scheme("s3a://bucket/cp", {})
+    check_scheme("hdfs://nn/cp", {})
+
+
+# --- can it be written -----------------------------------------------------------------------------------------------
+
+
+def test_a_missing_directory_is_made_and_locked(tmp_path: Path) -> None:
+    directory = tmp_path / "a" / "b"
+    guard = LocalGuard(directory)
+    owner = running_job(directory)
+    assert owner is not None and owner.pid == os.getpid()
+    guard.release()
+    assert running_job(directory) is None
+    LocalGuard(directory).release()
+
+
+def test_a_file_is_no_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "afile"
+    path.write_text("x")
+    with pytest.raises(UsageError, match="afile is a file; expected: a directory"):
+        LocalGuard(path)
+    assert path.read_text() == "x"
+
+
+@pytest.mark.parametrize("path", ["/proc/nope/cp", "/dev/null/cp"])
+def test_a_directory_that_cannot_be_made_is_one_line(path: str) -> None:
+    with pytest.raises(UsageError, match=rf"checkpoint {path} cannot be written: .*; expected: a directory"):
+        LocalGuard(Path(path))
+
+
+# --- is somebody on it -----------------------------------------------------------------------------------------------
+
+_HOLDER = """
+import sys, time
+from pathlib import Path
+from streams.checkpoint import LocalGuard
+guard = LocalGuard(Path(sys.argv[1]))
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_second_job_is_refused_with_the_first_ones_process_until_that_has_ended(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-c", _HOLDER, str(tmp_path)]
+    with subprocess.Popen(arguments, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+        try:
+            assert first.stdout is not None
+            assert first.stdout.readline() == "locked\n"
+            with pytest.raises(
+                UsageError, match=rf"another mqtwin stream runs on it \(pid {first.pid} on .* since .*\)"
+            ):
+                LocalGuard(tmp_path)
+            owner = running_job(tmp_path)  # the attempt left the owner's name where it was
+            assert owner is not None and owner.pid == first.pid
+        finally:
+            first.kill()  # as any end: nobody has to clean up
+            first.wait(20)
+    LocalGuard(tmp_path).release()
+
+
+def test_a_lock_is_not_inherited_by_what_the_job_starts(tmp_path: Path) -> None:
+    guard = LocalGuard(tmp_path)
+    with subprocess.Popen(["sleep", "60"], close_fds=False) as child:
+        guard.release()
+        assert running_job(tmp_path) is None
+        child.kill()
+
+
+# --- what it belongs to ----------------------------------------------------------------------------------------------
+
+
+def test_a_manifest_is_read_as_it_was_written(tmp_path: Path, described: Estate) -> None:
+    guard = LocalGuard(tmp_path)
+    assert guard.manifest is None
+    guard.write(manifest_of(described))
+    guard.release()
+    manifest = read_manifest(tmp_path)
+    assert manifest is not None
+    assert manifest == manifest_of(described, written=manifest.written)
+    files = {path.name for path in tmp_path.iterdir() if path.is_file()}
+    assert {MANIFEST, LOCK} == {name for name in files if "mqtwin" in name}
+
+
+def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text('{"mqtwin":')
+    with pytest.raises(UsageError, match=r"mqtwin\.json: .*; remove it if the checkpoint is yours"):
+        LocalGuard(tmp_path)
+    assert running_job(tmp_path) is None
+
+
+def belongs(
+    directory: Path, manifest: Manifest | None, prefix: str = "mqtwin", conf: Mapping[str, str] | None = None
+) -> None:
+    check_belongs(str(directory), manifest, CheckpointFiles(directory), Topics(prefix), conf or {})
+
+
+def test_another_prefix_is_refused_by_the_last_offsets_even_without_a_manifest(tmp_path: Path) -> None:
+    directory = write_checkpoint(tmp_path / "cp")
+    belongs(directory, None)
+    with pytest.raises(UsageError) as refused:
+        belongs(directory, None, prefix="nope")
+    assert str(refused.value) == (
+        f"checkpoint {directory} belongs to topic mqtwin.events, not nope.events: give --topic-prefix mqtwin, or name "
+        "another --checkpoint"
+    )
+
+
+def test_another_format_of_state_is_refused(tmp_path: Path, described: Estate) -> None:
+    directory = write_checkpoint(tmp_path / "cp")
+    belongs(directory, manifest_of(described))
+    with pytest.raises(UsageError, match=r"state of format 0\.9, written by mqtwin 0\.0\.7; .*install mqtwin 0\.0\.7"):
+        belongs(directory, manifest_of(described, state_format="0.9", mqtwin="0.0.7"))
+
+
+@pytest.mark.parametrize("partitions", ["1", "8"])
+def test_other_partitions_are_refused(tmp_path: Path, partitions: str) -> None:
+    directory = write_checkpoint(tmp_path / "cp")
+    belongs(directory, None, conf={"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "true"})
+    with pytest.raises(UsageError, match=rf"partitions={partitions}: checkpoint .* was begun with 2"):
+        belongs(directory, None, conf={"spark.sql.shuffle.partitions": partitions})
+
+
+def test_stores_that_are_no_longer_described_are_logged(described: Estate, capsys: pytest.CaptureFixture[str]) -> None:
+    log_changed_estate(manifest_of(described), described)
+    log_changed_estate(None, described)
+    assert capsys.readouterr().out == ""
+    log_changed_estate(manifest_of(described, stores=[*described.stores, "QSG1/GONE"]), described)
+    out = capsys.readouterr().out
+    assert "stores are no longer described" in out and "QSG1/GONE" in out and "QSG1/APP1" not in out
+
+
+def test_damage_is_one_line_with_file_and_remedy(tmp_path: Path) -> None:
+    directory = write_checkpoint(tmp_path / "cp")
+    check_sound(str(directory), CheckpointFiles(directory))
+    for partition in (0, 1):
+        for version in (4, 5):
+            (directory / f"state/0/{partition}/{version}.changelog").unlink()
+    with pytest.raises(UsageError) as refused:
+        check_sound(str(directory), CheckpointFiles(directory))
+    text = str(refused.value)
+    assert text.startswith(f"checkpoint {directory} is damaged: state/0/0/4.changelog: is missing; restore it")
+    assert text.endswith("and 1 more: `mqtwin checkpoint check` lists them") and "\n" not in text
+
+
+def test_a_failure_of_the_query_is_explained_by_the_damage_or_the_loss_behind_it(
+    tmp_path: Path, described: Estate
+) -> None:
+    directory = write_checkpoint(tmp_path / "cp")
+    guard = CheckpointGuard(str(directory), estate=described, topics=Topics(), conf={}, client={}, tolerate=False)
+    vague = "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state."
+    assert guard.explain(vague) == vague
+    (directory / "state/0/1/5.changelog").write_bytes(b"")
+    text = guard.explain(vague)
+    assert text.startswith(f"{vague}; checkpoint {directory} is damaged: state/0/1/5.changelog: is empty; restore it")
+    lost = guard.explain("Some data may have been lost because they are not available in Kafka any more;")
+    assert lost.startswith("Kafka deleted records before they were read")
+
+
+# --- where Kafka stands ----------------------------------------------------------------------------------------------
+
+EVENTS, REPORTS = "mqtwin.events", "mqtwin.reports"
+OFFSETS = {EVENTS: {0: 100, 1: 50}, REPORTS: {0: 0}}
+IDS = {EVENTS: "id-1", REPORTS: "id-2"}
+
+
+def kafka_with(events: dict[int, Place] | None, events_id: str = "id-1", cluster: str = "cluster-1") -> Kafka:
+    topics = {REPORTS: KnownTopic("id-2", {0: Place(0, 0)})}
+    if events is not None:
+        topics[EVENTS] = KnownTopic(events_id, events)
+    return Kafka(cluster, topics)
+
+
+def compare(kafka: Kafka, ids: Mapping[str, str] = IDS, *, tolerate: bool = False) -> list[Skip]:
+    return check_offsets("/cp", OFFSETS, ids, "cluster-1", kafka, "localhost:9092", tolerate=tolerate)
+
+
+@pytest.mark.parametrize("ids", [IDS, {}], ids=["known ids", "no ids"])
+@pytest.mark.parametrize(
+    "events",
+    [
+        {0: Place(0, 100), 1: Place(0, 50)},
+        {0: Place(100, 120), 1: Place(10, 70)},
+        {0: Place(0, 100), 1: Place(0, 50), 2: Place(0, 7)},  # a partition was added
+    ],
+    ids=["worked off", "more", "one more partition"],
+)
+def test_a_topic_that_has_what_comes_next_is_in_order(ids: Mapping[str, str], events: dict[int, Place]) -> None:
+    assert compare(kafka_with(events), ids) == []
+
+
+def test_deleted_records_are_told_and_passed_over_only_if_tolerated() -> None:
+    kafka = kafka_with({0: Place(130, 200), 1: Place(0, 60)})
+    with pytest.raises(UsageError) as refused:
+        compare(kafka)
+    assert str(refused.value) == (
+        "checkpoint /cp: mqtwin.events/0: 30 records were deleted before they were read, the next one there is 130; "
+        "--tolerate-data-loss goes on there"
+    )
+    assert compare(kafka, tolerate=True) == [Skip(EVENTS, 0, 30, 130)]
+
+
+@pytest.mark.parametrize("tolerate", [False, True])
+@pytest.mark.parametrize(
+    ("events", "events_id", "ids"),
+    [
+        ({0: Place(0, 30), 1: Place(0, 50)}, "id-9", IDS),
+        ({0: Place(0, 500), 1: Place(0, 500)}, "id-9", IDS),  # grown beyond the checkpoint meanwhile
+        ({0: Place(0, 30), 1: Place(0, 50)}, "id-1", {}),
+        ({0: Place(0, 500)}, "id-1", IDS),
+    ],
+    ids=["shorter", "longer", "shorter, no id noted", "fewer partitions"],
+)
+def test_a_topic_made_anew_that_has_records_is_never_read(
+    events: dict[int, Place], events_id: str, ids: Mapping[str, str], tolerate: bool
+) -> None:
+    with pytest.raises(
+        UsageError, match=r"was deleted and made anew since, and has records, .*name another --checkpoint"
+    ):
+        compare(kafka_with(events, events_id), ids, tolerate=tolerate)
+
+
+@pytest.mark.parametrize("events", [None, {0: Place(0, 0), 1: Place(0, 0)}], ids=["gone", "empty"])
+def test_a_topic_made_anew_that_is_empty_is_read_from_its_beginning_if_tolerated(
+    events: dict[int, Place] | None,
+) -> None:
+    kafka = kafka_with(events, "id-9")
+    with pytest.raises(UsageError, match=r"correct --bootstrap-servers, .*--tolerate-data-loss"):
+        compare(kafka)
+    assert compare(kafka, tolerate=True) == [Skip(EVENTS, 0, 0, 0), Skip(EVENTS, 1, 0, 0)]
+
+
+def test_a_topic_of_which_nothing_was_read_may_be_gone() -> None:
+    kafka = kafka_with({0: Place(0, 100), 1: Place(0, 50)})
+    without_reports = Kafka("cluster-1", {EVENTS: kafka.topics[EVENTS]})
+    assert compare(without_reports) == []
+
+
+def test_a_topic_cut_back_by_its_broker_goes_on_at_its_end_if_tolerated() -> None:
+    kafka = kafka_with({0: Place(0, 90), 1: Place(0, 50)})
+    with pytest.raises(UsageError, match="read records are gone, the next one there is 90"):
+        compare(kafka)
+    assert compare(kafka, tolerate=True) == [Skip(EVENTS, 0, 0, 90)]
+
+
+@pytest.mark.parametrize("tolerate", [False, True])
+def test_another_cluster_is_refused(tolerate: bool) -> None:
+    kafka = kafka_with({0: Place(0, 100), 1: Place(0, 50)}, cluster="cluster-2")
+    with pytest.raises(UsageError, match="belongs to the Kafka cluster cluster-1; localhost:9092 is cluster cluster-2"):
+        compare(kafka, tolerate=tolerate)
+
+
+def test_what_is_passed_over_is_told_for_each_partition() -> None:
+    skips = [Skip(EVENTS, 0, 1234, 130), Skip(EVENTS, 1, 0, 7)]
+    assert in_words(skips) == (
+        "mqtwin.events/0: 1,234 records were deleted before they were read, the next one there is 130, "
+        "mqtwin.events/1: read records are gone, the next one there is 7"
+    )

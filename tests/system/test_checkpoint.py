@@ -1,0 +1,225 @@
+"""The guard before a real checkpoint: refused without a trace, damaged and told, read without Kafka."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from streams.checkpoint import read_manifest, running_job
+from streams.checkpoint_files import CheckpointFiles
+from streams.job import JobSettings, start_job
+from streams.stored_state import read_states
+from tests.estates import small_estate
+from tests.system.harness import Stream, read_topic
+from twin.errors import UsageError
+from twin.estate import Estate, load_estate
+
+pytestmark = pytest.mark.system
+
+NewStream = Callable[[Estate], Stream]
+STORE = "QSG1/APP1"
+BATCHES, PUTS = 3, 40
+
+
+def puts(first: int, count: int) -> list[tuple[bytes, bytes, str | None]]:
+    """Anonymous puts without `seq`: one that is read twice counts twice."""
+    event = {"qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 100}
+    times = range(1_795_176_000_000_000 + first, 1_795_176_000_000_000 + first + count)
+    return [(STORE.encode(), json.dumps(event | {"time": time}).encode(), None) for time in times]
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> Estate:
+    return load_estate(small_estate(tmp_path))
+
+
+@pytest.fixture
+def stream(new_stream: NewStream, estate: Estate) -> Stream:
+    """A stream that has worked off some batches and is at the end of its topic."""
+    made = new_stream(estate)
+    made.send(puts(0, BATCHES * PUTS))
+    made.run(max_records=PUTS)
+    assert len(made.batches) >= BATCHES
+    assert made.states()[STORE]["messages"] == BATCHES * PUTS
+    return made
+
+
+def settings_of(stream: Stream, checkpoint: Path, *, prefix: str | None = None, tolerate: bool = False) -> JobSettings:
+    return JobSettings(
+        estate=stream.estate,
+        bootstrap_servers=stream.servers,
+        checkpoint=str(checkpoint),
+        prefix=prefix or stream.prefix,
+        available_now=True,
+        fail_on_data_loss=not tolerate,
+    )
+
+
+def work_off(settings: JobSettings, session: SparkSession) -> None:
+    job = start_job(settings, session=session)
+    try:
+        job.wait()
+    finally:
+        job.stop()
+
+
+def refusal(settings: JobSettings, session: SparkSession) -> str:
+    with pytest.raises(UsageError) as refused:
+        start_job(settings, session=session)
+    text = str(refused.value)
+    assert "\n" not in text
+    return text
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file() and path.name != "mqtwin.lock"
+    }
+
+
+def topics_of(servers: str, prefix: str) -> set[str]:
+    return {
+        name for name in AdminClient({"bootstrap.servers": servers}).list_topics().topics if name.startswith(prefix)
+    }
+
+
+def test_a_checkpoint_tells_what_it_is_damaged_or_not_and_a_refusal_leaves_no_trace(
+    stream: Stream, spark: SparkSession, tmp_path: Path
+) -> None:
+    directory, last = stream.checkpoint, CheckpointFiles(stream.checkpoint).last_batch
+    assert last is not None and last >= BATCHES - 1
+    files, manifest = CheckpointFiles(directory), read_manifest(directory)
+    assert files.check(thorough=True) == []
+    assert manifest is not None and manifest.prefix == stream.prefix and manifest.cluster
+    assert set(manifest.topics) == {stream.topics.events, stream.topics.reports} and all(manifest.topics.values())
+    assert running_job(directory) is None
+
+    # Its state, without Kafka.
+    assert list(read_states(directory, stream.estate, session=spark)) == [stream.states()[STORE]]
+
+    # Another prefix is refused, leaves the checkpoint as it is, and makes no topics.
+    before, other = contents(directory), f"nope-{stream.prefix}"
+    text = refusal(settings_of(stream, directory, prefix=other), spark)
+    assert f"belongs to topic {stream.topics.events}, not {other}.events: give --topic-prefix {stream.prefix}" in text
+    assert contents(directory) == before and not topics_of(stream.servers, other)
+
+    # Every damage is named before the query starts.
+    for path, damage in {
+        f"offsets/{last}": cut,
+        f"commits/{last}": cut,
+        "metadata": Path.unlink,
+        f"state/0/0/{last + 1}.changelog": flip_without_crc,
+        "state/0": shutil.rmtree,
+    }.items():
+        copy = tmp_path / f"copy-{path.replace('/', '-')}"
+        shutil.copytree(directory, copy)
+        damage(copy / path)
+        assert f"{path}: " in refusal(settings_of(stream, copy), spark)
+
+    # And the right job goes on, with no event counted twice.
+    stream.send(puts(BATCHES * PUTS, PUTS))
+    work_off(settings_of(stream, directory), spark)
+    state = stream.states()[STORE]
+    assert (state["messages"], state["events"], state["duplicates"]) == (4 * PUTS, 4 * PUTS, 0)
+    check_remedies(stream, spark)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flip_without_crc(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+    path.with_name(f".{path.name}.crc").unlink()
+
+
+def check_remedies(stream: Stream, spark: SparkSession) -> None:
+    """What the findings say to do leads to the right state."""
+    directory = stream.checkpoint
+    expected = stream.states()[STORE]
+    last = CheckpointFiles(directory).last_batch
+    assert last is not None
+    # The last commit is damaged: without it the batch runs again.
+    cut(directory / f"commits/{last}")
+    (finding,) = CheckpointFiles(directory).check(thorough=True)
+    assert finding.remedy.startswith(f"remove commits/{last} and commits/.{last}.crc")
+    for name in (str(last), f".{last}.crc"):
+        (directory / "commits" / name).unlink()
+    stream.run()
+    assert stream.states()[STORE] == expected
+    # Offsets and commit of the last batch are gone: its state must go, too.
+    last = CheckpointFiles(directory).last_batch
+    assert last is not None
+    for log in ("offsets", "commits"):
+        for name in (str(last), f".{last}.crc"):
+            (directory / log / name).unlink()
+    assert f"offsets/{last}: is missing" in refusal(settings_of(stream, directory), spark)
+    for path in (directory / "state" / "0").glob("[0-9]*/*"):
+        number = path.name.strip(".").split(".")[0]
+        if path.is_file() and number.isdecimal() and int(number) > last:
+            path.unlink()
+    stream.send(puts(4 * PUTS, PUTS))  # the batch is cut elsewhere now
+    stream.run()
+    state = stream.states()[STORE]
+    assert (state["messages"], state["events"], state["duplicates"]) == (5 * PUTS, 5 * PUTS, 0)
+
+
+def test_what_kafka_lost_is_passed_over_only_if_tolerated_and_nothing_is_counted_twice(
+    stream: Stream, spark: SparkSession
+) -> None:
+    stream.send(puts(BATCHES * PUTS, PUTS))
+    ends = {record.partition: record.offset for record in read_topic(stream.servers, stream.topics.events)}
+    ((partition, end),) = ends.items()  # one store: one partition
+    admin = AdminClient({"bootstrap.servers": stream.servers})
+    place = TopicPartition(stream.topics.events, partition, end - 9)
+    for future in admin.delete_records([place]).values():
+        future.result()
+    assert "30 records were deleted before they were read" in refusal(settings_of(stream, stream.checkpoint), spark)
+    work_off(settings_of(stream, stream.checkpoint, tolerate=True), spark)
+    state = stream.states()[STORE]
+    assert (state["messages"], state["events"]) == (BATCHES * PUTS + 10, BATCHES * PUTS + 10)
+
+    # The topic is gone, and made anew by the job.
+    held = BATCHES * PUTS + 10
+    admin.delete_topics([stream.topics.events])[stream.topics.events].result()
+    assert "--tolerate-data-loss" in refusal(settings_of(stream, stream.checkpoint), spark)
+    work_off(settings_of(stream, stream.checkpoint, tolerate=True), spark)  # makes it, and goes on at its beginning
+    stream.send(puts(5 * PUTS, PUTS))
+    work_off(settings_of(stream, stream.checkpoint, tolerate=True), spark)
+    state = stream.states()[STORE]
+    assert (state["messages"], state["events"]) == (held + PUTS, held + PUTS)
+
+    # Made anew with the same records in it: nobody knows that they were counted.
+    admin.delete_topics([stream.topics.events])[stream.topics.events].result()
+    stream.send(puts(0, PUTS))
+    for tolerate in (False, True):
+        text = refusal(settings_of(stream, stream.checkpoint, tolerate=tolerate), spark)
+        assert "was deleted and made anew since, and has records" in text
+
+
+def test_a_second_job_is_refused_and_the_first_goes_on(
+    new_stream: NewStream, estate: Estate, spark: SparkSession
+) -> None:
+    stream = new_stream(estate)
+    stream.send(puts(0, PUTS))
+    first = start_job(replace(settings_of(stream, stream.checkpoint), available_now=False), session=spark)
+    try:
+        text = refusal(settings_of(stream, stream.checkpoint), spark)
+        assert "another mqtwin stream runs on it (pid " in text and "stop it, or name another --checkpoint" in text
+        assert first.query.isActive
+    finally:
+        first.stop()
+    stream.run()
+    assert stream.states()[STORE]["messages"] == PUTS
