@@ -33,6 +33,7 @@ from urllib.parse import quote
 import numpy as np
 import psutil
 
+from streams.scratch import base_of
 from twin.arrays import Array
 
 ABANDONED_SECONDS = 3600.0  # a mirror nobody used for so long is removed by the next query on this host
@@ -63,7 +64,7 @@ def mirror_root(blocks: Path) -> Path:
     Raises:
         OSError: it cannot be made, or belongs to somebody else.
     """
-    root = blocks.parent / f"mqtwin-mirror-{os.getuid()}"
+    root = base_of(blocks.parent) / f"mqtwin-mirror-{os.getuid()}"
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = root.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
