@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -21,9 +21,13 @@ from urllib.parse import urlparse
 import msgspec
 import structlog
 
+from streams.bound import Bound, choose_bound
 from streams.decode_stage import KAFKA_COLUMNS, decode_function
 from streams.errors import one_line
+from streams.failure import explain
+from streams.java_process import gone_java
 from streams.kafka_settings import for_spark, redact
+from streams.master import check_master
 from streams.mirror import remove_mirrors
 from streams.plan import Loss, PackedPlan, Plan
 from streams.preflight import check_executors
@@ -43,6 +47,7 @@ FETCH_BYTES = 16 * 1024 * 1024  # of a partition at a time; a larger record is s
 LOSS_VARIABLE = "MQTWIN_TEST_LOSE_CACHE"  # for tests: see streams.plan.Loss
 _OFFSETS = {"earliest": -2, "latest": -1}  # Spark's numbers
 _POLL_SECONDS = 0.05
+_SAME_REQUEST_SECONDS = 0.5
 _LISTENER_SECONDS = 10.0  # Spark tells listeners of a batch a moment after its end
 
 # Kafka's consumer and producer; a user's --kafka settings win.
@@ -51,7 +56,8 @@ _SOURCE_SETTINGS = {
     "kafka.fetch.max.bytes": str(4 * FETCH_BYTES),
     "kafka.max.poll.records": "10000",
 }
-_SINK_SETTINGS = {"kafka.compression.type": "zstd"}
+# A record waits so long for its topic to be found; after that the task fails and is tried again.
+_SINK_SETTINGS = {"kafka.compression.type": "zstd", "kafka.max.block.ms": "15000"}
 
 # The header named content-type, mostly the first: looking there before filtering saves a fifth of what a record costs
 # the JVM. Header names are case-sensitive. (`lower` would also cost the first batch two seconds: it loads all of ICU.)
@@ -72,7 +78,7 @@ class JobSettings:
     kafka: Kafka client settings; see `streams.kafka_settings`. conf: Spark settings.
     trigger: least time between the beginnings of two batches, as Spark writes it ("2 seconds").
     available_now: work off what is there, and the reports that come of it, then end.
-    max_records: at most so many Kafka records in a batch; None: no limit.
+    max_records: at most so many Kafka records in a batch; 0: no limit; None: see `streams.bound`.
     starting_offsets: "earliest", "latest" or Spark's JSON; only for a new checkpoint.
     fail_on_data_loss: end when records were deleted before they were read; False: log nothing and go on with the next.
     jars, java_home: see `streams.session.open_session`.
@@ -120,8 +126,9 @@ def run_job(settings: JobSettings, *, on_batch: Callable[[dict[str, Any]], None]
         try:
             job.wait(stop)
         finally:
-            job.stop()
-            job.session.stop()
+            if not gone_java():
+                job.stop()
+                job.session.stop()
 
 
 def start_job(
@@ -143,6 +150,8 @@ def start_job(
     """
     began = time.monotonic()
     for_spark(settings.client)  # wrong settings are told before anything is started
+    if session is None:
+        check_master(settings.master or settings.conf.get("spark.master", ""))
     limits = prepare_topics(settings.topics, settings.client)
     _log.info("topics ready", topics=[settings.topics.events, *settings.topics.out])
     session = session or open_session(
@@ -155,17 +164,31 @@ def start_job(
     if "spark.sql.shuffle.partitions" not in settings.conf:  # Spark's default is 200, each costs a batch 60 ms
         session.conf.set("spark.sql.shuffle.partitions", session.sparkContext.defaultParallelism)
     executors = check_executors(session)
+    directories = set(executors.values()) if is_local(session.sparkContext.master or "") else set()
+
+    def explain_failure(error: BaseException) -> str:
+        topics = (settings.topics.events, *settings.topics.out)
+        places = {"checkpoint": settings.checkpoint, "directories": directories}
+        return explain(error, **places, kafka=settings.client, topics=topics)
+
     loss = Loss.parse(os.environ.get(LOSS_VARIABLE, "0"))
     packed = PackedPlan.of(Plan(settings.estate, settings.topics, limits, loss))
     log = BatchLog(on_batch)
     session.streams.addListener(log)
     written = end_offsets(settings.client, settings.topics.reports)
-    query = _start_query(settings, session, packed, str(limits.request))
+    if settings.max_records is None:
+        bound = choose_bound(settings.client, settings.topics.events)
+    else:
+        bound = Bound(settings.max_records)
+    settings = replace(settings, max_records=bound.records)
+    query = _start_query(settings, session, packed, str(limits.request), explain_failure)
     _log.info(
         "query started",
         stores=len(settings.estate.stores),
         executors=len(executors),
         checkpoint=settings.checkpoint,
+        max_records=bound.records,
+        record_bytes=bound.record_bytes,
         seconds=round(time.monotonic() - began, 1),
         kafka=redact(settings.client),
     )
@@ -174,16 +197,20 @@ def start_job(
         """The query again, to read the reports it wrote: what is there is settled when it starts."""
         if not settings.available_now or end_offsets(settings.client, settings.topics.reports) == written:
             return None
-        return _start_query(settings, session, packed, str(limits.request))
+        return _start_query(settings, session, packed, str(limits.request), explain_failure)
 
-    directories = set(executors.values()) if is_local(session.sparkContext.master or "") else set()
-    return Job(session, query, log, directories, read_reports)
+    return Job(session, query, log, directories, read_reports, explain_failure)
 
 
 def _start_query(
-    settings: JobSettings, session: SparkSession, packed: PackedPlan, request_bytes: str
+    settings: JobSettings,
+    session: SparkSession,
+    packed: PackedPlan,
+    request_bytes: str,
+    explain_failure: Callable[[BaseException], str],
 ) -> StreamingQuery:
-    from pyspark.errors import PySparkException
+    from py4j.protocol import Py4JError
+    from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 
     sink = {
         **_SINK_SETTINGS,
@@ -191,7 +218,7 @@ def _start_query(
         "kafka.buffer.memory": str(max(2 * int(request_bytes), 32 << 20)),
     }
     records = twin_frame(events_frame(session, settings), packed, settings.topics.events)
-    writer = records.writeStream.format("kafka").options(**sink, **for_spark(settings.client))
+    writer = records.writeStream.format("kafka").options(**{**sink, **for_spark(settings.client)})
     writer = (
         writer.option("checkpointLocation", settings.checkpoint)
         .queryName(f"{settings.prefix} twin")
@@ -200,8 +227,10 @@ def _start_query(
     trigger = {"availableNow": True} if settings.available_now else {"processingTime": settings.trigger}
     try:
         return writer.trigger(**trigger).start()
-    except (PySparkException, ValueError) as error:
+    except (AnalysisException, IllegalArgumentException, ValueError) as error:
         raise UsageError(f"the query does not start: {one_line(error)}") from error
+    except (PySparkException, Py4JError) as error:
+        raise MqtwinError(f"the query does not start: {explain_failure(error)}") from error
 
 
 def events_frame(session: SparkSession, settings: JobSettings) -> DataFrame:
@@ -217,7 +246,7 @@ def events_frame(session: SparkSession, settings: JobSettings) -> DataFrame:
         # A topic of fewer partitions than cores is read by all cores; blocks carry their offsets, so order is not lost.
         "minPartitions": str(session.sparkContext.defaultParallelism),
     }
-    if settings.max_records is not None:
+    if settings.max_records:
         options["maxOffsetsPerTrigger"] = str(settings.max_records)
     source = session.readStream.format("kafka").options(**options).load()
     place = f"if(topic = '{topics.reports}', -1 - partition, partition) as partition"
@@ -251,7 +280,11 @@ def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
 
 
 class Job:
-    """A running query. again: starts it once more when it has ended by itself; None where that is not needed."""
+    """A running query.
+
+    again: starts it once more when it has ended by itself; None where that is not needed.
+    explain_failure: the cause of a failure on one line.
+    """
 
     def __init__(
         self,
@@ -260,12 +293,14 @@ class Job:
         log: BatchLog,
         local_directories: set[Path],
         again: Callable[[], StreamingQuery | None] = lambda: None,
+        explain_failure: Callable[[BaseException], str] = one_line,
     ) -> None:
         self.session = session
         self.query = query
         self._batches = log
         self._local_directories = local_directories
         self._again = again
+        self._explain_failure = explain_failure
 
     def wait(self, stop: threading.Event | None = None) -> None:
         """Return when the query has ended, or when `stop` is set and the batch then running has ended.
@@ -273,6 +308,14 @@ class Job:
         Raises:
             MqtwinError: the query failed; the message is the cause on one line.
         """
+        from py4j.protocol import Py4JError
+
+        try:
+            self._wait_for_all(stop)
+        except (Py4JError, OSError, EOFError) as error:  # the connection to Java broke
+            raise MqtwinError(f"the stream failed: {self._explain_failure(error)}") from error
+
+    def _wait_for_all(self, stop: threading.Event | None) -> None:
         self._wait(stop)
         if not (stop is not None and stop.is_set()):
             self._batches.query_ended.wait(_LISTENER_SECONDS)
@@ -292,7 +335,7 @@ class Job:
             self._finish_batch()
         failure = self.query.exception()
         if failure is not None:
-            raise MqtwinError(f"the stream failed: {one_line(failure)}")
+            raise MqtwinError(f"the stream failed: {self._explain_failure(failure)}")
 
     def _finish_batch(self) -> None:
         """Wait for the end of the batch that is running; at once where none is."""
@@ -319,13 +362,21 @@ class Job:
 
 @contextmanager
 def stop_requests() -> Iterator[threading.Event]:
-    """While it lasts, SIGTERM and SIGINT set the event instead of ending the process; a second one ends it."""
+    """While it lasts, SIGTERM and SIGINT set the event instead of ending the process; a second one ends it.
+
+    One that comes within `_SAME_REQUEST_SECONDS` is the same request: `timeout` signals its command and then the whole
+    process group, which is the command again.
+    """
     stop = threading.Event()
+    requested = 0.0
 
     def request(number: int, _: FrameType | None) -> None:
-        if stop.is_set():
+        nonlocal requested
+        if not stop.is_set():
+            requested = time.monotonic()
+            stop.set()
+        elif time.monotonic() - requested > _SAME_REQUEST_SECONDS:
             raise SystemExit(128 + number)
-        stop.set()
 
     before = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
