@@ -96,7 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at its end
         return BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 - the last line of defence: reported, exit status 1
-        return _complain(error, f"{type(error).__name__}: {error} (--debug shows where)", FAILED)
+        wrong_use = getattr(error, "is_wrong_use", False)  # of kernels, which know no UsageError
+        text = str(error) if wrong_use else f"{type(error).__name__}: {error} (--debug shows where)"
+        return _complain(error, text, WRONG_USE if wrong_use else FAILED)
     return DONE if status is None else int(status)
 
 

@@ -119,7 +119,7 @@ def _jars(name: str, what: str) -> Finding:
     if not lost:
         return Finding(what, "ok", f"{there} jars with the right SHA-256")
     found = f"{len(lost)} of {there} jars missing or broken, first {lost[0].coordinate}"
-    return Finding(what, "lacking", found, "fetched at the first need, or now: mqtwin doctor --fetch")
+    return Finding(what, "missing", found, "fetched at the first need, or now: mqtwin doctor --fetch")
 
 
 def _cores() -> Finding:
@@ -167,12 +167,14 @@ def _disk() -> Finding:
     """Room where jars and temporary data go."""
     cache = cache_dir()
     existing = next(folder for folder in (cache, *cache.parents) if folder.exists())
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return Finding("disk", "missing", f"{cache} cannot be written", "set MQTWIN_CACHE to a folder that can")
     free, place = min((shutil.disk_usage(place).free, str(place)) for place in (existing, tempfile.gettempdir()))
     found = f"{free / GIB:.1f} GiB free in {place}"
     if free >= ENOUGH_DISK:
         return Finding("disk", "ok", found)
     return Finding(
-        "disk", "lacking", found, f"{ENOUGH_DISK // GIB} GiB is right; MQTWIN_CACHE and TMPDIR name other places"
+        "disk", "missing", found, f"{ENOUGH_DISK // GIB} GiB are needed; MQTWIN_CACHE and TMPDIR name other places"
     )
 
 

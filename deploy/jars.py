@@ -26,7 +26,7 @@ import filelock
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from deploy.cache import cache_dir
+from deploy.cache import cache_dir, make_folder
 from twin.errors import MqtwinError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def ensure_jars(name: str) -> tuple[Path, ...]:
     """
     if missing(name):
         lock = _folder() / ".lock"
-        lock.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(lock.parent)
         with filelock.FileLock(lock):
             wanted = missing(name)  # another process may have fetched them meanwhile
             if wanted:

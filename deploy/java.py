@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.cache import cache_dir
+from deploy.cache import cache_dir, make_folder
 from twin.errors import MqtwinError
 
 SUPPORTED = (17, 21)  # Spark 4.2: "Spark runs on Java 17/21"; Kafka 4.3 brokers: 17 and up
@@ -156,7 +156,7 @@ def _with_launcher(java: Java) -> Java:
     home = cache_dir() / "java" / hashlib.sha256(script.encode()).hexdigest()[:16]
     launcher = home / "bin" / "java"
     if not launcher.exists():
-        launcher.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(launcher.parent)
         draft = launcher.with_name(f"java.{os.getpid()}")
         draft.write_text(script, encoding="utf-8")
         draft.chmod(0o755)

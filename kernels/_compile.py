@@ -42,9 +42,21 @@ def _cache_folder() -> Path:
     return Path(root) / "kernels" / digest.hexdigest()[:16]
 
 
+class CacheFolderError(OSError):
+    """Machine code cannot be kept on disk; the message is one line that says what to do."""
+
+    is_wrong_use = True  # for the command line
+
+
 CACHE_FOLDER = _cache_folder()
 for _folder in ("inner", "outer"):
-    (CACHE_FOLDER / _folder).mkdir(parents=True, exist_ok=True)
+    try:
+        (CACHE_FOLDER / _folder).mkdir(parents=True, exist_ok=True)
+    except OSError as _error:
+        raise CacheFolderError(
+            f"the cache folder {CACHE_FOLDER.parent.parent} cannot be written ({_error.strerror}): "
+            "set MQTWIN_CACHE to a folder that can"
+        ) from _error
 
 _compiled: list[Any] = []
 

@@ -7,37 +7,14 @@ level.
 
 from __future__ import annotations
 
-import os
-import threading
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 import structlog
-
-if TYPE_CHECKING:
-    from py4j.java_gateway import JavaGateway
-    from pyspark import SparkConf
 
 _LEVELS = {"ERROR": "error", "FATAL": "error", "WARN": "warning"}
 
 
-def launch_java(conf: SparkConf) -> JavaGateway:
-    """Start Spark's JVM for `conf`, its output going to the log of this process."""
-    from pyspark.java_gateway import launch_gateway
-
-    reading, writing = os.pipe()
-    try:
-        gateway = launch_gateway(conf, {"stdout": writing, "stderr": writing})
-    except BaseException:
-        os.close(reading)
-        raise
-    finally:
-        os.close(writing)
-    lines = os.fdopen(reading, encoding="utf-8", errors="replace")
-    threading.Thread(target=_log_lines, args=(lines,), name="mqtwin-java-output", daemon=True).start()
-    return gateway
-
-
-def _log_lines(lines: TextIO) -> None:
+def log_lines(lines: TextIO) -> None:
     """Log every line until the JVM, and whoever inherited its output, has ended."""
     log = structlog.get_logger("mqtwin.java")
     with lines:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -20,11 +20,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import structlog
 
+from streams.bound import Bound, choose_bound
 from streams.checkpoint import local_directory
 from streams.checkpoint_guard import CheckpointGuard
 from streams.decode_stage import KAFKA_COLUMNS, decode_function
 from streams.errors import one_line
+from streams.failure import explain
+from streams.java_process import gone_java
 from streams.kafka_settings import for_spark, redact
+from streams.master import check_master
 from streams.mirror import remove_mirrors
 from streams.plan import Loss, PackedPlan, Plan
 from streams.preflight import check_executors
@@ -47,6 +51,7 @@ FETCH_BYTES = 16 * 1024 * 1024  # of a partition at a time; a larger record is s
 LOSS_VARIABLE = "MQTWIN_TEST_LOSE_CACHE"  # for tests: see streams.plan.Loss
 _OFFSETS = {"earliest": -2, "latest": -1}  # Spark's numbers
 _POLL_SECONDS = 0.05
+_SAME_REQUEST_SECONDS = 0.5
 _LISTENER_SECONDS = 10.0  # Spark tells listeners of a batch a moment after its end
 
 # Kafka's consumer and producer; a user's --kafka settings win.
@@ -55,7 +60,8 @@ _SOURCE_SETTINGS = {
     "kafka.fetch.max.bytes": str(4 * FETCH_BYTES),
     "kafka.max.poll.records": "10000",
 }
-_SINK_SETTINGS = {"kafka.compression.type": "zstd"}
+# A record waits so long for its topic to be found; after that the task fails and is tried again.
+_SINK_SETTINGS = {"kafka.compression.type": "zstd", "kafka.max.block.ms": "15000"}
 
 # The header named content-type, mostly the first: looking there before filtering saves a fifth of what a record costs
 # the JVM. Header names are case-sensitive. (`lower` would also cost the first batch two seconds: it loads all of ICU.)
@@ -76,7 +82,7 @@ class JobSettings:
     kafka: Kafka client settings; see `streams.kafka_settings`. conf: Spark settings.
     trigger: least time between the beginnings of two batches, as Spark writes it ("2 seconds").
     available_now: work off what is there, and the reports that come of it, then end.
-    max_records: at most so many Kafka records in a batch; None: no limit.
+    max_records: at most so many Kafka records in a batch; 0: no limit; None: see `streams.bound`.
     starting_offsets: "earliest", "latest" or Spark's JSON; only for a new checkpoint.
     fail_on_data_loss: end when records were deleted before they were read; False: log nothing and go on with the next.
     jars, java_home: see `streams.session.open_session`.
@@ -124,8 +130,9 @@ def run_job(settings: JobSettings, *, on_batch: Callable[[dict[str, Any]], None]
         try:
             job.wait(stop)
         finally:
-            job.stop()
-            job.session.stop()
+            if not gone_java():
+                job.stop()
+                job.session.stop()
 
 
 def start_job(
@@ -146,6 +153,8 @@ def start_job(
         MqtwinError: Kafka or an executor is not fit.
     """
     for_spark(settings.client)  # wrong settings are told before anything is started
+    if session is None:
+        check_master(settings.master or settings.conf.get("spark.master", ""))
     guard = CheckpointGuard(
         settings.checkpoint,
         estate=settings.estate,
@@ -178,6 +187,7 @@ def _start_guarded(
     if "spark.sql.shuffle.partitions" not in settings.conf:  # Spark's default is 200, each costs a batch 60 ms
         session.conf.set("spark.sql.shuffle.partitions", session.sparkContext.defaultParallelism)
     executors = check_executors(session)
+    directories = set(executors.values()) if is_local(session.sparkContext.master or "") else set()
     loss = Loss.parse(os.environ.get(LOSS_VARIABLE, "0"))
     packed = PackedPlan.of(Plan(settings.estate, settings.topics, limits, loss))
     watched = SourceBits(settings.estate).names and not settings.available_now
@@ -185,15 +195,29 @@ def _start_guarded(
     log = BatchLog(
         on_batch, resources_of(session), ends=lambda topic: end_offsets(settings.client, topic), guard=sources
     )
+
+    def explain_failure(error: BaseException) -> str:
+        topics = (settings.topics.events, *settings.topics.out)
+        places = {"checkpoint": settings.checkpoint, "directories": directories}
+        cause = explain(error, **places, kafka=settings.client, topics=topics)
+        return guard.explain(cause) + log.shortage(error)
+
     session.streams.addListener(log)
     written = end_offsets(settings.client, settings.topics.reports)
     guard.note_start(int(session.conf.get("spark.sql.shuffle.partitions") or 0))
-    query = _start_query(settings, session, packed, str(limits.request))
+    if settings.max_records is None:
+        bound = choose_bound(settings.client, settings.topics.events)
+    else:
+        bound = Bound(settings.max_records)
+    settings = replace(settings, max_records=bound.records)
+    query = _start_query(settings, session, packed, str(limits.request), explain_failure)
     _log.info(
         "query started",
         stores=len(settings.estate.stores),
         executors=len(executors),
         checkpoint=settings.checkpoint,
+        max_records=bound.records,
+        record_bytes=bound.record_bytes,
         seconds=round(time.monotonic() - began, 1),
         kafka=redact(settings.client),
     )
@@ -202,12 +226,11 @@ def _start_guarded(
         """The query again, to read the reports it wrote: what is there is settled when it starts."""
         if not settings.available_now or end_offsets(settings.client, settings.topics.reports) == written:
             return None
-        return _start_query(settings, session, packed, str(limits.request))
+        return _start_query(settings, session, packed, str(limits.request), explain_failure)
 
-    directories = set(executors.values()) if is_local(session.sparkContext.master or "") else set()
     if sources is not None:
         sources.start()
-    return Job(session, query, log, directories, read_reports, guard, sources)
+    return Job(session, query, log, directories, read_reports, explain_failure, guard, sources)
 
 
 def _open_session(settings: JobSettings) -> SparkSession:
@@ -221,10 +244,14 @@ def _open_session(settings: JobSettings) -> SparkSession:
 
 
 def _start_query(
-    settings: JobSettings, session: SparkSession, packed: PackedPlan, request_bytes: str
+    settings: JobSettings,
+    session: SparkSession,
+    packed: PackedPlan,
+    request_bytes: str,
+    explain_failure: Callable[[BaseException], str],
 ) -> StreamingQuery:
     from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
+    from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 
     sink = {
         **_SINK_SETTINGS,
@@ -232,7 +259,7 @@ def _start_query(
         "kafka.buffer.memory": str(max(2 * int(request_bytes), 32 << 20)),
     }
     records = twin_frame(events_frame(session, settings), packed, settings.topics.events)
-    writer = records.writeStream.format("kafka").options(**sink, **for_spark(settings.client))
+    writer = records.writeStream.format("kafka").options(**{**sink, **for_spark(settings.client)})
     writer = (
         writer.option("checkpointLocation", settings.checkpoint)
         .queryName(f"{settings.prefix} twin")
@@ -241,8 +268,10 @@ def _start_query(
     trigger = {"availableNow": True} if settings.available_now else {"processingTime": settings.trigger}
     try:
         return writer.trigger(**trigger).start()
-    except (PySparkException, Py4JError, ValueError) as error:
+    except (AnalysisException, IllegalArgumentException, ValueError) as error:
         raise UsageError(f"the query does not start: {one_line(error)}") from error
+    except (PySparkException, Py4JError) as error:
+        raise MqtwinError(f"the query does not start: {explain_failure(error)}") from error
 
 
 def events_frame(session: SparkSession, settings: JobSettings) -> DataFrame:
@@ -258,7 +287,7 @@ def events_frame(session: SparkSession, settings: JobSettings) -> DataFrame:
         # A topic of fewer partitions than cores is read by all cores; blocks carry their offsets, so order is not lost.
         "minPartitions": str(session.sparkContext.defaultParallelism),
     }
-    if settings.max_records is not None:
+    if settings.max_records:
         options["maxOffsetsPerTrigger"] = str(settings.max_records)
     source = session.readStream.format("kafka").options(**options).load()
     place = f"if(topic = '{topics.reports}', -1 - partition, partition) as partition"
@@ -299,7 +328,9 @@ def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
 class Job:
     """A running query.
 
-    again: starts it once more when it has ended by itself; None where that is not needed. guard: of its checkpoint.
+    again: starts it once more when it has ended by itself; None where that is not needed.
+    explain_failure: returns the cause of a failure on one line.
+    guard: of its checkpoint.
     sources: watches for sources that go silent; None: no queue manager is watched.
     """
 
@@ -310,6 +341,7 @@ class Job:
         log: BatchLog,
         local_directories: set[Path],
         again: Callable[[], StreamingQuery | None] = lambda: None,
+        explain_failure: Callable[[BaseException], str] = one_line,
         guard: CheckpointGuard | None = None,
         sources: SourceGuard | None = None,
     ) -> None:
@@ -320,6 +352,7 @@ class Job:
         self._again = again
         self._guard = guard
         self._sources = sources
+        self._explain_failure = explain_failure
 
     def wait(self, stop: threading.Event | None = None) -> None:
         """Return when the query has ended, or when `stop` is set and the batch then running has ended.
@@ -327,6 +360,14 @@ class Job:
         Raises:
             MqtwinError: the query failed; the message is the cause on one line.
         """
+        from py4j.protocol import Py4JError
+
+        try:
+            self._wait_for_all(stop)
+        except (Py4JError, OSError, EOFError) as error:  # the connection to Java broke
+            raise MqtwinError(f"the stream failed: {self._explain_failure(error)}") from error
+
+    def _wait_for_all(self, stop: threading.Event | None) -> None:
         self._wait(stop)
         if not (stop is not None and stop.is_set()):
             self._batches.query_ended.wait(_LISTENER_SECONDS)
@@ -346,9 +387,7 @@ class Job:
             self._finish_batch()
         failure = self.query.exception()
         if failure is not None:
-            cause = one_line(failure)
-            cause = self._guard.explain(cause) if self._guard is not None else cause
-            raise MqtwinError(f"the stream failed: {cause}{self._batches.shortage(failure)}")
+            raise MqtwinError(f"the stream failed: {self._explain_failure(failure)}")
 
     def _finish_batch(self) -> None:
         """Wait for the end of the batch that is running; at once where none is."""
@@ -381,13 +420,21 @@ class Job:
 
 @contextmanager
 def stop_requests() -> Iterator[threading.Event]:
-    """While it lasts, SIGTERM and SIGINT set the event instead of ending the process; a second one ends it."""
+    """While it lasts, SIGTERM and SIGINT set the event instead of ending the process; a second one ends it.
+
+    One that comes within `_SAME_REQUEST_SECONDS` is the same request: `timeout` signals its command and then the whole
+    process group, which is the command again.
+    """
     stop = threading.Event()
+    requested = 0.0
 
     def request(number: int, _: FrameType | None) -> None:
-        if stop.is_set():
+        nonlocal requested
+        if not stop.is_set():
+            requested = time.monotonic()
+            stop.set()
+        elif time.monotonic() - requested > _SAME_REQUEST_SECONDS:
             raise SystemExit(128 + number)
-        stop.set()
 
     before = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

@@ -42,6 +42,7 @@ import numpy as np
 import psutil
 
 from streams.mapping import map_shared
+from streams.scratch import base_of
 from twin.arrays import Array, Size
 from twin.errors import MqtwinError
 
@@ -86,7 +87,7 @@ def mirror_root(blocks: Path) -> Path:
     Raises:
         OSError: it cannot be made, or belongs to somebody else.
     """
-    root = blocks.parent / f"mqtwin-mirror-{os.getuid()}"
+    root = base_of(blocks.parent) / f"mqtwin-mirror-{os.getuid()}"
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = root.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():

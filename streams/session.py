@@ -7,21 +7,27 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streams import daemon
 from streams.errors import one_line
-from streams.java_output import launch_java
-from twin.errors import UsageError
+from streams.java_process import launch_java
+from streams.scratch import ScratchDirectory, temporary_base
+from twin.errors import MqtwinError, UsageError
 
 if TYPE_CHECKING:
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-MASTER = "local[*]"
+LOCAL_FAILURES = 4  # attempts at a task before the job fails, as many as Spark gives it on a cluster
+MASTER = f"local[*,{LOCAL_FAILURES}]"
 LOOPBACK = "127.0.0.1"
 ARROW_BATCH_BYTES = 32 * 1024 * 1024  # Kafka records differ in size by five orders of magnitude: bound batches by bytes
 ARROW_BATCH_RECORDS = 10_000
@@ -82,6 +88,7 @@ def open_session(
 
     Raises:
         UsageError: Spark could not be started; the message is one line with the cause.
+        MqtwinError: the same on a cluster.
     """
     if java_home is not None:
         os.environ["JAVA_HOME"] = str(java_home)
@@ -95,9 +102,13 @@ def open_session(
     wanted = SparkConf().setAppName(name).setAll(list(settings.items()))
     try:
         if SparkContext._active_spark_context is None:  # noqa: SLF001 -- PySpark has no other way to ask
-            SparkContext(conf=wanted, gateway=launch_java(wanted))
+            scratch, environment = _claim_scratch(wanted)
+            with _own_interrupt_handler():
+                SparkContext(conf=wanted, gateway=launch_java(wanted, scratch, environment))
         session = SparkSession.builder.config(conf=wanted).getOrCreate()
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
+        if not is_local(settings["spark.master"]):  # a master may come back
+            raise MqtwinError(f"Spark does not start on {settings['spark.master']}: {one_line(error)}") from error
         raise UsageError(f"Spark does not start: {one_line(error)}; `mqtwin doctor` says what is missing") from error
     session.sparkContext.setLogLevel("ERROR")
     return session
@@ -113,7 +124,7 @@ def session_settings(
     """All settings of the session, the user's included; see `open_session`."""
     given = dict(conf or {})
     settings = dict(SETTINGS)
-    settings["spark.master"] = master or given.get("spark.master") or MASTER
+    settings["spark.master"] = with_retries(master or given.pop("spark.master", "") or MASTER)
     if is_local(settings["spark.master"]):
         settings.update(LOCAL_SETTINGS)
         settings["spark.sql.shuffle.partitions"] = str(local_cores(settings["spark.master"]))
@@ -127,10 +138,57 @@ def session_settings(
     for process in ("driver", "executor") if is_local(settings["spark.master"]) else ("driver",):
         key = f"spark.{process}.extraJavaOptions"
         settings[key] = " ".join(filter(None, (java_options, given.pop(key, ""))))
+    given.pop("spark.master", None)
     settings.update(given)
-    if master:
-        settings["spark.master"] = master
     return settings
+
+
+@contextmanager
+def _own_interrupt_handler() -> Iterator[None]:
+    """Keep this process's handler of SIGINT: a new SparkContext installs one that cancels the running batch."""
+    if threading.current_thread() is not threading.main_thread():  # then it installs none
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _claim_scratch(conf: SparkConf) -> tuple[list[ScratchDirectory], dict[str, str]]:
+    """Give Java directories that are this job's alone, see `streams.scratch`; complete `conf` accordingly.
+
+    Returns the directories, and environment variables for Java.
+
+    Raises:
+        OSError: a directory cannot be made.
+    """
+    temporary = ScratchDirectory.claim(temporary_base())
+    scratch, environment = [temporary], {}
+    options = conf.get("spark.driver.extraJavaOptions", "")
+    conf.set("spark.driver.extraJavaOptions", f"-Djava.io.tmpdir={temporary.path} {options}".rstrip())
+    if is_local(conf.get("spark.master", "")):
+        bases = os.environ.get("SPARK_LOCAL_DIRS") or conf.get("spark.local.dir", "")
+        directories = [ScratchDirectory.claim(Path(base).absolute()) for base in (bases or "").split(",") if base]
+        scratch += directories
+        local = ",".join(str(directory.path) for directory in directories or [temporary])
+        conf.set("spark.local.dir", local)
+        if os.environ.get("SPARK_LOCAL_DIRS"):  # it wins over the setting
+            environment["SPARK_LOCAL_DIRS"] = local
+        if not os.environ.get("SPARK_LOCAL_IP"):  # the only thing that Spark's UI asks where to listen
+            environment["SPARK_LOCAL_IP"] = LOOPBACK
+    return scratch, environment
+
+
+def with_retries(master: str) -> str:
+    """Return a local master that tries a task several times: ``local[2]`` becomes ``local[2,4]``.
+
+    Spark gives a task of a local master one attempt unless told otherwise, so that one killed Python worker would end
+    the job. A number of attempts that the user gives stays.
+    """
+    found = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
+    return master if found is None else f"local[{found.group(1) or 1},{LOCAL_FAILURES}]"
 
 
 def is_local(master: str) -> bool:

@@ -137,6 +137,12 @@ def max_message_bytes(admin: AdminClient, names: Iterable[str]) -> dict[str, int
     return {name: _max_message_bytes(admin, name) for name in names}
 
 
+def missing_topics(kafka: Mapping[str, str], names: Iterable[str]) -> list[str]:
+    """Return those of `names` that no broker knows. MqtwinError: no broker answers."""
+    existing = _existing(admin_client(kafka), kafka)
+    return [name for name in names if name not in existing]
+
+
 def partitions_of(kafka: Mapping[str, str], name: str) -> list[int]:
     """The partitions of a topic that there is, sorted. MqtwinError: no broker answers, or none knows the topic."""
     from confluent_kafka import KafkaException

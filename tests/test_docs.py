@@ -6,6 +6,9 @@ import ast
 import importlib
 import inspect
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from html import unescape
 from pathlib import Path
@@ -191,6 +194,21 @@ def test_the_options_of_size_are_all_there():
     assert set(first_codes(text[: text.index("###")])) == OF_SIZE == {f"--{name}" for name in fields}
     assert re.findall(r"^### (size .*)$", text, re.MULTILINE) == SIZE_COMMANDS
     assert set(_new_app()["size"]) - {"--help", "-h", "--version"} == {name[5:] for name in SIZE_COMMANDS}
+
+
+def test_the_unit_for_systemd_is_the_one_that_is_shipped():
+    (shown,) = re.findall(r"^```ini\n(.*?)^```$", PAGES["operations.md"], re.DOTALL | re.MULTILINE)
+    assert shown == (ROOT / "deploy/systemd/mqtwin.service").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here")
+def test_systemd_takes_the_unit(tmp_path):
+    unit = (ROOT / "deploy/systemd/mqtwin.service").read_text(encoding="utf-8")
+    installed = tmp_path / "mqtwin.service"
+    installed.write_text(unit.replace("/opt/mqtwin/.venv/bin/mqtwin", sys.executable), encoding="utf-8")
+    command = ["systemd-analyze", "verify", "--man=no", str(installed)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -14,9 +14,10 @@ from deploy.commands._warnings import warned
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.java import find_java
 from deploy.options import KafkaOptions, parse_settings
+from deploy.supervisor import NEVER, check_restart, is_supervised, reported_failure, supervise
 from streams.job import TRIGGER, JobSettings, run_job
 from streams.log import configure_logging
-from streams.session import is_local
+from streams.session import MASTER, is_local
 from twin.errors import UsageError
 from twin.estate import load_estate
 
@@ -32,11 +33,12 @@ def stream(
     kafka: KafkaOptions,
     available_now: Annotated[bool, Parameter(negative="")] = False,
     trigger: str = TRIGGER,
-    max_records: Annotated[int | None, Parameter(validator=Number(gt=0))] = None,
+    max_records: Annotated[int | None, Parameter(validator=Number(gte=0))] = None,
     starting_offsets: str = "earliest",
     tolerate_data_loss: Annotated[bool, Parameter(negative="")] = False,
     master: str | None = None,
     conf: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    restart: str = NEVER,
     log: Literal["auto", "text", "json"] = "auto",
     log_level: Literal["debug", "info", "warning", "error"] = "info",
 ) -> None:
@@ -51,38 +53,43 @@ def stream(
         checkpoint: Folder, or any URI Spark can write, that keeps offsets and state.
         available_now: Work off what is there, then end.
         trigger: Least time between the beginnings of two batches, as Spark writes it: "2 seconds".
-        max_records: At most so many Kafka records in a batch.
+        max_records: At most so many Kafka records in a batch; 0: no limit. By default as many as have about 256 MB.
         starting_offsets: Where a new checkpoint begins: earliest, latest, or Spark's JSON of offsets.
         tolerate_data_loss: Go on with the next event where Kafka deleted events before they were read.
         master: Spark's master; all cores of this machine by default.
         conf: A Spark setting, KEY=VALUE; may be repeated.
+        restart: After a failure start again: never, always, or until so many failures in a row.
         log: Lines for a person or JSON lines, on standard error; auto: JSON unless it is a terminal.
         log_level: The lowest level that is logged.
     """
     _check_trigger(trigger)
     _check_starting_offsets(starting_offsets)
-    described = warned(load_estate(estate))
-    configure_logging(json_lines=None if log == "auto" else log == "json", level=log_level)
-    spark = parse_settings("--conf", conf)
-    local = is_local(master or spark.get("spark.master") or "local[*]")
-    run_job(
-        JobSettings(
-            estate=described,
-            bootstrap_servers=kafka.bootstrap_servers,
-            checkpoint=checkpoint,
-            prefix=kafka.topic_prefix,
-            kafka=parse_settings("--kafka", kafka.kafka),
-            conf=spark,
-            master=master,
-            trigger=trigger,
-            available_now=available_now,
-            max_records=max_records,
-            starting_offsets=starting_offsets,
-            fail_on_data_loss=not tolerate_data_loss,
-            jars=ensure_jars(SPARK_CONNECTOR),
-            java_home=find_java().home if local else None,
+    check_restart(restart)
+    if restart != NEVER and not is_supervised():
+        supervise(restart, log, log_level)
+    with reported_failure():
+        described = warned(load_estate(estate))
+        configure_logging(json_lines=None if log == "auto" else log == "json", level=log_level)
+        spark = parse_settings("--conf", conf)
+        local = is_local(master or spark.get("spark.master") or MASTER)
+        run_job(
+            JobSettings(
+                estate=described,
+                bootstrap_servers=kafka.bootstrap_servers,
+                checkpoint=checkpoint,
+                prefix=kafka.topic_prefix,
+                kafka=parse_settings("--kafka", kafka.kafka),
+                conf=spark,
+                master=master,
+                trigger=trigger,
+                available_now=available_now,
+                max_records=max_records,
+                starting_offsets=starting_offsets,
+                fail_on_data_loss=not tolerate_data_loss,
+                jars=ensure_jars(SPARK_CONNECTOR),
+                java_home=find_java().home if local else None,
+            )
         )
-    )
 
 
 def _check_trigger(trigger: str) -> None:

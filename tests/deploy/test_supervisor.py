@@ -1,0 +1,170 @@
+"""A command that fails is started again, says why, waits longer each time, and stops when it is asked to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from structlog.testing import capture_logs
+
+from deploy import supervisor
+from deploy.supervisor import VARIABLE, Supervisor, check_restart, reported_failure
+from twin.errors import MqtwinError, UsageError
+
+ROOT = Path(__file__).resolve().parents[2]
+# Fails as often as it is told to, by way of a file, then ends well.
+FAILS = """
+import os, sys
+from pathlib import Path
+runs = Path(sys.argv[1])
+count = len(runs.read_text()) if runs.exists() else 0
+runs.write_text("x" * (count + 1))
+if count < int(sys.argv[2]):
+    os.write(int(os.environ["MQTWIN_SUPERVISED"]), f"reason {count}".encode())
+    sys.exit(1)
+"""
+# Ends well on the first SIGTERM; a second one would be seen.
+WAITS = """
+import signal, sys, time
+from pathlib import Path
+asked = []
+signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+Path(sys.argv[1]).touch()
+while not asked:
+    time.sleep(0.05)
+time.sleep(0.3)
+sys.exit(0 if len(asked) == 1 else 3)
+"""
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "FIRST_WAIT_SECONDS", 0.01)
+
+
+def failing(folder: Path, times: int, max_failures: int | None) -> Supervisor:
+    return Supervisor([sys.executable, "-c", FAILS, str(folder / "runs"), str(times)], max_failures)
+
+
+def test_it_starts_again_until_all_is_well_and_logs_every_cause(tmp_path: Path) -> None:
+    with capture_logs() as log:
+        assert failing(tmp_path, 3, None).run() == 0
+    assert [(entry["cause"], entry["wait_seconds"]) for entry in log] == [
+        ("reason 0", 0.01),
+        ("reason 1", 0.02),
+        ("reason 2", 0.04),
+    ]
+    assert (tmp_path / "runs").read_text() == "xxxx"
+
+
+def test_it_gives_up_after_too_many_failures_in_a_row(tmp_path: Path) -> None:
+    with pytest.raises(MqtwinError, match=r"^reason 2; failures in a row: 3, --restart 2: given up$"):
+        failing(tmp_path, 9, 2).run()
+
+
+def test_a_command_that_ran_long_begins_a_new_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "GOOD_SECONDS", 0.0)
+    with capture_logs() as log:
+        assert failing(tmp_path, 3, 1).run() == 0
+    assert [entry["failures"] for entry in log] == [1, 1, 1]
+
+
+def test_the_wait_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "MAX_WAIT_SECONDS", 0.015)
+    with capture_logs() as log:
+        failing(tmp_path, 3, None).run()
+    assert [entry["wait_seconds"] for entry in log] == [0.01, 0.015, 0.015]
+
+
+def test_wrong_use_is_not_started_again(tmp_path: Path) -> None:
+    (tmp_path / "runs").touch()
+    assert Supervisor([sys.executable, "-c", "import sys; sys.exit(2)"], None).run() == 2
+
+
+def test_a_killed_command_is_a_cause(tmp_path: Path) -> None:
+    kill = f"import os, sys; os.path.exists(p := {str(tmp_path / 'x')!r}) or (open(p, 'w'), os.kill(os.getpid(), 9))"
+    with capture_logs() as log:
+        assert Supervisor([sys.executable, "-c", kill], None).run() == 0
+    assert [entry["cause"] for entry in log] == ["the job was killed by signal 9 (out of memory?)"]
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "deploy.supervisor", "always", "json", "info", sys.executable, "-c", *arguments]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_signal_to_the_process_group_reaches_the_command_once(tmp_path: Path) -> None:
+    process = start(WAITS, str(tmp_path / "ready"))
+    wait_for(tmp_path / "ready")
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.communicate(timeout=60)[1] == ""
+    assert process.returncode == 0
+
+
+def test_a_signal_during_the_wait_ends_it_at_once() -> None:
+    process = start("import sys, time; sys.exit(5)")
+    assert process.stderr is not None
+    waits = 0.0
+    while waits < 4:
+        line = process.stderr.readline()
+        assert '"cause":"the job ended with status 5"' in line
+        waits = float(line.partition('"wait_seconds":')[2].partition(",")[0])
+    began = time.monotonic()
+    process.terminate()
+    assert process.wait(60) == 0
+    assert time.monotonic() - began < 2
+    process.stderr.close()
+
+
+def test_the_command_is_gone_when_the_supervisor_is_killed(tmp_path: Path) -> None:
+    process = start(WAITS, str(tmp_path / "ready"))
+    wait_for(tmp_path / "ready")
+    (child,) = psutil.Process(process.pid).children()
+    process.kill()
+    process.communicate()
+    assert psutil.wait_procs([child], 20)[1] == []
+
+
+def test_it_is_small() -> None:
+    heavy = (
+        "{'pyspark', 'numba', 'numpy', 'confluent_kafka', 'pyarrow'} & {name.partition('.')[0] for name in sys.modules}"
+    )
+    code = f"import sys, deploy.supervisor; print({heavy})"
+    assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True).strip() == "set()"
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "often", "1.5", ""])
+def test_another_number_of_restarts_is_wrong_use(text: str) -> None:
+    with pytest.raises(
+        UsageError, match=r"--restart .*expected: never, always, or how many failures in a row, from 1$"
+    ):
+        check_restart(text)
+
+
+def test_a_failure_is_reported_only_to_a_supervisor_and_wrong_use_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MQTWIN_DEBUG", raising=False)
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with pytest.raises(MqtwinError, match="cause"), reported_failure():
+        raise MqtwinError("cause")
+    reading, writing = os.pipe()
+    monkeypatch.setenv(VARIABLE, str(writing))
+    with pytest.raises(UsageError), reported_failure():
+        raise UsageError("wrong")
+    with pytest.raises(SystemExit) as ended, reported_failure():
+        raise MqtwinError("cause")
+    assert (ended.value.code, os.read(reading, 100)) == (1, b"cause")
+    os.close(reading)
+    os.close(writing)

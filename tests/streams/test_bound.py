@@ -1,0 +1,53 @@
+"""The default bound on a batch: by what records of the topic weigh."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Producer
+
+from streams import bound
+from streams.bound import BATCH_BYTES, MAX_RECORDS, MIN_RECORDS, UNKNOWN_RECORDS, Bound, choose_bound
+from streams.topics import Topics, prepare_topics
+
+NOBODY = "127.0.0.1:9"  # the discard port: no Kafka
+
+
+def fill(kafka: str, prefix: str, sizes: list[int]) -> str:
+    """Records of these sizes in the events topic, spread over its partitions; the topic's name."""
+    topics = Topics(prefix)
+    prepare_topics(topics, {"bootstrap.servers": kafka}, partitions=2)
+    producer = Producer({"bootstrap.servers": kafka, "message.max.bytes": 16_000_000})
+    for number, size in enumerate(sizes):
+        producer.produce(topics.events, b"x" * size, partition=number % 2)
+    assert producer.flush(60) == 0
+    return topics.events
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([], Bound(UNKNOWN_RECORDS)),
+        ([250] * 300, Bound(MAX_RECORDS, 250)),
+        ([500_000] * 8, Bound(BATCH_BYTES // 500_000, 500_000)),
+        ([100] * 400 + [400_000] * 100, Bound(BATCH_BYTES // 400_000, 400_000)),  # a collector that changed to Arrow
+        ([400_000] * 100 + [100] * 400, Bound(BATCH_BYTES // 400_000, 400_000)),
+    ],
+    ids=["an empty topic", "JSON", "Arrow", "JSON, then Arrow", "Arrow, then JSON"],
+)
+def test_the_bound_follows_the_size_of_records(
+    kafka: str, topic_prefix: str, sizes: list[int], expected: Bound
+) -> None:
+    assert choose_bound({"bootstrap.servers": kafka}, fill(kafka, topic_prefix, sizes)) == expected
+
+
+def test_records_beyond_all_measure_are_taken_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bound, "mean_size", lambda *_: 1e9)
+    assert choose_bound({}, "t") == Bound(MIN_RECORDS, 1_000_000_000)
+    monkeypatch.setattr(bound, "mean_size", lambda *_: 0.0)
+    assert choose_bound({}, "t") == Bound(MAX_RECORDS, 0)
+
+
+def test_a_topic_that_cannot_be_read_has_the_bound_of_an_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.clients.CONNECT_SECONDS", 0.5)
+    assert choose_bound({"bootstrap.servers": NOBODY}, "t") == Bound(UNKNOWN_RECORDS)

@@ -1,0 +1,53 @@
+"""A master that nobody answers for is told at once."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+
+from streams.master import check_master
+from twin.errors import MqtwinError, UsageError
+
+
+@pytest.fixture
+def listening():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize("master", ["", "local", "local[*,4]", "yarn", "local-cluster[2,1,1024]"])
+def test_masters_without_an_address_are_left_to_spark(master):
+    check_master(master)
+
+
+def test_one_that_listens_is_enough(listening):
+    check_master(f"spark://127.0.0.1:{listening}")
+    check_master(f"spark://127.0.0.1:9,127.0.0.1:{listening}")
+    check_master(f"k8s://https://127.0.0.1:{listening}")
+
+
+@pytest.mark.parametrize(
+    ("master", "cause"),
+    [
+        ("spark://nohost.invalid:7077", "nohost.invalid:7077: "),
+        ("spark://127.0.0.1:9", "127.0.0.1:9: Connection refused"),
+        ("spark://127.0.0.1:9,127.0.0.1:10", "127.0.0.1:9: Connection refused; 127.0.0.1:10: Connection refused"),
+    ],
+    ids=["no such host", "nobody listens", "nobody listens on two"],
+)
+def test_nobody_there_is_one_line_with_the_cause(master, cause):
+    began = time.monotonic()
+    with pytest.raises(MqtwinError) as caught:
+        check_master(master)
+    assert not isinstance(caught.value, UsageError)  # it may come back
+    assert str(caught.value).startswith(f"--master {master}: nobody answers ({cause}")
+    assert "\n" not in str(caught.value)
+    assert time.monotonic() - began < 15
+
+
+@pytest.mark.parametrize("master", ["spark://:7077", "spark://host:0", "spark://host:99999"])
+def test_what_is_no_address_is_wrong_use(master):
+    with pytest.raises(UsageError, match="expected: HOST:PORT"):
+        check_master(master)

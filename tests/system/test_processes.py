@@ -1,0 +1,280 @@
+"""Processes of the job that are signalled or killed: it stops clean, goes on, or says in one line what happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from tests.system.harness import Played, Stream, check_equal
+from tests.system.test_crash import MAX_RECORDS, NewStream
+
+pytestmark = pytest.mark.system
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 180.0  # seconds, on a busy machine
+
+
+@pytest.fixture
+def published(new_stream: NewStream, outage: Played) -> Stream:
+    """A stream whose events topic holds the outage."""
+    return outage.publish(new_stream(outage.estate))
+
+
+class Command:
+    """`mqtwin stream` in a process group of its own; `lines` is what it wrote to standard error so far."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        estate: Path,
+        *options: str,
+        temporary: Path | None = None,
+    ) -> None:
+        command = [sys.executable, "-m", "deploy", "stream", "--estate", str(estate)]
+        command += ["--checkpoint", str(stream.checkpoint), "--bootstrap-servers", stream.servers]
+        command += ["--topic-prefix", stream.prefix, "--master", "local[2]", "--log", "json"]
+        command += ["--max-records", str(MAX_RECORDS), *options]
+        self.lines: list[str] = []
+        self.process = subprocess.Popen(
+            command,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            start_new_session=True,
+            env=os.environ | {"TMPDIR": str(temporary)} if temporary else None,
+        )
+
+    def read_until(self, event: str, count: int = 1) -> dict[str, Any]:
+        """Read its log up to the `count`-th entry named `event`, which is returned."""
+        assert self.process.stderr is not None
+        deadline = time.monotonic() + PATIENCE
+        for line in self.process.stderr:
+            assert time.monotonic() < deadline, self.lines
+            self.lines.append(line)
+            if line.startswith("{") and json.loads(line)["event"] == event:
+                count -= 1
+                if count == 0:
+                    return json.loads(line)
+        raise AssertionError(f"it ended with {self.process.wait(PATIENCE)}: {''.join(self.lines)}")
+
+    def family(self) -> list[psutil.Process]:
+        """All processes that it started, and theirs."""
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def java(self) -> psutil.Process:
+        """Spark's Java."""
+        (java,) = [process for process in self.family() if process.name() == "java"]
+        return java
+
+    def daemons(self) -> set[psutil.Process]:
+        """Spark's Python daemons: the parents of workers."""
+        return {process for process in self.java().children() if "python" in process.name()}
+
+    def end(self) -> int:
+        """Wait for its end; its exit status."""
+        _, rest = self.process.communicate(timeout=PATIENCE)
+        self.lines += rest.splitlines(keepends=True)
+        return self.process.returncode
+
+    def last_words(self) -> str:
+        """What it said beside its log, which must be one line."""
+        words = [line for line in self.lines if not line.startswith("{")]
+        assert len(words) == 1, "".join(words)
+        return words[0].rstrip()
+
+
+@contextmanager
+def running(command: Command) -> Iterator[Command]:
+    """A command that is gone afterwards, with everything it started."""
+    try:
+        yield command
+    finally:
+        if command.process.poll() is None:
+            for process in [*command.family(), command.process]:
+                process.kill()
+            command.end()
+
+
+def end_clean(command: Command) -> None:
+    """Wait for its end, which must be as if nobody but the driver had been asked to stop."""
+    family = command.family()
+    assert command.end() == 0, command.lines
+    entries = [json.loads(line) for line in command.lines]
+    assert [entry["event"] for entry in entries][-1] == "stopped"
+    assert not [entry for entry in entries if entry["level"] == "error" and "spark ERROR" not in entry["event"]]
+    _, alive = psutil.wait_procs(family, 20)
+    assert not alive
+
+
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """A temporary directory with a name short enough for sockets."""
+    with tempfile.TemporaryDirectory(prefix="mq-", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def left_in(temporary: Path) -> list[Path]:
+    """The job's own directories that are left."""
+    return list(temporary.glob("mqtwin-*/job-*"))
+
+
+def test_a_signal_to_more_than_the_driver_ends_the_job_clean(
+    published: Stream, outage: Played, temporary: Path
+) -> None:
+    def begin() -> Command:
+        return Command(published, outage.described, temporary=temporary)
+
+    with running(begin()) as command:
+        command.read_until("batch", 2)
+        family = command.family()
+        command.process.kill()  # the driver alone: the others notice
+        _, alive = psutil.wait_procs(family, 20)
+        assert not alive
+        command.end()
+        (left,) = left_in(temporary)
+    with running(begin()) as command:
+        command.read_until("batch")
+        assert left not in left_in(temporary)
+        # As systemd, where the unit does not say KillMode=mixed; as `timeout`, which signals its command and the group.
+        for process in [*command.family(), command.process]:
+            process.terminate()
+        os.killpg(command.process.pid, signal.SIGTERM)
+        check_clean(command, temporary)
+    with running(begin()) as command:
+        command.read_until("batch")
+        os.killpg(command.process.pid, signal.SIGINT)  # as Ctrl-C in a terminal
+        check_clean(command, temporary)
+    published.run(max_records=MAX_RECORDS)
+    check_equal(published, outage.replayed)
+
+
+def check_clean(command: Command, temporary: Path) -> None:
+    """It ends as if nobody but the driver had been asked to stop, and leaves nothing behind."""
+    family = command.family()
+    assert command.end() == 0, command.lines
+    entries = [json.loads(line) for line in command.lines]
+    assert [entry["event"] for entry in entries if entry["event"] != "batch"][-2:] == ["stopping", "stopped"]
+    _, alive = psutil.wait_procs(family, 20)
+    assert not alive
+    assert [path for path in temporary.rglob("*") if not path.name.startswith(("mqtwin-", "hsperfdata"))] == []
+
+
+def test_killed_python_workers_are_replaced_and_a_killed_java_is_told_in_one_line(
+    published: Stream, outage: Played, temporary: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    page = ("--conf", "spark.ui.enabled=true", "--conf", f"spark.ui.port={port}")
+    with running(Command(published, outage.described, *page, temporary=temporary)) as command:
+        command.read_until("batch", 2)
+        check_places(command.java(), port, left_in(temporary))
+        daemons = command.daemons()
+        workers = [worker for daemon in daemons for worker in daemon.children()]
+        assert workers
+        for worker in workers:
+            worker.kill()
+        command.read_until("batch", 2)
+        assert command.daemons() == daemons
+        for process in [*daemons, *(worker for daemon in daemons for worker in daemon.children())]:
+            process.kill()
+        command.read_until("batch", 2)
+        assert command.daemons() and not command.daemons() & daemons
+        java, family = command.java(), command.family()
+        java.kill()
+        assert command.end() == 1
+        assert command.last_words() == (
+            f"mqtwin: the stream failed: Spark's Java process {java.pid} is gone (signal 9: killed? out of memory?)"
+        )
+        _, alive = psutil.wait_procs(family, 20)
+        assert not alive
+        assert left_in(temporary) == []
+    published.run(max_records=MAX_RECORDS)
+    check_equal(published, outage.replayed)
+
+
+def check_places(java: psutil.Process, port: int, left: list[Path]) -> None:
+    """Java listens on this machine only, Spark's page included; its files and sockets are in the job's directory."""
+    listening = {
+        (found.laddr.ip.removeprefix("::ffff:"), found.laddr.port)
+        for found in java.net_connections("tcp")
+        if found.status == psutil.CONN_LISTEN
+    }
+    assert {ip for ip, _ in listening} == {"127.0.0.1"}
+    assert ("127.0.0.1", port) in listening
+    (directory,) = left
+    assert list(directory.glob("spark-*")) and list(directory.glob("blockmgr-*")) and list(directory.glob(".*.sock"))
+    paths = {found.laddr for found in java.net_connections("unix") if found.laddr}
+    assert all(Path(path).parent == directory for path in paths)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of its own, of 32 MiB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=32m", "mqtwin-test", str(place)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"no small disk here: {mounted.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def fill(path: Path) -> None:
+    """Write a file until the disk takes no more."""
+    with path.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1 << 12))
+
+
+def test_a_full_disk_is_named_and_the_job_goes_on_when_there_is_room(
+    published: Stream, outage: Played, small_disk: Path
+) -> None:
+    published.checkpoint, filler = small_disk / "checkpoint", small_disk / "filler"
+    with running(Command(published, outage.described, "--restart", "always", "--available-now")) as command:
+        command.read_until("batch")
+        with pytest.raises(OSError, match="No space left"):
+            fill(filler)
+        told = command.read_until("restarting")
+        filler.unlink()
+        assert re.fullmatch(
+            rf"the .*: disk full: {published.checkpoint}: \d\.\d of 34 MB free; make room: started again, .*",
+            told["cause"],
+        )
+        assert command.end() == 0, command.lines
+    check_equal(published, outage.replayed)
+
+
+def test_a_deleted_topic_is_named_and_made_anew(published: Stream, outage: Played) -> None:
+    topic = published.topics.alerts
+    patience = ("--kafka", "max.block.ms=500")
+    admin = AdminClient({"bootstrap.servers": published.servers})
+    with running(Command(published, outage.described, *patience, "--restart", "3", "--available-now")) as command:
+        command.read_until("batch")
+        admin.delete_topics([topic])[topic].result()
+        told = command.read_until("restarting")
+        assert told["cause"] == (
+            f"the stream failed: deleted in Kafka while the job ran: topic {topic}; starting again creates it anew"
+        )
+        assert command.end() == 0, command.lines
+    assert published.states() == outage.replayed.states
+    assert published.alerts()
