@@ -82,7 +82,7 @@ class Tables:
             parts[f"{name}_dirty"] = np.zeros(count >> table.shift, np.uint8)
             if table.indexed_by:
                 size = (rows or {}).get(f"{table.indexed_by}_buckets", 1 << table.shift)
-                parts[f"{table.indexed_by}_buckets"] = arrays.table(f"{table.indexed_by}_buckets", layout.CHAIN, size)
+                parts[f"{table.indexed_by}_buckets"] = arrays.table(f"{table.indexed_by}_buckets", layout.BUCKET, size)
                 parts[f"{table.indexed_by}_links"] = arrays.table(f"{table.indexed_by}_links", layout.LINK, count)
                 if rows is None:
                     index.clear(parts[f"{table.indexed_by}_buckets"])
