@@ -1,12 +1,19 @@
 """Chains of messages: available ones by queue and priority, in the order of their age; uncommitted ones by unit.
 
+A message that returns, or is committed, after younger ones have come is late: if its place in the chain is near, it is
+entered there; if not, it goes to a heap beside the chain (see heap.py). What is first is the older of the head of the
+chain and the top of the heap. So no order of commits and backouts makes the search for a place long.
+
 Sources: domain.md section 6 ("by priority then age"); IBM MQ, MQGET ("first in, first out within priority").
 """
 
 from __future__ import annotations
 
-from kernels._compile import kernel
-from kernels.layout import CHAIN_SHIFT, MESSAGE_SHIFT, NONE, PRIORITIES, UNIT_SHIFT, Store, touch
+from kernels import heap
+from kernels._compile import kernel, routine
+from kernels.layout import CHAIN_SHIFT, MARK_LATE, MESSAGE_SHIFT, NONE, PRIORITIES, UNIT_SHIFT, Store, touch
+
+_NEAR = 16  # steps that a place in a chain is looked for, from each end
 
 
 @kernel
@@ -37,27 +44,32 @@ def _join(store: Store, before: int, row: int, after: int, chain: int) -> None:
 
 @kernel
 def insert(store: Store, row: int, hint: int) -> None:
-    """Enter an available message at its age into the chain of its queue and priority.
+    """Enter an available message at its age into the chain of its queue and priority, or into the heap beside it.
 
-    A plain put is the youngest and goes to the tail at once. A message that returns or is committed late is looked for
-    from both ends at the same time, and from `hint` (a row of the same chain, younger ones behind it; NONE: none), so
-    that a unit of work is merged in one walk.
+    A plain put is the youngest and goes to the tail at once. The place of a message that returns or is committed late
+    is looked for from both ends at the same time, and from `hint` (a row of the same chain, younger ones behind it;
+    NONE: none), so that a unit of work is merged in one walk.
     """
     message = store.messages[row]
     chain = chain_of(message.queue, message.priority)
     ends = store.chains[chain]
-    age = message.age
-    if ends.tail == NONE or store.messages[ends.tail].age < age:
+    if ends.tail == NONE or store.messages[ends.tail].age < message.age:
         _join(store, ends.tail, row, NONE, chain)
-        return
-    if store.messages[ends.head].age > age:
+    elif store.messages[ends.head].age > message.age:
         _join(store, NONE, row, ends.head, chain)
-        return
+    else:
+        _insert_late(store, row, hint, chain)
+
+
+@routine
+def _insert_late(store: Store, row: int, hint: int, chain: int) -> None:
+    ends = store.chains[chain]
+    age = store.messages[row].age
     ahead = ends.head
     if hint != NONE and store.messages[hint].age < age:
         ahead = hint
     behind = ends.tail
-    while True:
+    for _ in range(_NEAR):
         after = store.messages[ahead].next
         if store.messages[after].age > age:
             _join(store, ahead, row, after, chain)
@@ -68,12 +80,39 @@ def insert(store: Store, row: int, hint: int) -> None:
             _join(store, before, row, behind, chain)
             return
         behind = before
+    message = store.messages[row]
+    message.marks |= MARK_LATE
+    message.child = NONE
+    message.next = NONE
+    message.prev = NONE
+    touch(store.messages_dirty, row, MESSAGE_SHIFT)
+    ends.late = row if ends.late == NONE else heap.join(store, store.messages, ends.late, row, True)
+    touch(store.chains_dirty, chain, CHAIN_SHIFT)
+    store.messages[ends.late].next = NONE
+    store.messages[ends.late].prev = NONE
+
+
+@routine
+def _remove_late(store: Store, row: int) -> None:
+    message = store.messages[row]
+    chain = chain_of(message.queue, message.priority)
+    ends = store.chains[chain]
+    if ends.late == row:
+        ends.late = heap.without_top(store, store.messages, row, True)
+        touch(store.chains_dirty, chain, CHAIN_SHIFT)
+    else:
+        heap.without(store, store.messages, int(ends.late), row, True)
+    message.marks ^= MARK_LATE
+    touch(store.messages_dirty, row, MESSAGE_SHIFT)
 
 
 @kernel
 def remove(store: Store, row: int) -> None:
-    """Take an available message out of the chain of its queue and priority."""
+    """Take an available message out of the chain of its queue and priority, or out of the heap beside it."""
     message = store.messages[row]
+    if message.marks & MARK_LATE:
+        _remove_late(store, row)
+        return
     chain = chain_of(message.queue, message.priority)
     if message.prev == NONE:
         store.chains[chain].head = message.next
@@ -90,10 +129,22 @@ def remove(store: Store, row: int) -> None:
 
 
 @kernel
+def first(store: Store, queue: int, priority: int) -> int:
+    """Return the oldest available message of a queue and priority, or NONE."""
+    ends = store.chains[chain_of(queue, priority)]
+    if ends.late == NONE:
+        return ends.head
+    if ends.head == NONE or store.messages[ends.late].age < store.messages[ends.head].age:
+        return ends.late
+    return ends.head
+
+
+@kernel
 def highest_priority(store: Store, queue: int) -> int:
     """The highest priority of an available message of the queue, or NONE."""
     for priority in range(PRIORITIES - 1, -1, -1):
-        if store.chains[chain_of(queue, priority)].head != NONE:
+        ends = store.chains[chain_of(queue, priority)]
+        if ends.head != NONE or ends.late != NONE:
             return priority
     return NONE
 
@@ -103,9 +154,9 @@ def oldest(store: Store, queue: int) -> int:
     """The oldest available message of the queue whatever its priority, or NONE."""
     found = NONE
     for priority in range(PRIORITIES):
-        head = store.chains[chain_of(queue, priority)].head
-        if head != NONE and (found == NONE or store.messages[head].age < store.messages[found].age):
-            found = head
+        row = first(store, queue, priority)
+        if row != NONE and (found == NONE or store.messages[row].age < store.messages[found].age):
+            found = row
     return found
 
 

@@ -6,7 +6,7 @@ system's stand-in instead: puts that do not fit are refused with 2192, gets that
 
 from __future__ import annotations
 
-from kernels import chains, clock, held, messages, scm, sequence, storage, units, watch
+from kernels import chains, clock, held, ids, messages, scm, sequence, storage, units, watch
 from kernels._compile import kernel, routine
 from kernels.layout import (
     ALTER,
@@ -36,11 +36,11 @@ MQRC_BACKED_OUT = 2003
 MQRC_NO_MSG_AVAILABLE = 2033
 MQRC_STORAGE_MEDIUM_FULL = 2192
 
-DONE, TICK_DUE, CONTROL, FIRED, NO_ROOM = range(5)  # why `apply` stopped
+DONE, TICK_DUE, CONTROL, FIRED, NO_ROOM, CLOCK_WRONG = range(6)  # why `apply` stopped
 
 
 @kernel
-def _has_rows(store: Store, op: int, event: Row, queue: int, count: int) -> bool:
+def _has_rows(store: Store, op: int, event: Row, count: int) -> bool:
     """Whether the tables have rows for all this event may add."""
     scalars = store.scalars[0]
     if scalars.unit_high + 1 > store.units.size:
@@ -48,13 +48,11 @@ def _has_rows(store: Store, op: int, event: Row, queue: int, count: int) -> bool
     if event.reason != 0 or event.flags & FLAG_DIRECT:
         return True
     if op == PUT:
-        return scalars.message_high + count <= store.messages.size and storage.has_rows(store, event.length, count)
-    if op == GET:
-        missing = 1
-        if not event.flags & FLAG_HAS_MSGID:
-            missing = max(0, count - (store.queues[queue].depth - store.queues[queue].uncommitted))
-        return scalars.held_high + missing <= store.held.size
-    return True
+        kept = messages.kept_at_most(store, count)
+        free = scalars.message_high - scalars.messages
+        enough = scalars.message_high + max(0, kept - free) <= store.messages.size
+        return enough and storage.has_rows(store, event.length, kept)
+    return scalars.held_high + 1 <= store.held.size
 
 
 @kernel
@@ -65,6 +63,9 @@ def _put(store: Store, event: Row, queue: int, qmgr: int, count: int) -> None:
     if event.flags & FLAG_HAS_UOW:
         unit = units.find_or_open(store, event.uow, qmgr, queue)
     for _ in range(count):
+        if not messages.is_kept(store, qmgr, event.length, persistent):
+            store.scalars[0].overfull_puts += 1
+            continue
         row = messages.store_message(store, queue, qmgr, event.length, event.priority, event.msgid, keyed, persistent)
         storage.operated(store, row, unit, PUT)
         if unit == NONE:
@@ -81,14 +82,14 @@ def _get(store: Store, event: Row, queue: int, qmgr: int, count: int) -> int:
     if event.flags & FLAG_HAS_UOW:
         unit = units.find_or_open(store, event.uow, qmgr, queue)
     age = int(NONE)
-    for _ in range(count):
-        row = messages.find_keyed(store, queue, event.msgid) if keyed else messages.find_next(store, queue)
+    for taken in range(count):
+        row = ids.find(store, queue, event.msgid) if keyed else messages.find_next(store, queue)
         if row == NONE:
-            held.hold(store, event.msgid, keyed, queue, unit)
-        else:
-            age = store.messages[row].age
-            storage.operated(store, row, unit, GET)
-            messages.take(store, row, unit)
+            held.hold(store, event.msgid, keyed, queue, unit, count - taken)
+            break
+        age = store.messages[row].age
+        storage.operated(store, row, unit, GET)
+        messages.take(store, row, unit)
     return age
 
 
@@ -96,7 +97,7 @@ def _get(store: Store, event: Row, queue: int, qmgr: int, count: int) -> int:
 def _expire(store: Store, event: Row, queue: int, count: int) -> None:
     keyed = event.flags & FLAG_HAS_MSGID != 0
     for _ in range(count):
-        row = messages.find_keyed(store, queue, event.msgid) if keyed else chains.oldest(store, queue)
+        row = ids.find(store, queue, event.msgid) if keyed else chains.oldest(store, queue)
         if row == NONE:
             return
         storage.operated(store, row, NONE, EXPIRE)
@@ -107,11 +108,11 @@ def _expire(store: Store, event: Row, queue: int, count: int) -> None:
 def _clear(store: Store, queue: int) -> None:
     persistent = False
     for priority in range(PRIORITIES):
-        row = store.chains[chains.chain_of(queue, priority)].head
+        row = chains.first(store, queue, priority)
         while row != NONE:
             persistent |= store.messages[row].marks & MARK_PERSISTENT != 0
             messages.take(store, row, NONE)
-            row = store.chains[chains.chain_of(queue, priority)].head
+            row = chains.first(store, queue, priority)
     storage.cleared(store, persistent)
 
 
@@ -126,12 +127,14 @@ def _end_unit(store: Store, event: Row, queue: int, qmgr: int, committed: bool) 
 
 @routine
 def _restart(store: Store, qmgr: int, flows: int) -> None:
-    unit = units.oldest_of(store, qmgr)
+    unit = int(store.scalars[0].unit_head)
     while unit != NONE:
-        storage.ends(store, unit)
-        messages.end_unit(store, unit, False)
-        units.close(store, unit)
-        unit = units.oldest_of(store, qmgr)
+        following = int(store.units[unit].next)
+        if store.units[unit].qmgr == qmgr:
+            storage.ends(store, unit)
+            messages.end_unit(store, unit, False)
+            units.close(store, unit)
+        unit = following
     if store.params[0].kind != STRUCTURE:
         messages.drop_nonpersistent(store)
         storage.restarted(store)
@@ -146,7 +149,7 @@ def _refuse(store: Store, event: Row, queue: int, qmgr: int) -> None:
             event.reason = MQRC_STORAGE_MEDIUM_FULL
     elif event.op == GET and event.reason == 0:
         keyed = event.flags & FLAG_HAS_MSGID != 0
-        row = messages.find_keyed(store, queue, event.msgid) if keyed else messages.find_next(store, queue)
+        row = ids.find(store, queue, event.msgid) if keyed else messages.find_next(store, queue)
         if row == NONE:
             event.reason = MQRC_NO_MSG_AVAILABLE
 
@@ -190,7 +193,7 @@ def apply(
     use; ages: i8[n], written where demands is set: age of the message each get took, NONE.
     DONE: all applied. TICK_DUE: the next event moves the clock over a tick, which comes first. CONTROL: the next event
     is accepted, counted and the twin's to apply. FIRED: conditions fired at the event before. NO_ROOM: tables must
-    grow before the next event.
+    grow before the next event. CLOCK_WRONG: the clock must go back (`kernels.turn`) before the next event.
     """
     scalars = store.scalars[0]
     for i in range(start, events.size):
@@ -201,12 +204,14 @@ def apply(
         if numbered and sequence.is_duplicate(store, route.flow, event.seq):
             scalars.duplicates += 1
             continue
+        if clock.turns_back(store, event.time):
+            return i, CLOCK_WRONG
         tick = clock.clock_after(store, event.time) // clock.TICK
         if tick > scalars.tick:
             if scalars.tick != NEVER:
                 return i, TICK_DUE
             scalars.tick = tick
-        if op <= GET and not _has_rows(store, op, event, route.queue, event.count):
+        if op <= GET and not _has_rows(store, op, event, event.count):
             return i, NO_ROOM
         if numbered:
             sequence.take_number(store, route.flow, event.seq)

@@ -1,7 +1,8 @@
 """Gets held aside: their message is not there yet, or not available.
 
 Source: contract section 7 (held aside for an hour of event time; takes the message when it comes or becomes available;
-inside a unit of work it waits on after the commit and is dropped by the backout).
+inside a unit of work it waits on after the commit and is dropped by the backout). A get of several messages is one row
+with a count: it takes message by message as they come.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ def _expired(store: Store, row: int) -> bool:
 
 
 @routine
-def hold(store: Store, key: np.uint64, keyed: bool, queue: int, unit: int) -> None:
-    """Hold one get aside; unit: row of UNITS, NONE outside syncpoint."""
+def hold(store: Store, key: np.uint64, keyed: bool, queue: int, unit: int, count: int) -> None:
+    """Hold a get of `count` messages aside; unit: row of UNITS, NONE outside syncpoint."""
     scalars = store.scalars[0]
     row = scalars.held_free
     if row == NONE:
@@ -36,6 +37,7 @@ def hold(store: Store, key: np.uint64, keyed: bool, queue: int, unit: int) -> No
     get.age = scalars.holds
     get.held_at = scalars.clock
     get.queue = queue
+    get.count = count
     get.keyed = 1 if keyed else 0
     get.used = 1
     get.unit = NONE
@@ -59,7 +61,7 @@ def hold(store: Store, key: np.uint64, keyed: bool, queue: int, unit: int) -> No
         _join_unit(store, row, unit)
     scalars.holds += 1
     scalars.held_open += 1
-    scalars.unmatched_gets += 1
+    scalars.unmatched_gets += count
     touch(store.held_dirty, row, HELD_SHIFT)
     touch(store.queues_dirty, queue, QUEUE_SHIFT)
 
@@ -132,6 +134,17 @@ def forget(store: Store, row: int) -> None:
 
 
 @kernel
+def take_one(store: Store, row: int) -> None:
+    """Let a get held aside have one message; it waits on where it wants more."""
+    store.scalars[0].unmatched_gets -= 1
+    if store.held[row].count > 1:
+        store.held[row].count -= 1
+        touch(store.held_dirty, row, HELD_SHIFT)
+    else:
+        forget(store, row)
+
+
+@kernel
 def _oldest_keyed(store: Store, key: np.uint64, queue: int) -> int:
     row = index.first(store.held_buckets, index.mix(key, queue))
     while row != NONE:
@@ -178,7 +191,7 @@ def release_unit(store: Store, unit: int, dropped: bool) -> None:
             store.held[row].unit = NONE
         else:
             if not _expired(store, row):
-                store.scalars[0].unmatched_gets -= 1
+                store.scalars[0].unmatched_gets -= store.held[row].count
             forget(store, row)
         row = following
     store.units[unit].held_head = NONE

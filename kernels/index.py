@@ -2,8 +2,8 @@
 
 Buckets hold a chain of rows; links stand beside the table, not in it, so that growing the index dirties no page of
 state: the index is in memory only and rebuilt when a store is loaded. Rows are appended at the tail: within a key the
-chain goes from the oldest to the youngest, so that the first hit is the oldest, also where every message carries the
-same id.
+chain goes from the oldest to the youngest, so that the first hit is the oldest. Of messages that share an id only one
+stands in the bucket (see ids.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def mix(key: np.uint64, queue: int) -> int:
 
 @kernel
 def first(buckets: Array, mixed: int) -> int:
-    """The oldest row in the bucket of a hash, or NONE; other keys share the bucket. buckets: CHAIN[2**k]."""
+    """The oldest row in the bucket of a hash, or NONE; other keys share the bucket. buckets: BUCKET[2**k]."""
     return int(buckets[mixed & (buckets.size - 1)].head)
 
 
@@ -61,6 +61,24 @@ def leave(buckets: Array, links: Array, row: int) -> None:
         bucket.tail = link.prev
     else:
         links[link.next].prev = link.prev
+
+
+@kernel
+def replace(buckets: Array, links: Array, old: int, new: int) -> None:
+    """Let row `new`, which has the same hash, stand in its bucket where `old` stood."""
+    link = links[new]
+    link.next = links[old].next
+    link.prev = links[old].prev
+    link.mixed = links[old].mixed
+    bucket = buckets[int(link.mixed) & (buckets.size - 1)]
+    if link.prev == NONE:
+        bucket.head = new
+    else:
+        links[link.prev].next = new
+    if link.next == NONE:
+        bucket.tail = new
+    else:
+        links[link.next].prev = new
 
 
 @routine

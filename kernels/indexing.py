@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kernels import index, units
+from kernels import ids, index, units
 from kernels._compile import routine
-from kernels.layout import FREE, MARK_KEYED, Array, Store
+from kernels.layout import AVAILABLE, MARK_KEYED, NONE, Array, Store
 
 
 @routine
@@ -13,15 +13,15 @@ def reindex(store: Store, messages_by_age: Array, held_by_age: Array) -> None:
     index.clear(store.message_buckets)
     for row in messages_by_age:
         message = store.messages[row]
-        if message.state != FREE and message.marks & MARK_KEYED:
-            mixed = index.mix(message.key, message.queue)
-            index.enter(store.message_buckets, store.message_links, row, mixed)
+        if message.state == AVAILABLE and message.marks & MARK_KEYED:
+            ids.enter(store, row)
     index.clear(store.held_buckets)
     for row in held_by_age:
         get = store.held[row]
         if get.used == 1 and get.keyed == 1:
             index.enter(store.held_buckets, store.held_links, row, index.mix(get.key, get.queue))
     index.clear(store.unit_buckets)
-    for row in range(store.scalars[0].unit_high):
-        if store.units[row].used == 1:
-            units.enter(store, row)
+    unit = int(store.scalars[0].unit_head)
+    while unit != NONE:
+        units.enter(store, unit)
+        unit = int(store.units[unit].next)

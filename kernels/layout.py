@@ -51,23 +51,40 @@ NONE = -1  # no row: the end of a chain
 
 FREE, AVAILABLE, UNCOMMITTED_PUT, UNCOMMITTED_GET = range(4)  # states of a message's slot
 
-MARK_KEYED = 1  # the message has an id of its own and stands in the index
+MARK_KEYED = 1  # the message has an id of its own; while it is available it stands in the index
 MARK_PERSISTENT = 2
 MARK_OFFLOADED = 4
 MARK_IN_ORDER = 8  # it stands in a chain of ORDER: that of the structure, or
 MARK_IN_SCM = 16  # that of storage class memory
+MARK_LATE = 32  # available, and in the heap of its queue and priority, not in the chain
+MARK_OVERFULL = 64  # it did not fit when it was put
 
-MESSAGE = np.dtype(
+
+def _with_alias(dtype: np.dtype[Any], alias: str, name: str) -> np.dtype[Any]:
+    """Return `dtype` with a second name for one of its fields."""
+    fields = dict(dtype.fields or {})
+    fields[alias] = fields[name]
+    described: Any = {
+        "names": list(fields),
+        "formats": [field[0] for field in fields.values()],
+        "offsets": [field[1] for field in fields.values()],
+        "itemsize": dtype.itemsize,
+    }
+    return np.dtype(described, align=True)
+
+
+_MESSAGE = np.dtype(
     [
         ("key", "u8"),  # xxHash64 of the message id
         ("age", "i8"),  # order of its put among all puts of the store
-        ("next", "i4"),  # available: chain of its queue and priority; uncommitted: chain of its unit; free: free list
+        ("next", "i4"),  # available: chain or heap of its queue and priority; uncommitted: of its unit; free: free list
         ("prev", "i4"),
-        ("unit", "i4"),  # row of UNITS while uncommitted
+        ("unit", "i4"),  # row of UNITS while uncommitted; `child`, in the same place, while in a heap (see heap.py)
         ("queue", "i4"),
         ("length", "i4"),  # bytes
         ("elems", "i4"),  # data elements it was stored at; in a page set bytes
-        ("block", "i4"),  # row of BLOCKS its data begin in; of PACKED, the page it shares; NONE
+        ("block", "i4"),  # row of BLOCKS: the last block its data lie in, unless they fill it up; of PACKED: the page
+        # it shares; NONE
         ("pages", "i4"),  # 4 KB pages in the data set or page set, shared ones left out; blocks in a queue file
         ("owner", "i2"),  # data set (row of DATASETS)
         ("priority", "u1"),
@@ -76,6 +93,7 @@ MESSAGE = np.dtype(
     ],
     align=True,
 )
+MESSAGE = _with_alias(_MESSAGE, "child", "unit")
 
 HELD = np.dtype(
     [
@@ -88,6 +106,7 @@ HELD = np.dtype(
         ("unit_prev", "i4"),
         ("unit", "i4"),
         ("queue", "i4"),
+        ("count", "i4"),  # messages it still waits for; 1 where it is keyed
         ("keyed", "u1"),
         ("used", "u1"),
     ],
@@ -104,7 +123,8 @@ UNIT = np.dtype(
         ("tail", "i4"),
         ("held_head", "i4"),  # its gets held aside
         ("held_tail", "i4"),
-        ("next", "i4"),  # free list
+        ("next", "i4"),  # chain of all open units, as they were opened; free list
+        ("prev", "i4"),
         ("used", "u1"),
         ("logged", "u1"),  # it has a persistent operation: its end writes a log record
     ],
@@ -140,14 +160,16 @@ QUEUE = np.dtype(
 )
 
 PRIORITIES = 10
-CHAIN = np.dtype([("head", "i4"), ("tail", "i4")])  # one for each queue and priority, row queue * 10 + priority
+CHAIN = np.dtype(  # one for each queue and priority, row queue * 10 + priority
+    [("head", "i4"), ("tail", "i4"), ("late", "i4")]  # late: the top of the heap of those that came back late
+)
 
 FLOW = np.dtype([("first", "i8"), ("highest", "i8"), ("qmgr", "i4"), ("started", "u1")], align=True)
 SEQ_WINDOW = 4096  # numbers remembered of a (queue manager, queue); contract section 7
 SEEN_WORDS = SEQ_WINDOW // 64
 SEEN = np.dtype("u8")  # SEEN_WORDS rows a flow, one bit a number
 
-BLOCK = np.dtype([("pages", "i4"), ("next", "i4")])  # pages in use; next block of the message, or of the free list
+BLOCK = np.dtype([("pages", "i4"), ("next", "i4")])  # a block that messages may share: pages in use; free list
 
 NORMAL, FAILED, MAXIMUM = range(3)  # EXPANDST of DISPLAY CFSTATUS TYPE(SMDS)
 
@@ -236,7 +258,10 @@ SCALARS = np.dtype(
     [
         ("clock", "i8"),
         ("far", "i8"),  # time of the event before, where it was too far ahead; else NEVER
+        ("back", "i8"),  # latest time of the events that contradict the clock (see clock.py); NEVER: none did
+        ("support", "i8"),  # events that agree with the clock less those that contradict it
         ("tick", "i8"),  # ticks done: clock // TICK
+        ("turns", "i8"),  # how often the clock went back
         ("ages", "i8"),  # puts so far
         ("holds", "i8"),  # gets held aside so far
         ("opens", "i8"),  # units opened so far
@@ -253,6 +278,7 @@ SCALARS = np.dtype(
         ("unmatched_gets", "i8"),
         ("full_puts", "i8"),
         ("overfull_puts", "i8"),
+        ("overfull_held", "i8"),  # messages held that did not fit when they were put
         ("refused_alters", "i8"),
         ("puts", "i8"),  # messages put since the last report, those handed to a waiting getter included
         ("gets", "i8"),  # gets since the last report
@@ -269,6 +295,8 @@ SCALARS = np.dtype(
         ("held_open", "i4"),
         ("unit_free", "i4"),
         ("unit_high", "i4"),
+        ("unit_head", "i4"),  # open units, in the order they were opened
+        ("unit_tail", "i4"),
         ("block_free", "i4"),
         ("block_high", "i4"),
         ("bin", "i4"),  # row of `bins` being filled (see meters.py)
@@ -291,6 +319,9 @@ STRUCTURE, PAGE_SET, QUEUE_FILE = range(3)  # kinds of stores that hold messages
 PARAMS = np.dtype(
     [
         ("kind", "i8"),
+        ("most_messages", "i8"),  # that the twin keeps; and of those, that did not fit
+        ("most_overfull", "i8"),
+        ("trust", "i8"),  # support of a clock that has just jumped (see clock.py)
         ("size_now", "i8"),  # bytes allocated
         ("ents_max", "i8"),
         ("elems_max", "i8"),
@@ -322,7 +353,10 @@ PARAMS = np.dtype(
 
 ROUTE = np.dtype([("flow", "i4"), ("qmgr", "i4"), ("queue", "i4")])  # of an event's route number, local to the store
 
-LINK = np.dtype([("next", "i4"), ("prev", "i4"), ("mixed", "u4")])  # of an index: chain of a bucket; the row's hash
+BUCKET = np.dtype([("head", "i4"), ("tail", "i4")])  # of an index
+LINK = np.dtype(  # of an index: chain of a bucket; heap of those with the same id (see ids.py); the row's hash
+    [("next", "i4"), ("prev", "i4"), ("child", "i4"), ("mixed", "u4")]
+)
 
 
 class Store(NamedTuple):
@@ -331,7 +365,7 @@ class Store(NamedTuple):
     Tables (rows may be more than used): messages MESSAGE, held HELD, units UNIT, queues QUEUE, chains CHAIN, flows
     FLOW, seen u8, blocks BLOCK, order ORDER (a row a message, where there is SCM), packed PACKED, those of
     meter_rows.py; datasets DATASET, a row a queue manager; scm_ends ORDER_ENDS[ORDERS]; one row each: scm SCM_USE,
-    page_use PAGE_USE, file_use FILE_USE, scalars SCALARS, params PARAMS. Indexes: `*_buckets` CHAIN[2**k], `*_links`
+    page_use PAGE_USE, file_use FILE_USE, scalars SCALARS, params PARAMS. Indexes: `*_buckets` BUCKET[2**k], `*_links`
     LINK[rows of the table]. `*_dirty` u1[pages]: pages written since the last snapshot. A store uses what its kind
     needs; the rest stays as it was made.
     """
@@ -389,7 +423,7 @@ MESSAGE_SHIFT = 7
 HELD_SHIFT = 7
 UNIT_SHIFT = 7
 QUEUE_SHIFT = 6
-CHAIN_SHIFT = 10
+CHAIN_SHIFT = 9
 FLOW_SHIFT = 8
 SEEN_SHIFT = 10
 BLOCK_SHIFT = 10

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels import chains, held, index, meters, storage
+from kernels import chains, held, ids, meters, storage
 from kernels._compile import kernel, routine
 from kernels.layout import (
     AVAILABLE,
     FREE,
     GET,
     MARK_KEYED,
+    MARK_LATE,
+    MARK_OVERFULL,
     MARK_PERSISTENT,
     MESSAGE_SHIFT,
     NONE,
@@ -39,6 +41,26 @@ def _new_row(store: Store) -> int:
 
 
 @kernel
+def kept_at_most(store: Store, count: int) -> int:
+    """Return how many of `count` puts may need a row at most: a store keeps a limited number of messages."""
+    return max(0, min(count, store.params[0].most_messages - store.scalars[0].messages))
+
+
+@kernel
+def is_kept(store: Store, qmgr: int, length: int, persistent: bool) -> bool:
+    """True if a message put now is kept; otherwise it only counts as overfull.
+
+    A store keeps a limited number of messages, and a limited number of those that did not fit (`params`): memory is
+    bounded, whatever events say.
+    """
+    scalars = store.scalars[0]
+    params = store.params[0]
+    if scalars.messages >= params.most_messages:
+        return False
+    return scalars.overfull_held < params.most_overfull or storage.fits(store, qmgr, length, persistent)
+
+
+@kernel
 def store_message(
     store: Store, queue: int, qmgr: int, length: int, priority: int, key: np.uint64, keyed: bool, persistent: bool
 ) -> int:
@@ -58,9 +80,9 @@ def store_message(
     message.priority = priority
     message.marks = (MARK_KEYED if keyed else 0) | (MARK_PERSISTENT if persistent else 0)
     if storage.charge(store, row, qmgr):
+        message.marks |= MARK_OVERFULL
         scalars.overfull_puts += 1
-    if keyed:
-        index.enter(store.message_buckets, store.message_links, row, index.mix(key, queue))
+        scalars.overfull_held += 1
     scalars.ages += 1
     scalars.messages += 1
     scalars.bytes += length
@@ -89,8 +111,8 @@ def discard(store: Store, row: int) -> None:
     owner.pages -= message.pages
     meters.given_back(store, row)
     storage.refund(store, row)
-    if message.marks & MARK_KEYED:
-        index.leave(store.message_buckets, store.message_links, row)
+    if message.marks & MARK_OVERFULL:
+        scalars.overfull_held -= 1
     message.state = FREE
     message.next = scalars.message_free
     scalars.message_free = row
@@ -113,6 +135,14 @@ def make_uncommitted(store: Store, row: int, unit: int, state: int) -> None:
 def take(store: Store, row: int, unit: int) -> None:
     """Get an available message: for good outside syncpoint (unit NONE), else until its unit ends."""
     chains.remove(store, row)
+    if store.messages[row].marks & MARK_KEYED:
+        ids.leave(store, row)
+    _hand_over(store, row, unit)
+
+
+@kernel
+def _hand_over(store: Store, row: int, unit: int) -> None:
+    """Let a get have a message that stands in no chain."""
     if unit == NONE:
         discard(store, row)
     else:
@@ -128,15 +158,17 @@ def make_available(store: Store, row: int, hint: int) -> int:
     message = store.messages[row]
     message.state = AVAILABLE
     message.unit = NONE
-    get = held.match(store, message.queue, message.key, message.marks & MARK_KEYED != 0)
-    chains.insert(store, row, hint)
+    keyed = message.marks & MARK_KEYED != 0
+    get = held.match(store, message.queue, message.key, keyed)
     if get == NONE:
+        chains.insert(store, row, hint)
+        if keyed:
+            ids.enter(store, row)
         return row
     unit = store.held[get].unit
-    held.forget(store, get)
-    store.scalars[0].unmatched_gets -= 1
+    held.take_one(store, get)
     storage.operated(store, row, unit, GET)
-    take(store, row, unit)
+    _hand_over(store, row, unit)
     return NONE
 
 
@@ -168,34 +200,10 @@ def end_unit(store: Store, unit: int, committed: bool) -> None:
 
 @kernel
 def _standing(store: Store, row: int, priority: int) -> int:
-    """`row` if it stands among the available messages of that priority, else NONE."""
+    """`row` if it stands in the chain of available messages of that priority, else NONE."""
     if row == NONE or store.messages[row].state != AVAILABLE or store.messages[row].priority != priority:
         return NONE
-    return row
-
-
-@kernel
-def find_keyed(store: Store, queue: int, key: np.uint64) -> int:
-    """The available message of that queue and id that a get takes: highest priority, then oldest; NONE: none.
-
-    The bucket goes from old to young, so the walk ends at the first message of the highest priority there is.
-    """
-    highest = chains.highest_priority(store, queue)
-    if highest == NONE:
-        return NONE
-    found = NONE
-    mixed = index.mix(key, queue)
-    row = index.first(store.message_buckets, mixed)
-    while row != NONE:
-        message = store.messages[row]
-        same = store.message_links[row].mixed == mixed and message.key == key and message.queue == queue
-        if same and message.state == AVAILABLE:
-            if found == NONE or message.priority > store.messages[found].priority:
-                found = row
-                if message.priority == highest:
-                    return found
-        row = store.message_links[row].next
-    return found
+    return NONE if store.messages[row].marks & MARK_LATE else row
 
 
 @kernel
@@ -204,12 +212,14 @@ def find_next(store: Store, queue: int) -> int:
     priority = chains.highest_priority(store, queue)
     if priority == NONE:
         return NONE
-    return store.chains[chains.chain_of(queue, priority)].head
+    return chains.first(store, queue, priority)
 
 
 @routine
 def drop_nonpersistent(store: Store) -> None:
     """Discard every available nonpersistent message, as a restart of its queue manager does (no unit may be open)."""
+    if not storage.may_hold_nonpersistent(store):
+        return
     for row in range(store.scalars[0].message_high):
         message = store.messages[row]
         if message.state == AVAILABLE and message.marks & MARK_PERSISTENT == 0:

@@ -38,6 +38,8 @@ YOUNG_FOR = 30  # ticks: five minutes
 SLOT_TICKS = 90  # a quarter of an hour
 TURN = 0.03  # of a resource: a fall or climb of so much is a turn of the tide
 
+_COUNTED_AT_MOST = 2**31 - 1
+
 EDGES = (0, 140, 1024, 2048, 4096, 8192, 16_384, 32_768, 64_512, 131_072, 262_144, 1_048_576, 104_857_600)
 """Class c has the lengths over EDGES[c] up to EDGES[c + 1]."""
 
@@ -63,12 +65,19 @@ def _would_take(store: Store, length: int, took: int) -> int:
 
 
 @kernel
+def _count(store: Store, at: int) -> None:
+    """Count one message more, up to what 32 bits hold: a tick may have any number of events."""
+    if store.counts[at] < _COUNTED_AT_MOST:
+        store.counts[at] += 1
+
+
+@kernel
 def stored(store: Store, row: int, qmgr: int) -> None:
     """Count message `row`, which has taken its storage. qmgr: who put it."""
     message = store.messages[row]
     size = class_of(message.length)
     at = store.scalars[0].bin * COUNTS
-    store.counts[at + PUTS + size] += 1
+    _count(store, at + PUTS + size)
     touch(store.counts_dirty, at, COUNT_SHIFT)
     in_store = message.owner == NONE
     took = message.pages if not in_store or store.params[0].kind != STRUCTURE else message.elems
@@ -94,9 +103,9 @@ def given_back(store: Store, row: int) -> None:
     at = scalars.bin * COUNTS
     in_store = message.owner == NONE
     if message.age >= scalars.young_from:
-        store.counts[at + YOUNG + size] += 1
+        _count(store, at + YOUNG + size)
     else:
-        store.counts[at + (KEPT if in_store else AWAY) + size] += 1
+        _count(store, at + (KEPT if in_store else AWAY) + size)
         store.bins[scalars.bin].lag += scalars.ages - message.age
         touch(store.bins_dirty, scalars.bin, BIN_SHIFT)
     touch(store.counts_dirty, at, COUNT_SHIFT)
@@ -206,6 +215,31 @@ def watch_tide(store: Store, resource: int, tick: int, share: float) -> None:
             tide.rising = 1
             tide.top = share
             tide.topped = tick
+
+
+@kernel
+def turn_back(store: Store, tick: int) -> None:
+    """Go on from an earlier tick: flows before now tell nothing, and what was seen in the future was seen now."""
+    scalars = store.scalars[0]
+    store.bins[scalars.bin].tick = tick - BINS - 1
+    begin_bin(store, tick, scalars.bytes)
+    scalars.steady_from = tick + 1
+    for row in range(store.slots.size):
+        if store.slots[row].tick > tick:
+            store.slots[row].tick = NEVER
+            touch(store.slots_dirty, row, SLOT_SHIFT)
+    for row in range(store.tides.size):
+        tide = store.tides[row]
+        if max(tide.began, tide.topped) > tick:
+            tide.began = min(tide.began, tick)
+            tide.topped = min(tide.topped, tick)
+            touch(store.tides_dirty, row, TIDE_SHIFT)
+    for row in range(store.rises.size):
+        rise = store.rises[row]
+        if rise.ended > tick:
+            rise.began = min(rise.began, tick)
+            rise.ended = tick
+            touch(store.rises_dirty, row, RISE_SHIFT)
 
 
 @routine

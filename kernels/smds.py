@@ -113,22 +113,23 @@ def is_full(store: Store, dataset: int) -> bool:
 
 
 @kernel
-def blocks_at_most(store: Store, length: int, count: int) -> int:
+def rows_at_most(store: Store, length: int, count: int) -> int:
     """Rows of `blocks` that `count` messages of `length` bytes may take at most.
 
-    One message, the usual case, is estimated without a division, by the smallest block there is (8 KB).
+    Only a block that messages may share has a row: the one a message begins and does not fill up. So a message takes
+    one row at most, however long it is and whether or not it fits into the data set.
     """
     params = store.params[0]
     if params.cf_level < 5 or params.offload != OFFLOAD_SMDS:
         return 0
     if count == 1:
-        return (length >> 13) + 2
-    per_block = params.ds_block // PAGE_BYTES
-    return (pages_of(store, length) + per_block - 1) // per_block * count
+        return 1
+    shared = max(1, params.ds_block // PAGE_BYTES // pages_of(store, length))
+    return (count + shared - 1) // shared
 
 
 @kernel
-def _take_block(store: Store) -> int:
+def _take_row(store: Store) -> int:
     scalars = store.scalars[0]
     row = scalars.block_free
     if row == NONE:
@@ -136,7 +137,6 @@ def _take_block(store: Store) -> int:
         scalars.block_high += 1
     else:
         scalars.block_free = store.blocks[row].next
-    store.blocks[row].pages = 0
     store.blocks[row].next = NONE
     return row
 
@@ -145,7 +145,8 @@ def _take_block(store: Store) -> int:
 def place(store: Store, row: int, dataset: int, pages: int) -> None:
     """Give message `row` its pages: in the block being filled, or from the next free block on.
 
-    The last block it starts becomes the block being filled, unless the message fills it up.
+    The last block it starts becomes the block being filled, unless the message fills it up. Blocks that the message
+    fills up are its own: they are counted and have no row.
     """
     data = store.datasets[dataset]
     message = store.messages[row]
@@ -162,39 +163,31 @@ def place(store: Store, row: int, dataset: int, pages: int) -> None:
         data.room -= pages
         if data.room == 0:
             data.filling = NONE
-    else:
-        left = pages
-        last = NONE
-        while left > 0:
-            block = _take_block(store)
-            data.blocks_data += 1
-            if last == NONE:
-                message.block = block
-            else:
-                store.blocks[last].next = block
-            store.blocks[block].pages = min(left, per_block)
-            touch(store.blocks_dirty, block, BLOCK_SHIFT)
-            left -= per_block
-            last = block
-        if left < 0:
-            data.filling = last
-            data.room = -left
+        return
+    data.blocks_data += pages // per_block
+    rest = pages % per_block
+    if rest > 0:
+        block = _take_row(store)
+        store.blocks[block].pages = rest
+        touch(store.blocks_dirty, block, BLOCK_SHIFT)
+        message.block = block
+        data.blocks_data += 1
+        data.filling = block
+        data.room = per_block - rest
 
 
 @kernel
 def release(store: Store, row: int) -> None:
     """Give back the pages of message `row`; a block is free again when its last page is."""
     message = store.messages[row]
-    dataset = message.owner
-    data = store.datasets[dataset]
+    data = store.datasets[message.owner]
     per_block = store.params[0].ds_block // PAGE_BYTES
     data.pages -= message.pages
     data.messages -= 1
-    left = message.pages
+    data.blocks_data -= message.pages // per_block
     block = message.block
-    while left > 0:
-        following = store.blocks[block].next
-        store.blocks[block].pages -= min(left, per_block)
+    if block != NONE:
+        store.blocks[block].pages -= message.pages % per_block
         touch(store.blocks_dirty, block, BLOCK_SHIFT)
         if store.blocks[block].pages == 0:
             if block == data.filling:
@@ -203,7 +196,5 @@ def release(store: Store, row: int) -> None:
             store.blocks[block].next = store.scalars[0].block_free
             store.scalars[0].block_free = block
             data.blocks_data -= 1
-        left -= per_block
-        block = following
     message.block = NONE
     message.pages = 0

@@ -16,7 +16,7 @@ def has_rows(store: Store, length: int, count: int) -> bool:
     """Whether the tables beside that of the messages have rows for `count` puts of that length."""
     kind = store.params[0].kind
     if kind == STRUCTURE:
-        return store.scalars[0].block_high + smds.blocks_at_most(store, length, count) <= store.blocks.size
+        return store.scalars[0].block_high + smds.rows_at_most(store, length, count) <= store.blocks.size
     if kind == PAGE_SET:
         return store.params[0].packs == 0 or store.page_use[0].high + count <= store.packed.size
     return True
@@ -98,6 +98,15 @@ def cleared(store: Store, persistent: bool) -> None:
     """Do what a CLEAR does besides; persistent: it removed persistent messages."""
     if store.params[0].kind == QUEUE_FILE:
         queue_file.cleared(store, persistent)
+
+
+@kernel
+def may_hold_nonpersistent(store: Store) -> bool:
+    """False if the store certainly holds no nonpersistent message: none has pages or blocks."""
+    params = store.params[0]
+    if params.kind == PAGE_SET:
+        return params.packs == 1 or store.page_use[0].nonpersistent > 0
+    return params.kind != QUEUE_FILE or store.file_use[0].nonpersistent > 0
 
 
 @kernel

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kernels import offload, order, pools, scm, smds
 from kernels._compile import kernel
-from kernels.layout import MARK_IN_ORDER, MARK_OFFLOADED, Store
+from kernels.layout import MARK_IN_ORDER, MARK_OFFLOADED, NONE, Store
 
 
 @kernel
@@ -59,5 +59,5 @@ def refund(store: Store, row: int) -> None:
     if message.marks & MARK_OFFLOADED:
         scalars.offloaded_messages -= 1
         scalars.offloaded_bytes -= message.length
-    if message.block >= 0:
+    if message.owner != NONE:
         smds.release(store, row)

@@ -56,6 +56,14 @@ def find_or_open(store: Store, uow: np.uint64, qmgr: int, queue: int) -> int:
     unit.held_tail = NONE
     unit.used = 1
     unit.logged = 0
+    unit.next = NONE
+    unit.prev = scalars.unit_tail
+    if scalars.unit_tail == NONE:
+        scalars.unit_head = row
+    else:
+        store.units[scalars.unit_tail].next = row
+        touch(store.units_dirty, scalars.unit_tail, UNIT_SHIFT)
+    scalars.unit_tail = row
     enter(store, row)
     touch(store.units_dirty, row, UNIT_SHIFT)
     return row
@@ -71,21 +79,20 @@ def enter(store: Store, row: int) -> None:
 @kernel
 def close(store: Store, row: int) -> None:
     """Free the row of a unit whose operations are done."""
+    scalars = store.scalars[0]
     unit = store.units[row]
     index.leave(store.unit_buckets, store.unit_links, row)
+    if unit.prev == NONE:
+        scalars.unit_head = unit.next
+    else:
+        store.units[unit.prev].next = unit.next
+        touch(store.units_dirty, unit.prev, UNIT_SHIFT)
+    if unit.next == NONE:
+        scalars.unit_tail = unit.prev
+    else:
+        store.units[unit.next].prev = unit.prev
+        touch(store.units_dirty, unit.next, UNIT_SHIFT)
     unit.used = 0
-    unit.next = store.scalars[0].unit_free
-    store.scalars[0].unit_free = row
+    unit.next = scalars.unit_free
+    scalars.unit_free = row
     touch(store.units_dirty, row, UNIT_SHIFT)
-
-
-@kernel
-def oldest_of(store: Store, qmgr: int) -> int:
-    """The open unit of a queue manager that was opened first, or NONE."""
-    found = NONE
-    for row in range(store.scalars[0].unit_high):
-        unit = store.units[row]
-        if unit.used == 1 and unit.qmgr == qmgr:
-            if found == NONE or unit.opened < store.units[found].opened:
-                found = row
-    return found

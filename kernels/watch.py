@@ -70,7 +70,8 @@ def _refused_by_structure(store: Store, qmgr: int, length: int) -> None:
     if place == offload.TO_DATASET and not smds.has_room(store, qmgr, smds.pages_of(store, length)):
         store.datasets[qmgr].last_full = scalars.clock
         _fire_dataset(store, qmgr, DATASET_FULL)
-    elif pools.entries_in_use(store) * params.elems_max >= pools.elements_in_use(store) * params.ents_max:
+    # What was measured may be so much that the product leaves 64 bits: as floats.
+    elif 1.0 * pools.entries_in_use(store) * params.elems_max >= 1.0 * pools.elements_in_use(store) * params.ents_max:
         scalars.last_full_ents = scalars.clock
         _fire(store, FULL_ENTRIES)
     else:

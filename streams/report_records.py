@@ -25,10 +25,11 @@ class ReportError(ValueError):
     """A record that is no reports; the message says what would be right."""
 
 
-class _Reported(msgspec.Struct, frozen=True):
+class _Reported(msgspec.Struct, frozen=True, omit_defaults=True):
     tick: Tick
     passed: Tick
     values: Values | None
+    turns: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -49,7 +50,7 @@ def report_records(reports: Iterable[Report], limit: int) -> Iterator[tuple[byte
 def _records(target: str, reports: list[Report], limit: int) -> Iterator[tuple[bytes, bytes]]:
     for start in range(0, len(reports), REPORTS_A_RECORD):
         piece = reports[start : start + REPORTS_A_RECORD]
-        told = [_Reported(tick=report.tick, passed=report.passed, values=report.values) for report in piece]
+        told = [_Reported(report.tick, report.passed, report.values, report.turns) for report in piece]
         value = msgspec.json.encode(_Record(store=target, source=piece[0].source, reports=told))
         if len(value) > limit and len(piece) > 1:
             middle = len(piece) // 2
@@ -75,11 +76,19 @@ def read_reports(value: bytes | None, estate: Estate) -> list[Report]:
         raise ReportError(f"source is {record.source}; right: a store of the estate that holds messages")
     last = None
     for one in record.reports:
-        if one.passed < one.tick or (last is not None and one.tick <= last):
-            raise ReportError(f"ticks {one.tick} to {one.passed} come after {last}; right: ticks that grow")
-        last = one.passed
+        if one.passed < one.tick or (last is not None and (one.turns, one.tick) <= last):
+            after = None if last is None else last[1]
+            raise ReportError(f"ticks {one.tick} to {one.passed} come after {after}; right: ticks that grow")
+        last = (one.turns, one.passed)
     return [
-        Report(target=record.store, source=record.source, tick=one.tick, passed=one.passed, values=one.values)
+        Report(
+            target=record.store,
+            source=record.source,
+            tick=one.tick,
+            passed=one.passed,
+            values=one.values,
+            turns=one.turns,
+        )
         for one in record.reports
     ]
 

@@ -6,7 +6,7 @@ shrinks towards plain workloads and short ones.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -233,10 +233,16 @@ def long_workload(seed: int, profile: str, kind: str) -> Workload:
     return random_workload(seed, 1000 if profile == "log" else 500, profile, kind)
 
 
-def random_workload(seed: int, n: int, profile: str = "mixed", kind: str = "structure") -> Workload:
-    """A random store and `n` events for it; the same for the same arguments."""
+def random_workload(
+    seed: int,
+    n: int,
+    profile: str = "mixed",
+    kind: str = "structure",
+    times: tuple[tuple[int, bool], ...] | None = None,
+) -> Workload:
+    """A random store and `n` events for it; the same for the same arguments. times: as of a `Mix`, instead of its."""
     config = MIXES[kind].random_config(seed)
-    maker = EventMaker(config, MIXES[kind])
+    maker = EventMaker(config, MIXES[kind] if times is None else replace(MIXES[kind], times=times))
     return Workload(config, aliases_of(config), [maker.event(step) for step in _random_steps(seed, n, profile, kind)])
 
 

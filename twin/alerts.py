@@ -1,7 +1,8 @@
 """Alerts and their life: opened, updated, cleared, one id an episode.
 
 Source: contract section 4. Ids are made of store, condition, resource and the event time of the opening, so that the
-same input gives the same ids however the stream was cut into batches.
+same input gives the same ids however the stream was cut into batches. Where the store's clock has gone back, so that a
+time may come again, the number of times it did is part of the id.
 """
 
 from __future__ import annotations
@@ -105,8 +106,9 @@ class Episode(msgspec.Struct, kw_only=True):
 class Episodes:
     """The open alerts of one store, by condition and resource."""
 
-    def __init__(self, store: str, episodes: list[Episode]) -> None:
+    def __init__(self, store: str, episodes: list[Episode], turns: int = 0) -> None:
         self._store = store
+        self._turns = turns
         self._open = {(episode.condition, episode.resource): episode for episode in episodes}
 
     def __iter__(self) -> Iterator[Episode]:
@@ -125,9 +127,18 @@ class Episodes:
         """The open episode of a condition and resource."""
         return self._open.get((condition, resource))
 
+    def turn_back(self, now: int, turns: int) -> None:
+        """Go on from an earlier time, microseconds. turns: how often the store's clock went back so far."""
+        self._turns = turns
+        for episode in self._open.values():
+            if episode.calm_since is not None:
+                episode.calm_since = min(episode.calm_since, now)
+
     def open(self, finding: Finding, time: int) -> Alert:
         """Open an episode; the record to publish."""
         alert_id = f"{self._store}/{finding.condition}/{finding.resource}/{time}"
+        if self._turns:
+            alert_id += f"/{self._turns}"
         episode = Episode(
             alert_id=alert_id,
             condition=finding.condition,

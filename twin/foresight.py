@@ -107,6 +107,17 @@ class Foresight:
             return self._maybe_open(twin, outlook, tick)
         return self._review(twin, episode, outlook, tick)
 
+    def turn_back(self, before: int, now: int) -> None:
+        """Go on from an earlier time; before: the clock until now, microseconds. What was foreseen is forgotten."""
+        sight, tick = self.sight, now // TICK
+        sight.due, sight.last = min(sight.due, tick), ()
+        for name in ("danger_since", "calm_since", "refused_at"):
+            since = getattr(sight, name)
+            if since is not None:
+                setattr(sight, name, min(since, tick))
+        if sight.told > now:
+            sight.told = max(now, sight.told - (before - now))
+
     def _note_refused(self, full_puts: int, tick: int) -> None:
         if full_puts != self.sight.full_puts:
             self.sight.full_puts, self.sight.refused_at = full_puts, tick

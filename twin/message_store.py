@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 import numpy as np
 
-from kernels import clock, event_loop, held, layout, meter_rows, scm, shares, smds, watch
+from kernels import clock, event_loop, held, layout, messages, meter_rows, scm, shares, smds, turn, watch
 from twin import fillers, measurement, silence, store_state
 from twin.alerts import Alert, Episode, Episodes
 from twin.arrays import Array, Arrays
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from twin.events import EventBlock
     from twin.rules import Rules
 
-VERSION = 3
+VERSION = 4
+MOST_MESSAGES = 1 << 25  # that the twin of one store keeps, about 100 bytes of memory each
+MOST_OVERFULL = 1 << 20  # of them, that did not fit when they were put
 _SWEEP_EVERY = 6  # ticks between two looks for gets held aside too long
 _CALM_TICKS = (CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 2  # after the last change, until no alert changes any more
 
@@ -88,8 +90,11 @@ class MessageStore(ABC):
         else:
             self._restore(msgspec.msgpack.decode(header, type=_Header), arrays, pages)
         self._register(estate)
+        self.tables.store.params["most_messages"] = MOST_MESSAGES
+        self.tables.store.params["most_overfull"] = MOST_OVERFULL
+        self.tables.store.params["trust"] = clock.TRUST
         self._set_params()
-        self._reporter = Reporter(estate, self.config)
+        self._reporter = Reporter(estate, self.config, int(self.tables.store.scalars[0]["turns"]))
 
     # --- what a kind adds ------------------------------------------------------------------------------------------
 
@@ -162,9 +167,9 @@ class MessageStore(ABC):
         self.tables = Tables(arrays)
         self._names = Names()
         store = self.tables.store
-        for name in ("clock", "far", "tick", "last_full_ents", "last_full_elems"):
+        for name in ("clock", "far", "back", "tick", "last_full_ents", "last_full_elems"):
             store.scalars[name] = layout.NEVER
-        for name in ("message_free", "held_free", "unit_free", "block_free"):
+        for name in ("message_free", "held_free", "unit_free", "unit_head", "unit_tail", "block_free"):
             store.scalars[name] = layout.NONE
         store.scalars["armed"] = 0xFFFF_FFFF
         self.episodes = Episodes(self.name, [])
@@ -177,7 +182,7 @@ class MessageStore(ABC):
         if header.version != VERSION or header.kind != self.kind:
             raise StateError(
                 f"state of {self.name} is of a {header.kind}, version {header.version}; "
-                f"this program reads that of a {self.kind}, version {VERSION}"
+                f"this program reads that of a {self.kind}, version {VERSION}: begin with a new checkpoint"
             )
         self.tables = Tables(arrays, header.rows, header.names_size)
         self.tables.restore_records(header.records)
@@ -185,7 +190,7 @@ class MessageStore(ABC):
             self.tables.load(pages)
             self.tables.build_indexes()
         self._names = msgspec.msgpack.decode(self.tables.names, type=Names)
-        self.episodes = Episodes(self.name, header.episodes)
+        self.episodes = Episodes(self.name, header.episodes, int(self.tables.store.scalars[0]["turns"]))
         self.drift = header.drift
         self.foresight = Foresight(header.sight)
         self._take_over(header.described, header.attributes, header.own)
@@ -246,6 +251,8 @@ class MessageStore(ABC):
                 return alerts
             if why == event_loop.TICK_DUE:
                 alerts += self._ticks(int(clock.clock_after(self.tables.store, events[at]["time"])) // clock.TICK)
+            elif why == event_loop.CLOCK_WRONG:
+                self._turn_back(int(events[at]["time"]))
             elif why == event_loop.NO_ROOM:
                 self._make_room(events[at])
             elif why == event_loop.CONTROL:
@@ -268,6 +275,8 @@ class MessageStore(ABC):
             )
             if why == event_loop.TICK_DUE:
                 self._ticks(int(clock.clock_after(self.tables.store, events[at]["time"])) // clock.TICK)
+            elif why == event_loop.CLOCK_WRONG:
+                self._turn_back(int(events[at]["time"]))
             elif why == event_loop.NO_ROOM:
                 self._make_room(events[at])
             elif why == event_loop.FIRED:
@@ -279,19 +288,22 @@ class MessageStore(ABC):
     def _make_room(self, event: Any) -> None:
         """Let the tables grow for an event, at least doubling what is too small."""
         store = self.tables.store
+        scalars = store.scalars[0]
         count = int(event["count"])
-        self.tables.reserve("units", int(store.scalars[0]["unit_high"]) + 1)
+        self.tables.reserve("units", int(scalars["unit_high"]) + 1)
         if event["op"] == layout.PUT:
-            self.tables.reserve("messages", int(store.scalars[0]["message_high"]) + count)
+            kept = int(messages.kept_at_most(store, count))
+            free = int(scalars["message_high"]) - int(scalars["messages"])
+            self.tables.reserve("messages", int(scalars["message_high"]) + max(0, kept - free))
             if store.scm[0]["enrolled"]:
                 self.tables.reserve("order", self.tables.store.messages.size)
             if self.kind == "structure":
-                blocks = int(smds.blocks_at_most(store, int(event["length"]), count))
-                self.tables.reserve("blocks", int(store.scalars[0]["block_high"]) + blocks)
+                blocks = int(smds.rows_at_most(store, int(event["length"]), kept))
+                self.tables.reserve("blocks", int(scalars["block_high"]) + blocks)
             elif store.params[0]["packs"]:
-                self.tables.reserve("packed", int(store.page_use[0]["high"]) + count)
+                self.tables.reserve("packed", int(store.page_use[0]["high"]) + kept)
         elif event["op"] == layout.GET:
-            self.tables.reserve("held", int(store.scalars[0]["held_high"]) + count)
+            self.tables.reserve("held", int(scalars["held_high"]) + 1)
 
     def _control(self, event: Any, extra: bytes) -> list[Alert]:
         """ALTER, REBUILD and MEASURE: what changes the twin rather than its messages."""
@@ -303,6 +315,19 @@ class MessageStore(ABC):
         if store.scm[0]["enrolled"]:
             watch.move(store, int(store.scalars[0]["clock"]) * scm.NANOSECONDS)
         return alerts
+
+    def _turn_back(self, time: int) -> None:
+        """Let a clock that most events contradict go back, at an event of that time.
+
+        What was kept of a time that now lies in the future is taken as of now.
+        """
+        scalars = self.tables.store.scalars[0]
+        before = int(scalars["clock"])
+        turn.turn_back(self.tables.store, time, len(self._names.queues))
+        now = int(scalars["clock"])
+        self.episodes.turn_back(now, int(scalars["turns"]))
+        self.foresight.turn_back(before, now)
+        self._reporter.turns = int(scalars["turns"])
 
     # --- alerts ----------------------------------------------------------------------------------------------------
 

@@ -56,6 +56,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     tick: Tick  # at which the values hold, and the first one after the events that made them
     passed: Tick  # the last tick at which they still hold
     values: Values | None  # None: the source shares this store no longer
+    turns: int = 0  # how often the source's clock went back so far: ticks begin anew with each
 
 
 def queue_file_values(store: layout.Store) -> QueueFileValues:
@@ -92,8 +93,9 @@ def _receiver(estate: Estate, config: StoreConfig, clusters: Mapping[str, str]) 
 class Reporter:
     """What one message store has reported since it was last asked. Nothing of it is state: a batch ends with asking."""
 
-    def __init__(self, estate: Estate, config: StoreConfig) -> None:
+    def __init__(self, estate: Estate, config: StoreConfig, turns: int = 0) -> None:
         self._estate = estate
+        self.turns = turns  # how often the store's clock went back
         self._name = config.name
         self._target = receiver(estate, config)
         self._made: list[Report] = []
@@ -119,7 +121,9 @@ class Reporter:
         return made
 
     def _add(self, target: str, tick: int, passed: int, values: Values | None) -> None:
-        self._made.append(Report(target=target, source=self._name, tick=tick, passed=passed, values=values))
+        self._made.append(
+            Report(target=target, source=self._name, tick=tick, passed=passed, values=values, turns=self.turns)
+        )
 
 
 class Frontier(msgspec.Struct, kw_only=True):
@@ -131,16 +135,24 @@ class Frontier(msgspec.Struct, kw_only=True):
     """
 
     passed: dict[str, int] = {}  # by source that has reported
+    turns: dict[str, int] = {}  # by source whose clock has gone back: how often
     left: list[str] = []  # sources that took leave
     acted: int | None = None  # the last tick acted on
     waiting: list[Report] = []  # not yet acted on
 
     def take(self, reports: Iterable[Report]) -> None:
-        """Take reports in; those delivered again change nothing."""
+        """Take reports in; those delivered again change nothing.
+
+        Where the clock of a source has gone back, what it reported of later ticks and waits is dropped: the next
+        report says its values anew.
+        """
         for report in reports:
-            last = self.passed.get(report.source)
-            if last is not None and report.tick <= last:
+            last, turns = self.passed.get(report.source), self.turns.get(report.source, 0)
+            if report.turns < turns or (report.turns == turns and last is not None and report.tick <= last):
                 continue
+            if report.turns > turns:
+                self.turns[report.source] = report.turns
+                self.waiting = [one for one in self.waiting if one.source != report.source or one.tick < report.tick]
             self.passed[report.source] = report.passed
             if report.source in self.left:
                 self.left.remove(report.source)
@@ -169,6 +181,17 @@ class Frontier(msgspec.Struct, kw_only=True):
         if not waited_for:
             return most
         return max(most - LAG_TICKS, min(self.passed.get(source, most - LAG_TICKS) for source in waited_for))
+
+    def turn_back(self, expected: Collection[str], known: Collection[str]) -> bool:
+        """Go back where no source is as far as what was acted on: clocks went back. Returns True if it did.
+
+        expected, known: as for `bound`.
+        """
+        bound = self.bound(expected, known)
+        if self.acted is None or bound is None or self.acted <= max(self.passed.values()):
+            return False
+        self.acted = bound
+        return True
 
     def first_waiting(self) -> int | None:
         """The first tick of a report not yet acted on."""

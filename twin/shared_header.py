@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from kernels.clock import FAR
+from kernels.clock import FAR, MAX_SUPPORT, TRUST
 from twin.alerts import Episode
 from twin.measurement import Drift
 from twin.reports import Frontier
 
-VERSION = 1
+VERSION = 2
 
 
 class Own(msgspec.Struct, array_like=True):
@@ -23,21 +23,27 @@ class Own(msgspec.Struct, array_like=True):
 
 
 class OwnClock(msgspec.Struct):
-    """The latest time of the store's own events; contract section 7 on those more than 24 hours ahead of it."""
+    """The latest time of the store's own events; `kernels.clock` says what moves it, and when it goes back."""
 
     time: int | None = None
     far: int | None = None
+    back: int | None = None
+    support: int = 0
 
     def after(self, time: int) -> int:
         """The clock, microseconds, as an event of that time leaves it."""
-        if self.time is None:
-            self.time = time
-        elif self.far is not None and abs(time - self.far) <= FAR:
-            self.time, self.far = max(self.time, self.far, time), None
+        if self.time is None or (self.far is not None and abs(time - self.far) <= FAR):
+            self.time = max(time, self.time or time, self.far or time)
+            self.far, self.back, self.support = None, None, TRUST
         elif time > self.time + FAR:
             self.far = time
+        elif time >= self.time - FAR:
+            self.time, self.far, self.support = max(self.time, time), None, min(self.support + 1, MAX_SUPPORT)
         else:
-            self.time, self.far = max(self.time, time), None
+            self.far, self.support = None, self.support - 1
+            self.back = time if self.back is None or abs(time - self.back) > FAR else max(self.back, time)
+            if self.support <= 0:
+                self.time, self.back, self.support = self.back, None, TRUST + 1  # the event agrees with it
         return self.time
 
 
@@ -49,6 +55,7 @@ class Kept(msgspec.Struct, kw_only=True):
     attributes: dict[str, Any] = {}  # as they are now, after ALTER
     sources: list[str] = []  # as the estate had them when last opened
     now: int | None = None  # event time acted up to, microseconds
+    turns: int = 0  # how often `now` went back
     settled: int | None = None  # the tick after which time alone changes nothing
     events: int = 0
     refused_alters: int = 0

@@ -52,8 +52,11 @@ class SharedStore(ABC, Generic[Config]):
         self.sources = sources_of(estate, name)
         self.kept = Kept() if header is None else msgspec.msgpack.decode(header, type=Kept)
         if self.kept.version != VERSION:
-            raise StateError(f"state of {name} has version {self.kept.version}; this program reads {VERSION}")
-        self.episodes = Episodes(name, self.kept.episodes)
+            raise StateError(
+                f"state of {name} has version {self.kept.version}; this program reads {VERSION}: "
+                "begin with a new checkpoint"
+            )
+        self.episodes = Episodes(name, self.kept.episodes, self.kept.turns)
         self._open(self.kept.contents)
         described_now = self._attributes()
         if header is not None:
@@ -77,8 +80,11 @@ class SharedStore(ABC, Generic[Config]):
         """Apply a block of this store's own events; the alerts they bring, in order."""
         alerts: list[Alert] = []
         for row, event in enumerate(block.events):
+            before = self.kept.clock.time
             time = self.kept.clock.after(int(event["time"]))
             self.kept.events += 1
+            if before is not None and time < before:
+                self._take_own_back(time)
             op = int(event["op"])
             if op in (_ALTER, _MEASURE):
                 self.kept.own.append(Own(time, op, block.extras.get(row, b"{}")))
@@ -89,7 +95,25 @@ class SharedStore(ABC, Generic[Config]):
     def take(self, reports: Iterable[Report]) -> list[Alert]:
         """Take reports in, in any order but each source's own; the alerts they bring, in order."""
         self.kept.frontier.take(reports)
+        if self.kept.frontier.turn_back(self.expected(), self.sources):
+            self._turn_back((self.kept.frontier.acted or 0) * TICK)
         return self._act()
+
+    def _take_own_back(self, time: int) -> None:
+        """Let its own events of a clock that has gone back count from that time, microseconds, on."""
+        for event in self.kept.own:
+            event.time = min(event.time, time)
+        if not self._waits:
+            self._turn_back(time)
+
+    def _turn_back(self, now: int) -> None:
+        """Go on from an earlier time, microseconds: what was kept of the future is taken as of now."""
+        self.kept.turns += 1
+        self.kept.now = now
+        if self.kept.settled is not None:
+            self.kept.settled = now // TICK + self.settles_after
+        self.episodes.turn_back(now, self.kept.turns)
+        self._turned_back(now)
 
     def drain_reports(self) -> list[Report]:
         """What it reports itself: nothing, shared stores share no others."""
@@ -272,6 +296,9 @@ class SharedStore(ABC, Generic[Config]):
 
     def _begin(self, now: int) -> None:
         """Let go of what is too old at the time `now`, microseconds, before anything else happens then."""
+
+    def _turned_back(self, now: int) -> None:
+        """Take what the kind keeps of the future as of `now`, microseconds."""
 
     def _counts(self, report: Report) -> bool:  # noqa: ARG002 -- most kinds take every report
         """Whether a report is of one who shares the store."""

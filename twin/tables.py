@@ -82,7 +82,7 @@ class Tables:
             sizes[name] = table.dtype, count
             if table.indexed_by:
                 buckets = (rows or {}).get(f"{table.indexed_by}_buckets", 1 << table.shift)
-                sizes[f"{table.indexed_by}_buckets"] = layout.CHAIN, buckets
+                sizes[f"{table.indexed_by}_buckets"] = layout.BUCKET, buckets
                 sizes[f"{table.indexed_by}_links"] = layout.LINK, count
         parts = arrays.tables(sizes)
         self._names = parts.pop("names")

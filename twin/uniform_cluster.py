@@ -141,6 +141,14 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
         self._own.puts = {tick: puts for tick, puts in self._own.puts.items() if tick > since}
         self._own.active = {name: tick for name, tick in self._own.active.items() if tick > since}
 
+    def _turned_back(self, now: int) -> None:
+        own, tick = self._own, now // TICK
+        own.puts = {at: puts for at, puts in own.puts.items() if at <= tick}
+        own.active = {name: min(at, tick) for name, at in own.active.items()}
+        own.joined = {name: min(at, tick) for name, at in own.joined.items()}
+        if own.spare_since is not None:
+            own.spare_since = min(own.spare_since, now)
+
     def _look(self, now: int) -> list[Alert]:
         usage, active = self._usage_pct(), len(self._active())
         spare = active > 1 and self._usage_pct(fewer_by=1) < SPARE_PCT

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernels import index
-from kernels.layout import CHAIN, LINK, NONE
+from kernels.layout import BUCKET, LINK, NONE
 
 ROWS = 64
 
@@ -26,7 +26,7 @@ def test_the_rows_of_a_key_are_found_in_the_order_they_came_however_the_index_gr
     steps: list[tuple[str, int, int]],
 ) -> None:
     keys = [int(index.mix(np.uint64(number), queue)) for number in range(3) for queue in range(2)]
-    buckets, links = np.zeros(2, CHAIN), np.zeros(ROWS, LINK)
+    buckets, links = np.zeros(2, BUCKET), np.zeros(ROWS, LINK)
     index.clear(buckets)
     expected: dict[int, list[int]] = {key: [] for key in keys}
     key_of: dict[int, int] = {}
@@ -39,7 +39,7 @@ def test_the_rows_of_a_key_are_found_in_the_order_they_came_however_the_index_gr
             expected[key_of.pop(row)].remove(row)
             index.leave(buckets, links, row)
         elif step == "grow" and buckets.size < 1024:
-            buckets = np.concatenate([buckets, np.zeros(buckets.size, CHAIN)])
+            buckets = np.concatenate([buckets, np.zeros(buckets.size, BUCKET)])
             index.split(buckets, links, buckets.size // 2)
         for key, rows in expected.items():
             assert rows_of(buckets, links, key) == rows

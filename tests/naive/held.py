@@ -15,6 +15,7 @@ class HeldGet:
     msgid: str | None
     held_at: int  # the store's clock then
     unit: Unit | None  # None: outside syncpoint
+    expired: bool = False  # before the clock went back
 
 
 class NaiveHeldGets:
@@ -53,6 +54,12 @@ class NaiveHeldGets:
         """... and is dropped by its BACKOUT. Our reading: not one that has expired, which stays counted."""
         self.gets = [get for get in self.gets if get.unit is not unit or self._expired(get, now)]
 
+    def turn_back(self, before: int, now: int) -> None:
+        """The clock has gone back: what has expired stays so, any other get held in the future was held now."""
+        for get in self.gets:
+            get.expired = self._expired(get, before)
+            get.held_at = min(get.held_at, now)
+
     @staticmethod
     def _expired(get: HeldGet, now: int) -> bool:
-        return now - get.held_at >= HOLD_US
+        return get.expired or now - get.held_at >= HOLD_US

@@ -88,18 +88,21 @@ class NaivePageSet(NaivePrivateStore):
 
     # -- what a message costs
 
-    def _keep(self, event: Event) -> tuple[PageSetMessage, bool]:
+    def _fits(self, event: Event) -> bool:
         whole_pages, record = whole_pages_and_record(event["length"])
-        shares = record > 0 and self._shares(record)
-        fits = self._make_room(whole_pages + (1 if record > 0 and not shares else 0))
+        new = whole_pages + (1 if record > 0 and not self._shares(record) else 0)
+        return self._make_room(new)
+
+    def _keep(self, event: Event) -> PageSetMessage:
+        whole_pages, record = whole_pages_and_record(event["length"])
         message = PageSetMessage(
             **fields_of(event, self._queue(event)),
             whole_pages=whole_pages,
-            page=self._page_for(record, shares) if record > 0 else None,
+            page=self._page_for(record, self._shares(record)) if record > 0 else None,
         )
         if message.page is not None:
             message.page.records.append(message)
-        return message, fits
+        return message
 
     def _shares(self, record: int) -> bool:
         """A record fits on the page being filled: before 7.0.1 only; since then each has a page of its own."""

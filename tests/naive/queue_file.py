@@ -64,13 +64,15 @@ class NaiveQueueFile(NaivePrivateStore):
 
     # -- what a message costs
 
-    def _keep(self, event: Event) -> tuple[QueueFileMessage, bool]:
+    def _fits(self, event: Event) -> bool:
         """It fits where its buffer takes it all, or the file is not larger than it may be (our reading)."""
-        blocks = blocks_of_length(event["length"])
-        message = QueueFileMessage(**fields_of(event, self._queue(event)), blocks=blocks)
-        before, needed = self._needed(), self._needed(blocks, message.persistent)
-        self.file_blocks = max(self.file_blocks, needed)
-        return message, needed == before or needed <= self._largest_file()
+        needed = self._needed(blocks_of_length(event["length"]), event.get("persistent", False))
+        return needed == self._needed() or needed <= self._largest_file()
+
+    def _keep(self, event: Event) -> QueueFileMessage:
+        message = QueueFileMessage(**fields_of(event, self._queue(event)), blocks=blocks_of_length(event["length"]))
+        self.file_blocks = max(self.file_blocks, self._needed(message.blocks, message.persistent))
+        return message
 
     def _largest_file(self) -> int:
         """Blocks the file may have: its own limit, or the file system's where that is smaller."""
@@ -143,6 +145,11 @@ class NaiveQueueFile(NaivePrivateStore):
                 return  # nor will the ticks to come bring one
             if tick * TICK_US - self.checkpoint_at >= CHECKPOINT_US:
                 self._checkpoint(tick * TICK_US)
+
+    def _turned_back(self, now: int) -> None:
+        """The last checkpoint was now, if it was later."""
+        if self.checkpoint_at is not None:
+            self.checkpoint_at = min(self.checkpoint_at, now)
 
     def _checkpoint(self, at: int) -> None:
         """Truncate the file where it is oversized by both 1 % and 16 KB, if there was a persistent update."""

@@ -23,6 +23,9 @@ class NaiveStore(ABC):
     this store, `time` in microseconds since 1970 UTC.
     """
 
+    most_messages = 1 << 25  # that a twin keeps; and of those, that did not fit
+    most_overfull = 1 << 20
+
     def __init__(self, aliases: dict[str, str] | None = None) -> None:
         self.aliases = aliases or {}
         self.clock = NaiveClock()
@@ -41,8 +44,12 @@ class NaiveStore(ABC):
     # -- what a kind adds
 
     @abstractmethod
-    def _keep(self, event: Event) -> tuple[Any, bool]:
-        """Take storage for a message that was put: the message, and whether it fits."""
+    def _fits(self, event: Event) -> bool:
+        """Return whether a message put now fits, the store being expanded for it where it may."""
+
+    @abstractmethod
+    def _keep(self, event: Event) -> Any:
+        """Take storage for a message that was put, whether it fits or not."""
 
     @abstractmethod
     def _free(self, message: Any) -> None:
@@ -70,6 +77,9 @@ class NaiveStore(ABC):
 
     def _ticks(self, before: int, until: int) -> None:
         """Do what time alone does, at the ticks (10 s of event time each) from the one after `before` to `until`."""
+
+    def _turned_back(self, now: int) -> None:
+        """The clock has gone back to `now`: what a kind keeps of a later time is taken as of now."""
 
     def _time_has_come(self) -> None:
         """Do what is due at an event's time, before it acts."""
@@ -110,9 +120,12 @@ class NaiveStore(ABC):
 
     def _take_time(self, time: int) -> None:
         """Move the clock; ticks it passes or reaches come before the event. None before the first event."""
-        before = self.clock.tick()
+        before, clock = self.clock.tick(), self.clock.now
         self.clock.advance(time)
         until = self.clock.tick()
+        if self.clock.turned and clock is not None:
+            self.held.turn_back(clock, self._now())
+            self._turned_back(self._now())
         if before is not None and until is not None and until > before:
             self._ticks(before, until)
 
@@ -176,7 +189,8 @@ class NaiveStore(ABC):
 
         A message put to a waiting getter was never stored (contract.md, 2, `direct`).
         Storage is taken at MQPUT, before the commit (domain.md, 6). A put accepted in a full store is a fact: kept and
-        counted (contract.md, 7, State), once a message, whatever is short.
+        counted (contract.md, 7, State), once a message, whatever is short. Our reading: so many messages, and so many
+        that did not fit, are kept; beyond that a put only counts.
         """
         if event.get("direct", False):
             return
@@ -184,10 +198,17 @@ class NaiveStore(ABC):
             unit = None
             if event.get("uow") is not None:
                 unit = self.units.find_or_open(event["qmgr"], self._queue(event), event["uow"])
-            message, fits = self._keep(event)
-            self.messages.append(message)
+            if len(self.messages) >= self.most_messages:
+                self.overfull_puts += 1
+                continue
+            fits = self._fits(event)
             if not fits:
                 self.overfull_puts += 1
+                if len([message for message in self.messages if message.overfull]) >= self.most_overfull:
+                    continue
+            message = self._keep(event)
+            message.overfull = not fits
+            self.messages.append(message)
             self._put_done(message, unit)
             if unit is None:
                 self._becomes_available(message)

@@ -75,25 +75,27 @@ class NaiveStructure(NaiveStore):
 
     # -- what a message costs
 
-    def _keep(self, event: Event) -> tuple[StructureMessage, bool]:
+    def _fits(self, event: Event) -> bool:
         """It fits where entries, elements and the data set do (domain.md, 1 and 2)."""
-        length = event["length"]
-        used = self._used()
+        length, used = event["length"], self._used()
         cost = cost_of_put(length, self.attributes, used, self.pools)
         fits = fits_pools(cost, used, self.pools) and fits_structure(length, cost)
+        if cost.data == "SMDS":
+            data_set, beyond_the_model = self.data_sets[event["qmgr"]], self._beyond(f"smds/{event['qmgr']}/blocks")
+            fits = data_set.make_room(self._pages(length), self.attributes["ds_expand"], beyond_the_model) and fits
+        return fits
+
+    def _keep(self, event: Event) -> StructureMessage:
+        """Data go into the putting queue manager's own data set (domain.md, 2)."""
+        length = event["length"]
+        cost = cost_of_put(length, self.attributes, self._used(), self.pools)
         message = StructureMessage(**fields_of(event, self._queue(event)), elements=cost.elements, data=cost.data)
         if cost.data == "SMDS":
-            fits_data_set, message.where = self._place(event["qmgr"], length)
-            fits = fits and fits_data_set
-        return message, fits
+            message.where = self.data_sets[event["qmgr"]].place(self._pages(length))
+        return message
 
-    def _place(self, qmgr: str, length: int) -> tuple[bool, list[tuple[int, int]]]:
-        """Into the putting queue manager's own data set (domain.md, 2): whether it fits, and where it lies."""
-        data_set = self.data_sets[qmgr]
-        pages = pages_of_length(length, self.attributes["smds_prefix"])
-        beyond_the_model = self._beyond(f"smds/{qmgr}/blocks")
-        fits = data_set.make_room(pages, self.attributes["ds_expand"], beyond_the_model)
-        return fits, data_set.place(pages)
+    def _pages(self, length: int) -> int:
+        return pages_of_length(length, self.attributes["smds_prefix"])
 
     def _free(self, message: StructureMessage) -> None:
         self.data_sets[message.qmgr].release(message.where)
@@ -124,6 +126,11 @@ class NaiveStructure(NaiveStore):
                 if self.scm is not None:
                     self.scm.advance(tick * TICK_US)
                 self._automatic_alter()
+
+    def _turned_back(self, now: int) -> None:
+        """A movement that would end later ends now."""
+        if self.scm is not None and self.scm.busy_until is not None:
+            self.scm.busy_until = min(self.scm.busy_until, now * 1000)
 
     def _automatic_alter(self) -> None:
         """At FULLTHRESHOLD: the ratio in use, then, where it is still there, 10 % more, up to SIZE (domain.md, 1).

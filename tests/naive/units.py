@@ -19,6 +19,7 @@ class Message:
     qmgr: str  # that put it
     available: bool = False  # neither its put nor its get is uncommitted
     got: bool = False  # its get is uncommitted
+    overfull: bool = False  # it did not fit when it was put
 
 
 def fields_of(event: dict[str, Any], queue: str) -> dict[str, Any]:

@@ -1,0 +1,295 @@
+"""What each operation costs, in lines of kernels that it runs: counted, not timed, so that no machine makes it differ.
+
+Run with NUMBA_DISABLE_JIT=1, which leaves kernels the Python that they are written in; prints JSON: of each case the
+lines at two sizes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, Self
+
+import numpy as np
+import pytest
+
+from tests.kernels.beside import Config, Decoding, Event
+from tests.naive.estates import structure
+from tests.naive.private_estates import page_set, queue_file
+from tests.naive.scm_estates import with_scm
+from tests.workloads import HOUR_US, SECOND_US, START_US
+from twin import message_store
+from twin.arrays import Array, MemoryArrays
+from twin.events import EventBlock, to_table
+from twin.tables import Tables
+
+SIZES = (200, 800)
+_KERNELS = str(Path(__file__).resolve().parents[2] / "kernels")
+_LARGE: dict[str, Any] = {"size": 1 << 30, "full_threshold": 0}
+
+
+class _Records(MemoryArrays):
+    """Arrays whose rows have attributes, as they have for compiled kernels."""
+
+    def table(self, name: str, dtype: np.dtype[Any], rows: int) -> Array:
+        return _with_attributes(super().table(name, dtype, rows))
+
+    def grow(self, name: str, rows: int) -> Array:
+        return _with_attributes(super().grow(name, rows))
+
+
+class _Row:
+    """A row of a structured array, its fields being attributes."""
+
+    def __init__(self, row: Any) -> None:
+        object.__setattr__(self, "_row", row)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._row[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._row[name] = value
+
+    def __getitem__(self, name: str) -> Any:
+        return self._row[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._row[name] = value
+
+
+class _Rows(np.ndarray):  # type: ignore[type-arg]  # of any shape
+    """A structured array whose rows are `_Row`."""
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        return _Row(found) if isinstance(found, np.void) else found
+
+
+def _with_attributes(array: Array) -> Array:
+    return array.view(_Rows) if array.dtype.names else array
+
+
+class _Tables(Tables):
+    """Tables of such arrays."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.wrap()
+
+    def wrap(self) -> None:
+        self.store = type(self.store)(*map(_with_attributes, self.store))
+
+
+def slow_twin(decoding: Decoding) -> Any:
+    """A new twin whose kernels run as Python."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(message_store, "Tables", _Tables)
+        twin = decoding.twin(_Records())
+    twin.tables.wrap()
+    twin._routes = _with_attributes(twin._routes)
+    return twin
+
+
+def slow_blocks(decoding: Decoding, events: list[Event]) -> list[EventBlock]:
+    """Events as such a twin takes them; none is a dead letter."""
+    decoded = decoding._decoder.arrow_table(to_table(events))
+    assert not decoded.rejects, decoded.rejects
+    return [
+        EventBlock(block.store, _with_attributes(block.events), block.extras)
+        for block in decoded.blocks(decoding.estate)
+    ]
+
+
+class _Steps:
+    """Lines of kernels run while it is entered."""
+
+    count = 0
+
+    def __enter__(self) -> Self:
+        sys.settrace(self._call)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+
+    def _call(self, frame: FrameType, event: str, arg: Any) -> Any:  # noqa: ARG002
+        return self._line if frame.f_code.co_filename.startswith(_KERNELS) else None
+
+    def _line(self, frame: FrameType, event: str, arg: Any) -> Any:  # noqa: ARG002
+        self.count += event == "line"
+        return self._line
+
+
+def lines(config: Config, before: list[Event], counted: list[Event]) -> int:
+    """Lines that the second events run, after the first."""
+    decoding = Decoding(config, foresees=False)
+    twin = slow_twin(decoding)
+    for block in slow_blocks(decoding, before) if before else ():
+        twin.apply(block)
+    steps = _Steps()
+    (block,) = slow_blocks(decoding, counted)
+    with steps:
+        twin.apply(block)
+    return steps.count
+
+
+# --- events in a few words -------------------------------------------------------------------------------------------
+
+
+def _event(op: str, time: int = START_US, **fields: Any) -> Event:
+    named = {} if op in ("RESTART", "HEARTBEAT", "ALTER", "REBUILD") else {"queue": "A.QUEUE"}
+    return {"time": time, "qmgr": "QM01", "op": op} | named | fields
+
+
+def _puts(n: int, **fields: Any) -> Iterator[Event]:
+    """`n` puts; a field may be a function of the number of the put."""
+    yield from _many("PUT", n, length=100, **fields)
+
+
+def _many(op: str, n: int, **fields: Any) -> Iterator[Event]:
+    for i in range(n):
+        yield _event(op, **{name: value(i) if callable(value) else value for name, value in fields.items()})
+
+
+def _id(i: int) -> str:
+    return f"message {i}"
+
+
+def _uow(i: int) -> str:
+    return f"unit {i}"
+
+
+def _shuffled(n: int, name: Callable[[int], str]) -> Callable[[int], str]:
+    order = _mixed(n)
+    return lambda i: name(order[i])
+
+
+def _mixed(n: int) -> list[int]:
+    """0..n-1 in an order without any order."""
+    return [int(i) for i in np.random.default_rng(1).permutation(n)]
+
+
+Case = Callable[[int], tuple[list[Event], list[Event]]]
+
+
+def _case(before: Callable[[int], Iterator[Event]], counted: Callable[[int], Iterator[Event]]) -> Case:
+    return lambda n: (list(before(n)), list(counted(n)))
+
+
+def _none(n: int) -> Iterator[Event]:  # noqa: ARG001
+    yield from ()
+
+
+def _units_of_one_get(n: int) -> Iterator[Event]:
+    """`n` messages, a unit of work for each that got it, in no order, and as many younger messages."""
+    yield from _puts(n, msgid=_id)
+    yield from _many("GET", n, msgid=_shuffled(n, _id), uow=_uow)
+    yield from _puts(n)
+
+
+def _units_of_one_put(n: int) -> Iterator[Event]:
+    yield from _many("PUT", n, length=100, uow=_uow, priority=lambda i: i % 10)
+    yield from _puts(n, priority=lambda i: i % 10)
+
+
+def _poisoned(n: int) -> Iterator[Event]:
+    """Each message of a deep queue is got by its id and backed out, in no order."""
+    for i in _mixed(n):
+        yield _event("GET", msgid=_id(i), uow="u")
+        yield _event("BACKOUT", uow="u")
+
+
+def _restart(op: str = "RESTART") -> Callable[[int], Iterator[Event]]:
+    return lambda _: iter([_event(op, store="")])
+
+
+CASES: dict[str, Case] = {
+    "put": _case(_none, _puts),
+    "put and get": _case(_puts, lambda n: _many("GET", n)),
+    "put with count": _case(_none, lambda n: _puts(1, count=n)),
+    "put, overfull": _case(_none, lambda n: _many("PUT", n, length=100 << 20)),
+    "put of ids": _case(_none, lambda n: _puts(n, msgid=_id)),
+    "get by id": _case(lambda n: _puts(n, msgid=_id), lambda n: _many("GET", n, msgid=_id)),
+    "put of one id": _case(_none, lambda n: _puts(n, msgid="same")),
+    "get by one id": _case(lambda n: _puts(n, msgid="same"), lambda n: _many("GET", n, msgid="same")),
+    "get by one id of ten priorities": _case(
+        lambda n: _puts(n, msgid="same", priority=lambda i: i % 10), lambda n: _many("GET", n, msgid="same")
+    ),
+    "get by one id that is mostly uncommitted": _case(
+        lambda n: iter([*_puts(n, msgid="same", uow="u"), *_puts(n, msgid="same")]),
+        lambda n: _many("GET", n, msgid="same"),
+    ),
+    "get of nothing": _case(_none, lambda n: _many("GET", n)),
+    "get of nothing by one id": _case(_none, lambda n: _many("GET", n, msgid="same")),
+    "put to held gets": _case(lambda n: _many("GET", n), _puts),
+    "put to held gets of one id": _case(lambda n: _many("GET", n, msgid="same"), lambda n: _puts(n, msgid="same")),
+    "put to a held get of many": _case(lambda n: iter([_event("GET", count=n)]), _puts),
+    "put past held gets of another id": _case(lambda n: _many("GET", n, msgid="same"), lambda n: _puts(n, msgid=_id)),
+    "held gets that expire": _case(
+        lambda n: iter([*_many("GET", n), *_many("GET", n, msgid="same")]),
+        lambda n: _many("HEARTBEAT", n, store="", time=lambda i: START_US + HOUR_US + i * 60 * SECOND_US),
+    ),
+    "commit of a large unit": _case(
+        lambda n: iter([*_puts(n, uow="u", priority=lambda i: i % 10), *_puts(n, priority=lambda i: i % 10)]),
+        lambda _: iter([_event("COMMIT", uow="u")]),
+    ),
+    "backout of a large unit": _case(
+        lambda n: iter([*_puts(n, priority=lambda i: i % 10), *_many("GET", n, uow="u"), *_puts(n)]),
+        lambda _: iter([_event("BACKOUT", uow="u")]),
+    ),
+    "commit of held gets": _case(lambda n: _many("GET", n, uow="u"), lambda _: iter([_event("COMMIT", uow="u")])),
+    "backout of held gets": _case(lambda n: _many("GET", n, uow="u"), lambda _: iter([_event("BACKOUT", uow="u")])),
+    "commit of many units": _case(_units_of_one_put, lambda n: _many("COMMIT", n, uow=_shuffled(n, _uow))),
+    "backout of messages got by id": _case(lambda n: _puts(n, msgid=_id), _poisoned),
+    "get after backouts": _case(
+        lambda n: iter([*_puts(n, msgid=_id), *_poisoned(n)]),
+        lambda n: _many("GET", n),
+    ),
+    "restart with many open units": _case(_units_of_one_get, _restart()),
+    "restart with many held gets": _case(lambda n: _many("GET", n, uow=_uow), _restart()),
+    "clear": _case(lambda n: _puts(n, msgid="same", priority=lambda i: i % 10), lambda _: iter([_event("CLEAR")])),
+    "clear with many units": _case(_units_of_one_put, lambda n: _many("CLEAR", n)),
+    "expire": _case(lambda n: _puts(n, priority=lambda i: i % 10), lambda n: _many("EXPIRE", n)),
+    "expire with count": _case(_puts, lambda n: iter([_event("EXPIRE", count=n)])),
+    "restart again and again": _case(lambda n: _puts(n, persistent=True), lambda n: _many("RESTART", n, store="")),
+    "alter": _case(_puts, lambda n: _many("ALTER", n, store="", attributes={})),
+    "rebuild": _case(_puts, lambda _: iter([_event("REBUILD", store="", attributes={})])),
+    "clock that goes back": _case(
+        lambda n: iter([*_many("GET", n), *_many("HEARTBEAT", 2, store="", time=START_US * 2)]),
+        lambda _: _many("HEARTBEAT", 101, store=""),
+    ),
+    "far jumps": _case(
+        _puts, lambda n: _many("HEARTBEAT", n // 50, store="", time=lambda i: START_US + (i + 1) * 23 * HOUR_US)
+    ),
+}
+
+STORES: dict[str, Config] = {
+    "structure": structure(**_LARGE),
+    "structure with SCM": with_scm(),
+    "page set": page_set(pages=100_000, expand="NONE"),
+    "queue file": queue_file(),
+}
+
+
+def main() -> None:
+    """Print the lines of each case of a kind of store at both sizes."""
+    found = {}
+    config = STORES[sys.argv[1]]
+    for name, case in CASES.items():
+        costs = []
+        for size in SIZES:
+            before, counted = case(size)
+            for event in (*before, *counted):
+                if "store" in event:
+                    event["store"] = config.name
+            costs.append(lines(config, before, counted))
+        if costs:
+            found[name] = costs
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

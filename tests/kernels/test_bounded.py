@@ -1,0 +1,123 @@
+"""Events within their documented ranges cost bounded memory: what is kept of many messages, pages, waiting gets."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.kernels.beside import Decoding
+from tests.kernels.proof import check_that_nothing_matters, compare
+from tests.kernels.told import GIB, MIB, Told, ToldPageSet, ToldQueueFile
+from tests.mixes import MIXES
+from tests.naive import NaiveStore
+from tests.workloads import random_workload, workloads
+from twin import message_store
+from twin.estate import Smds
+
+MILLION = 1_000_000
+
+
+def rows(told: Told) -> dict[str, int]:
+    """Rows allocated of each table."""
+    return told.twin.tables.rows()
+
+
+def test_puts_of_a_million_long_messages_take_the_rows_of_the_messages_alone() -> None:
+    told = Told(size=GIB, smds={"QM01": Smds(size=256 * MIB)}, queue_managers=("QM01",), ds_expand=False, ds_block=8192)
+    state = told.put(100 * MIB, count=300_000)
+    assert state["messages"] == 300_000
+    assert state["overfull_puts"] > 299_000
+    assert state["smds"]["QM01"]["pages_used"] == 300_000 * 25_601
+    assert state["smds"]["QM01"]["blocks_used"] > 300_000 * 12_800
+    assert rows(told)["blocks"] <= 1 << 19
+    assert told.did("CLEAR")["smds"]["QM01"]["pages_used"] == 0
+
+
+def test_an_anonymous_get_of_a_million_is_one_row() -> None:
+    told = Told()
+    before = rows(told)["held"]
+    for number in range(20):
+        assert told.get(count=MILLION)["unmatched_gets"] == (number + 1) * MILLION
+    assert rows(told)["held"] == before
+    state = told.put(count=1000)
+    assert (state["messages"], state["unmatched_gets"]) == (0, 20 * MILLION - 1000)
+
+
+def test_a_get_of_many_inside_a_unit_takes_message_by_message_and_is_dropped_by_the_backout() -> None:
+    told = Told()
+    told.get(count=5, uow="u")
+    assert told.put(count=2)["uncommitted"] == 2
+    assert told.state()["unmatched_gets"] == 3
+    state = told.did("BACKOUT", uow="u")
+    assert (state["messages"], state["uncommitted"], state["unmatched_gets"]) == (2, 0, 0)
+
+
+def test_a_get_of_many_waits_on_after_its_commit() -> None:
+    told = Told()
+    told.get(count=5, uow="u")
+    told.did("COMMIT", uow="u")
+    state = told.put(count=7)
+    assert (state["messages"], state["unmatched_gets"]) == (2, 0)
+
+
+@pytest.mark.parametrize("make", [Told, ToldPageSet, ToldQueueFile])
+def test_any_number_of_puts_is_worked_off_in_bounded_memory(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_store, "MOST_MESSAGES", 3000)
+    told = make()
+    for number in range(10):
+        state = told.put(count=MILLION)
+        assert state["messages"] <= 3000
+        assert state["overfull_puts"] >= (number + 1) * (MILLION - 3000)
+    assert rows(told)["messages"] <= 4096
+    assert told.get(count=5000)["messages"] == 0
+
+
+def test_of_messages_that_did_not_fit_a_limited_number_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_store, "MOST_OVERFULL", 10)
+    told = Told()
+    state = told.put(count=MILLION)
+    fits = state["messages"] - 10
+    assert state["overfull_puts"] == MILLION - fits
+    told.get(count=state["messages"])
+    assert told.put(count=fits)["messages"] == fits, "there is room again"
+
+
+@pytest.mark.parametrize("kind", MIXES)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_the_twin_keeps_what_the_oracle_keeps(kind: str, data: st.DataObject) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        most, overfull = data.draw(st.integers(1, 40)), data.draw(st.integers(0, 5))
+        patch.setattr(message_store, "MOST_MESSAGES", most)
+        patch.setattr(message_store, "MOST_OVERFULL", overfull)
+        patch.setattr(NaiveStore, "most_messages", most)
+        patch.setattr(NaiveStore, "most_overfull", overfull)
+        compare(data.draw(workloads("filling", kind=kind)), every=1)
+
+
+@pytest.mark.parametrize("kind", MIXES)
+def test_nor_does_it_matter_where_blocks_are_cut(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_store, "MOST_MESSAGES", 40)
+    monkeypatch.setattr(message_store, "MOST_OVERFULL", 3)
+    workload = random_workload(11, 400, "filling", kind)
+    decoding = Decoding(workload.config, foresees=False)
+    block, _ = decoding.block(workload.events)
+    check_that_nothing_matters(decoding, block, np.random.default_rng(5).integers(0, 400, 20).tolist())
+
+
+def test_a_measurement_of_anything_is_bounded() -> None:
+    most = 2**63 - 1
+    told = Told()
+    told.measure(
+        messages=most, ents_used=most, elems_used=most, smds={"QM01": {"blocks_used": most, "pages_used": most}}
+    )
+    told.put(reason=2192)
+    assert all(0 < told.get(count=MILLION)[name] < 1 << 49 for name in ("messages", "ents_used", "elems_used"))
+    of_pages = ToldPageSet()
+    of_pages.measure(messages=most, pages_used=most, pages_persistent=most)
+    assert 0 < of_pages.did("RESTART", None)["pages_used"] <= 1 << 32
+    of_blocks = ToldQueueFile()
+    of_blocks.measure(messages=most, blocks_persistent=most, blocks_nonpersistent=most, file_bytes=most)
+    assert 0 < of_blocks.did("RESTART", None)["blocks_persistent"] <= 1 << 31

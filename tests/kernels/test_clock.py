@@ -1,0 +1,127 @@
+"""A clock that a majority of later events contradicts goes back; what was kept of the future is taken as of now."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernels import clock
+from tests.kernels.beside import Decoding
+from tests.kernels.proof import check_marks, check_that_nothing_matters, compare
+from tests.kernels.told import Told
+from tests.mixes import DAY_US, HOUR_US, MINUTE_US, MIXES, SECOND_US
+from tests.naive.clock import NaiveClock
+from tests.naive.estates import aliases_of
+from tests.workloads import START_US, EventMaker, Workload, random_workload, steps
+from twin.timestamps import as_text
+
+YEAR_2099 = 4_102_444_799_000_000
+BACK_AND_FORTH = (
+    *((0, True), (SECOND_US, True), (MINUTE_US, True), (10 * MINUTE_US, True), (HOUR_US, True)) * 4,
+    *((25 * HOUR_US, True), (-25 * HOUR_US, True), (-25 * HOUR_US, True), (3 * DAY_US, True), (-3 * DAY_US, True)),
+    *((30 * HOUR_US, False), (-30 * HOUR_US, False), (-3 * DAY_US, False)),
+)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Clocks that believe three events more than the others."""
+    monkeypatch.setattr(clock, "TRUST", 3)
+    monkeypatch.setattr(NaiveClock, "trust", 3)
+    return None
+
+
+def back_and_forth(kind: str, seed: int, n: int) -> Workload:
+    return random_workload(seed, n, "mixed", kind, BACK_AND_FORTH)
+
+
+def test_two_wrong_clocks_do_no_lasting_harm() -> None:
+    told = Told()
+    told.put()
+    for _ in range(2):
+        told.did("HEARTBEAT", None, store=told.decoding.name, time=YEAR_2099)
+    told.time = START_US
+    for _ in range(clock.TRUST):
+        assert told.put()["time"] == as_text(YEAR_2099)
+        told.get()
+    assert told.put()["time"] == as_text(told.time)
+    assert told.wait(3600)["time"] == as_text(told.time)
+
+
+def test_a_backlog_does_not_turn_a_clock_that_as_many_events_support() -> None:
+    told = Told()
+    for _ in range(50):
+        told.put()
+    now = told.time
+    for _ in range(clock.TRUST + 48):
+        told.put(time=now - 3 * DAY_US)
+    assert told.state()["time"] == as_text(now)
+
+
+def test_ticks_come_again_and_alerts_of_the_same_time_have_another_id() -> None:
+    told = Told()
+    full = {"reason": 2192, "time": START_US + HOUR_US}
+    told.put(**full)
+    told.wait(2 * HOUR_US / SECOND_US)
+    assert [change for change, *_ in told.told()] == ["opened", "cleared"]
+    for _ in range(2):
+        told.did("HEARTBEAT", None, store=told.decoding.name, time=YEAR_2099)
+    for _ in range(clock.TRUST):
+        told.did("HEARTBEAT", None, store=told.decoding.name, time=START_US)
+    told.put(**full)
+    told.wait(2 * HOUR_US / SECOND_US)
+    assert [change for change, *_ in told.told()] == ["opened", "cleared"] * 2
+    assert len({(alert.alert_id, alert.number) for alert in told.alerts}) == 4
+
+
+def test_a_get_held_in_the_future_waits_an_hour_of_the_clock_that_went_back() -> None:
+    told = Told()
+    for _ in range(2):
+        told.did("HEARTBEAT", None, store=told.decoding.name, time=YEAR_2099)
+    told.get(time=YEAR_2099)
+    for number in range(clock.TRUST + 2):
+        told.did("HEARTBEAT", None, store=told.decoding.name, time=START_US + number)
+    told.wait(3601)
+    assert told.put()["messages"] == 1
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("kind", MIXES)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_the_twin_says_what_the_oracle_says_when_clocks_go_back(kind: str, data: st.DataObject) -> None:
+    mix = replace(MIXES[kind], times=BACK_AND_FORTH)
+    config = data.draw(mix.configs)
+    maker = EventMaker(config, mix)
+    events = [maker.event(step) for step in data.draw(steps("mixed", 60, kind))]
+    compare(Workload(config, aliases_of(config), events), every=1)
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("kind", MIXES)
+def test_the_twin_says_what_the_oracle_says_of_hundreds_of_events(kind: str, seed: int) -> None:
+    workload = back_and_forth(kind, seed, 400)
+    compare(workload, every=10)
+    decoding = Decoding(workload.config)
+    twin = decoding.twin()
+    twin.apply(decoding.block(workload.events)[0])
+    assert twin.tables.store.scalars[0]["turns"] > 2
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("kind", MIXES)
+def test_where_blocks_are_cut_does_not_matter_when_clocks_go_back(kind: str) -> None:
+    workload = back_and_forth(kind, 3, 300)
+    decoding = Decoding(workload.config)
+    block, _ = decoding.block(workload.events)
+    check_that_nothing_matters(decoding, block, np.random.default_rng(5).integers(0, 300, 20).tolist())
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("kind", MIXES)
+def test_every_page_that_changes_is_marked_when_clocks_go_back(kind: str) -> None:
+    check_marks(back_and_forth(kind, 4, 200))
