@@ -10,11 +10,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
@@ -28,6 +28,7 @@ from streams.mirror import remove_mirrors
 from streams.plan import Loss, PackedPlan, Plan
 from streams.preflight import check_executors
 from streams.progress import OBSERVED, BatchLog
+from streams.rights import explain_refusal
 from streams.rows import BLOCK_DDL, FIGURES, RECORD_DDL
 from streams.session import is_local, open_session
 from streams.topics import Topics, end_offsets, partitions_of, prepare_topics
@@ -177,7 +178,7 @@ def start_job(
         return _start_query(settings, session, packed, str(limits.request))
 
     directories = set(executors.values()) if is_local(session.sparkContext.master or "") else set()
-    return Job(session, query, log, directories, read_reports)
+    return Job(session, query, log, directories, read_reports, settings.topics.rights)
 
 
 def _start_query(
@@ -251,7 +252,10 @@ def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
 
 
 class Job:
-    """A running query. again: starts it once more when it has ended by itself; None where that is not needed."""
+    """A running query. again: starts it once more when it has ended by itself; None where that is not needed.
+
+    rights: what it needs, see `Topics.rights`.
+    """
 
     def __init__(
         self,
@@ -260,12 +264,14 @@ class Job:
         log: BatchLog,
         local_directories: set[Path],
         again: Callable[[], StreamingQuery | None] = lambda: None,
+        rights: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
         self.session = session
         self.query = query
         self._batches = log
         self._local_directories = local_directories
         self._again = again
+        self._rights = rights
 
     def wait(self, stop: threading.Event | None = None) -> None:
         """Return when the query has ended, or when `stop` is set and the batch then running has ended.
@@ -292,7 +298,7 @@ class Job:
             self._finish_batch()
         failure = self.query.exception()
         if failure is not None:
-            raise MqtwinError(f"the stream failed: {one_line(failure)}")
+            raise explain_refusal(str(failure), self._rights) or MqtwinError(f"the stream failed: {one_line(failure)}")
 
     def _finish_batch(self) -> None:
         """Wait for the end of the batch that is running; at once where none is."""
