@@ -185,18 +185,29 @@ class Broker:
         return self.data / "server.properties"
 
     def _write_properties(self) -> Path:
-        with contextlib.ExitStack() as held:  # two different free ports: hold the first while looking for the second
+        with contextlib.ExitStack() as held:  # different free ports: hold the first while looking for the next
             self._port = self._choose_port(held)
             controller = _bind(0, held)
-        settings = _SETTINGS | {
-            "listeners": f"PLAINTEXT://{HOST}:{self._port},CONTROLLER://{HOST}:{controller}",
-            "advertised.listeners": f"PLAINTEXT://{HOST}:{self._port}",
-            "controller.quorum.voters": f"1@{HOST}:{controller}",
-            "log.dirs": str(self.data / "data"),
-        }
+            settings = _SETTINGS | {
+                "listeners": f"PLAINTEXT://{HOST}:{self._port},CONTROLLER://{HOST}:{controller}",
+                "advertised.listeners": f"PLAINTEXT://{HOST}:{self._port}",
+                "controller.quorum.voters": f"1@{HOST}:{controller}",
+                "log.dirs": str(self.data / "data"),
+            }
+            settings = self._protect(settings, held)
         text = "".join(f"{name}={_escaped(value)}\n" for name, value in settings.items())
         self._properties.write_text(text, encoding="ascii")
         return self._properties
+
+    def _protect(self, settings: dict[str, str], held: contextlib.ExitStack) -> dict[str, str]:
+        """Return the settings with what protects the broker added: nothing here, for it has no users.
+
+        Args:
+            settings: those of the broker as it is.
+            held: keeps ports taken until the settings are written, see `_bind`.
+        """
+        del held
+        return settings
 
     def _choose_port(self, held: contextlib.ExitStack) -> int:
         if self._wanted_port is not None:
@@ -230,7 +241,7 @@ class Broker:
         with self.log.open("ab") as log:
             # With =, as one argument: an id in base64 may begin with a hyphen, which would pass for an option.
             done = subprocess.run(
-                [*tool, f"--cluster-id={cluster}", "-c", str(properties), "--ignore-formatted"],
+                [*tool, f"--cluster-id={cluster}", "-c", str(properties), "--ignore-formatted", *self._first_users()],
                 stdout=log,
                 stderr=log,
                 check=False,
@@ -239,6 +250,10 @@ class Broker:
             raise MqtwinError(
                 f"the broker's folder was not formatted (exit status {done.returncode}){self.last_error()}"
             )
+
+    def _first_users(self) -> list[str]:
+        """Return the arguments with which new data are formatted so that there are users: none here."""
+        return []
 
     def _wait_until_ready(self, deadline: float) -> None:
         process = self._process

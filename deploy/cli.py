@@ -16,13 +16,15 @@ import importlib.metadata
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from cyclopts import App, CycloptsError, Parameter
 from cyclopts.exceptions import UnknownCommandError, UnusedCliTokensError
 
-from twin.errors import MqtwinError, UsageError
+from twin.errors import CutRecordingWarning, MqtwinError, UsageError
 
 DONE, FAILED, WRONG_USE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 
@@ -84,7 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs ``mqtwin`` with ``arguments`` (those of the process by default) and returns its exit status."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        status = _new_app().meta(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+        with _warnings_in_one_line():
+            status = _new_app().meta(tokens, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError as error:
         return _complain(error, _in_one_line(error), WRONG_USE)
@@ -100,6 +103,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = str(error) if wrong_use else f"{type(error).__name__}: {error} (--debug shows where)"
         return _complain(error, text, WRONG_USE if wrong_use else FAILED)
     return DONE if status is None else int(status)
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Within it a recording whose end is missing is told of in one line of standard error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", CutRecordingWarning)
+        show = warnings.showwarning
+
+        def show_in_one_line(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, CutRecordingWarning):
+                print("mqtwin: warning:", message, file=sys.stderr)
+            else:
+                show(message, category, *where, **more)
+
+        warnings.showwarning = show_in_one_line
+        yield
 
 
 def _in_one_line(error: CycloptsError) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from streams.kafka_settings import for_librdkafka
+from streams.rights import READ, missing_right
 from twin.errors import MqtwinError, UsageError
 
 CONNECT_SECONDS = 10.0  # for the first answer of a broker
@@ -34,6 +35,8 @@ _PASSING = frozenset(
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_LEADER_EPOCH,
         KafkaError.UNKNOWN_TOPIC_OR_PART,  # of a broker that has just started
+        # librdkafka looks for the coordinator of every consumer's group. Ours use no group: they read on without it.
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
     }
 )
 
@@ -76,15 +79,17 @@ def _new(kind: Any, kafka: Mapping[str, str], ours: Mapping[str, Any], last_erro
         ) from None
 
 
-def partitions_of(
-    client: Producer | Consumer, topic: str, kafka: Mapping[str, str], last_error: LastError
-) -> list[int]:
-    """The numbers of a topic's partitions; none where there is no such topic.
+def reach(
+    client: Producer | Consumer, kafka: Mapping[str, str], last_error: LastError, topic: str | None = None
+) -> Any:
+    """Return the metadata of a topic, or of all: with one, a producer may create it.
 
-    MqtwinError: no broker answers, or it refuses.
+    Raises:
+        MqtwinError: no broker answers; the message says why.
     """
     try:
-        metadata = client.list_topics(topic, timeout=CONNECT_SECONDS)
+        names = {} if topic is None else {"topic": topic}
+        return client.list_topics(**names, timeout=CONNECT_SECONDS)
     except KafkaException as error:
         client.poll(0)  # so that the client says what it met
         why = last_error.text or error.args[0].str()
@@ -92,22 +97,35 @@ def partitions_of(
         raise MqtwinError(
             f"no Kafka answers at {servers}: {why}; is the broker running, and are address and settings right?"
         ) from None
-    found = metadata.topics[topic]
-    if found.error is not None and found.error.code() not in (
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.LEADER_NOT_AVAILABLE,
-    ):
-        raise MqtwinError(f"topic {topic}: {found.error.str()}; allow this user to read its description")
+
+
+def partitions_of(consumer: Consumer, topic: str, kafka: Mapping[str, str], last_error: LastError) -> list[int]:
+    """Return the numbers of a topic's partitions; none where there is no such topic.
+
+    Raises:
+        UsageError: the user may not read the topic.
+        MqtwinError: no broker answers.
+    """
+    found = reach(consumer, kafka, last_error, topic).topics[topic]
+    if found.error is not None:
+        if found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise missing_right(READ, topic)
+        if found.error.code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE):
+            raise MqtwinError(f"topic {topic}: {found.error.str()}")
     return sorted(found.partitions)
 
 
-def check(error: KafkaError | None, what: str) -> bool:
-    """Whether there is no error.
+def check(error: KafkaError | None, topic: str) -> bool:
+    """Return True if a consumer of a topic met no error, False for one that passes by itself.
 
-    False for one that passes by itself; MqtwinError for any other, `what` being its subject.
+    Raises:
+        UsageError: the user may not read the topic.
+        MqtwinError: any other error.
     """
     if error is None:
         return True
     if error.code() in _PASSING and not error.fatal():
         return False
-    raise MqtwinError(f"{what}: {error.str()}")
+    if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        raise missing_right(READ, topic)
+    raise MqtwinError(f"topic {topic}: {error.str()}")

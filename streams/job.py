@@ -34,6 +34,7 @@ from streams.plan import Loss, PackedPlan, Plan
 from streams.preflight import check_executors
 from streams.progress import LETTERS, OBSERVED, BatchLog
 from streams.resources import resources_of
+from streams.rights import explain_refusal
 from streams.rows import BLOCK_DDL, FIGURES, RECORD_DDL
 from streams.session import is_local, open_session
 from streams.silence import SourceGuard
@@ -199,6 +200,9 @@ def _start_guarded(
     def explain_failure(error: BaseException) -> str:
         topics = (settings.topics.events, *settings.topics.out)
         places = {"checkpoint": settings.checkpoint, "directories": directories}
+        refusal = explain_refusal(str(error), settings.topics.rights)
+        if refusal is not None:
+            return str(refusal)
         cause = explain(error, **places, kafka=settings.client, topics=topics)
         return guard.explain(cause) + log.shortage(error)
 

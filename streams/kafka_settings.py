@@ -14,14 +14,16 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from streams.properties import has_reference, provider_settings, read_properties, reference, resolve_references
 from twin.errors import UsageError
 
 REDACTED = "***"
 _SECRET = re.compile(
-    r"password|secret|jaas|token|(ssl\.keystore|ssl\.key|ssl\.truststore)\.(key|pem)|basic\.auth", re.IGNORECASE
+    r"password|passphrase|secret|jaas|token(?!\.endpoint)|credential|private.?key(?!\.(file|id|algorithm))|api.?key"
+    r"|(ssl\.keystore|ssl\.key|ssl\.truststore)\.(key|pem)|basic\.auth|oauthbearer\.(config|extensions)$",
+    re.IGNORECASE,
 )
 _LOGIN = re.compile(r"(username|password)\s*=\s*(\"(?:[^\"\\]|\\.)*\"|[^\s;]+)")
-_FILE_REFERENCE = re.compile(r"\$\{\w+:(?P<path>[^:}]+):(?P<key>[^}]+)\}")
 _LOGIN_MODULE = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -54,16 +56,36 @@ _CONNECTION = (
 )
 
 
+def is_secret(key: str) -> bool:
+    """True if the value of a client setting must not be shown."""
+    return _SECRET.search(key) is not None
+
+
 def redact(settings: Mapping[str, object]) -> dict[str, object]:
-    """The settings with the values of secrets replaced, for logs and messages."""
-    return {key: REDACTED if _SECRET.search(key) else value for key, value in settings.items()}
+    """Return the settings with the values of secrets replaced, for logs and messages."""
+    return {key: REDACTED if is_secret(key) else value for key, value in settings.items()}
+
+
+def read_kafka_file(path: Path) -> dict[str, str]:
+    """Return the client settings of a properties file; each secret stays there, as a reference to it.
+
+    Raises:
+        UsageError: see `streams.properties.read_properties`.
+    """
+    found = read_properties(path)
+    settings = {
+        key.removeprefix("kafka."): reference(path, key) if is_secret(key) else value for key, value in found.items()
+    }
+    if any(map(is_secret, found)):
+        settings |= provider_settings(path, settings)
+    return settings
 
 
 def for_spark(settings: Mapping[str, str]) -> dict[str, str]:
     """The settings as options of Spark's Kafka source and sink: prefixed ``kafka.``, librdkafka's names translated.
 
     Raises:
-        UsageError: a user name without a mechanism that takes one.
+        UsageError: a user name without a mechanism that takes one, or a password of a file that JAAS cannot hold.
     """
     java = {key.removeprefix("kafka."): value for key, value in settings.items()}
     username, password = java.pop("sasl.username", None), java.pop("sasl.password", None)
@@ -75,7 +97,7 @@ def for_spark(settings: Mapping[str, str]) -> dict[str, str]:
                 f"--kafka sasl.username is given, sasl.mechanism is {java.get('sasl.mechanism') or 'not'}: "
                 f"set sasl.mechanism to one of {', '.join(_LOGIN_MODULE)}"
             )
-        java["sasl.jaas.config"] = f"{module} required username={_quoted(username)} password={_quoted(password or '')};"
+        java["sasl.jaas.config"] = f"{module} required username={_quoted(username)} password={_in_jaas(password)};"
     authority = java.pop("ssl.ca.location", None)
     if authority is not None:
         java |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": authority}
@@ -90,10 +112,11 @@ def for_librdkafka(settings: Mapping[str, str]) -> dict[str, str]:
             is not PEM).
     """
     given = {key.removeprefix("kafka."): value for key, value in settings.items()}
+    given = {key: value if key.startswith("config.") else resolve_references(value) for key, value in given.items()}
     rd = {key: value for key, value in given.items() if key.startswith(_CONNECTION) and not key.startswith(_JAVA_ONLY)}
     jaas = given.get("sasl.jaas.config")
     if jaas is not None:
-        login = {key: _unquoted(value) for key, value in _LOGIN.findall(_resolved(jaas))}
+        login = {key: _unquoted(value) for key, value in _LOGIN.findall(jaas)}
         rd |= {f"sasl.{key}": value for key, value in login.items()}
     if "ssl.truststore.location" in given:
         rd["ssl.ca.location"] = _pem(given, "ssl.truststore")
@@ -113,23 +136,16 @@ def _pem(settings: Mapping[str, str], store: str) -> str:
     return location
 
 
-def _resolved(jaas: str) -> str:
-    """The JAAS text with ``${file:PATH:KEY}`` replaced from the properties file, as Kafka's FileConfigProvider does."""
-
-    def look_up(found: re.Match[str]) -> str:
-        try:
-            lines = Path(found["path"]).read_text(encoding="utf-8").splitlines()
-        except OSError as error:
-            raise UsageError(
-                f"--kafka sasl.jaas.config: {found['path']}: {error.strerror}; it must be a readable properties file"
-            ) from error
-        for line in lines:
-            key, _, value = line.partition("=")
-            if key.strip() == found["key"]:
-                return value.strip()
-        raise UsageError(f"--kafka sasl.jaas.config: {found['path']} has no line {found['key']}=...")
-
-    return _FILE_REFERENCE.sub(look_up, jaas)
+def _in_jaas(password: str | None) -> str:
+    """Return a password, or a reference to one, in quotation marks; Java puts what is in the file there as it is."""
+    if password is None or not has_reference(password):
+        return _quoted(password or "")
+    if re.search(r'["\\]', resolve_references(password)):
+        raise UsageError(
+            "--kafka-file: sasl.password has a quotation mark or a backslash, which Spark's client cannot take from a "
+            "file; expected: a line sasl.jaas.config=... that has both escaped"
+        )
+    return f'"{password}"'
 
 
 def _quoted(text: str) -> str:

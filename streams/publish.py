@@ -20,10 +20,10 @@ from typing import Self
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from streams.clients import LastError, new_producer, partitions_of
+from streams.clients import LastError, new_producer, reach
 from streams.outgoing import EVENTS_A_RECORD, Outgoing, Record, Stores
 from streams.pace import Pace
-from streams.topics import Topics, admin_client, max_message_bytes, prepare_topics
+from streams.topics import Topics, prepare_events_topic
 from twin.errors import MqtwinError
 from twin.estate import Estate
 from twin.events import JSON, Decoder
@@ -71,6 +71,7 @@ def publish(
     *,
     content_type: str = JSON,
     pace: Pace | None = None,
+    create_topics: bool = True,
     on_progress: Callable[[Chunk, int], None] | None = None,
 ) -> Published:
     """Publish a recording; returns when all of it has been delivered.
@@ -79,13 +80,14 @@ def publish(
         path: the recording.
         estate: says which store an event belongs to.
         kafka: client settings, `bootstrap.servers` among them.
-        topics: names of the topics; they are created where the events topic is missing.
+        topics: names of the topics.
         content_type: of the records: one of `twin.events.CONTENT_TYPES`.
         pace: how fast; None: as fast as it goes.
+        create_topics: create the events topic where it is missing; False: that is an error.
         on_progress: called after each piece handed over, with the chunk and the number of events so far.
 
     Raises:
-        UsageError: a recording that cannot be read, a setting that is wrong.
+        UsageError: a recording that cannot be read, a setting that is wrong, no events topic, no right to write there.
         MqtwinError: no Kafka answers, an event is larger than the topic takes, a record was not delivered.
     """
     pace = pace or Pace()
@@ -93,7 +95,8 @@ def publish(
     warm()
     decoder, stores = Decoder(estate), Stores(estate)
     published = Published()
-    with Sender(kafka, topics, published, linger_ms=50 if pace.is_free else 5) as sender:
+    linger_ms = 50 if pace.is_free else 5
+    with Sender(kafka, topics, published, linger_ms=linger_ms, create_topics=create_topics) as sender:
         sender.start()
         for chunk in chunks:
             decoded = chunk.decode(decoder)
@@ -126,7 +129,9 @@ class Sender:
     A context manager: its end waits until everything is delivered; `limit`: the bytes a value may have.
     """
 
-    def __init__(self, kafka: Mapping[str, str], topics: Topics, published: Published, *, linger_ms: int) -> None:
+    def __init__(
+        self, kafka: Mapping[str, str], topics: Topics, published: Published, *, linger_ms: int, create_topics: bool
+    ) -> None:
         self._kafka = kafka
         self._topics = topics
         self._topic = topics.events
@@ -136,17 +141,15 @@ class Sender:
         self._failure = ""
         self._handed_over: deque[tuple[int, int]] = deque()  # records and bytes, newest last
         self._began = time.monotonic()
-        largest = self._ready_topic()
+        largest = self._ready_topic(create=create_topics)
         self.limit = largest - _RESERVED_BYTES
         settings = {**_SETTINGS, "linger.ms": linger_ms, "message.max.bytes": largest}
         self._producer: Producer = new_producer(kafka, {**settings, "on_delivery": self._on_delivery}, self._last_error)
 
-    def _ready_topic(self) -> int:
-        """The largest record, in bytes, that the events topic takes; the topic is created where it is missing."""
-        probe = new_producer(self._kafka, {}, self._last_error)
-        if not partitions_of(probe, self._topic, self._kafka, self._last_error):
-            prepare_topics(self._topics, self._kafka)
-        return max_message_bytes(admin_client(self._kafka), [self._topic])[self._topic]
+    def _ready_topic(self, *, create: bool) -> int:
+        """Return the largest record, in bytes, that the events topic takes."""
+        reach(new_producer(self._kafka, {}, self._last_error), self._kafka, self._last_error)
+        return prepare_events_topic(self._topics, self._kafka, create=create)
 
     def start(self) -> None:
         """The first event is due now."""

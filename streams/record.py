@@ -20,11 +20,12 @@ import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from streams.clients import CONNECT_SECONDS, LastError, check, new_consumer, partitions_of
-from streams.topics import Topics
+from streams.recording_files import GrowingRecording, WholeRecording
+from streams.topics import Topics, topic_id
 from twin.errors import MqtwinError, UsageError
 from twin.events import ARROW, JSON, NDJSON, Reason, content_type
 from twin.events._ipc import read_streams
-from twin.recordings import RecordingWriter, TableChunk
+from twin.recordings import TableChunk, suffix_of
 
 NOT_FOR_COLUMNS = "not-for-columns"  # a text that an `.arrow` recording has no columns for
 
@@ -44,10 +45,16 @@ _SETTINGS = {
 
 @dataclass(slots=True)
 class Recorded:
-    """What was recorded. lost: what the recording cannot hold, by reason; first_lost: where the first of them was."""
+    """What was recorded.
+
+    path: where it is. is_untouched: nothing came, and a recording that was there stays. lost: what the recording cannot
+    hold, by reason; first_lost: where the first of them was.
+    """
 
     events: int = 0
     records: int = 0
+    path: Path | None = None
+    is_untouched: bool = False
     lost: dict[str, int] = field(default_factory=dict)
     first_lost: str = ""
 
@@ -67,10 +74,11 @@ def record(
     stop: Callable[[], bool] = lambda: False,
     on_progress: Callable[[Recorded], None] | None = None,
 ) -> Recorded:
-    """Record the events topic from its beginning.
+    """Record the events topic from its beginning, or, with `follow`, from where the recording ends.
 
     Args:
-        path: `.ndjson`, `.ndjson.zst` or `.arrow`; replaced where it exists.
+        path: `.ndjson`, `.ndjson.zst` or `.arrow`; replaced where it exists, when all is there. With `follow` it is
+            continued instead, which `.arrow` cannot be.
         kafka: client settings, `bootstrap.servers` among them.
         topics: names of the topics.
         follow: go on beyond what is there now, until `stop`.
@@ -78,24 +86,48 @@ def record(
         on_progress: called after each piece.
 
     Raises:
-        UsageError: a place that cannot be written, a setting that is wrong.
-        MqtwinError: no Kafka answers, or there is no such topic.
+        UsageError: a place that cannot be written, a recording that cannot be continued, a setting that is wrong, no
+            right to read the topic.
+        MqtwinError: no Kafka answers, there is no such topic, or no room; what came before is kept.
     """
     recorded = Recorded()
-    with EventReader(kafka, topics.events, follow=follow) as reader, RecordingWriter(path) as writer:
-        recording = _Recording(writer, recorded)
-        while not reader.at_end and not stop():
-            messages = reader.read()
-            recording.add(messages)
-            recorded.records += len(messages)
-            recorded.events = writer.events
-            if messages and on_progress is not None:
-                on_progress(recorded)
+    path = Path(path)
+    suffix_of(path)
+    with EventReader(kafka, topics.events, follow=follow) as reader:
+        target: WholeRecording | GrowingRecording
+        if follow:
+            target = GrowingRecording(path, topics.events, topic_id(kafka, topics.events))
+        else:
+            target = WholeRecording(path)
+        reader.start(target.start if isinstance(target, GrowingRecording) else {}, path)
+        with target:
+            _copy(reader, target, recorded, stop, on_progress)
+            target.finish(whole=reader.at_end)
+    recorded.path, recorded.is_untouched = target.path, target.is_untouched
     return recorded
 
 
+def _copy(
+    reader: EventReader,
+    target: WholeRecording | GrowingRecording,
+    recorded: Recorded,
+    stop: Callable[[], bool],
+    on_progress: Callable[[Recorded], None] | None,
+) -> None:
+    recording = _Recording(target, recorded)
+    while not reader.at_end and not stop():
+        messages = reader.read()
+        if messages:
+            recording.add(messages)
+            recorded.records += len(messages)
+            recorded.events = target.events
+        target.mark(messages)
+        if messages and on_progress is not None:
+            on_progress(recorded)
+
+
 class EventReader:
-    """Reads a topic from its beginning, up to the end it had when this was made, or for ever. A context manager."""
+    """Reads a topic, up to the end it had when this was made, or for ever; `start` first. A context manager."""
 
     def __init__(self, kafka: Mapping[str, str], topic: str, *, follow: bool) -> None:
         self._topic = topic
@@ -106,8 +138,24 @@ class EventReader:
             raise MqtwinError(f"there is no topic {topic}; is the prefix right, and has anything been published?")
         self._ends: dict[int, int] = {} if follow else self._present_ends(numbers)
         self._follow = follow
+        self._numbers = numbers
         self._last_read = time.monotonic()
-        self._consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
+
+    def start(self, offsets: Mapping[int, int], recording: Path) -> None:
+        """Begin to read: at these offsets, and at the beginning of every other partition.
+
+        Raises:
+            UsageError: Kafka does not hold the records at these offsets any more: `recording` would have a hole.
+        """
+        for number, offset in offsets.items():
+            low, _ = self._consumer.get_watermark_offsets(TopicPartition(self._topic, number), timeout=CONNECT_SECONDS)
+            if offset < low:
+                raise UsageError(
+                    f"{recording} ends at offset {offset} of partition {number}, Kafka begins at {low}: it would have "
+                    "a hole; expected: a new name"
+                )
+        begins = {number: offsets.get(number, OFFSET_BEGINNING) for number in self._numbers}
+        self._consumer.assign([TopicPartition(self._topic, number, begin) for number, begin in begins.items()])
 
     def _present_ends(self, numbers: Sequence[int]) -> dict[int, int]:
         """The end of every partition that has anything in it."""
@@ -131,10 +179,10 @@ class EventReader:
             error = message.error()
             partition, offset = message.partition(), message.offset()
             if partition is None or offset is None:  # an error of the client, of no one partition
-                check(error, f"topic {self._topic}")
+                check(error, self._topic)
             elif error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- librdkafka's name
                 self._reached(partition, offset)
-            elif check(error, f"topic {self._topic}"):
+            elif check(error, self._topic):
                 if self._follow or offset < self._ends.get(partition, 0):
                     messages.append(message)
                 self._reached(partition, offset + 1)
@@ -163,10 +211,10 @@ class EventReader:
 class _Recording:
     """Turns records into what the writer takes."""
 
-    def __init__(self, writer: RecordingWriter, recorded: Recorded) -> None:
-        self._writer = writer
+    def __init__(self, target: WholeRecording | GrowingRecording, recorded: Recorded) -> None:
+        self._target = target
         self._recorded = recorded
-        self._takes_text = writer.path.suffix != ".arrow"
+        self._takes_text = target.path.suffix != ".arrow"
 
     def add(self, messages: Sequence[Message]) -> None:
         """Records in their order."""
@@ -193,7 +241,7 @@ class _Recording:
     def _add_texts(self, texts: Sequence[tuple[Message, bytes]]) -> None:
         """JSON texts; where some are no events that columns take, they are found by halving."""
         try:
-            self._writer.write_lines([text for _, text in texts])
+            self._target.writer.write_lines([text for _, text in texts])
         except UsageError:
             if len(texts) == 1:
                 self._recorded.lose(NOT_FOR_COLUMNS, texts[0][0])
@@ -207,10 +255,10 @@ class _Recording:
         for group in groups:
             table = pa.Table.from_batches(group.batches)
             if self._takes_text:
-                self._writer.write_lines(TableChunk(0, table).lines())
+                self._target.writer.write_lines(TableChunk(0, table).lines())
                 continue
             try:
-                self._writer.write(table)
+                self._target.writer.write(table)
             except UsageError:
                 self._add_texts([(message, text) for text in TableChunk(0, table).lines()])
         if damages:

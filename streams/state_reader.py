@@ -37,7 +37,7 @@ class StateReader:
         """Take what comes within `timeout` seconds; whether anything did. MqtwinError: refused."""
         found = False
         for message in self._consumer.consume(_BATCH, timeout):
-            value = message.value() if check(message.error(), f"topic {self._topic}") else None
+            value = message.value() if check(message.error(), self._topic) else None
             if value is not None:
                 state = msgspec.json.decode(value)
                 self.latest[state["store"]] = state

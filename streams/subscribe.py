@@ -115,7 +115,7 @@ class AlertReader:
             return []
         alerts = []
         for message in self._consumer.consume(_BATCH, timeout):
-            if check(message.error(), f"topic {self._topic}"):
+            if check(message.error(), self._topic):
                 alert = self._alert(message.value())
                 if alert is not None:
                     alerts.append(alert)

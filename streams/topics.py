@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tenacity import RetryError, Retrying, retry_if_exception, retry_if_result, stop_after_delay, wait_fixed
 
 from streams.kafka_settings import for_librdkafka
+from streams.rights import CREATE, READ, WRITE, existing_topics, missing_right
 from twin.errors import MqtwinError, UsageError
 
 if TYPE_CHECKING:
@@ -66,6 +67,11 @@ class Topics:
         """What the job writes."""
         return (self.state, self.alerts, self.dlq, self.reports)
 
+    @property
+    def rights(self) -> dict[str, tuple[str, ...]]:
+        """The operations that the job needs, by topic."""
+        return {self.events: (READ,), **dict.fromkeys(self.out, (WRITE,)), self.reports: (READ, WRITE)}
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -101,17 +107,13 @@ def prepare_topics(
         replication: of topics created here; -1 is the broker's default.
 
     Raises:
+        UsageError: a right is missing; the message names it.
         MqtwinError: no broker answers, or it refuses; the message says which and what would help.
     """
     admin = admin_client(kafka)
-    existing = _existing(admin, kafka)
-    _create(
-        admin,
-        [topic for topic in (topics.events, *topics.out) if topic not in existing],
-        topics,
-        partitions,
-        replication,
-    )
+    existing = _existing(admin, kafka, topics.rights)
+    missing = [topic for topic in topics.rights if topic not in existing]
+    _create(admin, missing, topics, partitions, replication)
     return Limits.of_records(max_message_bytes(admin, topics.out), topics)
 
 
@@ -157,6 +159,18 @@ def partitions_of(kafka: Mapping[str, str], name: str) -> list[int]:
         raise MqtwinError(f"topic {name}: its partitions cannot be read: {_reason(error)}") from error
 
 
+def topic_id(kafka: Mapping[str, str], name: str) -> str:
+    """Return the id of a topic: one created again under the same name has another. MqtwinError: no broker answers."""
+    from confluent_kafka import KafkaException, TopicCollection
+
+    admin = admin_client(kafka)  # its futures end only while it lives
+    try:
+        asked = admin.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_SECONDS)
+        return str(asked[name].result().topic_id)
+    except KafkaException as error:
+        raise MqtwinError(f"topic {name}: it cannot be described: {_reason(error)}") from error
+
+
 def end_offsets(kafka: Mapping[str, str], name: str) -> dict[int, int]:
     """Where the next record of each partition of a topic will stand. MqtwinError: no broker answers."""
     from confluent_kafka import KafkaException, TopicPartition
@@ -196,11 +210,35 @@ def _max_message_bytes(admin: AdminClient, name: str) -> int:
     return BROKER_DEFAULT_MAX_MESSAGE_BYTES
 
 
-def _existing(admin: AdminClient, kafka: Mapping[str, str]) -> set[str]:
+def prepare_events_topic(topics: Topics, kafka: Mapping[str, str], *, create: bool) -> int:
+    """Return the largest record that the events topic takes, for who writes there.
+
+    Args:
+        topics: their names.
+        kafka: client settings, ``bootstrap.servers`` among them.
+        create: create the topic where it is missing.
+
+    Raises:
+        UsageError: the topic is missing and is not to be created, or the user may not write there.
+        MqtwinError: no broker answers, or it refuses.
+    """
+    admin = admin_client(kafka)
+    if not _existing(admin, kafka, {topics.events: (WRITE,)}):
+        if not create:
+            raise UsageError(
+                f"topic {topics.events} does not exist; expected: the --topic-prefix of a running `mqtwin stream`, "
+                "which creates it, or --create-topics"
+            )
+        _create(admin, [topics.events], topics, EVENT_PARTITIONS, -1)
+    return max_message_bytes(admin, [topics.events])[topics.events]
+
+
+def _existing(admin: AdminClient, kafka: Mapping[str, str], wanted: Mapping[str, Sequence[str]]) -> set[str]:
     from confluent_kafka import KafkaException
 
     try:
-        return set(admin.list_topics(timeout=TIMEOUT_SECONDS).topics)
+        admin.list_topics(timeout=TIMEOUT_SECONDS)  # fails sooner, and says more, where no broker answers
+        return existing_topics(admin, wanted)
     except KafkaException as error:
         servers = kafka.get("bootstrap.servers", "")
         raise MqtwinError(
@@ -223,7 +261,10 @@ def _create(admin: AdminClient, names: list[str], topics: Topics, partitions: in
         try:
             future.result()
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # another job or producer was faster
+            code = error.args[0].code()
+            if code in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED):
+                raise UsageError(f"{missing_right(CREATE, name)}, or the topic itself, made by someone else") from None
+            if code != KafkaError.TOPIC_ALREADY_EXISTS:  # another job or producer was faster
                 raise MqtwinError(
                     f"topic {name} cannot be created: {_reason(error)}; create it, or allow this user to"
                 ) from error

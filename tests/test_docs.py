@@ -25,7 +25,7 @@ from deploy.options import KafkaOptions
 from docs.make_pictures import OUT as PICTURE
 from docs.make_pictures import draw, played
 from kernels import OPS, pools
-from streams.kafka_settings import for_librdkafka, for_spark
+from streams.kafka_settings import for_librdkafka, for_spark, read_kafka_file
 from streams.progress import batch_figures
 from streams.resources import RESOURCE_FIGURES
 from streams.rows import FIGURES
@@ -148,7 +148,7 @@ def test_nothing_names_a_machine_or_a_package_registry(name):
 # --- commands --------------------------------------------------------------------------------------------------------
 
 POSITIONAL = {"--file", "--scenario"}  # may be given by name, too
-OF_KAFKA = {"--bootstrap-servers", "--topic-prefix", "--kafka"}
+OF_KAFKA = {"--bootstrap-servers", "--topic-prefix", "--kafka", "--kafka-file"}
 OF_SIZE = {"--estate", "--store", "--json"}
 # Of docker compose, of Kafka's own tools, of mqtwin itself, of tests.score.
 OTHERS = {"--build", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
@@ -398,18 +398,16 @@ def test_the_figures_of_a_batch():
 
 
 def test_the_settings_of_a_secured_kafka_are_understood_by_both_clients(tmp_path):
-    secrets = tmp_path / "kafka.properties"
-    secrets.write_text("password=s3cret\n", encoding="utf-8")
-    shown = re.findall(
-        r"^    --kafka '?([\w.]+)=(.*?)'?(?: \\)?$",
-        section("operations.md", "Kafka settings and secrets"),
-        re.MULTILINE,
-    )
-    settings = {key: value.replace("/etc/mqtwin/kafka.properties", str(secrets)) for key, value in shown}
-    assert len(settings) == 8
+    [(page, text)] = examples("/etc/mqtwin/kafka.properties")
+    assert page == "operations.md"
+    path = tmp_path / "kafka.properties"
+    path.write_text(text.replace("sasl.password=...", "sasl.password=s3cret"), encoding="utf-8")
+    settings = read_kafka_file(path)
     spark, librdkafka = for_spark(settings), for_librdkafka(settings)
     assert "s3cret" not in str(spark)
-    assert spark["kafka.config.providers"] == "file"
+    reference = f"${{mqtwin:{path}:sasl.password}}"
+    assert reference in spark["kafka.sasl.jaas.config"]
+    assert reference.replace(str(tmp_path), "/etc/mqtwin") in PAGES["operations.md"]
     assert librdkafka["sasl.username"] == "mqtwin"
     assert librdkafka["sasl.password"] == "s3cret"
     assert librdkafka["ssl.ca.location"] == "/etc/mqtwin/ca.pem"

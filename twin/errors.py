@@ -9,3 +9,7 @@ class MqtwinError(Exception):
 
 class UsageError(MqtwinError):
     """Wrong use or wrong input (an option, an estate, a recording). The command line ends with exit status 2."""
+
+
+class CutRecordingWarning(UserWarning):
+    """The end of a recording is missing; what is there was read. The command line shows it as one line."""

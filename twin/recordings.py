@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.ipc
 
+from twin.cut_recordings import CompressedReader, CutCheck, is_cut_line, is_whole_file, stream_batches
 from twin.errors import UsageError
 from twin.events import ARROW_SCHEMA, Decoded, Decoder, EventError, Reject
 from twin.events._arrow import row_as_json, rows_as_values
@@ -114,6 +116,8 @@ def _shifted(decoded: Decoded, first: int) -> Decoded:
 def open_recording(path: str | Path) -> Iterator[Chunk]:
     """The recording in chunks, in order; memory stays at a few chunks however long it is.
 
+    One whose end is missing is read as far as it goes, with a CutRecordingWarning at its end.
+
     UsageError, at once or while it is read: no such file, an unknown suffix, not readable to its end.
     """
     path = Path(path)
@@ -121,11 +125,13 @@ def open_recording(path: str | Path) -> Iterator[Chunk]:
     if not path.is_file():
         raise UsageError(f"{path} is not a file; right: a recording, {_suffixes()}")
     try:
-        source = pa.input_stream(str(path), compression="zstd" if suffix == ".ndjson.zst" else None)
+        compression = "zstd" if suffix == ".ndjson.zst" else None
+        source = pa.input_stream(str(path), compression=compression)
     except OSError as error:
         raise _unreadable(path, error) from None
     if suffix != ".arrow":
-        return _line_chunks(path, source)
+        cut = CutCheck(path)
+        return _line_chunks(path, CompressedReader(source, compression, cut), cut)
     source.close()
     return _table_chunks(path)
 
@@ -139,7 +145,7 @@ def suffix_of(path: str | Path) -> str:
     raise UsageError(f"{path} is no recording by its name; right: a name that ends with {_suffixes()}")
 
 
-def _line_chunks(path: Path, source: Any) -> Iterator[Chunk]:
+def _line_chunks(path: Path, source: CompressedReader, cut: CutCheck) -> Iterator[Chunk]:
     first = 0
     parts: list[bytes] = []  # of a line that has not ended yet
     with source:
@@ -153,37 +159,43 @@ def _line_chunks(path: Path, source: Any) -> Iterator[Chunk]:
                 parts.append(data)
                 continue
             whole = b"".join((*parts, data[:end]))
+            if whole and not data and is_cut_line(whole):
+                cut.found, whole = True, b""
             if whole:
                 chunk = LinesChunk(first, whole)
                 yield chunk
                 first += len(chunk)
             if not data:
+                cut.warn(first)
                 return
             parts = [data[end:]] if end < len(data) else []
 
 
 def _table_chunks(path: Path) -> Iterator[Chunk]:
     first = 0
+    cut = CutCheck(path)
     try:
-        for table in _tables(path):
+        for table in _tables(path, cut):
             table.validate(full=True)
             for start in range(0, table.num_rows, _CHUNK_ROWS):
                 chunk = TableChunk(first, table.slice(start, _CHUNK_ROWS))
                 yield chunk
                 first += len(chunk)
+        cut.warn(first)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(path, error, f" after row {first - 1}" if first else "") from None
 
 
-def _tables(path: Path) -> Iterator[pa.Table]:
+def _tables(path: Path, cut: CutCheck) -> Iterator[pa.Table]:
     """The batches of an IPC file or stream, small ones put together."""
     if not path.stat().st_size:
         raise ValueError("it is empty")
     with pa.memory_map(str(path)) as source:
         is_file = source.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+        is_whole = is_file and is_whole_file(source)
         source.seek(0)
         batches: list[pa.RecordBatch] = []
-        for batch in _file_batches(source) if is_file else pa.ipc.open_stream(source):
+        for batch in _file_batches(source) if is_whole else stream_batches(source, cut, is_file=is_file):
             batches.append(batch)
             if sum(b.num_rows for b in batches) >= _CHUNK_ROWS:
                 yield pa.Table.from_batches(batches)
@@ -211,16 +223,22 @@ def _unreadable(path: Path, error: BaseException, where: str = "") -> UsageError
 
 
 class RecordingWriter:
-    """Writes a recording; a context manager. UsageError: an unknown suffix, a place that cannot be written."""
+    """Writes a recording; a context manager. UsageError: an unknown suffix, a place that cannot be written.
 
-    def __init__(self, path: str | Path) -> None:
+    append: go on behind what a file of lines holds already, instead of replacing it.
+    """
+
+    def __init__(self, path: str | Path, *, append: bool = False) -> None:
         self.path = Path(path)
         self.events = 0  # written so far
         suffix = suffix_of(path)
+        if append and suffix == ".arrow":
+            raise UsageError(f"{path}: an .arrow recording cannot be continued; expected: a new name")
+        self._compression = "zstd" if suffix == ".ndjson.zst" else None
         self._arrow: Any = None
         self._words = Words(("",))  # no event has the empty word
         try:
-            self._sink: Any = pa.output_stream(str(path), compression="zstd" if suffix == ".ndjson.zst" else None)
+            self._sink: Any = self._open("ab" if append else "wb")
         except OSError as error:
             raise UsageError(f"{path} cannot be written: {error}; right: a file in a folder that exists") from None
         if suffix == ".arrow":
@@ -268,6 +286,16 @@ class RecordingWriter:
             self._sink.write(blob + b"\n")
         self.events += len(lines)
 
+    def _open(self, mode: str) -> Any:
+        sink = pa.OSFile(str(self.path), mode)
+        return sink if self._compression is None else pa.CompressedOutputStream(sink, self._compression)
+
+    def end_piece(self) -> None:
+        """Bring all that was written into the file, so that it can be read, and continued there."""
+        if self._compression is not None:  # the end of a frame; the next one begins behind it
+            self._sink.close()
+            self._sink = self._open("ab")
+
     def close(self) -> None:
         """Write what is left and close the file."""
         if self._arrow is not None:
@@ -280,7 +308,8 @@ class RecordingWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        with suppress(OSError) if error is not None else nullcontext():  # the error that came first is the one to see
+            self.close()
 
 
 def _present(event: Mapping[str, Any]) -> dict[str, Any]:

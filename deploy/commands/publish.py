@@ -31,6 +31,7 @@ def publish(
     as_: Annotated[Literal["json", "ndjson", "arrow"], Parameter(name="--as")] = "json",
     speed: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
     rate: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
+    create_topics: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """A recording into the events topic, keyed by store, as fast as it goes or at a pace.
 
@@ -41,6 +42,7 @@ def publish(
         as_: One JSON event a record, or many events a record as NDJSON or Arrow.
         speed: Event time goes so many times faster than real time.
         rate: Events a second.
+        create_topics: Create the events topic where it is missing; otherwise that is an error.
     """
     if speed is not None and rate is not None:
         raise UsageError("--speed and --rate: one of them is right, or neither")
@@ -53,6 +55,7 @@ def publish(
             Topics(kafka.topic_prefix),
             content_type=_CONTENT_TYPES[as_],
             pace=Pace(speed=speed, rate=rate),
+            create_topics=create_topics,
             on_progress=advance,
         )
     said = f"{counted(published.events, 'event')} in {counted(published.records, 'record')}"

@@ -26,9 +26,9 @@ def record(
     """The events topic into a recording: all that is there now, or what comes until Ctrl-C as well.
 
     Args:
-        out: The recording, .ndjson, .ndjson.zst or .arrow; replaced where it exists.
+        out: The recording, .ndjson, .ndjson.zst or .arrow; replaced where it exists, when the new one is whole.
         kafka: The broker, and how to reach it.
-        follow: Go on until Ctrl-C or SIGTERM instead of stopping at the present end.
+        follow: Go on until Ctrl-C or SIGTERM instead of stopping at the present end; continue OUT where it exists.
     """
     began = time.monotonic()
     with shown("record") as advance, asked_to_stop() as stop:
@@ -44,4 +44,8 @@ def record(
     if recorded.lost:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(recorded.lost.items()))
         said += f", and what {out.name} cannot hold: {reasons} (the first: {recorded.first_lost})"
+    if recorded.is_untouched:
+        said += f": {out} stays as it was"
+    elif recorded.path != out:
+        said += f", stopped before the end: {out} stays as it was, what came is in {recorded.path}"
     print(f"{said}, {per_second(recorded.events, time.monotonic() - began)}", file=sys.stderr)

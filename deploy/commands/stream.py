@@ -78,7 +78,7 @@ def stream(
                 bootstrap_servers=kafka.bootstrap_servers,
                 checkpoint=checkpoint,
                 prefix=kafka.topic_prefix,
-                kafka=parse_settings("--kafka", kafka.kafka),
+                kafka=kafka.settings(),
                 conf=spark,
                 master=master,
                 trigger=trigger,

@@ -153,6 +153,33 @@ def test_kafka_options_that_cannot_be_right_are_refused(wrong):
         KafkaOptions(**wrong)
 
 
+def test_a_setting_that_is_none_is_not_repeated_for_it_may_be_a_secret(command, capsys):
+    def doctor(*, kafka_options: KafkaOptions) -> None:
+        print(kafka_options)
+
+    command(doctor)
+    assert main(["doctor", "--bootstrap-servers", "a:1", "--kafka", "x=1", "--kafka", "S3cretPw"]) == 2
+    assert capsys.readouterr() == ("", "mqtwin: --kafka number 2 has no =; expected: --kafka KEY=VALUE\n")
+
+
+def test_settings_of_a_file_give_way_to_those_of_the_command_line(tmp_path, capsys):
+    path = tmp_path / "kafka.properties"
+    path.write_text("client.id=file\nacks=all\nbootstrap.servers=other:1\nssl.key.password=hush\n")
+    path.chmod(0o600)
+    given = ("client.id=line", "config.providers=env")
+    options = KafkaOptions(bootstrap_servers="a:1", kafka=given, kafka_file=path)
+    settings = options.client()
+    assert (settings["client.id"], settings["acks"], settings["bootstrap.servers"]) == ("line", "all", "a:1")
+    assert settings["ssl.key.password"] == f"${{mqtwin:{path}:ssl.key.password}}"
+    assert settings["config.providers"] == "env,mqtwin"
+    assert capsys.readouterr().err == ""
+    path.chmod(0o640)
+    KafkaOptions(bootstrap_servers="a:1", kafka_file=path)
+    assert f"warning: --kafka-file {path} can be read by others (mode 640)" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="none: No such file"):
+        KafkaOptions(bootstrap_servers="a:1", kafka_file=tmp_path / "none")
+
+
 def test_the_last_setting_of_a_name_counts():
     assert parse_settings("--conf", ["a=1", " b =2", "a="]) == {"a": "", "b": "2"}
 

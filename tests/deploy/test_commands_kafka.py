@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from deploy.cli import main
 from streams import clients
@@ -52,7 +53,7 @@ def test_published_and_recorded_again_a_recording_replays_to_the_same(
     capsysbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     client = ["--bootstrap-servers", kafka, "--topic-prefix", topic_prefix, "--kafka", "client.id=me"]
-    assert main(["publish", str(recording), "--estate", str(estate), *client, "--as", name]) == 0
+    assert main(["publish", str(recording), "--estate", str(estate), *client, "--as", name, "--create-topics"]) == 0
     said = capsysbinary.readouterr().err.decode().splitlines()[-1]
     assert "events in " in said and f"{len(BAD_LINES)} records that no store takes" in said
     assert {header(m) for m in everything(kafka, f"{topic_prefix}.events") if m.key() != b"?"} == {kind}
@@ -79,6 +80,16 @@ def test_wrong_use_of_publish_is_one_line_and_status_2(
     assert main(["publish", str(recording), "--estate", str(estate), "--bootstrap-servers", kafka, *arguments]) == 2
     (line,) = errors(capsys.readouterr().err)
     assert said in line
+
+
+def test_publishing_to_a_topic_that_does_not_exist_is_wrong_use(
+    estate: Path, recording: Path, kafka: str, topic_prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = ["--bootstrap-servers", kafka, "--topic-prefix", topic_prefix]
+    assert main(["publish", str(recording), "--estate", str(estate), *client]) == 2
+    (line,) = errors(capsys.readouterr().err)
+    assert f"topic {topic_prefix}.events does not exist" in line and "--create-topics" in line
+    assert f"{topic_prefix}.events" not in AdminClient({"bootstrap.servers": kafka}).list_topics(timeout=10).topics
 
 
 @pytest.mark.parametrize("command", ["publish", "record", "alerts"])

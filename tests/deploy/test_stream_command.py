@@ -57,8 +57,9 @@ def run(*arguments: str | Path, program: tuple[str, ...] = ("-m", "deploy")) -> 
     ("arguments", "said"),
     [
         (["--estate", "none.toml"], "none.toml"),
-        (["--conf", "spark.local.dir"], "key=value"),
-        (["--kafka", "linger.ms"], "key=value"),
+        (["--conf", "spark.local.dir"], "--conf KEY=VALUE"),
+        (["--kafka", SECRET], "--kafka KEY=VALUE"),
+        (["--kafka-file", "none.properties"], "none.properties"),
         (["--kafka", "security.protocol=NONE"], "security.protocol"),
         (["--kafka", "sasl.username=me", "--kafka", f"sasl.password={SECRET}"], "sasl.mechanism"),
         (["--bootstrap-servers", "localhost"], "HOST:PORT"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.kafka_settings import REDACTED, for_librdkafka, for_spark, redact
+from streams.kafka_settings import REDACTED, for_librdkafka, for_spark, read_kafka_file, redact
 from twin.errors import UsageError
 
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="twin" password="a\\"b;c";'
@@ -44,7 +44,7 @@ def test_a_password_in_a_file_is_read_for_librdkafka(tmp_path: Path) -> None:
     secrets.write_text(f"# logins\njaas = {JAAS}\n")
     reference = f"${{file:{secrets}:jaas}}"
     assert for_librdkafka({"sasl.jaas.config": reference, "config.providers": "file"})["sasl.username"] == "twin"
-    with pytest.raises(UsageError, match="no line other"):
+    with pytest.raises(UsageError, match="no line other="):
         for_librdkafka({"sasl.jaas.config": f"${{file:{secrets}:other}}"})
     with pytest.raises(UsageError, match="readable properties file"):
         for_librdkafka({"sasl.jaas.config": f"${{file:{tmp_path}/none:jaas}}"})
@@ -82,3 +82,80 @@ def test_a_store_that_is_not_pem_is_refused() -> None:
 )
 def test_secrets_are_never_shown(name: str) -> None:
     assert redact({name: "hush", "bootstrap.servers": "b:1"}) == {name: REDACTED, "bootstrap.servers": "b:1"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.oauthbearer.assertion.private.key.passphrase",
+        "sasl.oauthbearer.assertion.private.key.pem",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "sasl.oauthbearer.config",
+        "schema.registry.basic.auth.user.info",
+        "delegation.token.secret.key",
+        "ssl.key.pem",
+    ],
+)
+def test_secrets_of_other_mechanisms_are_never_shown(name: str) -> None:
+    assert redact({name: "hush"}) == {name: REDACTED}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sasl.mechanism", "ssl.truststore.location", "sasl.oauthbearer.token.endpoint.url", "ssl.key.location", "acks"],
+)
+def test_what_is_no_secret_is_shown(name: str) -> None:
+    assert redact({name: "1"}) == {name: "1"}
+
+
+class TestSecretsInAFile:
+    def settings(self, path: Path, text: str) -> dict[str, str]:
+        path.write_text(text, encoding="utf-8")
+        return read_kafka_file(path)
+
+    def test_the_secret_stays_in_the_file_for_spark(self, tmp_path: Path) -> None:
+        path = tmp_path / "kafka.properties"
+        settings = self.settings(
+            path, "sasl.mechanism=SCRAM-SHA-512\nsasl.username=twin\nsasl.password=hush;={}\nssl.key.password=hush\n"
+        )
+        spark = for_spark(settings)
+        assert "hush" not in str(settings) + str(spark)
+        assert spark == {
+            "kafka.sasl.mechanism": "SCRAM-SHA-512",
+            "kafka.sasl.jaas.config": (
+                "org.apache.kafka.common.security.scram.ScramLoginModule required "
+                f'username="twin" password="${{mqtwin:{path}:sasl.password}}";'
+            ),
+            "kafka.ssl.key.password": f"${{mqtwin:{path}:ssl.key.password}}",
+            "kafka.config.providers": "mqtwin",
+            "kafka.config.providers.mqtwin.class": ("org.apache.kafka.common.config.provider.FileConfigProvider"),
+            "kafka.config.providers.mqtwin.param.allowed.paths": str(path),
+        }
+
+    def test_the_secret_is_read_for_librdkafka(self, tmp_path: Path) -> None:
+        settings = self.settings(tmp_path / "k", "sasl.mechanism=PLAIN\nsasl.username=twin\nsasl.password=hush;={}\n")
+        assert for_librdkafka(settings) == {
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "twin",
+            "sasl.password": "hush;={}",
+        }
+
+    def test_a_jaas_login_in_the_file(self, tmp_path: Path) -> None:
+        path = tmp_path / "k"
+        escaped = JAAS.replace("\\", "\\\\")  # a properties file takes one backslash away
+        settings = self.settings(path, f"kafka.sasl.jaas.config={escaped}\nsasl.mechanism=SCRAM-SHA-256\n")
+        assert for_spark(settings)["kafka.sasl.jaas.config"] == f"${{mqtwin:{path}:kafka.sasl.jaas.config}}"
+        assert for_librdkafka(settings)["sasl.password"] == 'a"b;c'
+
+    def test_a_password_that_jaas_would_cut_is_refused_without_being_shown(self, tmp_path: Path) -> None:
+        settings = self.settings(tmp_path / "k", 'sasl.mechanism=PLAIN\nsasl.username=u\nsasl.password=hu"sh\n')
+        with pytest.raises(UsageError, match=r"^--kafka-file: sasl\.password has a quotation mark") as error:
+            for_spark(settings)
+        assert 'hu"sh' not in str(error.value)
+
+    def test_a_file_without_secrets_needs_no_provider(self, tmp_path: Path) -> None:
+        assert self.settings(tmp_path / "k", "client.id=me\n") == {"client.id": "me"}
+
+    def test_providers_of_the_user_stay(self, tmp_path: Path) -> None:
+        settings = self.settings(tmp_path / "k", "config.providers=env\nsasl.password=hush\n")
+        assert settings["config.providers"] == "env,mqtwin"

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import random
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
+from streams import record as recorder
+from streams import recording_files
 from streams.publish import publish
 from streams.record import Recorded, record
-from streams.topics import Topics
+from streams.topics import Topics, topic_id
 from tests.streams.kafka_help import create, send
 from tests.traffic import BAD_LINES
-from twin.errors import MqtwinError, UsageError
+from tests.twin.test_recordings import largest_file
+from twin.errors import CutRecordingWarning, MqtwinError, UsageError
 from twin.estate import Estate
 from twin.events import ARROW, CONTENT_TYPES, NDJSON
-from twin.recordings import SUFFIXES
+from twin.recordings import SUFFIXES, open_recording
 from twin.replay import Replayed, replay
 
 PUT = b'{"time":1795176000000000,"qmgr":"QM01","op":"PUT","queue":"ORDERS","length":1}'
@@ -120,6 +128,185 @@ def test_following_goes_on_until_it_is_stopped(kafka: str, topic_prefix: str, tm
     done = recorded(tmp_path / "out.ndjson", kafka, topic_prefix, follow=True, stop=stop.is_set, on_progress=more)
     assert done.events == progress[-1] >= 2
     assert (tmp_path / "out.ndjson").read_bytes() == (PUT + b"\n") * done.events
+
+
+def send_and_note(kafka: str, topic: str, first: int, count: int) -> list[bytes]:
+    values = [b'{"n":%d}' % n for n in range(first, first + count)]
+    send(kafka, topic, values)
+    return values
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_failure_leaves_the_recording_that_is_there_and_what_came(
+    suffix: str, kafka: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = f"{topic_prefix}.events"
+    create(kafka, topic)
+    send(kafka, topic, [PUT] * 30)
+    monkeypatch.setattr(recorder, "_BATCH", 10)
+    precious = tmp_path / f"out{suffix}"
+    precious.write_bytes(b"precious")
+    (tmp_path / f"out.part{suffix}").write_bytes(b"of an earlier failure")
+
+    def fail(so_far: Recorded) -> None:
+        if so_far.events >= 20:
+            raise MqtwinError("Kafka has gone")
+
+    with pytest.raises(MqtwinError, match=rf"Kafka has gone; the 20 events before it are in .*out\.part2\{suffix}"):
+        recorded(precious, kafka, topic_prefix, on_progress=fail)
+    assert precious.read_bytes() == b"precious"
+    assert (tmp_path / f"out.part{suffix}").read_bytes() == b"of an earlier failure"
+    assert events_of(tmp_path / f"out.part2{suffix}") == 20
+
+
+@pytest.mark.parametrize("follow", [False, True])
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_no_room_is_one_line_and_what_came_is_readable(
+    suffix: str, follow: bool, kafka: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = f"{topic_prefix}.events"
+    create(kafka, topic)
+    digits = random.Random(1)
+    send(kafka, topic, [PUT[:-1] + b',"msgid":"%040x"}' % digits.getrandbits(160) for _ in range(3000)])
+    monkeypatch.setattr(recorder, "_BATCH", 20)
+    monkeypatch.setattr(recording_files, "_MARK_SECONDS", 0)
+    with largest_file(30_000), pytest.raises(MqtwinError, match="cannot be written: File too large; the ") as error:
+        recorded(tmp_path / f"out{suffix}", kafka, topic_prefix, follow=follow)
+    assert "\n" not in str(error.value)
+    path = tmp_path / (f"out{suffix}" if follow else f"out.part{suffix}")
+    assert str(error.value).endswith(f"events before it are in {path}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CutRecordingWarning)
+        assert events_of(path) >= 20
+
+
+def test_nothing_is_made_and_nothing_replaced_before_the_first_record(
+    kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    create(kafka, f"{topic_prefix}.events")
+    precious = tmp_path / "out.ndjson"
+    precious.write_bytes(PUT)
+    assert recorded(precious, kafka, topic_prefix).is_untouched
+    assert recorded(tmp_path / "new.ndjson", kafka, topic_prefix, follow=True, stop=lambda: True).events == 0
+    assert precious.read_bytes() == PUT
+    assert [path.name for path in tmp_path.iterdir()] == ["out.ndjson"]
+
+
+def test_one_that_is_stopped_early_does_not_replace_a_whole_one(
+    kafka: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = f"{topic_prefix}.events"
+    create(kafka, topic)
+    values = send_and_note(kafka, topic, 0, 30)
+    monkeypatch.setattr(recorder, "_BATCH", 10)
+    for number, name in enumerate(("out.ndjson", "out.part.ndjson")):
+        stop = threading.Event()
+        done = recorded(
+            tmp_path / "out.ndjson", kafka, topic_prefix, stop=stop.is_set, on_progress=lambda _, stop=stop: stop.set()
+        )
+        assert done.path == tmp_path / name
+        assert (tmp_path / name).read_bytes().splitlines() == values[: done.events], number
+    assert recorded(tmp_path / "out.ndjson", kafka, topic_prefix).path == tmp_path / "out.ndjson"
+    assert (tmp_path / "out.ndjson").read_bytes().splitlines() == values
+
+
+@pytest.mark.parametrize("suffix", [".ndjson", ".ndjson.zst"])
+def test_following_is_continued_where_it_ended_whatever_ended_it(
+    suffix: str, kafka: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped, then killed between writing and noting where, then cut in the middle: every event once, in order."""
+    topic = f"{topic_prefix}.events"
+    create(kafka, topic)
+    path = tmp_path / f"out{suffix}"
+
+    def follow(until: int) -> None:
+        seen = 0 if not path.exists() else len(lines_of(path))
+        wanted = until - seen
+        stop = threading.Event()
+        recorded(
+            path,
+            kafka,
+            topic_prefix,
+            follow=True,
+            stop=stop.is_set,
+            on_progress=lambda so_far: stop.set() if so_far.events >= wanted else None,
+        )
+
+    values = send_and_note(kafka, topic, 0, 20)
+    follow(20)
+    assert lines_of(path) == values
+    values += send_and_note(kafka, topic, 20, 20)
+    position = (tmp_path / f"out{suffix}.position").read_bytes()
+    follow(40)
+    assert lines_of(path) == values
+    (tmp_path / f"out{suffix}.position").write_bytes(position)  # as kill -9 before it was written
+    path.write_bytes(path.read_bytes()[:-5])
+    values += send_and_note(kafka, topic, 40, 20)
+    monkeypatch.setattr(recording_files, "_MARK_SECONDS", 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CutRecordingWarning)
+        stop = threading.Event()
+        recorded(
+            path,
+            kafka,
+            topic_prefix,
+            follow=True,
+            stop=stop.is_set,
+            on_progress=lambda so_far: stop.set() if so_far.events >= 40 else None,
+        )
+    assert lines_of(path) == values
+
+
+def test_what_cannot_be_continued_is_refused_and_left_as_it_is(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
+    topic = f"{topic_prefix}.events"
+    create(kafka, topic)
+    send_and_note(kafka, topic, 0, 3)
+
+    def refused(name: str, message: str) -> None:
+        before = (tmp_path / name).read_bytes()
+        with pytest.raises(UsageError, match=f"{message}.*; expected: a new name"):
+            recorded(tmp_path / name, kafka, topic_prefix, follow=True)
+        assert (tmp_path / name).read_bytes() == before
+
+    for name in ("a.ndjson", "a.arrow"):
+        (tmp_path / name).write_bytes(PUT)
+    refused("a.ndjson", r"no a\.ndjson\.position beside it")
+    refused("a.arrow", r"an \.arrow recording cannot be continued")
+
+    def mark(**changes: Any) -> None:
+        position = {
+            "topic": topic,
+            "topic_id": topic_id({"bootstrap.servers": kafka}, topic),
+            "bytes": 1,
+            "next": {0: 3},
+        }
+        (tmp_path / "a.ndjson.position").write_bytes(msgspec.json.encode(position | changes))
+
+    mark(topic="other")
+    refused("a.ndjson", r"another topic \(other\)")
+    mark(topic_id="of one that was deleted")
+    refused("a.ndjson", "another topic")
+    mark(bytes=10_000)
+    refused("a.ndjson", "of 10000 recorded")
+    delete_before(kafka, topic, 2)
+    mark(next={0: 1})
+    refused("a.ndjson", "ends at offset 1 of partition 0, Kafka begins at 2")
+
+
+def delete_before(kafka: str, topic: str, offset: int) -> None:
+    admin = AdminClient({"bootstrap.servers": kafka})
+    for future in admin.delete_records([TopicPartition(topic, 0, offset)]).values():
+        future.result()
+
+
+def lines_of(path: Path) -> list[bytes]:
+    return [line for chunk in open_recording(path) for line in chunk.lines()]
+
+
+def events_of(path: Path) -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CutRecordingWarning)
+        return sum(len(chunk) for chunk in open_recording(path))
 
 
 def test_a_topic_that_is_not_there_leaves_no_file(kafka: str, topic_prefix: str, tmp_path: Path) -> None:

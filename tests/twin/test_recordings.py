@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import resource
 import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,7 @@ import pytest
 
 from tests.twin.events.samples import ESTATE, GET, MQSC, PUT, text
 from twin import recordings
-from twin.errors import UsageError
+from twin.errors import CutRecordingWarning, UsageError
 from twin.estate import load_estate
 from twin.events import Decoder, Reason, Reject, to_table
 from twin.recordings import SUFFIXES, Chunk, RecordingWriter, open_recording
@@ -223,19 +227,98 @@ def test_an_arrow_recording_that_is_none(tmp_path: Path, content: bytes) -> None
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.usefixtures("small_chunks")
-def test_a_recording_cut_short(tmp_path: Path) -> None:
+def test_a_recording_cut_off_anywhere_is_read_up_to_there(tmp_path: Path, suffix: str) -> None:
+    """Whole batches of 50 in Arrow, every whole line else; one warning says how many."""
+    whole, digits = tmp_path / f"whole{suffix}", random.Random(1)
+    with RecordingWriter(whole) as writer:
+        for start in range(0, 1000, 50):
+            writer.write([event | {"msgid": f"{digits.getrandbits(160):040x}"} for event in EVENTS[start : start + 50]])
+            if start % 100 == 0:
+                writer.end_piece()
+    content, expected = whole.read_bytes(), lines(whole)
+    path = tmp_path / f"cut{suffix}"
+    least = 2000 if suffix == ".arrow" else 1  # before it there are no columns
+    counts = []
+    for end in [*range(least, len(content), len(content) // 29), len(content) - 1]:
+        path.write_bytes(content[:end])
+        if suffix == ".ndjson" and content[:end].rpartition(b"\n")[2] in (b"", content.splitlines()[-1]):
+            found = lines(path)  # cut between two lines: nothing is missing that one could see
+        else:
+            with pytest.warns(CutRecordingWarning) as warned:
+                found = lines(path)
+            [warning] = warned
+            assert str(warning.message) == f"{path} is cut off: {len(found):,} events were read, its end is missing"
+        assert found == expected[: len(found)]
+        counts.append(len(found))
+    assert counts == sorted(counts)
+    assert counts[-1] >= {".arrow": 1000, ".ndjson": 1000, ".ndjson.zst": 850}[suffix]  # whole batch, line, block
+    assert len(set(counts)) > 5
+
+
+def test_a_recording_that_is_damaged_is_not_taken_for_one_that_is_cut(tmp_path: Path) -> None:
     for suffix in (".arrow", ".ndjson.zst"):
         path = tmp_path / f"r{suffix}"
         with RecordingWriter(path) as writer:
             for start in range(0, 1000, 50):
                 writer.write(EVENTS[start : start + 50])
-        path.write_bytes(path.read_bytes()[:-40])
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2 : len(content) // 2 + 40] = b"\xff" * 40
+        path.write_bytes(content)
         with pytest.raises(UsageError, match="cannot be read"):
             read_all(path)
-    (tmp_path / "x.ndjson.zst").write_bytes(b"junk")
+    (tmp_path / "x.ndjson.zst").write_bytes(b"junk junk")
     with pytest.raises(UsageError, match="cannot be read"):
         read_all(tmp_path / "x.ndjson.zst")
+
+
+@pytest.mark.parametrize("suffix", [".ndjson", ".ndjson.zst"])
+def test_a_recording_is_continued(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"r{suffix}"
+    with RecordingWriter(path) as writer:
+        writer.write(EVENTS[:10])
+        writer.end_piece()
+        size = path.stat().st_size
+        writer.write(EVENTS[10:20])
+    with path.open("r+b") as file:
+        file.truncate(size)
+    with RecordingWriter(path, append=True) as writer:
+        writer.write(EVENTS[10:30])
+    assert lines(path) == EVENTS[:30]
+
+
+def test_an_arrow_recording_is_not_continued(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be continued"):
+        RecordingWriter(tmp_path / "r.arrow", append=True)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_no_room_is_the_error_that_is_seen_and_what_came_before_is_read(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"r{suffix}"
+    with largest_file(20_000), pytest.raises(OSError, match="File too large"):
+        write_for_ever(path)
+    with pytest.warns(CutRecordingWarning):
+        assert len(lines(path)) > 50
+
+
+def write_for_ever(path: Path) -> None:
+    digits = random.Random(1)
+    with RecordingWriter(path) as writer:
+        while True:
+            writer.write([event | {"msgid": f"{digits.getrandbits(160):040x}"} for event in EVENTS[:50]])
+            writer.end_piece()
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Within it no file grows beyond so many bytes: as near as a test without a disk of its own comes to a full one."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_damaged_rows_of_an_arrow_recording(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_simulate_lists_the_scenarios_with_their_parameters(capsys: pytest.Captu
         ([], "simulate: SCENARIO --estate FILE -o RECORDING is right; --list names the scenarios"),
         (["outage"], "SCENARIO --estate FILE -o RECORDING is right"),
         (["outage", "--estate", "E", "-o", "R.arrow"], "there is no scenario outage; right: "),
-        (["burst", "--estate", "E", "-o", "R.arrow", "--set", "every"], "--set every: a setting is written key=value"),
+        (["burst", "--estate", "E", "-o", "R.arrow", "--set", "every"], "--set has no =; expected: --set KEY=VALUE"),
         (["burst", "--estate", "E", "-o", "R.arrow", "--set", "each=1"], "burst has no parameter each; right: hours,"),
         (
             ["burst", "--estate", "E", "-o", "R.arrow", "--hours", "0"],

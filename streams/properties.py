@@ -1,0 +1,119 @@
+"""Java properties files as a source of client settings, secrets among them (``--kafka-file``).
+
+A secret does not leave its file: the settings hold a reference to it, `${mqtwin:PATH:KEY}`. Kafka's Java client, in
+Spark's driver and executors, resolves the reference itself; for librdkafka it is resolved when a client is made. So no
+plan, log, checkpoint or process list can hold the secret.
+
+Sources: java.util.Properties, "load"; Kafka documentation, "Configuration providers" (FileConfigProvider).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from twin.errors import UsageError
+
+PROVIDER = "mqtwin"  # our name of Kafka's FileConfigProvider
+_PROVIDER_CLASS = "org.apache.kafka.common.config.provider.FileConfigProvider"
+_REFERENCE = re.compile(r"\$\{\w+:(?P<path>[^:}]+):(?P<key>[^}]+)\}")
+_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPE = re.compile(r"\\(?:u(?P<code>[0-9a-fA-F]{4})|(?P<bad>u)|(?P<letter>.))", re.DOTALL)
+_KEY = re.compile(r"(?P<key>(?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(?P<value>.*)", re.DOTALL)
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """Return the properties of a file in UTF-8, read as Java reads them; the last one of a key counts.
+
+    Raises:
+        UsageError: the file cannot be read or is not text, or an escape is incomplete. No text of the file is named.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; expected: a readable properties file") from error
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8; expected: a properties file, lines of KEY=VALUE") from None
+    found: dict[str, str] = {}
+    for number, line in _logical_lines(text):
+        parts = _KEY.fullmatch(line)
+        if parts is None or not parts["key"]:
+            raise UsageError(f"{path}:{number}: no key; expected: KEY=VALUE")
+        found[_unescaped(parts["key"], path, number)] = _unescaped(parts["value"], path, number)
+    return found
+
+
+def reference(path: Path, key: str) -> str:
+    """Return what stands for the value of a key of a properties file.
+
+    Raises:
+        UsageError: a path that a reference cannot hold.
+    """
+    absolute = str(path.absolute())
+    if re.search(r"[:}$,]", absolute):
+        raise UsageError(f"{absolute}: expected: the path of a properties file without any of : }} $ ,")
+    return f"${{{PROVIDER}:{absolute}:{key}}}"
+
+
+def resolve_references(text: str) -> str:
+    """Return the text with each ``${file:PATH:KEY}`` replaced from its properties file.
+
+    Raises:
+        UsageError: the file cannot be read, or has no such key.
+    """
+
+    def look_up(found: re.Match[str]) -> str:
+        properties = read_properties(Path(found["path"]))
+        if found["key"] not in properties:
+            raise UsageError(f"{found['path']} has no line {found['key']}=...; a Kafka setting refers to it")
+        return properties[found["key"]]
+
+    return _REFERENCE.sub(look_up, text)
+
+
+def has_reference(text: str) -> bool:
+    """True if a value stands in a file."""
+    return _REFERENCE.search(text) is not None
+
+
+def provider_settings(path: Path, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with which Kafka's Java client resolves `reference`, beside providers that the user has."""
+    others = [name for name in settings.get("config.providers", "").split(",") if name.strip()]
+    return {
+        "config.providers": ",".join([*others, PROVIDER]),
+        f"config.providers.{PROVIDER}.class": _PROVIDER_CLASS,
+        f"config.providers.{PROVIDER}.param.allowed.paths": str(path.absolute()),
+    }
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (number of its first line, line), without comments and empty lines, continued lines joined."""
+    parts: list[str] = []
+    first = 0
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
+        stripped = line.lstrip(" \t\f")
+        if not parts:
+            if not stripped or stripped[0] in "#!":
+                continue
+            first = number
+        backslashes = len(stripped) - len(stripped.rstrip("\\"))
+        if backslashes % 2:
+            parts.append(stripped[:-1])
+            continue
+        yield first, "".join((*parts, stripped))
+        parts = []
+    if parts:
+        yield first, "".join(parts)
+
+
+def _unescaped(text: str, path: Path, number: int) -> str:
+    def replace(found: re.Match[str]) -> str:
+        if found["bad"]:
+            raise UsageError(f"{path}:{number}: \\u without four hexadecimal digits; expected: such as \\u00e9")
+        if found["code"]:
+            return chr(int(found["code"], 16))
+        return _CONTROL.get(found["letter"], found["letter"])
+
+    # Two escapes may be halves of one character beyond the first 65,536.
+    return _ESCAPE.sub(replace, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

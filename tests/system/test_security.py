@@ -1,0 +1,383 @@
+"""A broker with TLS, users and rights: every command works with the documented rights, and names a missing one."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+from deploy.cli import main
+from deploy.options import KafkaOptions
+from streams.job import JobSettings, start_job
+from streams.rights import explain_refusal
+from streams.topics import Topics, prepare_topics
+from tests.estates import small_estate
+from tests.secured_broker import PASSWORD, Right, SecuredBroker, as_options, new_user
+from tests.streams.kafka_help import create, everything, send
+from tests.traffic import START_US, write_recording
+from twin.estate import load_estate
+from twin.replay import replay
+
+pytestmark = pytest.mark.system
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = ("stream", "publish", "record", "alerts")
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_SSL")
+USERS = {command: new_user() for command in COMMANDS}
+PATIENCE = 180.0  # seconds, on a busy machine
+
+
+def documented(command: str, needed: str = "always") -> list[tuple[str, str]]:
+    """Return (operation, topic) of the rights of a command in the documentation, the topic without its prefix."""
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    [table] = re.findall(r"^## Rights$(.*?)^## ", page, re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^\| `(\w+)` \| (\w+) \| `mqtwin\.([\w*]+)` \| (.*?) \|$", table, re.MULTILINE)
+    assert len(found) == table.count("| `mqtwin.")
+    rights = [(operation, topic) for name, operation, topic, when in found if name == command and needed in when]
+    assert rights
+    return rights
+
+
+def as_acls(prefix: str, rights: list[tuple[str, str]]) -> list[Right]:
+    return [(operation, "topic", f"{prefix}.{topic}") for operation, topic in rights]
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    with SecuredBroker(tmp_path_factory.mktemp("secured"), USERS.values()) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def estate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_estate(tmp_path_factory.mktemp("estate"))
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Puts that fill a structure beyond a threshold."""
+    put = {"qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 1000, "count": 5000}
+    events = [put | {"time": START_US + second * 1_000_000} for second in range(10)]
+    return write_recording(tmp_path_factory.mktemp("recording") / "r.ndjson", events)
+
+
+@dataclass(frozen=True)
+class Site:
+    """Who runs a command, and where. options: those of Kafka."""
+
+    broker: SecuredBroker
+    protocol: str
+    prefix: str
+    folder: Path
+
+    def options(self, command: str) -> list[str]:
+        where = ["--bootstrap-servers", self.broker.servers(self.protocol), "--topic-prefix", self.prefix]
+        settings = self.broker.settings(self.protocol, USERS[command])
+        if self.protocol != "SASL_SSL":
+            return [*where, *as_options(settings)]
+        return [*where, "--kafka-file", str(self.secrets(command))]
+
+    def secrets(self, command: str) -> Path:
+        path = self.folder / f"{command}.properties"
+        settings = self.broker.settings(self.protocol, USERS[command])
+        path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8")
+        path.chmod(0o600)
+        return path
+
+    def arguments(self, command: str, estate: Path, recording: Path) -> list[str]:
+        first = {
+            "publish": [str(recording), "--estate", str(estate)],
+            "record": [str(self.folder / "again.ndjson")],
+            "alerts": ["--from-beginning", "--until-idle", "1.5", "--json"],
+            "stream": ["--estate", str(estate), "--checkpoint", str(self.folder / "checkpoint"), "--available-now"],
+        }
+        return [command, *first[command], *self.options(command)]
+
+
+def messages(text: str) -> list[str]:
+    return [line for line in text.splitlines() if not line.startswith("mqtwin: warning: ")]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_command_works_with_exactly_the_documented_rights(
+    protocol: str,
+    secured: SecuredBroker,
+    spark: SparkSession,
+    estate: Path,
+    recording: Path,
+    topic_prefix: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    prepare_topics(Topics(topic_prefix), {"bootstrap.servers": secured.bootstrap_servers})
+    for command in COMMANDS:
+        secured.grant(USERS[command], as_acls(topic_prefix, documented(command)))
+    site = Site(secured, protocol, topic_prefix, tmp_path)
+    assert main(site.arguments("publish", estate, recording)) == 0, capsys.readouterr().err
+    kafka = KafkaOptions(
+        bootstrap_servers=secured.servers(protocol),
+        topic_prefix=topic_prefix,
+        kafka=tuple(f"{key}={value}" for key, value in secured.settings(protocol).items() if key != "sasl.password"),
+        kafka_file=site.secrets("stream") if protocol == "SASL_SSL" else None,
+    )
+    settings = JobSettings(
+        estate=load_estate(estate),
+        bootstrap_servers=kafka.bootstrap_servers,
+        checkpoint=str(tmp_path / "checkpoint"),
+        prefix=topic_prefix,
+        kafka=kafka.settings() | ({"sasl.username": USERS["stream"]} if protocol == "SASL_SSL" else {}),
+        available_now=True,
+    )
+    job = start_job(settings, session=spark)
+    try:
+        job.wait()
+    finally:
+        job.stop()
+    assert main(site.arguments("record", estate, recording)) == 0, capsys.readouterr().err
+    replayed = replay(tmp_path / "again.ndjson", load_estate(estate))
+    capsys.readouterr()
+    assert main(site.arguments("alerts", estate, recording)) == 0
+    shown = [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()]
+    assert shown == [json.loads(alert.record())["id"] for alert in replayed.alerts] != []
+
+
+@pytest.mark.parametrize(
+    ("command", "right"),
+    [(command, right) for command in COMMANDS for right in documented(command)],
+    ids=lambda value: value if isinstance(value, str) else "-".join(value),
+)
+def test_a_right_that_is_missing_is_named_in_one_line_before_spark_starts(
+    command: str,
+    right: tuple[str, str],
+    secured: SecuredBroker,
+    estate: Path,
+    recording: Path,
+    topic_prefix: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    prepare_topics(Topics(topic_prefix), {"bootstrap.servers": secured.bootstrap_servers})
+    operation, name = right
+    if command == "record":  # of nothing, nothing is read
+        send(secured.bootstrap_servers, f"{topic_prefix}.events", [b"{}"])
+    rest = [other for other in documented(command) if other != right]
+    secured.grant(USERS[command], as_acls(topic_prefix, [*rest, ("DESCRIBE", name)]))
+    site = Site(secured, "SASL_SSL", topic_prefix, tmp_path)
+    expected = f"an ACL that allows {operation} on topic {topic_prefix}.{name}"
+    for rights in ([*rest, ("DESCRIBE", name)], rest):  # who may not even know that there is such a topic
+        secured.grant(USERS[command], as_acls(topic_prefix, rights))
+        began = time.monotonic()
+        assert main(site.arguments(command, estate, recording)) == 2
+        [line] = messages(capsys.readouterr().err)
+        assert line.endswith(expected)
+        assert time.monotonic() - began < 15
+        assert not (tmp_path / "again.ndjson").exists()
+        assert not (tmp_path / "checkpoint").exists()
+    if command == "publish":
+        assert everything(secured.bootstrap_servers, f"{topic_prefix}.events") == []
+
+
+@pytest.mark.parametrize("command", ["stream", "publish"])
+def test_topics_are_created_by_who_may(
+    command: str,
+    secured: SecuredBroker,
+    estate: Path,
+    recording: Path,
+    topic_prefix: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    site = Site(secured, "SASL_SSL", topic_prefix, tmp_path)
+    secured.grant(USERS[command], as_acls(topic_prefix, documented(command)))
+    options = ["--create-topics"] if command == "publish" else []
+    assert main([*site.arguments(command, estate, recording), *options]) == 2
+    [line] = messages(capsys.readouterr().err)
+    assert f"an ACL that allows CREATE on topic {topic_prefix}.events" in line
+    create_rights = documented(command, "missing")
+    assert [operation for operation, _ in create_rights] == ["CREATE"]
+    secured.grant(USERS[command], as_acls(topic_prefix, [*documented(command), *create_rights]))
+    if command == "publish":
+        assert main([*site.arguments(command, estate, recording), *options]) == 0
+    else:
+        settings = secured.settings("SASL_SSL", USERS[command])
+        prepare_topics(Topics(topic_prefix), {"bootstrap.servers": secured.servers("SASL_SSL"), **settings})
+
+
+def test_records_beyond_the_default_need_the_right_to_read_settings(
+    secured: SecuredBroker,
+    estate: Path,
+    topic_prefix: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    create(secured.bootstrap_servers, f"{topic_prefix}.events", max_message_bytes="4000000")
+    put = {"time": START_US, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 1, "note": "x" * 2_000_000}
+    recording = write_recording(tmp_path / "large.ndjson", [put])
+    site = Site(secured, "SASL_SSL", topic_prefix, tmp_path)
+    rights = documented("publish")
+    secured.grant(USERS["publish"], as_acls(topic_prefix, rights))
+    assert main(site.arguments("publish", estate, recording)) == 1
+    assert "a record may have 1047564" in capsys.readouterr().err
+    more = documented("publish", "1 MB")
+    assert [operation for operation, _ in more] == ["DESCRIBE_CONFIGS"]
+    secured.grant(USERS["publish"], as_acls(topic_prefix, [*rights, *more]))
+    assert main(site.arguments("publish", estate, recording)) == 0
+
+
+def test_a_wrong_password_is_one_line_that_does_not_show_it(
+    secured: SecuredBroker,
+    estate: Path,
+    recording: Path,
+    topic_prefix: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    site = Site(secured, "SASL_SSL", topic_prefix, tmp_path)
+    arguments = site.arguments("record", estate, recording)
+    path = tmp_path / "record.properties"
+    path.write_text(path.read_text(encoding="utf-8").replace(PASSWORD, "wr0ng"), encoding="utf-8")
+    assert main(arguments) == 1
+    [line] = messages(capsys.readouterr().err)
+    assert re.search("authentication failed", line, re.IGNORECASE)
+    assert "wr0ng" not in line
+
+
+@pytest.mark.parametrize(
+    ("exception", "said"),
+    [
+        (
+            "TopicAuthorizationException: Not authorized to access topics: [p.reports, p.alerts]",
+            "ACLs that allow WRITE on topic p.alerts, READ on topic p.reports, WRITE on topic p.reports",
+        ),
+        (
+            "GroupAuthorizationException: Not authorized to access group: spark-kafka-source-1-executor",
+            "Kafka refuses the job the group spark-kafka-source-1-executor; expected: an ACL that allows READ on it",
+        ),
+    ],
+    ids=["topics", "group"],
+)
+def test_what_kafka_refuses_a_running_job_is_named(exception: str, said: str) -> None:
+    failure = f"[STREAM_FAILED] Query failed ...\nCaused by: org.apache.kafka.common.errors.{exception}\n"
+    assert str(explain_refusal(failure, Topics("p").rights)).endswith(said)
+    assert explain_refusal("[STREAM_FAILED] Query failed: Connection refused", Topics("p").rights) is None
+
+
+# --- a job with the UI on, as users run it ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Running:
+    """A job that has run a batch. ui: the address of Spark's UI."""
+
+    process: psutil.Process
+    log: Path
+    folder: Path
+    ui: str
+
+    @property
+    def family(self) -> list[psutil.Process]:
+        """The job's processes."""
+        return [self.process, *self.process.children(recursive=True)]
+
+    def page(self, path: str) -> str:
+        with urllib.request.urlopen(f"{self.ui}{path}", timeout=30) as answer:
+            text: str = answer.read().decode()
+        return text
+
+
+@pytest.fixture(scope="module")
+def running(
+    secured: SecuredBroker, estate: Path, recording: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    """`mqtwin stream` with TLS, a user, `--kafka-file`, Spark's UI, and everything it writes in one folder."""
+    folder = tmp_path_factory.mktemp("running")
+    prepare_topics(Topics("leak"), {"bootstrap.servers": secured.bootstrap_servers})
+    for command in ("stream", "publish"):
+        secured.grant(USERS[command], as_acls("leak", documented(command)))
+    site = Site(secured, "SASL_SSL", "leak", tmp_path_factory.mktemp("secrets"))
+    assert main(site.arguments("publish", estate, recording)) == 0
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    (folder / "java").mkdir()
+    conf = {
+        "spark.ui.enabled": "true",
+        "spark.ui.port": str(port),
+        "spark.local.dir": str(folder / "spark"),
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder / 'java'}",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    arguments = ["stream", "--estate", str(estate), "--checkpoint", str(folder / "checkpoint"), "--master", "local[1]"]
+    arguments += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+    command_line = [sys.executable, "-m", "deploy", *arguments, *site.options("stream"), "--log", "json"]
+    log = folder / "stream.log"
+    with (
+        log.open("wb") as output,
+        subprocess.Popen([*command_line, "--log-level", "debug"], cwd=ROOT, stdout=output, stderr=output) as process,
+    ):
+        try:
+            wait_for_batch(log, process)
+            yield Running(psutil.Process(process.pid), log, folder, f"http://127.0.0.1:{port}")
+        finally:
+            process.terminate()
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def wait_for_batch(log: Path, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while b'"event":"batch"' not in log.read_bytes().replace(b": ", b":"):
+        assert process.poll() is None, log.read_text(encoding="utf-8")
+        assert time.monotonic() < deadline, log.read_text(encoding="utf-8")
+        time.sleep(0.2)
+
+
+def pages(running: Running) -> Mapping[str, str]:
+    """The pages and answers of Spark's UI that might show settings."""
+    [application] = json.loads(running.page("/api/v1/applications"))
+    api = f"/api/v1/applications/{application['id']}"
+    paths = [f"{api}/{name}" for name in ("environment", "jobs", "stages", "allexecutors", "streaming/statistics")]
+    executions: list[dict[str, Any]] = json.loads(running.page(f"{api}/sql?details=true&planDescription=true"))
+    assert executions
+    paths = [path for path in paths if "streaming" not in path]
+    paths += [f"{api}/sql?details=true&planDescription=true", "/environment/", "/SQL/", "/StreamingQuery/"]
+    paths += [f"/SQL/execution/?id={execution['id']}" for execution in executions[:3]]
+    return {path: running.page(path) for path in paths}
+
+
+def test_nothing_secret_is_in_processes_logs_checkpoint_local_files_or_spark_ui(running: Running) -> None:
+    looked: dict[str, bytes] = {"log": running.log.read_bytes()}
+    for process in running.family:
+        looked[f"cmdline of {process.pid}"] = "\0".join(process.cmdline()).encode()
+        looked[f"environ of {process.pid}"] = repr(process.environ()).encode()
+    looked |= {str(path): path.read_bytes() for path in running.folder.rglob("*") if path.is_file()}
+    shown = pages(running)
+    looked |= {path: text.encode() for path, text in shown.items()}
+    assert [place for place, content in looked.items() if PASSWORD.encode() in content] == []
+    assert len(running.family) >= 3  # ours, Java, a Python worker
+    assert any("/checkpoint/offsets/" in place for place in looked)
+    assert b'"kafka"' in looked["log"]
+    assert any("spark.ui.port" in text for text in shown.values())
+
+
+def test_spark_and_its_ui_listen_on_loopback_only(running: Running) -> None:
+    listening = {
+        connection.laddr.ip.removeprefix("::ffff:")
+        for process in running.family
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert listening == {"127.0.0.1"}
