@@ -8,6 +8,7 @@ should keep: partitions wander between workers, and in time each would keep ever
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 from collections import OrderedDict
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from kernels._compile import CACHE_FOLDER
 from streams.mirror import NO_ROOM, AttachError, Mirror, block_directory, mirror_root, mirrors_of, remove_abandoned
 from streams.plan import Loss
 from streams.resources import max_kept_twins, memory_limit
@@ -216,7 +218,8 @@ def query_directory(query: str, plan: str) -> Path | None:
     """The directory of a query's mirrors on this host, abandoned ones removed; None where there can be none."""
     try:
         root = mirror_root(block_directory())
-        directory = mirrors_of(root, query, plan)
+        # Arrays that other kernels filled may mean something else: a new version of the program loads them.
+        directory = mirrors_of(root, query, hashlib.sha256(f"{plan} {CACHE_FOLDER.name}".encode()).hexdigest())
         remove_abandoned(root, directory)
     except OSError:
         return None  # no scratch space: each worker keeps its arrays to itself, and reloads after another's turn

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from streams import mirror as mirrors
+from streams import twins as twins_module
 from streams.mirror import NO_ROOM, Mirror
 from streams.plan import Loss
 from streams.resources import count_mappings, count_open_files, map_limit, memory_limit
-from streams.twins import ATTACHED, KEEP_VARIABLE, KEPT, LOADED, NEW, Bounds, Saved, Twins
+from streams.twins import ATTACHED, KEEP_VARIABLE, KEPT, LOADED, NEW, Bounds, Saved, Twins, query_directory
 from tests.estates import small_estate
 from tests.streams.stage_help import START_US, as_json, put
 from twin.estate import Estate, load_estate
@@ -312,6 +313,17 @@ def test_a_mirror_of_other_arrays_is_loaded_anew(estate: Estate, tmp_path: Path)
     mirror.release()
     found, state = run(Twins(estate, tmp_path / "mirrors"), estate, store, 1, mirrored=True)
     assert (found, state) == (LOADED, replayed(estate, 2))
+
+
+def test_mirrors_of_other_kernels_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "blocks"))
+    ours = query_directory("query", "plan")
+    assert ours == query_directory("query", "plan") != query_directory("query", "another estate")
+    monkeypatch.setattr(twins_module, "CACHE_FOLDER", Path("another version"))
+    other = query_directory("query", "plan")
+    assert ours is not None and other is not None
+    assert ours != other
+    assert ours.parent == other.parent
 
 
 def _in_another_process(folder: Path, store: StateStore, batch: int, answers: Any) -> None:
