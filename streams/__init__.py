@@ -6,6 +6,8 @@
   the state store.
 * :mod:`streams.topics` creates topics and reads their limits, :mod:`streams.preflight` looks at every executor before
   the start, :mod:`streams.progress` logs what each batch did.
+* :mod:`streams.checkpoint_guard` claims and checks the checkpoint before the start, :mod:`streams.checkpoint_files`
+  says what is damaged in it, :mod:`streams.stored_state` reads its state without Kafka.
 
 The twin itself is in :mod:`twin`: nothing here changes what it computes.
 """

@@ -1,0 +1,69 @@
+"""A checkpoint behind Hadoop's FileSystem: lease, manifest, offsets, and what is said where nobody answers."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from streams import checkpoint_remote
+from streams.checkpoint import Manifest
+from streams.checkpoint_files import CheckpointFiles
+from streams.checkpoint_remote import LEASE, RemoteGuard
+from streams.topics import Topics
+from tests.estates import small_estate
+from tests.streams.checkpoints import write_checkpoint
+from twin.errors import UsageError
+from twin.estate import load_estate
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leases that are renewed, and grow stale, in tenths of the time."""
+    monkeypatch.setattr(checkpoint_remote, "RENEW_SECONDS", 0.3)
+    monkeypatch.setattr(checkpoint_remote, "STALE_SECONDS", 3.0)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_lease_is_held_while_it_is_renewed_and_free_when_it_is_not(spark: SparkSession, tmp_path: Path) -> None:
+    directory = write_checkpoint(tmp_path / "cp")
+    location = directory.as_uri()
+    first = RemoteGuard(location, spark)
+    assert first.manifest is None
+    assert first.files.newest == CheckpointFiles(directory).newest
+    assert first.files.next_offsets() == CheckpointFiles(directory).next_offsets()
+    made = Manifest.of_this_start(load_estate(small_estate(tmp_path)), Topics(), {}, "", 2)
+    first.write(made)
+    with pytest.raises(UsageError, match=r"another mqtwin stream runs on it \(pid "):
+        RemoteGuard(location, spark)
+    kept = (directory / LEASE).read_bytes()
+    first.release()
+    assert not (directory / LEASE).exists()
+    with_crc = directory / f".{LEASE}.crc"
+    with_crc.unlink(missing_ok=True)
+    (directory / LEASE).write_bytes(kept)  # of a job that was killed
+    began = time.monotonic()
+    second = RemoteGuard(location, spark)
+    assert time.monotonic() - began > 2.9
+    assert second.manifest == made
+    second.release()
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("s3a://bucket/cp", r"the jars of s3a:// are missing: --conf spark\.jars\.packages=.*:hadoop-aws:3\."),
+        ("hdfs://nohost.invalid/cp", "nohost"),
+        ("nosuch://host/cp", "the jars of nosuch:// are missing, or it is no scheme"),
+    ],
+)
+def test_what_cannot_be_reached_is_one_line_within_15_seconds(spark: SparkSession, location: str, said: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(UsageError, match=said) as refused:
+        RemoteGuard(location, spark)
+    assert time.monotonic() - began < 20
+    assert "\n" not in str(refused.value)
