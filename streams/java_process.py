@@ -18,7 +18,7 @@ from streams.scratch import ScratchDirectory
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
-    from pyspark import SparkConf
+    from pyspark import SparkConf, SparkContext
 
 END_SECONDS = 5.0  # for Java to end by itself when its input is closed
 GONE_SECONDS = 2.0  # between a connection that breaks and the end of the process that broke it
@@ -106,16 +106,29 @@ def _end_java(process: subprocess.Popen[bytes], scratch: list[ScratchDirectory])
         directory.remove()
 
 
+def quiet_updates(context: SparkContext) -> None:
+    """Let PySpark's server of accumulator updates log a broken connection for debugging, not print a traceback."""
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: structlog.get_logger("mqtwin.java").debug("a connection of Java's broke")
+
+
 def _quiet_py4j() -> None:
-    """Send what Py4J logs of broken connections to our log, for debugging; the failure itself is raised."""
-    logger = logging.getLogger("py4j")
-    logger.propagate = False
-    if not any(isinstance(handler, _ToLog) for handler in logger.handlers):
-        logger.addHandler(_ToLog())
+    """Send what Py4J logs of broken connections to our log, for debugging; the failure itself is raised.
+
+    It logs by way of the root logger too, which without a handler would print to standard error.
+    """
+    for logger in (logging.getLogger("py4j"), logging.getLogger()):
+        if not logger.handlers:
+            logger.addHandler(_ToLog())
+    logging.getLogger("py4j").propagate = False
 
 
 class _ToLog(logging.Handler):
-    """Hands records of the standard library's logging to structlog, at debug."""
+    """Hands records of the standard library's logging to structlog: Py4J's at debug, others at their level."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        structlog.get_logger("mqtwin.java").debug(record.getMessage())
+        log = structlog.get_logger("mqtwin.java")
+        of_py4j = record.name.startswith("py4j") or "py4j" in record.pathname
+        level = logging.DEBUG if of_py4j else record.levelno
+        log.log(level, record.getMessage())

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from streams import daemon
 from streams.errors import one_line
-from streams.java_process import launch_java
+from streams.java_process import launch_java, quiet_updates
 from streams.scratch import ScratchDirectory, temporary_base
 from twin.errors import MqtwinError, UsageError
 
@@ -104,7 +104,7 @@ def open_session(
         if SparkContext._active_spark_context is None:  # noqa: SLF001 -- PySpark has no other way to ask
             scratch, environment = _claim_scratch(wanted)
             with _own_interrupt_handler():
-                SparkContext(conf=wanted, gateway=launch_java(wanted, scratch, environment))
+                quiet_updates(SparkContext(conf=wanted, gateway=launch_java(wanted, scratch, environment)))
         session = SparkSession.builder.config(conf=wanted).getOrCreate()
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         if not is_local(settings["spark.master"]):  # a master may come back
