@@ -44,9 +44,8 @@ def test_two_wrong_clocks_do_no_lasting_harm() -> None:
     for _ in range(2):
         told.did("HEARTBEAT", None, store=told.decoding.name, time=YEAR_2099)
     told.time = START_US
-    for _ in range(clock.TRUST):
+    for _ in range(clock.TRUST - 1):
         assert told.put()["time"] == as_text(YEAR_2099)
-        told.get()
     assert told.put()["time"] == as_text(told.time)
     assert told.wait(3600)["time"] == as_text(told.time)
 
