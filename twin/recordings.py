@@ -19,14 +19,16 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from twin.errors import UsageError
-from twin.events import ARROW_SCHEMA, Decoded, Decoder, EventError, Reject
-from twin.events._arrow import row_as_json, rows_as_values
+from twin.events import ARROW_SCHEMA, Decoded, Decoder, EventError
+from twin.events._row_text import RowTexts
 from twin.events.convert import Words, conformed, json_lines, lines_table, to_table
+from twin.events.limits import RECORDING
 
 SUFFIXES = (".ndjson", ".ndjson.zst", ".arrow")
 
 _CHUNK_BYTES = 8 << 20  # of lines, in one chunk
 _CHUNK_ROWS = 1 << 16  # of a table, in one chunk
+_WHOLE = 1 << 62  # bytes: a row is not cut
 _FILE_MAGIC = b"ARROW1"
 
 
@@ -60,7 +62,7 @@ class LinesChunk:
 
     def decode(self, decoder: Decoder) -> Decoded:
         """See Chunk."""
-        return _shifted(decoder.ndjson([self.data]), self.first)
+        return _shifted(decoder.ndjson([self.data], RECORDING), self.first)
 
     def lines(self) -> list[bytes]:
         """See Chunk."""
@@ -94,7 +96,8 @@ class TableChunk:
         try:
             return [text.encode() for text in json_lines(conformed(self.rows)).to_pylist()]
         except EventError:  # a column of another type: as near as JSON comes to it
-            return [row_as_json(row) for row in rows_as_values(self.rows)]
+            texts = RowTexts(self.rows)
+            return [texts.text(row, _WHOLE)[0] for row in range(self.rows.num_rows)]
 
     def table(self, rows: npt.NDArray[np.int64]) -> pa.Table:
         """See Chunk."""
@@ -104,7 +107,7 @@ class TableChunk:
 def _shifted(decoded: Decoded, first: int) -> Decoded:
     if first:
         decoded.index = decoded.index + first
-        decoded.rejects = [Reject(r.record, r.index + first, r.reason, r.detail, r.value) for r in decoded.rejects]
+        decoded.rejects = [reject.at(reject.record, reject.index + first) for reject in decoded.rejects]
     return decoded
 
 
