@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -20,6 +21,7 @@ import pyarrow.ipc
 
 from twin.errors import UsageError
 from twin.events import ARROW_SCHEMA, Decoded, Decoder, EventError
+from twin.events._ipc import scan_buffer
 from twin.events._row_text import RowTexts
 from twin.events.convert import Words, conformed, json_lines, lines_table, to_table
 from twin.events.limits import RECORDING
@@ -28,6 +30,11 @@ SUFFIXES = (".ndjson", ".ndjson.zst", ".arrow")
 
 _CHUNK_BYTES = 8 << 20  # of lines, in one chunk
 _CHUNK_ROWS = 1 << 16  # of a table, in one chunk
+_CHUNK_LINES = 1 << 18
+_LINE_BYTES = 64 << 20  # of a line: far more than an event may have
+_FREE_ROWS, _ROWS_PER_BYTE = 10_000, 100  # of an Arrow recording: as of a Kafka record, `twin.events.limits`
+_FREE_BYTES, _BYTES_PER_BYTE = 128 << 20, 1_000
+_FILE_HEAD = 8  # bytes: magic and padding
 _WHOLE = 1 << 62  # bytes: a row is not cut
 _FILE_MAGIC = b"ARROW1"
 
@@ -154,15 +161,26 @@ def _line_chunks(path: Path, source: Any) -> Iterator[Chunk]:
             end = data.rfind(b"\n") + 1
             if data and not end:
                 parts.append(data)
+                if sum(map(len, parts)) > _LINE_BYTES:
+                    raise _unreadable(path, ValueError(f"line {first} has more than {_LINE_BYTES} bytes"))
                 continue
-            whole = b"".join((*parts, data[:end]))
-            if whole:
+            for whole in _of_some_lines(b"".join((*parts, data[:end]))):
                 chunk = LinesChunk(first, whole)
                 yield chunk
                 first += len(chunk)
             if not data:
                 return
             parts = [data[end:]] if end < len(data) else []
+
+
+def _of_some_lines(data: bytes) -> Iterator[bytes]:
+    """Cut whole lines into pieces of at most _CHUNK_LINES: a line of two bytes takes a hundred while it is decoded."""
+    if data.count(b"\n") > _CHUNK_LINES:
+        ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))[_CHUNK_LINES - 1 :: _CHUNK_LINES] + 1
+        for start, end in pairwise([0, *ends.tolist(), len(data)]):
+            yield from (data[start:end],) if end > start else ()
+    elif data:
+        yield data
 
 
 def _table_chunks(path: Path) -> Iterator[Chunk]:
@@ -174,7 +192,7 @@ def _table_chunks(path: Path) -> Iterator[Chunk]:
                 chunk = TableChunk(first, table.slice(start, _CHUNK_ROWS))
                 yield chunk
                 first += len(chunk)
-    except (OSError, ValueError, pa.ArrowException) as error:
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError, pa.ArrowException) as error:
         raise _unreadable(path, error, f" after row {first - 1}" if first else "") from None
 
 
@@ -185,6 +203,8 @@ def _tables(path: Path) -> Iterator[pa.Table]:
     with pa.memory_map(str(path)) as source:
         is_file = source.read(len(_FILE_MAGIC)) == _FILE_MAGIC
         source.seek(0)
+        _check_bounds(source.read_buffer(), _FILE_HEAD if is_file else 0)
+        source.seek(0)
         batches: list[pa.RecordBatch] = []
         for batch in _file_batches(source) if is_file else pa.ipc.open_stream(source):
             batches.append(batch)
@@ -193,6 +213,14 @@ def _tables(path: Path) -> Iterator[pa.Table]:
                 batches = []
         if batches:
             yield pa.Table.from_batches(batches)
+
+
+def _check_bounds(data: pa.Buffer, start: int) -> None:
+    """Raise ValueError where batches stand for far more than their bytes, before any is read."""
+    scanned = scan_buffer(data.slice(min(start, data.size)))
+    rows, size = int(scanned.rows[0]), int(scanned.sizes[0])
+    if rows > _FREE_ROWS + _ROWS_PER_BYTE * data.size or size > _FREE_BYTES + _BYTES_PER_BYTE * data.size:
+        raise ValueError(f"{rows} rows and {size} bytes once decompressed, in a file of {data.size} bytes")
 
 
 def _file_batches(source: Any) -> Iterator[pa.RecordBatch]:

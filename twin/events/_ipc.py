@@ -75,6 +75,17 @@ def scan(values: pa.LargeBinaryArray) -> Scan:
     starts, ends = offsets[:-1].copy(), offsets[1:].copy()
     if values.null_count:
         ends = np.where(values.is_valid().to_numpy(zero_copy_only=False), ends, starts)
+    return _scan(data, starts, ends)
+
+
+def scan_buffer(buffer: pa.Buffer) -> Scan:
+    """Read the metadata of one stream of any length."""
+    data = np.frombuffer(buffer, np.uint8) if buffer.size else np.zeros(0, np.uint8)
+    data.flags.writeable = False
+    return _scan(data, np.zeros(1, np.int64), np.array([data.size], np.int64))
+
+
+def _scan(data: Array, starts: Array, ends: Array) -> Scan:
     dimensions = [np.zeros(starts.size, np.int64) for _ in range(4)]
     scan_streams(data, starts, ends, *dimensions)
     return Scan(ends - starts, *dimensions)
