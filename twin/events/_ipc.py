@@ -65,8 +65,7 @@ class Scan:
 
     def refusal(self, record: int) -> str | None:
         """Return why a value is refused before it is read, None where it is within the bounds."""
-        dimensions = (array[record] for array in (self.rows, self.longest, self.sizes, self.value_bytes))
-        return oversized(*map(int, dimensions))
+        return oversized(*(int(array[record]) for array in (self.rows, self.longest, self.sizes, self.value_bytes)))
 
 
 def scan(values: pa.LargeBinaryArray) -> Scan:
@@ -94,6 +93,7 @@ def _scan(data: Array, starts: Array, ends: Array) -> Scan:
 def read_streams(values: pa.LargeBinaryArray) -> tuple[list[Group], list[Damage]]:
     """The checked batches of all values, by schema, and the values that are damaged or beyond the bounds."""
     groups: dict[pa.Schema, Group] = {}
+    views: dict[pa.Schema, list[int]] = {}  # columns of views, by schema
     damages = []
     scanned = scan(values)
     for record, value in enumerate(values):
@@ -105,7 +105,7 @@ def read_streams(values: pa.LargeBinaryArray) -> tuple[list[Group], list[Damage]
         batches: list[pa.RecordBatch] = []
         damage = None
         try:
-            for batch in _batches(buffer, int(scanned.sound[record])):
+            for batch in _batches(buffer, int(scanned.sound[record]), views):
                 batches.append(batch)  # noqa: PERF402  # those before the damage are kept
         except _OversizedError as error:
             damages.append(Damage(record, 0, str(error), buffer, Reason.OVERSIZED))
@@ -124,13 +124,17 @@ def read_streams(values: pa.LargeBinaryArray) -> tuple[list[Group], list[Damage]
     return list(groups.values()), damages
 
 
-def _batches(buffer: pa.Buffer, sound: int) -> Iterator[pa.RecordBatch]:
+def _batches(buffer: pa.Buffer, sound: int, views: dict[pa.Schema, list[int]]) -> Iterator[pa.RecordBatch]:
     """The batches of a stream, whose messages are whole in its first `sound` bytes."""
     source = pa.BufferReader(buffer.slice(0, sound))
     reader = pa.ipc.open_stream(source, options=_OPTIONS)
-    for column in reader.schema:
-        _read_names(column)
-    views = [number for number, column in enumerate(reader.schema) if _holds_views(column.type)]
+    schema = reader.schema
+    own_views = views.get(schema)
+    if own_views is None:
+        for column in schema:
+            _read_names(column)
+        own_views = [number for number, column in enumerate(schema) if _holds_views(column.type)]
+        views[schema] = own_views
     viewed = 0
     while True:
         try:
@@ -138,7 +142,8 @@ def _batches(buffer: pa.Buffer, sound: int) -> Iterator[pa.RecordBatch]:
         except StopIteration:
             break
         batch.validate(full=True)  # offsets, places in dictionaries and UTF-8 are as the sender wrote them
-        viewed += sum(_viewed_bytes(batch.column(number)) for number in views)
+        for number in own_views:
+            viewed += _viewed_bytes(batch.column(number))
         if viewed > MAX_BYTES:
             raise _OversizedError(f"{viewed} bytes in columns of views; expected: at most {MAX_BYTES} bytes")
         if batch.num_rows:
