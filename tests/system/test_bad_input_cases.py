@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from tests.system.harness import Record, Stream
-from tests.twin.events.poison import nulls, run_end, texts
+from tests.twin.events.poison import nulls, run_end
 from twin.estate import Estate, load_estate
 from twin.events import ARROW, JSON, NDJSON, Reason, to_table
 
@@ -232,7 +232,6 @@ SINGLES = [
     # Small, and standing for very much.
     one(R.OVERSIZED, "600 million nulls", nulls(600_000_000), "expected: at most 32400 rows", ARROW),
     one(R.OVERSIZED, "a run of a billion", run_end(1_000_000_000), "1000000000 rows", ARROW),
-    one(R.OVERSIZED, "533 MB of zstd", texts(10_000, 53_300, "zstd"), "once decompressed", ARROW),
     one(R.OVERSIZED, "lines", b"\n" * 1_000_001, "expected: at most 1000000 lines", NDJSON),
     Case(
         "1,003 bad lines",
