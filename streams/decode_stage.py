@@ -19,11 +19,11 @@ from streams.report_records import ReportError, pack_reports, read_reports
 from streams.rows import BLOCK, BLOCK_ROWS, DEAD, DEAD_KEY, DEAD_KEYS, REPORT, DeadLetter, pack_letters
 from streams.worker import prepare_worker
 from twin.events import Decoder, EventBlock, Reason, Reject
+from twin.events.limits import DETAIL_CHARACTERS, Limits
 from twin.reports import Report
 
 FLUSH_EVENTS = 262_144  # events gathered before blocks go out: 6 MB of shuffle at 24 bytes an event
 FLUSH_BYTES = 16 * 1024 * 1024  # of dead letters and other bytes gathered
-DETAIL_CHARACTERS = 1000  # of a dead letter's `detail`: Kafka headers count towards the size of a record
 
 # What the source gives: see `streams.job.events_frame`. Partition n of the reports topic is -1 - n: a column with the
 # topic's name would cost every event.
@@ -53,9 +53,7 @@ def decode_task(
     """Decode the record batches of a task; see `decode_function`. Its number spreads dead letters over keys."""
     gathered = Gathered(decoder_of(packed), packed.open(), source, f"{DEAD_KEY}{task % DEAD_KEYS}")
     for batch in batches:
-        gathered.add(batch)
-        if gathered.is_full:
-            yield gathered.flush()
+        yield from gathered.add(batch)
     if not gathered.is_empty:
         yield gathered.flush()
 
@@ -64,7 +62,8 @@ def decode_task(
 def decoder_of(packed: PackedPlan) -> Decoder:
     """The decoder of a plan's estate, made once in a process."""
     prepare_worker()
-    return Decoder(packed.open().estate)
+    plan = packed.open()
+    return Decoder(plan.estate, Limits(value_bytes=plan.limits.dlq))
 
 
 @dataclass(slots=True)
@@ -111,8 +110,11 @@ class Gathered:
         """Whether there is nothing to send."""
         return not self._stores and not self._reports and not self._letters
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Decode a record batch as `KAFKA_COLUMNS`: records of any partitions, each in the order of its offsets."""
+    def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Decode a record batch as `KAFKA_COLUMNS`: records of any partitions, each in the order of its offsets.
+
+        Yields what has been gathered whenever that is enough, however much the batch decodes to.
+        """
         partitions = batch.column("partition")
         numbers = pc.unique(partitions).to_pylist()
         for number in numbers:
@@ -120,15 +122,19 @@ class Gathered:
             if number < 0:
                 self._add_reports(-1 - int(number), rows)
             else:
-                self._add_partition(int(number), rows)
+                yield from self._add_partition(int(number), rows)
+        if self.is_full:
+            yield self.flush()
 
-    def _add_partition(self, partition: int, rows: pa.RecordBatch) -> None:
+    def _add_partition(self, partition: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         offsets = rows.column("offset").to_numpy()
-        decoded = self._decoder.records(rows.column("value"), rows.column("content_type"))
-        for block in decoded.blocks(self._plan.estate):
-            self._add_block(partition, offsets, block)
-        for reject in decoded.rejects:
-            self._add_letter(self._source, partition, int(offsets[reject.record]), reject)
+        for decoded in self._decoder.pieces(rows.column("value"), rows.column("content_type")):
+            if self.is_full:
+                yield self.flush()
+            for block in decoded.blocks(self._plan.estate):
+                self._add_block(partition, offsets, block)
+            for reject in decoded.rejects:
+                self._add_letter(self._source, partition, int(offsets[reject.record]), reject)
 
     def _add_reports(self, partition: int, rows: pa.RecordBatch) -> None:
         for offset, value in zip(rows.column("offset").to_pylist(), rows.column("value").to_pylist(), strict=True):
@@ -161,7 +167,7 @@ class Gathered:
             offset=offset,
             index=reject.index,
             value=value,
-            length=len(reject.value),
+            length=reject.length,
         )
         self._letters.append(letter)
         self._bytes += len(value) + len(letter.detail)

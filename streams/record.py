@@ -261,8 +261,8 @@ class _Recording:
                 self._target.writer.write(table)
             except UsageError:
                 self._add_texts([(message, text) for text in TableChunk(0, table).lines()])
-        if damages:
-            self._recorded.lose(Reason.BAD_ARROW, message)
+        for damage in damages:
+            self._recorded.lose(damage.reason, message)
 
 
 def _content_type(message: Message) -> str:

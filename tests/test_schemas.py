@@ -20,7 +20,16 @@ from tests.twin.events.samples import ESTATE, GET, MQSC, PUT
 from twin.alerts import Alert, Filler
 from twin.estate import Estate, load_estate
 from twin.events import ARROW_SCHEMA, CONTENT_TYPES, Decoder, EventError, Reason
-from twin.events.fields import FIELDS, MEASURED, MEASURED_COUNTS, MEASURED_NUMBERS, MEASURED_SCM, MEASURED_SMDS, Kind
+from twin.events.fields import (
+    FIELDS,
+    MEASURED,
+    MEASURED_COUNTS,
+    MEASURED_MESSAGES,
+    MEASURED_NUMBERS,
+    MEASURED_SCM,
+    MEASURED_SMDS,
+    Kind,
+)
 from twin.events.rules import Rules, parse
 from twin.store import open_store
 
@@ -129,7 +138,10 @@ def test_what_is_measured_is_what_the_decoder_checks() -> None:
     numbers = schema("event")["$defs"]["numbers"]
     assert set(numbers["properties"]) == set(numbers["not"]["properties"]) == set(MEASURED)
     for name in MEASURED_COUNTS:
-        assert numbers["properties"][name] == {"$ref": "#/$defs/count"}
+        kind = "messages" if name in MEASURED_MESSAGES else "count"
+        assert numbers["properties"][name] == {"$ref": f"#/$defs/{kind}"}
+    for inner in (numbers["properties"]["smds"]["additionalProperties"], numbers["properties"]["scm"]):
+        assert inner["properties"]["messages"] == {"$ref": "#/$defs/messages"}
     for name in MEASURED_NUMBERS:
         assert numbers["properties"][name] == {"$ref": "#/$defs/number"}
     assert list(numbers["properties"]["smds"]["additionalProperties"]["properties"]) == list(MEASURED_SMDS)
@@ -235,7 +247,7 @@ date_times = st.builds(
     st.sampled_from(["", ".1", ".123456789", "."]),
     st.sampled_from(["Z", "z", "+00:00", "-23:59", "+24:00", "", "+0100"]),
 )
-counts = st.one_of(st.integers(-1, 5), st.none(), st.sampled_from([0.5, "5", True, 2**63]))
+counts = st.one_of(st.integers(-1, 5), st.none(), st.sampled_from([0.5, "5", True, 2**31 - 1, 2**31, 2**53, 2**63]))
 measurements = st.one_of(
     st.dictionaries(
         st.sampled_from([*MEASURED[:3], "ents_used", "usage_pct", "drift_pct", "kind"]), counts, max_size=3

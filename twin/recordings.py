@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -21,14 +22,22 @@ import pyarrow.ipc
 
 from twin.cut_recordings import CompressedReader, CutCheck, is_cut_line, is_whole_file, stream_batches
 from twin.errors import UsageError
-from twin.events import ARROW_SCHEMA, Decoded, Decoder, EventError, Reject
-from twin.events._arrow import row_as_json, rows_as_values
+from twin.events import ARROW_SCHEMA, Decoded, Decoder, EventError
+from twin.events._ipc import scan_buffer
+from twin.events._row_text import RowTexts
 from twin.events.convert import Words, conformed, json_lines, lines_table, to_table
+from twin.events.limits import RECORDING
 
 SUFFIXES = (".ndjson", ".ndjson.zst", ".arrow")
 
 _CHUNK_BYTES = 8 << 20  # of lines, in one chunk
 _CHUNK_ROWS = 1 << 16  # of a table, in one chunk
+_CHUNK_LINES = 1 << 18
+_LINE_BYTES = 64 << 20  # of a line: far more than an event may have
+_FREE_ROWS, _ROWS_PER_BYTE = 10_000, 100  # of an Arrow recording: as of a Kafka record, `twin.events.limits`
+_FREE_BYTES, _BYTES_PER_BYTE = 128 << 20, 1_000
+_FILE_HEAD = 8  # bytes: magic and padding
+_WHOLE = 1 << 62  # bytes: a row is not cut
 _FILE_MAGIC = b"ARROW1"
 
 
@@ -62,7 +71,7 @@ class LinesChunk:
 
     def decode(self, decoder: Decoder) -> Decoded:
         """See Chunk."""
-        return _shifted(decoder.ndjson([self.data]), self.first)
+        return _shifted(decoder.ndjson([self.data], RECORDING), self.first)
 
     def lines(self) -> list[bytes]:
         """See Chunk."""
@@ -96,7 +105,8 @@ class TableChunk:
         try:
             return [text.encode() for text in json_lines(conformed(self.rows)).to_pylist()]
         except EventError:  # a column of another type: as near as JSON comes to it
-            return [row_as_json(row) for row in rows_as_values(self.rows)]
+            texts = RowTexts(self.rows)
+            return [texts.text(row, _WHOLE)[0] for row in range(self.rows.num_rows)]
 
     def table(self, rows: npt.NDArray[np.int64]) -> pa.Table:
         """See Chunk."""
@@ -106,7 +116,7 @@ class TableChunk:
 def _shifted(decoded: Decoded, first: int) -> Decoded:
     if first:
         decoded.index = decoded.index + first
-        decoded.rejects = [Reject(r.record, r.index + first, r.reason, r.detail, r.value) for r in decoded.rejects]
+        decoded.rejects = [reject.at(reject.record, reject.index + first) for reject in decoded.rejects]
     return decoded
 
 
@@ -157,18 +167,30 @@ def _line_chunks(path: Path, source: CompressedReader, cut: CutCheck) -> Iterato
             end = data.rfind(b"\n") + 1
             if data and not end:
                 parts.append(data)
+                if sum(map(len, parts)) > _LINE_BYTES:
+                    raise _unreadable(path, ValueError(f"line {first} has more than {_LINE_BYTES} bytes"))
                 continue
             whole = b"".join((*parts, data[:end]))
             if whole and not data and is_cut_line(whole):
                 cut.found, whole = True, b""
-            if whole:
-                chunk = LinesChunk(first, whole)
+            for some in _of_some_lines(whole):
+                chunk = LinesChunk(first, some)
                 yield chunk
                 first += len(chunk)
             if not data:
                 cut.warn(first)
                 return
             parts = [data[end:]] if end < len(data) else []
+
+
+def _of_some_lines(data: bytes) -> Iterator[bytes]:
+    """Cut whole lines into pieces of at most _CHUNK_LINES: a line of two bytes takes a hundred while it is decoded."""
+    if data.count(b"\n") > _CHUNK_LINES:
+        ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))[_CHUNK_LINES - 1 :: _CHUNK_LINES] + 1
+        for start, end in pairwise([0, *ends.tolist(), len(data)]):
+            yield from (data[start:end],) if end > start else ()
+    elif data:
+        yield data
 
 
 def _table_chunks(path: Path) -> Iterator[Chunk]:
@@ -182,7 +204,7 @@ def _table_chunks(path: Path) -> Iterator[Chunk]:
                 yield chunk
                 first += len(chunk)
         cut.warn(first)
-    except (OSError, ValueError, pa.ArrowException) as error:
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError, pa.ArrowException) as error:
         raise _unreadable(path, error, f" after row {first - 1}" if first else "") from None
 
 
@@ -194,6 +216,8 @@ def _tables(path: Path, cut: CutCheck) -> Iterator[pa.Table]:
         is_file = source.read(len(_FILE_MAGIC)) == _FILE_MAGIC
         is_whole = is_file and is_whole_file(source)
         source.seek(0)
+        _check_bounds(source.read_buffer(), _FILE_HEAD if is_file else 0)
+        source.seek(0)
         batches: list[pa.RecordBatch] = []
         for batch in _file_batches(source) if is_whole else stream_batches(source, cut, is_file=is_file):
             batches.append(batch)
@@ -202,6 +226,14 @@ def _tables(path: Path, cut: CutCheck) -> Iterator[pa.Table]:
                 batches = []
         if batches:
             yield pa.Table.from_batches(batches)
+
+
+def _check_bounds(data: pa.Buffer, start: int) -> None:
+    """Raise ValueError where batches stand for far more than their bytes, before any is read."""
+    scanned = scan_buffer(data.slice(min(start, data.size)))
+    rows, size = int(scanned.rows[0]), int(scanned.sizes[0])
+    if rows > _FREE_ROWS + _ROWS_PER_BYTE * data.size or size > _FREE_BYTES + _BYTES_PER_BYTE * data.size:
+        raise ValueError(f"{rows} rows and {size} bytes once decompressed, in a file of {data.size} bytes")
 
 
 def _file_batches(source: Any) -> Iterator[pa.RecordBatch]:

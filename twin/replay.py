@@ -139,6 +139,8 @@ def replay(
 def dead_letter(reject: Reject) -> dict[str, Any]:
     """A dead letter of a replay as contract section 7 names it, JSON-ready."""
     letter: dict[str, Any] = {"reason": str(reject.reason), "detail": reject.detail, "index": reject.index}
+    if reject.length > len(reject.value):
+        letter["original_length"] = reject.length
     try:
         return letter | {"value": reject.value.decode()}
     except UnicodeDecodeError:

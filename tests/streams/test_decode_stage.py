@@ -9,6 +9,7 @@ import pyarrow as pa
 from streams import decode_stage
 from streams.decode_stage import decode_task
 from tests.streams.stage_help import ARROW, NDJSON, SOURCE, as_json, decoded, plan, put, rows
+from tests.twin.events.poison import nulls
 from twin.events import to_table
 
 
@@ -139,3 +140,22 @@ def test_blocks_go_out_when_enough_is_gathered(tmp_path: Path, monkeypatch) -> N
 def test_a_task_without_records_gives_no_rows(tmp_path: Path) -> None:
     assert decoded(plan(tmp_path)) == ([], [])
     assert decoded(plan(tmp_path), rows([])) == ([], [])
+
+
+def test_blocks_and_letters_go_out_within_a_batch_that_decodes_to_much(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("twin.events.decoder._PIECE_BYTES", 1)
+    monkeypatch.setattr(decode_stage, "FLUSH_EVENTS", 2)
+    monkeypatch.setattr(decode_stage, "FLUSH_BYTES", 2_000)
+    values = [as_json(put(n)) for n in range(5)] + [b"x" * 1_500] * 4
+    packed = plan(tmp_path)
+    assert len([*decode_task(packed, SOURCE, 0, [rows(values)])]) >= 4
+    blocks, letters = decoded(packed, rows(values))
+    assert [seq for _, _, _, block in blocks for seq in block.events["seq"]] == [0, 1, 2, 3, 4]
+    assert [letter.offset for letter in letters] == [5, 6, 7, 8]
+
+
+def test_a_record_that_stands_for_much_is_one_dead_letter(tmp_path: Path) -> None:
+    values = [as_arrow([put(0)]), nulls(600_000_000), as_arrow([put(1)])]
+    blocks, (letter,) = decoded(plan(tmp_path, dlq=100), rows(values, ARROW))
+    assert [seq for _, _, _, block in blocks for seq in block.events["seq"]] == [0, 1]
+    assert (letter.reason, letter.offset, letter.value, letter.length) == ("oversized", 1, values[1][:100], 224)

@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from tests.system.harness import Record, Stream
+from tests.twin.events.poison import nulls, run_end
 from twin.estate import Estate, load_estate
 from twin.events import ARROW, JSON, NDJSON, Reason, to_table
 
@@ -228,6 +229,19 @@ SINGLES = [
     one(R.BAD_ARROW, "words", b"these are words", "right: one whole Arrow", ARROW),
     one(R.BAD_ARROW, "JSON", text(), "right: one whole Arrow", ARROW),
     one(R.BAD_ARROW, "zeros", b"\0" * 1000, "right: one whole Arrow", ARROW),
+    # Small, and standing for very much.
+    one(R.OVERSIZED, "600 million nulls", nulls(600_000_000), "expected: at most 32400 rows", ARROW),
+    one(R.OVERSIZED, "a run of a billion", run_end(1_000_000_000), "1000000000 rows", ARROW),
+    one(R.OVERSIZED, "lines", b"\n" * 1_000_001, "expected: at most 1000000 lines", NDJSON),
+    Case(
+        "1,003 bad lines",
+        b"x\n" * 1_001 + b"{}\n{}",
+        (
+            *(Letter(R.NOT_JSON, "", b"x", index) for index in range(1_000)),
+            Letter(R.MANY_REJECTED, "index 1000 to 1002: 2 missing-field, 1 not-json;", b"", 1_000),
+        ),
+        NDJSON,
+    ),
     # Large: the topic of dead letters takes the beginning.
     one(R.NOT_JSON, "huge", b"x" * HUGE),
     one(R.NOT_JSON, "huge and cut off", text(uow="u" * HUGE)[:-1], "truncated"),
@@ -407,9 +421,9 @@ def ran(spark: SparkSession, kafka: str, estate: Estate, tmp_path_factory: pytes
 def test_every_reason_has_its_case() -> None:
     """Of events: `too-large` is about records of our own (see the last test), `bad-report` about another topic's.
 
-    A bad report is in test_stream_reports.py.
+    A bad report is in test_stream_reports.py; what is `undecodable` no input shows: see test_bounds.py.
     """
-    of_events = set(Reason) - {Reason.TOO_LARGE, Reason.BAD_REPORT}
+    of_events = set(Reason) - {Reason.TOO_LARGE, Reason.BAD_REPORT, Reason.UNDECODABLE}
     assert {letter.reason for case in CASES for letter in case.letters} == of_events
     assert len({case.name for case in CASES}) == len(CASES)
 

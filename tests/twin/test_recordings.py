@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import pytest
 
+from tests.twin.events.poison import nulls, texts
 from tests.twin.events.samples import ESTATE, GET, MQSC, PUT, text
 from twin import recordings
 from twin.errors import CutRecordingWarning, UsageError
@@ -363,3 +364,38 @@ def test_a_column_may_get_its_first_word_late(tmp_path: Path) -> None:
         writer.write([alter])
         writer.write([put])
     assert sum(len(chunk) for chunk in open_recording(path)) == 3
+
+
+def test_an_arrow_recording_that_stands_for_far_more_than_its_bytes_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "poison.arrow"
+    for value, said in (
+        (nulls(600_000_000), "600000000 rows"),
+        (texts(10_000, 53_300, "zstd"), "bytes once decompressed"),
+    ):
+        with pa.ipc.open_stream(value) as reader:
+            options = pa.ipc.IpcWriteOptions(compression="zstd")
+            with pa.ipc.new_file(str(path), reader.schema, options=options) as writer:
+                writer.write_table(reader.read_all())
+        for whole in (path.read_bytes(), value):
+            path.write_bytes(whole)
+            with pytest.raises(UsageError, match=f"^[^\n]*{said}[^\n]*$"):
+                list(open_recording(path))
+
+
+@pytest.mark.parametrize("suffix", [".ndjson", ".ndjson.zst"])
+def test_a_line_without_an_end_is_one_line(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"long{suffix}"
+    with pa.output_stream(str(path), compression="zstd" if suffix.endswith("zst") else None) as sink:
+        sink.write(b"{}\n")
+        for _ in range(80):
+            sink.write(b"x" * (1 << 20))
+    with pytest.raises(UsageError, match="line 1 has more than 67108864 bytes"):
+        list(open_recording(path))
+
+
+def test_very_many_short_lines_come_in_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "short.ndjson"
+    path.write_bytes(b"{}\n" * 600_001 + b"x")
+    chunks = list(open_recording(path))
+    assert [chunk.first for chunk in chunks] == [0, 262_144, 524_288, 600_001]
+    assert sum(map(len, chunks)) == 600_002

@@ -179,12 +179,15 @@ def _without_comments(text: str, file: str) -> Iterator[tuple[int, str]]:
         if not opened and jcl and line.rstrip() == "/*":
             continue
         kept: list[str] = []
-        while line:
-            before, mark, line = line.partition("*/" if opened else "/*")
+        start = 0
+        while start < len(line):
+            mark = line.find("*/" if opened else "/*", start)
+            end = len(line) if mark < 0 else mark
             if not opened:
-                kept.append(before)
-            if mark:
+                kept.append(line[start:end])
+            if mark >= 0:
                 opened = 0 if opened else number
+            start = end + 2
         yield number, " ".join(kept)
     if opened:
         raise EstateError(f"{file}:{opened}: the comment /* has no end; close it with */")

@@ -6,10 +6,13 @@ named by line.
 
 from __future__ import annotations
 
+import operator
 import re
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,8 @@ from twin.estate.checks import Given, Values, at_key, convert, text
 from twin.estate.errors import EstateError, did_you_mean, listed, shown
 
 SCHEMA = 1
+
+_BRACKETS = re.compile(rb"[\[{]"), re.compile(rb"[\]}]")  # that open, that close
 
 _FILE_NAME = text("[^\\x00-\\x1f]+", "the name of a file, relative to this one")
 
@@ -99,6 +104,22 @@ def _parse(path: Path) -> dict[str, Any]:
         line = re.search(r"\(at (line (\d+), column \d+|end of document)\)", str(wrong))
         at = f"{path}:{line[2]}" if line and line[2] else str(path)
         raise EstateError(f"{at}: not TOML: {' '.join(str(wrong).split())}") from None
+    except (RecursionError, ValueError) as wrong:  # nested too deep; an integer of more digits than Python reads
+        raise EstateError(_unread(path, data, wrong)) from None
+
+
+def _unread(path: Path, data: bytes, wrong: Exception) -> str:
+    """Return the message for a text that tomllib gives up on without saying where: the line that it must be."""
+    lines = data.split(b"\n")
+    if isinstance(wrong, RecursionError):
+        opened, closed = ([len(mark.findall(line)) for line in lines] for mark in _BRACKETS)
+        before = [0, *accumulate(map(operator.sub, opened, closed))]
+        depths = list(map(operator.add, before, opened))
+        return f"{path}:{depths.index(max(depths)) + 1}: nested too deep to read; an estate needs three levels"
+    digits = sys.get_int_max_str_digits()
+    number = re.compile(rb"[0-9](_?[0-9]){%d}" % digits)
+    line = next((place for place, text in enumerate(lines, 1) if number.search(text)), 1)
+    return f'{path}:{line}: an integer of more than {digits} digits; give a number of bytes, or a string such as "8G"'
 
 
 def _section(file: str, name: str, section: Section, content: Any) -> dict[tuple[str, ...], Entry]:

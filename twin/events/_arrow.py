@@ -21,7 +21,7 @@ from kernels import EVENT, FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSI
 from kernels.hashing import xxh64_column
 from kernels.json_scan import QUEUE_OPS, TIME_HIGH, TIME_LOW, rfc3339_column
 from kernels.layout import PUT
-from twin.events.fields import FIELD, FIELDS, Kind, Unfit
+from twin.events.fields import FIELD
 
 Array = npt.NDArray[Any]
 
@@ -112,12 +112,18 @@ class Columns:
             self._doubt(values)
             return keys, present
         present = _present(values)
-        offsets, data = _text(values)
-        xxh64_column(offsets, data, keys)
+        words, places = _words(values)
+        offsets, data = _text(words)
+        sizes = np.diff(offsets)
+        if places is None:
+            xxh64_column(offsets, data, keys)
+        else:  # one more, for places that hold null
+            word_keys = np.zeros(sizes.size + 1, np.uint64)
+            xxh64_column(offsets, data, word_keys[:-1])
+            keys, sizes = word_keys[places], np.append(sizes, 0)[places]
         keys[~present] = 0
         field = FIELD[name]
         if field.high is not None:
-            sizes = np.diff(offsets)
             self.sure &= ~present | ((sizes >= field.low) & (sizes <= field.high))
         return keys, present
 
@@ -217,21 +223,34 @@ def dictionary(values: pa.ChunkedArray) -> pa.DictionaryArray:
     if pa.types.is_dictionary(values.type):
         try:
             combined = values.combine_chunks()
-            if isinstance(combined, pa.DictionaryArray):
-                return combined
         except pa.ArrowInvalid:  # the dictionaries together need a wider index
-            pass
-        values = values.cast(values.type.value_type)
+            combined = pa.chunked_array([_widened(chunk) for chunk in values.chunks]).combine_chunks()
+        if isinstance(combined, pa.DictionaryArray):
+            return combined
+        values = values.cast(values.type.value_type)  # without any chunk
     encoded = values.cast(pa.large_string()).combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     return encoded
 
 
+def _widened(values: pa.DictionaryArray) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(values.indices.cast(pa.int64(), safe=False), values.dictionary)
+
+
+def _words(values: pa.ChunkedArray) -> tuple[pa.ChunkedArray, Array | None]:
+    """Split a dictionary column: its words, and the place of each row's, i8[n], -1: null. Else the column and None.
+
+    A word may be long and stand in every row: what is done for each word must not be done for each row.
+    """
+    if not pa.types.is_dictionary(values.type):
+        return values, None
+    encoded = dictionary(values)
+    return pa.chunked_array([encoded.dictionary]), _numpy(encoded.indices.cast(pa.int64(), safe=False).fill_null(-1))
+
+
 def _text(values: pa.ChunkedArray) -> tuple[Array, Array]:
-    """Offsets i8[n + 1] and bytes u1[...] of a text column."""
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
+    """Offsets i8[n + 1] and bytes u1[...] of a text column without a dictionary."""
     combined = values.cast(pa.large_string()).combine_chunks()
     return buffers_of(combined)
 
@@ -272,47 +291,17 @@ def times(values: pa.ChunkedArray) -> Array | None:
 
 def text_times(values: pa.ChunkedArray) -> Array:
     """Microseconds i8[n] of RFC 3339 texts, 0 where absent, -1 where unsure."""
-    offsets, data = _text(values)
-    out = np.zeros(len(values), np.int64)
+    words, places = _words(values)
+    offsets, data = _text(words)
+    out = np.zeros(len(words), np.int64)
     rfc3339_column(offsets, data, out)
+    if places is not None:
+        out = np.append(out, 0)[places]
     out[~_present(values)] = 0
     return out
 
 
-# --- single rows -----------------------------------------------------------------------------------------------------
-
-
-def rows_as_fields(table: pa.Table) -> list[dict[str, Any]]:
-    """The known fields of each row as Python values for the exact rules; absent fields are left out."""
-    rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
-    for field in FIELDS:
-        values = column(table, field.name)
-        if values is None:
-            continue
-        for row, value in zip(rows, _field_values(values, field.kind), strict=True):
-            if value is not None:
-                row[field.name] = value
-    return rows
-
-
-def _field_values(values: pa.ChunkedArray, kind: Kind) -> list[Any]:
-    if kind is Kind.TIME and pa.types.is_timestamp(values.type):
-        if values.type.tz is None:
-            return _unfit(values, "without a time zone")
-        numbers = values.cast(pa.int64()).to_pylist()
-        scale = {"s": 1_000_000, "ms": 1_000, "us": 1}.get(values.type.unit)
-        return [n if n is None else n * scale if scale else n // 1_000 for n in numbers]
-    if kind is Kind.OBJECT:
-        return [as_object(value) for value in plain(values)]
-    if pa.types.is_integer(values.type) or is_text(values.type) or pa.types.is_boolean(values.type):
-        return plain(values)
-    return _unfit(values, "")
-
-
-def _unfit(values: pa.ChunkedArray, why: str) -> list[Any]:
-    """Values of a column that no field takes."""
-    what = f"in a column of type {values.type} {why}".rstrip()
-    return [value if value is None else Unfit(f"{value} {what}") for value in plain(values)]
+# --- values ----------------------------------------------------------------------------------------------------------
 
 
 def as_object(value: Any) -> Any:
@@ -332,27 +321,11 @@ def _without_null(value: Any) -> Any:
     return value
 
 
-def row_as_json(row: Mapping[str, Any]) -> bytes:
-    """A row, as `rows_as_values` gives it, as JSON text: the value of its dead letter."""
-    return msgspec.json.encode(row, enc_hook=repr)
-
-
-def rows_as_values(table: pa.Table) -> list[dict[str, Any]]:
-    """Every column of each row, known or not, in values that JSON has; a null is left out."""
-    rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
-    for name, values in zip(table.column_names, table.columns, strict=True):
-        for row, value in zip(rows, plain(values), strict=True):
-            if value is not None:
-                row[name] = value
-    return rows
-
-
 def plain(values: pa.ChunkedArray) -> list[Any]:
     """Python values of a column: numbers, strings and nested ones as they are, times and decimals as text."""
     kind = values.type
     if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-        values = values.cast(kind)
+        return [value for chunk in values.chunks for value in _dictionary_values(chunk)]
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         values = values.cast(pa.timestamp(kind.unit, "UTC"))
         return [text if text is None else text.replace(" ", "T") for text in values.cast(pa.string()).to_pylist()]
@@ -362,6 +335,14 @@ def plain(values: pa.ChunkedArray) -> list[Any]:
         return list(values.to_pylist())
     except (ValueError, OverflowError, pa.ArrowException):  # times that Python has no value for, or Arrow no text
         return [repr(value) if value.is_valid else None for value in values]
+    except KeyError:  # month_interval, day_time_interval: pyarrow has no class for their values
+        return [f"a value of type {kind}" if there else None for there in values.is_valid().to_pylist()]
+
+
+def _dictionary_values(values: pa.DictionaryArray) -> list[Any]:
+    """The values of the rows; equal ones are one object."""
+    words = plain(pa.chunked_array([values.dictionary]))
+    return [place if place is None else words[place] for place in values.indices.to_pylist()]
 
 
 def rows_at(table: pa.Table, places: Array) -> pa.Table:

@@ -1,27 +1,38 @@
-"""Arrow IPC streams out of Kafka values: nothing in a value may do more harm than lose that value."""
+"""Arrow IPC streams out of Kafka values: nothing in a value may do more harm than lose that value.
+
+How much a stream will be in memory is read from its metadata (`kernels.ipc_scan`) before Arrow allocates any of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.ipc
 
+from kernels.ipc_scan import scan_streams
+from twin.events._arrow import buffers_of
+from twin.events.limits import MAX_BYTES, oversized
+from twin.events.reasons import Reason
+
 _FILE_MAGIC = b"ARROW1"
 _OPTIONS = pa.ipc.IpcReadOptions(use_threads=False, ensure_alignment=pa.ipc.Alignment.DataTypeSpecific)
-# What reading a stream of arbitrary bytes has been seen to raise: see tests/twin/events/test_damage.py.
-_DAMAGE = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError)
+
+Array = npt.NDArray[Any]
 
 
 class Damage(NamedTuple):
-    """A value that is not to its end a stream: which, rows read before the damage, what is wrong, all its bytes."""
+    """A value that is not, or not to its end, read: which, rows kept of it, why, what is wrong, all its bytes."""
 
     record: int
     rows: int
     detail: str
-    value: bytes
+    value: pa.Buffer
+    reason: Reason = Reason.BAD_ARROW
 
 
 @dataclass(slots=True)
@@ -32,42 +43,131 @@ class Group:
     record: list[int] = field(default_factory=list)
     first: list[int] = field(default_factory=list)
 
+    def of_record(self, record: int) -> Group:
+        """Return the batches of one value."""
+        places = [place for place, other in enumerate(self.record) if other == record]
+        return Group([self.batches[p] for p in places], [record] * len(places), [self.first[p] for p in places])
+
+
+class _OversizedError(ValueError):
+    """A stream whose batches, once read, turn out to be beyond the bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What the metadata of streams say; see `kernels.ipc_scan.scan_streams`."""
+
+    value_bytes: Array
+    rows: Array
+    longest: Array
+    sizes: Array
+    sound: Array
+
+    def refusal(self, record: int) -> str | None:
+        """Return why a value is refused before it is read, None where it is within the bounds."""
+        return oversized(*(int(array[record]) for array in (self.rows, self.longest, self.sizes, self.value_bytes)))
+
+
+def scan(values: pa.LargeBinaryArray) -> Scan:
+    """Read the metadata of the streams in all values."""
+    offsets, data = buffers_of(values)
+    starts, ends = offsets[:-1].copy(), offsets[1:].copy()
+    if values.null_count:
+        ends = np.where(values.is_valid().to_numpy(zero_copy_only=False), ends, starts)
+    return _scan(data, starts, ends)
+
+
+def scan_buffer(buffer: pa.Buffer) -> Scan:
+    """Read the metadata of one stream of any length."""
+    data = np.frombuffer(buffer, np.uint8) if buffer.size else np.zeros(0, np.uint8)
+    data.flags.writeable = False
+    return _scan(data, np.zeros(1, np.int64), np.array([data.size], np.int64))
+
+
+def _scan(data: Array, starts: Array, ends: Array) -> Scan:
+    dimensions = [np.zeros(starts.size, np.int64) for _ in range(4)]
+    scan_streams(data, starts, ends, *dimensions)
+    return Scan(ends - starts, *dimensions)
+
 
 def read_streams(values: pa.LargeBinaryArray) -> tuple[list[Group], list[Damage]]:
-    """The checked batches of all values, by schema, and the values that are damaged."""
+    """The checked batches of all values, by schema, and the values that are damaged or beyond the bounds."""
     groups: dict[pa.Schema, Group] = {}
+    views: dict[pa.Schema, list[int]] = {}  # columns of views, by schema
     damages = []
+    scanned = scan(values)
     for record, value in enumerate(values):
         buffer = value.as_buffer() if value.is_valid else pa.py_buffer(b"")
-        rows = 0
+        refusal = scanned.refusal(record)
+        if refusal is not None:
+            damages.append(Damage(record, 0, refusal, buffer, Reason.OVERSIZED))
+            continue
+        batches: list[pa.RecordBatch] = []
+        damage = None
         try:
-            for batch in _batches(buffer):
-                if batch.schema not in groups:
-                    for column in batch.schema:
-                        _read_names(column)
-                group = groups.setdefault(batch.schema, Group())
-                group.batches.append(batch)
-                group.record.append(record)
-                group.first.append(rows)
-                rows += batch.num_rows
-        except _DAMAGE as error:
-            damages.append(Damage(record, rows, _detail(buffer, error), buffer.to_pybytes()))
+            for batch in _batches(buffer, int(scanned.sound[record]), views):
+                batches.append(batch)  # noqa: PERF402  # those before the damage are kept
+        except _OversizedError as error:
+            damages.append(Damage(record, 0, str(error), buffer, Reason.OVERSIZED))
+            continue
+        except Exception as error:  # noqa: BLE001  # arbitrary bytes raise anything, MemoryError too: see the detail
+            damage = _detail(buffer, error)
+        rows = 0
+        for batch in batches:
+            group = groups.setdefault(batch.schema, Group())
+            group.batches.append(batch)
+            group.record.append(record)
+            group.first.append(rows)
+            rows += batch.num_rows
+        if damage is not None:
+            damages.append(Damage(record, rows, damage, buffer))
     return list(groups.values()), damages
 
 
-def _batches(buffer: pa.Buffer) -> Iterator[pa.RecordBatch]:
-    source = pa.BufferReader(buffer)
+def _batches(buffer: pa.Buffer, sound: int, views: dict[pa.Schema, list[int]]) -> Iterator[pa.RecordBatch]:
+    """The batches of a stream, whose messages are whole in its first `sound` bytes."""
+    source = pa.BufferReader(buffer.slice(0, sound))
     reader = pa.ipc.open_stream(source, options=_OPTIONS)
+    schema = reader.schema
+    own_views = views.get(schema)
+    if own_views is None:
+        for column in schema:
+            _read_names(column)
+        own_views = [number for number, column in enumerate(schema) if _holds_views(column.type)]
+        views[schema] = own_views
+    viewed = 0
     while True:
         try:
             batch = reader.read_next_batch()
         except StopIteration:
             break
         batch.validate(full=True)  # offsets, places in dictionaries and UTF-8 are as the sender wrote them
+        for number in own_views:
+            viewed += _viewed_bytes(batch.column(number))
+        if viewed > MAX_BYTES:
+            raise _OversizedError(f"{viewed} bytes in columns of views; expected: at most {MAX_BYTES} bytes")
         if batch.num_rows:
             yield batch.replace_schema_metadata(None)
+    if sound < buffer.size:
+        raise ValueError(f"the message at byte {sound} is cut short or damaged")
     if source.tell() < buffer.size:
         raise ValueError(f"{buffer.size - source.tell()} bytes follow the end of the stream")
+
+
+def _holds_views(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def _viewed_bytes(values: pa.Array) -> int:
+    """Bytes of the texts of a column of views, or of its dictionary; many of them may share the same memory."""
+    if isinstance(values, pa.DictionaryArray):
+        values = values.dictionary
+    if not len(values):
+        return 0
+    lengths = np.frombuffer(values.buffers()[1], np.int32)[::4][values.offset : values.offset + len(values)]
+    return int(lengths[np.asarray(values.is_valid())].sum(dtype=np.int64))
 
 
 def _read_names(column: pa.Field) -> None:
@@ -82,6 +182,8 @@ def _read_names(column: pa.Field) -> None:
 
 def _detail(buffer: pa.Buffer, error: BaseException) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
+    if not isinstance(error, (pa.ArrowException, OSError, ValueError)):
+        text = f"{type(error).__name__}: {text}"
     if buffer.slice(0, min(len(_FILE_MAGIC), buffer.size)).to_pybytes() == _FILE_MAGIC:
         text = "an Arrow IPC file"
     return f"{text}; right: one whole Arrow IPC stream"

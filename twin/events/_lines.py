@@ -33,6 +33,11 @@ class Spans:
         """The bytes of one piece."""
         return bytes(self.data[self.starts[place] : self.ends[place]].tobytes())
 
+    def beginning(self, place: int, limit: int) -> bytes:
+        """Return at most `limit` bytes of one piece."""
+        start = int(self.starts[place])
+        return bytes(self.data[start : min(start + limit, int(self.ends[place]))].tobytes())
+
 
 def as_binary(values: Values) -> pa.LargeBinaryArray:
     """Values of any binary or string type as one array; a null stays null."""
@@ -52,9 +57,25 @@ def whole_values(values: pa.LargeBinaryArray) -> Spans:
     return Spans(data, starts, ends, np.arange(starts.size, dtype=np.int32), np.zeros(starts.size, np.int64))
 
 
-def lines(values: pa.LargeBinaryArray) -> Spans:
-    """The lines of all values, without their ends (LF or CR LF); lines of nothing but white space are left out."""
+def too_many_lines(values: pa.LargeBinaryArray, limit: int) -> dict[int, int]:
+    """Return the values with more lines than that, and how many they have, empty ones counted."""
+    offsets, data = buffers_of(values)
+    counts = {}
+    for record in np.flatnonzero(np.diff(offsets) >= limit).tolist():
+        if values[record].is_valid:
+            text = data[offsets[record] : offsets[record + 1]]
+            counts[record] = int(np.count_nonzero(text == _NEWLINE)) + int(text[-1] != _NEWLINE)
+    return {record: count for record, count in counts.items() if count > limit}
+
+
+def lines(values: pa.LargeBinaryArray, skipped: Sequence[int] = ()) -> Spans:
+    """The lines of all values, without their ends (LF or CR LF); lines of nothing but white space are left out.
+
+    skipped: values to be taken as empty.
+    """
     whole = whole_values(values)
+    for value in skipped:
+        whole.ends[value] = whole.starts[value]
     low, high = (int(whole.starts[0]), int(whole.ends[-1])) if whole.starts.size else (0, 0)
     breaks = np.flatnonzero(whole.data[low:high] == _NEWLINE) + low
     most = breaks.size + whole.starts.size

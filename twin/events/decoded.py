@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ class Reject:
     """One dead letter. record: which value; index: line or row within it, from 0; value: the original bytes.
 
     The value is the event itself: the JSON text, the line without its end, the Arrow row as JSON; the whole stream
-    where it is damaged.
+    where it is damaged or oversized; nothing for `many-rejected`. length: of the value before it was cut.
     """
 
     record: int
@@ -31,6 +31,16 @@ class Reject:
     reason: Reason
     detail: str
     value: bytes
+    length: int = -1
+
+    def __post_init__(self) -> None:
+        """Take the value as whole where no length is given."""
+        if self.length < 0:
+            object.__setattr__(self, "length", len(self.value))
+
+    def at(self, record: int, index: int) -> Reject:
+        """Return the same dead letter at another place."""
+        return replace(self, record=record, index=index)
 
 
 @dataclass(slots=True)

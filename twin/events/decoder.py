@@ -1,10 +1,13 @@
 """Records of the events topic, and recordings, into rows of events and dead letters.
 
-Source: contract section 2 (content types, fields), section 5 (dead letters), section 7.
+Source: contract section 2 (content types, fields), section 5 (dead letters), section 7, section 8 (bounds of a record).
 
 Two ways lead to the same rows. The fast one takes what almost all traffic consists of, in compiled loops over whole
 batches (`kernels.json_scan`) or array operations over Arrow columns (`_arrow`). What it does not take, the exact rules
 (`rules`) look at one by one, and they alone refuse an event. So one bad value costs nothing but itself.
+
+A record beyond the bounds of `limits` is refused as a whole, before it is decoded. Records are decoded in pieces, so
+that memory does not grow with what a batch of them decodes to.
 
 Ids become 64-bit keys (xxHash64). Two different ids among n messages of a queue share a key with probability
 n * n / 2**65: 3 in a million for ten million messages; a get by message id could then take the other message.
@@ -12,7 +15,9 @@ n * n / 2**65: 3 in a million for ten million messages; a get by message id coul
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +27,15 @@ from kernels.hashing import xxh64_bytes
 from kernels.json_scan import MEMBER, PLACE, pair_key, scan_json
 from twin.estate import Estate
 from twin.events import _arrow
-from twin.events._ipc import Damage, read_streams
-from twin.events._lines import Spans, Values, as_binary, lines, whole_values
-from twin.events.decoded import Array, Decoded, Exact, Reject, assembled, merged
+from twin.events._ipc import Group, read_streams, scan
+from twin.events._lines import Spans, Values, as_binary, lines, too_many_lines, whole_values
+from twin.events._row_text import RowTexts, object_field, rows_as_fields
+from twin.events.decoded import Array, Decoded, Exact, assembled, merged
 from twin.events.fields import FIELDS, shown
-from twin.events.reasons import EventError, Reason
-from twin.events.rules import Fields, Rules, parse
+from twin.events.limits import MAX_EVENT_BYTES, MAX_ROWS, RECORDING, Limits
+from twin.events.reasons import Reason
+from twin.events.rejects import RejectLog, describe_failure, one_line
+from twin.events.rules import Fields, Rules, Taken, parse
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
@@ -35,13 +43,26 @@ ARROW = "application/vnd.apache.arrow.stream"
 CONTENT_TYPES = (JSON, NDJSON, ARROW)
 
 _EXACT_ROWS = 8_192  # rows of a table that become Python values at a time
+_PIECE_BYTES = 64 * 1024 * 1024  # of memory that a piece of a batch of records may take, unless it is one record
+_BYTES_PER_BYTE = 20  # of memory: a line of two bytes is a row of 56 and its place
+_BYTES_PER_ROW = 100
+_ALWAYS_NEEDED = tuple(field.name for field in FIELDS if field.name in ("time", "qmgr", "op"))
+_SHORT_LINE = 64  # bytes: the reasons of lines up to this are remembered while the lines of a record are only counted
+_SHORT_LINES = 4_096
 
 
 class Decoder:
     """Decodes for one estate. Raises nothing for what is in a value: what cannot be taken is in `rejects`."""
 
-    def __init__(self, estate: Estate) -> None:
+    def __init__(self, estate: Estate, limits: Limits | None = None) -> None:
+        """Prepare to decode.
+
+        Args:
+            estate: says which store an event belongs to.
+            limits: of the dead letters of one Kafka record; see `twin.events.limits` for the bounds of its content.
+        """
         self._rules = Rules(estate)
+        self._limits = limits or Limits()
         self._queue_routes = {
             (route.qmgr, route.reported): number
             for number, route in enumerate(estate.routes)
@@ -52,6 +73,7 @@ class Decoder:
     def warm(self) -> None:
         """Load from disk, or compile, all compiled code of decoding; under `kernels._compile.compile_lock`."""
         self.ndjson([b"{}"])
+        self.arrow([b""])
         self.arrow_table(pa.table({"time": [""], "msgid": [""]}))
 
     def records(self, values: Values, content_types: Values) -> Decoded:
@@ -59,6 +81,10 @@ class Decoder:
 
         values and content_types: as many. Parameters of a content type (`; charset=utf-8`) are ignored.
         """
+        return merged(list(self.pieces(values, content_types)))
+
+    def pieces(self, values: Values, content_types: Values) -> Iterator[Decoded]:
+        """Decode as `records` does, in pieces of consecutive records that each take a bounded amount of memory."""
         binary = as_binary(values)
         headers = as_binary(content_types).dictionary_encode()
         kinds = [content_type(header) for header in headers.dictionary.to_pylist()] + [JSON]
@@ -66,88 +92,158 @@ class Decoder:
         numbers = headers.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         distinct = list(dict.fromkeys(kinds))
         of_value = np.array([distinct.index(kind) for kind in kinds])[numbers]
-        pieces = []
-        for number, kind in enumerate(distinct):
-            places = np.flatnonzero(of_value == number)
-            if not places.size:
-                continue
-            own = binary if places.size == len(binary) else binary.take(pa.array(places))
-            if kind in CONTENT_TYPES:
-                decoded = {JSON: self.json, NDJSON: self.ndjson, ARROW: self.arrow}[kind](own)
-            else:
-                decoded = unknown_content_type(own, kind)
-            pieces.append(_moved(decoded, places))
-        return merged(pieces)
+        cuts = _cuts(binary, of_value == distinct.index(ARROW) if ARROW in distinct else None)
+        for start, stop in pairwise(cuts):
+            pieces = []
+            for number, kind in enumerate(distinct):
+                places = start + np.flatnonzero(of_value[start:stop] == number)
+                if not places.size:
+                    continue
+                whole = places.size == stop - start
+                own = binary.slice(start, stop - start) if whole else binary.take(pa.array(places))
+                if kind in CONTENT_TYPES:
+                    decoded = {JSON: self.json, NDJSON: self.ndjson, ARROW: self.arrow}[kind](own)
+                else:
+                    decoded = unknown_content_type(own, kind, self._limits)
+                pieces.append(_moved(decoded, places))
+            yield merged(pieces)
 
-    def json(self, values: Values) -> Decoded:
+    def json(self, values: Values, limits: Limits | None = None) -> Decoded:
         """One event a value. A null value is a dead letter (not-json)."""
-        return self._texts(whole_values(as_binary(values)))
+        return self._texts(whole_values(as_binary(values)), RejectLog(limits or self._limits))
 
-    def ndjson(self, values: Values) -> Decoded:
-        """Events one a line in each value; empty lines are skipped but counted in `index`."""
-        return self._texts(lines(as_binary(values)))
+    def ndjson(self, values: Values, limits: Limits | None = None) -> Decoded:
+        """Events one a line in each value; empty lines are skipped but counted in `index`.
 
-    def arrow(self, values: Values) -> Decoded:
+        limits: of dead letters; those of this decoder where absent. A piece of a recording has no limit of lines.
+        """
+        binary = as_binary(values)
+        log = RejectLog(limits or self._limits)
+        skipped = {} if log.limits.letters is None else too_many_lines(binary, MAX_ROWS)
+        for record, count in skipped.items():
+            detail = f"{count} lines; expected: at most {MAX_ROWS} lines"
+            log.add_buffer(record, 0, Reason.OVERSIZED, detail, binary[record].as_buffer())
+        return self._texts(lines(binary, [*skipped]), log)
+
+    def arrow(self, values: Values, limits: Limits | None = None) -> Decoded:
         """An Arrow IPC stream in each value. Of a damaged one, the batches before the damage are kept."""
-        groups, damages = read_streams(as_binary(values))
-        pieces = []
-        for group in groups:
-            decoded = self.arrow_table(pa.Table.from_batches(group.batches))
-            rows = [batch.num_rows for batch in group.batches]
-            record = np.repeat(np.array(group.record, np.int32), rows)
-            start = np.repeat(np.array(group.first, np.int64) - np.cumsum([0, *rows[:-1]]), rows)
-            decoded.rejects = [
-                Reject(int(record[r.index]), int(start[r.index]) + r.index, r.reason, r.detail, r.value)
-                for r in decoded.rejects
-            ]
-            decoded.record = record[decoded.index]
-            decoded.index = start[decoded.index] + decoded.index
-            pieces.append(decoded)
-        pieces.append(_damaged(damages))
-        return merged(pieces)
+        binary = as_binary(values)
+        groups, damages = read_streams(binary)
+        log = RejectLog(limits or self._limits, np.diff(_arrow.buffers_of(binary)[0]))
+        pieces = [piece for group in groups for piece in self._group(group, binary, log)]
+        for damage in damages:
+            log.add_buffer(damage.record, damage.rows, damage.reason, damage.detail, damage.value)
+        decoded = merged(pieces)
+        decoded.rejects = log.rejects()
+        return decoded
 
     def arrow_table(self, table: pa.Table | pa.RecordBatch) -> Decoded:
         """A row an event; record is 0, index the row. The table must be sound: `Table.validate(full=True)`."""
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
+        log = RejectLog(RECORDING)
+        record, index = np.zeros(table.num_rows, np.int32), np.arange(table.num_rows, dtype=np.int64)
+        decoded = self._table(table, record, index, log)
+        decoded.rejects = log.rejects()
+        return decoded
+
+    def _group(self, group: Group, binary: pa.LargeBinaryArray, log: RejectLog) -> Iterator[Decoded]:
+        """Decode batches of one schema. Where that fails, one value at a time: only the culprit is a dead letter."""
+        records = sorted(set(group.record))
+        rows = [batch.num_rows for batch in group.batches]
+        try:
+            record = np.repeat(np.array(group.record, np.int32), rows)
+            start = np.repeat(np.array(group.first, np.int64) - np.cumsum([0, *rows[:-1]]), rows)
+            index = start + np.arange(start.size)
+            decoded = self._table(pa.Table.from_batches(group.batches), record, index, log)
+        except Exception as error:  # noqa: BLE001  # whatever a value makes Arrow raise: see the letter's detail
+            log.forget(records)
+            if len(records) == 1:
+                detail = f"{one_line(error)}; right: one whole Arrow IPC stream"
+                log.add_buffer(records[0], 0, Reason.BAD_ARROW, detail, binary[records[0]].as_buffer())
+                return
+            for number in records:
+                yield from self._group(group.of_record(number), binary, log)
+        else:
+            yield decoded
+
+    def _table(self, table: pa.Table, record: Array, index: Array, log: RejectLog) -> Decoded:
+        """Decode a table. record i4[rows], index i8[rows]: where each row stood."""
         columns = _arrow.Columns(table, self._queue_routes)
         events = columns.events()
         taken = columns.sure.view(np.uint8)
         exact = Exact()
         doubtful = np.flatnonzero(taken == 0)
         for start in range(0, doubtful.size, _EXACT_ROWS):
-            self._exact_rows(table, doubtful[start : start + _EXACT_ROWS], exact)
-        rows = np.arange(table.num_rows, dtype=np.int64)
-        return assembled(events, taken, np.zeros(rows.size, np.int32), rows, exact)
+            places = doubtful[start : start + _EXACT_ROWS]
+            if log.is_full(int(record[places[-1]])):
+                places = _count_missing(table, places, record, index, log)
+            if places.size:
+                self._exact_rows(table, places, record, index, exact, log)
+        return assembled(events, taken, record, index, exact)
 
-    def _texts(self, spans: Spans) -> Decoded:
+    def _texts(self, spans: Spans, log: RejectLog) -> Decoded:
         count = spans.starts.size
         events = np.zeros(count, EVENT)
         taken = np.zeros(count, np.uint8)
         members = np.zeros(len(FIELDS), MEMBER)
         scan_json(spans.data, spans.starts, spans.ends, self._places, self._names, members, events, taken)
+        sizes = spans.ends - spans.starts
+        taken[sizes > MAX_EVENT_BYTES] = 0
         exact = Exact()
+        reasons: dict[bytes, Reason] = {}  # of short lines
         for place in np.flatnonzero(taken == 0).tolist():
+            record, index = int(spans.record[place]), int(spans.index[place])
+            if sizes[place] > MAX_EVENT_BYTES:
+                if log.admit(record, index, Reason.OVERSIZED):
+                    detail = f"an event of {sizes[place]} bytes; expected: at most {MAX_EVENT_BYTES} bytes"
+                    cut = spans.beginning(place, log.limits.value_bytes)
+                    log.append(record, index, Reason.OVERSIZED, detail, cut, int(sizes[place]))
+                continue
             text = spans.text(place)
+            if log.is_full(record) and text in reasons:
+                log.count(record, index, index, reasons[text], 1)
+                continue
             try:
                 exact.add(place, self._rules.taken(parse(text)))
-            except EventError as error:
-                record, index = int(spans.record[place]), int(spans.index[place])
-                exact.rejects.append(Reject(record, index, error.reason, error.detail, text))
+            except Exception as error:  # noqa: BLE001  # the letter names what no rule foresees
+                reason, detail = describe_failure(error)
+                log.add(record, index, reason, detail, text)
+                if len(text) <= _SHORT_LINE and len(reasons) < _SHORT_LINES:
+                    reasons[text] = reason
+        exact.rejects = log.rejects()
         return assembled(events, taken, spans.record, spans.index, exact)
 
-    def _exact_rows(self, table: pa.Table, places: Array, exact: Exact) -> None:
+    def _exact_rows(
+        self, table: pa.Table, places: Array, record: Array, index: Array, exact: Exact, log: RejectLog
+    ) -> None:
+        """Apply the exact rules to some rows of a table."""
         rows = _arrow.rows_at(table, places)
-        values = None
-        for at, fields in enumerate(_arrow.rows_as_fields(rows)):
-            place = int(places[at])
+        refused: list[tuple[int, Reason, str]] = []
+        for row, fields in enumerate(rows_as_fields(rows)):
+            place = int(places[row])
+            number = int(record[place])
             try:
-                exact.add(place, self._rules.taken(Fields(**fields)))
-            except EventError as error:
-                if values is None:
-                    values = _arrow.rows_as_values(rows)
-                value = _arrow.row_as_json(values[at])
-                exact.rejects.append(Reject(0, place, error.reason, error.detail, value))
+                exact.add(place, self._taken_row(fields, number, log))
+            except Exception as error:  # noqa: BLE001  # the letter names what no rule foresees
+                reason, detail = describe_failure(error)
+                if log.admit(number, int(index[place]), reason):
+                    refused.append((row, reason, detail))
+        if not refused:
+            return
+        texts = RowTexts(_arrow.rows_at(rows, np.array([row for row, _, _ in refused])))
+        for at, (row, reason, detail) in enumerate(refused):
+            place = int(places[row])
+            number = int(record[place])
+            value, length = texts.text(at, log.row_limit(number))
+            log.append_row(number, int(index[place]), reason, detail, value, length)
+
+    def _taken_row(self, fields: dict[str, Any], record: int, log: RejectLog) -> Taken:
+        objects = {name: object_field(name, fields[name]) for name in ("attributes", "measured") if name in fields}
+        taken = self._rules.taken(Fields(**fields | objects))
+        if taken.extra is not None:
+            log.check_objects(record, len(taken.extra))
+        return taken
 
 
 def content_type(header: bytes | str | None) -> str:
@@ -158,27 +254,57 @@ def content_type(header: bytes | str | None) -> str:
     return text.partition(";")[0].strip().lower()
 
 
-def unknown_content_type(values: Values, name: str) -> Decoded:
+def unknown_content_type(values: Values, name: str, limits: Limits | None = None) -> Decoded:
     """Dead letters for records of a content type that the contract does not name."""
     detail = f"the content-type is {shown(name)}; right: {', '.join(CONTENT_TYPES)}, or none"
+    log = RejectLog(limits or Limits())
+    for record, value in enumerate(as_binary(values)):
+        buffer = value.as_buffer() if value.is_valid else pa.py_buffer(b"")
+        log.add_buffer(record, 0, Reason.UNKNOWN_CONTENT_TYPE, detail, buffer)
     decoded = merged([])
-    decoded.rejects = [
-        Reject(record, 0, Reason.UNKNOWN_CONTENT_TYPE, detail, value or b"")
-        for record, value in enumerate(as_binary(values).to_pylist())
-    ]
+    decoded.rejects = log.rejects()
     return decoded
 
 
-def _damaged(damages: Sequence[Damage]) -> Decoded:
-    decoded = merged([])
-    decoded.rejects = [Reject(d.record, d.rows, Reason.BAD_ARROW, d.detail, d.value) for d in damages]
-    return decoded
+def _cuts(values: pa.LargeBinaryArray, is_arrow: Array | None) -> list[int]:
+    """Where a batch of values is cut into pieces, its beginning and end included."""
+    offsets, _ = _arrow.buffers_of(values)
+    costs = np.diff(offsets) * _BYTES_PER_BYTE
+    if is_arrow is not None and is_arrow.any():
+        scanned = scan(values)
+        inside = is_arrow & np.array([scanned.refusal(record) is None for record in range(len(values))])
+        costs = costs + np.where(inside, scanned.rows * _BYTES_PER_ROW + scanned.sizes, 0)
+    if costs.sum() <= _PIECE_BYTES:
+        return [0, len(values)]
+    cuts, total = [0], 0
+    for record, cost in enumerate(costs.tolist()):
+        if total and total + cost > _PIECE_BYTES:
+            cuts.append(record)
+            total = 0
+        total += cost
+    return [*cuts, len(values)]
+
+
+def _count_missing(table: pa.Table, places: Array, record: Array, index: Array, log: RejectLog) -> Array:
+    """Count rows without time, queue manager or operation, of values that are full; return the other places."""
+    missing, left = np.zeros(places.size, np.bool_), np.ones(places.size, np.bool_)
+    rows = _arrow.rows_at(table, places)
+    for name in _ALWAYS_NEEDED:
+        values = _arrow.column(rows, name)
+        missing |= True if values is None else ~np.asarray(values.is_valid())
+    for number in filter(log.is_full, np.unique(record[places]).tolist()):
+        counted = missing & (record[places] == number)
+        indexes = index[places[counted]]
+        if indexes.size:
+            log.count(number, int(indexes[0]), int(indexes[-1]), Reason.MISSING_FIELD, indexes.size)
+            left &= ~counted
+    return places[left]
 
 
 def _moved(decoded: Decoded, places: Array) -> Decoded:
     """The same, value k being value places[k] of a longer list."""
     decoded.record = places.astype(np.int32)[decoded.record]
-    decoded.rejects = [Reject(int(places[r.record]), r.index, r.reason, r.detail, r.value) for r in decoded.rejects]
+    decoded.rejects = [reject.at(int(places[reject.record]), reject.index) for reject in decoded.rejects]
     return decoded
 
 

@@ -37,7 +37,7 @@ FIRST_YEAR, LAST_YEAR = 2000, 2100  # contract section 7
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_SHOWN = 80  # characters of a wrong value that a detail repeats
+SHOWN_CHARACTERS = 80  # characters of a wrong value that a detail repeats
 _RFC3339 = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
@@ -100,7 +100,7 @@ class Field:
         elif kind is Kind.STRING:
             if type(value) is not str:
                 raise self.wrong(Reason.WRONG_TYPE, value)
-            if self.high is not None and not self.low <= len(value.encode()) <= self.high:
+            if self.high is not None and not self.low <= len(value[: self.high + 1].encode()) <= self.high:
                 raise self.wrong(Reason.BAD_VALUE, value)
             if self.name == "op" and value not in OPS:
                 raise self.wrong(Reason.UNKNOWN_OP, value)
@@ -194,11 +194,14 @@ MEASURED_NUMBERS = ("usage_pct", "buffer_pool_pct", "rate", "capacity")  # numbe
 MEASURED_SMDS = ("blocks_total", "blocks_used", "pages_used", "messages")  # integers >= 0, of each queue manager
 _SCM = "max used ents elems messages aug_fixed aug_dynamic prestaged prefetched faults"
 MEASURED_SCM = tuple(_SCM.split())
+MEASURED_MESSAGES = ("messages", "uncommitted", "offloaded_messages", "depth")  # wherever they stand
+MEASURED_MAX = 2**53 - 1  # of a number: what a double holds exactly; 8 PiB
+MESSAGES_MAX = 2**31 - 1  # of messages: a store counts them in 31 bits
 MEASURED = (*MEASURED_COUNTS, *MEASURED_NUMBERS, "smds", "scm")
 
 
 def check_measured(measured: Mapping[str, Any]) -> None:
-    """EventError (wrong-type, bad-value) where `measured` is not fields of a state record, numbers not below 0.
+    """EventError (wrong-type, bad-value) where `measured` is not fields of a state record, numbers within bounds.
 
     Other fields are ignored, null is absent; at least one known field must be there.
     """
@@ -213,8 +216,10 @@ def check_measured(measured: Mapping[str, Any]) -> None:
         value = measured.get(name)
         if value is not None and type(value) not in (int, float):
             raise EventError(Reason.WRONG_TYPE, f"measured.{name} is {shown(value)}; right: a number")
-        if value is not None and value < 0:
-            raise EventError(Reason.BAD_VALUE, f"measured.{name} is {shown(value)}; right: a number from 0")
+        if value is not None and not 0 <= value <= MEASURED_MAX:
+            raise EventError(
+                Reason.BAD_VALUE, f"measured.{name} is {shown(value)}; right: a number from 0 to {MEASURED_MAX}"
+            )
     if measured.get("scm") is not None:
         _check_counts("measured.scm", measured["scm"], MEASURED_SCM)
     if measured.get("smds") is not None:
@@ -244,8 +249,9 @@ def _check_counts(where: str, values: Any, names: tuple[str, ...]) -> None:
             continue
         if type(value) is not int:
             raise EventError(Reason.WRONG_TYPE, f"{where}.{name} is {shown(value)}; right: an integer")
-        if not 0 <= value <= INT64_MAX:
-            raise EventError(Reason.BAD_VALUE, f"{where}.{name} is {value}; right: an integer from 0 to {INT64_MAX}")
+        high = MESSAGES_MAX if name in MEASURED_MESSAGES else MEASURED_MAX
+        if not 0 <= value <= high:
+            raise EventError(Reason.BAD_VALUE, f"{where}.{name} is {shown(value)}; right: an integer from 0 to {high}")
 
 
 # --- words -----------------------------------------------------------------------------------------------------------
@@ -255,10 +261,12 @@ def shown(value: object) -> str:
     """A wrong value as JSON on one line, cut where it is long."""
     if isinstance(value, Unfit):
         return value.text
+    if isinstance(value, str):
+        value = value[:SHOWN_CHARACTERS]  # and quotes: longer than what is shown
     try:
         text = msgspec.json.encode(value).decode()
     except (TypeError, ValueError, OverflowError):  # a Python value without a JSON form, from an Arrow column
         text = repr(value)
     except RecursionError:
         text = "nested too deep to show"
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "..."

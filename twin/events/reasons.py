@@ -33,6 +33,12 @@ class Reason(StrEnum):
     UNKNOWN_STORE = "unknown-store", "The estate has no such store, or it does not concern that queue manager."
     UNKNOWN_CONTENT_TYPE = "unknown-content-type", "The record's content-type is none of those the contract names."
     BAD_ARROW = "bad-arrow", "The bytes are not, or not to their end, an Arrow IPC stream."
+    OVERSIZED = "oversized", "The record decodes to more rows or bytes than one record may, or the event is too long."
+    UNDECODABLE = "undecodable", "Decoding the event failed in a way that no rule foresees; the detail names the error."
+    MANY_REJECTED = (
+        "many-rejected",
+        "More events of the record were refused than it may have dead letters; their count.",
+    )
     BAD_ATTRIBUTES = "bad-attributes", "The attributes of an ALTER or REBUILD do not fit the store."
     BAD_REPORT = "bad-report", "A record of the reports topic is not what the job itself writes there."
     TOO_LARGE = "too-large", "A record of mqtwin's own, an alert or a state, is larger than its topic takes."

@@ -17,6 +17,7 @@ from kernels.hashing import xxh64_bytes
 from kernels.json_scan import QUEUE_OPS
 from twin.estate import Estate, EstateError, UnknownQueue, UnknownQueueManager, UnknownStore, parse_attributes
 from twin.events.fields import FIELDS, SILENT, check_measured, check_silent
+from twin.events.limits import check_object_bytes
 from twin.events.reasons import EventError, Reason
 
 _ALWAYS_NEEDED = tuple(field for field in FIELDS if field.needed_by == OPS)
@@ -152,14 +153,21 @@ class Rules:
                     raise EventError(
                         Reason.BAD_VALUE, f"measured.smds names {qmgr}; right: {', '.join(known)} of {config.name}"
                     )
-            return msgspec.json.encode(measured, order="deterministic")
+            return _encoded("measured", measured)
         if op not in {"ALTER", "REBUILD"}:
             return None
         try:
             attributes = parse_attributes(config, op, values["attributes"] or {})
         except EstateError as error:
             raise EventError(Reason.BAD_ATTRIBUTES, str(error)) from None
-        return msgspec.json.encode(attributes, order="deterministic")
+        return _encoded("attributes", attributes)
+
+
+def _encoded(name: str, value: dict[str, Any]) -> bytes:
+    """The JSON of what goes on with an event. EventError (bad-value) where it is too long."""
+    text = msgspec.json.encode(value, order="deterministic")
+    check_object_bytes(name, len(text))
+    return text
 
 
 def _checked(fields: Fields) -> dict[str, Any]:

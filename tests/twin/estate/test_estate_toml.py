@@ -317,3 +317,15 @@ def test_a_page_set_is_summed_up_with_how_it_expands(load: Load) -> None:
     packed = "short messages share pages"
     assert shown["QM01/PS01"] == ("4M", f"EXPAND(USER) by 1M up to 8M, buffer pool 3, {packed}")
     assert shown["QM01/PS02"] == ("4M", f"EXPAND(NONE), buffer pool 0, {packed}")
+
+
+def test_toml_nested_too_deep_is_named_by_line(refused: Refused) -> None:
+    assert refused(GROUP + "x = " + "[" * 5_000 + "]" * 5_000 + "\n") == (
+        "estate.toml:4: nested too deep to read; an estate needs three levels"
+    )
+
+
+def test_an_integer_of_too_many_digits_is_named_by_line(refused: Refused) -> None:
+    assert refused(GROUP + "x = 1\ny = " + "9" * 5_000 + "\n").startswith(
+        "estate.toml:5: an integer of more than 4300 digits; "
+    )
