@@ -24,7 +24,8 @@ import psutil
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from deploy.broker import Broker
-from streams.topics import Topics, admin_client, prepare_topics
+from streams.checkpoint_files import CheckpointFiles
+from streams.topics import Topics, admin_client, end_offsets, prepare_topics
 from tests.bench import site
 from tests.soak import estates, findings, page, picture, senders
 from tests.soak.job import ROOT, JobProcess
@@ -37,7 +38,7 @@ CALIBRATION_EVENTS = 4_000_000
 CALIBRATION_SKIPPED = 4  # first batches: workers start, code compiles
 DRAIN_SECONDS = 600.0
 HEARTBEAT_SECONDS = 10.0
-QUIET_SECONDS = 8.0  # without a batch: everything has been read
+LISTENER_SECONDS = 3.0  # until the log has the last batch
 _COUNTS = ("events", "messages", "duplicates", "gaps", "unmatched_gets", "overfull_puts", "full_puts")
 _RETAINED = {"retention.bytes": str(2 << 30), "segment.bytes": str(128 << 20)}  # of a partition of the events
 
@@ -171,16 +172,24 @@ class _Run:
         self._drain()
 
     def _drain(self) -> None:
-        """Wait until the job has read everything: a last batch with nothing behind it, and no other for a while."""
+        """Wait until the last batch that the job has committed ends where the topics do."""
         until = time.monotonic() + DRAIN_SECONDS
         while time.monotonic() < until:
-            last = self._samples.batches[-1] if self._samples.batches else None
-            if last is not None and not last.get("behind") and self._samples.seconds - last["seconds"] > QUIET_SECONDS:
-                return
             if self._job is None or not self._job.is_running:
                 raise MqtwinError(f"the job ended: {self._job.last_line[:500] if self._job else ''}")
-            time.sleep(0.5)
+            if self._is_read():
+                time.sleep(LISTENER_SECONDS)
+                return
+            time.sleep(1.0)
         raise MqtwinError(f"the job did not catch up within {DRAIN_SECONDS:.0f} s")
+
+    def _is_read(self) -> bool:
+        files = CheckpointFiles(self._folder / "checkpoint")
+        newest = files.newest
+        if newest is None or files.last_batch not in files.commits:
+            return False
+        events = Topics(PREFIX).events
+        return newest[0].get(events) == end_offsets(self._kafka, events)
 
     def _stop(self) -> dict[str, Any]:
         """End the job; return the last state record of each store."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-QUEUE_MANAGERS = ("QM01", "QM02")
 STRUCTURES_A_GROUP = 512  # as many as a coupling facility has; MQ allows 512 in a queue-sharing group
 
 
@@ -13,8 +12,8 @@ def many_stores(folder: Path, stores: int) -> tuple[Path, list[str], list[str]]:
     parts = ["schema = 1\n"]
     names, queues = [], []
     for number in range(stores):
-        group, place = f"QSG{number // STRUCTURES_A_GROUP + 1}", number % STRUCTURES_A_GROUP
-        qmgrs = [f"{qmgr[:2]}{group[3:]}{qmgr[3]}" for qmgr in QUEUE_MANAGERS]
+        group, place = f"QS{number // STRUCTURES_A_GROUP:02}", number % STRUCTURES_A_GROUP
+        qmgrs = [qmgr_of(f"{group}/"), f"Q{group[2:]}2"]
         if place == 0:
             members = ", ".join(f'"{qmgr}"' for qmgr in qmgrs)
             parts.append(f"[queue_sharing_group.{group}]\nqueue_managers = [{members}]\n")
@@ -29,5 +28,5 @@ def many_stores(folder: Path, stores: int) -> tuple[Path, list[str], list[str]]:
 
 
 def qmgr_of(store: str) -> str:
-    """Return a queue manager of the store's group, by the naming of `many_stores`."""
-    return f"QM{store.partition('/')[0][3:]}1"
+    """Return the first queue manager of the store's group, by the naming of `many_stores`."""
+    return f"Q{store.partition('/')[0][2:]}1"
