@@ -86,7 +86,7 @@ def _insert_late(store: Store, row: int, hint: int, chain: int) -> None:
     message.next = NONE
     message.prev = NONE
     touch(store.messages_dirty, row, MESSAGE_SHIFT)
-    ends.late = row if ends.late == NONE else heap.join(store, store.messages, ends.late, row, True)
+    ends.late = row if ends.late == NONE else heap.join(store, store.messages, ends.late, row, heap.OF_CHAIN)
     touch(store.chains_dirty, chain, CHAIN_SHIFT)
     store.messages[ends.late].next = NONE
     store.messages[ends.late].prev = NONE
@@ -98,10 +98,10 @@ def _remove_late(store: Store, row: int) -> None:
     chain = chain_of(message.queue, message.priority)
     ends = store.chains[chain]
     if ends.late == row:
-        ends.late = heap.without_top(store, store.messages, row, True)
+        ends.late = heap.without_top(store, store.messages, row, heap.OF_CHAIN)
         touch(store.chains_dirty, chain, CHAIN_SHIFT)
     else:
-        heap.without(store, store.messages, int(ends.late), row, True)
+        heap.without(store, store.messages, int(ends.late), row, heap.OF_CHAIN)
     message.marks ^= MARK_LATE
     touch(store.messages_dirty, row, MESSAGE_SHIFT)
 

@@ -1,4 +1,4 @@
-"""Pairing heaps of messages: the highest priority on top, then the oldest.
+"""Pairing heaps of messages: the highest priority on top, then the oldest; in some heaps the youngest.
 
 A heap stands in the rows of an array with the fields `child`, `next` and `prev`: a row's first child, its next sibling,
 and its previous sibling or, of a first child, its parent. The row on top has no siblings; what its `next` and `prev`
@@ -10,30 +10,36 @@ Source: M. Fredman, R. Sedgewick, D. Sleator, R. Tarjan: "The pairing heap: a ne
 from __future__ import annotations
 
 from kernels._compile import kernel, routine
-from kernels.layout import MESSAGE_SHIFT, NONE, Array, Store, touch
+from kernels.layout import MESSAGE_SHIFT, NONE, ORDER_SHIFT, Array, Store, touch
+
+OF_ID, OF_CHAIN, OLDEST, YOUNGEST = range(4)
+"""Which heap: of an id, in LINK; beside a chain of messages, in MESSAGE; beside one of ORDER, in ORDER, with the oldest
+or the youngest on top."""
 
 
 @kernel
-def comes_before(store: Store, row: int, other: int) -> bool:
-    """True if a get takes message `row` before message `other`: higher priority, then older."""
+def comes_before(store: Store, row: int, other: int, which: int) -> bool:
+    """True if message `row` is above message `other`: higher priority, then older, or younger."""
     message, against = store.messages[row], store.messages[other]
     if message.priority != against.priority:
         return message.priority > against.priority
-    return message.age < against.age
+    return (message.age < against.age) != (which == YOUNGEST)
 
 
 @kernel
-def _note(store: Store, row: int, paged: bool) -> None:
-    """Mark what was written, where the heap stands in the table of messages itself."""
-    if paged:
+def _note(store: Store, row: int, which: int) -> None:
+    """Mark what was written, where the heap stands in a table that has pages."""
+    if which == OF_CHAIN:
         touch(store.messages_dirty, row, MESSAGE_SHIFT)
+    elif which != OF_ID:
+        touch(store.order_dirty, row, ORDER_SHIFT)
 
 
 @kernel
-def _meld(store: Store, links: Array, row: int, other: int, paged: bool) -> int:
+def _meld(store: Store, links: Array, row: int, other: int, which: int) -> int:
     top = row
     below = other
-    if comes_before(store, other, row):
+    if comes_before(store, other, row, which):
         top = other
         below = row
     first = links[top].child
@@ -41,24 +47,24 @@ def _meld(store: Store, links: Array, row: int, other: int, paged: bool) -> int:
     links[below].prev = top
     if first != NONE:
         links[first].prev = below
-        _note(store, first, paged)
+        _note(store, first, which)
     links[top].child = below
-    _note(store, top, paged)
-    _note(store, below, paged)
+    _note(store, top, which)
+    _note(store, below, which)
     return top
 
 
 @routine
-def join(store: Store, links: Array, row: int, other: int, paged: bool) -> int:
+def join(store: Store, links: Array, row: int, other: int, which: int) -> int:
     """Join the heaps with `row` and `other` on top; the row on top of both.
 
-    links: MESSAGE or LINK, a row a message; paged: links are the table of messages, whose pages are to be marked.
+    links: MESSAGE, LINK or ORDER, a row a message, as `which` says.
     """
-    return _meld(store, links, row, other, paged)
+    return _meld(store, links, row, other, which)
 
 
 @routine
-def without_top(store: Store, links: Array, row: int, paged: bool) -> int:
+def without_top(store: Store, links: Array, row: int, which: int) -> int:
     """Take `row` from the top of its heap; the row that is on top now, without `next` and `prev`, or NONE."""
     pairs = NONE
     left = int(links[row].child)
@@ -68,26 +74,26 @@ def without_top(store: Store, links: Array, row: int, paged: bool) -> int:
         melded = left
         if right != NONE:
             following = int(links[right].next)
-            melded = _meld(store, links, left, right, paged)
+            melded = _meld(store, links, left, right, which)
         links[melded].next = pairs
         pairs = melded
         left = following
     top = NONE
     while pairs != NONE:
         following = int(links[pairs].next)
-        top = pairs if top == NONE else _meld(store, links, top, pairs, paged)
+        top = pairs if top == NONE else _meld(store, links, top, pairs, which)
         pairs = following
     links[row].child = NONE
-    _note(store, row, paged)
+    _note(store, row, which)
     if top != NONE:
         links[top].next = NONE
         links[top].prev = NONE
-        _note(store, top, paged)
+        _note(store, top, which)
     return top
 
 
 @routine
-def without(store: Store, links: Array, top: int, row: int, paged: bool) -> None:
+def without(store: Store, links: Array, top: int, row: int, which: int) -> None:
     """Take `row`, which is not on top, out of the heap under `top`."""
     link = links[row]
     before = int(link.prev)
@@ -95,10 +101,10 @@ def without(store: Store, links: Array, top: int, row: int, paged: bool) -> None
         links[before].child = link.next
     else:
         links[before].next = link.next
-    _note(store, before, paged)
+    _note(store, before, which)
     if link.next != NONE:
         links[link.next].prev = before
-        _note(store, int(link.next), paged)
-    rest = without_top(store, links, row, paged)
+        _note(store, int(link.next), which)
+    rest = without_top(store, links, row, which)
     if rest != NONE:
-        _meld(store, links, top, rest, paged)
+        _meld(store, links, top, rest, which)

@@ -38,18 +38,18 @@ def enter(store: Store, row: int) -> None:
     if first == NONE:
         index.enter(store.message_buckets, store.message_links, row, index.mix(message.key, message.queue))
     else:
-        if heap.comes_before(store, row, first):
+        if heap.comes_before(store, row, first, heap.OF_ID):
             index.replace(store.message_buckets, store.message_links, first, row)
-        heap.join(store, store.message_links, first, row, False)
+        heap.join(store, store.message_links, first, row, heap.OF_ID)
 
 
 @routine
 def _leave_others(store: Store, first: int, row: int) -> None:
     """Take `row` out of the messages that share its id, of which `first` is the first."""
     if row != first:
-        heap.without(store, store.message_links, first, row, False)
+        heap.without(store, store.message_links, first, row, heap.OF_ID)
         return
-    now_first = heap.without_top(store, store.message_links, row, False)
+    now_first = heap.without_top(store, store.message_links, row, heap.OF_ID)
     index.replace(store.message_buckets, store.message_links, row, now_first)
 
 

@@ -58,6 +58,7 @@ MARK_IN_ORDER = 8  # it stands in a chain of ORDER: that of the structure, or
 MARK_IN_SCM = 16  # that of storage class memory
 MARK_LATE = 32  # available, and in the heap of its queue and priority, not in the chain
 MARK_OVERFULL = 64  # it did not fit when it was put
+MARK_ORDER_LATE = 128  # in ORDER, and in the heap beside its chain
 
 
 def _with_alias(dtype: np.dtype[Any], alias: str, name: str) -> np.dtype[Any]:
@@ -196,9 +197,13 @@ DATASET = np.dtype(
     align=True,
 )
 
-ORDER = np.dtype([("next", "i4"), ("prev", "i4")])  # of a message by priority and age, in the structure or in SCM
+ORDER = np.dtype(  # of a message by priority and age, in the structure or in SCM: in a chain or in a heap
+    [("next", "i4"), ("prev", "i4"), ("child", "i4")]
+)
 ORDERS = 2 * PRIORITIES  # chains of ORDER: by priority, in the structure; by priority, in SCM
-ORDER_ENDS = np.dtype([("head", "i4"), ("tail", "i4"), ("finger", "i4")])  # finger: where a message was entered last
+ORDER_ENDS = np.dtype(  # finger: where a message was entered last; late: the top of the heap
+    [("head", "i4"), ("tail", "i4"), ("finger", "i4"), ("late", "i4")]
+)
 
 SCM_USE = np.dtype(  # storage class memory of a structure; SMF 74.4 has the same
     [
@@ -427,7 +432,7 @@ CHAIN_SHIFT = 9
 FLOW_SHIFT = 8
 SEEN_SHIFT = 10
 BLOCK_SHIFT = 10
-ORDER_SHIFT = 10
+ORDER_SHIFT = 9
 PACKED_SHIFT = 10
 
 

@@ -1,13 +1,17 @@
 """Chains of all messages of a structure by priority and age, whatever their queue: what KEYPRIORITY1 looks at.
 
-Ten are of the structure, by priority, ten of storage class memory. Source: seed "How storage class memory works with
+Ten are of the structure, by priority, ten of storage class memory. The mover takes the youngest of the structure and the
+oldest of SCM. A message whose place in its chain is not near goes to a heap beside it (see heap.py). Source: seed "How storage class memory works with
 IBM MQ for z/OS" (priority, then age, decides what moves).
 """
 
 from __future__ import annotations
 
-from kernels._compile import kernel
-from kernels.layout import MARK_IN_ORDER, NONE, ORDER_SHIFT, Row, Store, touch
+from kernels import heap
+from kernels._compile import kernel, routine
+from kernels.layout import MARK_IN_ORDER, MARK_ORDER_LATE, NONE, ORDER_SHIFT, PRIORITIES, Row, Store, touch
+
+_NEAR = 16  # steps that a place in a chain is looked for, from each end
 
 
 @kernel
@@ -39,42 +43,91 @@ def append(store: Store, row: int) -> None:
 
 
 @kernel
-def enter(store: Store, row: int, chain: int) -> None:
-    """Enter a message at its age.
+def _heap_of(chain: int) -> int:
+    return heap.YOUNGEST if chain < PRIORITIES else heap.OLDEST
 
-    It is looked for from both ends at once, the finger being one of them: messages move by age and return by the unit
-    of work, so that the next one's place is beside the last one's.
-    """
+
+@kernel
+def first(store: Store, chain: int) -> int:
+    """Return the message that the mover takes next from a chain, or NONE."""
+    ends = store.scm_ends[chain]
+    row = ends.tail if chain < PRIORITIES else ends.head
+    if ends.late == NONE:
+        return int(row)
+    if row == NONE or heap.comes_before(store, ends.late, row, _heap_of(chain)):
+        return int(ends.late)
+    return int(row)
+
+
+@kernel
+def enter(store: Store, row: int, chain: int) -> None:
+    """Enter a message at its age, or into the heap beside the chain."""
     ends = store.scm_ends[chain]
     age = store.messages[row].age
     if ends.tail == NONE or store.messages[ends.tail].age < age:
         _join(store, ends, ends.tail, row, NONE)
+        ends.finger = row
     elif store.messages[ends.head].age > age:
         _join(store, ends, NONE, row, ends.head)
+        ends.finger = row
     else:
-        low = ends.head
-        high = ends.tail
-        if ends.finger != NONE and store.messages[ends.finger].age < age:
-            low = ends.finger
-        elif ends.finger != NONE:
-            high = ends.finger
-        while True:
-            after = store.order[low].next
-            if store.messages[after].age > age:
-                _join(store, ends, low, row, after)
-                break
-            low = after
-            before = store.order[high].prev
-            if store.messages[before].age < age:
-                _join(store, ends, before, row, high)
-                break
-            high = before
-    ends.finger = row
+        _enter_within(store, row, chain)
+
+
+@routine
+def _enter_within(store: Store, row: int, chain: int) -> None:
+    """Look for the place of a message from both ends at once, the finger being one of them.
+
+    Messages move by age and return by the unit of work, so that the next one's place is beside the last one's.
+    """
+    ends = store.scm_ends[chain]
+    age = store.messages[row].age
+    low = ends.head
+    high = ends.tail
+    if ends.finger != NONE and store.messages[ends.finger].age < age:
+        low = ends.finger
+    elif ends.finger != NONE:
+        high = ends.finger
+    for _ in range(_NEAR):
+        after = store.order[low].next
+        if store.messages[after].age > age:
+            _join(store, ends, low, row, after)
+            ends.finger = row
+            return
+        low = after
+        before = store.order[high].prev
+        if store.messages[before].age < age:
+            _join(store, ends, before, row, high)
+            ends.finger = row
+            return
+        high = before
+    link = store.order[row]
+    link.next = NONE
+    link.prev = NONE
+    link.child = NONE
+    touch(store.order_dirty, row, ORDER_SHIFT)
+    store.messages[row].marks |= MARK_ORDER_LATE
+    ends.late = row if ends.late == NONE else heap.join(store, store.order, ends.late, row, _heap_of(chain))
+    store.order[ends.late].next = NONE
+    store.order[ends.late].prev = NONE
+
+
+@routine
+def _leave_heap(store: Store, row: int, chain: int) -> None:
+    ends = store.scm_ends[chain]
+    if ends.late == row:
+        ends.late = heap.without_top(store, store.order, row, _heap_of(chain))
+    else:
+        heap.without(store, store.order, int(ends.late), row, _heap_of(chain))
+    store.messages[row].marks ^= MARK_ORDER_LATE
 
 
 @kernel
 def leave(store: Store, row: int, chain: int) -> None:
-    """Take a message out of its chain."""
+    """Take a message out of its chain, or out of the heap beside it; who calls marks the message as written."""
+    if store.messages[row].marks & MARK_ORDER_LATE:
+        _leave_heap(store, row, chain)
+        return
     link = store.order[row]
     ends = store.scm_ends[chain]
     if ends.finger == row:

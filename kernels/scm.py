@@ -17,6 +17,7 @@ from kernels.layout import (
     FREE,
     MARK_IN_ORDER,
     MARK_IN_SCM,
+    MARK_ORDER_LATE,
     MESSAGE_SHIFT,
     NEVER,
     NONE,
@@ -145,8 +146,9 @@ def _above_mark_with(store: Store, elements: int) -> bool:
 def _least_likely(store: Store) -> int:
     """The message of the structure that is least likely to be got next: the lowest priority, put last; NONE: none."""
     for priority in range(PRIORITIES):
-        if store.scm_ends[priority].tail != NONE:
-            return int(store.scm_ends[priority].tail)
+        row = order.first(store, priority)
+        if row != NONE:
+            return row
     return NONE
 
 
@@ -199,9 +201,10 @@ def _prefetch(store: Store, at: int) -> int:
     """
     use = store.scm[0]
     priority = PRIORITIES - 1
-    while store.scm_ends[PRIORITIES + priority].head == NONE:
+    row = order.first(store, PRIORITIES + priority)
+    while row == NONE:
         priority -= 1
-    row = int(store.scm_ends[PRIORITIES + priority].head)
+        row = order.first(store, PRIORITIES + priority)
     elements = store.messages[row].elems
     if _above_mark_with(store, elements):
         return NOTHING
@@ -275,6 +278,7 @@ def enrol(store: Store, by_age: Array) -> None:
         ends.head = NONE
         ends.tail = NONE
         ends.finger = NONE
+        ends.late = NONE
     for row in by_age:
         if store.messages[row].state not in (FREE, UNCOMMITTED_GET):
             order.append(store, row)
@@ -290,4 +294,6 @@ def bring_back(store: Store) -> None:
             if message.marks & MARK_IN_SCM:
                 _count_in(store, row)
             message.marks ^= MARK_IN_ORDER
+            if message.marks & MARK_ORDER_LATE:
+                message.marks ^= MARK_ORDER_LATE
             touch(store.messages_dirty, row, MESSAGE_SHIFT)
