@@ -190,7 +190,8 @@ class Frontier(msgspec.Struct, kw_only=True):
         bound = self.bound(expected, known)
         if self.acted is None or bound is None or self.acted <= max(self.passed.values()):
             return False
-        self.acted = bound
+        first = self.first_waiting()
+        self.acted = bound if first is None else min(bound, first - 1)
         return True
 
     def first_waiting(self) -> int | None:
