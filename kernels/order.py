@@ -1,8 +1,9 @@
 """Chains of all messages of a structure by priority and age, whatever their queue: what KEYPRIORITY1 looks at.
 
-Ten are of the structure, by priority, ten of storage class memory. The mover takes the youngest of the structure and the
-oldest of SCM. A message whose place in its chain is not near goes to a heap beside it (see heap.py). Source: seed "How storage class memory works with
-IBM MQ for z/OS" (priority, then age, decides what moves).
+Ten are of the structure, by priority, ten of storage class memory. The mover takes the youngest of the structure and
+the oldest of SCM. A message whose place in its chain is not near goes to a heap beside it (see heap.py).
+
+Source: seed "How storage class memory works with IBM MQ for z/OS" (priority, then age, decides what moves).
 """
 
 from __future__ import annotations
