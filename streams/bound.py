@@ -89,7 +89,7 @@ def _mean(consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int, int]])
         message = consumer.poll(left)
         if message is None:
             break
-        if not check(message.error(), f"topic {topic}"):
+        if not check(message.error(), topic):
             continue
         number, offset = message.partition(), message.offset()
         if number in waited_for and offset < waited_for[number]:

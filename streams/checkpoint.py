@@ -7,6 +7,7 @@ a job runs.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import importlib.metadata
@@ -182,6 +183,7 @@ class LocalGuard:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._is_ours = not directory.exists()
         self._lock = _lock(directory)
         try:
             self.manifest = read_manifest(directory)
@@ -204,10 +206,15 @@ class LocalGuard:
             raise UsageError(f"checkpoint {self._directory} cannot be written: {error.strerror}") from error
 
     def release(self) -> None:
-        """See `Guard`."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        """See `Guard`. A directory that was made for a job that then did not start is removed."""
+        if self._lock < 0:
+            return
+        if self._is_ours and [path.name for path in self._directory.glob("*")] == [LOCK]:
+            with contextlib.suppress(OSError):  # it stays where it cannot be removed: empty, it harms nobody
+                (self._directory / LOCK).unlink()
+                self._directory.rmdir()
+        os.close(self._lock)
+        self._lock = -1
 
 
 def check_belongs(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -33,7 +33,7 @@ def explain(
     checkpoint: str = "",
     directories: Iterable[Path] = (),
     kafka: Mapping[str, str],
-    topics: Iterable[str],
+    topics: Mapping[str, Sequence[str]],
 ) -> str:
     """Return the cause of a failed query or a failed call of Spark on one line.
 
@@ -42,7 +42,7 @@ def explain(
         checkpoint: where the checkpoint is, a path or a URI.
         directories: local directories that Spark and its workers write.
         kafka: client settings, ``bootstrap.servers`` among them.
-        topics: what the job reads and writes.
+        topics: what the job reads and writes -> the operations that it needs there.
     """
     gone = gone_java(GONE_SECONDS)
     if gone:
@@ -75,7 +75,7 @@ def _full_disks(places: Iterable[Path]) -> list[str]:
     return list(found.values())
 
 
-def _missing(topics: Iterable[str], kafka: Mapping[str, str]) -> list[str]:
+def _missing(topics: Mapping[str, Sequence[str]], kafka: Mapping[str, str]) -> list[str]:
     try:
         return missing_topics(kafka, topics)
     except MqtwinError:  # nobody answers: then Spark's own text is all there is

@@ -198,12 +198,16 @@ def _start_guarded(
     )
 
     def explain_failure(error: BaseException) -> str:
-        topics = (settings.topics.events, *settings.topics.out)
-        places = {"checkpoint": settings.checkpoint, "directories": directories}
         refusal = explain_refusal(str(error), settings.topics.rights)
         if refusal is not None:
             return str(refusal)
-        cause = explain(error, **places, kafka=settings.client, topics=topics)
+        cause = explain(
+            error,
+            checkpoint=settings.checkpoint,
+            directories=directories,
+            kafka=settings.client,
+            topics=settings.topics.rights,
+        )
         return guard.explain(cause) + log.shortage(error)
 
     session.streams.addListener(log)

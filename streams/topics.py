@@ -139,10 +139,13 @@ def max_message_bytes(admin: AdminClient, names: Iterable[str]) -> dict[str, int
     return {name: _max_message_bytes(admin, name) for name in names}
 
 
-def missing_topics(kafka: Mapping[str, str], names: Iterable[str]) -> list[str]:
-    """Return those of `names` that no broker knows. MqtwinError: no broker answers."""
-    existing = _existing(admin_client(kafka), kafka)
-    return [name for name in names if name not in existing]
+def missing_topics(kafka: Mapping[str, str], wanted: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the topics that no broker knows. MqtwinError: no broker answers, or a right is missing.
+
+    wanted: topic -> operations that the user needs there, as `Topics.rights`.
+    """
+    existing = _existing(admin_client(kafka), kafka, wanted)
+    return [name for name in wanted if name not in existing]
 
 
 def partitions_of(kafka: Mapping[str, str], name: str) -> list[int]:

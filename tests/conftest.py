@@ -16,6 +16,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+import structlog
 
 # The first call of a kernel compiles it, and machines that run tests are busy: no example is too slow.
 hypothesis.settings.register_profile(
@@ -35,6 +36,14 @@ def pytest_xdist_setupnodes() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The long ones first: a worker that gets one of them last has the others wait for it."""
     items.sort(key=lambda item: item.get_closest_marker("system") is None)
+
+
+@pytest.fixture(autouse=True)
+def restored_logging() -> Iterator[None]:
+    """Let no test leave a log behind that writes into what pytest has closed."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
 
 
 @pytest.fixture(scope="session")

@@ -108,16 +108,16 @@ def test_nor_does_it_matter_where_blocks_are_cut(kind: str, monkeypatch: pytest.
 
 
 def test_a_measurement_of_anything_is_bounded() -> None:
-    most = 2**63 - 1
+    most, messages = 2**53 - 1, 2**31 - 1  # what an event may say
     told = Told()
     told.measure(
-        messages=most, ents_used=most, elems_used=most, smds={"QM01": {"blocks_used": most, "pages_used": most}}
+        messages=messages, ents_used=most, elems_used=most, smds={"QM01": {"blocks_used": most, "pages_used": most}}
     )
     told.put(reason=2192)
     assert all(0 < told.get(count=MILLION)[name] < 1 << 49 for name in ("messages", "ents_used", "elems_used"))
     of_pages = ToldPageSet()
-    of_pages.measure(messages=most, pages_used=most, pages_persistent=most)
+    of_pages.measure(messages=messages, pages_used=most, pages_persistent=most)
     assert 0 < of_pages.did("RESTART", None)["pages_used"] <= 1 << 32
     of_blocks = ToldQueueFile()
-    of_blocks.measure(messages=most, blocks_persistent=most, blocks_nonpersistent=most, file_bytes=most)
+    of_blocks.measure(messages=messages, blocks_persistent=most, blocks_nonpersistent=most, file_bytes=most)
     assert 0 < of_blocks.did("RESTART", None)["blocks_persistent"] <= 1 << 31

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from streams.job import JobSettings, start_job
 from tests.estates import small_estate
 from tests.system.harness import Stream
-from twin.errors import MqtwinError
+from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.events import ARROW, JSON, NDJSON, to_table
 
@@ -169,7 +169,9 @@ def test_the_query_goes_on_after_bad_input_and_stops_when_asked(new_stream: NewS
     assert [letter.value for letter in stream.letters()] == [b"nonsense"]
 
 
-def test_what_the_query_dies_of_is_one_line(new_stream: NewStream, kafka: str, estate: Estate) -> None:
+def test_a_topic_that_has_gone_is_named_before_the_query_starts(
+    new_stream: NewStream, kafka: str, estate: Estate
+) -> None:
     stream = new_stream(estate)
     stream.send([(STORE, good(0), JSON)])
     stream.run()
@@ -177,5 +179,5 @@ def test_what_the_query_dies_of_is_one_line(new_stream: NewStream, kafka: str, e
     for future in admin.delete_topics([stream.topics.events]).values():
         future.result()
     time.sleep(1)
-    with pytest.raises(MqtwinError, match=r"^the stream failed: [^\n]+$"):
+    with pytest.raises(UsageError, match=rf"^checkpoint \S+: topic {stream.topics.events} is not at [^\n]+$"):
         stream.run()

@@ -110,17 +110,6 @@ def running(command: Command) -> Iterator[Command]:
             command.end()
 
 
-def end_clean(command: Command) -> None:
-    """Wait for its end, which must be as if nobody but the driver had been asked to stop."""
-    family = command.family()
-    assert command.end() == 0, command.lines
-    entries = [json.loads(line) for line in command.lines]
-    assert [entry["event"] for entry in entries][-1] == "stopped"
-    assert not [entry for entry in entries if entry["level"] == "error" and "spark ERROR" not in entry["event"]]
-    _, alive = psutil.wait_procs(family, 20)
-    assert not alive
-
-
 @pytest.fixture
 def temporary() -> Iterator[Path]:
     """A temporary directory with a name short enough for sockets."""
@@ -164,11 +153,13 @@ def test_a_signal_to_more_than_the_driver_ends_the_job_clean(
 
 
 def check_clean(command: Command, temporary: Path) -> None:
-    """It ends as if nobody but the driver had been asked to stop, and leaves nothing behind."""
+    """It ends with 0 and leaves nothing behind. Spark may say that tasks of signalled workers were tried again."""
     family = command.family()
     assert command.end() == 0, command.lines
     entries = [json.loads(line) for line in command.lines]
-    assert [entry["event"] for entry in entries if entry["event"] != "batch"][-2:] == ["stopping", "stopped"]
+    own = [entry for entry in entries if "spark ERROR" not in entry["event"]]
+    assert [entry["event"] for entry in own if entry["event"] != "batch"][-2:] == ["stopping", "stopped"]
+    assert not [entry for entry in own if entry["level"] == "error"]
     _, alive = psutil.wait_procs(family, 20)
     assert not alive
     assert [path for path in temporary.rglob("*") if not path.name.startswith(("mqtwin-", "hsperfdata"))] == []
@@ -274,7 +265,7 @@ def test_a_deleted_topic_is_named_and_made_anew(published: Stream, outage: Playe
         told = command.read_until("restarting")
         assert told["cause"] == (
             f"the stream failed: deleted in Kafka while the job ran: topic {topic}; starting again creates it anew"
-        )
+        ), "".join(command.lines[-8:])
         assert command.end() == 0, command.lines
     assert published.states() == outage.replayed.states
     assert published.alerts()
