@@ -208,7 +208,7 @@ def _start_guarded(
             kafka=settings.client,
             topics=settings.topics.rights,
         )
-        return guard.explain(cause) + log.shortage(error)
+        return guard.explain(cause)
 
     session.streams.addListener(log)
     written = end_offsets(settings.client, settings.topics.reports)
@@ -395,7 +395,7 @@ class Job:
             self._finish_batch()
         failure = self.query.exception()
         if failure is not None:
-            raise MqtwinError(f"the stream failed: {self._explain_failure(failure)}")
+            raise MqtwinError(f"the stream failed: {self._explain_failure(failure)}{self._batches.shortage(failure)}")
 
     def _finish_batch(self) -> None:
         """Wait for the end of the batch that is running; at once where none is."""

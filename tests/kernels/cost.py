@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
@@ -22,7 +22,7 @@ from tests.naive.private_estates import page_set, queue_file
 from tests.naive.scm_estates import with_scm
 from tests.workloads import HOUR_US, SECOND_US, START_US
 from twin import message_store
-from twin.arrays import Array, MemoryArrays
+from twin.arrays import Array, MemoryArrays, Size
 from twin.events import EventBlock, to_table
 from twin.tables import Tables
 
@@ -34,11 +34,11 @@ _LARGE: dict[str, Any] = {"size": 1 << 30, "full_threshold": 0}
 class _Records(MemoryArrays):
     """Arrays whose rows have attributes, as they have for compiled kernels."""
 
-    def table(self, name: str, dtype: np.dtype[Any], rows: int) -> Array:
-        return _with_attributes(super().table(name, dtype, rows))
+    def tables(self, sizes: Mapping[str, Size]) -> dict[str, Array]:
+        return {name: _with_attributes(array) for name, array in super().tables(sizes).items()}
 
-    def grow(self, name: str, rows: int) -> Array:
-        return _with_attributes(super().grow(name, rows))
+    def grow(self, rows: Mapping[str, int]) -> dict[str, Array]:
+        return {name: _with_attributes(array) for name, array in super().grow(rows).items()}
 
 
 class _Row:

@@ -24,7 +24,13 @@ Caused by: java.io.EOFException: end
 
 
 def told(text: str, checkpoint: str = "", *directories: Path) -> str:
-    return explain(RuntimeError(text), checkpoint=checkpoint, directories=directories, kafka={}, topics={"a": ("WRITE",), "b": ("READ",)})
+    return explain(
+        RuntimeError(text),
+        checkpoint=checkpoint,
+        directories=directories,
+        kafka={},
+        topics={"a": ("WRITE",), "b": ("READ",)},
+    )
 
 
 @pytest.fixture

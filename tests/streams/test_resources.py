@@ -93,29 +93,44 @@ def test_memory_of_a_container_is_what_its_group_allows(
     assert root.exists()
 
 
+_PARENT = """
+import subprocess, sys
+opens = "import sys, time; f = [open('/dev/null') for _ in range(int(sys.argv[1]))]; print(flush=True); time.sleep(600)"
+pipe = subprocess.PIPE
+workers = [subprocess.Popen([sys.executable, "-c", opens, str(files)], stdout=pipe) for files in (5, 50)]
+for worker in workers:
+    worker.stdout.readline()
+print(workers[1].pid, flush=True)
+sys.stdin.readline()
+for worker in workers:
+    worker.kill()
+    worker.wait()
+print(flush=True)
+sys.stdin.readline()
+"""
+
+
 def test_figures_are_those_of_the_jvm_and_of_the_largest_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "RENEW_SECONDS", 0.0)
-    opens = "import sys, time; f = [open('/dev/null') for _ in range(int(sys.argv[1]))]; print(); time.sleep(60)"
-    command = [sys.executable, "-c", opens]
-    workers = [subprocess.Popen([*command, str(files)], stdout=subprocess.PIPE) for files in (5, 50)]
-    try:
-        for worker in workers:
-            assert worker.stdout is not None
-            worker.stdout.readline()
-        job = Resources(os.getpid())
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", _PARENT], stdin=pipe, stdout=pipe, text=True) as parent:
+        assert parent.stdin is not None and parent.stdout is not None
+        worker = int(parent.stdout.readline())
+        job = Resources(parent.pid)
         figures = job.figures()
-        assert figures["jvm_fds"] == count_open_files(os.getpid())
-        assert figures["worker_fds"] == count_open_files(workers[1].pid) > 50
+        assert figures["jvm_fds"] == count_open_files(parent.pid)
+        assert figures["worker_fds"] == count_open_files(worker) > 50
         assert figures["worker_rss_bytes"] > 1 << 20
         assert figures["memory_limit_bytes"] == memory_limit()
         if sys.platform == "linux":
-            assert 0 < figures["worker_maps"] < figures["jvm_maps"] < figures["maps_limit"]
+            assert 0 < figures["worker_maps"] < figures["maps_limit"]
+            assert 0 < figures["jvm_maps"] < figures["maps_limit"]
             assert figures["fds_limit"] == psutil.Process().rlimit(psutil.RLIMIT_NOFILE)[0]
-    finally:
-        for worker in workers:
-            worker.kill()
-            worker.communicate()
-    assert "worker_fds" not in job.figures()
+        parent.stdin.write("\n")
+        parent.stdin.flush()
+        parent.stdout.readline()
+        assert "worker_fds" not in job.figures()
+        parent.stdin.write("\n")
 
 
 def test_a_jvm_that_is_gone_has_no_figures() -> None:
