@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from streams.java_output import log_lines
-from streams.scratch import ScratchDirectory
+from streams.scratch import ScratchDirectory, crash_report, temporary_base
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -89,13 +89,25 @@ def gone_java(wait_seconds: float = 0.0) -> str:
         status = process.wait(wait_seconds)
     except subprocess.TimeoutExpired:
         return ""
-    how = f"signal {-status}: killed? out of memory?" if status < 0 else f"exit status {status}"
+    if status == -signal.SIGABRT:  # how a Java that crashes ends
+        how = f"it crashed: {crash_report(temporary_base())} says where"
+    else:
+        how = f"signal {-status}: killed? out of memory?" if status < 0 else f"exit status {status}"
     return f"Spark's Java process {process.pid} is gone ({how})"
 
 
 def _end_java(process: subprocess.Popen[bytes], scratch: list[ScratchDirectory]) -> None:
-    """Close Java's input, which ends it, and remove what it wrote for its lifetime."""
-    if process.stdin is not None:
+    """End Java and remove what it wrote for its lifetime.
+
+    With Spark stopped there is nothing left for it to do, and it is killed: an orderly end runs the destructors of
+    RocksDB beside RocksDB's own threads, which has crashed it (SIGSEGV in DBImpl::PersistStats). Else its input is
+    closed, which lets it stop Spark first.
+    """
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is None:  # noqa: SLF001 -- PySpark has no other way to ask
+        process.kill()
+    elif process.stdin is not None:
         process.stdin.close()
     try:
         process.wait(END_SECONDS)

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _PREFIX = "job-"
+_CRASH_REPORT = "java-crash.log"
 # A Unix socket's path takes 108 bytes (104 on macOS), its final zero included; Spark appends /.<uuid>.sock, 43 bytes.
 MAX_SOCKET_DIRECTORY_BYTES = (104 if sys.platform == "darwin" else 108) - 1 - 43
 
@@ -68,6 +69,11 @@ def temporary_base() -> Path:
     base = Path(tempfile.gettempdir())
     longest = _root(base) / f"{_PREFIX}{'x' * 8}"
     return base if len(os.fsencode(longest)) <= MAX_SOCKET_DIRECTORY_BYTES else Path("/tmp")  # noqa: S108 -- the short one
+
+
+def crash_report(base: Path) -> Path:
+    """Return the file that a Java which crashes writes: one per user, outside the jobs' directories, so it is kept."""
+    return _root(base) / _CRASH_REPORT
 
 
 def _root(base: Path) -> Path:

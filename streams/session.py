@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from streams import daemon
 from streams.errors import one_line
 from streams.java_process import launch_java, quiet_updates
-from streams.scratch import ScratchDirectory, temporary_base
+from streams.scratch import ScratchDirectory, crash_report, temporary_base
 from twin.errors import MqtwinError, UsageError
 
 if TYPE_CHECKING:
@@ -167,7 +167,8 @@ def _claim_scratch(conf: SparkConf) -> tuple[list[ScratchDirectory], dict[str, s
     temporary = ScratchDirectory.claim(temporary_base())
     scratch, environment = [temporary], {}
     options = conf.get("spark.driver.extraJavaOptions", "")
-    conf.set("spark.driver.extraJavaOptions", f"-Djava.io.tmpdir={temporary.path} {options}".rstrip())
+    places = f"-Djava.io.tmpdir={temporary.path} -XX:ErrorFile={crash_report(temporary_base())}"
+    conf.set("spark.driver.extraJavaOptions", f"{places} {options}".rstrip())
     if is_local(conf.get("spark.master", "")):
         bases = os.environ.get("SPARK_LOCAL_DIRS") or conf.get("spark.local.dir", "")
         directories = [ScratchDirectory.claim(Path(base).absolute()) for base in (bases or "").split(",") if base]

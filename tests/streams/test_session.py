@@ -98,7 +98,9 @@ class TestScratch:
         settings, environment, (directory,) = self.claim(master="local[2,4]")
         assert Path(directory).parent.parent == tmp_path / "system"
         assert settings["spark.local.dir"] == directory
-        assert settings["spark.driver.extraJavaOptions"] == f"-Djava.io.tmpdir={directory}"
+        report = Path(directory).parent / "java-crash.log"  # the directory itself goes with the job
+        options = f"-Djava.io.tmpdir={directory} -XX:ErrorFile={report}"
+        assert settings["spark.driver.extraJavaOptions"] == options
         assert environment == {"SPARK_LOCAL_IP": "127.0.0.1"}
 
     def test_the_users_directories_hold_the_jobs(self, tmp_path: Path) -> None:
@@ -120,7 +122,8 @@ class TestScratch:
             master="spark://host:7077", local_dir="/data", driver_extraJavaOptions="-Xss4m"
         )
         assert settings["spark.local.dir"] == "/data"
-        assert settings["spark.driver.extraJavaOptions"] == f"-Djava.io.tmpdir={temporary} -Xss4m"
+        first, _, last = settings["spark.driver.extraJavaOptions"].split()
+        assert (first, last) == (f"-Djava.io.tmpdir={temporary}", "-Xss4m")
         assert environment == {}
 
 
