@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import socket
@@ -345,6 +346,14 @@ def wait_for_batch(log: Path, process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.2)
 
 
+def connections(process: psutil.Process) -> list[Any]:
+    """Return the network connections of a process, none of one that has ended."""
+    try:
+        return process.net_connections("inet")
+    except psutil.NoSuchProcess:  # zombies too
+        return []
+
+
 def pages(running: Running) -> Mapping[str, str]:
     """The pages and answers of Spark's UI that might show settings."""
     [application] = json.loads(running.page("/api/v1/applications"))
@@ -361,13 +370,16 @@ def pages(running: Running) -> Mapping[str, str]:
 def test_nothing_secret_is_in_processes_logs_checkpoint_local_files_or_spark_ui(running: Running) -> None:
     looked: dict[str, bytes] = {"log": running.log.read_bytes()}
     for process in running.family:
-        looked[f"cmdline of {process.pid}"] = "\0".join(process.cmdline()).encode()
-        looked[f"environ of {process.pid}"] = repr(process.environ()).encode()
-    looked |= {str(path): path.read_bytes() for path in running.folder.rglob("*") if path.is_file()}
+        with contextlib.suppress(psutil.NoSuchProcess):  # a Python worker that ends meanwhile
+            looked[f"cmdline of {process.pid}"] = "\0".join(process.cmdline()).encode()
+            looked[f"environ of {process.pid}"] = repr(process.environ()).encode()
+    for path in running.folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # Spark's temporary files come and go
+            looked[str(path)] = path.read_bytes()
     shown = pages(running)
     looked |= {path: text.encode() for path, text in shown.items()}
     assert [place for place, content in looked.items() if PASSWORD.encode() in content] == []
-    assert len(running.family) >= 3  # ours, Java, a Python worker
+    assert sum(place.startswith("environ of ") for place in looked) >= 3  # ours, Java, a Python worker
     assert any("/checkpoint/offsets/" in place for place in looked)
     assert b'"kafka"' in looked["log"]
     assert any("spark.ui.port" in text for text in shown.values())
@@ -377,7 +389,7 @@ def test_spark_and_its_ui_listen_on_loopback_only(running: Running) -> None:
     listening = {
         connection.laddr.ip.removeprefix("::ffff:")
         for process in running.family
-        for connection in process.net_connections("inet")
+        for connection in connections(process)
         if connection.status == psutil.CONN_LISTEN
     }
     assert listening == {"127.0.0.1"}
