@@ -16,23 +16,23 @@ from rich.live import Live
 
 from deploy.broker import Broker
 from deploy.commands.alerts import in_one_line
-from deploy.foreseen import in_words
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.java import find_java
-from deploy.picture import picture
-from deploy.verdict import Line, fixed_line, verdict
-from streams.job import Job, JobSettings, start_job
+from deploy.show.foreseen import in_words
+from deploy.show.picture import picture
+from deploy.show.verdict import Line, fixed_line, verdict
+from streams.kafka.pace import Pace
+from streams.kafka.publish import publish
+from streams.kafka.state_reader import StateReader
+from streams.kafka.subscribe import AlertReader, AlertRecord
+from streams.kafka.topics import Topics
 from streams.log import configure_logging
-from streams.pace import Pace
-from streams.publish import publish
-from streams.state_reader import StateReader
-from streams.subscribe import AlertReader, AlertRecord
-from streams.topics import Topics
+from streams.query.job import Job, JobSettings, start_job
 from twin.errors import MqtwinError
 from twin.estate import Estate
 from twin.events import ARROW
 from twin.simulation import Outcome, demo_estate, make_scenario, simulate
-from twin.timestamps import as_span
+from twin.units import as_span
 
 SCENARIO = "getter-outage"
 _REFRESH = 4  # pictures a second
@@ -41,7 +41,7 @@ _PATIENCE = 120.0  # seconds without a new state record after which the demo giv
 
 @dataclass(slots=True)
 class Played:
-    """What the demo showed. line: see `deploy.verdict`."""
+    """What the demo showed. line: see `deploy.show.verdict`."""
 
     outcome: Outcome
     alerts: list[AlertRecord] = field(default_factory=list)

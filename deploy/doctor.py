@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from deploy.cache import cache_dir
 from deploy.jars import KAFKA_BROKER, SPARK_CONNECTOR, missing, pinned
 from deploy.java import find_java
-from streams.resources import FDS_REMEDY, MAPS_REMEDY, map_limit, max_kept_twins, memory_limit, open_files_limits
+from streams.host.resources import FDS_REMEDY, MAPS_REMEDY, map_limit, max_kept_twins, memory_limit, open_files_limits
 from twin.errors import MqtwinError
 
 PYTHONS = ((3, 11), (3, 14))  # the first supported, the first not supported: requires-python of pyproject.toml

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from cyclopts import Group, Parameter
 
-from streams.kafka_settings import read_kafka_file
+from streams.kafka.settings import read_kafka_file
 from twin.errors import UsageError
 
 KAFKA = Group("Kafka", sort_key=1)

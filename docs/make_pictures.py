@@ -3,7 +3,7 @@
     .venv/bin/python -m docs.make_pictures
 
 The demo's scenario is simulated and played through the twin to a quarter of an hour before the first 2192;
-`deploy.picture` draws states and alerts as they are then. The same seed gives the same picture.
+`deploy.show.picture` draws states and alerts as they are then. The same seed gives the same picture.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
 from deploy.demo import SCENARIO
-from deploy.picture import picture
-from streams.subscribe import AlertRecord
+from deploy.show.picture import picture
+from streams.kafka.subscribe import AlertRecord
 from twin.events import Decoded, Decoder
 from twin.recordings import open_recording
-from twin.replay import Player
+from twin.replays import Player
 from twin.simulation import demo_estate, make_scenario, simulate
 
 OUT = Path(__file__).parent / "images" / "demo.svg"

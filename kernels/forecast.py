@@ -49,7 +49,7 @@ MODEL = np.dtype(
 NOWHERE = -1  # no resource was full within the horizon
 ENTRIES, SPACE, FIRST_SET = 0, 1, 2  # resources; data set d is FIRST_SET + d; behind them SCM
 PRESTAGE_ABOVE, PREFETCH_UNTIL = 0.9, 0.7  # shares of the structure in use (see scm.py)
-GROWTH = 1.1  # of the size, a minute (twin/auto_alter.py)
+GROWTH = 1.1  # of the size, a minute (twin/stores/auto_alter.py)
 MINUTE = 6.0  # bins
 
 

@@ -10,7 +10,7 @@ import msgspec
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
-from streams.kafka_settings import redact
+from streams.kafka.settings import redact
 
 
 def configure_logging(*, json_lines: bool | None = None, level: str = "info", stream: TextIO | None = None) -> None:

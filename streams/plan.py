@@ -8,7 +8,7 @@ import zlib
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from streams.topics import Limits, Topics
+from streams.kafka.topics import Limits, Topics
 from twin.estate import Estate
 
 

@@ -19,32 +19,32 @@ import msgspec
 import pytest
 
 from deploy.cli import COMMANDS, _new_app, main
-from deploy.commands._sized import Planned
 from deploy.commands.alerts import in_colour
 from deploy.options import KafkaOptions
+from deploy.show.sized import Planned
 from docs.make_pictures import OUT as PICTURE
 from docs.make_pictures import draw, played
 from kernels import OPS, pools
-from streams.kafka_settings import for_librdkafka, for_spark, read_kafka_file
-from streams.progress import batch_figures
-from streams.resources import RESOURCE_FIGURES
-from streams.rows import FIGURES
-from twin.auto_alter import NOT_ALTERABLE
-from twin.coupling_facility import AUGMENTED_EXHAUSTED, OVERCOMMITTED, SCM_EXHAUSTED
+from streams.host.resources import RESOURCE_FIGURES
+from streams.kafka.settings import for_librdkafka, for_spark, read_kafka_file
+from streams.query.progress import batch_figures
+from streams.query.rows import FIGURES
 from twin.estate import load_estate
 from twin.estate.attributes import SECTIONS
 from twin.estate.stores import TOML_CF_LEVEL
 from twin.events import CONTENT_TYPES, Decoder, Reason
 from twin.events.fields import FIELD
-from twin.foresight import CONDITION as FORESEEN
-from twin.measurement import DRIFT
-from twin.page_set_view import FIRED as OF_PAGES
-from twin.queue_file_view import FIRED as OF_FILE
+from twin.forecast.monitor import CONDITION as FORESEEN
 from twin.scoring.baselines import BASELINES
-from twin.silence import CONDITION as SILENT
 from twin.simulation import SCENARIOS, demo_estate
-from twin.structure_view import DATASET_BITS, POOL_BITS, SCM_BITS
-from twin.uniform_cluster import CAPACITY
+from twin.stores.auto_alter import NOT_ALTERABLE
+from twin.stores.coupling_facility import AUGMENTED_EXHAUSTED, OVERCOMMITTED, SCM_EXHAUSTED
+from twin.stores.drift import DRIFT
+from twin.stores.page_set_view import FIRED as OF_PAGES
+from twin.stores.queue_file_view import FIRED as OF_FILE
+from twin.stores.silence import CONDITION as SILENT
+from twin.stores.structure_view import DATASET_BITS, POOL_BITS, SCM_BITS
+from twin.stores.uniform_cluster import CAPACITY
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}

@@ -17,7 +17,7 @@ from hypothesis import example, given, settings
 from kernels import OPS
 from kernels.json_scan import TIME_HIGH, TIME_LOW
 from tests.twin.events.samples import ESTATE, GET, MQSC, PUT
-from twin.alerts import Alert, Filler
+from twin.alerts.episodes import Alert, Filler
 from twin.estate import Estate, load_estate
 from twin.events import ARROW_SCHEMA, CONTENT_TYPES, Decoder, EventError, Reason
 from twin.events.fields import (
@@ -31,7 +31,7 @@ from twin.events.fields import (
     Kind,
 )
 from twin.events.rules import Rules, parse
-from twin.store import open_store
+from twin.stores.open import open_store
 
 SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
 NAMES = ("event", "state", "alert", "dead-letter", "report")

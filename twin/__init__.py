@@ -1,5 +1,70 @@
 """The live twin of IBM MQ storage, without Spark and without Kafka: for notebooks, tests and the stream alike.
 
-Estate: `load_estate` (twin.estate). Events: `Decoder`, `EventBlock` (twin.events). Stores: `open_store` (twin.store).
-Recordings: twin.recordings. A recording through the twin: `replay` (twin.replay).
+| name | module | use |
+| --- | --- | --- |
+| `load_estate`, `Estate` | `twin.estate` | read what exists |
+| `Decoder` | `twin.events` | decode events; a value that is refused gets its reason |
+| `open_store` | `twin.stores.open` | open the twin of one store |
+| `replay`, `Replayed` | `twin.replays` | play a recording through the twins of an estate |
+| `simulate`, `make_scenario`, `demo_estate` | `twin.simulation` | make recordings with their true 2192s |
+| `Alert` | `twin.alerts.episodes` | one record of an alert |
+| `MqtwinError`, `UsageError` | `twin.errors` | exceptions: a failure while running; wrong use or input |
+
+A name is imported when it is first used, so that `import twin` is quick.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from twin.alerts.episodes import Alert
+    from twin.errors import MqtwinError, UsageError
+    from twin.estate import Estate, load_estate
+    from twin.events import Decoder
+    from twin.replays import Replayed, replay
+    from twin.simulation import demo_estate, make_scenario, simulate
+    from twin.stores.open import open_store
+
+_MODULES = {
+    "Alert": "alerts.episodes",
+    "Decoder": "events",
+    "Estate": "estate",
+    "MqtwinError": "errors",
+    "Replayed": "replays",
+    "UsageError": "errors",
+    "demo_estate": "simulation",
+    "load_estate": "estate",
+    "make_scenario": "simulation",
+    "open_store": "stores.open",
+    "replay": "replays",
+    "simulate": "simulation",
+}
+
+__all__ = [
+    "Alert",
+    "Decoder",
+    "Estate",
+    "MqtwinError",
+    "Replayed",
+    "UsageError",
+    "demo_estate",
+    "load_estate",
+    "make_scenario",
+    "open_store",
+    "replay",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(globals().keys() | set(__all__))

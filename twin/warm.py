@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, layout, turn
 from kernels._compile import compile_lock, compiled_here
-from twin.arrays import MemoryArrays
+from twin.alerts.findings import Viewer
 from twin.estate import Estate, PageSet, QueueFile, QueueManager, Route, Smds, StoreConfig, Structure
 from twin.events import Decoder, EventBlock
-from twin.findings import Viewer
-from twin.store import open_message_store
+from twin.state.arrays import MemoryArrays
+from twin.stores.open import open_message_store
 
 _QMGR, _QUEUE = "QM", "Q"
 _STORES: tuple[tuple[StoreConfig, tuple[str, ...]], ...] = (  # one of each kind, and the resources its alerts name

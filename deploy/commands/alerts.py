@@ -13,8 +13,8 @@ from rich.text import Text
 
 from deploy.options import KafkaOptions
 from deploy.signals import StopRequestedError, stop_on_request
-from streams.subscribe import AlertReader, AlertRecord, Filler, read_alerts
-from streams.topics import Topics
+from streams.kafka.subscribe import AlertReader, AlertRecord, Filler, read_alerts
+from streams.kafka.topics import Topics
 
 _STYLES = {"warning": "yellow", "critical": "bold red", "full": "bold white on red"}
 _CLEARED = "green"

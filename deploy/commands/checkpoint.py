@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import App, Parameter
 
-from deploy.commands._table import show
-from streams.checkpoint import Manifest, running_job
-from streams.checkpoint_files import CheckpointFiles, DamagedFileError
-from streams.checkpoint_guard import open_stopped
+from deploy.show.table import show
+from streams.checkpoint.files import CheckpointFiles, DamagedFileError
+from streams.checkpoint.guard import open_stopped
+from streams.checkpoint.manifest import Manifest, running_job
 
 checkpoint = App(name="checkpoint")
 

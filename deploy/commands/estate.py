@@ -7,8 +7,8 @@ from pathlib import Path
 
 from cyclopts import App
 
-from deploy.commands._table import show
-from deploy.commands._warnings import warned
+from deploy.show.table import show
+from deploy.show.warnings import warned
 from twin.estate import HEADINGS, load_estate, summary
 
 estate = App(name="estate")

@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.commands._progress import counted, per_second, shown
-from deploy.commands._warnings import warned
 from deploy.options import KafkaOptions
-from streams.pace import Pace
-from streams.publish import publish as send
-from streams.topics import Topics
+from deploy.show.progress import counted, per_second, shown
+from deploy.show.warnings import warned
+from streams.kafka.pace import Pace
+from streams.kafka.publish import publish as send
+from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.events import ARROW, JSON, NDJSON

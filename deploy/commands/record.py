@@ -9,11 +9,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from deploy.commands._progress import counted, per_second, shown
-from deploy.commands._stop import asked_to_stop
 from deploy.options import KafkaOptions
-from streams.record import record as take
-from streams.topics import Topics
+from deploy.show.progress import counted, per_second, shown
+from deploy.stop_flag import asked_to_stop
+from streams.kafka.record import record as take
+from streams.kafka.topics import Topics
 
 
 def record(

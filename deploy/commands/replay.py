@@ -11,15 +11,15 @@ from typing import Annotated, Any, BinaryIO
 import msgspec
 from cyclopts import Parameter
 
-from deploy.commands import _usage
-from deploy.commands._progress import counted, per_second, shown
-from deploy.commands._table import show
-from deploy.commands._warnings import warned
+from deploy.show import usage
+from deploy.show.progress import counted, per_second, shown
+from deploy.show.table import show
+from deploy.show.warnings import warned
 from twin.errors import MqtwinError, UsageError
 from twin.estate import load_estate
 from twin.events import Reject
-from twin.replay import Replayed, dead_letter
-from twin.replay import replay as play
+from twin.replays import Replayed, dead_letter
+from twin.replays import replay as play
 
 
 def _file_or_hyphen(_: Any, value: str | None) -> None:
@@ -65,7 +65,7 @@ def replay(
             _write(alert_file, (alert.record() for alert in replayed.alerts))
         if state_file is not None:
             _write(state_file, map(msgspec.json.encode, replayed.states.values()))
-    show(_usage.HEADINGS, _usage.lines(replayed.states.values()), _usage.RIGHT, stderr=True)
+    show(usage.HEADINGS, usage.lines(replayed.states.values()), usage.RIGHT, stderr=True)
     if replayed.dead_letters and not replayed.events:
         letters = counted(replayed.dead_letters, "dead letter")
         raise MqtwinError(f"{recording}: not one event was accepted, {letters}{_why_rejected(recording, replayed)}")

@@ -10,14 +10,14 @@ import msgspec
 from cyclopts import Parameter
 from rich.console import Console
 
-from deploy.commands._progress import shown
-from deploy.commands._warnings import warned
+from deploy.show.progress import shown
+from deploy.show.warnings import warned
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.scoring import METHODS, TWIN, Filling, Played, Scored, play, summarise
 from twin.scoring import score as judge
 from twin.scoring.table import percent, span, table
-from twin.timestamps import as_text
+from twin.units import as_text
 
 _WIDE = 150  # columns of a table where standard output is no terminal
 

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from deploy.commands._outcome import start_time, summary
-from deploy.commands._progress import shown
-from deploy.commands._warnings import warned
 from deploy.options import parse_settings
+from deploy.show.outcome import start_time, summary
+from deploy.show.progress import shown
+from deploy.show.warnings import warned
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.simulation import SCENARIOS, START, make_scenario, parameters

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from deploy.commands._sized import Planned, human, in_words, scm_of, size_of, tell
+from deploy.show.sized import Planned, human, in_words, scm_of, size_of, tell
 from twin.errors import UsageError
 from twin.estate import PageSet, Structure, format_size
 from twin.estate.model import packs

@@ -9,14 +9,14 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from deploy.commands import _usage
-from deploy.commands._table import show
-from deploy.commands._warnings import warned
 from deploy.commands.checkpoint import warn_of_job
 from deploy.java import find_java
-from streams.checkpoint_guard import open_stopped
+from deploy.show import usage
+from deploy.show.table import show
+from deploy.show.warnings import warned
+from streams.checkpoint.guard import open_stopped
 from streams.log import configure_logging
-from streams.stored_state import read_states
+from streams.query.stored_state import read_states
 from twin.errors import UsageError
 from twin.estate import load_estate
 
@@ -54,4 +54,4 @@ def state(
         for record in states:
             print(msgspec.json.encode(record).decode(), flush=True)
     else:
-        show(_usage.HEADINGS, _usage.lines(states), _usage.RIGHT)
+        show(usage.HEADINGS, usage.lines(states), usage.RIGHT)

@@ -10,14 +10,14 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.commands._warnings import warned
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.java import find_java
 from deploy.options import KafkaOptions, parse_settings
+from deploy.show.warnings import warned
 from deploy.supervisor import NEVER, check_restart, is_supervised, reported_failure, supervise
-from streams.job import TRIGGER, JobSettings, run_job
 from streams.log import configure_logging
-from streams.session import MASTER, is_local
+from streams.query.job import TRIGGER, JobSettings, run_job
+from streams.query.session import MASTER, is_local
 from twin.errors import UsageError
 from twin.estate import load_estate
 

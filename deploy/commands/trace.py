@@ -7,12 +7,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from deploy.commands._outcome import start_time, summary
-from deploy.commands._progress import shown
-from deploy.commands._warnings import warned
+from deploy.show.outcome import start_time, summary
+from deploy.show.progress import shown
+from deploy.show.warnings import warned
 from twin.estate import load_estate
-from twin.trace import Serving
-from twin.trace import import_trace as turn
+from twin.simulation.trace import Serving
+from twin.simulation.trace import import_trace as turn
 
 
 def import_trace(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from streams.outgoing import Record
+from streams.kafka.outgoing import Record
 from tests.bench import site
 from tests.bench.rig import Batch, Rig, Say
 from tests.bench.traffic import Traffic

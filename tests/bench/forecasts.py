@@ -20,8 +20,8 @@ from tests.bench.rig import Rig, Say, Span, span
 from tests.bench.traffic import Traffic
 from twin.estate import Estate, load_estate
 from twin.events import ARROW, Decoder
-from twin.message_store import MessageStore
-from twin.store import open_message_store
+from twin.stores.message_store import MessageStore
+from twin.stores.open import open_message_store
 from twin.warm import warm
 
 LEAST = 0.9  # of the throughput without: the target

@@ -12,12 +12,12 @@ from typing import Any
 from tests.bench import site
 from tests.bench.rig import Say
 from tests.bench.traffic import Traffic
-from twin.arrays import MemoryArrays
 from twin.estate import Estate
 from twin.events import Decoder, EventBlock
 from twin.events.convert import arrow_value, json_lines
-from twin.store import open_store
-from twin.structure import StructureTwin
+from twin.state.arrays import MemoryArrays
+from twin.stores.open import open_store
+from twin.stores.structure import StructureTwin
 from twin.warm import warm
 
 LEVELS = (10_000, 1_000_000)

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
-from streams.clients import LastError, check, new_consumer, new_producer
-from streams.subscribe import AlertRecord
-from streams.topics import Topics, prepare_topics
+from streams.kafka.clients import LastError, check, new_consumer, new_producer
+from streams.kafka.subscribe import AlertRecord
+from streams.kafka.topics import Topics, prepare_topics
 from tests.bench import site
 from tests.bench.rig import Rig, Say
 from tests.bench.traffic import START_US, Traffic

@@ -14,8 +14,8 @@ from kernels import EVENT, FLAG_HAS_MSGID, FLAG_PERSISTENT, layout
 from tests.bench.rig import Say
 from twin.estate import Estate, load_estate
 from twin.events import EventBlock
-from twin.message_store import MessageStore
-from twin.store import open_message_store
+from twin.stores.message_store import MessageStore
+from twin.stores.open import open_message_store
 from twin.warm import warm
 
 LEVELS = (10_000, 1_000_000, 10_000_000)

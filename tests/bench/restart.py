@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 import psutil
 
-from streams.outgoing import Record
-from streams.topics import Topics, prepare_topics
+from streams.kafka.outgoing import Record
+from streams.kafka.topics import Topics, prepare_topics
 from tests.bench import site
 from tests.bench.rig import Rig, Say
 from tests.bench.traffic import Traffic

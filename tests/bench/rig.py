@@ -19,15 +19,15 @@ from py4j.protocol import Py4JError
 from deploy.broker import Broker
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.java import find_java
-from streams.decode_stage import decode_function
-from streams.job import Job, JobSettings, events_frame, start_job
-from streams.outgoing import Record
+from streams.kafka.outgoing import Record
+from streams.kafka.publish import Published, Sender, publish
+from streams.kafka.topics import Topics, prepare_topics
 from streams.plan import PackedPlan, Plan
-from streams.progress import BatchLog
-from streams.publish import Published, Sender, publish
-from streams.rows import BLOCK_DDL
-from streams.session import open_session
-from streams.topics import Topics, prepare_topics
+from streams.query.decode_stage import decode_function
+from streams.query.job import Job, JobSettings, events_frame, start_job
+from streams.query.progress import BatchLog
+from streams.query.rows import BLOCK_DDL
+from streams.query.session import open_session
 from tests.bench import site
 from twin.errors import MqtwinError
 from twin.estate import Estate

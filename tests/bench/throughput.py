@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streams.publish import Published
+from streams.kafka.publish import Published
 from tests.bench import site
 from tests.bench.profile import Profile, sampler
 from tests.bench.rig import Rig, Say, Span, span

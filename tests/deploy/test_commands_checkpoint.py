@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from deploy.cli import main
-from streams.checkpoint import LocalGuard, Manifest
-from streams.topics import Topics
-from tests.estates import small_estate
+from streams.checkpoint.manifest import LocalGuard, Manifest
+from streams.kafka.topics import Topics
 from tests.streams.checkpoints import write_checkpoint
+from tests.support.estates import small_estate
 from twin.estate import load_estate
 
 NOBODY = "127.0.0.1:9"  # the discard port: no Kafka

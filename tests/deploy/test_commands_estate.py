@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deploy.cli import main
-from tests.traffic import write_estate
+from tests.support.traffic import write_estate
 
 
 def test_a_sound_estate_is_summed_up_a_line_a_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,10 +14,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from deploy.cli import main
-from streams import clients
+from streams.kafka import clients
 from tests.streams.kafka_help import create, everything, header, send
 from tests.streams.test_subscribe import values
-from tests.traffic import BAD_LINES, lines_of, traffic, write_estate, write_lines
+from tests.support.traffic import BAD_LINES, lines_of, traffic, write_estate, write_lines
 from twin.events import ARROW, NDJSON
 
 

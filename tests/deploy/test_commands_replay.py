@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from deploy.cli import main
-from tests.traffic import BAD_LINES, lines_of, traffic, write_estate, write_lines, write_recording
+from tests.support.traffic import BAD_LINES, lines_of, traffic, write_estate, write_lines, write_recording
 from twin.estate import load_estate
-from twin.replay import dead_letter, replay
+from twin.replays import dead_letter, replay
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deploy.cli import main
-from tests.estates import small_estate
+from tests.support.estates import small_estate
 from twin.estate import load_estate
 from twin.scoring import METHODS
 from twin.simulation import make_scenario, simulate

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deploy.cli import main
-from tests.traffic import write_estate
+from tests.support.traffic import write_estate
 
 MILLION = "1000000"
 

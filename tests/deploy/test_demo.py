@@ -12,19 +12,19 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from deploy.commands import _usage
-from deploy.foreseen import in_words
-from deploy.picture import picture
-from deploy.verdict import Line, fixed_line, verdict
-from streams.subscribe import AlertRecord
-from tests.estates import small_estate
+from deploy.show import usage
+from deploy.show.foreseen import in_words
+from deploy.show.picture import picture
+from deploy.show.verdict import Line, fixed_line, verdict
+from streams.kafka.subscribe import AlertRecord
+from tests.support.estates import small_estate
 from twin.estate import Estate, load_estate
 from twin.events import Decoded, Decoder
 from twin.recordings import open_recording
-from twin.replay import Player
+from twin.replays import Player
 from twin.scoring import play, score
 from twin.simulation import Outcome, make_scenario, simulate
-from twin.timestamps import as_span
+from twin.units import as_span
 
 STORE = "QSG1/APP1"
 FORECAST: dict[str, Any] = {
@@ -120,7 +120,7 @@ def test_a_store_without_a_forecast_says_so(story: Story) -> None:
 
 
 def test_the_table_of_states_has_a_column_for_the_forecast(story: Story) -> None:
-    rows = [dict(zip(_usage.HEADINGS, line, strict=True)) for line in _usage.lines(story.states.values())]
+    rows = [dict(zip(usage.HEADINGS, line, strict=True)) for line in usage.lines(story.states.values())]
     found = {row["store"]: row["forecast"] for row in rows}
     assert found[STORE].startswith("smds/QM01 full in ")
     assert found["QSG1/APP2"] == ""

@@ -18,9 +18,9 @@ import psutil
 import pytest
 from confluent_kafka import Producer
 
-from streams.topics import Topics, prepare_topics
-from tests.estates import small_estate
+from streams.kafka.topics import Topics, prepare_topics
 from tests.streams.kafka_help import everything
+from tests.support.estates import small_estate
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 180.0  # seconds, on a busy machine
@@ -30,7 +30,8 @@ LOGIN = ["sasl.mechanism=PLAIN", "sasl.username=me", f"sasl.password={SECRET}", 
 STORE = "QSG1/APP1"
 # As `python -m deploy`, with less patience for a Kafka that is not there.
 IMPATIENT = (
-    "import streams.topics, sys; streams.topics.TIMEOUT_SECONDS = 1.0; from deploy.cli import main; sys.exit(main())"
+    "import sys; from streams.kafka import topics; topics.TIMEOUT_SECONDS = 1.0; "
+    "from deploy.cli import main; sys.exit(main())"
 )
 
 

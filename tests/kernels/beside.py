@@ -11,13 +11,13 @@ from tests.naive import NaivePageSet, NaiveQueueFile, NaiveStore, NaiveStructure
 from tests.naive.estates import OnFacility, aliases_of, write_estate
 from tests.naive.private_estates import Private, write_private_estate
 from tests.naive.structure import Facility
-from tests.workloads import Workload
-from twin.alerts import Alert
+from tests.support.workloads import Workload
+from twin.alerts.episodes import Alert
 from twin.estate import Estate, Structure, load_estate
 from twin.events import Decoder, EventBlock
-from twin.message_store import MessageStore
-from twin.store import open_store
-from twin.timestamps import as_text
+from twin.stores.message_store import MessageStore
+from twin.stores.open import open_store
+from twin.units import as_text
 
 Event = dict[str, Any]
 Pages = dict[int, bytes]
@@ -57,7 +57,7 @@ class Decoding:
     def twin(self, *kept: Any) -> Any:
         """A new twin, or, of what was kept (arrays, header, pages), the twin as it was."""
         twin: Any = open_store(self.estate, self.name, *kept)
-        twin.foresight.blind = not self.foresees
+        twin.foresight.enabled = self.foresees and twin.is_foreseen
         return twin
 
     def oracle(self, workload: Workload) -> NaiveStore:

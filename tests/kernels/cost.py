@@ -20,11 +20,11 @@ from tests.kernels.beside import Config, Decoding, Event
 from tests.naive.estates import structure
 from tests.naive.private_estates import page_set, queue_file
 from tests.naive.scm_estates import with_scm
-from tests.workloads import HOUR_US, SECOND_US, START_US
-from twin import message_store
-from twin.arrays import Array, MemoryArrays, Size
+from tests.support.workloads import HOUR_US, SECOND_US, START_US
 from twin.events import EventBlock, to_table
-from twin.tables import Tables
+from twin.state.arrays import Array, MemoryArrays, Size
+from twin.state.tables import Tables
+from twin.stores import message_store
 
 SIZES = (200, 800)
 _KERNELS = str(Path(__file__).resolve().parents[2] / "kernels")

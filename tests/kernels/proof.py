@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tests.kernels.beside import Decoding, Pages, all_of, assert_same, cut, records
-from tests.workloads import Workload
-from twin.arrays import Array, MemoryArrays, Size
-from twin.message_store import MessageStore
+from tests.support.workloads import Workload
+from twin.state.arrays import Array, MemoryArrays, Size
+from twin.stores.message_store import MessageStore
 
 
 def compare(workload: Workload, every: int) -> None:

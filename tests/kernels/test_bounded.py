@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from tests.kernels.beside import Decoding
 from tests.kernels.proof import check_that_nothing_matters, compare
 from tests.kernels.told import GIB, MIB, Told, ToldPageSet, ToldQueueFile
-from tests.mixes import MIXES
 from tests.naive import NaiveStore
-from tests.workloads import random_workload, workloads
-from twin import message_store
+from tests.support.mixes import MIXES
+from tests.support.workloads import random_workload, workloads
 from twin.estate import Smds
+from twin.stores import message_store
 
 MILLION = 1_000_000
 

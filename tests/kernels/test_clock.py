@@ -12,11 +12,11 @@ from kernels import clock
 from tests.kernels.beside import Decoding
 from tests.kernels.proof import check_marks, check_that_nothing_matters, compare
 from tests.kernels.told import Told
-from tests.mixes import DAY_US, HOUR_US, MINUTE_US, MIXES, SECOND_US
 from tests.naive.clock import NaiveClock
 from tests.naive.estates import aliases_of
-from tests.workloads import START_US, EventMaker, Workload, random_workload, steps
-from twin.timestamps import as_text
+from tests.support.mixes import DAY_US, HOUR_US, MINUTE_US, MIXES, SECOND_US
+from tests.support.workloads import START_US, EventMaker, Workload, random_workload, steps
+from twin.units import as_text
 
 YEAR_2099 = 4_102_444_799_000_000
 BACK_AND_FORTH = (

@@ -17,8 +17,8 @@ from kernels import _compile
 from tests.kernels.beside import Decoding
 from tests.kernels.proof import compare
 from tests.kernels.test_crowd import crowd
-from tests.mixes import MIXES
-from tests.workloads import random_workload
+from tests.support.mixes import MIXES
+from tests.support.workloads import random_workload
 from twin.events import to_table
 from twin.warm import warm
 

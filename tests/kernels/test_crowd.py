@@ -5,7 +5,7 @@ import numpy as np
 from tests.kernels.beside import Decoding, Event
 from tests.kernels.proof import check_marks, check_that_nothing_matters, compare
 from tests.naive.estates import QUEUES, structure
-from tests.workloads import MINUTE_US, START_US, Workload, random_workload
+from tests.support.workloads import MINUTE_US, START_US, Workload, random_workload
 
 CROWD = {"PUT": 0.6, "GET": 0.3, "COMMIT": 0.05, "BACKOUT": 0.03, "HEARTBEAT": 0.018, "RESTART": 0.002}
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.kernels.beside import Decoding
 from tests.kernels.proof import check_marks, check_that_nothing_matters, compare
-from tests.mixes import MIXES
-from tests.workloads import SEEDS, long_workload, random_workload, workloads
+from tests.support.mixes import MIXES
+from tests.support.workloads import SEEDS, long_workload, random_workload, workloads
 
 EVERY_KIND = pytest.mark.parametrize(
     ("kind", "profile"), [(kind, profile) for kind, mix in MIXES.items() for profile in sorted(mix.weights)]

@@ -2,7 +2,7 @@
 
 from tests.kernels.proof import compare
 from tests.naive.private_estates import queue_file
-from tests.workloads import START_US, Workload
+from tests.support.workloads import START_US, Workload
 
 
 def test_what_comes_back_to_the_baseline_is_in_the_file() -> None:

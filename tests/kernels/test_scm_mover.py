@@ -9,10 +9,10 @@ from kernels import EVENT, clock, scm
 from kernels.layout import MARK_IN_ORDER, MARK_IN_SCM, PRIORITIES, PUT
 from tests.kernels.beside import Decoding, cut
 from tests.kernels.told import GIB, NO_RULES, Told
-from tests.mixes import MIXES
-from tests.workloads import random_workload
+from tests.support.mixes import MIXES
+from tests.support.workloads import random_workload
 from twin.estate import Structure
-from twin.structure import StructureTwin
+from twin.stores.structure import StructureTwin
 
 PROFILES = sorted(MIXES["scm"].weights)
 

@@ -9,8 +9,8 @@ from kernels import EVENT, FLAG_HAS_MSGID, OPS
 from tests.kernels.beside import Config, Decoding
 from tests.naive.estates import structure
 from tests.naive.private_estates import page_set, queue_file
-from tests.workloads import SECOND_US, START_US
-from twin.alerts import Alert
+from tests.support.workloads import SECOND_US, START_US
+from twin.alerts.episodes import Alert
 
 NO_RULES = {"offld1_sz": 65_536, "offld2_sz": 65_536, "offld3_sz": 65_536}
 KIB, MIB, GIB = 1024, 1024**2, 1024**3

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from tests.naive import NaiveStructure
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set, structure, write_estate
 from tests.naive.told import NO_RULES, Twin
-from tests.workloads import DAY_US, HOUR_US, SECOND_US, START_US, Workload, random_workload, workloads
+from tests.support.workloads import DAY_US, HOUR_US, SECOND_US, START_US, Workload, random_workload, workloads
 
 # -- which message
 

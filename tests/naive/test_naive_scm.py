@@ -8,7 +8,7 @@ from tests.naive.estates import ENTRY_AND_6_ELEMENTS
 from tests.naive.pools import elements_of_length, pools_of_size
 from tests.naive.scm import bytes_of
 from tests.naive.told import ScmTwin, Twin
-from tests.workloads import SECOND_US
+from tests.support.workloads import SECOND_US
 
 SLOW = {"scm_prestage_rate": 1024**2, "scm_prefetch_rate": 1024**2}  # a block of 4 KB in 3,906.25 microseconds
 MILLISECOND = 0.001

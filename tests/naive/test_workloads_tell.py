@@ -9,7 +9,7 @@ from tests.naive import NaivePageSet, NaiveQueueFile, NaiveStore, NaiveStructure
 from tests.naive.estates import OnFacility
 from tests.naive.private_estates import Private
 from tests.naive.structure import Facility
-from tests.workloads import SEEDS, Workload, long_workload
+from tests.support.workloads import SEEDS, Workload, long_workload
 
 RULES = [  # kind of store, profile, module, constant, wrong value
     ("scm", "filling", scm, "PRESTAGE_ABOVE_PCT", 91),

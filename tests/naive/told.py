@@ -8,7 +8,7 @@ from tests.naive.queue_file import NaiveQueueFile
 from tests.naive.scm_estates import with_scm
 from tests.naive.store import NaiveStore
 from tests.naive.structure import Facility, NaiveStructure
-from tests.workloads import SECOND_US, START_US
+from tests.support.workloads import SECOND_US, START_US
 
 NO_RULES = {"offld1_sz": 65_536, "offld2_sz": 65_536, "offld3_sz": 65_536}
 

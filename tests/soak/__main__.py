@@ -24,8 +24,8 @@ import psutil
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from deploy.broker import Broker
-from streams.checkpoint_files import CheckpointFiles
-from streams.topics import Topics, admin_client, end_offsets, prepare_topics
+from streams.checkpoint.files import CheckpointFiles
+from streams.kafka.topics import Topics, admin_client, end_offsets, prepare_topics
 from tests.bench import site
 from tests.soak import estates, findings, page, picture, senders
 from tests.soak.job import ROOT, JobProcess
@@ -34,7 +34,7 @@ from tests.system.harness import read_topic
 from twin.errors import MqtwinError
 
 PREFIX = "soak"
-CALIBRATION_EVENTS = 4_000_000
+CALIBRATION_EVENTS = 15_000_000
 CALIBRATION_SKIPPED = 4  # first batches: workers start, code compiles
 DRAIN_SECONDS = 600.0
 HEARTBEAT_SECONDS = 10.0
@@ -106,12 +106,14 @@ class _Run:
         peak = 0.0
         if self._wanted.rate is None:
             self._say(f"sending {CALIBRATION_EVENTS:,} events ahead, to see how fast the job works them off")
-            for messages in slices.backlog(CALIBRATION_EVENTS):
-                sender.send(messages)
+            for records in slices.backlog(CALIBRATION_EVENTS):
+                sender.send(records)
             sender.flush()
             self._start().wait_until_ready()
             self._drain()
             measured = [b for b in self._samples.batches if b["events"] > 10_000][CALIBRATION_SKIPPED:-1]
+            if not measured:
+                raise MqtwinError(f"{CALIBRATION_EVENTS:,} events are too few to measure the highest rate")
             peak = sum(b["events"] for b in measured) / sum(b["batch_ms"] / 1000 for b in measured)
         else:
             self._start().wait_until_ready()

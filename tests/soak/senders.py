@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from confluent_kafka import Producer
 
-from streams.clients import LastError, new_producer
-from streams.topics import Topics
+from streams.kafka.clients import LastError, new_producer
+from streams.kafka.topics import Topics
 from tests.bench import site
 from tests.bench.traffic import STEP_US, Traffic
 from tests.soak.estates import qmgr_of
@@ -19,6 +22,7 @@ from twin.events.convert import json_lines
 
 HELD = 100_000  # messages that the four stores of a load hold
 SLICE_SECONDS = 0.25  # of events are made and handed over at a time
+EVENTS_A_RECORD = 500  # of a load: records of NDJSON, so that the sender leaves the two cores to the job
 FLUSH_SECONDS = 60.0
 _PRODUCER = {
     "linger.ms": 20,
@@ -26,6 +30,14 @@ _PRODUCER = {
     "partitioner": "murmur2_random",
     "queue.buffering.max.messages": 2_000_000,
 }
+
+
+class Record(NamedTuple):
+    """A Kafka record of events of one store, JSON or NDJSON."""
+
+    key: bytes
+    value: bytes
+    events: int = 1
 
 
 class Sender:
@@ -37,16 +49,18 @@ class Sender:
         self._failure = ""
         self.events = 0
 
-    def send(self, messages: list[dict[str, Any]]) -> None:
-        """Hand JSON events over, {"key", "value"} each. MqtwinError: one was not delivered."""
-        left = messages
-        while left:
-            self._producer.produce_batch(self._topic, left)
-            left = [message for message in left if message.pop("_error", None) is not None]
-            if left:
-                self._producer.poll(0.05)
+    def send(self, records: list[Record]) -> None:
+        """Hand records over. MqtwinError: one was not delivered."""
+        for record in records:
+            headers = [("content-type", b"application/x-ndjson" if record.events > 1 else b"application/json")]
+            while True:
+                try:
+                    self._producer.produce(self._topic, record.value, record.key, headers=headers)
+                    break
+                except BufferError:  # the queue of the producer is full
+                    self._producer.poll(0.05)
+            self.events += record.events
         self._producer.poll(0)
-        self.events += len(messages)
         if self._failure:
             raise MqtwinError(f"an event was not delivered: {self._failure}")
 
@@ -60,15 +74,15 @@ class Sender:
             self._failure = error.str()
 
 
-def run(sender: Sender, slices: Iterator[list[dict[str, Any]]], seconds: float, at_slice: Callable[[], None]) -> None:
+def run(sender: Sender, slices: Iterator[list[Record]], seconds: float, at_slice: Callable[[], None]) -> None:
     """Send a slice every SLICE_SECONDS until `seconds` have passed; one that is late is sent at once."""
     began = time.monotonic()
     due = 0.0
-    for messages in slices:
+    for records in slices:
         early = due - (time.monotonic() - began)
         if early > 0:
             time.sleep(early)
-        sender.send(messages)
+        sender.send(records)
         at_slice()
         due += SLICE_SECONDS
         if due >= seconds:
@@ -83,32 +97,40 @@ class LoadSlices:
         self.rate = 1e6 / STEP_US
         self._keys = [store.encode() for store in site.STORES for _ in site.queues_of(store)]
 
-    def first(self) -> list[dict[str, Any]]:
+    def first(self) -> list[Record]:
         """Fill the queues."""
-        return self._messages(self.traffic.fill(HELD))
+        return self._records(self.traffic.fill(HELD))
 
-    def backlog(self, events: int) -> Iterator[list[dict[str, Any]]]:
+    def backlog(self, events: int) -> Iterator[list[Record]]:
         """About so many events, as fast as they are made."""
         for table in self.traffic.pieces(events, 50_000):
-            yield self._messages(table)
+            yield self._records(table)
 
-    def __iter__(self) -> Iterator[list[dict[str, Any]]]:
+    def __iter__(self) -> Iterator[list[Record]]:
         """Slices for ever."""
         self.traffic.go_on_at(max(1, round(1e6 / self.rate)))
         while True:
-            yield self._messages(self.traffic.steady(round(self.rate * SLICE_SECONDS)))
+            yield self._records(self.traffic.steady(round(self.rate * SLICE_SECONDS)))
 
-    def _messages(self, table: Any) -> list[dict[str, Any]]:
-        keys, lines = self._keys, json_lines(table).to_pylist()
-        return [{"value": line.encode(), "key": keys[i % len(keys)]} for i, line in enumerate(lines)]
+    def _records(self, table: Any) -> list[Record]:
+        lines, keys = json_lines(table).cast(pa.string()), np.array(self._keys)
+        of_store = np.arange(len(lines)) % keys.size
+        records = []
+        for store in dict.fromkeys(self._keys):
+            own = lines.take(np.flatnonzero(keys[of_store] == store))
+            starts = np.append(np.arange(0, len(own), EVENTS_A_RECORD), len(own))
+            values = pc.binary_join(pa.ListArray.from_arrays(starts.astype(np.int32), own), "\n")
+            for value, events in zip(values.to_pylist(), np.diff(starts).tolist(), strict=True):
+                records.append(Record(store, value.encode(), events))
+        return records
 
 
-def heartbeat_slices(names: list[str], queues: list[str], every_s: float) -> Iterator[list[dict[str, Any]]]:
+def heartbeat_slices(names: list[str], queues: list[str], every_s: float) -> Iterator[list[Record]]:
     """Each store a heartbeat every so many seconds, and at every twelfth a put and a get; spread evenly over time."""
     events, parts, turn = msgspec.json.Encoder(), round(every_s / SLICE_SECONDS), 0
     while True:
         now = int(time.time() * 1e6)
-        messages = []
+        records = []
         for i in range(turn % parts, len(names), parts):
             qmgr, key = qmgr_of(names[i]), names[i].encode()
             own: list[dict[str, Any]] = [{"time": now, "qmgr": qmgr, "op": "HEARTBEAT", "store": names[i]}]
@@ -116,6 +138,6 @@ def heartbeat_slices(names: list[str], queues: list[str], every_s: float) -> Ite
                 own += [{"time": now, "qmgr": qmgr, "op": "PUT", "queue": queues[i], "length": 2048}]
             if turn // parts % 12 == 6:
                 own += [{"time": now, "qmgr": qmgr, "op": "GET", "queue": queues[i]}]
-            messages += [{"value": events.encode(event), "key": key} for event in own]
+            records += [Record(key, events.encode(event)) for event in own]
         turn += 1
-        yield messages
+        yield records

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from streams.state_files import xxhash32
+from streams.checkpoint.checksums import xxhash32
 
 SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.sql.streaming.stateStore.compression.codec": "lz4"}
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.traffic import BAD_LINES, lines_of, traffic, write_estate, write_lines
+from tests.support.traffic import BAD_LINES, lines_of, traffic, write_estate, write_lines
 from twin.estate import Estate, load_estate
-from twin.replay import Replayed, replay
+from twin.replays import Replayed, replay
 
 
 @pytest.fixture(scope="session")

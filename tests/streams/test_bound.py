@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 
-from streams import bound
-from streams.bound import BATCH_BYTES, MAX_RECORDS, MIN_RECORDS, UNKNOWN_RECORDS, Bound, choose_bound
-from streams.topics import Topics, prepare_topics
+from streams.kafka.topics import Topics, prepare_topics
+from streams.query import bound
+from streams.query.bound import BATCH_BYTES, MAX_RECORDS, MIN_RECORDS, UNKNOWN_RECORDS, Bound, choose_bound
 
 NOBODY = "127.0.0.1:9"  # the discard port: no Kafka
 
@@ -49,5 +49,5 @@ def test_records_beyond_all_measure_are_taken_some_at_a_time(monkeypatch: pytest
 
 
 def test_a_topic_that_cannot_be_read_has_the_bound_of_an_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.clients.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("streams.kafka.clients.CONNECT_SECONDS", 0.5)
     assert choose_bound({"bootstrap.servers": NOBODY}, "t") == Bound(UNKNOWN_RECORDS)

@@ -11,7 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from streams.checkpoint import (
+from streams.checkpoint.files import LOCK, MANIFEST, CheckpointFiles
+from streams.checkpoint.guard import CheckpointGuard
+from streams.checkpoint.manifest import (
     LocalGuard,
     Manifest,
     check_belongs,
@@ -21,13 +23,11 @@ from streams.checkpoint import (
     read_manifest,
     running_job,
 )
-from streams.checkpoint_files import LOCK, MANIFEST, CheckpointFiles
-from streams.checkpoint_guard import CheckpointGuard
-from streams.checkpoint_offsets import Kafka, KnownTopic, Place, Skip, check_offsets, in_words
-from streams.checkpoint_remote import check_scheme
-from streams.topics import Topics
-from tests.estates import small_estate
+from streams.checkpoint.offsets import Kafka, KnownTopic, Place, Skip, check_offsets, in_words
+from streams.checkpoint.remote import check_scheme
+from streams.kafka.topics import Topics
 from tests.streams.checkpoints import write_checkpoint
+from tests.support.estates import small_estate
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 
@@ -101,7 +101,7 @@ def test_a_directory_that_cannot_be_made_is_one_line(path: str) -> None:
 _HOLDER = """
 import sys, time
 from pathlib import Path
-from streams.checkpoint import LocalGuard
+from streams.checkpoint.manifest import LocalGuard
 guard = LocalGuard(Path(sys.argv[1]))
 print("locked", flush=True)
 sys.stdin.read()

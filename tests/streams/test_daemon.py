@@ -8,22 +8,22 @@ import sys
 
 def test_the_daemon_has_no_second_thread_when_it_forks() -> None:
     """A fork copies one thread; what another one holds (a lock of malloc's) stays locked for ever."""
-    code = "import os, streams.daemon as d; d.preload(); print(len(os.listdir('/proc/self/task')))"
+    code = "import os, streams.query.daemon as d; d.preload(); print(len(os.listdir('/proc/self/task')))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
     assert answer.stdout.strip() == "1", answer.stderr
 
 
 def test_a_forked_worker_has_nothing_left_to_import_or_compile() -> None:
     code = """
-import os, sys, streams.daemon as d
+import os, sys, streams.query.daemon as d
 d.preload()
 before = set(sys.modules)
 pid = os.fork()
 if pid == 0:
     from kernels._compile import compiled_here
-    from streams.worker import prepare_worker
+    from streams.query.worker import prepare_worker
     loaded = compiled_here()
-    import streams.decode_stage, streams.processor
+    import streams.query.decode_stage, streams.query.processor
     prepare_worker()
     os._exit(0 if set(sys.modules) == before and compiled_here() == loaded else 1)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))

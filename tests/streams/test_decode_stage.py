@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from streams import decode_stage
-from streams.decode_stage import decode_task
+from streams.query import decode_stage
+from streams.query.decode_stage import decode_task
 from tests.streams.stage_help import ARROW, NDJSON, SOURCE, as_json, decoded, plan, put, rows
 from tests.twin.events.poison import nulls
 from twin.events import to_table

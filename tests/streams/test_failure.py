@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from streams import failure
-from streams.failure import explain
+from streams.query import failure
+from streams.query.failure import explain
 
 STATE = "[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing state store files. SQLSTATE: 58030"
 KILLED = """Job aborted due to stage failure: Task 0 in stage 7.0 failed 4 times
@@ -47,7 +47,8 @@ def test_a_full_disk_is_named_with_what_is_free(tmp_path: Path) -> None:
     assert told(STATE, f"file://{place}") == line
     assert told("java.io.IOException: No space left on device", "hdfs://nn/checkpoint", place) == line
     assert (
-        told("twin.tables.StateError: page 3 has no place", str(place)) == "twin.tables.StateError: page 3 has no place"
+        told("twin.state.tables.StateError: page 3 has no place", str(place))
+        == "twin.state.tables.StateError: page 3 has no place"
     )
 
 

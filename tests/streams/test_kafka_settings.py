@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.kafka_settings import REDACTED, for_librdkafka, for_spark, read_kafka_file, redact
+from streams.kafka.settings import REDACTED, for_librdkafka, for_spark, read_kafka_file, redact
 from twin.errors import UsageError
 
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="twin" password="a\\"b;c";'

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streams import mirror as mirrors
-from streams.mapping import map_shared
-from streams.mirror import (
+from streams.host.mapping import map_shared
+from streams.state import mirror as mirrors
+from streams.state.mirror import (
     NO_ROOM,
     AttachError,
     Mirror,
@@ -24,7 +24,7 @@ from streams.mirror import (
     remove_abandoned,
     remove_mirrors,
 )
-from twin.arrays import Array, MemoryArrays, Size
+from twin.state.arrays import Array, MemoryArrays, Size
 
 ROW = np.dtype([("key", "u8"), ("next", "i4")], align=True)
 

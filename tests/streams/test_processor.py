@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 from pyspark.sql.streaming import TwsTester
 
-from streams.decode_stage import decode_task
 from streams.plan import PackedPlan
-from streams.processor import TwinProcessor, twins_of
-from streams.rows import FIGURES
+from streams.query.decode_stage import decode_task
+from streams.query.processor import TwinProcessor, twins_of
+from streams.query.rows import FIGURES
 from tests.streams.stage_help import SOURCE, as_json, plan, put, rows
 from twin.events import Decoder
-from twin.replay import Player
+from twin.replays import Player
 
 STORE = "QSG1/APP1"
 

@@ -8,9 +8,9 @@ import os
 
 import structlog
 
+from streams.host.resources import Resources
 from streams.log import configure_logging
-from streams.progress import BatchLog, batch_figures
-from streams.resources import Resources
+from streams.query.progress import BatchLog, batch_figures
 from twin.errors import MqtwinError
 
 REPORT = {

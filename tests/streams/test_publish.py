@@ -14,17 +14,17 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Message
 
-from streams import publish as publishing
-from streams.outgoing import UNROUTED
-from streams.pace import Pace
-from streams.publish import Published, publish
-from streams.topics import Topics
+from streams.kafka import publish as publishing
+from streams.kafka.outgoing import UNROUTED
+from streams.kafka.pace import Pace
+from streams.kafka.publish import Published, publish
+from streams.kafka.topics import Topics
 from tests.streams.kafka_help import create, everything, header
-from tests.traffic import BAD_LINES, START_US, traffic, write_lines, write_recording
+from tests.support.traffic import BAD_LINES, START_US, traffic, write_lines, write_recording
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.events import ARROW, CONTENT_TYPES, JSON, NDJSON, Decoder
-from twin.replay import Player, Replayed, replay
+from twin.replays import Player, Replayed, replay
 
 with warnings.catch_warnings():  # kafka-python reads its files in a way that Python 3.11 and 3.12 call deprecated
     warnings.simplefilter("ignore", DeprecationWarning)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streams.pace import GRAIN, Pace, Slice
+from streams.kafka.pace import GRAIN, Pace, Slice
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND

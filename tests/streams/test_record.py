@@ -13,19 +13,19 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from streams import record as recorder
-from streams import recording_files
-from streams.publish import publish
-from streams.record import Recorded, record
-from streams.topics import Topics, topic_id
+from streams.kafka import record as recorder
+from streams.kafka import recording_files
+from streams.kafka.publish import publish
+from streams.kafka.record import Recorded, record
+from streams.kafka.topics import Topics, topic_id
 from tests.streams.kafka_help import create, send
-from tests.traffic import BAD_LINES
+from tests.support.traffic import BAD_LINES
 from tests.twin.test_recordings import largest_file
 from twin.errors import CutRecordingWarning, MqtwinError, UsageError
 from twin.estate import Estate
 from twin.events import ARROW, CONTENT_TYPES, NDJSON
 from twin.recordings import SUFFIXES, open_recording
-from twin.replay import Replayed, replay
+from twin.replays import Replayed, replay
 
 PUT = b'{"time":1795176000000000,"qmgr":"QM01","op":"PUT","queue":"ORDERS","length":1}'
 

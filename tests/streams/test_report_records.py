@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.streaming import TwsTester
 
-from streams.decode_stage import decode_task
+from streams.kafka.topics import Limits, Topics
 from streams.plan import PackedPlan, Plan
-from streams.processor import TwinProcessor, twins_of
-from streams.report_records import REPORTS_A_RECORD, ReportError, read_reports, report_records
-from streams.rows import DEAD, FIGURES, REPORT, unpack_letters
-from streams.topics import Limits, Topics
-from tests.shared import START_US, STRUCTURES, Shared, leave_report, shared_estate, structure_report
+from streams.query.decode_stage import decode_task
+from streams.query.processor import TwinProcessor, twins_of
+from streams.query.report_records import REPORTS_A_RECORD, ReportError, read_reports, report_records
+from streams.query.rows import DEAD, FIGURES, REPORT, unpack_letters
 from tests.streams.stage_help import MEGABYTE, SOURCE
+from tests.support.shared import START_US, STRUCTURES, Shared, leave_report, shared_estate, structure_report
 from twin.estate import Estate
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,12 +13,12 @@ from typing import Any, cast
 import psutil
 import pytest
 
-from streams import resources
-from streams.job import Job
+from streams.host import resources
+from streams.host.mapping import map_shared
+from streams.host.resources import Resources, count_mappings, count_open_files, memory_limit, memory_used
 from streams.log import configure_logging
-from streams.mapping import map_shared
-from streams.progress import BatchLog
-from streams.resources import Resources, count_mappings, count_open_files, memory_limit, memory_used
+from streams.query.job import Job
+from streams.query.progress import BatchLog
 from twin.errors import MqtwinError
 
 LIMITS = {"fds_limit": 1000, "maps_limit": 65_530, "memory_limit_bytes": 1 << 32}

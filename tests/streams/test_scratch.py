@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from streams import scratch
-from streams.mirror import mirror_root
-from streams.scratch import MAX_SOCKET_DIRECTORY_BYTES, ScratchDirectory, base_of, temporary_base
+from streams.host import scratch
+from streams.host.scratch import MAX_SOCKET_DIRECTORY_BYTES, ScratchDirectory, base_of, temporary_base
+from streams.state.mirror import mirror_root
 
 CLAIM = """
 import sys
 from pathlib import Path
-from streams.scratch import ScratchDirectory
+from streams.host.scratch import ScratchDirectory
 claimed = ScratchDirectory.claim(Path(sys.argv[1]))
 (claimed.path / "blockmgr-1").mkdir()
 print(claimed.path, flush=True)

@@ -9,7 +9,7 @@ import pytest
 from pyspark import SparkConf
 
 from streams.errors import one_line
-from streams.session import _claim_scratch, is_local, local_cores, session_settings, with_retries
+from streams.query.session import _claim_scratch, is_local, local_cores, session_settings, with_retries
 
 
 def test_the_users_settings_win() -> None:
@@ -80,7 +80,7 @@ class TestScratch:
     def no_environment(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         for name in ("SPARK_LOCAL_DIRS", "SPARK_LOCAL_IP"):
             monkeypatch.delenv(name, raising=False)
-        monkeypatch.setattr("streams.session.temporary_base", lambda: tmp_path / "system")
+        monkeypatch.setattr("streams.query.session.temporary_base", lambda: tmp_path / "system")
 
     @staticmethod
     def claim(**settings: str) -> tuple[dict[str, str], dict[str, str], list[str]]:
@@ -147,7 +147,7 @@ Caused by: org.apache.kafka.common.errors.RecordTooLargeException: The message i
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (PYTHON_IN_JAVA, "twin.tables.StateError: page 3 has no place"),
+        (PYTHON_IN_JAVA, "twin.state.tables.StateError: page 3 has no place"),
         (JAVA_IN_PYTHON, "RecordTooLargeException: The message is 20000000 bytes"),
         ("[ERROR] plain words\n\tat java", "[ERROR] plain words"),
         ("x" * 900, "x" * 499 + "…"),

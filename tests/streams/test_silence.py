@@ -12,19 +12,19 @@ import pytest
 from confluent_kafka import KafkaException, Message
 from structlog.testing import capture_logs
 
+from streams.kafka.topics import Limits, Topics, prepare_topics
 from streams.plan import PackedPlan, Plan
-from streams.processor import source_bits
-from streams.silence import SourceGuard, SourceWatch, read_offsets
-from streams.source_bits import SourceBits
-from streams.topics import Limits, Topics, prepare_topics
+from streams.query.processor import source_bits
+from streams.query.silence import SourceGuard, SourceWatch, read_offsets
+from streams.query.source_bits import SourceBits
 from tests.streams.kafka_help import everything
 from tests.streams.stage_help import START_US, as_json, put
 from tests.streams.test_processor import STORE, blocks_of, new_tester
-from tests.traffic import ESTATE
+from tests.support.traffic import ESTATE
 from twin.errors import MqtwinError
 from twin.estate import Estate, load_estate
 from twin.events import Decoder
-from twin.silence import heartbeat
+from twin.stores.silence import heartbeat
 
 MEGABYTE = 1024 * 1024
 
@@ -246,8 +246,8 @@ def test_a_heartbeat_that_cannot_be_written_is_an_error_in_the_log(
     def refused(*_arguments: Any, **_settings: Any) -> None:
         raise MqtwinError("topic mqtwin.events: Topic authorization failed")
 
-    monkeypatch.setattr("streams.silence.Sender", refused)
-    monkeypatch.setattr("streams.silence.end_offsets", lambda _kafka, _topic: {})
+    monkeypatch.setattr("streams.query.silence.Sender", refused)
+    monkeypatch.setattr("streams.query.silence.end_offsets", lambda _kafka, _topic: {})
     with capture_logs() as logs:
         guard = SourceGuard(watched, {}, Topics())
         guard.start()

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from deploy.broker import Broker
-from streams import clients, subscribe
-from streams.subscribe import AlertReader, AlertRecord, read_alerts
-from streams.topics import Topics
+from streams.kafka import clients, subscribe
+from streams.kafka.subscribe import AlertReader, AlertRecord, read_alerts
+from streams.kafka.topics import Topics
 from tests.streams.kafka_help import create, send
-from twin.alerts import OPENED, UPDATED, WARNING, Alert, Filler
+from twin.alerts.episodes import OPENED, UPDATED, WARNING, Alert, Filler
 from twin.errors import MqtwinError
 
 

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streams import mirror as mirrors
-from streams import twins as twins_module
-from streams.mirror import NO_ROOM, Mirror
+from streams.host.resources import count_mappings, count_open_files, map_limit, memory_limit
 from streams.plan import Loss
-from streams.resources import count_mappings, count_open_files, map_limit, memory_limit
-from streams.twins import ATTACHED, KEEP_VARIABLE, KEPT, LOADED, NEW, Bounds, Saved, Twins, query_directory
-from tests.estates import small_estate
+from streams.state import mirror as mirrors
+from streams.state import twins as twins_module
+from streams.state.mirror import NO_ROOM, Mirror
+from streams.state.twins import ATTACHED, KEEP_VARIABLE, KEPT, LOADED, NEW, Bounds, Saved, Twins, query_directory
 from tests.streams.stage_help import START_US, as_json, put
+from tests.support.estates import small_estate
 from twin.estate import Estate, load_estate
 from twin.events import Decoder
-from twin.replay import Player
+from twin.replays import Player
 
 STORE = "QSG1/APP1"
 

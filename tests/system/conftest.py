@@ -10,11 +10,11 @@ from pyspark.sql import SparkSession
 
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.java import find_java
-from streams.session import open_session
-from tests.estates import small_estate
-from tests.mixed import mixed_estate, mixed_recording
+from streams.query.session import open_session
+from tests.support.estates import small_estate
+from tests.support.mixed import mixed_estate, mixed_recording
 from tests.system.harness import Played, Stream, foreseen
-from twin.alerts import CLEARED, OPENED, UPDATED
+from twin.alerts.episodes import CLEARED, OPENED, UPDATED
 from twin.estate import Estate, load_estate
 from twin.simulation import make_scenario, simulate
 

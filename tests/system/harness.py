@@ -11,13 +11,13 @@ import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 
-from streams.job import JobSettings, start_job
-from streams.publish import publish
-from streams.topics import Topics, prepare_topics
-from twin.alerts import Alert
+from streams.kafka.publish import publish
+from streams.kafka.topics import Topics, prepare_topics
+from streams.query.job import JobSettings, start_job
+from twin.alerts.episodes import Alert
 from twin.estate import Estate, load_estate
 from twin.events import ARROW
-from twin.replay import Replayed, replay
+from twin.replays import Replayed, replay
 
 PATIENCE = 120.0  # seconds
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from streams.job import JobSettings, start_job
-from tests.estates import small_estate
+from streams.query.job import JobSettings, start_job
+from tests.support.estates import small_estate
 from tests.system.harness import Stream
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate

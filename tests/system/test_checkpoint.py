@@ -13,11 +13,11 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from streams.checkpoint import read_manifest, running_job
-from streams.checkpoint_files import CheckpointFiles
-from streams.job import JobSettings, start_job
-from streams.stored_state import read_states
-from tests.estates import small_estate
+from streams.checkpoint.files import CheckpointFiles
+from streams.checkpoint.manifest import read_manifest, running_job
+from streams.query.job import JobSettings, start_job
+from streams.query.stored_state import read_states
+from tests.support.estates import small_estate
 from tests.system.harness import Stream, read_topic
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from streams import checkpoint_remote
-from streams.checkpoint import Manifest
-from streams.checkpoint_files import CheckpointFiles
-from streams.checkpoint_remote import LEASE, RemoteGuard
-from streams.topics import Topics
-from tests.estates import small_estate
+from streams.checkpoint import remote
+from streams.checkpoint.files import CheckpointFiles
+from streams.checkpoint.manifest import Manifest
+from streams.checkpoint.remote import LEASE, RemoteGuard
+from streams.kafka.topics import Topics
 from tests.streams.checkpoints import write_checkpoint
+from tests.support.estates import small_estate
 from twin.errors import UsageError
 from twin.estate import load_estate
 
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.system
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leases that are renewed, and grow stale, in tenths of the time."""
-    monkeypatch.setattr(checkpoint_remote, "RENEW_SECONDS", 0.3)
-    monkeypatch.setattr(checkpoint_remote, "STALE_SECONDS", 3.0)
+    monkeypatch.setattr(remote, "RENEW_SECONDS", 0.3)
+    monkeypatch.setattr(remote, "STALE_SECONDS", 3.0)
 
 
 @pytest.mark.usefixtures("quick")

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from streams.job import LOSS_VARIABLE
+from streams.query.job import LOSS_VARIABLE
 from tests.system.harness import Played, Stream, check_equal
 from twin.estate import Estate
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.estates import small_estate
 from tests.streams.stage_help import START_US
+from tests.support.estates import small_estate
 from tests.system.harness import Stream
 from twin.estate import Estate, load_estate
 

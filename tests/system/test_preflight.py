@@ -7,8 +7,8 @@ import platform
 import pytest
 from pyspark.sql import SparkSession
 
-from streams import preflight
-from streams.preflight import check_executors
+from streams.query import preflight
+from streams.query.preflight import check_executors
 from twin.errors import MqtwinError
 
 pytestmark = pytest.mark.system

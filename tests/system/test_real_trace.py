@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from deploy.cli import main
-from tests.estates import TRACE_SERVICE_RATE, trace_estate
+from tests.support.estates import TRACE_SERVICE_RATE, trace_estate
 from tests.system.harness import Stream, by_id, read_topic
 from twin.estate import Estate, load_estate
-from twin.replay import replay
+from twin.replays import replay
 
 pytestmark = pytest.mark.system
 

@@ -21,15 +21,15 @@ from pyspark.sql import SparkSession
 
 from deploy.cli import main
 from deploy.options import KafkaOptions
-from streams.job import JobSettings, start_job
-from streams.rights import explain_refusal
-from streams.topics import Topics, prepare_topics
-from tests.estates import small_estate
-from tests.secured_broker import PASSWORD, Right, SecuredBroker, as_options, new_user
+from streams.kafka.rights import explain_refusal
+from streams.kafka.topics import Topics, prepare_topics
+from streams.query.job import JobSettings, start_job
 from tests.streams.kafka_help import create, everything, send
-from tests.traffic import START_US, write_recording
+from tests.support.estates import small_estate
+from tests.support.secured_broker import PASSWORD, Right, SecuredBroker, as_options, new_user
+from tests.support.traffic import START_US, write_recording
 from twin.estate import load_estate
-from twin.replay import replay
+from twin.replays import replay
 
 pytestmark = pytest.mark.system
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from streams.job import JobSettings, start_job
-from streams.record import record
-from streams.topics import prepare_topics
-from tests.estates import small_estate
+from streams.kafka.record import record
+from streams.kafka.topics import prepare_topics
+from streams.query.job import JobSettings, start_job
+from tests.support.estates import small_estate
 from tests.system.harness import PATIENCE, Stream, check_equal
 from twin.estate import Estate, load_estate
-from twin.replay import replay
+from twin.replays import replay
 
 STORES = {"QSG1/APP1", "QSG1/APP2"}
 

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from streams.publish import publish
+from streams.kafka.publish import publish
 from tests.naive.estates import write_estate
+from tests.support.workloads import random_workload
 from tests.system.harness import Played, Stream, check_equal
-from tests.workloads import random_workload
 from twin.estate import Estate, load_estate
 from twin.events import ARROW, JSON, NDJSON
 from twin.recordings import RecordingWriter
-from twin.replay import replay
+from twin.replays import replay
 
 pytestmark = pytest.mark.system
 

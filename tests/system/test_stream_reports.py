@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from streams.publish import publish
-from streams.report_records import report_records
-from tests.shared import FILES, MEMBERS, START_US, Shared, file_report, shared_estate
+from streams.kafka.publish import publish
+from streams.query.report_records import report_records
+from tests.support.shared import FILES, MEMBERS, START_US, Shared, file_report, shared_estate
 from tests.system.harness import PATIENCE, Stream, by_id, read_topic
 from twin.estate import Estate
 from twin.events import JSON, NDJSON
 from twin.recordings import RecordingWriter
-from twin.replay import replay
+from twin.replays import replay
 
 pytestmark = pytest.mark.system
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from tests.kernels.told import NO_RULES, Told
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
-from tests.workloads import SECOND_US
-from twin.alerts import CLEARED, CRITICAL, OPENED, UPDATED, WARNING, Alert
+from tests.support.workloads import SECOND_US
+from twin.alerts.episodes import CLEARED, CRITICAL, OPENED, UPDATED, WARNING, Alert
 
 ENTRIES = 6000
 TICK_US = 10 * SECOND_US

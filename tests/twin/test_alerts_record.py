@@ -7,7 +7,7 @@ import pytest
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
-from twin.alerts import CLEARED, OPENED, UPDATED, WARNING, Alert, Episodes, Filler, Finding
+from twin.alerts.episodes import CLEARED, OPENED, UPDATED, WARNING, Alert, Episodes, Filler, Finding
 
 
 def finding(**different: Any) -> Finding:

@@ -7,10 +7,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.shared import GB, START_US, STRUCTURES, Shared, changes, leave_report, shared_estate, structure_report
+from tests.support.shared import (
+    GB,
+    START_US,
+    STRUCTURES,
+    Shared,
+    changes,
+    leave_report,
+    shared_estate,
+    structure_report,
+)
 from twin.estate import Estate
 from twin.events import Decoder
-from twin.replay import Player
+from twin.replays import Player
 
 MIB = 1 << 20
 APP1, APP2 = STRUCTURES

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.traffic import BAD_LINES, START_US, lines_of, traffic, write_estate, write_lines, write_recording
+from tests.support.traffic import BAD_LINES, START_US, lines_of, traffic, write_estate, write_lines, write_recording
 from twin import recordings
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
-from twin.replay import Replayed, dead_letter, replay
+from twin.replays import Replayed, dead_letter, replay
 
 EVENTS = 3000
 

@@ -9,10 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.shared import FILES, GB, START, STRUCTURES, Shared, file_report, interleaved, shared_estate, structure_report
-from twin.alerts import Alert
+from tests.support.shared import (
+    FILES,
+    GB,
+    START,
+    STRUCTURES,
+    Shared,
+    file_report,
+    interleaved,
+    shared_estate,
+    structure_report,
+)
+from twin.alerts.episodes import Alert
 from twin.estate import Estate
-from twin.reports import LAG_TICKS, Frontier, Report, receiver, sources_of
+from twin.stores.reports import LAG_TICKS, Frontier, Report, receiver, sources_of
 
 
 @pytest.fixture(scope="module")

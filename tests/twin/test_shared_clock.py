@@ -4,12 +4,22 @@ import msgspec
 import pytest
 
 from kernels.clock import TRUST
-from streams.report_records import ReportError, read_reports, report_records
-from tests.shared import FILES, GB, START, STRUCTURES, Shared, changes, file_report, shared_estate, structure_report
-from tests.workloads import START_US
+from streams.query.report_records import ReportError, read_reports, report_records
+from tests.support.shared import (
+    FILES,
+    GB,
+    START,
+    STRUCTURES,
+    Shared,
+    changes,
+    file_report,
+    shared_estate,
+    structure_report,
+)
+from tests.support.workloads import START_US
 from twin.estate import Estate
-from twin.reports import LAG_TICKS, Frontier, Report
-from twin.timestamps import as_text
+from twin.stores.reports import LAG_TICKS, Frontier, Report
+from twin.units import as_text
 
 FUTURE = 100 * LAG_TICKS
 YEARS_S = FUTURE * 10

@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.traffic import ESTATE, SECOND_US, START_US
-from twin.alerts import Alert
+from tests.support.traffic import ESTATE, SECOND_US, START_US
+from twin.alerts.episodes import Alert
 from twin.estate import Estate, EstateError, load_estate
 from twin.events import Decoded, Decoder
-from twin.message_store import MessageStore
 from twin.recordings import RecordingWriter
-from twin.replay import Player, replay
-from twin.silence import CONDITION, heartbeat, watched_queue_managers
-from twin.store import open_message_store
+from twin.replays import Player, replay
+from twin.stores.message_store import MessageStore
+from twin.stores.open import open_message_store
+from twin.stores.silence import CONDITION, heartbeat, watched_queue_managers
 
 STORE = "QSG1/APP1"
 

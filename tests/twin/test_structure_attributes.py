@@ -11,7 +11,7 @@ from tests.kernels.told import KIB, NO_RULES, Told
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set
 from twin.errors import MqtwinError
 from twin.estate import Structure
-from twin.store import open_message_store, open_store
+from twin.stores.open import open_message_store, open_store
 
 # -- events
 

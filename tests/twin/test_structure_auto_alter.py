@@ -10,8 +10,8 @@ import pytest
 
 from tests.kernels.told import GIB, NO_RULES, Told
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
-from tests.workloads import MINUTE_US
-from twin.alerts import CLEARED, OPENED
+from tests.support.workloads import MINUTE_US
+from twin.alerts.episodes import CLEARED, OPENED
 
 NOT_ALTERABLE = ("not-alterable", "scm")
 

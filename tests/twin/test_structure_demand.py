@@ -9,7 +9,7 @@ from kernels.layout import NONE
 from tests.kernels.beside import Decoding
 from tests.kernels.told import NO_RULES, Told, demands
 from tests.naive.estates import data_set
-from tests.workloads import random_workload
+from tests.support.workloads import random_workload
 from twin.events import EventBlock
 
 FULL, NOTHING_THERE = 2192, 2033

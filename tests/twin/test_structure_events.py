@@ -3,8 +3,8 @@
 import pytest
 
 from tests.kernels.told import Told
-from tests.workloads import DAY_US, HOUR_US, SECOND_US, START_US
-from twin.timestamps import as_text
+from tests.support.workloads import DAY_US, HOUR_US, SECOND_US, START_US
+from twin.units import as_text
 
 
 def lengths_in_order(told: Told, **get: object) -> list[int]:

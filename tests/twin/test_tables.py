@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kernels import layout
-from twin.arrays import MemoryArrays
-from twin.tables import StateError, Tables
+from twin.state.arrays import MemoryArrays
+from twin.state.tables import StateError, Tables
 
 NAMES_PAGE = 8192
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from twin.timestamps import as_range
+from twin.units import as_range
 
 
 @pytest.mark.parametrize(

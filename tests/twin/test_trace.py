@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.estates import TRACE_SERVICE_RATE, small_estate, trace_estate
+from tests.support.estates import TRACE_SERVICE_RATE, small_estate, trace_estate
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.events import from_table
 from twin.recordings import open_recording
-from twin.replay import replay
+from twin.replays import replay
 from twin.simulation import Outcome
-from twin.trace import Serving, import_trace
+from twin.simulation.trace import Serving, import_trace
 
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens"
 

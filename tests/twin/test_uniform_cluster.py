@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.shared import FILES, MEMBERS, START_US, Shared, changes, file_report, shared_estate
+from tests.support.shared import FILES, MEMBERS, START_US, Shared, changes, file_report, shared_estate
 from twin.estate import Estate
 from twin.events import Decoder
-from twin.replay import Player
-from twin.reports import Report
-from twin.uniform_cluster import MARK_PCT, SPARE_PCT, achieved, members_for
+from twin.replays import Player
+from twin.stores.reports import Report
+from twin.stores.uniform_cluster import MARK_PCT, SPARE_PCT, achieved, members_for
 
 ONE_MEMBER = 21_070  # messages/s: Table 1, the second row, one queue manager at its limit
 TABLE_1 = (  # target rate, rate achieved, queue managers

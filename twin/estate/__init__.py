@@ -22,8 +22,8 @@ from twin.estate.model import (
     UniformCluster,
 )
 from twin.estate.routes import Estate, Route
-from twin.estate.sizes import format_size, parse_size
 from twin.estate.summary import HEADINGS, SummaryRow, summary
+from twin.units import format_size, parse_size
 
 __all__ = [
     "ALWAYS_OFFLOADED_ABOVE",

@@ -17,7 +17,7 @@ from twin.estate.model import (
     StoreConfig,
     Structure,
 )
-from twin.estate.sizes import format_size
+from twin.units import format_size
 
 
 def warnings(stores: Mapping[str, StoreConfig], described_smds: Collection[tuple[str, str]]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from twin.estate.checks import WRONG, Check, block_size, boolean, integer, names, number, one_of, or_none, size, text
 from twin.estate.errors import EstateError, did_you_mean, listed, shown
 from twin.estate.model import MAX_PAGES, RULE_OFF, SMDS_MAX_SIZE, StoreConfig
-from twin.estate.sizes import KIB, MIB
+from twin.units import KIB, MIB
 
 DS_BLOCKS = {f"{1 << n}K": KIB << n for n in range(3, 10)} | {"1M": MIB}  # 8K, 16K ... 512K, 1M
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from twin.estate.errors import EstateError, shown
-from twin.estate.sizes import MAX_SIZE, format_size, parse_size
+from twin.units import MAX_SIZE, format_size, parse_size
 
 Check = Callable[[Any], Any]
 WRONG = (ValueError, TypeError)  # what a check raises

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from twin.estate.sizes import KIB, MIB, TIB
+from twin.units import KIB, MIB, TIB
 
 RULE_OFF = 64 * KIB  # OFFLDnSZ(64K): the rule is not in effect [seed: offload-options-for-shared-messages.txt]
 ALWAYS_OFFLOADED_ABOVE = 63 * KIB  # bytes of data, 64,512 [domain.md section 1]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from twin.estate.attributes import DS_BLOCKS, QUEUE_NAME, STORAGE_CLASS_NAME, STRUCTURE_NAME
 from twin.estate.checks import Check, digits, mapped, word_set
 from twin.estate.model import QUEUE_FILE_MAX_SIZE
-from twin.estate.sizes import KIB, MIB
+from twin.units import KIB, MIB
 
 VERBS = word_set(
     "ALTER ARCHIVE BACKUP CLEAR DEFINE DELETE DISPLAY END EXIT MOVE PING PURGE QUIT RECOVER REFRESH RESET RESOLVE"

@@ -11,8 +11,8 @@ from twin.estate.errors import EstateError, did_you_mean
 from twin.estate.model import CouplingFacility, PageSet, QueueFile, Smds, Structure, UniformCluster
 from twin.estate.mqsc import DEFAULT_CF_LEVEL
 from twin.estate.queues import LocalQueue
-from twin.estate.sizes import format_size
 from twin.estate.sources import Sources
+from twin.units import format_size
 
 TOML_CF_LEVEL = 5  # of a structure that only the TOML file describes: what its default, OFFLOAD(SMDS), needs [seed]
 _BELOW_5_WITHOUT_EFFECT = (*(f"offld{n}_{what}" for n in (1, 2, 3) for what in ("th", "sz")), "ds_block", "ds_expand")

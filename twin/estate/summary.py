@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from twin.estate.model import CouplingFacility, PageSet, QueueFile, StoreConfig, Structure
 from twin.estate.routes import Estate
-from twin.estate.sizes import KIB, format_size
+from twin.units import KIB, format_size
 
 HEADINGS = ("store", "kind", "size", "queue managers", "queues", "details")
 

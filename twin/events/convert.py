@@ -20,7 +20,7 @@ from twin.events import _arrow
 from twin.events.fields import FIELD, FIELDS, Kind
 from twin.events.reasons import EventError, Reason
 from twin.events.rules import parse
-from twin.timestamps import as_text
+from twin.units import as_text
 
 _TIME = pa.timestamp("us", "UTC")
 

@@ -140,7 +140,7 @@ FIELDS = (
     Field("attributes", Kind.OBJECT, needed_by=("ALTER",)),
     Field("measured", Kind.OBJECT, needed_by=("MEASURE",)),
 )
-SILENT = Field("silent_s", Kind.INTEGER, low=1, high=1_000_000_000)  # of `measured` of a HEARTBEAT: see twin/silence.py
+SILENT = Field("silent_s", Kind.INTEGER, low=1, high=1_000_000_000)  # of `measured` of a HEARTBEAT
 FIELD = {field.name: field for field in FIELDS}
 
 if tuple(FIELD) != NAMES:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from twin.alerts import CLEARED, OPENED, Alert
-from twin.arrays import Array
+from twin.alerts.episodes import CLEARED, OPENED, Alert
+from twin.state.arrays import Array
 
 COUNTED = ("full-forecast", "full")  # conditions of the twin's alerts that are judged
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from twin.arrays import Array
 from twin.scoring.alarms import Alarm, from_condition
 from twin.scoring.predictions import Predictions
 from twin.scoring.series import STEP, Series
+from twin.state.arrays import Array
 
 SECOND = 1_000_000  # microseconds
 MINUTE, HOUR = 60.0, 3600.0  # seconds

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels import layout, page_set, smds
-from twin.arrays import Array
-from twin.message_store import MessageStore
+from twin.state.arrays import Array
+from twin.stores.message_store import MessageStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ from matplotlib.dates import ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 
 from kernels.clock import SECOND
-from twin.arrays import Array
 from twin.scoring.measures import Measures
 from twin.scoring.score import TWIN, Said
 from twin.scoring.series import Series
 from twin.scoring.truth import Filling
-from twin.timestamps import as_datetime
+from twin.state.arrays import Array
+from twin.units import as_datetime
 
 BLUE, AMBER, GREEN, GREY, RED, INK = "#3b6ea5", "#d08a2e", "#5c9a66", "#9aa5b1", "#b5484a", "#2b3440"
 _RESOURCES = (BLUE, GREEN, AMBER, "#7a68a6", "#4b8f8c", "#a0785a")

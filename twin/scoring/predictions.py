@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels.clock import SECOND
-from twin.arrays import Array
-from twin.forecast import Forecast
+from twin.forecast.outlook import Forecast
+from twin.state.arrays import Array
 
 STALE = 120 * SECOND  # a word older than that counts no more
 

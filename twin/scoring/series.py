@@ -17,16 +17,16 @@ import numpy as np
 from kernels.clock import SECOND
 from kernels.event_loop import MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import PUT
-from twin.alerts import Alert
-from twin.arrays import Array
+from twin.alerts.episodes import Alert
 from twin.estate import Estate
 from twin.events import Decoded, Decoder
-from twin.forecast import Forecast
-from twin.message_store import MessageStore
+from twin.forecast.outlook import Forecast
 from twin.recordings import Chunk, open_recording
-from twin.replay import Player
+from twin.replays import Player
 from twin.scoring.look import Look, look
 from twin.scoring.predictions import Predictions
+from twin.state.arrays import Array
+from twin.stores.message_store import MessageStore
 from twin.warm import warm
 
 STEP = 30 * SECOND  # of event time, from one look at the levels to the next
@@ -72,7 +72,7 @@ class Played:
 def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None] | None = None) -> Played:
     """Play a recording (`.ndjson`, `.ndjson.zst`, `.arrow`) through the twins of an estate, looking at every STEP.
 
-    on_chunk: as `twin.replay.replay`. UsageError: no such file, an unknown suffix, a file that cannot be read to its
+    on_chunk: as `twin.replays.replay`. UsageError: no such file, an unknown suffix, a file that cannot be read to its
     end.
     """
     warm()

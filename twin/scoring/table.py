@@ -11,7 +11,7 @@ from rich.table import Table
 from twin.scoring.judge import AHEAD
 from twin.scoring.measures import Coverage, Measures
 from twin.scoring.score import TWIN
-from twin.timestamps import as_span
+from twin.units import as_span
 
 NOTHING = "-"
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels.clock import SECOND
-from twin.arrays import Array
 from twin.scoring.series import STEP, Series
+from twin.state.arrays import Array
 
 MINUTE = 60 * SECOND
 PAUSE = 15 * MINUTE  # without a 2192, after which a filling may be over

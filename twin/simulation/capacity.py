@@ -16,11 +16,11 @@ import numpy.typing as npt
 from kernels import EVENT
 from kernels.event_loop import MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import GET, PUT
+from twin.allocation import bounds
 from twin.errors import UsageError
 from twin.estate import MAX_PAGES, Estate, PageSet, QueueFile, Smds, Structure
-from twin.message_store import MessageStore
-from twin.storage_class_memory import bounds
-from twin.store import open_message_store
+from twin.stores.message_store import MessageStore
+from twin.stores.open import open_message_store
 
 Array = npt.NDArray[Any]
 
@@ -78,9 +78,8 @@ def try_capacity(
 
 def _opened(estate: Estate, config: Structure | PageSet | QueueFile, scale: int) -> MessageStore:
     """The store, 1/scale of its size; a structure beside a coupling facility that has 1/scale as much for it."""
-    twin = open_message_store(
-        replace(estate, stores={**estate.stores, config.name: _scaled(config, scale)}), config.name
-    )
+    scaled = replace(estate, stores={**estate.stores, config.name: _scaled(config, scale)})
+    twin = open_message_store(scaled, config.name, forecasts=False)
     if isinstance(config, Structure):
         memory, storage = bounds(estate, config)
         params = twin.tables.store.params[0]

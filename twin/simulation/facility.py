@@ -1,8 +1,8 @@
 """What the structures of a coupling facility leave each other: its storage class memory really runs out.
 
-A structure's twin knows its own bounds (`twin.storage_class_memory.bounds`). Where several share a facility, each of
-them may take what it has and its part of what is left, dealt out anew at every tick: together they never take more than
-there is, and the result does not depend on how demands are cut. Source: domain.md section 3 (SCMMAXSIZE may be
+A structure's twin knows its own bounds (`twin.allocation.bounds`). Where several share a facility, each of them may
+take what it has and its part of what is left, dealt out anew at every tick: together they never take more than there
+is, and the result does not depend on how demands are cut. Source: domain.md section 3 (SCMMAXSIZE may be
 over-committed; storage for augmented space is the coupling facility's).
 """
 
@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels.clock import TICK
-from twin.alteration import allocation
+from twin.allocation import FIXED_AUGMENTED, allocate
 from twin.estate import CouplingFacility, Estate, Structure
-from twin.message_store import MessageStore
-from twin.storage_class_memory import FIXED_AUGMENTED
-from twin.structure import StructureTwin
+from twin.stores.message_store import MessageStore
+from twin.stores.structure import StructureTwin
 
 Array = npt.NDArray[Any]
 
@@ -66,7 +65,7 @@ class Facilities:
         """Bytes that are no structure's, and nobody's fixed augmented space."""
         fixed = FIXED_AUGMENTED * sum(_scm_of(self._estate, name) > 0 for name in facility.structures)
         stores = [self._estate.stores[name] for name in facility.structures]
-        return (facility.size or 0) - fixed - sum(allocation(one)[0] for one in stores if isinstance(one, Structure))
+        return (facility.size or 0) - fixed - sum(allocate(one).size for one in stores if isinstance(one, Structure))
 
 
 def by_tick(demands: Array) -> Iterator[slice]:

@@ -23,9 +23,9 @@ from kernels.layout import BACKOUT, CLEAR, COMMIT, GET, PUT
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import ARROW_SCHEMA
-from twin.message_store import MessageStore
 from twin.simulation.facility import Facilities, by_tick
-from twin.store import MESSAGE_KINDS, open_message_store
+from twin.stores.message_store import MessageStore
+from twin.stores.open import MESSAGE_KINDS, open_message_store
 
 Array = npt.NDArray[Any]
 
@@ -138,7 +138,7 @@ class RealSystem:
             if kind not in MESSAGE_KINDS:
                 right = " or ".join(MESSAGE_KINDS)
                 raise UsageError(f"{name} is a {kind}, which is not simulated; right: a queue of a {right}")
-            self._twins[name] = open_message_store(self._estate, name)
+            self._twins[name] = open_message_store(self._estate, name, forecasts=False)
             self._putters[name] = _Putters()
             self.outcomes[name] = StoreOutcome()
         return self._twins[name]

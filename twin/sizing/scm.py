@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kernels.scm import BLOCK_BYTES, PRESTAGE_ABOVE, blocks_of
-from twin.alteration import allocation, pool_sizes
+from twin.allocation import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED, allocate, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
 from twin.sizing.mix import Mix, count_of
 from twin.sizing.structure import IN_STRUCTURE, OFFLOADED, elements_of_mix, rounded
-from twin.storage_class_memory import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +54,7 @@ def plan_scm(
 
     scm_total: bytes of SCM of the coupling facility; committed: SCMMAXSIZE of its other structures. UsageError.
     """
-    size, ratio = allocation(config)
+    size, ratio = allocate(config)
     ents_without, elems_without = pool_sizes(replace(config, scm_max_size=None), size, ratio)
     ents_max, elems_max = pool_sizes(replace(config, scm_max_size=1), size, ratio)
     if not ents_max:

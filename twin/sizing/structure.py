@@ -1,7 +1,7 @@
 """Structures: SIZE for so many messages, and how many messages a SIZE holds.
 
 Sources: domain.md section 1 (entries, elements, ratios); *Specifying offload options for shared messages* (0.75 KB an
-offloaded message). The arithmetic is that of the twin: `kernels.pools`, `kernels.offload`, `twin.alteration`.
+offloaded message). The arithmetic is that of the twin: `kernels.pools`, `kernels.offload`, `twin.allocation`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 from kernels import offload, pools
-from twin.alteration import allocation, pool_sizes
+from twin.allocation import allocate, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure
-from twin.estate.sizes import KIB, MIB
 from twin.sizing.mix import Mix, count_of
+from twin.units import KIB, MIB
 
 DOCUMENTED_BYTES = KIB * 3 // 4  # 0.75 KB "still" in the structure [seed, Selecting which shared messages ...]
 IN_STRUCTURE, OFFLOADED, DOCUMENTED = "in the structure", "offloaded", "by the document"
@@ -76,7 +76,7 @@ def elements_of_mix(config: Structure, mix: Mix, *, offloaded: bool) -> int:
 
 def size_for(config: Structure, entries: int, elements: int) -> int:
     """The least SIZE, bytes, that has so many entries and elements at the ratio of the structure's allocation."""
-    ratio = allocation(config)[1]
+    ratio = allocate(config).ratio
 
     def enough(size: int) -> bool:
         has_entries, has_elements = pool_sizes(config, size, ratio)
@@ -87,7 +87,7 @@ def size_for(config: Structure, entries: int, elements: int) -> int:
 
 def messages_that_fit(config: Structure, size: int, mix: Mix, *, offloaded: bool) -> int:
     """Messages of the mix, in its shares, that an empty structure of that size takes before entries or elements end."""
-    entries, elements = pool_sizes(config, size, allocation(config)[1])
+    entries, elements = pool_sizes(config, size, allocate(config).ratio)
     return min(entries, elements * count_of(mix) // elements_of_mix(config, mix, offloaded=offloaded))
 
 
@@ -105,7 +105,7 @@ def plan_structure(config: Structure, mix: Mix, size: int | None = None) -> tupl
     plans = [_plan(config, mix, size, offloaded=False)]
     if has_rules(config):
         plans.append(_plan(config, mix, size, offloaded=True))
-        if allocation(config)[1] != pools.RATIO_ALL_OFFLOADED:
+        if allocate(config).ratio != pools.RATIO_ALL_OFFLOADED:
             plans.append(_plan(all_offloaded(config), mix, size, offloaded=True))
         plans.append(_documented(mix, size))
     return tuple(plans)
@@ -117,7 +117,7 @@ def _plan(config: Structure, mix: Mix, size: int | None, *, offloaded: bool) -> 
     least = size_for(config, entries, elements)
     return StructurePlan(
         data=OFFLOADED if offloaded else IN_STRUCTURE,
-        ratio=allocation(config)[1],
+        ratio=int(allocate(config).ratio),
         entries=entries,
         elements=elements,
         bytes=pools.ENTRY_BYTES * entries + pools.ELEMENT_BYTES * elements,

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernels import offload
-from twin.alteration import allocation, pool_sizes
+from twin.allocation import allocate, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
-from twin.estate.sizes import MIB
 from twin.sizing.structure import DOCUMENTED_BYTES, rounded
+from twin.units import MIB
 
 _MB = 10**6  # the documents say 1,000,000 x 0.75 KB = 768 MB, and set it against a SIZE of 4,096 MB
 _LAST_ELEMENTS = 254  # of the longest message that stands in a structure: it may come just before the threshold
@@ -91,7 +91,7 @@ def _pools(config: Structure, size: int, backlog: int) -> tuple[float, float, in
 
     The message that crosses the threshold was put below it: 1 entry, and up to 254 elements.
     """
-    entries, elements = pool_sizes(config, size, allocation(config)[1])
+    entries, elements = pool_sizes(config, size, allocate(config).ratio)
     if not entries:
         raise UsageError(f"SIZE({format_size(size)}) holds no message: a larger one is right")
     taken = backlog * offload.OFFLOADED_ELEMENTS
@@ -114,6 +114,6 @@ def _warnings(config: Structure, threshold: int, pools_latest: int | None) -> li
         lower = "no threshold is low enough" if pools_latest is None else f"{pools_latest} or lower would do"
         warnings.append(
             "entries and elements by the model: if what stands there before are messages of up to 1,164 bytes, entries"
-            f" run out first: {lower} at the ratio 1:{allocation(config)[1]}; a larger SIZE gives more"
+            f" run out first: {lower} at the ratio 1:{allocate(config).ratio}; a larger SIZE gives more"
         )
     return warnings

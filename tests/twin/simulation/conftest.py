@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.estates import small_estate
+from tests.support.estates import small_estate
 from twin.estate import Estate, load_estate
-from twin.page_set import PageSetTwin
-from twin.queue_file import QueueFileTwin
-from twin.structure import StructureTwin
+from twin.stores.page_set import PageSetTwin
+from twin.stores.queue_file import QueueFileTwin
+from twin.stores.structure import StructureTwin
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deploy.cli import main
-from tests.estates import small_estate
+from tests.support.estates import small_estate
 from twin.simulation import SCENARIOS
 
 HALF_AN_HOUR = ("--hours", "0.5", "--rate", "5")

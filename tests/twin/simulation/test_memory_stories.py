@@ -10,7 +10,7 @@ import pytest
 from tests.twin.simulation.recorded import Recorded
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
-from twin.replay import replay
+from twin.replays import replay
 from twin.simulation import START, Outcome, capacity, make_scenario, simulate
 from twin.simulation.site import Site
 

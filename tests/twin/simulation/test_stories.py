@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.estates import small_estate
+from tests.support.estates import small_estate
 from tests.twin.simulation.recorded import Recorded
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
-from twin.replay import replay
+from twin.replays import replay
 from twin.simulation import START, Outcome, make_scenario, simulate
 
 Tell = Callable[..., tuple[Outcome, Path]]

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.kernels.told import GIB, KIB, MIB, Told
 from tests.naive.estates import data_set
 from tests.naive.smds import map_blocks, pages_of_length
+from twin.allocation import FIXED_AUGMENTED
 from twin.errors import UsageError
 from twin.sizing import bare_structure, parse_mix, plan_scm, plan_smds, plan_structure
 from twin.sizing.scm import scm_bytes
-from twin.storage_class_memory import FIXED_AUGMENTED
 
 # --- shared message data sets ----------------------------------------------------------------------------------------
 

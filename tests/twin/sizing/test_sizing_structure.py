@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.kernels.told import GIB, KIB, MIB, NO_RULES, Told, demands
 from tests.naive import pools as naive
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
-from twin.alteration import allocation, pool_sizes
+from twin.allocation import allocate, pool_sizes
 from twin.errors import UsageError
 from twin.sizing import bare_structure, parse_mix, plan_structure, plan_threshold
 from twin.sizing.structure import (
@@ -93,7 +93,7 @@ def test_the_least_size_has_enough_of_both_and_a_byte_less_has_not(entries, elem
     config = replace(bare_structure(0), scm_max_size=GIB if scm else None)
     if everything:
         config = replace(config, offld1_th=0, offld1_sz=0)
-    ratio = allocation(config)[1]
+    ratio = allocate(config).ratio
     size = size_for(config, entries, elements)
     has = pool_sizes(config, size, ratio)
     assert has[0] >= entries and has[1] >= elements

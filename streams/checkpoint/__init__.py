@@ -1,0 +1,1 @@
+"""The checkpoint: whose it is, whether it is sound, and where it goes on."""

@@ -1,0 +1,158 @@
+"""The checkpoint of a job from its start to its end: claimed, checked, noted, released.
+
+A checkpoint on this machine is claimed before Spark starts, and before anything is made in Kafka. Any other one (HDFS,
+S3) is reached through Spark's JVM, see `streams.checkpoint.remote`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from streams.checkpoint.files import CheckpointFiles
+from streams.checkpoint.manifest import (
+    PARTITIONS,
+    Guard,
+    LocalGuard,
+    Manifest,
+    check_belongs,
+    check_sound,
+    in_one_line,
+    local_directory,
+    log_changed_estate,
+    next_offsets,
+)
+from streams.checkpoint.offsets import check_offsets, look_at
+from streams.kafka.topics import Topics
+from twin.errors import UsageError
+from twin.estate import Estate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DATA_LOSS = "Some data may have been lost"  # how Spark's Kafka source begins
+_log = structlog.get_logger("mqtwin.stream")
+
+
+class CheckpointGuard:
+    """See the module.
+
+    Args:
+        location: the checkpoint, as the user gave it.
+        estate, topics, conf, client: of the job; `conf` and `client` as the user gave them.
+        tolerate: go on where Kafka has deleted records that were not read.
+    """
+
+    def __init__(
+        self,
+        location: str,
+        *,
+        estate: Estate,
+        topics: Topics,
+        conf: Mapping[str, str],
+        client: Mapping[str, str],
+        tolerate: bool,
+    ) -> None:
+        self._location = location
+        self._estate = estate
+        self._topics = topics
+        self._conf = conf
+        self._client = client
+        self._tolerate = tolerate
+        self._guard: Guard | None = None
+        self.is_local = local_directory(location) is not None
+
+    def claim(self) -> None:
+        """Claim and check a checkpoint on this machine; of any other one its scheme only. UsageError: refused."""
+        directory = local_directory(self._location)
+        if directory is None:
+            from streams.checkpoint.remote import check_scheme
+
+            check_scheme(self._location, self._conf)
+        else:
+            self._guard = LocalGuard(directory)
+            self._check(self._guard)
+
+    def claim_through(self, session: SparkSession) -> None:
+        """Claim and check a checkpoint that is not on this machine. UsageError: refused."""
+        if self._guard is None:
+            from streams.checkpoint.remote import RemoteGuard
+
+            self._guard = RemoteGuard(self._location, session)
+            self._check(self._guard)
+
+    def _check(self, guard: Guard) -> None:
+        files, manifest = guard.files, guard.manifest
+        if not files.has_begun:
+            return  # whatever a start that did not come so far has noted
+        check_belongs(self._location, manifest, files, self._topics, self._conf)
+        if isinstance(files, CheckpointFiles):
+            check_sound(self._location, files)
+        log_changed_estate(manifest, self._estate)
+        offsets = next_offsets(self._location, files)
+        skips = check_offsets(
+            self._location,
+            offsets,
+            manifest.topics if manifest is not None else {},
+            manifest.cluster if manifest is not None else "",
+            look_at(self._client, offsets),
+            self._client.get("bootstrap.servers", ""),
+            tolerate=self._tolerate,
+        )
+        for skip in skips:
+            _log.warning(
+                "data loss",
+                topic=skip.topic,
+                partition=skip.partition,
+                gone=skip.gone,
+                goes_on_at=skip.place,
+                effect="what these records would have changed is missing; no record is counted twice",
+            )
+
+    def note_start(self, partitions: int) -> None:
+        """Write what the checkpoint belongs to from now on; `partitions`: of the state, if it is new."""
+        if self._guard is None:
+            return
+        newest = self._guard.files.newest
+        frozen = newest[1].get(PARTITIONS) if newest is not None else None
+        names = (self._topics.events, self._topics.reports)
+        kafka = look_at(self._client, names)
+        self._guard.write(
+            Manifest.of_this_start(
+                self._estate, self._topics, kafka.ids, kafka.cluster, int(frozen) if frozen else partitions
+            )
+        )
+
+    def explain(self, failure: str) -> str:
+        """Return a failure of the query with its cause in the checkpoint or in Kafka, if it is there, for one line."""
+        if _DATA_LOSS in failure:
+            return (
+                "Kafka deleted records before they were read, or the topic; started again, the job says which records, "
+                "and what to do"
+            )
+        directory = local_directory(self._location)
+        text = in_one_line(CheckpointFiles(directory).check(thorough=False)) if directory is not None else ""
+        return f"{failure}; checkpoint {self._location} is damaged: {text}" if text else failure
+
+    def release(self) -> None:
+        """Let other jobs have the checkpoint."""
+        if self._guard is not None:
+            self._guard.release()
+            self._guard = None
+
+
+def open_stopped(directory: Path) -> tuple[CheckpointFiles, Manifest | None]:
+    """Return the files of a checkpoint and what it belongs to, for commands that only look. UsageError: it is none."""
+    from streams.checkpoint.manifest import read_manifest
+
+    if not directory.is_dir():
+        raise UsageError(
+            f"{directory}: there is no such directory; expected: the --checkpoint of a job on this machine"
+        )
+    files = CheckpointFiles(directory)
+    if not files.has_begun and not (directory / "state").is_dir():
+        raise UsageError(f"{directory} is no checkpoint; expected: a directory with metadata, offsets and commits")
+    return files, read_manifest(directory)

@@ -1,0 +1,1 @@
+"""Kafka: topics, settings and rights; publishing, recording and subscribing."""

@@ -1,0 +1,49 @@
+"""A subscriber of the state topic: the latest state record of every store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+
+from streams.kafka.clients import LastError, check, new_consumer, partitions_of
+from streams.kafka.topics import Topics
+
+_BATCH = 1_000
+
+
+class StateReader:
+    """Reads the state topic from its beginning. `latest`: store -> its last state record (contract section 3).
+
+    Args:
+        kafka: client settings, `bootstrap.servers` among them.
+        topics: names of the topics; the state topic exists.
+
+    Raises:
+        MqtwinError: no Kafka answers, or it refuses.
+    """
+
+    def __init__(self, kafka: Mapping[str, str], topics: Topics) -> None:
+        last_error = LastError()
+        self._topic = topics.state
+        self._consumer = new_consumer(kafka, {}, last_error)
+        numbers = partitions_of(self._consumer, self._topic, kafka, last_error)
+        self._consumer.assign([TopicPartition(self._topic, number, OFFSET_BEGINNING) for number in numbers])
+        self.latest: dict[str, dict[str, Any]] = {}
+
+    def read(self, timeout: float) -> bool:
+        """Take what comes within `timeout` seconds; whether anything did. MqtwinError: refused."""
+        found = False
+        for message in self._consumer.consume(_BATCH, timeout):
+            value = message.value() if check(message.error(), self._topic) else None
+            if value is not None:
+                state = msgspec.json.decode(value)
+                self.latest[state["store"]] = state
+                found = True
+        return found
+
+    def close(self) -> None:
+        """Leave Kafka."""
+        self._consumer.close()

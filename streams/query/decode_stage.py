@@ -1,0 +1,204 @@
+"""First stage of the query: Kafka records in, blocks of events by store out, reports passed on, dead letters aside.
+
+It runs before the shuffle in Spark's `mapInArrow`. All records of a task are gathered into one block for each store, so
+that a batch of single JSON events costs the stages behind it as little as one of Arrow blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streams.plan import PackedPlan, Plan
+from streams.query.report_records import ReportError, pack_reports, read_reports
+from streams.query.rows import BLOCK, BLOCK_ROWS, DEAD, DEAD_KEY, DEAD_KEYS, REPORT, DeadLetter, pack_letters
+from streams.query.worker import prepare_worker
+from twin.events import Decoder, EventBlock, Reason, Reject
+from twin.events.limits import DETAIL_CHARACTERS, Limits
+from twin.stores.reports import Report
+
+FLUSH_EVENTS = 262_144  # events gathered before blocks go out: 6 MB of shuffle at 24 bytes an event
+FLUSH_BYTES = 16 * 1024 * 1024  # of dead letters and other bytes gathered
+
+# The columns of `streams.query.job.events_frame`. Partition n of the reports topic is -1 - n: a column with the topic's
+# name would cost every event.
+KAFKA_COLUMNS = ("value", "content_type", "partition", "offset")
+
+
+def decode_function(packed: PackedPlan, source: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow`: record batches as `KAFKA_COLUMNS` in, as `BLOCK_ROWS` out.
+
+    Args:
+        packed: estate, topics and limits.
+        source: the topic the events come from, for dead letters.
+    """
+
+    def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        yield from decode_task(packed, source, context.partitionId() if context is not None else 0, batches)
+
+    return decode
+
+
+def decode_task(
+    packed: PackedPlan, source: str, task: int, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Decode the record batches of a task; see `decode_function`. Its number spreads dead letters over keys."""
+    gathered = Gathered(decoder_of(packed), packed.open(), source, f"{DEAD_KEY}{task % DEAD_KEYS}")
+    for batch in batches:
+        yield from gathered.add(batch)
+    if not gathered.is_empty:
+        yield gathered.flush()
+
+
+@lru_cache(maxsize=4)
+def decoder_of(packed: PackedPlan) -> Decoder:
+    """The decoder of a plan's estate, made once in a process."""
+    prepare_worker()
+    plan = packed.open()
+    return Decoder(plan.estate, Limits(value_bytes=plan.limits.dlq))
+
+
+@dataclass(slots=True)
+class _Blocks:
+    """The blocks gathered of one store from one partition, in the order of the topic."""
+
+    offset: int
+    index: int
+    blocks: list[EventBlock] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Reports:
+    """The reports gathered for one shared store from one partition, in the order of the topic."""
+
+    offset: int
+    reports: list[Report] = field(default_factory=list)
+
+
+class Gathered:
+    """What a task has decoded and not yet sent."""
+
+    def __init__(self, decoder: Decoder, plan: Plan, source: str, dead_key: str) -> None:
+        self._decoder = decoder
+        self._plan = plan
+        self._source = source
+        self._dead_key = dead_key
+        self._clear()
+
+    def _clear(self) -> None:
+        self._stores: dict[tuple[str, int], _Blocks] = {}
+        self._reports: dict[tuple[str, int], _Reports] = {}
+        self._letters: list[DeadLetter] = []
+        self._events = 0
+        self._bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to send."""
+        return self._events >= FLUSH_EVENTS or self._bytes >= FLUSH_BYTES
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to send."""
+        return not self._stores and not self._reports and not self._letters
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Decode a record batch as `KAFKA_COLUMNS`: records of any partitions, each in the order of its offsets.
+
+        Yields what has been gathered whenever that is enough, however much the batch decodes to.
+        """
+        partitions = batch.column("partition")
+        numbers = pc.unique(partitions).to_pylist()
+        for number in numbers:
+            rows = batch if len(numbers) == 1 else batch.filter(pc.equal(partitions, number))
+            if number < 0:
+                self._add_reports(-1 - int(number), rows)
+            else:
+                yield from self._add_partition(int(number), rows)
+        if self.is_full:
+            yield self.flush()
+
+    def _add_partition(self, partition: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        offsets = rows.column("offset").to_numpy()
+        for decoded in self._decoder.pieces(rows.column("value"), rows.column("content_type")):
+            if self.is_full:
+                yield self.flush()
+            for block in decoded.blocks(self._plan.estate):
+                self._add_block(partition, offsets, block)
+            for reject in decoded.rejects:
+                self._add_letter(self._source, partition, int(offsets[reject.record]), reject)
+
+    def _add_reports(self, partition: int, rows: pa.RecordBatch) -> None:
+        for offset, value in zip(rows.column("offset").to_pylist(), rows.column("value").to_pylist(), strict=True):
+            try:
+                reports = read_reports(value, self._plan.estate)
+            except ReportError as error:
+                reject = Reject(0, 0, Reason.BAD_REPORT, str(error), value or b"")
+                self._add_letter(self._plan.topics.reports, partition, offset, reject)
+                continue
+            entry = self._reports.setdefault((reports[0].target, partition), _Reports(offset))
+            entry.reports += reports
+            self._bytes += len(value)
+
+    def _add_block(self, partition: int, offsets: np.ndarray, block: EventBlock) -> None:
+        record, index = block.first
+        entry = self._stores.get((block.store, partition))
+        if entry is None:
+            entry = self._stores[block.store, partition] = _Blocks(int(offsets[record]), index)
+        entry.blocks.append(block)
+        self._events += len(block)
+        self._bytes += sum(map(len, block.extras.values()))
+
+    def _add_letter(self, topic: str, partition: int, offset: int, reject: Reject) -> None:
+        value = reject.value[: self._plan.limits.dlq]
+        letter = DeadLetter(
+            reason=str(reject.reason),
+            detail=reject.detail[:DETAIL_CHARACTERS],
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            index=reject.index,
+            value=value,
+            length=reject.length,
+        )
+        self._letters.append(letter)
+        self._bytes += len(value) + len(letter.detail)
+
+    def flush(self) -> pa.RecordBatch:
+        """What has been gathered, as rows of `BLOCK_ROWS`; then nothing is."""
+        rows = [
+            (store, BLOCK, partition, entry.offset, entry.index, joined(entry.blocks).pack())
+            for (store, partition), entry in self._stores.items()
+        ]
+        rows += [
+            (store, REPORT, partition, entry.offset, 0, pack_reports(entry.reports))
+            for (store, partition), entry in self._reports.items()
+        ]
+        if self._letters:
+            first = self._letters[0]
+            rows.append((self._dead_key, DEAD, first.partition, first.offset, first.index, pack_letters(self._letters)))
+        self._clear()
+        columns = zip(*rows, strict=True)
+        return pa.record_batch(
+            [pa.array(column, kind) for column, kind in zip(columns, BLOCK_ROWS.types, strict=True)], BLOCK_ROWS
+        )
+
+
+def joined(blocks: list[EventBlock]) -> EventBlock:
+    """Blocks of one store, at least one, as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    extras: dict[int, bytes] = {}
+    start = 0
+    for block in blocks:
+        extras |= {start + row: text for row, text in block.extras.items()}
+        start += len(block)
+    return EventBlock(blocks[0].store, np.concatenate([block.events for block in blocks]), extras, blocks[0].first)

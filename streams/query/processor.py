@@ -1,0 +1,212 @@
+"""Second stage of the query: the live twin of each store, driven by blocks of events, and by reports of other stores.
+
+A thin adaptor between Spark's `transformWithStateInPandas` and the twin: it puts a batch's blocks in order, lets the
+twin apply them, then the reports, writes what changed to the state store and publishes alerts, a state record, dead
+letters, and what the store reports itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pandas as pd
+from pyspark import TaskContext
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from streams.plan import PackedPlan, Plan
+from streams.query.report_records import CONTENT_TYPE, report_records, unpack_reports
+from streams.query.rows import BLOCK, DEAD_KEY, FIGURES, REPORT, DeadLetter, unpack_letters
+from streams.query.source_bits import SourceBits
+from streams.query.worker import prepare_worker
+from streams.state.pages import StatePages
+from streams.state.twins import Saved, Twins, query_directory
+from twin.events import EventBlock, Reason
+from twin.stores.reports import Report
+from twin.stores.shared_store import SharedStore
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import TimerValues
+
+    from twin.alerts.episodes import Alert
+
+_CLOUDEVENT = [{"key": "content-type", "value": b"application/cloudevents+json; charset=UTF-8"}]
+_REPORTS = [{"key": "content-type", "value": CONTENT_TYPE.encode()}]
+_HEADER = StructType([StructField("token", BinaryType(), False), StructField("header", BinaryType(), False)])
+
+
+@dataclass(slots=True)
+class Output:
+    """Rows of `RECORD_DDL`: Kafka records, and the figures of one key's batch on the first of them.
+
+    heard: see `streams.query.source_bits.SourceBits.words`.
+    """
+
+    plan: Plan
+    topics: list[str] = field(default_factory=list)
+    keys: list[bytes] = field(default_factory=list)
+    values: list[bytes] = field(default_factory=list)
+    headers: list[list[dict[str, Any]] | None] = field(default_factory=list)
+    figures: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FIGURES, 0))
+    heard: list[int] = field(default_factory=list)
+
+    def add(self, topic: str, key: bytes, value: bytes, headers: list[dict[str, Any]] | None = None) -> None:
+        """One Kafka record."""
+        self.topics.append(topic)
+        self.keys.append(key)
+        self.values.append(value)
+        self.headers.append(headers)
+
+    def add_alert(self, alert: Alert) -> None:
+        """An alert's record, keyed by its id; a dead letter instead where the topic does not take it."""
+        self.figures["alerts"] += 1
+        self._add_own(self.plan.topics.alerts, alert.alert_id, alert.record(), self.plan.limits.alerts, _CLOUDEVENT)
+
+    def add_state(self, store: str, state: dict[str, Any]) -> None:
+        """A state record, keyed by its store; a dead letter instead where the topic does not take it."""
+        self._add_own(self.plan.topics.state, store, msgspec.json.encode(state), self.plan.limits.state, None)
+
+    def add_reports(self, reports: list[Report]) -> None:
+        """What a store reports to those it shares: few records, each as large as the topic takes."""
+        self.figures["reports"] += len(reports)
+        limit = self.plan.limits.reports
+        for key, value in report_records(reports, limit):
+            self._add_own(self.plan.topics.reports, key.decode(), value, limit, _REPORTS)
+
+    def add_letter(self, letter: DeadLetter) -> None:
+        """A dead letter; its value is not longer than the topic takes, see `streams.query.decode_stage`."""
+        self.figures["dead_letters"] += 1
+        key = f"{letter.topic}/{letter.partition}/{letter.offset}/{letter.index}".encode()
+        self.add(self.plan.topics.dlq, key, letter.value, letter.headers())
+
+    def _add_own(self, topic: str, key: str, value: bytes, limit: int, headers: list[dict[str, Any]] | None) -> None:
+        if len(value) <= limit:
+            self.add(topic, key.encode(), value, headers)
+            return
+        detail = f"record {key} of {topic} has {len(value)} bytes, the topic takes {limit}; raise its max.message.bytes"
+        cut = value[: self.plan.limits.dlq]
+        self.add_letter(DeadLetter(Reason.TOO_LARGE, detail, topic, -1, -1, 0, cut, len(value)))
+
+    def frame(self) -> pd.DataFrame:
+        """The rows. There is at least one record, or the figures would be lost."""
+        columns: dict[str, Any] = {
+            "topic": self.topics,
+            "key": self.keys,
+            "value": self.values,
+            "headers": self.headers,
+        }
+        rest = [None] * (len(self.topics) - 1)
+        figures = [self.figures[name] for name in FIGURES]
+        return pd.DataFrame(columns | {"figures": [figures, *rest], "heard": [self.heard, *rest]})
+
+
+class TwinProcessor(StatefulProcessor):
+    """See the module. One key is one store, or one of the pseudo keys of dead letters."""
+
+    def __init__(self, packed: PackedPlan) -> None:
+        self._packed = packed
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Spark's: name the state variables, once a task."""
+        self._pages = StatePages(handle)
+        self._header = handle.getValueState("header", _HEADER)
+
+    def handleInputRows(  # type: ignore[override]  # noqa: N802 -- Spark's name; in pandas, its type says rows too
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: ARG002, N803
+    ) -> Iterator[pd.DataFrame]:
+        """Spark's: all rows of one key in a batch."""
+        name = str(key[0])
+        output = Output(self._packed.open())
+        if name.startswith(DEAD_KEY):
+            for _, payload in _payloads(rows):
+                for letter in unpack_letters(payload):
+                    output.add_letter(letter)
+        else:
+            payloads = _payloads(rows)
+            blocks = [EventBlock.unpack(payload) for kind, payload in payloads if kind == BLOCK]
+            reports = [one for kind, payload in payloads if kind == REPORT for one in unpack_reports(payload)]
+            self._advance(name, blocks, reports, output)
+        yield output.frame()
+
+    def close(self) -> None:
+        """Spark's: the end of a task. The twins stay for the next one."""
+
+    def _advance(self, store: str, blocks: list[EventBlock], reports: list[Report], output: Output) -> None:
+        """Apply a batch's blocks, then its reports, to the twin of their store, and save what changed."""
+        began = time.perf_counter_ns()
+        row = self._header.get()
+        saved = Saved(bytes(row[0]), bytes(row[1])) if row is not None else None
+        with twins_of(self._packed, _query()).hold(store, _batch(), saved, self._pages.read) as held:
+            opened = time.perf_counter_ns()
+            for block in blocks:
+                for alert in held.twin.apply(block):
+                    output.add_alert(alert)
+            if reports and isinstance(held.twin, SharedStore):
+                for alert in held.twin.take(reports):
+                    output.add_alert(alert)
+            output.heard = source_bits(self._packed).words(blocks)
+            output.add_reports(held.twin.drain_reports())
+            output.add_state(store, held.twin.state())
+            applied = time.perf_counter_ns()
+            pages, size = self._pages.write(held.twin.dirty_pages())
+            self._header.update((held.token, held.twin.header()))
+            written = time.perf_counter_ns()
+        output.figures |= {
+            "events": sum(len(block.events) for block in blocks),
+            "blocks": len(blocks),
+            "stores": 1,
+            held.found: 1,
+            "unmirrored": int(not held.is_mirrored),
+            "pages": pages,
+            "page_bytes": size,
+            "open_us": (opened - began) // 1000,
+            "apply_us": (applied - opened) // 1000,
+            "write_us": (written - applied) // 1000,
+        }
+
+
+@lru_cache(maxsize=4)
+def source_bits(packed: PackedPlan) -> SourceBits:
+    """Return the watched queue managers of a plan's estate."""
+    return SourceBits(packed.open().estate)
+
+
+@lru_cache(maxsize=4)
+def twins_of(packed: PackedPlan, query: str) -> Twins:
+    """The twins of a query in this process; they outlive the task."""
+    prepare_worker()
+    plan = packed.open()
+    return Twins(plan.estate, query_directory(query, packed.digest) if query else None, plan.loss)
+
+
+def _payloads(rows: Iterable[pd.DataFrame]) -> list[tuple[str, bytes]]:
+    """(kind, payload) of a key's rows in the order of the topic: Spark promises no order within a key."""
+    found = [
+        (partition, offset, index, kind, payload)
+        for frame in rows
+        for partition, offset, index, kind, payload in zip(
+            frame["partition"], frame["offset"], frame["index"], frame["kind"], frame["payload"], strict=True
+        )
+    ]
+    found.sort(key=lambda row: row[:3])
+    return [(kind, payload) for *_, kind, payload in found]
+
+
+def _query() -> str:
+    """The id of the query, the same over restarts; empty outside Spark."""
+    context = TaskContext.get()
+    return (context.getLocalProperty("sql.streaming.queryId") or "") if context is not None else ""
+
+
+def _batch() -> int:
+    """The number of the batch; -1 outside Spark."""
+    context = TaskContext.get()
+    return int(context.getLocalProperty("streaming.sql.batchId") or -1) if context is not None else -1

@@ -1,0 +1,96 @@
+"""The state records that a checkpoint holds, read from Spark's state store: no Kafka, and no job, is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streams.errors import one_line
+from streams.query.session import open_session
+from streams.state.pages import STATE_NAME
+from twin.errors import MqtwinError, UsageError
+from twin.estate import Estate
+from twin.state.tables import StateError
+from twin.stores.open import open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+HEADER_NAME = "header"
+
+
+def read_states(
+    directory: Path,
+    estate: Estate,
+    store: str | None = None,
+    *,
+    java_home: Path | None = None,
+    session: SparkSession | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Yield the state record of each store after the last committed batch, by store.
+
+    Args:
+        directory: the checkpoint.
+        estate: what exists: names and sizes are not in the checkpoint. Stores it does not describe are left out.
+        store: one store only.
+        java_home: the Java to run on.
+        session: a session to use; None: one is opened for the while.
+
+    Raises:
+        UsageError: there is no such store.
+        MqtwinError: the state cannot be read, or does not fit the estate.
+    """
+    own = session is None
+    session = session or open_session(name="mqtwin state", master="local[1]", java_home=java_home)
+    try:
+        yield from _states(session, directory, estate, store)
+    finally:
+        if own:
+            session.stop()
+
+
+def _states(session: SparkSession, directory: Path, estate: Estate, store: str | None) -> Iterator[dict[str, Any]]:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    _ = session.streams  # makes the coordinator of state stores, which their readers ask for
+    try:
+        headers = {
+            str(row["store"]): bytes(row["header"])
+            for row in _variable(session, directory, HEADER_NAME)
+            .selectExpr("key.store as store", "value.header as header")
+            .toLocalIterator()
+        }
+        wanted = sorted(headers.keys() & estate.stores.keys() if store is None else {store} & headers.keys())
+        if store is not None and not wanted:
+            raise UsageError(f"--store {store}: the checkpoint has no state of it; it has {', '.join(sorted(headers))}")
+        pages = _variable(session, directory, STATE_NAME).selectExpr(
+            "key.store as store", "user_map_key.page as page", "user_map_value.data as data"
+        )
+        pages = pages.where(pages["store"].isin(wanted)).sort("store")
+        waiting = iter(wanted)
+        for name, rows in groupby(pages.toLocalIterator(), key=lambda row: str(row["store"])):
+            for bare in iter(lambda: next(waiting), name):  # stores without pages come between
+                yield _state(estate, bare, headers[bare], [])
+            yield _state(estate, name, headers[name], [(int(row["page"]), bytes(row["data"])) for row in rows])
+        for bare in waiting:
+            yield _state(estate, bare, headers[bare], [])
+    except (PySparkException, Py4JError) as error:
+        raise MqtwinError(
+            f"checkpoint {directory}: its state cannot be read: {one_line(error)}; "
+            f"`mqtwin checkpoint check {directory}` says what is damaged"
+        ) from error
+
+
+def _variable(session: SparkSession, directory: Path, name: str) -> DataFrame:
+    """Return a state variable of the query as a frame."""
+    return session.read.format("statestore").option("stateVarName", name).load(str(directory.resolve()))
+
+
+def _state(estate: Estate, name: str, header: bytes, pages: list[tuple[int, bytes]]) -> dict[str, Any]:
+    try:
+        return open_store(estate, name, None, header, pages).state()
+    except StateError as error:
+        raise MqtwinError(f"store {name}: {error}") from error

@@ -1,0 +1,182 @@
+"""Alerts and their life: opened, updated, cleared, one id an episode.
+
+Source: contract section 4. Ids are made of store, condition, resource and the event time of the opening, so that the
+same input gives the same ids however the stream was cut into batches. Where the store's clock has gone back, so that a
+time may come again, the number of times it did is part of the id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from cloudevents.core.formats.json import JSONFormat
+from cloudevents.core.v1.event import CloudEvent
+
+from twin.units import as_datetime, as_text
+
+OPENED, UPDATED, CLEARED = "opened", "updated", "cleared"
+INFO, WARNING, CRITICAL, FULL = "info", "warning", "critical", "full"
+WATCH = "watch"  # level of an alert that need not wake anybody: contract section 8
+
+_SOURCE = "mqtwin"
+_format = JSONFormat()
+
+
+class Filler(msgspec.Struct, frozen=True):
+    """A queue that fills the resource; share: of the growth, 0..1."""
+
+    queue: str
+    share: float
+
+
+class Alert(msgspec.Struct, frozen=True, kw_only=True):
+    """One record of an alert's life. time: microseconds of event time; usage_pct: None where nothing fills."""
+
+    change: str  # opened | updated | cleared
+    number: int  # of this record in its episode, from 0
+    alert_id: str
+    severity: str
+    store: str
+    resource: str
+    condition: str
+    time: int
+    usage_pct: float | None
+    time_to_full_s: dict[str, float] | None
+    full_probability: float | None
+    fillers: tuple[Filler, ...]
+    cause: str
+    actions: tuple[str, ...]
+
+    def data(self) -> dict[str, Any]:
+        """The `data` of the record, as contract section 4 names it."""
+        fields = msgspec.to_builtins(self)
+        del fields["change"], fields["number"]
+        fields["status"] = "cleared" if self.change == CLEARED else "open"
+        if self.severity == INFO:
+            fields["level"] = WATCH
+        fields["time"] = as_text(self.time)
+        fields["fillers"] = list(fields["fillers"])
+        fields["actions"] = list(fields["actions"])
+        return dict(fields)
+
+    def record(self) -> bytes:
+        """The value of the record on the alerts topic: a CloudEvent in structured mode, JSON."""
+        event = CloudEvent(
+            attributes={
+                "id": f"{self.alert_id}/{self.number}",
+                "source": _SOURCE,
+                "type": f"mqtwin.alert.{self.change}",
+                "subject": self.store,
+                "time": as_datetime(self.time),
+                "datacontenttype": "application/json",
+            },
+            data=self.data(),
+        )
+        return bytes(_format.write(event))
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What the twin sees of one condition and resource at one moment."""
+
+    condition: str
+    resource: str
+    severity: str
+    usage_pct: float | None
+    full_probability: float | None
+    fillers: tuple[Filler, ...]
+    cause: str
+    actions: tuple[str, ...]
+    time_to_full_s: dict[str, float] | None = None
+
+
+class Episode(msgspec.Struct, kw_only=True):
+    """An alert while it is open. Kept in the store's state."""
+
+    alert_id: str
+    condition: str
+    resource: str
+    published: int  # records so far
+    severity: str
+    usage_pct: float  # as last published; 0 where the resource has none
+    calm_since: int | None = None  # tick since which the condition no longer holds
+
+
+class Episodes:
+    """The open alerts of one store, by condition and resource."""
+
+    def __init__(self, store: str, episodes: list[Episode], turns: int = 0) -> None:
+        self._store = store
+        self._turns = turns
+        self._open = {(episode.condition, episode.resource): episode for episode in episodes}
+
+    def __iter__(self) -> Iterator[Episode]:
+        return iter(self.as_list())
+
+    def as_list(self) -> list[Episode]:
+        """The open episodes, in the order they were opened: what the state keeps."""
+        return list(self._open.values())
+
+    @property
+    def any_open(self) -> bool:
+        """Whether any episode is open."""
+        return bool(self._open)
+
+    def get(self, condition: str, resource: str) -> Episode | None:
+        """The open episode of a condition and resource."""
+        return self._open.get((condition, resource))
+
+    def turn_back(self, now: int, turns: int) -> None:
+        """Go on from an earlier time, microseconds. turns: how often the store's clock went back so far."""
+        self._turns = turns
+        for episode in self._open.values():
+            if episode.calm_since is not None:
+                episode.calm_since = min(episode.calm_since, now)
+
+    def open(self, finding: Finding, time: int) -> Alert:
+        """Open an episode; the record to publish."""
+        alert_id = f"{self._store}/{finding.condition}/{finding.resource}/{time}"
+        if self._turns:
+            alert_id += f"/{self._turns}"
+        episode = Episode(
+            alert_id=alert_id,
+            condition=finding.condition,
+            resource=finding.resource,
+            published=0,
+            severity=finding.severity,
+            usage_pct=finding.usage_pct or 0.0,
+        )
+        self._open[finding.condition, finding.resource] = episode
+        return self._record(episode, finding, OPENED, time)
+
+    def update(self, episode: Episode, finding: Finding, time: int) -> Alert:
+        """The record that tells what changed."""
+        episode.severity = finding.severity
+        episode.usage_pct = finding.usage_pct or 0.0
+        return self._record(episode, finding, UPDATED, time)
+
+    def clear(self, episode: Episode, finding: Finding, time: int) -> Alert:
+        """End an episode; the record to publish."""
+        del self._open[episode.condition, episode.resource]
+        return self._record(episode, finding, CLEARED, time)
+
+    def _record(self, episode: Episode, finding: Finding, change: str, time: int) -> Alert:
+        number = episode.published
+        episode.published += 1
+        return Alert(
+            change=change,
+            number=number,
+            alert_id=episode.alert_id,
+            severity=finding.severity,
+            store=self._store,
+            resource=finding.resource,
+            condition=finding.condition,
+            time=time,
+            usage_pct=finding.usage_pct,
+            time_to_full_s=finding.time_to_full_s,
+            full_probability=finding.full_probability,
+            fillers=finding.fillers,
+            cause=finding.cause,
+            actions=finding.actions,
+        )

@@ -1,0 +1,192 @@
+"""What of a structure the forecast rolls forward: pools, offload rules, data sets, by class of message length.
+
+The rules themselves are those of kernels/offload.py, pools.py and smds.py; here they are told for a class of messages
+instead of one message. A rule size that lies within a class offloads the share of it above, lengths being taken as
+even in their logarithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from kernels import forecast, layout, meters, offload, scm, shares, smds
+from kernels.layout import RULES
+from kernels.meter_rows import CLASSES
+from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD, elements_in_use, entries_in_use
+from twin.allocation import assured_scm
+from twin.estate import Estate, Structure
+from twin.forecast.fill_model import MOST_DOUBT, Rules, doubt_of_mean, put_space, served, stocks_of
+from twin.state.arrays import Array
+
+
+def rules_of(store: layout.Store, config: Structure, estate: Estate, qmgrs: Sequence[str], tick: int) -> Rules:
+    """The rules of a structure and what it holds. qmgrs: names of its data sets' owners, by row."""
+    params = store.params[0]
+    stocks = stocks_of(store, len(qmgrs))
+    weights = put_space(stocks, _alone)
+    classes = np.zeros((CLASSES, forecast.COLUMNS))
+    classes[:, forecast.PUT_SPACE] = weights
+    held = stocks["held"][0]
+    classes[:, forecast.HELD_SPACE] = np.where(held > 0, stocks["held_space"][0] / np.maximum(held, 1), weights)
+    classes[:, forecast.KEPT] = held
+    classes[:, forecast.AWAY] = stocks["held"][1:].sum(axis=0)
+    model = np.zeros(1, forecast.MODEL)
+    model["ents"], model["ents_max"] = entries_in_use(store), max(1, int(params["ents_max"]))
+    model["space"], model["space_max"] = elements_in_use(store), max(1, int(params["elems_max"]) - 1)
+    model["away_space"], model["counts_ents"] = offload.OFFLOADED_ELEMENTS, 1
+    model["served"] = served(store, tick)
+    _tell_scm(store, model, assured_scm(estate, config))
+    _tell_alter(params, config, model)
+    model["th"] = [_threshold(params, rule) for rule in range(RULES)]
+    used = [row for row in range(len(qmgrs)) if _is_used(stocks[row + 1], store.datasets[row])]
+    sets, set_put, set_held = _datasets(store, stocks, used)
+    offloaded = _offloaded(params)
+    puts, room = stocks["puts"][1:], float(model["space_max"][0] - model["space"][0])
+    doubts = [doubt_of_mean(puts.sum(axis=0), weights, room)]
+    for at, row in enumerate(used):
+        blocks = float((set_put[at] * puts.sum(axis=0)) @ offloaded[-1])
+        doubts.append(_doubt_of_dataset(float(puts[row] @ offloaded[-1]), blocks, float(sets[at, 1] - sets[at, 0])))
+    return Rules(
+        resources=("entries", "elements", *(f"smds/{qmgrs[row]}" for row in used), _scarce(store)),
+        tides=(shares.ENTRIES, shares.SPACE, *(shares.FIRST_SET + row for row in used), shares.SCM),
+        weights=weights,
+        model=model,
+        classes=classes,
+        offload=offloaded,
+        doubts=np.array(doubts),
+        sets=sets,
+        set_put=set_put,
+        set_held=set_held,
+        size=int(params["size_now"]),
+    )
+
+
+def _tell_scm(store: layout.Store, model: Array, counted_on: int) -> None:
+    """counted_on: bytes that are left when every structure takes its share; who has more can count on little more."""
+    if store.params[0]["scm_max"] == 0:
+        return
+    most, used = scm.bytes_at_most(store), scm.bytes_in_use(store)
+    most = min(most, max(counted_on, used + used // 8))
+    model["scm_ents"], model["scm_space"] = int(store.scm[0]["messages"]), int(store.scm[0]["elems"])
+    model["scm_most"] = most / ELEMENT_BYTES  # an entry takes as much as an element there
+
+
+def _tell_alter(params: Array, config: Structure, model: Array) -> None:
+    threshold = config.full_threshold / 100 if config.allow_auto_alter else 0
+    model["alter_from"] = threshold if threshold > 0 else np.inf
+    model["size"], model["size_most"] = int(params["size_now"]), config.size
+    model["per_byte"] = 0.97 if config.scm_max_size else 1.0
+
+
+def _scarce(store: layout.Store) -> str:
+    """What bounds SCM: SCMMAXSIZE, or storage for dynamic augmented space."""
+    params = store.params[0]
+    return "scm" if scm.bytes_at_most(store) >= params["scm_max"] else "augmented"
+
+
+def offloading_sooner(rules: Rules, config: Structure) -> Rules | None:
+    """The rules with those of `wording.pool_actions`: over 4 KB from 60 %, all from 70 %; None: it cannot offload."""
+    if config.cf_level < 5 or config.offload == "NONE":
+        return None
+    model = rules.model.copy()
+    model["th"] = [model["th"][0, 0], 0.6, 0.7]
+    table = _offloaded_by((config.offld1_sz, 4096, 0), config.offload_min_length)
+    return replace(rules, model=model, offload=table)
+
+
+def _middle(size: int) -> int:
+    """A length in the middle of a class, bytes."""
+    return int(np.sqrt(max(1, meters.EDGES[size]) * meters.EDGES[size + 1]))
+
+
+_alone = np.array([float(-(-(_middle(size) + MESSAGE_OVERHEAD) // ELEMENT_BYTES)) for size in range(CLASSES)])
+
+
+def _threshold(params: Array, rule: int) -> float:
+    """The share above which a rule is in force; beyond any where it never is."""
+    if params["cf_level"] < 5 or params["offload"] == layout.OFFLOAD_NONE:
+        return np.inf
+    if params["offld_sz"][rule] >= layout.RULE_OFF:
+        return np.inf
+    return -1.0 if params["offld_th"][rule] == 0 else float(params["offld_th"][rule]) / 100
+
+
+def _offloaded(params: Array) -> Array:
+    """f8[2**RULES, CLASSES]: share of the puts of a class that is offloaded, by the rules in force."""
+    if params["offload"] == layout.OFFLOAD_NONE or params["cf_level"] < 4:
+        return np.zeros((1 << RULES, CLASSES))
+    return _offloaded_by(tuple(params["offld_sz"].tolist()), int(params["offload_min_length"]))
+
+
+@lru_cache(maxsize=1024)
+def _offloaded_by(sizes_of_rules: tuple[int, ...], shortest: int) -> Array:
+    table = np.zeros((1 << RULES, CLASSES))
+    for mask in range(1 << RULES):
+        sizes = [sizes_of_rules[rule] for rule in range(RULES) if mask >> rule & 1]
+        least = max(min(sizes), shortest) if sizes else offload.ALWAYS_OFFLOADED
+        table[mask] = [_above(size, min(least, offload.ALWAYS_OFFLOADED)) for size in range(CLASSES)]
+    return table
+
+
+def _above(size: int, least: int) -> float:
+    """The share of a class that is longer than `least` bytes."""
+    low, high = meters.EDGES[size], meters.EDGES[size + 1]
+    if least <= low:
+        return 1.0
+    if least >= high:
+        return 0.0
+    return float((np.log(high) - np.log(least)) / (np.log(high) - np.log(max(1, low))))
+
+
+_TELLING = 20  # blocks in use from which on they tell how loosely blocks are filled
+_LOOSEST = 1.5  # times the blocks that messages packed one after the other take; looser are old holes
+
+
+def _is_used(stocks: Array, dataset: Array) -> bool:
+    return bool(stocks["puts"].sum() > 0.5 or dataset["messages"] > 0 or dataset["base_blocks"] > 0)
+
+
+def _datasets(store: layout.Store, stocks: Array, used: list[int]) -> tuple[Array, Array, Array]:
+    """(blocks in use and at most, blocks a message put takes, blocks a message held gives back) of the data sets.
+
+    What comes and goes soon leaves holes in the block being filled, which are not filled again (domain.md section 2):
+    how loosely the blocks in use are filled tells how many more there will be.
+    """
+    sets = np.zeros((len(used), 2))
+    set_put, set_held = np.zeros((len(used), CLASSES)), np.zeros((len(used), CLASSES))
+    per_block = int(store.params[0]["ds_block"]) // smds.PAGE_BYTES
+    all_puts = np.maximum(stocks["puts"][1:].sum(axis=0), 1e-9)
+    all_held = np.maximum(stocks["held"][1:].sum(axis=0), 1)
+    for at, row in enumerate(used):
+        dataset, own = store.datasets[row], stocks[row + 1]
+        sets[at] = smds.blocks_in_use(store, row), smds.blocks_at_last(store, row)
+        packed = int(dataset["blocks_data"]) * per_block / max(1, int(dataset["pages"]))
+        waste = _waste(own["puts_pages"], own["puts"], per_block)
+        if int(dataset["blocks_data"]) >= _TELLING:
+            waste = np.maximum(waste, np.minimum(packed, _LOOSEST * waste))
+        set_put[at] = own["puts_pages"] / per_block * waste / all_puts
+        set_held[at] = own["held_space"] / per_block / all_held * (packed if dataset["pages"] else 1.0)
+    return sets, set_put, set_held
+
+
+def _doubt_of_dataset(puts: float, blocks: float, room: float) -> float:
+    """What is not known of how fast a data set will fill, as a share: who puts the next message is chance.
+
+    puts: counted of those that may be offloaded; blocks: that they take; room: blocks left.
+    """
+    if puts < 1:
+        return MOST_DOUBT
+    each = blocks / puts
+    return float(min(MOST_DOUBT, np.sqrt(1 / puts + each / max(each, room))))
+
+
+def _waste(pages: Array, messages: Array, per_block: int) -> Array:
+    """f8[CLASSES]: by how much more messages take than their pages, for those that do not fit in what is left."""
+    each = np.maximum(1.0, pages / np.maximum(messages, 1e-9))
+    together = np.floor(per_block / each)
+    small = per_block / (each * np.maximum(together, 1))
+    return np.where(together >= 1, small, (np.floor(each / per_block) + 1) * per_block / each)

@@ -1,0 +1,212 @@
+"""The tables of a store: allocated, grown, cut into pages, loaded back.
+
+A page's number is `table << 32 | index`; a table's number never changes, so that state written by one version is found
+by the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernels import index, layout, meter_rows
+from kernels.indexing import reindex
+from twin.errors import MqtwinError
+from twin.state.arrays import Array, Arrays, Size
+
+_PAGE_BITS = 32
+_NAMES_SHIFT = 13
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    number: int
+    dtype: np.dtype[Any]
+    shift: int  # rows a page, as a power of two
+    indexed_by: str | None = None  # prefix of the arrays of its index
+
+
+_TABLES = {
+    "messages": _Table(1, layout.MESSAGE, layout.MESSAGE_SHIFT, "message"),
+    "held": _Table(2, layout.HELD, layout.HELD_SHIFT, "held"),
+    "units": _Table(3, layout.UNIT, layout.UNIT_SHIFT, "unit"),
+    "queues": _Table(4, layout.QUEUE, layout.QUEUE_SHIFT),
+    "chains": _Table(5, layout.CHAIN, layout.CHAIN_SHIFT),
+    "flows": _Table(6, layout.FLOW, layout.FLOW_SHIFT),
+    "seen": _Table(7, layout.SEEN, layout.SEEN_SHIFT),
+    "blocks": _Table(8, layout.BLOCK, layout.BLOCK_SHIFT),
+    "order": _Table(10, layout.ORDER, layout.ORDER_SHIFT),
+    "packed": _Table(11, layout.PACKED, layout.PACKED_SHIFT),
+    "bins": _Table(12, meter_rows.BIN, meter_rows.BIN_SHIFT),
+    "counts": _Table(13, np.dtype("i4"), meter_rows.COUNT_SHIFT),
+    "stocks": _Table(14, meter_rows.STOCK, meter_rows.STOCK_SHIFT),
+    "slots": _Table(15, meter_rows.SLOT, meter_rows.SLOT_SHIFT),
+    "tides": _Table(16, meter_rows.TIDE, meter_rows.TIDE_SHIFT),
+    "rises": _Table(17, meter_rows.RISE, meter_rows.RISE_SHIFT),
+}
+_NAMES = _Table(9, np.dtype("u1"), _NAMES_SHIFT)
+
+# What is small and kept in the header, not in pages: dtype, rows. Data sets are too, a row for each queue manager.
+RECORDS = {
+    "scalars": (layout.SCALARS, 1),
+    "scm": (layout.SCM_USE, 1),
+    "scm_ends": (layout.ORDER_ENDS, layout.ORDERS),
+    "page_use": (layout.PAGE_USE, 1),
+    "file_use": (layout.FILE_USE, 1),
+}
+
+
+def _rows(content: bytes, dtype: np.dtype[Any]) -> Array:
+    """Rows from their bytes. Padding is zero, which a plain copy leaves undefined: the same state, the same header."""
+    rows = np.zeros(len(content) // dtype.itemsize, dtype)
+    rows[:] = np.frombuffer(content, dtype)
+    return rows
+
+
+class StateError(MqtwinError):
+    """State that does not fit together: a page is missing, or of a table this version does not know."""
+
+
+class Tables:
+    """All arrays of one store (`store`, as kernels take them) and the names its numbers stand for (`names`)."""
+
+    def __init__(self, arrays: Arrays, rows: dict[str, int] | None = None, names_size: int = 0) -> None:
+        self._arrays = arrays
+        self._names_rows = (rows or {}).get("names", 1 << _NAMES_SHIFT)
+        sizes: dict[str, Size] = {"names": (_NAMES.dtype, self._names_rows)}
+        for name, table in _TABLES.items():
+            count = (rows or {}).get(name, 1 << table.shift)
+            sizes[name] = table.dtype, count
+            if table.indexed_by:
+                buckets = (rows or {}).get(f"{table.indexed_by}_buckets", 1 << table.shift)
+                sizes[f"{table.indexed_by}_buckets"] = layout.BUCKET, buckets
+                sizes[f"{table.indexed_by}_links"] = layout.LINK, count
+        parts = arrays.tables(sizes)
+        self._names = parts.pop("names")
+        for name, table in _TABLES.items():
+            parts[f"{name}_dirty"] = np.zeros(parts[name].size >> table.shift, np.uint8)
+            if table.indexed_by and rows is None:
+                index.clear(parts[f"{table.indexed_by}_buckets"])
+        self.store = layout.Store(
+            **parts,
+            datasets=np.zeros(0, layout.DATASET),
+            **{name: np.zeros(rows, dtype) for name, (dtype, rows) in RECORDS.items()},
+            params=np.zeros(1, layout.PARAMS),
+        )
+        self._names_size = names_size
+        self._names_dirty = False
+
+    def rows(self) -> dict[str, int]:
+        """Rows allocated, by array: what `Tables(arrays, rows)` needs to stand as these do."""
+        sized = {name: getattr(self.store, name).size for name in _TABLES}
+        for table in _TABLES.values():
+            if table.indexed_by:
+                name = f"{table.indexed_by}_buckets"
+                sized[name] = getattr(self.store, name).size
+        return sized | {"names": self._names_rows}
+
+    def records(self) -> dict[str, bytes]:
+        """The bytes of everything that is small: what `restore_records` takes."""
+        return {name: getattr(self.store, name).tobytes() for name in ("datasets", *RECORDS)}
+
+    def restore_records(self, records: Mapping[str, bytes]) -> None:
+        """Let everything that is small stand as `records` gave it."""
+        kept = {"datasets": (layout.DATASET, 0), **RECORDS}
+        self.store = self.store._replace(**{name: _rows(records[name], kept[name][0]) for name in kept})
+
+    def reserve(self, name: str, rows: int) -> None:
+        """Let a table have at least `rows` rows, at least doubling it where it grows."""
+        table = _TABLES[name]
+        old: Array = getattr(self.store, name)
+        if rows <= old.size:
+            return
+        size = old.size
+        while size < rows:
+            size *= 2
+        dirty = np.zeros(size >> table.shift, np.uint8)
+        dirty[: old.size >> table.shift] = getattr(self.store, f"{name}_dirty")
+        wanted = {name: size}
+        links, buckets = f"{table.indexed_by}_links", f"{table.indexed_by}_buckets"
+        bucket_count = getattr(self.store, buckets).size if table.indexed_by else size
+        if table.indexed_by:
+            wanted[links] = size
+            if bucket_count < size:
+                wanted[buckets] = size
+        self._grow(wanted)
+        self.store = self.store._replace(**{f"{name}_dirty": dirty})
+        while bucket_count < size:
+            bucket_count *= 2
+            index.split(getattr(self.store, buckets)[:bucket_count], getattr(self.store, links), bucket_count // 2)
+
+    def _grow(self, rows: dict[str, int]) -> None:
+        """Let arrays grow; all of them may move."""
+        arrays = self._arrays.grow(rows)
+        self._names = arrays.pop("names")
+        self.store = self.store._replace(**arrays)
+
+    def new_meters(self) -> None:
+        """Make the rings of meters, with nothing in them."""
+        rings = {"bins": meter_rows.BINS, "counts": meter_rows.BINS * meter_rows.COUNTS, "slots": meter_rows.SLOTS}
+        for name, rows in rings.items():
+            self.reserve(name, rows)
+        for name in ("bins", "slots"):
+            getattr(self.store, name)["tick"] = layout.NEVER
+            getattr(self.store, f"{name}_dirty")[:] = 1
+        self.store.scalars["steady_from"] = layout.NEVER
+
+    @property
+    def names(self) -> bytes:
+        """The names as they were set; empty at first."""
+        return bytes(self._names[: self._names_size])
+
+    @property
+    def names_size(self) -> int:
+        """Bytes of `names`."""
+        return self._names_size
+
+    def set_names(self, text: bytes) -> None:
+        """Keep names with the pages: they change seldom and may be many."""
+        if len(text) > self._names_rows:
+            while len(text) > self._names_rows:
+                self._names_rows *= 2
+            self._grow({"names": self._names_rows})
+        self._names[: len(text)] = np.frombuffer(text, np.uint8)
+        self._names_size = len(text)
+        self._names_dirty = True
+
+    def dirty_pages(self) -> Iterator[tuple[int, bytes]]:
+        """(page number, bytes) of every page written since the last call; clears the marks."""
+        for name, table in _TABLES.items():
+            dirty: Array = getattr(self.store, f"{name}_dirty")
+            rows: Array = getattr(self.store, name)
+            for page in np.flatnonzero(dirty).tolist():
+                start = page << table.shift
+                yield (table.number << _PAGE_BITS) | page, rows[start : start + (1 << table.shift)].tobytes()
+            dirty[:] = 0
+        if self._names_dirty:
+            for page in range(-(-self._names_size >> _NAMES_SHIFT)):
+                start = page << _NAMES_SHIFT
+                yield (_NAMES.number << _PAGE_BITS) | page, self._names[start : start + (1 << _NAMES_SHIFT)].tobytes()
+            self._names_dirty = False
+
+    def load(self, pages: Iterable[tuple[int, bytes]]) -> None:
+        """Fill the tables from pages and build the indexes. Raises StateError where a page has no place."""
+        by_number = {table.number: (name, table) for name, table in _TABLES.items()}
+        by_number[_NAMES.number] = ("names", _NAMES)
+        for number, content in pages:
+            name, table = by_number.get(number >> _PAGE_BITS, ("", _NAMES))
+            rows = self._names if name == "names" else getattr(self.store, name, np.zeros(0, np.uint8))
+            start = (number & ((1 << _PAGE_BITS) - 1)) << table.shift
+            if not name or start + (1 << table.shift) > rows.size:
+                raise StateError(f"state page {number:#x} has no place; the header and the pages do not fit together")
+            rows[start : start + (1 << table.shift)] = np.frombuffer(content, table.dtype)
+
+    def build_indexes(self) -> None:
+        """Fill the indexes from the tables; needed after `load`, once `store.scalars` is set."""
+        scalars = self.store.scalars[0]
+        by_age = np.argsort(self.store.messages["age"][: int(scalars["message_high"])], kind="stable")
+        held_by_age = np.argsort(self.store.held["age"][: int(scalars["held_high"])], kind="stable")
+        reindex(self.store, by_age, held_by_age)

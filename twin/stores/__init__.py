@@ -1,0 +1,1 @@
+"""The twins of stores: structures, page sets, queue files, coupling facilities and uniform clusters."""

@@ -1,0 +1,133 @@
+"""Silent sources: the heartbeat that reports one, the alert that it opens, and the event that clears it.
+
+The streaming job watches, by wall time, when each queue manager was last heard from, and writes a HEARTBEAT with
+`measured.silent_s` for each of its stores to the events topic. What a twin makes of it is a function of the records
+alone: the alert `source-silent` opens at such a heartbeat and clears at the next other event of that queue manager.
+
+Source: contract section 8 (alert time, wall clock and event time).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from kernels.clock import SECOND
+from kernels.layout import HEARTBEAT
+from twin.alerts.episodes import INFO, Alert, Episodes, Finding
+from twin.estate import Estate
+from twin.state.arrays import Array
+from twin.units import as_span, as_text
+
+if TYPE_CHECKING:
+    from twin.events import EventBlock
+
+CONDITION = "source-silent"
+_RESOURCE = "source/"
+
+
+class Change(NamedTuple):
+    """A queue manager goes silent, or is heard from again, at a row of a block.
+
+    is_gone: it has left the estate since; its alert ends at the next event of anybody.
+    """
+
+    row: int
+    qmgr: str
+    is_silent: bool
+    is_gone: bool = False
+
+
+def watched_queue_managers(estate: Estate) -> dict[str, float]:
+    """Return the seconds of silence after which a queue manager is reported, by name, where the estate gives any."""
+    return {name: qmgr.silence_s for name, qmgr in estate.queue_managers.items() if qmgr.silence_s is not None}
+
+
+def heartbeat(qmgr: str, store: str, time: int, silent_s: int) -> bytes:
+    """Return the HEARTBEAT that reports silence, as JSON. time: wall clock, microseconds since 1970."""
+    return msgspec.json.encode(
+        {"time": as_text(time), "qmgr": qmgr, "op": "HEARTBEAT", "store": store, "measured": {"silent_s": silent_s}}
+    )
+
+
+def is_report(block: EventBlock) -> Array:
+    """Return bool[n]: True for the rows that report silence. Only such a HEARTBEAT carries anything beside its row."""
+    reports = np.zeros(len(block), np.bool_)
+    rows = [row for row in block.extras if block.events[row]["op"] == HEARTBEAT]
+    reports[rows] = True
+    return reports
+
+
+def find_changes(
+    block: EventBlock, qmgr_rows: Array, qmgrs: Sequence[str], members: Collection[str], episodes: Episodes
+) -> list[Change]:
+    """Return where queue managers go silent or are heard from again, in the order of the rows.
+
+    Args:
+        block: events of one store.
+        qmgr_rows: i8[n], the queue manager of each event, as its place in `qmgrs`.
+        qmgrs: names of queue managers.
+        members: those of them that the estate has now.
+        episodes: the open alerts of the store.
+    """
+    reports = is_report(block)
+    silent = {e.resource.removeprefix(_RESOURCE) for e in episodes if e.condition == CONDITION}
+    concerned = silent | {qmgrs[row] for row in np.unique(qmgr_rows[reports])}
+    changes = [Change(0, qmgr, is_silent=False, is_gone=True) for qmgr in silent.difference(members) if len(block)]
+    for qmgr in concerned.intersection(members):
+        rows = np.flatnonzero(qmgr_rows == qmgrs.index(qmgr))
+        before = np.concatenate([[qmgr in silent], reports[rows]])
+        changes += [Change(row, qmgr, bool(reports[row])) for row in rows[before[1:] != before[:-1]].tolist()]
+    return sorted(changes)
+
+
+def make_alert(change: Change, event: Any, silent_s: int, episodes: Episodes, store: str, now: int) -> Alert:
+    """Open or clear the alert of a queue manager.
+
+    Args:
+        change: what happened.
+        event: row of EVENT; of a heartbeat that reports silence, its time is the wall clock.
+        silent_s: seconds that the heartbeat reports; not looked at where the queue manager is heard from again.
+        episodes: the open alerts of the store.
+        store: its name.
+        now: the store's clock, microseconds.
+    """
+    resource = _RESOURCE + change.qmgr
+    if change.is_silent:
+        return episodes.open(_silent(change.qmgr, resource, store, int(event["time"]), silent_s), now)
+    episode = episodes.get(CONDITION, resource)
+    assert episode is not None
+    cause = f"It is over: events of {change.qmgr} arrive again."
+    if change.is_gone:
+        cause = f"It is over: the estate has no {change.qmgr} any more that uses {store}."
+    return episodes.clear(episode, _finding(resource, cause, ()), now)
+
+
+def _silent(qmgr: str, resource: str, store: str, time: int, silent_s: int) -> Finding:
+    since = as_text(time - silent_s * SECOND)[:19]
+    return _finding(
+        resource,
+        f"No event of {qmgr} has arrived for {as_span(silent_s)}, since {since}Z: what the twin says of {store} is as"
+        " of then, and it is not known to be safe.",
+        (
+            f"Find out whether {qmgr} runs: DISPLAY QMGR",
+            f"Find out why the collector of {qmgr} sends nothing: its log, its network, its right to write events",
+            f"When it sends again, send a MEASURE of {store} too: events may be missing",
+        ),
+    )
+
+
+def _finding(resource: str, cause: str, actions: tuple[str, ...]) -> Finding:
+    return Finding(
+        condition=CONDITION,
+        resource=resource,
+        severity=INFO,
+        usage_pct=None,
+        full_probability=None,
+        fillers=(),
+        cause=cause,
+        actions=actions,
+    )

@@ -1,0 +1,83 @@
+"""Times and sizes as text.
+
+Event times: RFC 3339, UTC, microseconds. Sizes as administrators write them: a number with K, M, G or T, powers of
+1024. A CFRM policy counts in KB where a number has no unit, TOML in bytes (`parse_size`).
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+TIB = 1024 * GIB
+UNITS = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": TIB}
+MAX_SIZE = 2**63 - 1  # bytes; sizes are kept in signed 64-bit numbers
+
+_SIZE = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,9})?) ?([KMGT]?)", re.IGNORECASE)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def as_datetime(microseconds: int) -> datetime:
+    """Microseconds since 1970 as an aware datetime; exact."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def as_text(microseconds: int) -> str:
+    """Microseconds since 1970 as `2026-11-20T12:00:00.000123Z`: always six digits, so that texts sort as times do."""
+    return as_datetime(microseconds).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def as_span(seconds: float) -> str:
+    """A span of time in words a person reads at a glance: `45 s`, `12 min`, `3.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def as_range(low: float, high: float) -> str:
+    """A span of time that is not sure, in words: `24 to 31 min`, `85 s to 2 min`, `10 min` where both read alike."""
+    first, last = as_span(low), as_span(high)
+    if first == last:
+        return last
+    number, unit = first.split()
+    return f"{number if last.endswith(f' {unit}') else first} to {last}"
+
+
+def parse_size(value: object, *, unit: str = "") -> int:
+    """Bytes of a size: an integer, or a string like "4G", "1.5G", "64K", "0K", "4096".
+
+    `unit` ("", "K", "M", "G", "T") is that of a number without one: bytes in TOML, "K" in a CFRM policy.
+    TypeError where it is neither; ValueError where it is negative, no whole number of bytes, or beyond 2**63 - 1.
+    """
+    if isinstance(value, str):
+        match = _SIZE.fullmatch(value.strip())
+        if match is None:
+            raise ValueError("not a size")
+        number = Decimal(match[1]) * UNITS[match[2].upper() or unit]
+        if number != number.to_integral_value():
+            raise ValueError("not a whole number of bytes")
+        size = int(number)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        size = value * UNITS[unit]
+    else:
+        raise TypeError("not a size")
+    if not 0 <= size <= MAX_SIZE:
+        raise ValueError("not a size")
+    return size
+
+
+def format_size(size: int) -> str:
+    """The shortest text that `parse_size` reads back as the same number of bytes.
+
+    4294967296 -> "4G", 1000 -> "1000".
+    """
+    for unit in ("T", "G", "M", "K"):
+        if size and size % UNITS[unit] == 0:
+            return f"{size // UNITS[unit]}{unit}"
+    return str(size)
