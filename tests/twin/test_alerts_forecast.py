@@ -5,7 +5,8 @@ from typing import Any
 from tests.kernels.told import NO_RULES, Told
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
 from tests.support.workloads import SECOND_US
-from twin.alerts.episodes import CLEARED, CRITICAL, OPENED, UPDATED, WARNING, Alert
+from twin.alerts.episodes import Alert
+from twin.conditions import CLEARED, CRITICAL, OPENED, UPDATED, WARNING
 
 ENTRIES = 6000
 TICK_US = 10 * SECOND_US

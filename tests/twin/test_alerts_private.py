@@ -10,8 +10,9 @@ from kernels.watch import CANNOT_EXPAND, FULL, THRESHOLD
 from tests.kernels.beside import records
 from tests.kernels.told import Told, ToldPageSet, ToldQueueFile
 from tests.support.workloads import HOUR_US, SECOND_US
-from twin.alerts.episodes import CLEARED, CRITICAL, OPENED, UPDATED, WARNING, Alert
-from twin.alerts.episodes import FULL as IS_FULL
+from twin.alerts.episodes import Alert
+from twin.conditions import CLEARED, CRITICAL, OPENED, UPDATED, WARNING
+from twin.conditions import FULL as IS_FULL
 from twin.stores.page_set_view import FIRED as OF_PAGES
 from twin.stores.queue_file_view import FIRED as OF_FILE
 

@@ -6,7 +6,8 @@ from tests.kernels.beside import records
 from tests.kernels.told import GIB, NO_RULES, Told
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from tests.twin.test_structure_scm import on_facility
-from twin.alerts.episodes import CLEARED, CRITICAL, OPENED, Alert
+from twin.alerts.episodes import Alert
+from twin.conditions import CLEARED, CRITICAL, OPENED
 
 BLOCK = 4096
 SCM, AUGMENTED = ("scm-exhausted", "scm"), ("augmented-exhausted", "augmented")

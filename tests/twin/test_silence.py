@@ -10,13 +10,14 @@ import pytest
 
 from tests.support.traffic import ESTATE, SECOND_US, START_US
 from twin.alerts.episodes import Alert
+from twin.conditions import Condition
 from twin.estate import Estate, EstateError, load_estate
 from twin.events import Decoded, Decoder
 from twin.recordings import RecordingWriter
 from twin.replays import Player, replay
 from twin.stores.message_store import MessageStore
 from twin.stores.open import open_message_store
-from twin.stores.silence import CONDITION, heartbeat, watched_queue_managers
+from twin.stores.silence import heartbeat, watched_queue_managers
 
 STORE = "QSG1/APP1"
 
@@ -53,7 +54,8 @@ def play(estate: Estate, lines: list[bytes], size: int = 1_000_000) -> tuple[lis
 
 
 def silences(alerts: list[Alert]) -> list[tuple[str, str, float]]:
-    return [(a.change, a.resource, (a.time - START_US) / SECOND_US) for a in alerts if a.condition == CONDITION]
+    silent = [alert for alert in alerts if alert.condition == Condition.SOURCE_SILENT]
+    return [(alert.change, alert.resource, (alert.time - START_US) / SECOND_US) for alert in silent]
 
 
 def test_a_heartbeat_of_silence_opens_a_watch_and_the_next_event_clears_it(estate: Estate) -> None:
@@ -123,7 +125,7 @@ def test_time_goes_on_while_a_source_is_silent(estate: Estate) -> None:
     lines = [put(0, count=400), put(1, op="GET", count=400), silent(300, 299)]
     alerts, _ = play(estate, lines)
     changes = [(alert.change, alert.condition) for alert in alerts]
-    assert changes[-1] == ("opened", CONDITION)
+    assert changes[-1] == ("opened", Condition.SOURCE_SILENT)
     assert ("cleared", "threshold") in changes[:-1]
 
 

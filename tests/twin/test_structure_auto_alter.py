@@ -11,7 +11,7 @@ import pytest
 from tests.kernels.told import GIB, NO_RULES, Told
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from tests.support.workloads import MINUTE_US
-from twin.alerts.episodes import CLEARED, OPENED
+from twin.conditions import CLEARED, OPENED
 
 NOT_ALTERABLE = ("not-alterable", "scm")
 

@@ -14,11 +14,8 @@ import msgspec
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
+from twin.conditions import CLEARED, INFO, OPENED, UPDATED, WATCH
 from twin.units import as_datetime, as_text
-
-OPENED, UPDATED, CLEARED = "opened", "updated", "cleared"
-INFO, WARNING, CRITICAL, FULL = "info", "warning", "critical", "full"
-WATCH = "watch"  # level of an alert that need not wake anybody: contract section 8
 
 _SOURCE = "mqtwin"
 _format = JSONFormat()
@@ -53,7 +50,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
         """The `data` of the record, as contract section 4 names it."""
         fields = msgspec.to_builtins(self)
         del fields["change"], fields["number"]
-        fields["status"] = "cleared" if self.change == CLEARED else "open"
+        fields["status"] = CLEARED if self.change == CLEARED else "open"
         if self.severity == INFO:
             fields["level"] = WATCH
         fields["time"] = as_text(self.time)

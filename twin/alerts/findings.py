@@ -13,8 +13,9 @@ from typing import Any
 from kernels import layout
 from kernels.clock import SECOND, TICK
 from twin.alerts import fillers, texts
-from twin.alerts.episodes import CRITICAL, FULL, WARNING, Filler, Finding
+from twin.alerts.episodes import Filler, Finding
 from twin.alerts.texts import NOTHING
+from twin.conditions import CRITICAL, FULL, WARNING, Condition
 from twin.state.arrays import Array
 from twin.units import as_span
 
@@ -90,9 +91,9 @@ class Viewer(ABC):
         """Whether a condition no longer holds at `now`, with its hysteresis; before any time of calm."""
         mark = self.mark_pct(condition, resource)
         calm = self.usage_pct(resource) < mark - min(HYSTERESIS, mark / 2) or mark == 0
-        if condition == "full":
+        if condition == Condition.FULL:
             return calm and not self._exhausted(resource) and self._last_full(resource) + CALM_AFTER_FULL <= now
-        if condition == "cannot-expand":
+        if condition == Condition.CANNOT_EXPAND:
             return calm or self._can_expand(resource)
         return calm
 
@@ -106,7 +107,7 @@ class Viewer(ABC):
             resource=resource,
             severity=self.severity(condition, usage, severity_before),
             usage_pct=usage,
-            full_probability=1.0 if condition == "full" else None,
+            full_probability=1.0 if condition == Condition.FULL else None,
             fillers=ranked,
             cause=f"{self._what(condition, resource, usage)}; {self._filled(resource, ranked, grown)}.",
             actions=self._actions(resource, ranked),
@@ -132,7 +133,7 @@ class Viewer(ABC):
         grown, held = self._by_queue(resource)
         ranked = fillers.fillers(grown, held, self._names)
         return Finding(
-            condition="full-forecast",
+            condition=Condition.FULL_FORECAST,
             resource=resource,
             severity=severity,
             usage_pct=usage,
@@ -160,9 +161,9 @@ class Viewer(ABC):
 
     def severity(self, condition: str, usage: float, before: str | None) -> str:
         """How bad a condition is at a usage, in percent. before: as last published, None: not yet."""
-        if condition == "full":
+        if condition == Condition.FULL:
             return FULL
-        if condition == "cannot-expand" or usage >= CRITICAL_FROM:
+        if condition == Condition.CANNOT_EXPAND or usage >= CRITICAL_FROM:
             return CRITICAL
         if before == CRITICAL and usage >= CRITICAL_UNTIL:
             return CRITICAL
@@ -185,13 +186,13 @@ class Viewer(ABC):
 
     def _what(self, condition: str, resource: str, usage: float) -> str:
         of = self._of(resource)
-        if condition == "full":
+        if condition == Condition.FULL:
             recent = self._last_full(resource) + CALM_AFTER_FULL > int(self._store.scalars[0]["clock"])
             if recent and usage < _USED_UP:
                 return f"Puts get 2192 while, by the model, {usage:.1f} % of the {of} are in use"
             got = "puts get 2192" if recent else "the next put gets 2192"
             return f"The {of} are used up ({usage:.1f} %): {got}"
-        if condition == "cannot-expand":
+        if condition == Condition.CANNOT_EXPAND:
             return f"{usage:.1f} % of the {of} are in use and it cannot expand ({self._why_not(resource)})"
         mark = self.mark_pct(condition, resource)
         return f"{usage:.1f} % of the {of} are in use, its {self._mark_name(resource)} is {mark:.0f} %"

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from twin.alerts.episodes import WARNING, Alert, Episodes, Finding
+from twin.alerts.episodes import Alert, Episodes, Finding
+from twin.conditions import WARNING, Condition
 
 if TYPE_CHECKING:
     from twin.stores.message_store import MessageStore
 
-DRIFT = "drift"
 _PATIENCE = 3  # measurements in a row beyond the tolerance before the alert opens
 # More than any structure or data set holds: a wrong measurement must not leave 64 bits in `kernels.pools.base_left`.
 _MOST = 1 << 48
@@ -64,7 +64,7 @@ def judge(
     resource, pct = max(pcts.items(), key=lambda entry: abs(entry[1]))
     drift.pct, drift.resource = round(pct, 4), resource
     drift.beyond = drift.beyond + 1 if abs(pct) > tolerance_pct else 0
-    episode = next((one for one in episodes if one.condition == DRIFT), None)
+    episode = next((one for one in episodes if one.condition == Condition.DRIFT), None)
     # An alert's id holds the time it opened: two of one resource must not open at the same time.
     if episode is None and drift.beyond >= _PATIENCE and drift.cleared_at != now:
         return [episodes.open(finding(resource), now)]
@@ -93,7 +93,7 @@ def _finding(twin: MessageStore, resource: str) -> Finding:
     pct = twin.drift.pct or 0.0
     direction = "more" if pct > 0 else "less"
     return Finding(
-        condition=DRIFT,
+        condition=Condition.DRIFT,
         resource=resource,
         severity=WARNING,
         usage_pct=twin.viewer().usage_pct(resource),

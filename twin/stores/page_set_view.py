@@ -9,12 +9,13 @@ from twin.alerts import fillers, texts
 from twin.alerts.episodes import Filler
 from twin.alerts.findings import Viewer
 from twin.alerts.texts import NOTHING
+from twin.conditions import Condition
 from twin.state.arrays import Array
 
-FIRED = {  # in the order in which alerts of one event are published
-    watch.THRESHOLD: ("threshold", "pages"),
-    watch.CANNOT_EXPAND: ("cannot-expand", "pages"),
-    watch.FULL: ("full", "pages"),
+FIRED: dict[int, tuple[str, str]] = {  # in the order in which alerts of one event are published
+    watch.THRESHOLD: (Condition.THRESHOLD, "pages"),
+    watch.CANNOT_EXPAND: (Condition.CANNOT_EXPAND, "pages"),
+    watch.FULL: (Condition.FULL, "pages"),
 }
 EXPAND_STATUS = {layout.NORMAL: "NORMAL", layout.FAILED: "FAILED", layout.MAXIMUM: "MAXIMUM"}
 
@@ -29,7 +30,7 @@ class PageSetViewer(Viewer):
 
     def mark_pct(self, condition: str, resource: str) -> float:  # noqa: ARG002
         """See `Viewer`."""
-        return 100.0 if condition == "full" else float(page_set.EXPAND_ABOVE)
+        return 100.0 if condition == Condition.FULL else float(page_set.EXPAND_ABOVE)
 
     def _exhausted(self, resource: str) -> bool:  # noqa: ARG002
         return bool(page_set.is_full(self._store))
@@ -58,7 +59,7 @@ class PageSetViewer(Viewer):
 
     def _what(self, condition: str, resource: str, usage: float) -> str:
         what = super()._what(condition, resource, usage)
-        if condition == "threshold" and self._config.expand == "NONE":
+        if condition == Condition.THRESHOLD and self._config.expand == "NONE":
             return f"{what} and EXPAND(NONE) lets it not expand"
         return what
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from kernels.clock import SECOND
 from kernels.layout import HEARTBEAT
-from twin.alerts.episodes import INFO, Alert, Episodes, Finding
+from twin.alerts.episodes import Alert, Episodes, Finding
+from twin.conditions import INFO, Condition
 from twin.estate import Estate
 from twin.state.arrays import Array
 from twin.units import as_span, as_text
@@ -25,7 +26,6 @@ from twin.units import as_span, as_text
 if TYPE_CHECKING:
     from twin.events import EventBlock
 
-CONDITION = "source-silent"
 _RESOURCE = "source/"
 
 
@@ -74,7 +74,7 @@ def find_changes(
         episodes: the open alerts of the store.
     """
     reports = is_report(block)
-    silent = {e.resource.removeprefix(_RESOURCE) for e in episodes if e.condition == CONDITION}
+    silent = {e.resource.removeprefix(_RESOURCE) for e in episodes if e.condition == Condition.SOURCE_SILENT}
     concerned = silent | {qmgrs[row] for row in np.unique(qmgr_rows[reports])}
     changes = [Change(0, qmgr, is_silent=False, is_gone=True) for qmgr in silent.difference(members) if len(block)]
     for qmgr in concerned.intersection(members):
@@ -98,7 +98,7 @@ def make_alert(change: Change, event: Any, silent_s: int, episodes: Episodes, st
     resource = _RESOURCE + change.qmgr
     if change.is_silent:
         return episodes.open(_silent(change.qmgr, resource, store, int(event["time"]), silent_s), now)
-    episode = episodes.get(CONDITION, resource)
+    episode = episodes.get(Condition.SOURCE_SILENT, resource)
     assert episode is not None
     cause = f"It is over: events of {change.qmgr} arrive again."
     if change.is_gone:
@@ -122,7 +122,7 @@ def _silent(qmgr: str, resource: str, store: str, time: int, silent_s: int) -> F
 
 def _finding(resource: str, cause: str, actions: tuple[str, ...]) -> Finding:
     return Finding(
-        condition=CONDITION,
+        condition=Condition.SOURCE_SILENT,
         resource=resource,
         severity=INFO,
         usage_pct=None,
