@@ -19,6 +19,7 @@ from twin.conditions import CRITICAL, WARNING, Condition
 from twin.estate import CouplingFacility, Structure
 from twin.stores.reports import Report, StructureValues
 from twin.stores.shared_store import DRIFT_TOLERANCE_PCT, SharedStore
+from twin.units import readable_size
 
 
 class _Contents(msgspec.Struct):
@@ -159,13 +160,13 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
 
     def _over(self, condition: str, resource: str, severity: str, has: _Measures) -> Finding:
         usage = has.augmented_pct if resource == "augmented" else has.scm_pct
-        what = {
-            Condition.SCM_OVERCOMMITTED: f"the structures may use {shared_texts.in_units(has.scm_committed)} of SCM,"
-            f" {self.name} has {shared_texts.in_units(has.scm_total)}",
-            Condition.SCM_EXHAUSTED: f"{shared_texts.in_units(has.scm_used)} of {shared_texts.in_units(has.scm_total)} of SCM"
-            " are in use",
-            Condition.AUGMENTED_EXHAUSTED: f"{shared_texts.in_units(max(0, has.free or 0))} of storage are free",
-        }[condition]
+        scm = f"SCM of {self.name}"
+        what: dict[str, str] = {
+            Condition.SCM_OVERCOMMITTED: f"{scm}: {readable_size(has.scm_total)}, its structures may use"
+            f" {readable_size(has.scm_committed)}",
+            Condition.SCM_EXHAUSTED: f"{scm}: {readable_size(has.scm_used)} of {readable_size(has.scm_total)} in use",
+            Condition.AUGMENTED_EXHAUSTED: f"Storage of {self.name}: {readable_size(max(0, has.free or 0))} free",
+        }
         return Finding(
             condition=condition,
             resource=resource,
@@ -173,7 +174,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             usage_pct=has.scm_committed_pct if condition == Condition.SCM_OVERCOMMITTED else usage,
             full_probability=None,
             fillers=(),
-            cause=f"It is over: {what}.",
+            cause=f"{what[condition]}, alert cleared.",
             actions=(),
         )
 
@@ -212,7 +213,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             full_probability=None,
             fillers=(),
             cause=shared_texts.drifted(self.name, resource, self.kept.drift.pct or 0.0, DRIFT_TOLERANCE_PCT),
-            actions=(f"Compare size and scm of {self.name} in the estate with D CF,CFNAME={self.name}.",),
+            actions=(f"Compare size and scm of {self.name} in the estate with D CF,CFNAME={self.name}",),
         )
 
     def _fields(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from twin.alerts import shared_texts
 from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.conditions import WARNING, Condition
 
@@ -90,8 +91,6 @@ def beyond(measured: dict[str, Any], field: str, model: int, most: int = _MOST) 
 
 
 def _finding(twin: MessageStore, resource: str) -> Finding:
-    pct = twin.drift.pct or 0.0
-    direction = "more" if pct > 0 else "less"
     return Finding(
         condition=Condition.DRIFT,
         resource=resource,
@@ -99,12 +98,9 @@ def _finding(twin: MessageStore, resource: str) -> Finding:
         usage_pct=twin.viewer().usage_pct(resource),
         full_probability=None,
         fillers=(),
-        cause=(
-            f"The twin of {twin.name} holds {abs(pct):.1f} % of its {resource} {direction} than measured; "
-            f"its tolerance is {twin.config.drift_tolerance_pct:g} %."
-        ),
+        cause=shared_texts.drifted(twin.name, resource, twin.drift.pct or 0.0, twin.config.drift_tolerance_pct),
         actions=(
-            "Look for events that do not reach the topic (`gaps`), or for applications whose calls are not reported.",
+            "Look for events missing from the topic (`gaps`) and for applications whose calls are not reported",
             twin.check_against,
         ),
     )

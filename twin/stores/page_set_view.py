@@ -51,22 +51,22 @@ class PageSetViewer(Viewer):
     def _unit(self, resource: str) -> str:
         return resource
 
-    def _of(self, resource: str) -> str:
-        return f"{resource} of {self._config.name}"
+    def _of(self, resource: str) -> str:  # noqa: ARG002
+        return f"Pages of {self._config.name}"
 
     def _mark_name(self, resource: str) -> str:  # noqa: ARG002
-        return "mark for expansion"
+        return "expansion threshold"
 
     def _what(self, condition: str, resource: str, usage: float) -> str:
         what = super()._what(condition, resource, usage)
         if condition == Condition.THRESHOLD and self._config.expand == "NONE":
-            return f"{what} and EXPAND(NONE) lets it not expand"
+            return f"{what}, cannot expand because of EXPAND(NONE)"
         return what
 
     def _why_not(self, resource: str) -> str:  # noqa: ARG002
         use = self._store.page_use[0]
         if int(use["status"]) == layout.MAXIMUM:
-            return f"it has {int(use['expansions'])} expansions of at most {page_set.MOST_EXPANSIONS} and at most 64 GB"
+            return f"{int(use['expansions'])} expansions; the maximum is {page_set.MOST_EXPANSIONS} or 64 GB"
         if self._config.expand == "USER" and not self._config.secondary_pages:
             return "EXPAND(USER) without a secondary extent"
         return f"its volumes hold {self._config.max_pages:,} pages"

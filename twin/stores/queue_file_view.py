@@ -55,10 +55,10 @@ class QueueFileViewer(Viewer):
         return "blocks"
 
     def _of(self, resource: str) -> str:
-        return f"{'file blocks' if resource == 'file' else resource} of {self._config.name}"
+        return f"{'File blocks' if resource == 'file' else resource.capitalize()} of {self._config.name}"
 
     def _mark_name(self, resource: str) -> str:  # noqa: ARG002
-        return "mark"
+        return "threshold"
 
     def _why_not(self, resource: str) -> str:  # noqa: ARG002
         return "it has no extents"

@@ -100,9 +100,9 @@ def make_alert(change: Change, event: Any, silent_s: int, episodes: Episodes, st
         return episodes.open(_silent(change.qmgr, resource, store, int(event["time"]), silent_s), now)
     episode = episodes.get(Condition.SOURCE_SILENT, resource)
     assert episode is not None
-    cause = f"It is over: events of {change.qmgr} arrive again."
+    cause = f"{change.qmgr}: events arrive again, alert cleared."
     if change.is_gone:
-        cause = f"It is over: the estate has no {change.qmgr} any more that uses {store}."
+        cause = f"{change.qmgr}: the estate no longer has it as a user of {store}, alert cleared."
     return episodes.clear(episode, _finding(resource, cause, ()), now)
 
 
@@ -110,12 +110,12 @@ def _silent(qmgr: str, resource: str, store: str, time: int, silent_s: int) -> F
     since = as_text(time - silent_s * SECOND)[:19]
     return _finding(
         resource,
-        f"No event of {qmgr} has arrived for {as_span(silent_s)}, since {since}Z: what the twin says of {store} is as"
-        " of then, and it is not known to be safe.",
+        f"{qmgr}: no event for {as_span(silent_s)}, since {since}Z. The twin shows {store} as of that time; the current"
+        " usage is not known.",
         (
             f"Find out whether {qmgr} runs: DISPLAY QMGR",
-            f"Find out why the collector of {qmgr} sends nothing: its log, its network, its right to write events",
-            f"When it sends again, send a MEASURE of {store} too: events may be missing",
+            f"Find out why the collector of {qmgr} sends nothing: check its log, network and right to write events",
+            f"When it sends again, also send a MEASURE of {store}: events may be missing",
         ),
     )
 

@@ -19,8 +19,8 @@ from twin.state.arrays import Array
 
 _POOLS = {"entries": ("depth", "entries"), "elements": ("elems", "elements")}  # counted in QUEUE, in words
 _OF_SCM = {
-    "scm": "bytes of storage class memory of {name}",
-    "augmented": "bytes the coupling facility has for dynamic augmented space of {name}",
+    "scm": "SCM of {name}",
+    "augmented": "Storage for dynamic augmented space of {name}",
 }
 
 POOL_BITS: dict[int, tuple[str, str]] = {  # in the order in which alerts of one event are published
@@ -138,10 +138,12 @@ class StructureViewer(Viewer):
         name = self._config.name
         if resource in _OF_SCM:
             return _OF_SCM[resource].format(name=name)
-        return f"{resource} of {name}" if resource in _POOLS else f"blocks of {resource[5:]}'s data set for {name}"
+        if resource in _POOLS:
+            return f"{resource.capitalize()} of {name}"
+        return f"SMDS blocks of {resource[5:]} for {name}"
 
     def _mark_name(self, resource: str) -> str:
-        return "FULLTHRESHOLD" if resource in _POOLS else "mark for expansion"
+        return "FULLTHRESHOLD" if resource in _POOLS else "expansion threshold"
 
     def _why_not(self, resource: str) -> str:
         return f"EXPANDST {EXPAND_STATUS[int(self._store.datasets[self._dataset(resource)]['status'])]}"

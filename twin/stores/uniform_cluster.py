@@ -222,7 +222,7 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
 
     def _drifted(self, resource: str) -> Finding:  # noqa: ARG002 -- a cluster has one
         cause = shared_texts.drifted(self.name, _RESOURCE, self.kept.drift.pct or 0.0, DRIFT_TOLERANCE_PCT)
-        actions = (f"Look whether the events of all members of {self.name} reach the topic: DISPLAY QSTATUS, gaps.",)
+        actions = (f"Check that the events of all members of {self.name} reach the topic: DISPLAY QSTATUS, `gaps`",)
         return self._told(WARNING, self._usage_pct(), cause, actions, Condition.DRIFT)
 
     def _fields(self) -> dict[str, Any]:
