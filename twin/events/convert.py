@@ -22,29 +22,8 @@ from twin.events.reasons import EventError, Reason
 from twin.events.rules import parse
 from twin.units import as_text
 
-_TIME = pa.timestamp("us", "UTC")
-
-ARROW_SCHEMA = pa.schema(
-    [
-        ("time", _TIME),
-        ("qmgr", pa.dictionary(pa.int16(), pa.string())),
-        ("seq", pa.int64()),
-        ("op", pa.dictionary(pa.int8(), pa.string())),
-        ("queue", pa.dictionary(pa.int32(), pa.string())),
-        ("msgid", pa.string()),
-        ("count", pa.int32()),
-        ("length", pa.int32()),
-        ("priority", pa.int8()),
-        ("persistent", pa.bool_()),
-        ("uow", pa.string()),
-        ("direct", pa.bool_()),
-        ("reason", pa.int32()),
-        ("store", pa.dictionary(pa.int32(), pa.string())),
-        ("attributes", pa.string()),
-        ("measured", pa.string()),
-    ]
-)
-"""The columns of an event: content type `application/vnd.apache.arrow.stream`, and `.arrow` recordings."""
+ARROW_SCHEMA = pa.schema([(field.name, field.arrow) for field in FIELDS])
+"""Columns of an event: content type `application/vnd.apache.arrow.stream`, and `.arrow` recordings."""
 
 _ESCAPED = r'["\\\x00-\x1f]'  # characters that JSON escapes within a string
 
@@ -173,11 +152,11 @@ def _conformed_time(values: pa.ChunkedArray) -> Any:
     if pa.types.is_timestamp(values.type):
         if values.type.tz is None:
             raise ValueError("no time zone")
-        return values.cast(_TIME, safe=False)
+        return values.cast(FIELD["time"].arrow, safe=False)
     numbers = _arrow.times(values)
     if numbers is None or (numbers < 0).any():
         raise ValueError("not all are times")
-    return pa.array(numbers, mask=~np.asarray(values.is_valid())).cast(_TIME)
+    return pa.array(numbers, mask=~np.asarray(values.is_valid())).cast(FIELD["time"].arrow)
 
 
 # --- JSON lines ------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from kernels import OPS
 from kernels.json_scan import (
@@ -64,11 +65,12 @@ class UnsupportedValue:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of an event. low, high: range of an integer, or of a string's size in bytes of UTF-8."""
+    """Field of an event."""
 
     name: str
     kind: Kind
-    low: int = 0
+    arrow: pa.DataType  # of its column
+    low: int = 0  # of an integer, or of the size of a string in bytes of UTF-8
     high: int | None = None
     needed_by: tuple[str, ...] = ()  # operations
 
@@ -124,25 +126,29 @@ class Field:
         return time
 
 
+def _words(index: pa.DataType) -> pa.DataType:
+    return pa.dictionary(index, pa.string())
+
+
 FIELDS = (
-    Field("time", Kind.TIME, needed_by=OPS),
-    Field("qmgr", Kind.STRING, needed_by=OPS),
-    Field("seq", Kind.INTEGER, high=INT64_MAX),
-    Field("op", Kind.STRING, needed_by=OPS),
-    Field("queue", Kind.STRING, needed_by=QUEUE_OPS),
-    Field("msgid", Kind.STRING, low=1, high=MSGID_MAX),
-    Field("count", Kind.INTEGER, low=1, high=COUNT_MAX),
-    Field("length", Kind.INTEGER, high=LENGTH_MAX, needed_by=("PUT",)),
-    Field("priority", Kind.INTEGER, high=PRIORITY_MAX),
-    Field("persistent", Kind.BOOLEAN),
-    Field("uow", Kind.STRING),
-    Field("direct", Kind.BOOLEAN),
-    Field("reason", Kind.INTEGER, high=REASON_MAX),
-    Field("store", Kind.STRING, needed_by=("ALTER", "REBUILD", "MEASURE")),
-    Field("attributes", Kind.OBJECT, needed_by=("ALTER",)),
-    Field("measured", Kind.OBJECT, needed_by=("MEASURE",)),
+    Field("time", Kind.TIME, pa.timestamp("us", "UTC"), needed_by=OPS),
+    Field("qmgr", Kind.STRING, _words(pa.int16()), needed_by=OPS),
+    Field("seq", Kind.INTEGER, pa.int64(), high=INT64_MAX),
+    Field("op", Kind.STRING, _words(pa.int8()), needed_by=OPS),
+    Field("queue", Kind.STRING, _words(pa.int32()), needed_by=QUEUE_OPS),
+    Field("msgid", Kind.STRING, pa.string(), low=1, high=MSGID_MAX),
+    Field("count", Kind.INTEGER, pa.int32(), low=1, high=COUNT_MAX),
+    Field("length", Kind.INTEGER, pa.int32(), high=LENGTH_MAX, needed_by=("PUT",)),
+    Field("priority", Kind.INTEGER, pa.int8(), high=PRIORITY_MAX),
+    Field("persistent", Kind.BOOLEAN, pa.bool_()),
+    Field("uow", Kind.STRING, pa.string()),
+    Field("direct", Kind.BOOLEAN, pa.bool_()),
+    Field("reason", Kind.INTEGER, pa.int32(), high=REASON_MAX),
+    Field("store", Kind.STRING, _words(pa.int32()), needed_by=("ALTER", "REBUILD", "MEASURE")),
+    Field("attributes", Kind.OBJECT, pa.string(), needed_by=("ALTER",)),
+    Field("measured", Kind.OBJECT, pa.string(), needed_by=("MEASURE",)),
 )
-SILENT = Field("silent_s", Kind.INTEGER, low=1, high=1_000_000_000)  # of `measured` of a HEARTBEAT
+SILENT = Field("silent_s", Kind.INTEGER, pa.int64(), low=1, high=1_000_000_000)  # of `measured` of a HEARTBEAT
 FIELD = {field.name: field for field in FIELDS}
 
 if tuple(FIELD) != NAMES:

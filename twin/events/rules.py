@@ -26,25 +26,8 @@ _NEEDED = {op: tuple(field for field in FIELDS if op in field.needed_by) for op 
 Row = tuple[int, ...]  # the fields of kernels.EVENT, in its order
 
 
-class Fields(msgspec.Struct):
-    """The known fields of an event as they came, of any type. None: absent or null. Unknown fields are not kept."""
-
-    time: Any = None
-    qmgr: Any = None
-    seq: Any = None
-    op: Any = None
-    queue: Any = None
-    msgid: Any = None
-    count: Any = None
-    length: Any = None
-    priority: Any = None
-    persistent: Any = None
-    uow: Any = None
-    direct: Any = None
-    reason: Any = None
-    store: Any = None
-    attributes: Any = None
-    measured: Any = None
+Fields = msgspec.defstruct("Fields", [(field.name, Any, None) for field in FIELDS], module=__name__)
+"""The known fields of an event, unchecked: values of any type, None if absent or null. Unknown fields are dropped."""
 
 
 class Accepted(NamedTuple):
@@ -57,7 +40,7 @@ class Accepted(NamedTuple):
 _decoder = msgspec.json.Decoder(Fields)
 
 
-def parse(text: bytes) -> Fields:
+def parse(text: bytes) -> msgspec.Struct:
     """Return the known fields of a JSON text.
 
     Raises:
@@ -103,7 +86,7 @@ class Rules:
     def __init__(self, estate: Estate) -> None:
         self._estate = estate
 
-    def apply(self, fields: Fields) -> Accepted:
+    def apply(self, fields: msgspec.Struct) -> Accepted:
         """Return the rows of an event. Raise EventError if it is refused."""
         values = _checked(fields)
         op = str(values["op"])
@@ -174,7 +157,7 @@ def _encoded(name: str, value: dict[str, Any]) -> bytes:
     return text
 
 
-def _checked(fields: Fields) -> dict[str, Any]:
+def _checked(fields: msgspec.Struct) -> dict[str, Any]:
     """Return all fields by name, checked, the time in microseconds, None if absent. Raise EventError."""
     for field in _ALWAYS_NEEDED:
         if getattr(fields, field.name) is None:
