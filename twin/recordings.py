@@ -25,7 +25,7 @@ from twin.errors import UsageError
 from twin.events import ARROW_SCHEMA, Decoded, Decoder, EventError
 from twin.events._ipc import scan_buffer
 from twin.events._row_text import RowTexts
-from twin.events.convert import Words, conformed, json_lines, lines_table, to_table
+from twin.events.convert import Words, conform, json_lines, lines_table, to_table
 from twin.events.limits import RECORDING
 
 SUFFIXES = (".ndjson", ".ndjson.zst", ".arrow")
@@ -103,20 +103,20 @@ class TableChunk:
     def lines(self) -> list[bytes]:
         """See Chunk."""
         try:
-            return [text.encode() for text in json_lines(conformed(self.rows)).to_pylist()]
+            return [text.encode() for text in json_lines(conform(self.rows)).to_pylist()]
         except EventError:  # a column of another type: as near as JSON comes to it
             texts = RowTexts(self.rows)
             return [texts.text(row, _WHOLE)[0] for row in range(self.rows.num_rows)]
 
     def table(self, rows: npt.NDArray[np.int64]) -> pa.Table:
         """See Chunk."""
-        return conformed(self.rows.take(pa.array(rows)))
+        return conform(self.rows.take(pa.array(rows)))
 
 
 def _shifted(decoded: Decoded, first: int) -> Decoded:
     if first:
         decoded.index = decoded.index + first
-        decoded.rejects = [reject.at(reject.record, reject.index + first) for reject in decoded.rejects]
+        decoded.rejects = [reject.moved_to(reject.record, reject.index + first) for reject in decoded.rejects]
     return decoded
 
 
@@ -289,7 +289,7 @@ class RecordingWriter:
                 return
             if isinstance(events, pa.RecordBatch):
                 events = pa.Table.from_batches([events])
-            table = conformed(events if isinstance(events, pa.Table) else to_table(events), self._words)
+            table = conform(events if isinstance(events, pa.Table) else to_table(events), self._words)
         except EventError as error:
             raise UsageError(f"{self.path}: {error.detail}") from None
         if self._arrow is None:

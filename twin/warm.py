@@ -16,6 +16,7 @@ import pyarrow as pa
 from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, layout, turn
 from kernels._compile import compile_lock, compiled_here
 from twin.alerts.findings import Viewer
+from twin.conditions import Condition
 from twin.estate import Estate, PageSet, QueueFile, QueueManager, Route, Smds, StoreConfig, Structure
 from twin.events import Decoder, EventBlock
 from twin.state.arrays import MemoryArrays
@@ -64,7 +65,7 @@ def _decode(decoder: Decoder) -> None:
 def _look(viewer: Viewer, resources: Iterable[str]) -> None:
     """Look at every resource as an open alert does."""
     for resource in resources:
-        viewer.is_over("full", resource, 0)
+        viewer.is_over(Condition.FULL, resource, 0)
 
 
 def _estate(config: StoreConfig) -> Estate:
@@ -80,7 +81,7 @@ def _run_scm() -> None:
     """Pass through the kernels of storage class memory that only a change of attributes and an alert call."""
     estate = _estate(_STORES[0][0])
     twin = open_message_store(estate, _STORES[0][0].name)
-    twin.viewer().is_over("scm-exhausted", "scm", 0)
+    twin.viewer().is_over(Condition.SCM_EXHAUSTED, "scm", 0)
     rebuild = np.zeros(1, EVENT)
     rebuild["time"], rebuild["op"], rebuild["seq"] = 1_700_000_000_000_000, layout.REBUILD, -1
     twin.apply(EventBlock(twin.name, rebuild, {0: b'{"scm_max_size": null}'}))

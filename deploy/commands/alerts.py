@@ -15,8 +15,9 @@ from deploy.options import KafkaOptions
 from deploy.signals import StopRequestedError, stop_on_request
 from streams.kafka.subscribe import AlertReader, AlertRecord, Filler, read_alerts
 from streams.kafka.topics import Topics
+from twin.conditions import CLEARED, CRITICAL, FULL, UPDATED, WARNING
 
-_STYLES = {"warning": "yellow", "critical": "bold red", "full": "bold white on red"}
+_STYLES = {WARNING: "yellow", CRITICAL: "bold red", FULL: "bold white on red"}
 _CLEARED = "green"
 
 
@@ -81,20 +82,20 @@ def in_one_line(alert: AlertRecord) -> str:
 def in_colour(alert: AlertRecord) -> Text:
     """An alert for a terminal: a coloured head, then cause, fillers and actions on lines of their own."""
     data = alert.data
-    style = _CLEARED if alert.change == "cleared" else _STYLES.get(data.severity, "bold")
+    style = _CLEARED if alert.change == CLEARED else _STYLES.get(data.severity, "bold")
     text = Text.assemble(
         (f"{data.time} ", "dim"),
         (f" {alert.change if alert.change == 'cleared' else data.severity} ", style),
         (f" {data.store} ", "bold"),
         f"{data.resource} {data.condition}" + ("" if data.usage_pct is None else f" {data.usage_pct:.1f}%"),
     )
-    if alert.change == "updated":
+    if alert.change == UPDATED:
         text.append(" (updated)", "dim")
     if data.cause:
         text.append(f"\n    {data.cause}")
     if fillers := _filled_by(data.fillers):
         text.append(f"\n    filled by {fillers}")
-    if alert.change != "cleared":
+    if alert.change != CLEARED:
         for action in data.actions:
             text.append(f"\n    -> {action}")
     return text

@@ -16,8 +16,9 @@ from rich.text import Text
 
 from deploy.show.foreseen import in_words
 from streams.kafka.subscribe import AlertRecord
+from twin.conditions import CLEARED, CRITICAL, FULL, WARNING
 
-_STYLES = {"warning": "yellow", "critical": "bold red", "full": "bold white on red"}
+_STYLES = {WARNING: "yellow", CRITICAL: "bold red", FULL: "bold white on red"}
 _SHOWN_ALERTS = 7
 _LIKELY, _NEAR = 0.5, 600.0  # probability and seconds left from which a forecast is coloured, as alerts are by default
 _DETAILS = 38  # characters beside a bar: the rest of an 80-column terminal is enough for it
@@ -88,7 +89,7 @@ def _alerts(alerts: Sequence[AlertRecord]) -> Panel:
     for alert in alerts:
         latest[alert.data.alert_id] = alert
         opened.setdefault(alert.data.alert_id, alert.data.time)
-    still = sum(alert.change != "cleared" for alert in latest.values())
+    still = sum(alert.change != CLEARED for alert in latest.values())
     title = f"alerts: {len(latest)}, open: {still} (since when, how bad, what, when full, how full, filled by)"
     if not latest:
         return _alert_panel(title, Text("none yet", style="dim"))
@@ -107,8 +108,8 @@ def _alert_panel(title: str, *lines: RenderableType) -> Panel:
 
 
 def _alert_cells(alert: AlertRecord) -> list[Text]:
-    data, cleared = alert.data, alert.change == "cleared"
-    word = "cleared" if cleared else data.severity
+    data, cleared = alert.data, alert.change == CLEARED
+    word = CLEARED if cleared else data.severity
     filler = f"{data.fillers[0].queue} {data.fillers[0].share:.0%}" if data.fillers else ""
     return [
         Text(f" {word:<8} ", style="green" if cleared else _STYLES.get(word, "bold")),
@@ -122,7 +123,7 @@ def _alert_cells(alert: AlertRecord) -> list[Text]:
 def _full_at(alert: AlertRecord) -> str:
     """The time of day at which it is full, where an alert foresees that; the time left would be out of date soon."""
     times = alert.data.time_to_full_s
-    if times is None or alert.change == "cleared":
+    if times is None or alert.change == CLEARED:
         return ""
     told = datetime.fromisoformat(alert.data.time)
     return f" ~{told + timedelta(seconds=times['p50']):%H:%M}"

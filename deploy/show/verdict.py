@@ -15,6 +15,7 @@ import numpy as np
 
 from kernels.clock import SECOND
 from streams.kafka.subscribe import AlertRecord
+from twin.conditions import CLEARED, Condition
 from twin.estate import Estate
 from twin.scoring import play
 from twin.scoring.baselines import BASELINES
@@ -70,9 +71,9 @@ def _warning(alerts: Iterable[AlertRecord], store: str, full: str) -> AlertRecor
     """The opening of the store's forecast alert that was open just before a time."""
     opened: dict[str, AlertRecord] = {}
     for alert in alerts:
-        if alert.data.store != store or alert.data.condition != "full-forecast" or alert.data.time >= full:
+        if alert.data.store != store or alert.data.condition != Condition.FULL_FORECAST or alert.data.time >= full:
             continue
-        if alert.change == "cleared":
+        if alert.change == CLEARED:
             opened.pop(alert.data.alert_id, None)
         else:
             opened.setdefault(alert.data.alert_id, alert)

@@ -17,13 +17,13 @@ import numpy as np
 
 from kernels import meters, shares
 from kernels.clock import SECOND, TICK
-from twin.alerts.episodes import CRITICAL, WARNING, Alert, Episode, Finding
+from twin.alerts.episodes import Alert, Episode, Finding
+from twin.conditions import CRITICAL, WARNING, Condition
 from twin.forecast import flows, remedies
 from twin.forecast.outlook import SECONDS, Forecast, Outlook, look_ahead, usage
 from twin.forecast.view import ForecastView
 from twin.units import as_text
 
-CONDITION = "full-forecast"
 _WORTH_CLIMB = 0.06  # share of a resource that a climb must have made before it is looked at
 _FASTER = 3.0  # a climb may become so many times as fast as it was
 _CALM_TICKS = 60  # ten minutes: a danger must be gone so long before its alert is cleared
@@ -91,7 +91,7 @@ class Foresight:
         self._note_refused(int(store.scalars["full_puts"][0]), tick)
         if not self.enabled:
             return []
-        episode = next((one for one in twin.episodes if one.condition == CONDITION), None)
+        episode = next((one for one in twin.episodes if one.condition == Condition.FULL_FORECAST), None)
         if episode is None and (climbed < _WORTH_CLIMB or not self._may_fill(twin, tick)):
             self.sight.danger_since, self.sight.last = None, ()
             return []
@@ -166,7 +166,7 @@ class Foresight:
             if tick - self.sight.calm_since < _CALM_TICKS:
                 return []
             self.sight.calm_since = None
-            over = twin.viewer().over(CONDITION, episode.resource, episode.severity)
+            over = twin.viewer().over(Condition.FULL_FORECAST, episode.resource, episode.severity)
             return [twin.episodes.clear(episode, over, tick * TICK)]
         self.sight.calm_since = None
         if times is None or outlook.probability < config.forecast_probability:

@@ -61,5 +61,5 @@ def _said(before: float, after: float) -> str:
     if after < 1.3 * before:
         return ""
     if np.isinf(after):
-        return " (then it does not fill within the horizon)"
-    return f" (then it lasts {as_span(after)} instead of {as_span(before)})"
+        return " (then not full within the horizon)"
+    return f" (then full in {as_span(after)} instead of {as_span(before)})"

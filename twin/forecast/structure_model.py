@@ -17,6 +17,7 @@ from kernels import forecast, layout, meters, offload, scm, shares, smds
 from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD, elements_in_use, entries_in_use
+from twin.alerts import texts
 from twin.allocation import assured_scm
 from twin.estate import Estate, Structure
 from twin.forecast.fill_model import MOST_DOUBT, Rules, doubt_of_mean, put_space, served, stocks_of
@@ -89,12 +90,13 @@ def _scarce(store: layout.Store) -> str:
 
 
 def offloading_sooner(rules: Rules, config: Structure) -> Rules | None:
-    """The rules with those of `wording.pool_actions`: over 4 KB from 60 %, all from 70 %; None: it cannot offload."""
+    """Return the rules with offload rules 2 and 3 as `texts.pool_actions` proposes them; None if it cannot offload."""
     if config.cf_level < 5 or config.offload == "NONE":
         return None
     model = rules.model.copy()
-    model["th"] = [model["th"][0, 0], 0.6, 0.7]
-    table = _offloaded_by((config.offld1_sz, 4096, 0), config.offload_min_length)
+    (th2, sz2), (th3, sz3) = texts.SOONER_RULE_2, texts.SOONER_RULE_3
+    model["th"] = [model["th"][0, 0], th2 / 100, th3 / 100]
+    table = _offloaded_by((config.offld1_sz, sz2, sz3), config.offload_min_length)
     return replace(rules, model=model, offload=table)
 
 

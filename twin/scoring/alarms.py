@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from twin.alerts.episodes import CLEARED, OPENED, Alert
+from twin.alerts.episodes import Alert
+from twin.conditions import CLEARED, OPENED, Condition
 from twin.state.arrays import Array
 
-COUNTED = ("full-forecast", "full")  # conditions of the twin's alerts that are judged
+COUNTED = (Condition.FULL_FORECAST, Condition.FULL)  # conditions whose alerts are scored
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,7 +232,7 @@ class _Rows:
         if not right.all():
             at = int(np.flatnonzero(~right)[0])
             value = self.columns[name][at].as_py()
-            raise UsageError(f"{self.path}, line {self.lines[at]}: {name} is {shown(value)}; right: {what}")
+            raise UsageError(f"{self.path}, line {self.lines[at]}: {name} is {show(value)}; right: {what}")
 
 
 def _is_time(text: str) -> bool:

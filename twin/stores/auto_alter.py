@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from kernels import clock, pools, watch
 from twin.alerts.episodes import Alert
 from twin.allocation import pool_sizes
+from twin.conditions import Condition
 from twin.stores import alteration
 
 if TYPE_CHECKING:
     from twin.stores.structure import StructureTwin
 
-NOT_ALTERABLE = "not-alterable"
 _EVERY = 60 * clock.SECOND // clock.TICK  # ticks from one sample to the next
 _GROWTH = 10  # percent of the size
 
@@ -26,9 +26,9 @@ _GROWTH = 10  # percent of the size
 def refuse(twin: StructureTwin, now: int, count: int = 1) -> list[Alert]:
     """Count alters that the data in SCM forbids; the alert, where it is not open. now: microseconds."""
     twin.tables.store.scalars["refused_alters"] += count
-    if twin.episodes.get(NOT_ALTERABLE, "scm") is not None:
+    if twin.episodes.get(Condition.NOT_ALTERABLE, "scm") is not None:
         return []
-    return [twin.episodes.open(twin.viewer().finding(NOT_ALTERABLE, "scm", None), now)]
+    return [twin.episodes.open(twin.viewer().finding(Condition.NOT_ALTERABLE, "scm", None), now)]
 
 
 def samples(before: int, tick: int) -> int:
@@ -41,7 +41,7 @@ def is_due(twin: StructureTwin) -> bool:
     if not _at_threshold(twin):
         return False
     if not twin.alterable:
-        return twin.episodes.get(NOT_ALTERABLE, "scm") is None
+        return twin.episodes.get(Condition.NOT_ALTERABLE, "scm") is None
     return _wanted(twin) != (twin.size_now, twin.ratio)
 
 

@@ -12,15 +12,14 @@ from typing import Any
 import msgspec
 
 from twin.alerts import shared_texts
-from twin.alerts.episodes import CRITICAL, WARNING, Alert, Finding
+from twin.alerts.episodes import Alert, Finding
 from twin.alerts.findings import HYSTERESIS
 from twin.allocation import FIXED_AUGMENTED, allocate
+from twin.conditions import CRITICAL, WARNING, Condition
 from twin.estate import CouplingFacility, Structure
-from twin.stores.drift import DRIFT
 from twin.stores.reports import Report, StructureValues
 from twin.stores.shared_store import DRIFT_TOLERANCE_PCT, SharedStore
-
-OVERCOMMITTED, SCM_EXHAUSTED, AUGMENTED_EXHAUSTED = "scm-overcommitted", "scm-exhausted", "augmented-exhausted"
+from twin.units import readable_size
 
 
 class _Contents(msgspec.Struct):
@@ -95,35 +94,35 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         known = self.config.size is not None  # else only its CFRM policy is, which says nothing of SCM
         return [
             *self._follow(
-                OVERCOMMITTED,
+                Condition.SCM_OVERCOMMITTED,
                 "scm",
                 holds=known and has.scm_committed > has.scm_total,
                 is_over=not known or has.scm_committed <= has.scm_total,
                 finding=lambda _: self._overcommitted(has),
-                over=lambda severity: self._over(OVERCOMMITTED, "scm", severity, has),
+                over=lambda severity: self._over(Condition.SCM_OVERCOMMITTED, "scm", severity, has),
             ),
             *self._follow(
-                SCM_EXHAUSTED,
+                Condition.SCM_EXHAUSTED,
                 "scm",
                 holds=0 < has.scm_total <= has.scm_used,
                 is_over=has.scm_used * 100 < (100 - HYSTERESIS) * has.scm_total or not has.scm_total,
                 finding=lambda _: self._scm_exhausted(has),
-                over=lambda severity: self._over(SCM_EXHAUSTED, "scm", severity, has),
+                over=lambda severity: self._over(Condition.SCM_EXHAUSTED, "scm", severity, has),
             ),
             *self._follow(
-                AUGMENTED_EXHAUSTED,
+                Condition.AUGMENTED_EXHAUSTED,
                 "augmented",
                 holds=has.free is not None and has.augmented > 0 and has.free <= 0,
                 is_over=has.free is None or has.free * 100 > HYSTERESIS * (has.augmented + has.free),
                 finding=lambda _: self._augmented_exhausted(has),
-                over=lambda severity: self._over(AUGMENTED_EXHAUSTED, "augmented", severity, has),
+                over=lambda severity: self._over(Condition.AUGMENTED_EXHAUSTED, "augmented", severity, has),
             ),
         ]
 
     def _overcommitted(self, has: _Measures) -> Finding:
         wanting = {name: values.scm_max for name, values in self._sharing().items()}
         return Finding(
-            condition=OVERCOMMITTED,
+            condition=Condition.SCM_OVERCOMMITTED,
             resource="scm",
             severity=WARNING,
             usage_pct=has.scm_committed_pct,
@@ -136,7 +135,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
     def _scm_exhausted(self, has: _Measures) -> Finding:
         using = {name: values.scm_used for name, values in self._sharing().items()}
         return Finding(
-            condition=SCM_EXHAUSTED,
+            condition=Condition.SCM_EXHAUSTED,
             resource="scm",
             severity=CRITICAL,
             usage_pct=has.scm_pct,
@@ -149,7 +148,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
     def _augmented_exhausted(self, has: _Measures) -> Finding:
         using = {name: values.aug_fixed + values.aug_dynamic for name, values in self._sharing().items()}
         return Finding(
-            condition=AUGMENTED_EXHAUSTED,
+            condition=Condition.AUGMENTED_EXHAUSTED,
             resource="augmented",
             severity=CRITICAL,
             usage_pct=has.augmented_pct,
@@ -161,21 +160,21 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
 
     def _over(self, condition: str, resource: str, severity: str, has: _Measures) -> Finding:
         usage = has.augmented_pct if resource == "augmented" else has.scm_pct
-        what = {
-            OVERCOMMITTED: f"the structures may use {shared_texts.in_units(has.scm_committed)} of SCM,"
-            f" {self.name} has {shared_texts.in_units(has.scm_total)}",
-            SCM_EXHAUSTED: f"{shared_texts.in_units(has.scm_used)} of {shared_texts.in_units(has.scm_total)} of SCM"
-            " are in use",
-            AUGMENTED_EXHAUSTED: f"{shared_texts.in_units(max(0, has.free or 0))} of storage are free",
-        }[condition]
+        scm = f"SCM of {self.name}"
+        what: dict[str, str] = {
+            Condition.SCM_OVERCOMMITTED: f"{scm}: {readable_size(has.scm_total)}, its structures may use"
+            f" {readable_size(has.scm_committed)}",
+            Condition.SCM_EXHAUSTED: f"{scm}: {readable_size(has.scm_used)} of {readable_size(has.scm_total)} in use",
+            Condition.AUGMENTED_EXHAUSTED: f"Storage of {self.name}: {readable_size(max(0, has.free or 0))} free",
+        }
         return Finding(
             condition=condition,
             resource=resource,
             severity=severity,
-            usage_pct=has.scm_committed_pct if condition == OVERCOMMITTED else usage,
+            usage_pct=has.scm_committed_pct if condition == Condition.SCM_OVERCOMMITTED else usage,
             full_probability=None,
             fillers=(),
-            cause=f"It is over: {what}.",
+            cause=f"{what[condition]}, alert cleared.",
             actions=(),
         )
 
@@ -207,14 +206,14 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
     def _drifted(self, resource: str) -> Finding:
         has = self._measures()
         return Finding(
-            condition=DRIFT,
+            condition=Condition.DRIFT,
             resource=resource,
             severity=WARNING,
             usage_pct=has.augmented_pct if resource == "augmented" else has.scm_pct,
             full_probability=None,
             fillers=(),
             cause=shared_texts.drifted(self.name, resource, self.kept.drift.pct or 0.0, DRIFT_TOLERANCE_PCT),
-            actions=(f"Compare size and scm of {self.name} in the estate with D CF,CFNAME={self.name}.",),
+            actions=(f"Compare size and scm of {self.name} in the estate with D CF,CFNAME={self.name}",),
         )
 
     def _fields(self) -> dict[str, Any]:

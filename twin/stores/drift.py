@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from twin.alerts.episodes import WARNING, Alert, Episodes, Finding
+from twin.alerts import shared_texts
+from twin.alerts.episodes import Alert, Episodes, Finding
+from twin.conditions import WARNING, Condition
 
 if TYPE_CHECKING:
     from twin.stores.message_store import MessageStore
 
-DRIFT = "drift"
 _PATIENCE = 3  # measurements in a row beyond the tolerance before the alert opens
 # More than any structure or data set holds: a wrong measurement must not leave 64 bits in `kernels.pools.base_left`.
 _MOST = 1 << 48
@@ -64,7 +65,7 @@ def judge(
     resource, pct = max(pcts.items(), key=lambda entry: abs(entry[1]))
     drift.pct, drift.resource = round(pct, 4), resource
     drift.beyond = drift.beyond + 1 if abs(pct) > tolerance_pct else 0
-    episode = next((one for one in episodes if one.condition == DRIFT), None)
+    episode = next((one for one in episodes if one.condition == Condition.DRIFT), None)
     # An alert's id holds the time it opened: two of one resource must not open at the same time.
     if episode is None and drift.beyond >= _PATIENCE and drift.cleared_at != now:
         return [episodes.open(finding(resource), now)]
@@ -90,21 +91,16 @@ def beyond(measured: dict[str, Any], field: str, model: int, most: int = _MOST) 
 
 
 def _finding(twin: MessageStore, resource: str) -> Finding:
-    pct = twin.drift.pct or 0.0
-    direction = "more" if pct > 0 else "less"
     return Finding(
-        condition=DRIFT,
+        condition=Condition.DRIFT,
         resource=resource,
         severity=WARNING,
         usage_pct=twin.viewer().usage_pct(resource),
         full_probability=None,
         fillers=(),
-        cause=(
-            f"The twin of {twin.name} holds {abs(pct):.1f} % of its {resource} {direction} than measured; "
-            f"its tolerance is {twin.config.drift_tolerance_pct:g} %."
-        ),
+        cause=shared_texts.drifted(twin.name, resource, twin.drift.pct or 0.0, twin.config.drift_tolerance_pct),
         actions=(
-            "Look for events that do not reach the topic (`gaps`), or for applications whose calls are not reported.",
+            "Look for events missing from the topic (`gaps`) and for applications whose calls are not reported",
             twin.check_against,
         ),
     )

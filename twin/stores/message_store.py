@@ -19,8 +19,9 @@ from kernels import clock, event_loop, held, layout, messages, meter_rows, scm, 
 from twin.alerts import fillers
 from twin.alerts.episodes import Alert, Episode, Episodes
 from twin.alerts.findings import CALM_AFTER_FULL, CALM_FOR, STEP, Viewer
+from twin.conditions import Condition
 from twin.estate import Estate, Route
-from twin.forecast.monitor import CONDITION, Foresight, Sight
+from twin.forecast.monitor import Foresight, Sight
 from twin.forecast.outlook import Forecast
 from twin.state.arrays import Array, Arrays
 from twin.state.names import Names, give_rows
@@ -237,7 +238,7 @@ class MessageStore(ABC):
 
     def _silences(self, block: EventBlock) -> list[silence.Change]:
         """Return where in a block queue managers go silent, or are heard from again."""
-        if not block.extras and not any(episode.condition == silence.CONDITION for episode in self.episodes):
+        if not block.extras and not any(episode.condition == Condition.SOURCE_SILENT for episode in self.episodes):
             return []
         qmgr_rows = self._routes["qmgr"][block.events["route"] - self._base]
         return silence.find_changes(block, qmgr_rows, self.qmgrs, self.config.queue_managers, self.episodes)
@@ -387,7 +388,7 @@ class MessageStore(ABC):
             held.sweep(self.tables.store, len(self._names.queues))
         alerts = self._at_tick(before, tick) + self.foresight.tick(self, before, tick)
         for episode in self.episodes:
-            if episode.condition not in (drift.DRIFT, CONDITION, silence.CONDITION):
+            if episode.condition not in (Condition.DRIFT, Condition.FULL_FORECAST, Condition.SOURCE_SILENT):
                 alerts += self._review(episode, now)
         self._reporter.report(before, tick, self._report_values)
         return alerts

@@ -9,12 +9,13 @@ from twin.alerts import fillers, texts
 from twin.alerts.episodes import Filler
 from twin.alerts.findings import Viewer
 from twin.alerts.texts import NOTHING
+from twin.conditions import Condition
 from twin.state.arrays import Array
 
-FIRED = {  # in the order in which alerts of one event are published
-    watch.THRESHOLD: ("threshold", "pages"),
-    watch.CANNOT_EXPAND: ("cannot-expand", "pages"),
-    watch.FULL: ("full", "pages"),
+FIRED: dict[int, tuple[str, str]] = {  # in the order in which alerts of one event are published
+    watch.THRESHOLD: (Condition.THRESHOLD, "pages"),
+    watch.CANNOT_EXPAND: (Condition.CANNOT_EXPAND, "pages"),
+    watch.FULL: (Condition.FULL, "pages"),
 }
 EXPAND_STATUS = {layout.NORMAL: "NORMAL", layout.FAILED: "FAILED", layout.MAXIMUM: "MAXIMUM"}
 
@@ -29,7 +30,7 @@ class PageSetViewer(Viewer):
 
     def mark_pct(self, condition: str, resource: str) -> float:  # noqa: ARG002
         """See `Viewer`."""
-        return 100.0 if condition == "full" else float(page_set.EXPAND_ABOVE)
+        return 100.0 if condition == Condition.FULL else float(page_set.EXPAND_ABOVE)
 
     def _exhausted(self, resource: str) -> bool:  # noqa: ARG002
         return bool(page_set.is_full(self._store))
@@ -50,22 +51,22 @@ class PageSetViewer(Viewer):
     def _unit(self, resource: str) -> str:
         return resource
 
-    def _of(self, resource: str) -> str:
-        return f"{resource} of {self._config.name}"
+    def _of(self, resource: str) -> str:  # noqa: ARG002
+        return f"Pages of {self._config.name}"
 
     def _mark_name(self, resource: str) -> str:  # noqa: ARG002
-        return "mark for expansion"
+        return "expansion threshold"
 
     def _what(self, condition: str, resource: str, usage: float) -> str:
         what = super()._what(condition, resource, usage)
-        if condition == "threshold" and self._config.expand == "NONE":
-            return f"{what} and EXPAND(NONE) lets it not expand"
+        if condition == Condition.THRESHOLD and self._config.expand == "NONE":
+            return f"{what}, cannot expand because of EXPAND(NONE)"
         return what
 
     def _why_not(self, resource: str) -> str:  # noqa: ARG002
         use = self._store.page_use[0]
         if int(use["status"]) == layout.MAXIMUM:
-            return f"it has {int(use['expansions'])} expansions of at most {page_set.MOST_EXPANSIONS} and at most 64 GB"
+            return f"{int(use['expansions'])} expansions; the maximum is {page_set.MOST_EXPANSIONS} or 64 GB"
         if self._config.expand == "USER" and not self._config.secondary_pages:
             return "EXPAND(USER) without a secondary extent"
         return f"its volumes hold {self._config.max_pages:,} pages"

@@ -28,7 +28,7 @@ class QueueFileTwin(MessageStore):
 
     kind = "queue_file"
     is_foreseen = True
-    check_against = "Check the queue's attributes in the estate against DISPLAY QSTATUS CURDEPTH CURFSIZE CURMAXFS."
+    check_against = "Compare the queue's attributes in the estate with DISPLAY QSTATUS CURDEPTH CURFSIZE CURMAXFS"
     config: QueueFile
 
     def _attributes(self) -> dict[str, Any]:

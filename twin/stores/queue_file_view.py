@@ -9,11 +9,12 @@ from twin.alerts import fillers, texts
 from twin.alerts.episodes import Filler
 from twin.alerts.findings import Viewer
 from twin.alerts.texts import NOTHING
+from twin.conditions import Condition
 from twin.state.arrays import Array
 
-FIRED = {  # in the order in which alerts of one event are published
-    watch.THRESHOLD: ("threshold", "file"),
-    watch.FULL: ("full", "file"),
+FIRED: dict[int, tuple[str, str]] = {  # in the order in which alerts of one event are published
+    watch.THRESHOLD: (Condition.THRESHOLD, "file"),
+    watch.FULL: (Condition.FULL, "file"),
 }
 
 
@@ -36,7 +37,7 @@ class QueueFileViewer(Viewer):
 
     def mark_pct(self, condition: str, resource: str) -> float:  # noqa: ARG002 -- one is watched
         """See `Viewer`."""
-        return 100.0 if condition == "full" else float(queue_file.WARN_ABOVE)
+        return 100.0 if condition == Condition.FULL else float(queue_file.WARN_ABOVE)
 
     def _exhausted(self, resource: str) -> bool:  # noqa: ARG002
         return bool(queue_file.is_full(self._store))
@@ -54,10 +55,10 @@ class QueueFileViewer(Viewer):
         return "blocks"
 
     def _of(self, resource: str) -> str:
-        return f"{'file blocks' if resource == 'file' else resource} of {self._config.name}"
+        return f"{'File blocks' if resource == 'file' else resource.capitalize()} of {self._config.name}"
 
     def _mark_name(self, resource: str) -> str:  # noqa: ARG002
-        return "mark"
+        return "threshold"
 
     def _why_not(self, resource: str) -> str:  # noqa: ARG002
         return "it has no extents"

@@ -25,7 +25,7 @@ class StructureTwin(MessageStore):
 
     kind = "structure"
     is_foreseen = True
-    check_against = "Check the structure's attributes in the estate against DISPLAY CFSTATUS and D XCF,STR."
+    check_against = "Compare the structure's attributes in the estate with DISPLAY CFSTATUS and D XCF,STR"
     config: Structure
     size_now: int
     ratio: int | Fraction

@@ -10,34 +10,34 @@ import numpy as np
 from kernels import layout, scm, smds, watch
 from kernels.pools import elements_in_use, entries_in_use
 from twin.alerts import fillers, texts
-from twin.alerts.episodes import CRITICAL, WARNING, Filler, Finding
+from twin.alerts.episodes import Filler, Finding
 from twin.alerts.findings import Viewer
 from twin.alerts.texts import NOTHING
+from twin.conditions import CRITICAL, WARNING, Condition
 from twin.estate import Structure
 from twin.state.arrays import Array
-from twin.stores.auto_alter import NOT_ALTERABLE
 
 _POOLS = {"entries": ("depth", "entries"), "elements": ("elems", "elements")}  # counted in QUEUE, in words
 _OF_SCM = {
-    "scm": "bytes of storage class memory of {name}",
-    "augmented": "bytes the coupling facility has for dynamic augmented space of {name}",
+    "scm": "SCM of {name}",
+    "augmented": "Storage for dynamic augmented space of {name}",
 }
 
-POOL_BITS = {  # in the order in which alerts of one event are published
-    watch.THRESHOLD_ENTRIES: ("threshold", "entries"),
-    watch.THRESHOLD_ELEMENTS: ("threshold", "elements"),
-    watch.FULL_ENTRIES: ("full", "entries"),
-    watch.FULL_ELEMENTS: ("full", "elements"),
+POOL_BITS: dict[int, tuple[str, str]] = {  # in the order in which alerts of one event are published
+    watch.THRESHOLD_ENTRIES: (Condition.THRESHOLD, "entries"),
+    watch.THRESHOLD_ELEMENTS: (Condition.THRESHOLD, "elements"),
+    watch.FULL_ENTRIES: (Condition.FULL, "entries"),
+    watch.FULL_ELEMENTS: (Condition.FULL, "elements"),
 }
-SCM_BITS = {
-    watch.SCM_EXHAUSTED: ("scm-exhausted", "scm"),
-    watch.AUGMENTED_EXHAUSTED: ("augmented-exhausted", "augmented"),
+SCM_BITS: dict[int, tuple[str, str]] = {
+    watch.SCM_EXHAUSTED: (Condition.SCM_EXHAUSTED, "scm"),
+    watch.AUGMENTED_EXHAUSTED: (Condition.AUGMENTED_EXHAUSTED, "augmented"),
 }
-_LACKS = {"scm-exhausted": scm.NO_SCM, "augmented-exhausted": scm.NO_AUGMENTED}
-DATASET_BITS = {
-    watch.DATASET_THRESHOLD: "threshold",
-    watch.DATASET_CANNOT_EXPAND: "cannot-expand",
-    watch.DATASET_FULL: "full",
+_LACKS: dict[str, int] = {Condition.SCM_EXHAUSTED: scm.NO_SCM, Condition.AUGMENTED_EXHAUSTED: scm.NO_AUGMENTED}
+DATASET_BITS: dict[int, str] = {
+    watch.DATASET_THRESHOLD: Condition.THRESHOLD,
+    watch.DATASET_CANNOT_EXPAND: Condition.CANNOT_EXPAND,
+    watch.DATASET_FULL: Condition.FULL,
 }
 EXPAND_STATUS = {layout.NORMAL: "NORMAL", layout.FAILED: "FAILED", layout.MAXIMUM: "MAXIMUM"}
 
@@ -73,7 +73,7 @@ class StructureViewer(Viewer):
 
     def is_over(self, condition: str, resource: str, now: int) -> bool:
         """See `Viewer`. What pre-staging lacked is there again; nothing is in storage class memory any more."""
-        if condition == NOT_ALTERABLE:
+        if condition == Condition.NOT_ALTERABLE:
             return int(self._store.scm[0]["messages"]) == 0
         if condition in _LACKS:
             return int(scm.lacking(self._store)) != _LACKS[condition]
@@ -81,14 +81,14 @@ class StructureViewer(Viewer):
 
     def severity(self, condition: str, usage: float, before: str | None) -> str:
         """See `Viewer`."""
-        if condition == NOT_ALTERABLE:
+        if condition == Condition.NOT_ALTERABLE:
             return WARNING
         return CRITICAL if condition in _LACKS else super().severity(condition, usage, before)
 
     def finding(self, condition: str, resource: str, severity_before: str | None) -> Finding:
         """See `Viewer`."""
         found = super().finding(condition, resource, severity_before)
-        if condition == NOT_ALTERABLE:
+        if condition == Condition.NOT_ALTERABLE:
             return msgspec.structs.replace(found, actions=texts.alter_actions(self._config, found.fillers))
         return found
 
@@ -97,7 +97,7 @@ class StructureViewer(Viewer):
 
     def mark_pct(self, condition: str, resource: str) -> float:
         """See `Viewer`. FULLTHRESHOLD(0): not watched."""
-        if condition == "full":
+        if condition == Condition.FULL:
             return 100.0
         return float(self._config.full_threshold) if resource in _POOLS else float(smds.EXPAND_ABOVE)
 
@@ -138,16 +138,18 @@ class StructureViewer(Viewer):
         name = self._config.name
         if resource in _OF_SCM:
             return _OF_SCM[resource].format(name=name)
-        return f"{resource} of {name}" if resource in _POOLS else f"blocks of {resource[5:]}'s data set for {name}"
+        if resource in _POOLS:
+            return f"{resource.capitalize()} of {name}"
+        return f"SMDS blocks of {resource[5:]} for {name}"
 
     def _mark_name(self, resource: str) -> str:
-        return "FULLTHRESHOLD" if resource in _POOLS else "mark for expansion"
+        return "FULLTHRESHOLD" if resource in _POOLS else "expansion threshold"
 
     def _why_not(self, resource: str) -> str:
         return f"EXPANDST {EXPAND_STATUS[int(self._store.datasets[self._dataset(resource)]['status'])]}"
 
     def _what(self, condition: str, resource: str, usage: float) -> str:
-        if condition == NOT_ALTERABLE:
+        if condition == Condition.NOT_ALTERABLE:
             used, _ = self._of_scm("scm")
             return texts.cannot_alter(self._config, used, int(self._store.scm[0]["messages"]))
         if condition in _LACKS:

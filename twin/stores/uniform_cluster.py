@@ -14,14 +14,14 @@ import msgspec
 
 from kernels.clock import SECOND, TICK
 from twin.alerts import shared_texts
-from twin.alerts.episodes import CRITICAL, WARNING, Alert, Finding
+from twin.alerts.episodes import Alert, Finding
 from twin.alerts.findings import CRITICAL_FROM, CRITICAL_UNTIL
+from twin.conditions import CRITICAL, WARNING, Condition
 from twin.estate import QueueFile, UniformCluster
-from twin.stores.drift import DRIFT
 from twin.stores.reports import QueueFileValues, Report
 from twin.stores.shared_store import DRIFT_TOLERANCE_PCT, SharedStore
 
-CAPACITY = "capacity"  # condition and resource
+_RESOURCE = "capacity"
 WINDOW_TICKS = 60 * SECOND // TICK  # over which rate and activity are measured
 _WINDOW_SECONDS = WINDOW_TICKS * TICK // SECOND
 
@@ -157,15 +157,15 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
         elif self._own.spare_since is None:
             self._own.spare_since = now
         more = self._capacity() > 0 and self._needed() > active
-        is_open = self.episodes.get(CAPACITY, CAPACITY) is not None
+        is_open = self.episodes.get(Condition.CAPACITY, _RESOURCE) is not None
         held = self._own.spare_since is not None and now - self._own.spare_since >= SPARE_HOLD
         if not is_open:
             self._own.fewer = held and not more
         spared = active < 2 or self._usage_pct(fewer_by=1) >= SPARE_OVER_PCT
         is_over = spared if self._own.fewer else usage < OVER_PCT
         return self._follow(
-            CAPACITY,
-            CAPACITY,
+            Condition.CAPACITY,
+            _RESOURCE,
             holds=more or held,
             is_over=is_over,
             finding=self._finding,
@@ -191,11 +191,11 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
         return self._told(severity, self._usage_pct(), shared_texts.load_is_over(*told), ())
 
     def _told(
-        self, severity: str, usage: float, cause: str, actions: tuple[str, ...], condition: str = CAPACITY
+        self, severity: str, usage: float, cause: str, actions: tuple[str, ...], condition: str = Condition.CAPACITY
     ) -> Finding:
         return Finding(
             condition=condition,
-            resource=CAPACITY,
+            resource=_RESOURCE,
             severity=severity,
             usage_pct=usage,
             full_probability=None,
@@ -218,12 +218,12 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
     def _compared(self, measured: dict[str, Any]) -> dict[str, tuple[float, float, float]]:
         if "rate" not in measured:
             return {}
-        return {CAPACITY: (self._rate(), measured["rate"], self._capacity())}
+        return {_RESOURCE: (self._rate(), measured["rate"], self._capacity())}
 
     def _drifted(self, resource: str) -> Finding:  # noqa: ARG002 -- a cluster has one
-        cause = shared_texts.drifted(self.name, CAPACITY, self.kept.drift.pct or 0.0, DRIFT_TOLERANCE_PCT)
-        actions = (f"Look whether the events of all members of {self.name} reach the topic: DISPLAY QSTATUS, gaps.",)
-        return self._told(WARNING, self._usage_pct(), cause, actions, DRIFT)
+        cause = shared_texts.drifted(self.name, _RESOURCE, self.kept.drift.pct or 0.0, DRIFT_TOLERANCE_PCT)
+        actions = (f"Check that the events of all members of {self.name} reach the topic: DISPLAY QSTATUS, `gaps`",)
+        return self._told(WARNING, self._usage_pct(), cause, actions, Condition.DRIFT)
 
     def _fields(self) -> dict[str, Any]:
         return {

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.twin.scoring.made import STORE, alarm, alert, at
-from twin.alerts.episodes import CLEARED, OPENED, UPDATED, Filler
+from twin.alerts.episodes import Filler
+from twin.conditions import CLEARED, OPENED, UPDATED
 from twin.scoring.alarms import from_alerts, from_condition, merged
 
 
