@@ -176,8 +176,8 @@ def test_a_record_that_is_not_delivered_in_time_is_a_failure(
 def test_much_waiting_is_waited_for(
     recording: Path, estate: Estate, kafka: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "_WAITING_BYTES", 20_000)
-    monkeypatch.setattr(publishing, "_WAITING_RECORDS", 300)
+    monkeypatch.setattr(publishing, "_MAX_PENDING_BYTES", 20_000)
+    monkeypatch.setattr(publishing, "_MAX_PENDING_RECORDS", 300)
     monkeypatch.setattr(publishing, "_BATCH", 100)
     done, messages = published(recording, estate, kafka, topic_prefix)
     assert len(messages) == done.records + done.rejects

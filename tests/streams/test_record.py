@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 from streams.kafka import record as recorder
 from streams.kafka import recording_files
 from streams.kafka.publish import publish
-from streams.kafka.record import Recorded, record
+from streams.kafka.record import RecordResult, record
 from streams.kafka.topics import Topics, topic_id
 from tests.streams.kafka_help import create, send
 from tests.support.traffic import BAD_LINES
@@ -30,7 +30,7 @@ from twin.replays import Replayed, replay
 PUT = b'{"time":1795176000000000,"qmgr":"QM01","op":"PUT","queue":"ORDERS","length":1}'
 
 
-def recorded(path: Path, kafka: str, prefix: str, **options: Any) -> Recorded:
+def recorded(path: Path, kafka: str, prefix: str, **options: Any) -> RecordResult:
     return record(path, {"bootstrap.servers": kafka}, Topics(prefix), **options)
 
 
@@ -118,7 +118,7 @@ def test_following_goes_on_until_it_is_stopped(kafka: str, topic_prefix: str, tm
     progress: list[int] = []
     stop = threading.Event()
 
-    def more(so_far: Recorded) -> None:
+    def more(so_far: RecordResult) -> None:
         progress.append(so_far.events)
         if so_far.events == 1:
             send(kafka, topic, [PUT, PUT])
@@ -148,7 +148,7 @@ def test_a_failure_leaves_the_recording_that_is_there_and_what_came(
     precious.write_bytes(b"precious")
     (tmp_path / f"out.part{suffix}").write_bytes(b"of an earlier failure")
 
-    def fail(so_far: Recorded) -> None:
+    def fail(so_far: RecordResult) -> None:
         if so_far.events >= 20:
             raise MqtwinError("Kafka has gone")
 

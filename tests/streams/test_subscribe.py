@@ -83,7 +83,7 @@ def test_an_alert_delivered_twice_is_seen_once(kafka: str, topic_prefix: str) ->
 def test_ids_long_ago_are_forgotten_so_that_memory_stays_small(
     kafka: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscribe, "_REMEMBERED", 2)
+    monkeypatch.setattr(subscribe, "_MAX_SEEN", 2)
     create(kafka, f"{topic_prefix}.alerts")
     send(kafka, f"{topic_prefix}.alerts", values(0, 1, 2, 2, 0))
     with reading(kafka, topic_prefix, from_beginning=True) as reader:
