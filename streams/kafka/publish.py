@@ -202,8 +202,8 @@ class Sender:
         if len(value) > self.max_value_bytes:
             raise MqtwinError(
                 f"topic {self._topic}: an event has {len(value)} bytes, a record may have {self.max_value_bytes}: "
-                f"raise the topic's max.message.bytes; {self._published.events} events before it were published; it begins "
-                f"{value[:80]!r}"
+                f"raise the topic's max.message.bytes; {self._published.events} events before it were published; it "
+                f"begins {value[:80]!r}"
             )
 
     def _count(self, events: int, records: int, size: int) -> None:
