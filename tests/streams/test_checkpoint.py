@@ -224,7 +224,7 @@ def test_a_failure_of_the_query_is_explained_by_the_damage_or_the_loss_behind_it
     assert lost.startswith("Kafka deleted records before they were read")
 
 
-# --- offsets in Kafka ----------------------------------------------------------------------------------------------------
+# --- offsets in Kafka ------------------------------------------------------------------------------------------------
 
 EVENTS, REPORTS = "mqtwin.events", "mqtwin.reports"
 OFFSETS = {EVENTS: {0: 100, 1: 50}, REPORTS: {0: 0}}
