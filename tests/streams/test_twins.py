@@ -81,7 +81,7 @@ def run(
     return lease.source, state
 
 
-def replayed(estate: Estate, batches: int) -> dict[str, Any]:
+def replay_state(estate: Estate, batches: int) -> dict[str, Any]:
     """Return the state after a number of batches, from the twin alone."""
     player = Player(estate)
     decoder = Decoder(estate)
@@ -94,7 +94,7 @@ def test_a_worker_caches_its_twin(estate: Estate, tmp_path: Path) -> None:
     twins, store = Twins(estate, tmp_path / "mirrors"), StateStore()
     runs = [run(twins, estate, store, batch) for batch in range(4)]
     assert [source for source, _ in runs] == [NEW, CACHED, CACHED, CACHED]
-    assert runs[-1][1] == replayed(estate, 4)
+    assert runs[-1][1] == replay_state(estate, 4)
     assert store.reads == 0
 
 
@@ -102,7 +102,7 @@ def test_two_workers_in_turn_map_the_mirror_and_never_reload(estate: Estate, tmp
     first, second, store = Twins(estate, tmp_path / "mirrors"), Twins(estate, tmp_path / "mirrors"), StateStore()
     runs = [run((first, second)[batch % 2], estate, store, batch) for batch in range(8)]
     assert [source for source, _ in runs] == [NEW, *[MAPPED] * 7]
-    assert runs[-1][1] == replayed(estate, 8)
+    assert runs[-1][1] == replay_state(estate, 8)
     assert store.reads == 0
 
 
@@ -110,7 +110,7 @@ def test_without_a_mirror_the_other_worker_reloads(estate: Estate) -> None:
     first, second, store = Twins(estate, None), Twins(estate, None), StateStore()
     runs = [run((first, first, second, second)[batch], estate, store, batch) for batch in range(4)]
     assert [source for source, _ in runs] == [NEW, CACHED, RELOADED, CACHED]
-    assert runs[-1][1] == replayed(estate, 4)
+    assert runs[-1][1] == replay_state(estate, 4)
 
 
 @pytest.mark.parametrize("mirrored", [True, False])
@@ -120,7 +120,7 @@ def test_a_batch_whose_commit_failed_leaves_no_trace(estate: Estate, tmp_path: P
     run(twins, estate, store, 1, commit=False)
     source, state = run(twins, estate, store, 1)
     assert source == RELOADED
-    assert state == replayed(estate, 2)
+    assert state == replay_state(estate, 2)
 
 
 @pytest.mark.parametrize("mirrored", [True, False])
@@ -131,7 +131,7 @@ def test_a_batch_that_failed_half_way_leaves_no_trace(estate: Estate, tmp_path: 
         run(twins, estate, store, 1, fail=True)
     source, state = run(twins, estate, store, 1)
     assert source == RELOADED
-    assert state == replayed(estate, 2)
+    assert state == replay_state(estate, 2)
 
 
 def test_the_very_first_batch_can_fail(estate: Estate, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_the_very_first_batch_can_fail(estate: Estate, tmp_path: Path) -> None:
     run(twins, estate, store, 0, commit=False)
     source, state = run(twins, estate, store, 0)
     assert source == NEW
-    assert state == replayed(estate, 1)
+    assert state == replay_state(estate, 1)
 
 
 def test_while_another_worker_has_the_mirror_a_worker_reloads(estate: Estate, tmp_path: Path) -> None:
@@ -148,15 +148,15 @@ def test_while_another_worker_has_the_mirror_a_worker_reloads(estate: Estate, tm
     with first.lease(STORE, 1, store.saved_state, store.read):  # a worker that is being killed still has the lock
         source, state = run(second, estate, store, 1)
     assert source == RELOADED
-    assert state == replayed(estate, 2)
-    assert run(first, estate, store, 2)[1] == replayed(estate, 3)  # its token is not that of the state store
+    assert state == replay_state(estate, 2)
+    assert run(first, estate, store, 2)[1] == replay_state(estate, 3)  # its token is not that of the state store
 
 
 def test_a_restart_maps_the_mirror_of_the_last_run(estate: Estate, tmp_path: Path) -> None:
     store = StateStore()
     run(Twins(estate, tmp_path / "mirrors"), estate, store, 0)
     source, state = run(Twins(estate, tmp_path / "mirrors"), estate, store, 1)
-    assert (source, state) == (MAPPED, replayed(estate, 2))
+    assert (source, state) == (MAPPED, replay_state(estate, 2))
 
 
 def test_a_state_store_set_back_to_an_earlier_batch_wins(estate: Estate, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_state_store_set_back_to_an_earlier_batch_wins(estate: Estate, tmp_pat
     run(twins, estate, store, 2)
     store.saved_state, store.pages = before
     source, state = run(twins, estate, store, 1)
-    assert (source, state) == (RELOADED, replayed(estate, 2))
+    assert (source, state) == (RELOADED, replay_state(estate, 2))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -176,7 +176,7 @@ def test_caches_that_vanish_at_random_change_nothing(estate: Estate, tmp_path: P
     first, second, store = Twins(estate, tmp_path / "m", loss), Twins(estate, tmp_path / "m", loss), StateStore()
     runs = [run((first, second)[(batch * 7 + seed) % 3 % 2], estate, store, batch) for batch in range(12)]
     assert RELOADED in {source for source, _ in runs}
-    assert runs[-1][1] == replayed(estate, 12)
+    assert runs[-1][1] == replay_state(estate, 12)
 
 
 def heartbeat(twins: Twins, estate: Estate, name: str, store: StateStore) -> TwinSource:
@@ -277,8 +277,8 @@ def test_without_a_descriptor_a_worker_works_in_memory(estate: Estate, tmp_path:
         turns = enumerate((second, second, first), 1)
         sources = [run(twins, estate, store, batch, mirrored=False)[0] for batch, twins in turns]
     assert sources == [RELOADED, CACHED, RELOADED]
-    assert run(second, estate, store, 4, mirrored=True) == (RELOADED, replayed(estate, 5))
-    assert run(first, estate, store, 5, mirrored=True) == (MAPPED, replayed(estate, 6))
+    assert run(second, estate, store, 4, mirrored=True) == (RELOADED, replay_state(estate, 5))
+    assert run(first, estate, store, 5, mirrored=True) == (MAPPED, replay_state(estate, 6))
 
 
 @pytest.mark.parametrize("number", sorted(NO_ROOM))
@@ -295,7 +295,7 @@ def test_without_a_mapping_a_worker_works_in_memory(
         turns = enumerate((second, second, first), 1)
         sources = [run(twins, estate, store, batch, mirrored=False)[0] for batch, twins in turns]
     assert sources == [RELOADED, CACHED, RELOADED]
-    assert run(second, estate, store, 4, mirrored=True) == (RELOADED, replayed(estate, 5))
+    assert run(second, estate, store, 4, mirrored=True) == (RELOADED, replay_state(estate, 5))
 
 
 def test_a_mirror_that_may_not_be_opened_is_an_error_all_the_same(estate: Estate, tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_a_twin_whose_mirror_has_other_arrays_is_reloaded(estate: Estate, tmp_pa
     mirror.validate(store.saved_state.token)
     mirror.release()
     source, state = run(Twins(estate, tmp_path / "mirrors"), estate, store, 1, mirrored=True)
-    assert (source, state) == (RELOADED, replayed(estate, 2))
+    assert (source, state) == (RELOADED, replay_state(estate, 2))
 
 
 def test_mirrors_of_other_kernels_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,6 +346,6 @@ def test_another_process_maps_the_same_arrays(tmp_path: Path) -> None:
     process.start()
     source, state, store = answers.get(timeout=60)
     process.join(30)
-    assert (source, state) == (MAPPED, replayed(estate, 2))
+    assert (source, state) == (MAPPED, replay_state(estate, 2))
     assert store.reads == 0
-    assert run(twins, estate, store, 2) == (MAPPED, replayed(estate, 3))
+    assert run(twins, estate, store, 2) == (MAPPED, replay_state(estate, 3))
