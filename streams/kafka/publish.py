@@ -51,7 +51,7 @@ _SETTINGS = {
 
 
 @dataclass(slots=True)
-class Published:
+class PublishResult:
     """Counts of a publication.
 
     Attributes:
@@ -79,7 +79,7 @@ def publish(
     pace: Pace | None = None,
     create_topics: bool = True,
     on_progress: Callable[[Chunk, int], None] | None = None,
-) -> Published:
+) -> PublishResult:
     """Publish a recording and return when all of it is delivered.
 
     Args:
@@ -101,9 +101,9 @@ def publish(
     chunks = open_recording(path)
     warm()
     decoder, stores = Decoder(estate), StoreKeys(estate)
-    published = Published()
+    result = PublishResult()
     linger_ms = 50 if pace.is_free else 5
-    with Sender(kafka, topics, published, linger_ms=linger_ms, create_topics=create_topics) as sender:
+    with Sender(kafka, topics, result, linger_ms=linger_ms, create_topics=create_topics) as sender:
         sender.start()
         for chunk in chunks:
             decoded = chunk.decode(decoder)
@@ -112,37 +112,47 @@ def publish(
             for rows in pace.slices(decoded.events["time"]):
                 sender.wait_until(rows.due_s)
                 while rejects and rejects[0].index < decoded.index[rows.start]:
-                    sender.reject(outgoing.reject_record(rejects.popleft()))
+                    sender.send_reject(outgoing.reject_record(rejects.popleft()))
                 _send(sender, outgoing, rows.start, rows.stop, content_type)
                 if on_progress is not None:
-                    on_progress(chunk, published.events)
+                    on_progress(chunk, result.events)
             for reject in rejects:
-                sender.reject(outgoing.reject_record(reject))
-    return published
+                sender.send_reject(outgoing.reject_record(reject))
+    return result
 
 
 def _send(sender: Sender, outgoing: OutgoingChunk, start: int, stop: int, content_type: str) -> None:
     if content_type == JSON:
         for first in range(start, stop, _BATCH):
-            sender.batch(outgoing.messages(first, min(stop, first + _BATCH)))
+            sender.send_json(outgoing.messages(first, min(stop, first + _BATCH)))
         return
     for record in outgoing.records(start, stop, content_type, EVENTS_PER_RECORD[content_type], sender.max_value_bytes):
-        sender.one(record)
+        sender.send(record)
 
 
 class Sender:
     """A producer to the events topic that bounds what is pending and raises delivery failures.
 
-    A context manager; on exit it waits until everything is delivered. max_value_bytes: the largest value of a record.
+    A context manager; on exit it waits until everything is delivered.
+
+    Args:
+        kafka: client settings.
+        topics: names of the topics.
+        result: counts of what is sent; updated by every call.
+        linger_ms: time for which records wait for others.
+        create_topics: create the events topic if it is missing; False: raise an error.
+
+    Attributes:
+        max_value_bytes: the largest value of a record.
     """
 
     def __init__(
-        self, kafka: Mapping[str, str], topics: Topics, published: Published, *, linger_ms: int, create_topics: bool
+        self, kafka: Mapping[str, str], topics: Topics, result: PublishResult, *, linger_ms: int, create_topics: bool
     ) -> None:
         self._kafka = kafka
         self._topics = topics
         self._topic = topics.events
-        self._published = published
+        self._result = result
         self._last_error = LastError()
         self._failures = 0
         self._first_failure = ""
@@ -168,7 +178,7 @@ class Sender:
             self._producer.poll(min(left_s, 0.5))
             self._raise_failure()
 
-    def batch(self, messages: list[dict[str, bytes]]) -> None:
+    def send_json(self, messages: list[dict[str, bytes]]) -> None:
         """Produce JSON events, one per record."""
         if not messages:
             return
@@ -181,7 +191,7 @@ class Sender:
             raise MqtwinError(f"topic {self._topic}: {len(messages) - queued} records were not taken: {error}")
         self._count(len(messages), len(messages), sum(sizes))
 
-    def one(self, record: Record) -> None:
+    def send(self, record: Record) -> None:
         """Produce a record. JSON is the default content type and has no header."""
         headers: list[tuple[str, str | bytes | None]] = (
             [] if record.content_type == JSON else [("content-type", record.content_type.encode())]
@@ -191,25 +201,25 @@ class Sender:
         self._producer.produce(self._topic, record.value, record.key, headers=headers)
         self._count(record.events, 1, len(record.value))
 
-    def reject(self, record: Record) -> None:
+    def send_reject(self, record: Record) -> None:
         """Produce a record of an event that belongs to no store."""
-        self.one(record)
-        self._published.events -= record.events
-        self._published.records -= 1
-        self._published.rejects += 1
+        self.send(record)
+        self._result.events -= record.events
+        self._result.records -= 1
+        self._result.rejects += 1
 
     def _check_size(self, value: bytes) -> None:
         if len(value) > self.max_value_bytes:
             raise MqtwinError(
                 f"topic {self._topic}: an event has {len(value)} bytes, a record may have {self.max_value_bytes}: "
-                f"raise the topic's max.message.bytes; {self._published.events} events before it were published; it "
+                f"raise the topic's max.message.bytes; {self._result.events} events before it were published; it "
                 f"begins {value[:80]!r}"
             )
 
     def _count(self, events: int, records: int, size: int) -> None:
-        self._published.events += events
-        self._published.records += records
-        self._published.bytes += size
+        self._result.events += events
+        self._result.records += records
+        self._result.bytes += size
         self._produced.append((records, size))
 
     def _wait_for_room(self) -> None:
@@ -256,4 +266,4 @@ class Sender:
         while self._producer.flush(0.5):
             self._raise_failure()
         self._raise_failure()
-        self._published.seconds = time.monotonic() - self._started_s
+        self._result.seconds = time.monotonic() - self._started_s

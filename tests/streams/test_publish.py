@@ -17,7 +17,7 @@ from confluent_kafka import Message
 from streams.kafka import publish as publishing
 from streams.kafka.outgoing import UNROUTED
 from streams.kafka.pace import Pace
-from streams.kafka.publish import Published, publish
+from streams.kafka.publish import PublishResult, publish
 from streams.kafka.topics import Topics
 from tests.streams.kafka_help import create, everything, header
 from tests.support.traffic import BAD_LINES, START_US, traffic, write_lines, write_recording
@@ -33,7 +33,7 @@ with warnings.catch_warnings():  # kafka-python reads its files in a way that Py
 
 def publish_events(
     path: Path, estate: Estate, kafka: str, prefix: str, **options: Any
-) -> tuple[Published, list[Message]]:
+) -> tuple[PublishResult, list[Message]]:
     result = publish(path, estate, {"bootstrap.servers": kafka}, Topics(prefix), **options)
     return result, everything(kafka, f"{prefix}.events")
 
