@@ -139,7 +139,7 @@ class Rig:
     def send(self, prefix: str, records: Iterable[Record], *, partitions: int = 1) -> None:
         """Records as they are, in their order."""
         prepare_topics(Topics(prefix), self.kafka, partitions=partitions)
-        with Sender(self.kafka, Topics(prefix), PublishResult(), linger_ms=5) as sender:
+        with Sender(self.kafka, Topics(prefix), PublishResult(), linger_ms=5, create_topics=False) as sender:
             for record in records:
                 sender.send(record)
 
