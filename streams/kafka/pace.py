@@ -74,7 +74,7 @@ class Pace:
             yield Slice(int(start), int(stop), float(due_s[start]))
 
     def _clock_times(self, times: Times) -> Times:
-        """Return the clock at each event, i8[n]: the latest time before it, except for a single time far ahead."""
+        """Return the clock at each event, i8[n]: the latest time so far, except for a single time far ahead."""
         clock_times = np.empty(times.size, np.int64)
         for i, time in enumerate(times.tolist()):
             if self._far_us is not None and abs(time - self._far_us) <= MAX_STEP_US:

@@ -45,5 +45,5 @@ class StateReader:
         return is_changed
 
     def close(self) -> None:
-        """Leave Kafka."""
+        """Close the connection."""
         self._consumer.close()

@@ -147,7 +147,7 @@ class AlertReader:
         return alert
 
     def close(self) -> None:
-        """Leave Kafka."""
+        """Close the connection."""
         self._consumer.close()
 
     def __enter__(self) -> Self:

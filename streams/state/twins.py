@@ -240,13 +240,13 @@ class Twins:
         chance = random.Random(f"{self._loss.seed}/{store}/{batch}")  # noqa: S311 -- not a secret
         if chance.random() >= self._loss.probability:
             return
-        what = chance.choice(("process", "token", "files", "all"))
-        if what in ("process", "all"):
+        lost_cache = chance.choice(("process", "token", "files", "all"))
+        if lost_cache in ("process", "all"):
             self._drop(store)
-        mirror = self._claim(store) if what != "process" else None
+        mirror = self._claim(store) if lost_cache != "process" else None
         if mirror is not None:
             mirror.invalidate()
-            if what != "token":
+            if lost_cache != "token":
                 mirror.reset()
             mirror.release()
 

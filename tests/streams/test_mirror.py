@@ -92,25 +92,25 @@ def test_an_invalidated_mirror_has_no_token(tmp_path: Path) -> None:
 
 
 def _claim_and_hold(
-    path: Path, held: multiprocessing.synchronize.Event, done: multiprocessing.synchronize.Event
+    path: Path, is_claimed: multiprocessing.synchronize.Event, may_exit: multiprocessing.synchronize.Event
 ) -> None:
     mirror = claimed(path)
     table(mirror, 10)["key"] = 5
-    held.set()
-    done.wait(30)
+    is_claimed.set()
+    may_exit.wait(30)
     os._exit(0)  # like a killed worker, it releases nothing
 
 
 def test_another_process_gets_it_only_when_its_holder_is_gone(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    held, done = context.Event(), context.Event()
-    process = context.Process(target=_claim_and_hold, args=(tmp_path / "store", held, done))
+    is_claimed, may_exit = context.Event(), context.Event()
+    process = context.Process(target=_claim_and_hold, args=(tmp_path / "store", is_claimed, may_exit))
     process.start()
     try:
-        assert held.wait(30)
+        assert is_claimed.wait(30)
         assert Mirror.claim(tmp_path / "store") is None
     finally:
-        done.set()
+        may_exit.set()
         process.join(30)
     mirror = claimed(tmp_path / "store")
     assert mirror.token() is None
@@ -152,7 +152,7 @@ def test_a_full_disk_costs_the_mirror_not_the_batch(tmp_path: Path, monkeypatch:
     mirror.release()
 
 
-def uses_of(path: Path) -> tuple[int, int]:
+def count_uses(path: Path) -> tuple[int, int]:
     """Return the descriptors and mappings of a file in this process, including removed files of that name."""
     links = (str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
     maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
@@ -168,16 +168,16 @@ def test_a_store_costs_one_mapping_and_no_descriptor(tmp_path: Path) -> None:
     mirror = claimed(path)
     arrays = mirror.tables({f"table {number}": (ROW, 100) for number in range(23)})
     mirror.validate(b"batch 1")
-    assert uses_of(path) == (1, 1)
+    assert count_uses(path) == (1, 1)
     mirror.release()
-    assert uses_of(path) == (0, 1)
+    assert count_uses(path) == (0, 1)
     for rows in (200, 5_000, 100_000):
         mirror.reclaim(claimed(path))
         arrays = mirror.grow({"table 3": rows, "table 7": 2 * rows})
         mirror.release()
-        assert uses_of(path) == (0, 1)
+        assert count_uses(path) == (0, 1)
     del arrays, mirror
-    assert uses_of(path) == (0, 0)
+    assert count_uses(path) == (0, 0)
 
 
 @linux
@@ -187,9 +187,9 @@ def test_a_thousand_mirrors_need_no_thousand_descriptors(tmp_path: Path) -> None
         mirror = claimed(tmp_path / f"store{number}")
         mirrors_and_arrays.append((mirror, mirror.tables({"messages": (ROW, 10)})))
         mirror.release()
-    assert uses_of(tmp_path) == (0, 1000)
+    assert count_uses(tmp_path) == (0, 1000)
     del mirrors_and_arrays, mirror
-    assert uses_of(tmp_path) == (0, 0)
+    assert count_uses(tmp_path) == (0, 0)
 
 
 def test_a_file_is_hardly_larger_than_its_arrays(tmp_path: Path) -> None:
