@@ -40,7 +40,7 @@ _JAVA_ONLY = (
     "ssl.protocol",
     "ssl.secure.random.implementation",
 )
-# The settings of a connection. An admin client refuses others, such as fetch sizes and batching.
+# The settings of a connection. Others, such as fetch sizes and batching, are not for an admin client.
 _CONNECTION = (
     "bootstrap.servers",
     "client.",
