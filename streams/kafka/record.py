@@ -1,7 +1,7 @@
 """Recording of the events topic in a file.
 
 The order is that of each partition, hence that of each store; partitions are interleaved as they are read. An event
-that the stream would dead-letter is recorded if the file can hold it as text, so that a replay dead-letters it too.
+that the stream would dead-letter is result if the file can hold it as text, so that a replay dead-letters it too.
 Other values are counted as lost.
 
 Records and content types: docs/events.md, Records.
@@ -95,7 +95,7 @@ def record(
             not read the topic.
         MqtwinError: no Kafka answers, there is no such topic, or no room; the records before it are kept.
     """
-    recorded = RecordResult()
+    result = RecordResult()
     path = Path(path)
     suffix_of(path)
     with EventReader(kafka, topics.events, follow=follow) as reader:
@@ -106,29 +106,29 @@ def record(
             target = WholeRecording(path)
         reader.start(target.start if isinstance(target, GrowingRecording) else {}, path)
         with target:
-            _copy(reader, target, recorded, stop, on_progress)
+            _copy(reader, target, result, stop, on_progress)
             target.finish(is_complete=reader.is_at_end)
-    recorded.path, recorded.is_untouched = target.path, target.is_untouched
-    return recorded
+    result.path, result.is_untouched = target.path, target.is_untouched
+    return result
 
 
 def _copy(
     reader: EventReader,
     target: WholeRecording | GrowingRecording,
-    recorded: RecordResult,
+    result: RecordResult,
     stop: Callable[[], bool],
     on_progress: Callable[[RecordResult], None] | None,
 ) -> None:
-    converter = _Converter(target, recorded)
+    converter = _Converter(target, result)
     while not reader.is_at_end and not stop():
         messages = reader.read()
         if messages:
             converter.add(messages)
-            recorded.records += len(messages)
-            recorded.events = target.events
-        target.mark(messages)
+            result.records += len(messages)
+            result.events = target.events
+        target.note_written(messages)
         if messages and on_progress is not None:
-            on_progress(recorded)
+            on_progress(result)
 
 
 class EventReader:
@@ -230,9 +230,9 @@ class EventReader:
 class _Converter:
     """A converter of Kafka records to lines and tables of a recording."""
 
-    def __init__(self, target: WholeRecording | GrowingRecording, recorded: RecordResult) -> None:
+    def __init__(self, target: WholeRecording | GrowingRecording, result: RecordResult) -> None:
         self._target = target
-        self._recorded = recorded
+        self._result = result
         self._takes_text = target.path.suffix != ".arrow"
 
     def add(self, messages: Sequence[Message]) -> None:
@@ -247,7 +247,7 @@ class _Converter:
                     self._add_stream(message)
             else:
                 for message in run:
-                    self._recorded.lose(Reason.UNKNOWN_CONTENT_TYPE, message)
+                    self._result.lose(Reason.UNKNOWN_CONTENT_TYPE, message)
 
     def _texts(self, message: Message) -> Iterator[bytes]:
         """Yield the event of a JSON record. An empty value is counted as lost: a recording has no empty lines."""
@@ -255,7 +255,7 @@ class _Converter:
         if value.strip():
             yield value
         else:
-            self._recorded.lose(Reason.NOT_JSON, message)
+            self._result.lose(Reason.NOT_JSON, message)
 
     def _add_texts(self, texts: Sequence[tuple[Message, bytes]]) -> None:
         """Write JSON texts. Bisect them if columns do not take all of them, to leave out only those."""
@@ -263,7 +263,7 @@ class _Converter:
             self._target.writer.write_lines([text for _, text in texts])
         except UsageError:
             if len(texts) == 1:
-                self._recorded.lose(NOT_FOR_COLUMNS, texts[0][0])
+                self._result.lose(NOT_FOR_COLUMNS, texts[0][0])
                 return
             middle = len(texts) // 2
             self._add_texts(texts[:middle])
@@ -281,7 +281,7 @@ class _Converter:
             except UsageError:
                 self._add_texts([(message, text) for text in TableChunk(0, table).lines()])
         for damage in damages:
-            self._recorded.lose(damage.reason, message)
+            self._result.lose(damage.reason, message)
 
 
 def _content_type(message: Message) -> str:

@@ -21,7 +21,7 @@ from confluent_kafka import Message
 from twin.errors import MqtwinError, UsageError
 from twin.recordings import RecordingWriter, suffix_of
 
-_MARK_SECONDS = 1.0  # between two positions; a killed process reads that much again
+_POSITION_SECONDS = 1.0  # between two positions; a killed process reads that much again
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -36,16 +36,19 @@ class Position(msgspec.Struct, frozen=True):
 class _RecordingFile:
     """A file that a recording is written to. A context manager: an error is raised again with the file's path.
 
+    Args:
+        path: of the recording.
+
     Attributes:
-        path: the path of the recording.
+        path: where the recording is.
         is_untouched: True if nothing was written and an earlier recording at the path is kept.
     """
 
-    def __init__(self, path: Path, file: Path) -> None:
+    def __init__(self, path: Path) -> None:
         _check_writable(path)
         self.path = path
         self.is_untouched = False
-        self._file = file
+        self._file = path
         self._writer: RecordingWriter | None = None
 
     @property
@@ -74,8 +77,9 @@ class WholeRecording(_RecordingFile):
     """
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, _free_name(path))
+        super().__init__(path)
         self._target = path
+        self._file = _free_name(path)
 
     @property
     def writer(self) -> RecordingWriter:
@@ -84,7 +88,7 @@ class WholeRecording(_RecordingFile):
             self._writer = RecordingWriter(self._file)
         return self._writer
 
-    def mark(self, messages: Iterable[Message]) -> None:
+    def note_written(self, messages: Iterable[Message]) -> None:
         """Do nothing: only a growing recording has positions."""
 
     def finish(self, *, is_complete: bool) -> None:
@@ -116,15 +120,14 @@ class GrowingRecording(_RecordingFile):
     """
 
     def __init__(self, path: Path, topic: str, topic_id: str) -> None:
-        super().__init__(path, path)
-        self._mark_file = path.with_name(f"{path.name}.position")
+        super().__init__(path)
+        self._position_file = path.with_name(f"{path.name}.position")
         self._can_continue = suffix_of(path) != ".arrow"
         self._position = self._read_position(topic, topic_id) if path.exists() else None
         self._topic, self._topic_id = topic, topic_id
         self._next = dict(self.start)
-        self._writer: RecordingWriter | None = None
-        self._marked = time.monotonic()
-        self._is_marked = True
+        self._position_written_s = time.monotonic()
+        self._is_position_current = True
 
     @property
     def start(self) -> Mapping[int, int]:
@@ -140,15 +143,19 @@ class GrowingRecording(_RecordingFile):
             self._writer = RecordingWriter(self.path, append=self._position is not None)
         return self._writer
 
-    def mark(self, messages: Iterable[Message]) -> None:
-        """Note that messages are written."""
+    def note_written(self, messages: Iterable[Message]) -> None:
+        """Note that messages are written, and write the position if the last one is old."""
         for message in messages:
             partition, offset = message.partition(), message.offset()
             assert partition is not None
             assert offset is not None
             self._next[partition] = offset + 1
-            self._is_marked = False
-        if self._writer is not None and not self._is_marked and time.monotonic() - self._marked >= _MARK_SECONDS:
+            self._is_position_current = False
+        if (
+            self._writer is not None
+            and not self._is_position_current
+            and time.monotonic() - self._position_written_s >= _POSITION_SECONDS
+        ):
             self._writer.end_piece()
             self._write_position()
 
@@ -163,21 +170,21 @@ class GrowingRecording(_RecordingFile):
         if self._can_continue:
             _sync(self.path)
             position = Position(self._topic, self._topic_id, self.path.stat().st_size, self._next)
-            draft = self._mark_file.with_name(f"{self._mark_file.name}.draft")
+            draft = self._position_file.with_name(f"{self._position_file.name}.draft")
             draft.write_bytes(msgspec.json.encode(position))
             _sync(draft)
-            draft.replace(self._mark_file)
-        self._marked = time.monotonic()
-        self._is_marked = True
+            draft.replace(self._position_file)
+        self._position_written_s = time.monotonic()
+        self._is_position_current = True
 
     def _read_position(self, topic: str, topic_id: str) -> Position:
         if not self._can_continue:
             raise UsageError(f"{self.path} exists, and an .arrow recording cannot be continued; expected: a new name")
         try:
-            position = msgspec.json.decode(self._mark_file.read_bytes(), type=Position)
+            position = msgspec.json.decode(self._position_file.read_bytes(), type=Position)
         except (OSError, msgspec.DecodeError):
             raise UsageError(
-                f"{self.path} exists, and no {self._mark_file.name} beside it says where it ended; expected: a new name"
+                f"{self.path} exists, and no {self._position_file.name} beside it says where it ended; expected: a new name"
             ) from None
         if (position.topic, position.topic_id) != (topic, topic_id):
             raise UsageError(f"{self.path} is a recording of another topic ({position.topic}); expected: a new name")
