@@ -1,7 +1,7 @@
 """Recording of the events topic in a file.
 
 The order is that of each partition, hence that of each store; partitions are interleaved as they are read. An event
-that the stream would dead-letter is result if the file can hold it as text, so that a replay dead-letters it too.
+that the stream would dead-letter is recorded if the file can hold it as text, so that a replay dead-letters it too.
 Other values are counted as lost.
 
 Records and content types: docs/events.md, Records.

@@ -184,7 +184,8 @@ class GrowingRecording(_RecordingFile):
             position = msgspec.json.decode(self._position_file.read_bytes(), type=Position)
         except (OSError, msgspec.DecodeError):
             raise UsageError(
-                f"{self.path} exists, and no {self._position_file.name} beside it says where it ended; expected: a new name"
+                f"{self.path} exists, and no {self._position_file.name} beside it says where it ended; "
+                "expected: a new name"
             ) from None
         if (position.topic, position.topic_id) != (topic, topic_id):
             raise UsageError(f"{self.path} is a recording of another topic ({position.topic}); expected: a new name")
