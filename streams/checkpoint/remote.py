@@ -89,8 +89,9 @@ class FileSystem:
 
     def __init__(self, location: str, session: SparkSession) -> None:
         self._location = location
-        self._jvm: Any = session.sparkContext._jvm  # noqa: SLF001 -- PySpark has no public name for it
-        self._root = self._jvm.org.apache.hadoop.fs.Path(location)
+        jvm: Any = session.sparkContext._jvm  # noqa: SLF001 -- PySpark has no public name for it
+        self._jvm = jvm
+        self._root = jvm.org.apache.hadoop.fs.Path(location)
         conf = self._jvm.org.apache.hadoop.conf.Configuration(session.sparkContext._jsc.hadoopConfiguration())  # noqa: SLF001
         for key, value in _CONNECTION.items():
             conf.set(key, value)
