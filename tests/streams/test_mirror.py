@@ -159,7 +159,7 @@ def count_uses(path: Path) -> tuple[int, int]:
     return sum(link.startswith(str(path)) for link in links), sum(str(path) in line for line in maps)
 
 
-linux = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="counts what /proc tells")
+linux = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads /proc")
 
 
 @linux
