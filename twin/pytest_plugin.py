@@ -51,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def replayed(request: pytest.FixtureRequest) -> Replayed:
-    """The replay of the test's recording through its estate; the same pair is replayed once per session.
+    """Replay the test's recording through its estate, each pair once per session.
 
     The recording is the one that the marker `recording` names, else that of the test's name: `friday.arrow`,
     `friday.ndjson` or `friday.ndjson.zst` for `test_friday`. See docs/testing.md for the folders.

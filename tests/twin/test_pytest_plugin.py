@@ -29,7 +29,7 @@ def test_friday(replayed):
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recording that raises alerts in ESTATE and none in LARGE.
+    """Write a recording that raises alerts in ESTATE and none in LARGE.
 
     It is replayed once in this process, so that modules are imported here: pytester drops what its runs import.
     """
@@ -44,7 +44,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def site(pytester: pytest.Pytester, recording: Path) -> Path:
-    """A folder with the recording and the estate that it overfills."""
+    """Return a folder with the recording and the estate that it overfills."""
     shutil.copy(recording, pytester.path)
     (pytester.path / "estate.toml").write_text(ESTATE, encoding="utf-8")
     return pytester.path
@@ -56,7 +56,7 @@ def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
 
 
 def failure(result: pytest.RunResult) -> str:
-    """The text of the one test that failed before it began."""
+    """Return the message of the only test, which failed before it began."""
     result.assert_outcomes(errors=1)
     lines = result.outlines
     first = next(number for number, line in enumerate(lines) if "ERROR at setup of" in line)
@@ -92,7 +92,7 @@ def test_an_estate_with_room_passes(pytester: pytest.Pytester, site: Path) -> No
     run(pytester).assert_outcomes(passed=1)
 
 
-def test_a_marker_names_recording_and_estate_from_near_or_far(pytester: pytest.Pytester, site: Path) -> None:
+def test_a_marker_names_recording_and_estate_at_every_level(pytester: pytest.Pytester, site: Path) -> None:
     (site / "large.toml").write_text(LARGE, encoding="utf-8")
     (site / "month-end.ndjson.zst").write_bytes((site / "friday.ndjson.zst").read_bytes())
     pytester.makepyfile(
@@ -175,7 +175,7 @@ def test_tests_of_one_recording_share_a_replay(pytester: pytest.Pytester, monkey
 # --- what cannot be replayed -----------------------------------------------------------------------------------------
 
 
-def test_a_missing_recording_is_said_in_one_line(pytester: pytest.Pytester, site: Path) -> None:
+def test_a_missing_recording_is_reported_in_one_line(pytester: pytest.Pytester, site: Path) -> None:
     pytester.makepyfile(test_site="def test_monday(replayed): pass")
     assert failure(run(pytester)) == (
         f"no recording in {site}; expected: monday.ndjson or monday.ndjson.zst or monday.arrow"
@@ -199,18 +199,18 @@ def test_several_recordings_of_one_name_are_refused(pytester: pytest.Pytester, s
     ],
 )
 @pytest.mark.usefixtures("site")
-def test_a_marker_that_leads_nowhere_is_said_in_one_line(pytester: pytest.Pytester, marker: str, text: str) -> None:
+def test_a_marker_that_leads_nowhere_is_reported_in_one_line(pytester: pytest.Pytester, marker: str, text: str) -> None:
     pytester.makepyfile(test_site=f"import pytest\n@pytest.mark.recording({marker})\ndef test_friday(replayed): pass")
     assert text in failure(run(pytester))
 
 
-def test_a_missing_estate_is_said_in_one_line(pytester: pytest.Pytester, site: Path) -> None:
+def test_a_missing_estate_is_reported_in_one_line(pytester: pytest.Pytester, site: Path) -> None:
     (site / "estate.toml").unlink()
     pytester.makepyfile(test_site=NO_ALERT)
     assert failure(run(pytester)).startswith(f"no estate.toml in {site} or above it; expected: one")
 
 
-def test_an_estate_that_cannot_be_right_is_said_in_one_line(pytester: pytest.Pytester, site: Path) -> None:
+def test_an_estate_that_cannot_be_right_is_reported_in_one_line(pytester: pytest.Pytester, site: Path) -> None:
     (site / "estate.toml").write_text(ESTATE.replace('"1M"', '"1X"'), encoding="utf-8")
     pytester.makepyfile(test_site=NO_ALERT)
     assert "1X" in failure(run(pytester))

@@ -62,7 +62,7 @@ def test_a_call_returns_the_alerts_it_brought_and_the_sink_has_all(estate: Estat
     assert driver.alerts is sink and sink == returned != []
 
 
-def test_units_of_work_end_as_they_are_told(estate: Estate) -> None:
+def test_units_of_work_end_by_commit_backout_or_restart(estate: Estate) -> None:
     driver = Driver(estate)
     driver.put("ORDERS", length=100, count=3, uow="u1")
     driver.put("ORDERS", length=100, count=4, uow="u2")
@@ -207,7 +207,7 @@ def sharing(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 
 
 def sharing_events() -> list[dict[str, Any]]:
-    """Traffic of half an hour in structures that share storage class memory, and in the members of a cluster."""
+    """Return traffic of half an hour in structures that share storage class memory, and in the members of a cluster."""
     events: list[dict[str, Any]] = []
     for second in range(0, 1800, 15):
         time = START_US + second * 1_000_000
