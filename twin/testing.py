@@ -10,7 +10,7 @@ Events go the way of a replay: decoder, player, twins. Described in docs/testing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from os import PathLike
@@ -164,7 +164,7 @@ class Driver:
         """Report what the real system holds. measured: fields of the state record, such as `ents_used=120_000`."""
         for name in measured:
             if name not in MEASURED:
-                raise UsageError(f"{name} cannot be measured{did_you_mean(name, MEASURED)}")
+                raise UsageError(f"{name} cannot be measured{_hint(name, MEASURED)}")
         return self._send_to_store("MEASURE", store, {"measured": measured})
 
     def wait(self, *, hours: float = 0, minutes: float = 0, seconds: float = 0) -> list[Alert]:
@@ -271,7 +271,7 @@ class Driver:
         """Return the first queue manager with a queue. UsageError where queue managers have different ones."""
         routes = self._routes_of_queue.get(queue)
         if routes is None:
-            raise UsageError(f"no queue manager has a queue {queue}{did_you_mean(queue, self._routes_of_queue)}")
+            raise UsageError(f"no queue manager has a queue {queue}{_hint(queue, self._routes_of_queue)}")
         stores = {route.store for route in routes}
         if len(stores) > 1:
             raise UsageError(f"queue {queue} is in {listed(stores)}; expected: qmgr= says which one")
@@ -279,7 +279,7 @@ class Driver:
 
     def _check_store(self, store: str) -> None:
         if store not in self.estate.stores:
-            raise UsageError(f"the estate has no store {store}{did_you_mean(store, self.estate.stores)}")
+            raise UsageError(f"the estate has no store {store}{_hint(store, self.estate.stores)}")
 
     def _open_saved(self) -> None:
         twins: dict[str, Twin] = {
@@ -295,5 +295,10 @@ def _encode(event: Mapping[str, Any] | bytes) -> bytes:
         return event
     for name in event:
         if name not in FIELD:
-            raise UsageError(f"{name} is no field of an event{did_you_mean(name, FIELD)}")
+            raise UsageError(f"{name} is no field of an event{_hint(name, FIELD)}")
     return msgspec.json.encode(event)
+
+
+def _hint(word: str, known: Collection[str]) -> str:
+    """Return the end of a sentence about an unknown word: the known word that is close to it, else the known words."""
+    return did_you_mean(word, known) or f"; expected: {listed(known)}"

@@ -130,6 +130,7 @@ def test_the_estate_may_be_a_path(tmp_path: Path) -> None:
     ("call", "text"),
     [
         (lambda driver: driver.put("ORDERZ", length=1), "no queue manager has a queue ORDERZ; did you mean ORDERS?"),
+        (lambda driver: driver.get("X"), "no queue manager has a queue X; expected: BILLS, LOCAL, ORDERS"),
         (lambda driver: driver.put("ORDERS", length=1, cuont=2), "cuont is no field of an event; did you mean count?"),
         (lambda driver: driver.put("ORDERS", length=-1), "event 0 of 1 is refused (bad-value): length is -1"),
         (lambda driver: driver.put("ORDERS", length=1, qmgr="QM09"), "(unknown-queue-manager)"),
