@@ -33,7 +33,7 @@ FIRST_WORDS = re.compile(r"(?:What|Whether|As)\b")
 DEAD_SOURCES = re.compile(r"contract(?:\.md|,? sections?)\b|\bdomain\.md\b|\bseed:? [\w-]+\.txt", re.IGNORECASE)
 DEAD_TAGS = re.compile(r"\[(?:seed|param|fit|pub)\b[^\]\n]*\]")
 
-PHRASES = re.compile(r"\bso many\b|\bof then\b", re.IGNORECASE)  # name the number, or the time
+PHRASES = re.compile(r"\bso many\b|(?<!as )\bof then\b", re.IGNORECASE)  # name the number, or the time
 
 # A page, a file or a dotted name of this repository, as docstrings and comments mention them.
 PAGE = re.compile(r"(?<![\w./-])((?:docs/)?[\w-]+\.md)(?:#([\w-]+))?")
