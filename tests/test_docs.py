@@ -137,6 +137,21 @@ def test_nothing_names_a_machine_or_a_package_registry(name):
     assert not re.search(rf"{machine}|://[^\s`]*(?:/maven|/simple/|registry\.|nexus|artifactory)", TEXTS[name])
 
 
+def test_the_files_to_change_for_a_kind_of_store_are_all_there():
+    """A file that mentions queue files by name would have to mention a new kind, too."""
+    text = TEXTS["CONTRIBUTING.md"]
+    listed = set(codes(text[text.index("### A kind of store") : text.index("### A content type")]))
+    own = {"kernels/queue_file.py", "twin/stores/queue_file.py", "twin/stores/queue_file_view.py"}
+    own |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "twin/simulation/stories").glob("*.py")}
+    mentioned = {
+        path.relative_to(ROOT).as_posix()
+        for room in ("kernels", "twin", "streams", "deploy")
+        for path in (ROOT / room).rglob("*.py")
+        if re.search(r"QueueFile|queue_file|QUEUE_FILE", path.read_text(encoding="utf-8"))
+    }
+    assert sorted(mentioned - own - listed) == []
+
+
 # --- commands --------------------------------------------------------------------------------------------------------
 
 POSITIONAL = {"--file", "--scenario"}  # cyclopts also takes them by name
