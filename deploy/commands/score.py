@@ -14,7 +14,7 @@ from deploy.show.progress import shown
 from deploy.show.warnings import warned
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.scoring import METHODS, TWIN, Filling, Played, Scored, play, summarise
+from twin.scoring import METHODS, TWIN, Filling, PlayedRecording, ScoredRecording, play, summarise
 from twin.scoring import score as judge
 from twin.scoring.table import percent, span, table
 from twin.units import as_text
@@ -41,7 +41,7 @@ def score(
     described = warned(load_estate(estate))
     if pictures is not None:
         _check_pictures(pictures)
-    scored: list[Scored] = []
+    scored: list[ScoredRecording] = []
     for recording in recordings:
         with shown(f"score {recording.name}", recording) as advance:
             played = play(recording, described, advance)
@@ -56,7 +56,7 @@ def score(
         _show(recordings, scored)
 
 
-def _show(recordings: Sequence[Path], scored: Sequence[Scored]) -> None:
+def _show(recordings: Sequence[Path], scored: Sequence[ScoredRecording]) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=_WIDE)
@@ -77,7 +77,7 @@ def _told(filling: Filling) -> str:
     return f"{filling.store} filled its {filling.resource} in {span(filling.seconds)}{by}, first 2192 at {when}"
 
 
-def _leads(scored: Scored) -> list[tuple[Filling, dict[str, float | None]]]:
+def _leads(scored: ScoredRecording) -> list[tuple[Filling, dict[str, float | None]]]:
     """Each filling with every method's lead, seconds."""
     found = []
     for store, judged in enumerate(scored.judged[TWIN]):
@@ -87,7 +87,7 @@ def _leads(scored: Scored) -> list[tuple[Filling, dict[str, float | None]]]:
     return found
 
 
-def _as_json(recordings: Sequence[Path], scored: Sequence[Scored]) -> dict[str, Any]:
+def _as_json(recordings: Sequence[Path], scored: Sequence[ScoredRecording]) -> dict[str, Any]:
     return {
         "fillings": [
             {
@@ -125,17 +125,17 @@ def _check_pictures(folder: Path) -> None:
         raise UsageError(f"--pictures {folder}: {error.strerror}: a folder that can be made is right") from None
 
 
-def _draw_stores(folder: Path, recording: Path, played: Played, scored: Scored) -> None:
+def _draw_stores(folder: Path, recording: Path, played: PlayedRecording, scored: ScoredRecording) -> None:
     from twin.scoring import pictures
 
     stem = recording.name.partition(".")[0]
     for name, series in played.series.items():
-        said = {method: scored.said[method][name] for method in METHODS}
-        figure = pictures.story(series, scored.filled[name], said, f"{name}, {recording.name}")
+        said = {method: scored.outputs[method][name] for method in METHODS}
+        figure = pictures.story(series, scored.fillings[name], said, f"{name}, {recording.name}")
         pictures.save(figure, folder / f"{stem}-{name.replace('/', '-')}.svg")
 
 
-def _draw_all(folder: Path, scored: Sequence[Scored]) -> None:
+def _draw_all(folder: Path, scored: Sequence[ScoredRecording]) -> None:
     from twin.scoring import pictures
 
     measured = summarise(scored)
@@ -143,5 +143,5 @@ def _draw_all(folder: Path, scored: Sequence[Scored]) -> None:
     pictures.save(pictures.calibration(measured[TWIN]), folder / "calibration.svg")
 
 
-def _all_leads(scored: Sequence[Scored], method: str) -> list[float | None]:
+def _all_leads(scored: Sequence[ScoredRecording], method: str) -> list[float | None]:
     return [warned.lead for one in scored for store in one.judged[method] for warned in store.warned]

@@ -24,7 +24,7 @@ from kernels import EVENT, FLAG_HAS_MSGID
 from kernels.layout import GET, PUT
 from twin.errors import UsageError
 from twin.estate import Estate, RoutingError
-from twin.events.fields import FIELD, shown
+from twin.events.fields import FIELD, show
 from twin.simulation.run import Outcome, Progress, serve_into
 from twin.simulation.system import tag_of
 from twin.warm import warm
