@@ -37,13 +37,12 @@ from twin.events.fields import FIELD
 from twin.forecast.monitor import CONDITION as FORESEEN
 from twin.scoring.baselines import BASELINES
 from twin.simulation import SCENARIOS, demo_estate
-from twin.stores.auto_alter import NOT_ALTERABLE
 from twin.stores.coupling_facility import AUGMENTED_EXHAUSTED, OVERCOMMITTED, SCM_EXHAUSTED
 from twin.stores.drift import DRIFT
 from twin.stores.page_set_view import FIRED as OF_PAGES
 from twin.stores.queue_file_view import FIRED as OF_FILE
 from twin.stores.silence import CONDITION as SILENT
-from twin.stores.structure_view import DATASET_BITS, POOL_BITS, SCM_BITS
+from twin.stores.structure_view import DATASET_BITS, NOT_ALTERABLE, POOL_BITS, SCM_BITS
 from twin.stores.uniform_cluster import CAPACITY
 
 ROOT = Path(__file__).resolve().parents[1]

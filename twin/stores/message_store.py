@@ -17,7 +17,7 @@ import numpy as np
 
 from kernels import clock, event_loop, held, layout, messages, meter_rows, scm, shares, smds, turn, watch
 from twin.alerts import fillers
-from twin.alerts.episodes import Alert, Episode, Episodes
+from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import CALM_AFTER_FULL, CALM_FOR, STEP, Viewer
 from twin.estate import Estate, Route
 from twin.forecast.monitor import CONDITION, Foresight, Sight
@@ -25,14 +25,16 @@ from twin.forecast.outlook import Forecast
 from twin.state.arrays import Array, Arrays
 from twin.state.names import Names, give_rows
 from twin.state.tables import StateError, Tables
-from twin.stores import drift, silence, state_record
+from twin.stores import silence
+from twin.stores.drift import DRIFT, Drift, drift_finding, judge, present
 from twin.stores.reports import Report, Reporter, Values
+from twin.stores.state_record import common_fields
 
 if TYPE_CHECKING:
     from twin.events import EventBlock
     from twin.forecast.fill_model import Rules
 
-VERSION = 4
+VERSION = 5
 MOST_MESSAGES = 1 << 25  # that the twin of one store keeps, about 100 bytes of memory each
 MOST_OVERFULL = 1 << 20  # of them, that did not fit when they were put
 _SWEEP_EVERY = 6  # ticks between two looks for gets held aside too long
@@ -55,7 +57,7 @@ class _Header(msgspec.Struct, kw_only=True):
     attributes: dict[str, Any]  # as they are now, after ALTER and REBUILD
     own: dict[str, Any]  # what else the kind keeps
     episodes: list[Episode]
-    drift: drift.Drift
+    drift: Drift
     sight: Sight
 
 
@@ -68,7 +70,7 @@ class MessageStore(ABC):
     config: Any
     tables: Tables
     episodes: Episodes
-    drift: drift.Drift
+    drift: Drift
     foresight: Foresight
 
     def __init__(
@@ -131,12 +133,12 @@ class MessageStore(ABC):
         """Bits of scalars.fired -> (condition, resource), in the order in which alerts of one event are published."""
 
     @abstractmethod
-    def set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
-        """Keep what the real system holds beyond the model, at the first MEASURE; what the state record says of it."""
+    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+        """Keep what the real system holds beyond the model; return the state record's `baseline`."""
 
     @abstractmethod
-    def compared(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
-        """(model, measured, total) of each resource measured."""
+    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+        """Return (model, measured, total) by resource measured."""
 
     @abstractmethod
     def viewer(self) -> Viewer:
@@ -177,7 +179,7 @@ class MessageStore(ABC):
             store.scalars[name] = layout.NONE
         store.scalars["armed"] = 0xFFFF_FFFF
         self.episodes = Episodes(self.name, [])
-        self.drift = drift.Drift()
+        self.drift = Drift()
         self.foresight = Foresight(Sight(), enabled=self._forecasts)
         self.tables.new_meters()
         self._begin()
@@ -319,6 +321,20 @@ class MessageStore(ABC):
             watch.move(store, int(store.scalars[0]["clock"]) * scm.NANOSECONDS)
         return alerts
 
+    def _measure(self, measured: dict[str, Any]) -> list[Alert]:
+        """Take one measurement: any fields of the state record, null as absent. Return the alerts it brings."""
+        measured = present(measured)
+        if self.drift.baseline is None:
+            self.drift.baseline = self._set_baseline(measured)
+        now = int(self.tables.store.scalars[0]["clock"])
+        tolerance_pct = self.config.drift_tolerance_pct
+        return judge(self.drift, self._compare(measured), tolerance_pct, self.episodes, now, self._drift_finding)
+
+    def _drift_finding(self, resource: str) -> Finding:
+        usage_pct = self.viewer().usage_pct(resource)
+        pct, tolerance_pct = self.drift.pct or 0.0, self.config.drift_tolerance_pct
+        return drift_finding(self.name, resource, pct, tolerance_pct, usage_pct, self.check_against)
+
     def _turn_back(self, time: int) -> None:
         """Let a clock that most events contradict go back, at an event of that time.
 
@@ -387,7 +403,7 @@ class MessageStore(ABC):
             held.sweep(self.tables.store, len(self._names.queues))
         alerts = self._at_tick(before, tick) + self.foresight.tick(self, before, tick)
         for episode in self.episodes:
-            if episode.condition not in (drift.DRIFT, CONDITION, silence.CONDITION):
+            if episode.condition not in (DRIFT, CONDITION, silence.CONDITION):
                 alerts += self._review(episode, now)
         self._reporter.report(before, tick, self._report_values)
         return alerts
@@ -425,7 +441,15 @@ class MessageStore(ABC):
 
     def state(self) -> dict[str, Any]:
         """The state record of contract section 3, JSON-ready."""
-        return state_record.common(self) | self._fields()
+        return {
+            "store": self.name,
+            "kind": self.kind,
+            **common_fields(self.tables.store, self.queues),
+            "baseline": self.drift.baseline,
+            "drift_pct": self.drift.pct,
+            "forecast": self.foresight.record(),
+            **self._fields(),
+        }
 
     def header(self) -> bytes:
         """Everything that is not in pages: counters, open alerts, attributes, sizes of tables."""

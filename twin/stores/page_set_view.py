@@ -16,7 +16,6 @@ FIRED = {  # in the order in which alerts of one event are published
     watch.CANNOT_EXPAND: ("cannot-expand", "pages"),
     watch.FULL: ("full", "pages"),
 }
-EXPAND_STATUS = {layout.NORMAL: "NORMAL", layout.FAILED: "FAILED", layout.MAXIMUM: "MAXIMUM"}
 
 
 class PageSetViewer(Viewer):

@@ -15,7 +15,9 @@ from twin.alerts.findings import Viewer
 from twin.alerts.texts import NOTHING
 from twin.estate import Structure
 from twin.state.arrays import Array
-from twin.stores.auto_alter import NOT_ALTERABLE
+from twin.stores.state_record import EXPAND_STATUS
+
+NOT_ALTERABLE = "not-alterable"
 
 _POOLS = {"entries": ("depth", "entries"), "elements": ("elems", "elements")}  # counted in QUEUE, in words
 _OF_SCM = {
@@ -39,7 +41,6 @@ DATASET_BITS = {
     watch.DATASET_CANNOT_EXPAND: "cannot-expand",
     watch.DATASET_FULL: "full",
 }
-EXPAND_STATUS = {layout.NORMAL: "NORMAL", layout.FAILED: "FAILED", layout.MAXIMUM: "MAXIMUM"}
 
 
 class StructureViewer(Viewer):
