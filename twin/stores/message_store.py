@@ -20,7 +20,7 @@ from twin.alerts import fillers
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import CALM_AFTER_FULL, CALM_FOR, STEP, Viewer
 from twin.estate import Estate, Route
-from twin.forecast.monitor import CONDITION, Foresight, Sight
+from twin.forecast.monitor import CONDITION, ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
 from twin.state.arrays import Array, Arrays
 from twin.state.names import Names, give_rows
@@ -58,7 +58,7 @@ class _Header(msgspec.Struct, kw_only=True):
     own: dict[str, Any]  # what else the kind keeps
     episodes: list[Episode]
     drift: Drift
-    sight: Sight
+    forecasts: ForecastMemory
 
 
 class MessageStore(ABC):
@@ -71,7 +71,7 @@ class MessageStore(ABC):
     tables: Tables
     episodes: Episodes
     drift: Drift
-    foresight: Foresight
+    foresight: ForecastMonitor
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class MessageStore(ABC):
         store.scalars["armed"] = 0xFFFF_FFFF
         self.episodes = Episodes(self.name, [])
         self.drift = Drift()
-        self.foresight = Foresight(Sight(), enabled=self._forecasts)
+        self.foresight = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
         self.tables.new_meters()
         self._begin()
 
@@ -198,7 +198,7 @@ class MessageStore(ABC):
         self._names = msgspec.msgpack.decode(self.tables.names, type=Names)
         self.episodes = Episodes(self.name, header.episodes, int(self.tables.store.scalars[0]["turns"]))
         self.drift = header.drift
-        self.foresight = Foresight(header.sight, enabled=self._forecasts)
+        self.foresight = ForecastMonitor(header.forecasts, enabled=self._forecasts)
         self._take_over(header.described, header.attributes, header.own)
 
     def _register(self, estate: Estate) -> None:
@@ -465,7 +465,7 @@ class MessageStore(ABC):
                 own=self._own(),
                 episodes=self.episodes.as_list(),
                 drift=self.drift,
-                sight=self.foresight.sight,
+                forecasts=self.foresight.memory,
             )
         )
 
