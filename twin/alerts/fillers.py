@@ -53,7 +53,7 @@ def messages_in_scm(messages: Array, queues: int) -> Array:
     return held
 
 
-def fillers(grown: Array, held: Array, names: Sequence[str]) -> tuple[Filler, ...]:
+def rank_fillers(grown: Array, held: Array, names: Sequence[str]) -> tuple[Filler, ...]:
     """The queues that grew, by their share of the growth; of a store that does not grow, by share of what is held.
 
     grown, held: i8[n], by queue, in entries, elements or pages.

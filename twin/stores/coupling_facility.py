@@ -13,7 +13,7 @@ import msgspec
 
 from twin.alerts import shared_texts
 from twin.alerts.episodes import CRITICAL, WARNING, Alert, Finding
-from twin.alerts.findings import HYSTERESIS
+from twin.alerts.resource_view import HYSTERESIS_PCT
 from twin.allocation import FIXED_AUGMENTED, allocate
 from twin.estate import CouplingFacility, Structure
 from twin.stores.drift import DRIFT
@@ -106,7 +106,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
                 SCM_EXHAUSTED,
                 "scm",
                 holds=0 < has.scm_total <= has.scm_used,
-                is_over=has.scm_used * 100 < (100 - HYSTERESIS) * has.scm_total or not has.scm_total,
+                is_over=has.scm_used * 100 < (100 - HYSTERESIS_PCT) * has.scm_total or not has.scm_total,
                 finding=lambda _: self._scm_exhausted(has),
                 over=lambda severity: self._over(SCM_EXHAUSTED, "scm", severity, has),
             ),
@@ -114,7 +114,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
                 AUGMENTED_EXHAUSTED,
                 "augmented",
                 holds=has.free is not None and has.augmented > 0 and has.free <= 0,
-                is_over=has.free is None or has.free * 100 > HYSTERESIS * (has.augmented + has.free),
+                is_over=has.free is None or has.free * 100 > HYSTERESIS_PCT * (has.augmented + has.free),
                 finding=lambda _: self._augmented_exhausted(has),
                 over=lambda severity: self._over(AUGMENTED_EXHAUSTED, "augmented", severity, has),
             ),

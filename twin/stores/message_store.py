@@ -18,7 +18,8 @@ import numpy as np
 from kernels import clock, event_loop, held, layout, messages, meter_rows, scm, shares, smds, turn, watch
 from twin.alerts import fillers
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
-from twin.alerts.findings import CALM_AFTER_FULL, CALM_FOR, STEP, Viewer
+from twin.alerts.findings import STEP, Viewer
+from twin.alerts.resource_view import CALM_AFTER_FULL, CALM_FOR, ResourceView
 from twin.estate import Estate, Route
 from twin.forecast.monitor import CONDITION, ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
@@ -141,8 +142,12 @@ class MessageStore(ABC):
         """Return (model, measured, total) by resource measured."""
 
     @abstractmethod
+    def resource(self, name: str) -> ResourceView:
+        """Return the view of a resource by its name in alerts."""
+
     def viewer(self) -> Viewer:
-        """Findings about the store as it is now."""
+        """Return what makes findings about the store as it is."""
+        return Viewer(self.tables.store, self.queues, self.resource)
 
     def rules(self, tick: int) -> Rules:
         """What the forecast rolls forward, as it stands at a tick."""
@@ -331,7 +336,7 @@ class MessageStore(ABC):
         return judge(self.drift, self._compare(measured), tolerance_pct, self.episodes, now, self._drift_finding)
 
     def _drift_finding(self, resource: str) -> Finding:
-        usage_pct = self.viewer().usage_pct(resource)
+        usage_pct = self.resource(resource).usage_pct
         pct, tolerance_pct = self.drift.pct or 0.0, self.config.drift_tolerance_pct
         return drift_finding(self.name, resource, pct, tolerance_pct, usage_pct, self.check_against)
 
@@ -414,8 +419,8 @@ class MessageStore(ABC):
 
     def _review(self, episode: Episode, now: int) -> list[Alert]:
         """What a tick changes about an open alert: cleared when calm long enough, updated when it got worse."""
-        viewer = self.viewer()
-        if viewer.is_over(episode.condition, episode.resource, now):
+        viewer, view = self.viewer(), self.resource(episode.resource)
+        if view.is_over(episode.condition, now):
             if episode.calm_since is None:
                 episode.calm_since = now
             if now - episode.calm_since < CALM_FOR:
@@ -424,9 +429,8 @@ class MessageStore(ABC):
             self._arm(episode.condition, episode.resource)
             return [self.episodes.clear(episode, finding, now)]
         episode.calm_since = None
-        usage = viewer.usage_pct(episode.resource)
-        severity = viewer.severity(episode.condition, usage, episode.severity)
-        if severity == episode.severity and usage < episode.usage_pct + STEP:
+        severity = view.severity(episode.condition, episode.severity)
+        if severity == episode.severity and view.usage_pct < episode.usage_pct + STEP:
             return []
         finding = viewer.finding(episode.condition, episode.resource, episode.severity)
         return [self.episodes.update(episode, finding, now)]

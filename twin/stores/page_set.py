@@ -15,7 +15,7 @@ from twin.estate import MAX_PAGES, PageSet
 from twin.forecast import fill_model
 from twin.stores.drift import MAX_MESSAGES, excess
 from twin.stores.message_store import MessageStore
-from twin.stores.page_set_view import FIRED, PageSetViewer
+from twin.stores.page_set_view import FIRED, Pages
 from twin.stores.state_record import EXPAND_STATUS
 
 _IDENTITY = frozenset({"name", "queue_manager", "psid", "queues"})
@@ -142,9 +142,9 @@ class PageSetTwin(MessageStore):
         worst = max(names, key=lambda name: abs(model[name] - measured[name]))
         return {"pages": (model[worst], measured[worst], model["pages_total"])}
 
-    def viewer(self) -> PageSetViewer:
-        """Findings about the store as it is now."""
-        return PageSetViewer(self.config, self.tables.store, self.queues)
+    def resource(self, name: str) -> Pages:  # noqa: ARG002 -- it has one
+        """Return its pages."""
+        return Pages(self.config, self.tables.store, self.tables.store.queues[: len(self.queues)])
 
     def rules(self, tick: int) -> fill_model.Rules:
         """What the forecast rolls forward, as it stands at a tick."""
@@ -172,7 +172,7 @@ class PageSetTwin(MessageStore):
         use = self.tables.store.page_use[0]
         return {
             **self._pages(),
-            "usage_pct": self.viewer().usage_pct("pages"),
+            "usage_pct": self.resource("pages").usage_pct,
             "expansions": int(use["expansions"]),
             "status": EXPAND_STATUS[int(use["status"])],
             "buffer_pool": self.config.buffer_pool,

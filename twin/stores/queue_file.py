@@ -15,7 +15,7 @@ from twin.estate import QueueFile
 from twin.forecast import fill_model
 from twin.stores.drift import MAX_MESSAGES, excess
 from twin.stores.message_store import MessageStore
-from twin.stores.queue_file_view import FIRED, QueueFileViewer
+from twin.stores.queue_file_view import FIRED, Blocks, File
 from twin.stores.reports import QueueFileValues, queue_file_values
 
 _IDENTITY = frozenset({"name", "queue_manager", "queue", "version"})
@@ -116,9 +116,10 @@ class QueueFileTwin(MessageStore):
             found["file"] = model["file_bytes"], measured["file_bytes"], model["blocks"] * queue_file.BLOCK_BYTES
         return found
 
-    def viewer(self) -> QueueFileViewer:
-        """Findings about the store as it is now."""
-        return QueueFileViewer(self.config, self.tables.store, self.queues)
+    def resource(self, name: str) -> File:
+        """Return its file, or the blocks of file and buffers."""
+        queues = self.tables.store.queues[: len(self.queues)]
+        return (Blocks if name == Blocks.name else File)(self.config, self.tables.store, queues)
 
     def rules(self, tick: int) -> fill_model.Rules:
         """What the forecast rolls forward, as it stands at a tick."""
@@ -154,6 +155,6 @@ class QueueFileTwin(MessageStore):
         return {
             **self._blocks(),
             "file_max_bytes": most,
-            "usage_pct": self.viewer().usage_pct("file"),
+            "usage_pct": self.resource("file").usage_pct,
             **counters,
         }

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from kernels import clock, layout, offload, pools, scm, watch
 from twin.alerts.episodes import Alert
+from twin.alerts.resource_view import ResourceView
 from twin.allocation import FIXED_AUGMENTED, Allocation, Usage, allocate
 from twin.estate import Structure
 from twin.forecast import structure_model
@@ -18,7 +19,7 @@ from twin.stores import alteration, auto_alter, storage_class_memory, structure_
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
 from twin.stores.state_record import dataset_fields
-from twin.stores.structure_view import DATASET_BITS, NOT_ALTERABLE, POOL_BITS, SCM_BITS, StructureViewer
+from twin.stores.structure_view import DATASET_BITS, NOT_ALTERABLE, POOL_BITS, SCM, SCM_BITS, SMDS, structure_resource
 
 
 class StructureTwin(MessageStore):
@@ -138,7 +139,7 @@ class StructureTwin(MessageStore):
         if not auto_alter.is_at_threshold(self.config, self.allocation, usage):
             return False
         if not self.alterable:
-            return self.episodes.get(NOT_ALTERABLE, "scm") is None
+            return self.episodes.get(NOT_ALTERABLE, SCM) is None
         return auto_alter.next_allocation(self.config, self.allocation, usage) != self.allocation
 
     def _sample(self, count: int, now: int) -> list[Alert]:
@@ -162,9 +163,9 @@ class StructureTwin(MessageStore):
     def _refuse_alters(self, now: int, count: int = 1) -> list[Alert]:
         """Count alters that the data in SCM forbids; return the alert, where it is not open."""
         self.tables.store.scalars["refused_alters"] += count
-        if self.episodes.get(NOT_ALTERABLE, "scm") is not None:
+        if self.episodes.get(NOT_ALTERABLE, SCM) is not None:
             return []
-        return [self.episodes.open(self.viewer().finding(NOT_ALTERABLE, "scm", None), now)]
+        return [self.episodes.open(self.viewer().finding(NOT_ALTERABLE, SCM, None), now)]
 
     @override
     def _at_tick(self, before: int, tick: int) -> list[Alert]:
@@ -191,8 +192,8 @@ class StructureTwin(MessageStore):
         return structure_measurement.compare(self.tables.store, self.qmgrs, measured)
 
     @override
-    def viewer(self) -> StructureViewer:
-        return StructureViewer(self.config, self.tables.store, self.qmgrs, self.queues)
+    def resource(self, name: str) -> ResourceView:
+        return structure_resource(self.config, self.tables.store, self.qmgrs, len(self.queues), name)
 
     @override
     def _conditions(self) -> dict[int, tuple[str, str]]:
@@ -203,14 +204,14 @@ class StructureTwin(MessageStore):
         fired = []
         for row, qmgr in enumerate(self.qmgrs):
             bits = int(self.tables.store.datasets[row]["fired"])
-            fired += [(condition, f"smds/{qmgr}") for bit, condition in DATASET_BITS.items() if bits & bit]
+            fired += [(condition, f"{SMDS}{qmgr}") for bit, condition in DATASET_BITS.items() if bits & bit]
         return fired
 
     @override
     def _arm(self, condition: str, resource: str) -> None:
         super()._arm(condition, resource)
-        if resource.startswith("smds/"):
-            row = self.qmgrs.index(resource.partition("/")[2])
+        if resource.startswith(SMDS):
+            row = self.qmgrs.index(resource.removeprefix(SMDS))
             for bit, name in DATASET_BITS.items():
                 if name == condition:
                     self.tables.store.datasets["armed"][row] |= np.uint8(bit)
