@@ -6,7 +6,6 @@ workers. Every process therefore loads under one lock, the first one compiles, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 
 import msgspec
@@ -15,7 +14,6 @@ import pyarrow as pa
 
 from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, layout, turn
 from kernels._compile import compile_lock, compiled_here
-from twin.alerts.findings import Viewer
 from twin.conditions import Condition
 from twin.estate import Estate, PageSet, QueueFile, QueueManager, Route, Smds, StoreConfig, Structure
 from twin.events import Decoder, EventBlock
@@ -49,7 +47,9 @@ def warm() -> int:
         _decode(Decoder(_estate(_STORES[0][0])))
         for config, resources in _STORES:
             estate = _estate(config)
-            _look(open_message_store(estate, config.name).viewer(), resources)
+            twin = open_message_store(estate, config.name)
+            for resource in resources:
+                twin.resource(resource).is_over(Condition.FULL, 0)
             _run(estate, config.name)
         _run_scm()
     return compiled_here()
@@ -60,12 +60,6 @@ def _decode(decoder: Decoder) -> None:
     event = {"time": "2026-11-20T12:00:00Z", "qmgr": _QMGR, "op": "GET", "queue": _QUEUE, "msgid": "m", "uow": "u"}
     decoder.ndjson([msgspec.json.encode(event)])
     decoder.arrow_table(pa.Table.from_pylist([event]))
-
-
-def _look(viewer: Viewer, resources: Iterable[str]) -> None:
-    """Call the kernels that an open alert of each resource calls."""
-    for resource in resources:
-        viewer.is_over(Condition.FULL, resource, 0)
 
 
 def _estate(config: StoreConfig) -> Estate:
@@ -81,7 +75,7 @@ def _run_scm() -> None:
     """Call the kernels of storage class memory that only a change of attributes and an alert call."""
     estate = _estate(_STORES[0][0])
     twin = open_message_store(estate, _STORES[0][0].name)
-    twin.viewer().is_over(Condition.SCM_EXHAUSTED, "scm", 0)
+    twin.resource("scm").is_over(Condition.SCM_EXHAUSTED, 0)
     rebuild = np.zeros(1, EVENT)
     rebuild["time"], rebuild["op"], rebuild["seq"] = 1_700_000_000_000_000, layout.REBUILD, -1
     twin.apply(EventBlock(twin.name, rebuild, {0: b'{"scm_max_size": null}'}))

@@ -20,6 +20,7 @@ from tests.bench.rig import Rig, Say, Span, span
 from tests.bench.traffic import Traffic
 from twin.estate import Estate, load_estate
 from twin.events import ARROW, Decoder
+from twin.forecast import monitor
 from twin.stores.message_store import MessageStore
 from twin.stores.open import open_message_store
 from twin.warm import warm
@@ -149,6 +150,6 @@ def _look_ms(twin: MessageStore) -> float:
     durations = []
     for _ in range(_LOOKS):
         began = time.perf_counter()
-        twin.foresight._look(twin, tick)
+        monitor._look(twin, tick)
         durations.append(1000 * (time.perf_counter() - began))
     return statistics.median(durations)

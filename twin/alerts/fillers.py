@@ -59,7 +59,7 @@ def messages_in_scm(messages: Array, queues: int) -> Array:
     return counts
 
 
-def fillers(grown: Array, held: Array, names: Sequence[str]) -> tuple[Filler, ...]:
+def rank_fillers(grown: Array, held: Array, names: Sequence[str]) -> tuple[Filler, ...]:
     """Return the queues with the largest growth; if nothing grew, those that hold most.
 
     Args:

@@ -1,7 +1,7 @@
-"""What of a store the forecast rolls forward, by class of message length.
+"""The fill model: a store as the forecast rolls it forward, by length class.
 
-Here are stores of one resource: a page set has pages, a queue file blocks of its file; both are told with every
-expansion that can still be made. A structure's rules are in `twin.forecast.structure_model`.
+Here are the models of stores with one resource: a page set has pages, a queue file blocks of its file, both with every
+expansion that can still be made. A structure's model is in `twin.forecast.structure_model`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,22 @@ from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from twin.state.arrays import Array
 
-MOST_DOUBT = 0.6  # of how much messages will take, as a share
-_SERVED_FOR = 60  # ticks: a queue is served when a message left it in the last ten minutes
+MAX_ERROR = 0.6  # of what messages will take, as a share
+_SERVED_TICKS = 60  # ten minutes: a queue is served while a message left it in this time
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """A store as `kernels.forecast.roll` takes it (see there), and what the numbers stand for.
+    """A store as `kernels.forecast.roll` takes it, and the names of its resources.
 
-    resources: names of what can be full, by the numbers of `full_of`; tides: rows of `store.tides` of each; weights:
-    f8[CLASSES], what a message put takes of the store when not offloaded; doubts: f8[1 + data sets], what is not
-    known of how much messages will take of the store itself and of each data set, as a share (standard deviation);
-    size: of a structure, bytes now.
+    Attributes:
+        resources: names of what can be full, by the numbers of `full_of`.
+        tides: row of `store.tides` of each.
+        weights: f8[CLASSES], elements, pages or blocks that a message put takes when not offloaded.
+        model, classes, offload, sets, set_put, set_held: as `kernels.forecast.roll` takes them.
+        doubts: f8[1 + data sets], standard deviation of what messages will take of the store and of each data set, as a
+            share of it.
+        size: of a structure, bytes allocated.
     """
 
     resources: tuple[str, ...]
@@ -43,16 +47,16 @@ class Rules:
 
 
 def of_page_set(store: layout.Store, tick: int) -> Rules:
-    """The rules of a page set and what it holds."""
+    """Return the fill model of a page set at a tick."""
     return _of_one("pages", store, tick, float(page_set.pages_in_use(store)), float(page_set.usable_at_last(store)))
 
 
 def of_queue_file(store: layout.Store, tick: int) -> Rules:
-    """The rules of a queue file and what it holds beyond the buffers."""
+    """Return the fill model of a queue file at a tick: what it holds beyond the buffers."""
     return _of_one("file", store, tick, float(queue_file.overflow(store)), float(store.params[0]["file_max"]))
 
 
-def _of_one(resource: str, store: layout.Store, tick: int, used: float, most: float) -> Rules:
+def _of_one(resource: str, store: layout.Store, tick: int, used: float, total: float) -> Rules:
     stocks = stocks_of(store, 1)
     weights = put_space(stocks, np.ones(CLASSES))
     classes = np.zeros((CLASSES, forecast.COLUMNS))
@@ -62,7 +66,7 @@ def _of_one(resource: str, store: layout.Store, tick: int, used: float, most: fl
     classes[:, forecast.KEPT] = held
     model = np.zeros(1, forecast.MODEL)
     model["ents_max"] = 1.0
-    model["space"], model["space_max"] = used, max(1.0, most)
+    model["space"], model["space_max"] = used, max(1.0, total)
     model["served"], model["th"], model["alter_from"] = served(store, tick), np.inf, np.inf
     return Rules(
         resources=("entries", resource),
@@ -71,35 +75,38 @@ def _of_one(resource: str, store: layout.Store, tick: int, used: float, most: fl
         model=model,
         classes=classes,
         offload=np.zeros((1 << RULES, CLASSES)),
-        doubts=np.array([doubt_of_mean(stocks["puts"][1:].sum(axis=0), weights, most - used)]),
+        doubts=np.array([doubt_of_mean(stocks["puts"][1:].sum(axis=0), weights, total - used)]),
     )
 
 
 def stocks_of(store: layout.Store, sets: int) -> Array:
-    """STOCK[1 + sets, CLASSES]: of the store itself, then of each data set, or queue manager that puts."""
+    """Return STOCK[1 + sets, CLASSES]: of the store, then of each data set or queue manager that puts."""
     return store.stocks[: (sets + 1) * CLASSES].reshape(sets + 1, CLASSES)
 
 
 def put_space(stocks: Array, alone: Array) -> Array:
-    """f8[CLASSES]: what a message put takes of the store itself, on average. alone: the same where none were put."""
+    """Return f8[CLASSES], what a message put takes of the store on average. alone: the same where none were put."""
     puts, space = stocks["puts"][1:].sum(axis=0), stocks["puts_space"][1:].sum(axis=0)
     return np.where(puts > 0.5, space / np.maximum(puts, 1e-9), alone)
 
 
 def doubt_of_mean(puts: Array, each: Array, room: float) -> float:
-    """What is not known of the mean of what messages will take, as a share: few were put, or few still fit.
+    """Return the error of the mean of what messages will take, as a share: few were put, or few still fit.
 
-    puts, each: f8[CLASSES], how many were counted and what each takes; room: what is left.
+    Args:
+        puts: f8[CLASSES], messages counted.
+        each: f8[CLASSES], what each takes.
+        room: what is left, in the same unit.
     """
     count = float(puts.sum())
     if count < 1:
-        return MOST_DOUBT
+        return MAX_ERROR
     mean = max(1e-9, float(puts @ each) / count)
-    varies = float(puts @ (each - mean) ** 2) / count / mean**2
-    return float(min(MOST_DOUBT, np.sqrt(varies * (1 / count + mean / max(room, mean)))))
+    variance = float(puts @ (each - mean) ** 2) / count / mean**2
+    return float(min(MAX_ERROR, np.sqrt(variance * (1 / count + mean / max(room, mean)))))
 
 
 def served(store: layout.Store, tick: int) -> float:
-    """Messages of queues that somebody gets from."""
+    """Return the messages on queues that somebody gets from."""
     queues = store.queues
-    return float(queues["depth"][queues["got_at"] > tick - _SERVED_FOR].sum())
+    return float(queues["depth"][queues["got_at"] > tick - _SERVED_TICKS].sum())

@@ -1,16 +1,16 @@
-"""From forecasts to alerts: when to look ahead, when to speak, when to be quiet again.
+"""From forecasts to alerts: when to look ahead, when to alert, when the danger is over.
 
 An alert opens when full is likely enough and near enough, and stays so for a hold time; it is updated when something a
 person would act on has changed, and cleared when it has been unlikely, or far off, for longer. A store has one alert of
 this condition at a time, about the resource that is full first: that resource may change, the episode does not.
 
-Sources: hold times and dead bands cure chattering (ISA-18.2, EEMUA 191).
+Hold times and dead bands keep an alert from chattering [ISA-18.2, EEMUA 191].
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -24,214 +24,260 @@ from twin.forecast.outlook import SECONDS, Forecast, Outlook, look_ahead, usage
 from twin.forecast.view import ForecastView
 from twin.units import as_text
 
-_WORTH_CLIMB = 0.06  # share of a resource that a climb must have made before it is looked at
-_FASTER = 3.0  # a climb may become so many times as fast as it was
-_CALM_TICKS = 60  # ten minutes: a danger must be gone so long before its alert is cleared
-_CALM_BELOW = 0.3  # of the probability at which an alert opens
-_CALM_BEYOND = 2.5  # times the lead: so far off a danger is none
-_HOLD = 0.04  # of the time left: so long a danger must be there before its alert opens
-_LONGEST_HOLD = 6  # ticks
-_CRITICAL_S = 600.0  # seconds left from which an alert is critical
-_SOONER = 0.5  # of the time left by what was told last: less than that is worth telling
-_KEPT = 4096  # forecasts kept until they are asked for
+_MIN_RISE = 0.06  # share of a resource that a rise must have made before it is looked at
+_MAX_SPEED_UP = 3.0  # a rise may become this many times as fast as it was
+_CALM_TICKS = 60  # ten minutes: how long a danger must be gone before its alert is cleared
+_CALM_PROBABILITY_RATIO = 0.3  # of the probability at which an alert opens
+_CALM_LEAD_RATIO = 2.5  # of the lead: full further off than this is no danger
+_HOLD_RATIO = 0.04  # of the time left: how long a danger must be there before its alert opens
+_MAX_HOLD_TICKS = 6
+_CRITICAL_S = 600.0  # time left from which an alert is critical
+_UPDATE_RATIO = 0.5  # of the time left by the last record: less than that is an update
+_MAX_KEPT = 4096  # forecasts kept until they are drained
 
 
-class Sight(msgspec.Struct, kw_only=True):
-    """What a store remembers of its forecasts; in its header. Ticks and seconds."""
+class ForecastMemory(msgspec.Struct, kw_only=True):
+    """What a store's header keeps of its forecasts.
 
-    due: int = 0  # tick from which to look again
-    danger_since: int | None = None  # tick
-    calm_since: int | None = None
-    told: int = 0  # microseconds: when it would be full, as last told in an alert
-    told_filler: str = ""
-    full_puts: int = 0  # puts refused so far, as last looked; and the tick that brought the last of them
-    refused_at: int | None = None
-    last: tuple[Forecast, ...] = ()  # as last looked
-
-
-class Foresight:
-    """The forecast of one store.
-
-    sight: what it remembers; enabled: False keeps the meters only; forecasts: made since they were last drained.
+    Attributes:
+        next_look: tick from which to look again.
+        danger_since: tick since which full is likely and near; None: it is not.
+        calm_since: tick since which the danger of the open alert is gone; None: it is not.
+        announced_full_at_us: predicted full time in the last published alert, event time.
+        announced_filler: first filler in the last published alert.
+        full_puts: puts refused with 2192 as of the last tick.
+        refused_at: tick of the last of them.
+        last: forecasts of the last look.
     """
 
-    def __init__(self, sight: Sight, *, enabled: bool) -> None:
-        self.sight = sight
+    next_look: int = 0
+    danger_since: int | None = None
+    calm_since: int | None = None
+    announced_full_at_us: int = 0
+    announced_filler: str = ""
+    full_puts: int = 0
+    refused_at: int | None = None
+    last: tuple[Forecast, ...] = ()
+
+
+class _Summary(NamedTuple):
+    """An outlook in the numbers that decide about alerts. times: seconds until full (p10, p50, p90); None: never."""
+
+    outlook: Outlook
+    tick: int
+    probability: float
+    times: tuple[float, float, float] | None
+    first: int  # resource most likely to be full first, -1: none
+
+    @classmethod
+    def of(cls, outlook: Outlook, tick: int) -> Self:
+        return cls(outlook, tick, outlook.probability, outlook.quantiles(), outlook.first)
+
+    @property
+    def resource(self) -> str:
+        return self.outlook.rules.resources[self.first]
+
+
+class ForecastMonitor:
+    """The forecasts of one store, and its alerts about them.
+
+    Attributes:
+        memory: what the store's header keeps.
+        enabled: False: only the meters are kept.
+        forecasts: those made since they were last drained.
+    """
+
+    def __init__(self, memory: ForecastMemory, *, enabled: bool) -> None:
+        self.memory = memory
         self.enabled = enabled
-        self.forecasts: deque[Forecast] = deque(maxlen=_KEPT)
+        self.forecasts: deque[Forecast] = deque(maxlen=_MAX_KEPT)
         self._shares = np.zeros(0)
 
     def record(self) -> dict[str, Any] | None:
-        """The `forecast` of the state record, JSON-ready; None where nothing is foreseen."""
-        if not self.sight.last:
+        """Return the `forecast` of the state record, JSON-ready; None where nothing is predicted."""
+        if not self.memory.last:
             return None
         return {
-            "time": as_text(self.sight.last[0].time),
+            "time": as_text(self.memory.last[0].time),
             "resources": [
                 {
-                    "resource": one.resource,
-                    "usage_pct": one.usage_pct,
-                    "full_probability": one.probability,
-                    "time_to_full_s": None if one.p50 is None else {"p10": one.p10, "p50": one.p50, "p90": one.p90},
+                    "resource": forecast.resource,
+                    "usage_pct": forecast.usage_pct,
+                    "full_probability": forecast.probability,
+                    "time_to_full_s": None
+                    if forecast.p50 is None
+                    else {"p10": forecast.p10, "p50": forecast.p50, "p90": forecast.p90},
                 }
-                for one in self.sight.last
+                for forecast in self.memory.last
             ],
         }
 
-    def tick(self, twin: ForecastView, before: int, tick: int) -> list[Alert]:
-        """Act at one tick, the one acted at before given; meters first."""
-        store = twin.tables.store
+    def tick(self, view: ForecastView, before: int, tick: int) -> list[Alert]:
+        """Act at a tick: count it in the meters, look ahead where it is time; return the alerts.
+
+        Args:
+            view: the store.
+            before: the tick acted at last.
+            tick: the tick to act at.
+        """
+        rise = self._meter(view, before, tick)
+        if not self.enabled:
+            return []
+        episode = next((episode for episode in view.episodes if episode.condition == Condition.FULL_FORECAST), None)
+        if episode is None and (rise < _MIN_RISE or not self._may_fill(view, tick)):
+            self.memory.danger_since, self.memory.last = None, ()
+            return []
+        if tick < self.memory.next_look:
+            return []
+        outlook = _look(view, tick)
+        if outlook is None:
+            return []
+        summary = _Summary.of(outlook, tick)
+        self.memory.last = _forecasts(view.name, summary)
+        self.forecasts += self.memory.last
+        median = None if summary.times is None else summary.times[1]
+        self.memory.next_look = tick + _cadence(median, view.config.forecast_lead_s)
+        return self._maybe_open(view, summary) if episode is None else self._review(view, episode, summary)
+
+    def turn_back(self, before: int, now: int) -> None:
+        """Go on from an earlier time; what was predicted is forgotten.
+
+        Args:
+            before: the clock until now, microseconds.
+            now: the clock from now on.
+        """
+        memory, tick = self.memory, now // TICK
+        memory.next_look, memory.last = min(memory.next_look, tick), ()
+        for name in ("danger_since", "calm_since", "refused_at"):
+            since = getattr(memory, name)
+            if since is not None:
+                setattr(memory, name, min(since, tick))
+        if memory.announced_full_at_us > now:
+            memory.announced_full_at_us = max(now, memory.announced_full_at_us - (before - now))
+
+    def _meter(self, view: ForecastView, before: int, tick: int) -> float:
+        """Let the meters go on to a tick; return the largest rise under way, as a share of its resource."""
+        store = view.tables.store
         sets = store.datasets.size
         space = int(store.scalars["bytes"][0])
         meters.begin_bin(store, tick, space)
         meters.end_slot(store, before, tick, sets, space)
         if self._shares.size != sets + shares.FIRST_SET:
             self._shares = np.zeros(sets + shares.FIRST_SET)
-        climbed = shares.watch(store, tick, self._shares)
-        self._note_refused(int(store.scalars["full_puts"][0]), tick)
-        if not self.enabled:
-            return []
-        episode = next((one for one in twin.episodes if one.condition == Condition.FULL_FORECAST), None)
-        if episode is None and (climbed < _WORTH_CLIMB or not self._may_fill(twin, tick)):
-            self.sight.danger_since, self.sight.last = None, ()
-            return []
-        if tick < self.sight.due:
-            return []
-        outlook = self._look(twin, tick)
-        if outlook is None:
-            return []
-        self.sight.last = _forecasts(twin, outlook, tick * TICK)
-        self.forecasts += self.sight.last
-        times = outlook.quantiles()
-        self.sight.due = tick + _cadence(times[1] if times else None, twin.config.forecast_lead_s)
-        if episode is None:
-            return self._maybe_open(twin, outlook, tick)
-        return self._review(twin, episode, outlook, tick)
+        rise = float(shares.watch(store, tick, self._shares))
+        full_puts = int(store.scalars["full_puts"][0])
+        if full_puts != self.memory.full_puts:
+            self.memory.full_puts, self.memory.refused_at = full_puts, tick
+        return rise
 
-    def turn_back(self, before: int, now: int) -> None:
-        """Go on from an earlier time; before: the clock until now, microseconds. What was foreseen is forgotten."""
-        sight, tick = self.sight, now // TICK
-        sight.due, sight.last = min(sight.due, tick), ()
-        for name in ("danger_since", "calm_since", "refused_at"):
-            since = getattr(sight, name)
-            if since is not None:
-                setattr(sight, name, min(since, tick))
-        if sight.told > now:
-            sight.told = max(now, sight.told - (before - now))
-
-    def _note_refused(self, full_puts: int, tick: int) -> None:
-        if full_puts != self.sight.full_puts:
-            self.sight.full_puts, self.sight.refused_at = full_puts, tick
-
-    def _may_fill(self, twin: ForecastView, tick: int) -> bool:
-        """Whether any resource could be full within the horizon, were it to climb some times as fast as it did."""
-        tides = twin.tables.store.tides[: self._shares.size]
+    def _may_fill(self, view: ForecastView, tick: int) -> bool:
+        """Return True if any resource could be full within the horizon at some times the pace of its rise."""
+        tides = view.tables.store.tides[: self._shares.size]
         age = np.maximum(1, tick - tides["began"])
-        pace = np.maximum(self._shares - tides["low"], 0.0) / age * _FASTER
-        return bool((self._shares + pace * (twin.config.forecast_horizon_s / SECONDS) >= 1.0).any())
-
-    def _look(self, twin: ForecastView, tick: int) -> Outlook | None:
-        store = twin.tables.store
-        rules = twin.rules(tick)
-        now = flows.present(store, tick, rules.weights)
-        if now is None:
-            return None
-        horizon = int(twin.config.forecast_horizon_s / SECONDS)
-        return look_ahead(store, twin.name, rules, now, tick, horizon)
+        pace = np.maximum(self._shares - tides["low"], 0.0) / age * _MAX_SPEED_UP
+        return bool((self._shares + pace * (view.config.forecast_horizon_s / SECONDS) >= 1.0).any())
 
     # --- alerts ----------------------------------------------------------------------------------------------------
 
-    def _maybe_open(self, twin: ForecastView, outlook: Outlook, tick: int) -> list[Alert]:
-        times = outlook.quantiles()
-        lead = twin.config.forecast_lead_s
-        if times is None or outlook.probability < twin.config.forecast_probability or times[1] > lead:
-            self.sight.danger_since = None
+    def _maybe_open(self, view: ForecastView, summary: _Summary) -> list[Alert]:
+        memory, config, times = self.memory, view.config, summary.times
+        if times is None or summary.probability < config.forecast_probability or times[1] > config.forecast_lead_s:
+            memory.danger_since = None
             return []
-        if self.sight.danger_since is None:
-            self.sight.danger_since = tick
-        if (tick - self.sight.danger_since) * SECONDS < min(_HOLD * times[1], _LONGEST_HOLD * SECONDS):
+        if memory.danger_since is None:
+            memory.danger_since = summary.tick
+        if (summary.tick - memory.danger_since) * SECONDS < min(_HOLD_RATIO * times[1], _MAX_HOLD_TICKS * SECONDS):
             return []
-        self.sight.danger_since = self.sight.calm_since = None
-        return [twin.episodes.open(self._finding(twin, outlook, None, tick), tick * TICK)]
+        memory.danger_since = memory.calm_since = None
+        return [view.episodes.open(self._finding(view, summary, times, None), summary.tick * TICK)]
 
-    def _review(self, twin: ForecastView, episode: Episode, outlook: Outlook, tick: int) -> list[Alert]:
-        times = outlook.quantiles()
-        config = twin.config
-        unlikely = outlook.probability < _CALM_BELOW * config.forecast_probability
-        calm = times is None or unlikely or times[1] > _CALM_BEYOND * config.forecast_lead_s
-        refused = self.sight.refused_at is not None and tick - self.sight.refused_at < _CALM_TICKS
+    def _review(self, view: ForecastView, episode: Episode, summary: _Summary) -> list[Alert]:
+        memory, config, tick, times = self.memory, view.config, summary.tick, summary.times
+        unlikely = summary.probability < _CALM_PROBABILITY_RATIO * config.forecast_probability
+        calm = times is None or unlikely or times[1] > _CALM_LEAD_RATIO * config.forecast_lead_s
+        refused = memory.refused_at is not None and tick - memory.refused_at < _CALM_TICKS
         if calm and not refused:
-            if self.sight.calm_since is None:
-                self.sight.calm_since = tick
-            if tick - self.sight.calm_since < _CALM_TICKS:
+            if memory.calm_since is None:
+                memory.calm_since = tick
+            if tick - memory.calm_since < _CALM_TICKS:
                 return []
-            self.sight.calm_since = None
-            over = twin.viewer().over(Condition.FULL_FORECAST, episode.resource, episode.severity)
-            return [twin.episodes.clear(episode, over, tick * TICK)]
-        self.sight.calm_since = None
-        if times is None or outlook.probability < config.forecast_probability:
-            return []  # it may be over soon: no news until it is, or until it is likely again
+            memory.calm_since = None
+            over = view.viewer().over(Condition.FULL_FORECAST, episode.resource, episode.severity)
+            return [view.episodes.clear(episode, over, tick * TICK)]
+        memory.calm_since = None
+        if times is None or summary.probability < config.forecast_probability:
+            return []  # it may be over soon: no update until it is, or until it is likely again
         severity = _severity(times[1], episode.severity)
-        sooner = times[1] < _SOONER * (self.sight.told / SECOND - tick * SECONDS)
-        if severity == episode.severity and not sooner and not self._filler_changed(twin, outlook, tick):
+        is_sooner = times[1] < _UPDATE_RATIO * (memory.announced_full_at_us / SECOND - tick * SECONDS)
+        if severity == episode.severity and not is_sooner and not self._has_other_filler(view, summary):
             return []
-        return [twin.episodes.update(episode, self._finding(twin, outlook, episode.severity, tick), tick * TICK)]
+        return [view.episodes.update(episode, self._finding(view, summary, times, episode.severity), tick * TICK)]
 
-    def _filler_changed(self, twin: ForecastView, outlook: Outlook, tick: int) -> bool:
-        """Whether another queue fills most, looked at every five minutes: who fills a data set is counted."""
-        return tick % _CALM_TICKS == 0 and _first_filler(twin, outlook) != self.sight.told_filler
+    def _has_other_filler(self, view: ForecastView, summary: _Summary) -> bool:
+        """Return True if another queue fills most; asked every ten minutes, since the messages are counted for it."""
+        return summary.tick % _CALM_TICKS == 0 and _first_filler(view, summary) != self.memory.announced_filler
 
-    def _finding(self, twin: ForecastView, outlook: Outlook, severity_before: str | None, tick: int) -> Finding:
-        times = outlook.quantiles()
-        assert times is not None
-        resource = outlook.rules.resources[outlook.first]
-        self.sight.told = tick * TICK + round(times[1] * SECOND)
-        self.sight.told_filler = _first_filler(twin, outlook)
-        viewer = twin.viewer()
-        effects = remedies.effects(outlook, viewer.who_fills(resource), twin.config)
+    def _finding(
+        self, view: ForecastView, summary: _Summary, times: tuple[float, float, float], severity_before: str | None
+    ) -> Finding:
+        self.memory.announced_full_at_us = summary.tick * TICK + round(times[1] * SECOND)
+        self.memory.announced_filler = _first_filler(view, summary)
+        viewer = view.viewer()
+        effects = remedies.effects(summary.outlook, viewer.who_fills(summary.resource), view.config)
         severity = _severity(times[1], severity_before)
-        return viewer.foreseen(resource, severity, times, outlook.probability, effects)
+        return viewer.foreseen(summary.resource, severity, times, summary.probability, effects)
+
+
+def _look(view: ForecastView, tick: int) -> Outlook | None:
+    store = view.tables.store
+    rules = view.rules(tick)
+    regime = flows.present(store, tick, rules.weights)
+    if regime is None:
+        return None
+    horizon = int(view.config.forecast_horizon_s / SECONDS)
+    return look_ahead(store, view.name, rules, regime, tick, horizon)
 
 
 def _severity(left: float, before: str | None) -> str:
-    """Critical from ten minutes left; warning again when there is half as much more."""
+    """Return critical from ten minutes left; a critical alert is a warning again at half as much more."""
     until = _CRITICAL_S * 1.5 if before == CRITICAL else _CRITICAL_S
     return CRITICAL if left <= until else WARNING
 
 
-def _first_filler(twin: ForecastView, outlook: Outlook) -> str:
-    ranked = twin.viewer().who_fills(outlook.rules.resources[outlook.first])
-    return ranked[0].queue if ranked else ""
+def _first_filler(view: ForecastView, summary: _Summary) -> str:
+    fillers = view.viewer().who_fills(summary.resource)
+    return fillers[0].queue if fillers else ""
 
 
 def _cadence(left: float | None, lead: float) -> int:
-    """Ticks until to look again."""
+    """Return the ticks until the next look. left: seconds until full, None: never; lead: seconds."""
     if left is None or left > 4 * lead:
         return 6
     return 1 if left <= 1.2 * lead else 3
 
 
-def _forecasts(twin: ForecastView, outlook: Outlook, time: int) -> tuple[Forecast, ...]:
-    """One for each resource that is full on some path; the first to be full first."""
-    found = []
-    for at, resource in enumerate(outlook.rules.resources):
-        times = outlook.quantiles(at)
-        if times is None and at != max(0, outlook.first):
+def _forecasts(store: str, summary: _Summary) -> tuple[Forecast, ...]:
+    """Return a forecast for each resource that is full on some path, the first to be full in front."""
+    outlook, first = summary.outlook, max(0, summary.first)
+    forecasts = []
+    for number, resource in enumerate(outlook.rules.resources):
+        is_first = number == first
+        times = summary.times if is_first else outlook.quantiles(number)
+        if times is None and not is_first:
             continue
-        first = at == max(0, outlook.first)
-        known = outlook.quantiles() if first else times
-        p10, p50, p90 = (None, None, None) if known is None else (round(one, 1) for one in known)
-        found.append(
+        p10, p50, p90 = (None, None, None) if times is None else (round(seconds, 1) for seconds in times)
+        probability = summary.probability if is_first else outlook.of(number)
+        forecasts.append(
             Forecast(
-                store=twin.name,
-                time=time,
+                store=store,
+                time=summary.tick * TICK,
                 resource=resource,
-                usage_pct=round(100 * usage(outlook.rules, at), 3),
+                usage_pct=round(100 * usage(outlook.rules, number), 3),
                 p10=p10,
                 p50=p50,
                 p90=p90,
-                probability=round(outlook.probability if first else outlook.of(at), 4),
-                first=first,
+                probability=round(probability, 4),
+                first=is_first,
             )
         )
-    return tuple(sorted(found, key=lambda one: not one.first))
+    return tuple(sorted(forecasts, key=lambda forecast: not forecast.first))

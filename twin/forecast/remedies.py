@@ -1,7 +1,4 @@
-"""What would help: the paths of an alert's forecast rolled again with one thing changed.
-
-The same futures, one rule or one flow otherwise: what differs is the effect of the change, not chance.
-"""
+"""Remedies tried on the forecast: the same futures rolled again as if one thing were different."""
 
 from __future__ import annotations
 
@@ -19,46 +16,54 @@ from twin.forecast.outlook import SECONDS, Outlook, roll
 from twin.forecast.structure_model import offloading_sooner
 from twin.units import as_span
 
+_MIN_GAIN = 1.3  # times the time that is left: less is not worth saying
+
 
 def effects(outlook: Outlook, fillers: tuple[Filler, ...], config: Any) -> dict[str, str]:
-    """By what is done (see texts.py): what it changes, as part of a sentence; nothing where it changes little."""
-    changed: dict[str, Outlook] = {}
+    """Return what each remedy changes, as part of a sentence, by remedy (`twin.alerts.texts`).
+
+    Args:
+        outlook: the forecast as it is.
+        fillers: the queues that fill the resource, the first one most.
+        config: the store's estate entry; a structure can offload sooner or be larger.
+    """
+    remedied: dict[str, Outlook] = {}
     if fillers:
-        changed[texts.GETTERS] = _without(outlook, fillers[0].share)
+        remedied[texts.GETTERS] = _without_growth(outlook, fillers[0].share)
     if isinstance(config, Structure):
         if sooner := offloading_sooner(outlook.rules, config):
-            changed[texts.OFFLOAD] = replace(outlook, rules=sooner)
-        size_now = float(outlook.rules.size)
-        if 0 < size_now < config.size:
-            changed[texts.SIZE] = replace(outlook, rules=_larger(outlook.rules, config.size / size_now))
-    before = _median(outlook)
-    said = {what: _said(before, _median(one)) for what, one in changed.items()}
-    return {what: text for what, text in said.items() if text}
+            remedied[texts.OFFLOAD] = replace(outlook, rules=sooner)
+        size = float(outlook.rules.size)
+        if 0 < size < config.size:
+            remedied[texts.SIZE] = replace(outlook, rules=_enlarge(outlook.rules, config.size / size))
+    before = _median_s(outlook)
+    phrases = {remedy: _phrase(before, _median_s(changed)) for remedy, changed in remedied.items()}
+    return {remedy: phrase for remedy, phrase in phrases.items() if phrase}
 
 
-def _without(outlook: Outlook, share: float) -> Outlook:
-    """As if this share of the growth did not come."""
+def _without_growth(outlook: Outlook, share: float) -> Outlook:
+    """Return the outlook as if this share of the growth did not come."""
     space = float(outlook.drawn.mix @ outlook.rules.weights)
     less = share * max(0.0, outlook.net) / max(space, 1e-9)
     return replace(outlook, drawn=replace(outlook.drawn, extra=outlook.drawn.extra - less))
 
 
-def _larger(rules: Rules, factor: float) -> Rules:
+def _enlarge(rules: Rules, factor: float) -> Rules:
     model = rules.model.copy()
     for name in ("ents_max", "space_max"):
         model[name] *= factor
     return replace(rules, model=model)
 
 
-def _median(outlook: Outlook) -> float:
-    """Seconds until full on the middle path, inf: beyond the horizon."""
+def _median_s(outlook: Outlook) -> float:
+    """Return the seconds until full on the median path, inf: beyond the horizon."""
     full_at, full_of = roll(outlook.rules, outlook.drawn)
     full_at = np.where((full_of != forecast.NOWHERE) & (full_at <= outlook.horizon), full_at, np.inf)
     return float(np.median(full_at)) * SECONDS
 
 
-def _said(before: float, after: float) -> str:
-    if after < 1.3 * before:
+def _phrase(before: float, after: float) -> str:
+    if after < _MIN_GAIN * before:
         return ""
     if np.isinf(after):
         return " (then not full within the horizon)"

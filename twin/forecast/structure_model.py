@@ -1,8 +1,7 @@
-"""What of a structure the forecast rolls forward: pools, offload rules, data sets, by class of message length.
+"""The fill model of a structure: pools, offload rules, data sets and SCM, by length class.
 
-The rules themselves are those of kernels/offload.py, pools.py and smds.py; here they are told for a class of messages
-instead of one message. A rule size that lies within a class offloads the share of it above, lengths being taken as
-even in their logarithm.
+The rules are those of `kernels.offload`, `kernels.pools` and `kernels.smds`, for a class of messages instead of one. A
+rule size within a class offloads the share of the class above it; lengths are taken as even in their logarithm.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD, elements_in_use, entries_in_use
 from twin.alerts import texts
-from twin.allocation import assured_scm
+from twin.allocation import SCM_POOLS_PCT, assured_scm
 from twin.estate import Estate, Structure
-from twin.forecast.fill_model import MOST_DOUBT, Rules, doubt_of_mean, put_space, served, stocks_of
+from twin.forecast.fill_model import MAX_ERROR, Rules, doubt_of_mean, put_space, served, stocks_of
 from twin.state.arrays import Array
 
 
 def rules_of(store: layout.Store, config: Structure, estate: Estate, qmgrs: Sequence[str], tick: int) -> Rules:
-    """The rules of a structure and what it holds. qmgrs: names of its data sets' owners, by row."""
+    """Return the fill model of a structure at a tick. qmgrs: owners of its data sets, by row."""
     params = store.params[0]
     stocks = stocks_of(store, len(qmgrs))
     weights = put_space(stocks, _alone)
@@ -40,17 +39,17 @@ def rules_of(store: layout.Store, config: Structure, estate: Estate, qmgrs: Sequ
     model["space"], model["space_max"] = elements_in_use(store), max(1, int(params["elems_max"]) - 1)
     model["away_space"], model["counts_ents"] = offload.OFFLOADED_ELEMENTS, 1
     model["served"] = served(store, tick)
-    _tell_scm(store, model, assured_scm(estate, config))
-    _tell_alter(params, config, model)
+    _set_scm(store, model, assured_scm(estate, config))
+    _set_alter(params, config, model)
     model["th"] = [_threshold(params, rule) for rule in range(RULES)]
     used = [row for row in range(len(qmgrs)) if _is_used(stocks[row + 1], store.datasets[row])]
     sets, set_put, set_held = _datasets(store, stocks, used)
     offloaded = _offloaded(params)
     puts, room = stocks["puts"][1:], float(model["space_max"][0] - model["space"][0])
     doubts = [doubt_of_mean(puts.sum(axis=0), weights, room)]
-    for at, row in enumerate(used):
-        blocks = float((set_put[at] * puts.sum(axis=0)) @ offloaded[-1])
-        doubts.append(_doubt_of_dataset(float(puts[row] @ offloaded[-1]), blocks, float(sets[at, 1] - sets[at, 0])))
+    for i, row in enumerate(used):
+        blocks = float((set_put[i] * puts.sum(axis=0)) @ offloaded[-1])
+        doubts.append(_doubt_of_dataset(float(puts[row] @ offloaded[-1]), blocks, float(sets[i, 1] - sets[i, 0])))
     return Rules(
         resources=("entries", "elements", *(f"smds/{qmgrs[row]}" for row in used), _scarce(store)),
         tides=(shares.ENTRIES, shares.SPACE, *(shares.FIRST_SET + row for row in used), shares.SCM),
@@ -66,31 +65,31 @@ def rules_of(store: layout.Store, config: Structure, estate: Estate, qmgrs: Sequ
     )
 
 
-def _tell_scm(store: layout.Store, model: Array, counted_on: int) -> None:
-    """counted_on: bytes that are left when every structure takes its share; who has more can count on little more."""
+def _set_scm(store: layout.Store, model: Array, assured: int) -> None:
+    """Set what SCM can take: the assured bytes, or a little more than a structure has that holds more already."""
     if store.params[0]["scm_max"] == 0:
         return
-    most, used = scm.bytes_at_most(store), scm.bytes_in_use(store)
-    most = min(most, max(counted_on, used + used // 8))
+    used = scm.bytes_in_use(store)
+    limit = min(scm.bytes_at_most(store), max(assured, used + used // 8))
     model["scm_ents"], model["scm_space"] = int(store.scm[0]["messages"]), int(store.scm[0]["elems"])
-    model["scm_most"] = most / ELEMENT_BYTES  # an entry takes as much as an element there
+    model["scm_most"] = limit / ELEMENT_BYTES  # an entry takes as much as an element there
 
 
-def _tell_alter(params: Array, config: Structure, model: Array) -> None:
+def _set_alter(params: Array, config: Structure, model: Array) -> None:
     threshold = config.full_threshold / 100 if config.allow_auto_alter else 0
     model["alter_from"] = threshold if threshold > 0 else np.inf
     model["size"], model["size_most"] = int(params["size_now"]), config.size
-    model["per_byte"] = 0.97 if config.scm_max_size else 1.0
+    model["per_byte"] = SCM_POOLS_PCT / 100 if config.scm_max_size else 1.0
 
 
 def _scarce(store: layout.Store) -> str:
-    """What bounds SCM: SCMMAXSIZE, or storage for dynamic augmented space."""
+    """Return the resource that bounds SCM: SCMMAXSIZE, or storage for dynamic augmented space."""
     params = store.params[0]
     return "scm" if scm.bytes_at_most(store) >= params["scm_max"] else "augmented"
 
 
 def offloading_sooner(rules: Rules, config: Structure) -> Rules | None:
-    """Return the rules with offload rules 2 and 3 as `texts.pool_actions` proposes them; None if it cannot offload."""
+    """Return the model under the offload rules that `twin.alerts.texts.pool_actions` proposes; None: no offloading."""
     if config.cf_level < 5 or config.offload == "NONE":
         return None
     model = rules.model.copy()
@@ -101,7 +100,7 @@ def offloading_sooner(rules: Rules, config: Structure) -> Rules | None:
 
 
 def _middle(size: int) -> int:
-    """A length in the middle of a class, bytes."""
+    """Return the middle length of a class, bytes."""
     return int(np.sqrt(max(1, meters.EDGES[size]) * meters.EDGES[size + 1]))
 
 
@@ -109,7 +108,7 @@ _alone = np.array([float(-(-(_middle(size) + MESSAGE_OVERHEAD) // ELEMENT_BYTES)
 
 
 def _threshold(params: Array, rule: int) -> float:
-    """The share above which a rule is in force; beyond any where it never is."""
+    """Return the share in use above which a rule is in force, inf: never."""
     if params["cf_level"] < 5 or params["offload"] == layout.OFFLOAD_NONE:
         return np.inf
     if params["offld_sz"][rule] >= layout.RULE_OFF:
@@ -118,24 +117,24 @@ def _threshold(params: Array, rule: int) -> float:
 
 
 def _offloaded(params: Array) -> Array:
-    """f8[2**RULES, CLASSES]: share of the puts of a class that is offloaded, by the rules in force."""
+    """Return f8[2**RULES, CLASSES], the share of the puts of a class that is offloaded, by the rules in force."""
     if params["offload"] == layout.OFFLOAD_NONE or params["cf_level"] < 4:
         return np.zeros((1 << RULES, CLASSES))
     return _offloaded_by(tuple(params["offld_sz"].tolist()), int(params["offload_min_length"]))
 
 
 @lru_cache(maxsize=1024)
-def _offloaded_by(sizes_of_rules: tuple[int, ...], shortest: int) -> Array:
+def _offloaded_by(rule_sizes: tuple[int, ...], min_length: int) -> Array:
     table = np.zeros((1 << RULES, CLASSES))
     for mask in range(1 << RULES):
-        sizes = [sizes_of_rules[rule] for rule in range(RULES) if mask >> rule & 1]
-        least = max(min(sizes), shortest) if sizes else offload.ALWAYS_OFFLOADED
+        sizes = [rule_sizes[rule] for rule in range(RULES) if mask >> rule & 1]
+        least = max(min(sizes), min_length) if sizes else offload.ALWAYS_OFFLOADED
         table[mask] = [_above(size, min(least, offload.ALWAYS_OFFLOADED)) for size in range(CLASSES)]
     return table
 
 
 def _above(size: int, least: int) -> float:
-    """The share of a class that is longer than `least` bytes."""
+    """Return the share of a class that is longer than `least` bytes."""
     low, high = meters.EDGES[size], meters.EDGES[size + 1]
     if least <= low:
         return 1.0
@@ -144,8 +143,8 @@ def _above(size: int, least: int) -> float:
     return float((np.log(high) - np.log(least)) / (np.log(high) - np.log(max(1, low))))
 
 
-_TELLING = 20  # blocks in use from which on they tell how loosely blocks are filled
-_LOOSEST = 1.5  # times the blocks that messages packed one after the other take; looser are old holes
+_MIN_BLOCKS = 20  # in use, from which on they show how loosely blocks are filled
+_MAX_LOOSENESS = 1.5  # times the blocks that messages packed one after the other take; looser are old holes
 
 
 def _is_used(stocks: Array, dataset: Array) -> bool:
@@ -153,41 +152,45 @@ def _is_used(stocks: Array, dataset: Array) -> bool:
 
 
 def _datasets(store: layout.Store, stocks: Array, used: list[int]) -> tuple[Array, Array, Array]:
-    """(blocks in use and at most, blocks a message put takes, blocks a message held gives back) of the data sets.
+    """Return (blocks in use and at most, blocks a message put takes, blocks a message held gives back) by data set.
 
-    What comes and goes soon leaves holes in the block being filled, which are not filled again (domain.md section 2):
-    how loosely the blocks in use are filled tells how many more there will be.
+    What comes and goes soon leaves holes in the block being filled, which are not filled again
+    (docs/storage-model.md, "Shared message data sets"): how loosely the blocks in use are filled shows how many more
+    there will be.
     """
     sets = np.zeros((len(used), 2))
     set_put, set_held = np.zeros((len(used), CLASSES)), np.zeros((len(used), CLASSES))
     per_block = int(store.params[0]["ds_block"]) // smds.PAGE_BYTES
     all_puts = np.maximum(stocks["puts"][1:].sum(axis=0), 1e-9)
     all_held = np.maximum(stocks["held"][1:].sum(axis=0), 1)
-    for at, row in enumerate(used):
+    for i, row in enumerate(used):
         dataset, own = store.datasets[row], stocks[row + 1]
-        sets[at] = smds.blocks_in_use(store, row), smds.blocks_at_last(store, row)
+        sets[i] = smds.blocks_in_use(store, row), smds.blocks_at_last(store, row)
         packed = int(dataset["blocks_data"]) * per_block / max(1, int(dataset["pages"]))
         waste = _waste(own["puts_pages"], own["puts"], per_block)
-        if int(dataset["blocks_data"]) >= _TELLING:
-            waste = np.maximum(waste, np.minimum(packed, _LOOSEST * waste))
-        set_put[at] = own["puts_pages"] / per_block * waste / all_puts
-        set_held[at] = own["held_space"] / per_block / all_held * (packed if dataset["pages"] else 1.0)
+        if int(dataset["blocks_data"]) >= _MIN_BLOCKS:
+            waste = np.maximum(waste, np.minimum(packed, _MAX_LOOSENESS * waste))
+        set_put[i] = own["puts_pages"] / per_block * waste / all_puts
+        set_held[i] = own["held_space"] / per_block / all_held * (packed if dataset["pages"] else 1.0)
     return sets, set_put, set_held
 
 
 def _doubt_of_dataset(puts: float, blocks: float, room: float) -> float:
-    """What is not known of how fast a data set will fill, as a share: who puts the next message is chance.
+    """Return the error of how fast a data set will fill, as a share: which queue manager puts next is chance.
 
-    puts: counted of those that may be offloaded; blocks: that they take; room: blocks left.
+    Args:
+        puts: messages counted that may be offloaded.
+        blocks: what they take.
+        room: blocks left.
     """
     if puts < 1:
-        return MOST_DOUBT
+        return MAX_ERROR
     each = blocks / puts
-    return float(min(MOST_DOUBT, np.sqrt(1 / puts + each / max(each, room))))
+    return float(min(MAX_ERROR, np.sqrt(1 / puts + each / max(each, room))))
 
 
 def _waste(pages: Array, messages: Array, per_block: int) -> Array:
-    """f8[CLASSES]: by how much more messages take than their pages, for those that do not fit in what is left."""
+    """Return f8[CLASSES], the factor by which messages take more than their pages: some do not fit in what is left."""
     each = np.maximum(1.0, pages / np.maximum(messages, 1e-9))
     together = np.floor(per_block / each)
     small = per_block / (each * np.maximum(together, 1))

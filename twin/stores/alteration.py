@@ -1,51 +1,119 @@
-"""What changes a structure's attributes: allocation, ALTER CFSTRUCT, SETXCF START,ALTER, REBUILD, a changed estate.
+"""How a structure's attributes change: ALTER CFSTRUCT, SETXCF START,ALTER, REBUILD, a changed estate.
 
-Sources: contract section 7 (size now, refusals, REBUILD); domain.md section 1 (ratios), 2 (data sets) and 3 (SCM).
-Whether the structure can be altered at all, and automatic alter: `twin.stores.auto_alter`.
+Pure functions: each returns what the structure is afterwards, or None where the change is refused; the twin assigns it.
+Automatic alter is in `twin.stores.auto_alter`.
+
+Sources: docs/storage-model.md, "Alter and rebuild".
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, NamedTuple
 
-from kernels import layout, pools
-from twin.allocation import allocate, pool_sizes
+from kernels import layout
+from twin.allocation import Allocation, Usage, allocate, pool_sizes
 from twin.estate import SMDS_MAX_SIZE, EstateError, Smds, Structure, parse_attributes
-from twin.stores import storage_class_memory
-
-if TYPE_CHECKING:
-    from twin.stores.structure import StructureTwin
 
 _IDENTITY = frozenset({"name", "queue_sharing_group", "queue_managers", "queues"})
 _POLICY = frozenset({"init_size", "scm_max_size", "coupling_facility"})  # taken by REBUILD only
 _OFFLOADS = {"NONE": layout.OFFLOAD_NONE, "SMDS": layout.OFFLOAD_SMDS, "DB2": layout.OFFLOAD_DB2}
+_COPIED = ("ds_block", "offload_min_length", "smds_prefix", "full_threshold", "cf_level", "ds_expand")
+
+
+class Altered(NamedTuple):
+    """A structure after a change. may_expand: its data sets try to expand again."""
+
+    config: Structure
+    allocation: Allocation
+    may_expand: bool = False
 
 
 def attributes_of(config: Structure) -> dict[str, Any]:
-    """What may change about a structure, as plain values."""
+    """Return the attributes of a structure that may change, as plain values."""
     return {name: value for name, value in asdict(config).items() if name not in _IDENTITY}
 
 
 def with_attributes(config: Structure, attributes: dict[str, Any]) -> Structure:
-    """`config` with attributes as `attributes_of` gives them."""
+    """Return `config` with attributes as `attributes_of` returns them."""
     datasets = {qmgr: Smds(**content) for qmgr, content in attributes["smds"].items()}
     return replace(config, **(attributes | {"smds": {**config.smds, **datasets}}))
 
 
-def set_params(twin: StructureTwin) -> None:
-    """Write the attributes as they are now where kernels read them."""
-    config = twin.config
-    params = twin.tables.store.params[0]
-    params["kind"] = layout.STRUCTURE
-    params["size_now"] = twin.size_now
-    params["ents_max"], params["elems_max"] = pool_sizes(config, twin.size_now, twin.ratio)
-    params["offld_th"] = [rule.th for rule in config.rules]
-    params["offld_sz"] = [layout.RULE_OFF if rule.off else rule.sz for rule in config.rules]
-    params["offload"] = _OFFLOADS[config.offload]
-    for name in ("ds_block", "offload_min_length", "smds_prefix", "full_threshold", "cf_level", "ds_expand"):
-        params[name] = getattr(config, name)
-    storage_class_memory.set_params(twin)
+def structure_params(config: Structure, allocation: Allocation) -> dict[str, Any]:
+    """Return the fields of PARAMS that follow from a structure's attributes and allocation."""
+    ents_max, elems_max = pool_sizes(config, *allocation)
+    return {
+        "kind": layout.STRUCTURE,
+        "size_now": allocation.size,
+        "ents_max": ents_max,
+        "elems_max": elems_max,
+        "offld_th": [rule.th for rule in config.rules],
+        "offld_sz": [layout.RULE_OFF if rule.off else rule.sz for rule in config.rules],
+        "offload": _OFFLOADS[config.offload],
+        **{name: getattr(config, name) for name in _COPIED},
+    }
+
+
+def alter(config: Structure, allocation: Allocation, usage: Usage, attributes: dict[str, Any]) -> Altered | None:
+    """Return a structure after ALTER CFSTRUCT or SETXCF START,ALTER, which is taken whole or refused whole.
+
+    Args:
+        config: attributes before the change.
+        allocation: size and ratio before the change.
+        usage: what the structure holds; a size below it is refused.
+        attributes: the changes, named and valued as in the estate.
+    """
+    changes = _parse(config, "ALTER", attributes)
+    if changes is None:
+        return None
+    size = changes.pop("size", None)
+    if size is not None and not _fits(config, Allocation(size, allocation.ratio), usage):
+        return None
+    if _POLICY & changes.keys() or _reblocks_data(config, usage, changes):
+        return None
+    altered = allocation if size is None else allocation._replace(size=size)
+    return Altered(replace(config, **changes), altered, bool(changes.get("ds_expand")))
+
+
+def rebuild(config: Structure, usage: Usage, attributes: dict[str, Any]) -> Altered | None:
+    """Return a structure after SETXCF START,REBUILD under a new policy: allocated anew, at INITSIZE, else SIZE.
+
+    Args:
+        config: attributes before the rebuild.
+        usage: what the structure holds.
+        attributes: the new policy's changes, named and valued as in the estate.
+    """
+    changes = _parse(config, "REBUILD", attributes)
+    if changes is None:
+        return None
+    rebuilt = replace(config, **changes)
+    if (rebuilt.init_size or 0) > rebuilt.size or _reblocks_data(config, usage, changes):
+        return None
+    return Altered(rebuilt, allocate(rebuilt), bool(changes.get("ds_expand")))
+
+
+def adopt(
+    config: Structure, allocation: Allocation, usage: Usage, before: dict[str, Any], described: dict[str, Any]
+) -> Altered:
+    """Return a structure with what the estate says differently since the store was last opened.
+
+    The rest stays as events left it. A changed DSBLOCK waits until the data sets are empty, as in the real system:
+    `described`, which the header keeps, gets the old one, and the next opening asks again.
+
+    Args:
+        config: attributes as events left them.
+        allocation: size and ratio as events left them.
+        usage: what the structure holds.
+        before: attributes as the estate described them when the store was last opened.
+        described: attributes as the estate describes them; its `ds_block` may be set back.
+    """
+    if _reblocks_data(config, usage, {"ds_block": described["ds_block"]}):
+        described["ds_block"] = before["ds_block"]
+    changes = {name: value for name, value in described.items() if name != "smds" and before.get(name) != value}
+    datasets = {qmgr: Smds(**content) for qmgr, content in described["smds"].items()}
+    adopted = replace(config, **changes, smds=datasets)
+    return Altered(adopted, allocate(adopted) if {"size", "init_size"} & changes.keys() else allocation)
 
 
 def describe_dataset(dataset: Any, config: Structure, qmgr: str) -> None:
@@ -53,113 +121,39 @@ def describe_dataset(dataset: Any, config: Structure, qmgr: str) -> None:
     dataset["last_full"] = layout.NEVER
     dataset["filling"] = layout.NONE
     dataset["armed"] = 0xFF
-    _resize_dataset(dataset, config, qmgr)
+    resize_dataset(dataset, config, qmgr)
 
 
-def _resize_dataset(dataset: Any, config: Structure, qmgr: str) -> None:
-    """Give a data set the size the estate describes."""
+def resize_dataset(dataset: Any, config: Structure, qmgr: str) -> None:
+    """Give a row of DATASET the size that the estate describes."""
     dataset["size"] = config.smds.get(qmgr, Smds()).size
-    dataset["blocks_total"] = dataset["size"] // config.ds_block
     dataset["status"] = layout.NORMAL
-    _limit_dataset(dataset, config, qmgr)
+    reblock_dataset(dataset, config, qmgr)
 
 
-def _limit_dataset(dataset: Any, config: Structure, qmgr: str) -> None:
+def reblock_dataset(dataset: Any, config: Structure, qmgr: str) -> None:
+    """Count a row of DATASET in blocks of the structure's DSBLOCK; it keeps its bytes."""
     described = config.smds.get(qmgr, Smds())
+    dataset["blocks_total"] = dataset["size"] // config.ds_block
     dataset["limit"] = (described.max_size or SMDS_MAX_SIZE) // config.ds_block
     dataset["limited"] = described.max_size is not None
     dataset["extent"] = max(1, described.secondary // config.ds_block) if described.secondary else 0
 
 
-def alter(twin: StructureTwin, attributes: dict[str, Any]) -> None:
-    """ALTER CFSTRUCT or SETXCF START,ALTER: applied whole, or refused whole and counted."""
-    changes = _checked(twin, "ALTER", attributes)
-    if changes is None:
-        return
-    size = changes.pop("size", None)
-    if (size is not None and not _takes_size(twin, size)) or _POLICY & changes.keys() or _keeps_block(twin, changes):
-        _refuse(twin)
-        return
-    if size is not None:
-        twin.size_now = size
-    _take(twin, changes)
+def _fits(config: Structure, allocation: Allocation, usage: Usage) -> bool:
+    """Return True if an allocation is between what is used (at least one entry) and SIZE."""
+    entries, elements = pool_sizes(config, *allocation)
+    return entries >= max(1, usage.entries) and elements >= usage.elements and allocation.size <= config.size
 
 
-def _takes_size(twin: StructureTwin, size: int) -> bool:
-    """Whether SETXCF START,ALTER to `size` is between what is used (at least one entry) and SIZE."""
-    entries, elements = pool_sizes(twin.config, size, twin.ratio)
-    store = twin.tables.store
-    enough = entries >= max(1, pools.entries_in_use(store)) and elements >= pools.elements_in_use(store)
-    return bool(enough) and size <= twin.config.size
+def _reblocks_data(config: Structure, usage: Usage, changes: dict[str, Any]) -> bool:
+    """Return True if the changes have a new DSBLOCK while a data set holds messages."""
+    return usage.holds_data and changes.get("ds_block", config.ds_block) != config.ds_block
 
 
-def _keeps_block(twin: StructureTwin, changes: dict[str, Any]) -> bool:
-    """Whether a new DSBLOCK among the changes cannot be taken: a data set holds messages."""
-    block = changes.get("ds_block", twin.config.ds_block)
-    return bool(block != twin.config.ds_block and twin.tables.store.datasets["messages"].any())
-
-
-def rebuild(twin: StructureTwin, attributes: dict[str, Any]) -> None:
-    """SETXCF START,REBUILD under a new policy: pools are allocated anew, at INITSIZE, else SIZE."""
-    changes = _checked(twin, "REBUILD", attributes)
-    if changes is None:
-        return
-    config = replace(twin.config, **changes)
-    if (config.init_size or 0) > config.size or _keeps_block(twin, changes):
-        _refuse(twin)
-        return
-    twin.size_now, twin.ratio = allocate(config)
-    _take(twin, changes)
-
-
-def _checked(twin: StructureTwin, op: str, attributes: dict[str, Any]) -> dict[str, Any] | None:
-    """The attributes as values. What input checks let through but this structure cannot take is refused."""
+def _parse(config: Structure, op: Literal["ALTER", "REBUILD"], attributes: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the attributes as values; None where input checks let through what this structure cannot take."""
     try:
-        return dict(parse_attributes(twin.config, op, attributes))  # type: ignore[arg-type]  # ALTER or REBUILD
+        return dict(parse_attributes(config, op, attributes))
     except EstateError:
-        _refuse(twin)
         return None
-
-
-def _refuse(twin: StructureTwin) -> None:
-    twin.tables.store.scalars["refused_alters"] += 1
-
-
-def _take(twin: StructureTwin, changes: dict[str, Any]) -> None:
-    reblocked = changes.get("ds_block", twin.config.ds_block) != twin.config.ds_block
-    twin.config = replace(twin.config, **changes)
-    if reblocked:
-        _reblock_datasets(twin)
-    if changes.get("ds_expand"):
-        twin.tables.store.datasets["status"] = layout.NORMAL
-    set_params(twin)
-
-
-def _reblock_datasets(twin: StructureTwin) -> None:
-    """Count the data sets in blocks of the new DSBLOCK; they keep their bytes."""
-    for row, qmgr in enumerate(twin.qmgrs):
-        dataset = twin.tables.store.datasets[row]
-        dataset["blocks_total"] = dataset["size"] // twin.config.ds_block
-        _limit_dataset(dataset, twin.config, qmgr)
-
-
-def adopt(twin: StructureTwin, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Take over what the estate says differently since the store was last opened; the rest stays as events left it.
-
-    A changed DSBLOCK waits until the data sets are empty, as it would in the real system: `now`, which the header
-    keeps, gets the old one, and the next opening asks again.
-    """
-    if _keeps_block(twin, {"ds_block": now["ds_block"]}):
-        now["ds_block"] = before["ds_block"]
-    changed = {name: value for name, value in now.items() if name != "smds" and before.get(name) != value}
-    datasets = twin.tables.store.datasets
-    described = {qmgr: Smds(**content) for qmgr, content in now["smds"].items()}
-    reblocked = changed.get("ds_block", twin.config.ds_block) != twin.config.ds_block
-    twin.config = replace(twin.config, **changed, smds=described)
-    if reblocked:
-        _reblock_datasets(twin)
-    if {"size", "init_size"} & changed.keys():
-        twin.size_now, twin.ratio = allocate(twin.config)
-    for row, qmgr in enumerate(twin.qmgrs):
-        if before["smds"].get(qmgr) != now["smds"].get(qmgr):
-            _resize_dataset(datasets[row], twin.config, qmgr)

@@ -13,7 +13,7 @@ import msgspec
 
 from twin.alerts import shared_texts
 from twin.alerts.episodes import Alert, Finding
-from twin.alerts.findings import HYSTERESIS
+from twin.alerts.resource_view import HYSTERESIS_PCT
 from twin.allocation import FIXED_AUGMENTED, allocate
 from twin.conditions import CRITICAL, WARNING, Condition
 from twin.estate import CouplingFacility, Structure
@@ -105,7 +105,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
                 Condition.SCM_EXHAUSTED,
                 "scm",
                 holds=0 < has.scm_total <= has.scm_used,
-                is_over=has.scm_used * 100 < (100 - HYSTERESIS) * has.scm_total or not has.scm_total,
+                is_over=has.scm_used * 100 < (100 - HYSTERESIS_PCT) * has.scm_total or not has.scm_total,
                 finding=lambda _: self._scm_exhausted(has),
                 over=lambda severity: self._over(Condition.SCM_EXHAUSTED, "scm", severity, has),
             ),
@@ -113,7 +113,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
                 Condition.AUGMENTED_EXHAUSTED,
                 "augmented",
                 holds=has.free is not None and has.augmented > 0 and has.free <= 0,
-                is_over=has.free is None or has.free * 100 > HYSTERESIS * (has.augmented + has.free),
+                is_over=has.free is None or has.free * 100 > HYSTERESIS_PCT * (has.augmented + has.free),
                 finding=lambda _: self._augmented_exhausted(has),
                 over=lambda severity: self._over(Condition.AUGMENTED_EXHAUSTED, "augmented", severity, has),
             ),

@@ -17,23 +17,26 @@ import numpy as np
 
 from kernels import clock, event_loop, held, layout, messages, meter_rows, scm, shares, smds, turn, watch
 from twin.alerts import fillers
-from twin.alerts.episodes import Alert, Episode, Episodes
-from twin.alerts.findings import CALM_AFTER_FULL, CALM_FOR, STEP, Viewer
+from twin.alerts.episodes import Alert, Episode, Episodes, Finding
+from twin.alerts.findings import STEP, Viewer
+from twin.alerts.resource_view import CALM_AFTER_FULL, CALM_FOR, ResourceView
 from twin.conditions import Condition
 from twin.estate import Estate, Route
-from twin.forecast.monitor import Foresight, Sight
+from twin.forecast.monitor import ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
 from twin.state.arrays import Array, Arrays
 from twin.state.names import Names, give_rows
 from twin.state.tables import StateError, Tables
-from twin.stores import drift, silence, state_record
+from twin.stores import silence
+from twin.stores.drift import Drift, drift_finding, judge, present
 from twin.stores.reports import Report, Reporter, Values
+from twin.stores.state_record import common_fields
 
 if TYPE_CHECKING:
     from twin.events import EventBlock
     from twin.forecast.fill_model import Rules
 
-VERSION = 4
+VERSION = 5
 MOST_MESSAGES = 1 << 25  # that the twin of one store keeps, about 100 bytes of memory each
 MOST_OVERFULL = 1 << 20  # of them, that did not fit when they were put
 _SWEEP_EVERY = 6  # ticks between two looks for gets held aside too long
@@ -56,8 +59,8 @@ class _Header(msgspec.Struct, kw_only=True):
     attributes: dict[str, Any]  # as they are now, after ALTER and REBUILD
     own: dict[str, Any]  # what else the kind keeps
     episodes: list[Episode]
-    drift: drift.Drift
-    sight: Sight
+    drift: Drift
+    forecasts: ForecastMemory
 
 
 class MessageStore(ABC):
@@ -69,8 +72,8 @@ class MessageStore(ABC):
     config: Any
     tables: Tables
     episodes: Episodes
-    drift: drift.Drift
-    foresight: Foresight
+    drift: Drift
+    foresight: ForecastMonitor
 
     def __init__(
         self,
@@ -132,16 +135,20 @@ class MessageStore(ABC):
         """Bits of scalars.fired -> (condition, resource), in the order in which alerts of one event are published."""
 
     @abstractmethod
-    def set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
-        """Keep what the real system holds beyond the model, at the first MEASURE; what the state record says of it."""
+    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+        """Keep what the real system holds beyond the model; return the state record's `baseline`."""
 
     @abstractmethod
-    def compared(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
-        """(model, measured, total) of each resource measured."""
+    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+        """Return (model, measured, total) by resource measured."""
 
     @abstractmethod
+    def resource(self, name: str) -> ResourceView:
+        """Return the view of a resource by its name in alerts."""
+
     def viewer(self) -> Viewer:
-        """Findings about the store as it is now."""
+        """Return what makes findings about the store as it is."""
+        return Viewer(self.tables.store, self.queues, self.resource)
 
     def rules(self, tick: int) -> Rules:
         """What the forecast rolls forward, as it stands at a tick."""
@@ -178,8 +185,8 @@ class MessageStore(ABC):
             store.scalars[name] = layout.NONE
         store.scalars["armed"] = 0xFFFF_FFFF
         self.episodes = Episodes(self.name, [])
-        self.drift = drift.Drift()
-        self.foresight = Foresight(Sight(), enabled=self._forecasts)
+        self.drift = Drift()
+        self.foresight = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
         self.tables.new_meters()
         self._begin()
 
@@ -197,7 +204,7 @@ class MessageStore(ABC):
         self._names = msgspec.msgpack.decode(self.tables.names, type=Names)
         self.episodes = Episodes(self.name, header.episodes, int(self.tables.store.scalars[0]["turns"]))
         self.drift = header.drift
-        self.foresight = Foresight(header.sight, enabled=self._forecasts)
+        self.foresight = ForecastMonitor(header.forecasts, enabled=self._forecasts)
         self._take_over(header.described, header.attributes, header.own)
 
     def _register(self, estate: Estate) -> None:
@@ -320,6 +327,20 @@ class MessageStore(ABC):
             watch.move(store, int(store.scalars[0]["clock"]) * scm.NANOSECONDS)
         return alerts
 
+    def _measure(self, measured: dict[str, Any]) -> list[Alert]:
+        """Take one measurement: any fields of the state record, null as absent. Return the alerts it brings."""
+        measured = present(measured)
+        if self.drift.baseline is None:
+            self.drift.baseline = self._set_baseline(measured)
+        now = int(self.tables.store.scalars[0]["clock"])
+        tolerance_pct = self.config.drift_tolerance_pct
+        return judge(self.drift, self._compare(measured), tolerance_pct, self.episodes, now, self._drift_finding)
+
+    def _drift_finding(self, resource: str) -> Finding:
+        usage_pct = self.resource(resource).usage_pct
+        pct, tolerance_pct = self.drift.pct or 0.0, self.config.drift_tolerance_pct
+        return drift_finding(self.name, resource, pct, tolerance_pct, usage_pct, self.check_against)
+
     def _turn_back(self, time: int) -> None:
         """Let a clock that most events contradict go back, at an event of that time.
 
@@ -399,8 +420,8 @@ class MessageStore(ABC):
 
     def _review(self, episode: Episode, now: int) -> list[Alert]:
         """What a tick changes about an open alert: cleared when calm long enough, updated when it got worse."""
-        viewer = self.viewer()
-        if viewer.is_over(episode.condition, episode.resource, now):
+        viewer, view = self.viewer(), self.resource(episode.resource)
+        if view.is_over(episode.condition, now):
             if episode.calm_since is None:
                 episode.calm_since = now
             if now - episode.calm_since < CALM_FOR:
@@ -409,9 +430,8 @@ class MessageStore(ABC):
             self._arm(episode.condition, episode.resource)
             return [self.episodes.clear(episode, finding, now)]
         episode.calm_since = None
-        usage = viewer.usage_pct(episode.resource)
-        severity = viewer.severity(episode.condition, usage, episode.severity)
-        if severity == episode.severity and usage < episode.usage_pct + STEP:
+        severity = view.severity(episode.condition, episode.severity)
+        if severity == episode.severity and view.usage_pct < episode.usage_pct + STEP:
             return []
         finding = viewer.finding(episode.condition, episode.resource, episode.severity)
         return [self.episodes.update(episode, finding, now)]
@@ -426,7 +446,15 @@ class MessageStore(ABC):
 
     def state(self) -> dict[str, Any]:
         """The state record of contract section 3, JSON-ready."""
-        return state_record.common(self) | self._fields()
+        return {
+            "store": self.name,
+            "kind": self.kind,
+            **common_fields(self.tables.store, self.queues),
+            "baseline": self.drift.baseline,
+            "drift_pct": self.drift.pct,
+            "forecast": self.foresight.record(),
+            **self._fields(),
+        }
 
     def header(self) -> bytes:
         """Everything that is not in pages: counters, open alerts, attributes, sizes of tables."""
@@ -442,7 +470,7 @@ class MessageStore(ABC):
                 own=self._own(),
                 episodes=self.episodes.as_list(),
                 drift=self.drift,
-                sight=self.foresight.sight,
+                forecasts=self.foresight.memory,
             )
         )
 

@@ -13,17 +13,17 @@ from kernels import layout, page_set, pools
 from twin.alerts.episodes import Alert
 from twin.estate import MAX_PAGES, PageSet
 from twin.forecast import fill_model
-from twin.stores import drift
-from twin.stores.drift import MOST_MESSAGES, beyond
+from twin.stores.drift import MAX_MESSAGES, excess
 from twin.stores.message_store import MessageStore
-from twin.stores.page_set_view import EXPAND_STATUS, FIRED, PageSetViewer
+from twin.stores.page_set_view import FIRED, Pages
+from twin.stores.state_record import EXPAND_STATUS
 
 _IDENTITY = frozenset({"name", "queue_manager", "psid", "queues"})
 _EXPANSION = frozenset({"pages", "expand", "secondary_pages", "max_pages"})  # one of them altered: it may expand again
 _EXPANDS = {"NONE": layout.EXPAND_NONE, "USER": layout.EXPAND_USER, "SYSTEM": layout.EXPAND_SYSTEM}
 _ASYNCHRONOUS_FROM, _SYNCHRONOUS_FROM = 85, 95  # percent of a buffer pool in use [pub, domain.md section 4]
 _NO_VOLUMES_END = 1 << 62  # pages: MQ's own limit comes first
-_MOST_MEASURED = 1 << 31  # pages: what `kernels.pools.keep_persistent` can take
+_MAX_MEASURED = 1 << 31  # pages: what `kernels.pools.keep_persistent` can take
 
 
 class PageSetTwin(MessageStore):
@@ -74,19 +74,19 @@ class PageSetTwin(MessageStore):
 
     def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
         if op == layout.MEASURE:
-            return self._measure(content)
+            return self._measure_pages(content)
         if op == layout.ALTER and self._takes(content):
             self._alter(content)
         else:
             self.tables.store.scalars["refused_alters"] += 1
         return []
 
-    def _measure(self, measured: dict[str, Any]) -> list[Alert]:
-        """A measurement of the buffer pool alone says nothing of the page set: it is no baseline."""
+    def _measure_pages(self, measured: dict[str, Any]) -> list[Alert]:
+        """Take a measurement. One of the buffer pool alone says nothing of the page set: it is no baseline."""
         pct = measured.pop("buffer_pool_pct", None)
         if pct is not None:
             self.buffer_pool_pct = pct
-        return drift.measure(self, measured) if measured else []
+        return self._measure(measured) if measured else []
 
     def _takes(self, changes: dict[str, Any]) -> bool:
         """Whether the page set can be as `changes` say.
@@ -110,7 +110,7 @@ class PageSetTwin(MessageStore):
             self.tables.store.page_use["status"] = layout.NORMAL
         self._set_params()
 
-    def set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
         """Keep what the real system holds beyond the model, and say it.
 
         Of `pages_used` alone all count as persistent: a restart takes none of them away. Where `messages` is not
@@ -123,17 +123,17 @@ class PageSetTwin(MessageStore):
             other = "pages_nonpersistent" if "pages_persistent" in found else "pages_persistent"
             known = sum(found.values()) if found else parts["pages_nonpersistent"]
             found[other] = measured["pages_used"] - known
-        persistent, nonpersistent = (beyond(found, name, held, _MOST_MEASURED) for name, held in parts.items())
-        messages = min(persistent + nonpersistent, MOST_MESSAGES)
+        persistent, nonpersistent = (excess(found, name, held, _MAX_MEASURED) for name, held in parts.items())
+        messages = min(persistent + nonpersistent, MAX_MESSAGES)
         if "messages" in measured:
-            messages = beyond(measured, "messages", int(scalars["messages"]), MOST_MESSAGES)
+            messages = excess(measured, "messages", int(scalars["messages"]), MAX_MESSAGES)
         scalars["based"] = 1
         scalars["unmatched_then"] = scalars["unmatched_gets"]
         scalars["base_messages"] = messages
         use["base_persistent"], use["base_nonpersistent"] = persistent, nonpersistent
         return {"messages": messages, "pages_persistent": persistent, "pages_nonpersistent": nonpersistent}
 
-    def compared(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
         """(model, measured, total) of the pages: of those measured, persistent, nonpersistent, all used, the worst."""
         model = self._pages()
         names = [name for name in ("pages_persistent", "pages_nonpersistent", "pages_used") if name in measured]
@@ -142,9 +142,9 @@ class PageSetTwin(MessageStore):
         worst = max(names, key=lambda name: abs(model[name] - measured[name]))
         return {"pages": (model[worst], measured[worst], model["pages_total"])}
 
-    def viewer(self) -> PageSetViewer:
-        """Findings about the store as it is now."""
-        return PageSetViewer(self.config, self.tables.store, self.queues)
+    def resource(self, name: str) -> Pages:  # noqa: ARG002 -- it has one
+        """Return its pages."""
+        return Pages(self.config, self.tables.store, self.tables.store.queues[: len(self.queues)])
 
     def rules(self, tick: int) -> fill_model.Rules:
         """What the forecast rolls forward, as it stands at a tick."""
@@ -172,7 +172,7 @@ class PageSetTwin(MessageStore):
         use = self.tables.store.page_use[0]
         return {
             **self._pages(),
-            "usage_pct": self.viewer().usage_pct("pages"),
+            "usage_pct": self.resource("pages").usage_pct,
             "expansions": int(use["expansions"]),
             "status": EXPAND_STATUS[int(use["status"])],
             "buffer_pool": self.config.buffer_pool,

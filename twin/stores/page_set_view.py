@@ -1,15 +1,18 @@
-"""What a page set's twin sees of its pages; see `twin.alerts.findings`."""
+"""The resource of a page set: its pages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from typing_extensions import override
+
 from kernels import layout, page_set, watch
 from twin.alerts import fillers, texts
 from twin.alerts.episodes import Filler
-from twin.alerts.findings import Viewer
+from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
 from twin.conditions import Condition
+from twin.estate import PageSet
 from twin.state.arrays import Array
 
 FIRED: dict[int, tuple[str, str]] = {  # in the order in which alerts of one event are published
@@ -17,53 +20,49 @@ FIRED: dict[int, tuple[str, str]] = {  # in the order in which alerts of one eve
     watch.CANNOT_EXPAND: (Condition.CANNOT_EXPAND, "pages"),
     watch.FULL: (Condition.FULL, "pages"),
 }
-EXPAND_STATUS = {layout.NORMAL: "NORMAL", layout.FAILED: "FAILED", layout.MAXIMUM: "MAXIMUM"}
 
 
-class PageSetViewer(Viewer):
-    """Its one resource: pages."""
+class Pages(ResourceView):
+    """The pages of a page set."""
 
-    def usage_pct(self, resource: str) -> float:  # noqa: ARG002 -- there is one
-        """See `Viewer`."""
+    name = "pages"
+    unit = "pages"
+
+    def __init__(self, config: PageSet, store: layout.Store, queues: Array) -> None:
+        super().__init__(store)
+        self._config = config
+        self._queues = queues
+        self.text = f"Pages of {config.name}"
+
+    @property
+    @override
+    def usage_pct(self) -> float:
         usable = max(1, int(self._store.page_use[0]["usable"]))
         return round(100.0 * page_set.pages_in_use(self._store) / usable, 3)
 
-    def mark_pct(self, condition: str, resource: str) -> float:  # noqa: ARG002
-        """See `Viewer`."""
-        return 100.0 if condition == Condition.FULL else float(page_set.EXPAND_ABOVE)
+    @property
+    @override
+    def threshold_pct(self) -> float:
+        return float(page_set.EXPAND_ABOVE)
 
-    def _exhausted(self, resource: str) -> bool:  # noqa: ARG002
+    @property
+    @override
+    def is_exhausted(self) -> bool:
         return bool(page_set.is_full(self._store))
 
-    def _last_full(self, resource: str) -> int:  # noqa: ARG002
+    @property
+    @override
+    def last_full(self) -> int:
         return int(self._store.page_use[0]["last_full"])
 
-    def _can_expand(self, resource: str) -> bool:  # noqa: ARG002
+    @property
+    @override
+    def can_expand(self) -> bool:
         return int(self._store.page_use[0]["status"]) == layout.NORMAL
 
-    def _by_queue(self, resource: str) -> tuple[Array, Array]:  # noqa: ARG002
-        """In bytes of the page set: messages of several queues may share a page."""
-        return fillers.growth(self._queues, "elems"), self._queues["elems"]
-
-    def _filled(self, resource: str, ranked: tuple[Filler, ...], grown: Array) -> str:
-        return super()._filled(resource, ranked, -(-grown.sum(keepdims=True) // page_set.PAGE_BYTES))
-
-    def _unit(self, resource: str) -> str:
-        return resource
-
-    def _of(self, resource: str) -> str:  # noqa: ARG002
-        return f"Pages of {self._config.name}"
-
-    def _mark_name(self, resource: str) -> str:  # noqa: ARG002
-        return "expansion threshold"
-
-    def _what(self, condition: str, resource: str, usage: float) -> str:
-        what = super()._what(condition, resource, usage)
-        if condition == Condition.THRESHOLD and self._config.expand == "NONE":
-            return f"{what}, cannot expand because of EXPAND(NONE)"
-        return what
-
-    def _why_not(self, resource: str) -> str:  # noqa: ARG002
+    @property
+    @override
+    def expansion_problem(self) -> str:
         use = self._store.page_use[0]
         if int(use["status"]) == layout.MAXIMUM:
             return f"{int(use['expansions'])} expansions; the maximum is {page_set.MOST_EXPANSIONS} or 64 GB"
@@ -71,12 +70,23 @@ class PageSetViewer(Viewer):
             return "EXPAND(USER) without a secondary extent"
         return f"its volumes hold {self._config.max_pages:,} pages"
 
-    def _actions(
-        self,
-        resource: str,  # noqa: ARG002 -- there is only one
-        ranked: tuple[Filler, ...],
-        effects: Mapping[str, str] = NOTHING,
-    ) -> tuple[str, ...]:
-        return texts.page_set_actions(
-            self._config, int(self._store.page_use[0]["status"]) == layout.MAXIMUM, ranked, effects
-        )
+    @override
+    def by_queue(self) -> tuple[Array, Array]:
+        """Return growth and holdings in bytes of the page set: messages of several queues may share a page."""
+        return fillers.growth(self._queues, "elems"), self._queues["elems"]
+
+    @override
+    def growth_in_units(self, growth: Array) -> int:
+        return -(-int(growth.sum()) // page_set.PAGE_BYTES)
+
+    @override
+    def describe(self, condition: str) -> str:
+        sentence = super().describe(condition)
+        if condition == Condition.THRESHOLD and self._config.expand == "NONE":
+            return f"{sentence}, cannot expand because of EXPAND(NONE)"
+        return sentence
+
+    @override
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
+        at_maximum = int(self._store.page_use[0]["status"]) == layout.MAXIMUM
+        return texts.page_set_actions(self._config, at_maximum, ranked, effects)

@@ -13,14 +13,13 @@ from kernels import layout, queue_file
 from twin.alerts.episodes import Alert
 from twin.estate import QueueFile
 from twin.forecast import fill_model
-from twin.stores import drift
-from twin.stores.drift import MOST_MESSAGES, beyond
+from twin.stores.drift import MAX_MESSAGES, excess
 from twin.stores.message_store import MessageStore
-from twin.stores.queue_file_view import FIRED, QueueFileViewer
+from twin.stores.queue_file_view import FIRED, Blocks, File
 from twin.stores.reports import QueueFileValues, queue_file_values
 
 _IDENTITY = frozenset({"name", "queue_manager", "queue", "version"})
-_MOST_MEASURED = 1 << 31  # blocks: what `kernels.pools.keep_persistent` can take
+_MAX_MEASURED = 1 << 31  # blocks: what `kernels.pools.keep_persistent` can take
 
 
 class QueueFileTwin(MessageStore):
@@ -63,7 +62,7 @@ class QueueFileTwin(MessageStore):
     def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
         """An ALTER takes effect at once: a file larger than its new MAXFSIZE takes no more until it is drained."""
         if op == layout.MEASURE:
-            return drift.measure(self, content)
+            return self._measure(content)
         if op == layout.ALTER:
             self.config = replace(self.config, **content)
             self._set_params()
@@ -78,18 +77,18 @@ class QueueFileTwin(MessageStore):
         queue_file.pass_time(self.tables.store, before, tick)
         return []
 
-    def set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
         """Keep what the real system holds beyond the model, and say it.
 
         Where `messages` is not measured there are as many as blocks. The file is at least as large as measured.
         """
         scalars, use = self.tables.store.scalars[0], self.tables.store.file_use[0]
-        persistent = beyond(measured, "blocks_persistent", int(use["persistent"]), _MOST_MEASURED)
-        nonpersistent = beyond(measured, "blocks_nonpersistent", int(use["nonpersistent"]), _MOST_MEASURED)
-        messages = min(persistent + nonpersistent, MOST_MESSAGES)
+        persistent = excess(measured, "blocks_persistent", int(use["persistent"]), _MAX_MEASURED)
+        nonpersistent = excess(measured, "blocks_nonpersistent", int(use["nonpersistent"]), _MAX_MEASURED)
+        messages = min(persistent + nonpersistent, MAX_MESSAGES)
         if "messages" in measured:
-            messages = beyond(measured, "messages", int(scalars["messages"]), MOST_MESSAGES)
-        file_bytes = beyond(measured, "file_bytes", int(use["file_blocks"]) * queue_file.BLOCK_BYTES)
+            messages = excess(measured, "messages", int(scalars["messages"]), MAX_MESSAGES)
+        file_bytes = excess(measured, "file_bytes", int(use["file_blocks"]) * queue_file.BLOCK_BYTES)
         scalars["based"] = 1
         scalars["unmatched_then"] = scalars["unmatched_gets"]
         scalars["base_messages"] = messages
@@ -102,7 +101,7 @@ class QueueFileTwin(MessageStore):
             "file_bytes": file_bytes,
         }
 
-    def compared(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
         """(model, measured, total): blocks with data, persistent or nonpersistent, the worse; the file, in blocks too.
 
         The total is the blocks that there are, not those that the file may have: of 2 TB nothing is a percent.
@@ -117,9 +116,10 @@ class QueueFileTwin(MessageStore):
             found["file"] = model["file_bytes"], measured["file_bytes"], model["blocks"] * queue_file.BLOCK_BYTES
         return found
 
-    def viewer(self) -> QueueFileViewer:
-        """Findings about the store as it is now."""
-        return QueueFileViewer(self.config, self.tables.store, self.queues)
+    def resource(self, name: str) -> File:
+        """Return its file, or the blocks of file and buffers."""
+        queues = self.tables.store.queues[: len(self.queues)]
+        return (Blocks if name == Blocks.name else File)(self.config, self.tables.store, queues)
 
     def rules(self, tick: int) -> fill_model.Rules:
         """What the forecast rolls forward, as it stands at a tick."""
@@ -155,6 +155,6 @@ class QueueFileTwin(MessageStore):
         return {
             **self._blocks(),
             "file_max_bytes": most,
-            "usage_pct": self.viewer().usage_pct("file"),
+            "usage_pct": self.resource("file").usage_pct,
             **counters,
         }

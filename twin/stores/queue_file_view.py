@@ -1,15 +1,18 @@
-"""What a queue file's twin sees of its blocks; see `twin.alerts.findings`."""
+"""The resources of a queue file: the file, and the blocks of file and buffers together."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kernels import queue_file, watch
+from typing_extensions import override
+
+from kernels import layout, queue_file, watch
 from twin.alerts import fillers, texts
 from twin.alerts.episodes import Filler
-from twin.alerts.findings import Viewer
+from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
 from twin.conditions import Condition
+from twin.estate import QueueFile
 from twin.state.arrays import Array
 
 FIRED: dict[int, tuple[str, str]] = {  # in the order in which alerts of one event are published
@@ -18,55 +21,64 @@ FIRED: dict[int, tuple[str, str]] = {  # in the order in which alerts of one eve
 }
 
 
-class QueueFileViewer(Viewer):
-    """Resources: file; blocks, of file and buffers, where they drift.
+class File(ResourceView):
+    """The file: its blocks with data, as a share of the most it may have. Free and allocated ones can be used again."""
 
-    Usage of the file is what its blocks with data are of the most it may have: those free and allocated can be used
-    again.
-    """
+    name = "file"
+    unit = "blocks"
+    threshold_name = "threshold"
 
-    def usage_pct(self, resource: str) -> float:
-        """See `Viewer`."""
-        store = self._store
-        params = store.params[0]
-        used, total = int(queue_file.overflow(store)), int(params["file_max"])
-        if resource == "blocks":
-            used = int(queue_file.nonpersistent_in_use(store)) + int(queue_file.persistent_in_use(store))
-            total += int(params["np_buffer"]) + int(params["p_buffer"])
-        return round(100.0 * used / max(1, total), 3)
+    def __init__(self, config: QueueFile, store: layout.Store, queues: Array) -> None:
+        super().__init__(store)
+        self._config = config
+        self._queues = queues
+        self.text = f"File blocks of {config.name}"
 
-    def mark_pct(self, condition: str, resource: str) -> float:  # noqa: ARG002 -- one is watched
-        """See `Viewer`."""
-        return 100.0 if condition == Condition.FULL else float(queue_file.WARN_ABOVE)
+    @property
+    @override
+    def usage_pct(self) -> float:
+        return _pct(int(queue_file.overflow(self._store)), int(self._store.params[0]["file_max"]))
 
-    def _exhausted(self, resource: str) -> bool:  # noqa: ARG002
+    @property
+    @override
+    def threshold_pct(self) -> float:
+        return float(queue_file.WARN_ABOVE)
+
+    @property
+    @override
+    def is_exhausted(self) -> bool:
         return bool(queue_file.is_full(self._store))
 
-    def _last_full(self, resource: str) -> int:  # noqa: ARG002
+    @property
+    @override
+    def last_full(self) -> int:
         return int(self._store.file_use[0]["last_full"])
 
-    def _can_expand(self, resource: str) -> bool:  # noqa: ARG002
-        return True  # it grows block by block
-
-    def _by_queue(self, resource: str) -> tuple[Array, Array]:  # noqa: ARG002
+    @override
+    def by_queue(self) -> tuple[Array, Array]:
         return fillers.growth(self._queues, "pages"), self._queues["pages"]
 
-    def _unit(self, resource: str) -> str:  # noqa: ARG002
-        return "blocks"
-
-    def _of(self, resource: str) -> str:
-        return f"{'File blocks' if resource == 'file' else resource.capitalize()} of {self._config.name}"
-
-    def _mark_name(self, resource: str) -> str:  # noqa: ARG002
-        return "threshold"
-
-    def _why_not(self, resource: str) -> str:  # noqa: ARG002
-        return "it has no extents"
-
-    def _actions(
-        self,
-        resource: str,  # noqa: ARG002 -- there is only one
-        ranked: tuple[Filler, ...],
-        effects: Mapping[str, str] = NOTHING,
-    ) -> tuple[str, ...]:
+    @override
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
         return texts.queue_file_actions(self._config, ranked, effects)
+
+
+class Blocks(File):
+    """The blocks of file and buffers, where they drift."""
+
+    name = "blocks"
+
+    def __init__(self, config: QueueFile, store: layout.Store, queues: Array) -> None:
+        super().__init__(config, store, queues)
+        self.text = f"Blocks of {config.name}"
+
+    @property
+    @override
+    def usage_pct(self) -> float:
+        params = self._store.params[0]
+        used = int(queue_file.nonpersistent_in_use(self._store)) + int(queue_file.persistent_in_use(self._store))
+        return _pct(used, int(params["file_max"]) + int(params["np_buffer"]) + int(params["p_buffer"]))
+
+
+def _pct(used: int, total: int) -> float:
+    return round(100.0 * used / max(1, total), 3)

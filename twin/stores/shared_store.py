@@ -17,7 +17,8 @@ import msgspec
 from kernels import OPS
 from kernels.clock import TICK
 from twin.alerts.episodes import Alert, Episodes, Finding
-from twin.alerts.findings import CALM_FOR, STEP
+from twin.alerts.findings import STEP
+from twin.alerts.resource_view import CALM_FOR
 from twin.estate import CouplingFacility, Estate, EstateError, UniformCluster, parse_attributes
 from twin.state.tables import StateError
 from twin.stores.drift import judge, present

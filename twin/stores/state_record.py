@@ -1,48 +1,58 @@
 """The fields of a state record that every store with messages has.
 
-Source: contract section 3 and 7 (`messages` counts whatever holds storage; what is left of a baseline is included).
+Sources: docs/state.md. `messages` counts whatever holds storage, what is left of a baseline included.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from kernels import layout, pools
+from kernels import layout, pools, smds
 from twin.units import as_text
 
-if TYPE_CHECKING:
-    from twin.stores.message_store import MessageStore
-
-_DEEPEST = 10
+EXPAND_STATUS = {layout.NORMAL: "NORMAL", layout.FAILED: "FAILED", layout.MAXIMUM: "MAXIMUM"}
+_MAX_QUEUES = 10
 _COUNTERS = ("events", "duplicates", "gaps", "unmatched_gets", "full_puts", "overfull_puts", "refused_alters")
 
 
-def common(twin: MessageStore) -> dict[str, Any]:
-    """The common fields, JSON-ready. Raises nothing; `time` is null before the first event."""
-    store = twin.tables.store
+def common_fields(store: layout.Store, queues: Sequence[str]) -> dict[str, Any]:
+    """Return what the arrays say of any store, JSON-ready; `time` is null before the first event.
+
+    Args:
+        store: the arrays.
+        queues: names of the queues by row.
+    """
     scalars = store.scalars[0]
     return {
-        "store": twin.name,
-        "kind": twin.kind,
         "time": None if scalars["clock"] == layout.NEVER else as_text(int(scalars["clock"])),
         "messages": int(scalars["messages"]) + int(pools.base_left(store, int(scalars["base_messages"]))),
         "bytes": int(scalars["bytes"]),
         "uncommitted": int(scalars["uncommitted"]),
-        "queues": _deepest(store.queues[: len(twin.queues)], twin.queues),
+        "queues": _deepest(store.queues[: len(queues)], queues),
         **{name: int(scalars[name]) for name in _COUNTERS},
-        "baseline": twin.drift.baseline,
-        "drift_pct": twin.drift.pct,
-        "forecast": twin.foresight.record(),
+    }
+
+
+def dataset_fields(store: layout.Store, row: int) -> dict[str, Any]:
+    """Return the fields of one data set, named as in DISPLAY USAGE TYPE(SMDS) and SMF 115 QESD."""
+    dataset = store.datasets[row]
+    messages = int(dataset["messages"]) + int(pools.base_left(store, int(dataset["base_messages"])))
+    return {
+        "blocks_total": int(dataset["blocks_total"]),
+        "blocks_used": int(smds.blocks_in_use(store, row)),
+        "pages_used": int(smds.pages_in_use(store, row)),
+        "messages": messages,
+        "status": EXPAND_STATUS[int(dataset["status"])],
     }
 
 
 def _deepest(rows: Any, names: Sequence[str]) -> list[dict[str, Any]]:
-    """The ten deepest queues that hold anything, by depth, then name."""
+    """Return the ten deepest queues that hold anything, by depth, then name."""
     order = sorted(np.flatnonzero(rows["depth"]).tolist(), key=lambda row: (-int(rows["depth"][row]), names[row]))
     return [
         {"name": names[row], "depth": int(rows["depth"][row]), "bytes": int(rows["bytes"][row])}
-        for row in order[:_DEEPEST]
+        for row in order[:_MAX_QUEUES]
     ]

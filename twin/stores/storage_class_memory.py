@@ -1,68 +1,73 @@
-"""Storage class memory behind a structure, and the augmented space it costs its coupling facility.
+"""Storage class memory behind a structure: what kernels need to know of it, and its part of the state record.
 
 A structure knows its own bounds only: SCMMAXSIZE, the coupling facility's SCM, and what the estate leaves of the
-facility's storage. What all structures of a facility use together is told to the facility's own store.
+facility's storage. What all structures of a facility use together is reported to the facility's own twin.
 
-Sources: seed "How storage class memory works with IBM MQ for z/OS" (augmented space is never taken from a structure);
-domain.md section 3 (how much of it: assumptions).
+Sources: docs/storage-model.md, "Storage class memory".
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kernels import layout, scm
-from twin.allocation import DYNAMIC_AUGMENTED_PPM, bounds
+from twin.allocation import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED, bounds
+from twin.estate import Estate, Structure
+from twin.state.tables import Tables
 
-if TYPE_CHECKING:
-    from twin.stores.structure import StructureTwin
-
-_SECOND = 10**9  # nanoseconds
+_SECOND_NS = 10**9
 
 
-def set_params(twin: StructureTwin) -> None:
-    """Write the bounds and the speeds where kernels read them; have SCM, or have it no more."""
-    config = twin.config
-    params = twin.tables.store.params[0]
-    params["scm_max"], params["aug_max"] = bounds(twin.estate, config)
-    params["aug_ppm"] = DYNAMIC_AUGMENTED_PPM
-    params["stage_ns"] = _ns_a_block(config.scm_prestage_rate)
-    params["fetch_ns"] = _ns_a_block(config.scm_prefetch_rate)
-    params["read_us"] = config.scm_read_us
-    store = twin.tables.store
-    if store.scm[0]["enrolled"] == (config.scm_max_size is not None):
+def scm_params(estate: Estate, config: Structure) -> dict[str, Any]:
+    """Return the fields of PARAMS that bound a structure's SCM and give its speeds."""
+    scm_max, aug_max = bounds(estate, config)
+    return {
+        "scm_max": scm_max,
+        "aug_max": aug_max,
+        "aug_ppm": DYNAMIC_AUGMENTED_PPM,
+        "stage_ns": _block_ns(config.scm_prestage_rate),
+        "fetch_ns": _block_ns(config.scm_prefetch_rate),
+        "read_us": config.scm_read_us,
+    }
+
+
+def enrol(tables: Tables, *, has_scm: bool) -> None:
+    """Give a structure SCM or take it away, where that has changed: its messages are put in order, or brought back."""
+    store = tables.store
+    if store.scm[0]["enrolled"] == has_scm:
         return
-    if config.scm_max_size is None:
+    if not has_scm:
         scm.bring_back(store)
         store.scm[:] = np.zeros(1, layout.SCM_USE)
         return
-    twin.tables.reserve("order", store.messages.size)
+    tables.reserve("order", store.messages.size)
     by_age = np.argsort(store.messages["age"][: int(store.scalars[0]["message_high"])], kind="stable")
-    scm.enrol(twin.tables.store, by_age)
+    scm.enrol(tables.store, by_age)
 
 
-def _ns_a_block(rate: int) -> int:
-    """Nanoseconds that a block of 4 KB takes at `rate` bytes/s, rounded up."""
-    return -(-scm.BLOCK_BYTES * _SECOND // rate)
-
-
-def fields(twin: StructureTwin) -> dict[str, Any] | None:
-    """The state record's `scm`, as RMF and SMF 74.4 have it; None where the structure has none."""
-    use = twin.tables.store.scm[0]
+def scm_fields(store: layout.Store) -> dict[str, Any] | None:
+    """Return the state record's `scm`, named as in RMF and SMF 74.4; None where the structure has none."""
+    use = store.scm[0]
     if not use["enrolled"]:
         return None
+    used = int(scm.bytes_in_use(store))
     return {
-        "max": int(twin.tables.store.params[0]["scm_max"]),
-        "used": twin.scm_used,
+        "max": int(store.params[0]["scm_max"]),
+        "used": used,
         "ents": int(use["messages"]),
         "elems": int(use["elems"]),
         "messages": int(use["messages"]),
-        "aug_fixed": twin.aug_fixed,
-        "aug_dynamic": twin.aug_dynamic,
+        "aug_fixed": FIXED_AUGMENTED,
+        "aug_dynamic": int(scm.augmented(store, used)),
         "prestaged": int(use["prestaged"]),
         "prefetched": int(use["prefetched"]),
         "faults": int(use["faults"]),
         "fault_wait_s": int(use["fault_wait_us"]) / 1e6,
     }
+
+
+def _block_ns(rate: int) -> int:
+    """Return the nanoseconds that a block of 4 KB takes at `rate` bytes/s, rounded up."""
+    return -(-scm.BLOCK_BYTES * _SECOND_NS // rate)

@@ -6,47 +6,63 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from kernels import clock, layout, offload, pools, scm, watch
 from twin.alerts.episodes import Alert
-from twin.allocation import FIXED_AUGMENTED, allocate
+from twin.alerts.resource_view import ResourceView
+from twin.allocation import FIXED_AUGMENTED, Allocation, Usage, allocate
+from twin.conditions import Condition
 from twin.estate import Structure
 from twin.forecast import structure_model
 from twin.forecast.fill_model import Rules
-from twin.stores import alteration, auto_alter, drift, storage_class_memory, structure_measurement
+from twin.stores import alteration, auto_alter, storage_class_memory, structure_measurement
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
-from twin.stores.structure_state import dataset_fields
-from twin.stores.structure_view import DATASET_BITS, POOL_BITS, SCM_BITS, StructureViewer
+from twin.stores.state_record import dataset_fields
+from twin.stores.structure_view import DATASET_BITS, POOL_BITS, SCM, SCM_BITS, SMDS, structure_resource
 
 
 class StructureTwin(MessageStore):
-    """See the module. size_now: bytes allocated; ratio: elements for each entry."""
+    """The twin of a structure. allocation: its size and ratio as they are."""
 
     kind = "structure"
     is_foreseen = True
     check_against = "Compare the structure's attributes in the estate with DISPLAY CFSTATUS and D XCF,STR"
     config: Structure
-    size_now: int
-    ratio: int | Fraction
+    allocation: Allocation
 
+    @override
     def _attributes(self) -> dict[str, Any]:
         return alteration.attributes_of(self.config)
 
+    @override
     def _begin(self) -> None:
-        self.size_now, self.ratio = allocate(self.config)
+        self.allocation = allocate(self.config)
 
+    @override
     def _own(self) -> dict[str, Any]:
-        return {"size_now": self.size_now, "ratio": self.ratio.as_integer_ratio()}
+        return {"size_now": self.allocation.size, "ratio": self.allocation.ratio.as_integer_ratio()}
 
+    @override
     def _take_over(self, header_described: dict[str, Any], attributes: dict[str, Any], own: dict[str, Any]) -> None:
-        self.size_now, self.ratio = own["size_now"], Fraction(*own["ratio"])
+        self.allocation = Allocation(own["size_now"], Fraction(*own["ratio"]))
         self.config = alteration.with_attributes(self.config, attributes)
-        alteration.adopt(self, header_described, self._described)
+        described = self._described
+        self._assign(alteration.adopt(self.config, self.allocation, self._usage(), header_described, described))
+        for row, qmgr in enumerate(self.qmgrs):
+            if header_described["smds"].get(qmgr) != described["smds"].get(qmgr):
+                alteration.resize_dataset(self.tables.store.datasets[row], self.config, qmgr)
 
+    @override
     def _set_params(self) -> None:
-        alteration.set_params(self)
+        params = self.tables.store.params[0]
+        fields = alteration.structure_params(self.config, self.allocation)
+        for name, value in (fields | storage_class_memory.scm_params(self.estate, self.config)).items():
+            params[name] = value
+        storage_class_memory.enrol(self.tables, has_scm=self.config.scm_max_size is not None)
 
+    @override
     def _new_qmgrs(self) -> None:
         """Add the data sets of queue managers not seen before."""
         old = self.tables.store.datasets
@@ -56,16 +72,38 @@ class StructureTwin(MessageStore):
             alteration.describe_dataset(datasets[row], self.config, self.qmgrs[row])
         self.tables.store = self.tables.store._replace(datasets=datasets)
 
+    @override
     def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
+        if op == layout.MEASURE:
+            return self._measure(content)
         if op == layout.ALTER and not self.alterable:
-            return auto_alter.refuse(self, int(self.tables.store.scalars[0]["clock"]))
+            return self._refuse_alters(int(self.tables.store.scalars[0]["clock"]))
         if op == layout.ALTER:
-            alteration.alter(self, content)
-        elif op == layout.REBUILD:
-            alteration.rebuild(self, content)
+            altered = alteration.alter(self.config, self.allocation, self._usage(), content)
         else:
-            return drift.measure(self, content)
+            altered = alteration.rebuild(self.config, self._usage(), content)
+        if altered is None:
+            self.tables.store.scalars["refused_alters"] += 1
+            return []
+        self._assign(altered)
+        self._set_params()
         return []
+
+    def _usage(self) -> Usage:
+        store = self.tables.store
+        entries, elements = int(pools.entries_in_use(store)), int(pools.elements_in_use(store))
+        return Usage(entries, elements, bool(store.datasets["messages"].any()))
+
+    def _assign(self, altered: alteration.Altered) -> None:
+        """Take over changed attributes; the data sets are counted in blocks of the new DSBLOCK."""
+        is_reblocked = altered.config.ds_block != self.config.ds_block
+        self.config, self.allocation = altered.config, altered.allocation
+        datasets = self.tables.store.datasets
+        if is_reblocked:
+            for row, qmgr in enumerate(self.qmgrs):
+                alteration.reblock_dataset(datasets[row], self.config, qmgr)
+        if altered.may_expand:
+            datasets["status"] = layout.NORMAL
 
     @property
     def scm_used(self) -> int:
@@ -84,69 +122,116 @@ class StructureTwin(MessageStore):
 
     @property
     def alterable(self) -> bool:
-        """Whether the structure can be altered: nothing is in SCM, no dynamic augmented space in use [seed]."""
+        """True while nothing is in SCM and no dynamic augmented space is in use [IBM: How SCM works with IBM MQ]."""
         return self.scm_used == 0
 
+    # --- automatic alter -------------------------------------------------------------------------------------------
+
+    @override
     def _is_busy(self) -> bool:
         use = self.tables.store.scm[0]
-        return bool(use["enrolled"] and use["free_at"] != layout.NEVER) or auto_alter.is_due(self)
+        return bool(use["enrolled"] and use["free_at"] != layout.NEVER) or self._is_alter_due()
 
+    def _is_alter_due(self) -> bool:
+        """Return True if the next sample would change the structure or open an alert."""
+        if not self.config.allow_auto_alter:
+            return False
+        usage = self._usage()
+        if not auto_alter.is_at_threshold(self.config, self.allocation, usage):
+            return False
+        if not self.alterable:
+            return self.episodes.get(Condition.NOT_ALTERABLE, SCM) is None
+        return auto_alter.next_allocation(self.config, self.allocation, usage) != self.allocation
+
+    def _sample(self, count: int, now: int) -> list[Alert]:
+        """Alter the structure where it is at its FULLTHRESHOLD; return the alert where it cannot be.
+
+        Args:
+            count: samples since the last call; all but the last found nothing to change (`_is_alter_due`).
+            now: event time, microseconds.
+        """
+        usage = self._usage()
+        if not auto_alter.is_at_threshold(self.config, self.allocation, usage):
+            return []
+        if not self.alterable:
+            return self._refuse_alters(now, count)
+        self.allocation = auto_alter.next_allocation(self.config, self.allocation, usage)
+        self._set_params()
+        for row in range(len(self.qmgrs)):
+            watch.look(self.tables.store, row)
+        return []
+
+    def _refuse_alters(self, now: int, count: int = 1) -> list[Alert]:
+        """Count alters that the data in SCM forbids; return the alert, where it is not open."""
+        self.tables.store.scalars["refused_alters"] += count
+        if self.episodes.get(Condition.NOT_ALTERABLE, SCM) is not None:
+            return []
+        return [self.episodes.open(self.viewer().finding(Condition.NOT_ALTERABLE, SCM, None), now)]
+
+    @override
     def _at_tick(self, before: int, tick: int) -> list[Alert]:
         now = tick * clock.TICK
         enrolled = self.tables.store.scm[0]["enrolled"]
         alerts: list[Alert] = []
         if enrolled:
             scm.advance(self.tables.store, now * scm.NANOSECONDS)
-        samples = auto_alter.samples(before, tick)
-        if samples > 0:
-            alerts += auto_alter.sample(self, samples, now)
+        samples = auto_alter.count_samples(before, tick)
+        if samples > 0 and self.config.allow_auto_alter:
+            alerts += self._sample(samples, now)
         if enrolled:
             watch.move(self.tables.store, now * scm.NANOSECONDS)
         return alerts + self._fired(now)
 
-    def set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
-        """Keep what the real system holds beyond the model, and say it."""
-        return structure_measurement.set_baseline(self, measured)
+    # --- measurements, findings, records ---------------------------------------------------------------------------
 
-    def compared(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
-        """(model, measured, total) of each resource measured."""
-        return structure_measurement.compared(self, measured)
+    @override
+    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+        return structure_measurement.set_baseline(self.tables.store, self.config.ds_block, self.qmgrs, measured)
 
-    def viewer(self) -> StructureViewer:
-        """Findings about the store as it is now."""
-        return StructureViewer(self.config, self.tables.store, self.qmgrs, self.queues)
+    @override
+    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+        return structure_measurement.compare(self.tables.store, self.qmgrs, measured)
 
+    @override
+    def resource(self, name: str) -> ResourceView:
+        return structure_resource(self.config, self.tables.store, self.qmgrs, len(self.queues), name)
+
+    @override
     def _conditions(self) -> dict[int, tuple[str, str]]:
         return POOL_BITS | SCM_BITS
 
+    @override
     def _fired_elsewhere(self) -> list[tuple[str, str]]:
         fired = []
         for row, qmgr in enumerate(self.qmgrs):
             bits = int(self.tables.store.datasets[row]["fired"])
-            fired += [(condition, f"smds/{qmgr}") for bit, condition in DATASET_BITS.items() if bits & bit]
+            fired += [(condition, f"{SMDS}{qmgr}") for bit, condition in DATASET_BITS.items() if bits & bit]
         return fired
 
+    @override
     def _arm(self, condition: str, resource: str) -> None:
         super()._arm(condition, resource)
-        if resource.startswith("smds/"):
-            row = self.qmgrs.index(resource.partition("/")[2])
+        if resource.startswith(SMDS):
+            row = self.qmgrs.index(resource.removeprefix(SMDS))
             for bit, name in DATASET_BITS.items():
                 if name == condition:
                     self.tables.store.datasets["armed"][row] |= np.uint8(bit)
 
+    @override
     def rules(self, tick: int) -> Rules:
-        """What the forecast rolls forward, as it stands at a tick."""
         return structure_model.rules_of(self.tables.store, self.config, self.estate, self.qmgrs, tick)
 
+    @override
     def _report_values(self) -> StructureValues:
         return StructureValues(
-            size=self.size_now,
+            size=self.allocation.size,
             scm_max=self.config.scm_max_size or 0,
             scm_used=self.scm_used,
             aug_fixed=self.aug_fixed,
             aug_dynamic=self.aug_dynamic,
         )
 
+    @override
     def _fields(self) -> dict[str, Any]:
         store = self.tables.store
         scalars, params = store.scalars[0], store.params[0]
@@ -154,7 +239,7 @@ class StructureTwin(MessageStore):
         ents_max, elems_max = int(params["ents_max"]), int(params["elems_max"])
         usage = 100.0 * max(entries / max(1, ents_max), elements / max(1, elems_max))
         return {
-            "size": self.size_now,
+            "size": self.allocation.size,
             "ents_max": ents_max,
             "ents_used": entries,
             "elems_max": elems_max,
@@ -165,5 +250,5 @@ class StructureTwin(MessageStore):
             "offloaded_bytes": int(scalars["offloaded_bytes"]),
             "offload_rule": int(offload.highest_rule(store)),
             "smds": {qmgr: dataset_fields(store, row) for row, qmgr in enumerate(self.qmgrs)},
-            "scm": storage_class_memory.fields(self),
+            "scm": storage_class_memory.scm_fields(store),
         }

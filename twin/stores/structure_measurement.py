@@ -1,37 +1,39 @@
-"""MEASURE of a structure: what becomes its baseline, what is compared; see `twin.stores.drift`.
-
-Source: contract section 7.
-"""
+"""MEASURE of a structure: what becomes its baseline, and what is compared (`twin.stores.drift`)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from kernels import pools, smds
-from twin.stores.drift import MOST_MESSAGES, beyond
-
-if TYPE_CHECKING:
-    from twin.stores.structure import StructureTwin
+from kernels import layout, pools, scm, smds
+from twin.stores.drift import MAX_MESSAGES, excess
 
 
-def set_baseline(twin: StructureTwin, measured: dict[str, Any]) -> dict[str, Any]:
-    """Keep what the real system holds beyond the model; what the state record calls `baseline`."""
-    scalars = twin.tables.store.scalars[0]
-    entries = beyond(measured, "ents_used", int(scalars["ents_used"]))
-    elements = beyond(measured, "elems_used", int(scalars["elems_used"]))
-    messages = min(entries, MOST_MESSAGES)
+def set_baseline(store: layout.Store, ds_block: int, qmgrs: Sequence[str], measured: dict[str, Any]) -> dict[str, Any]:
+    """Keep what the real system holds beyond the model; return the state record's `baseline`.
+
+    Args:
+        store: the structure's arrays; the fields of the baseline are written.
+        ds_block: DSBLOCK, bytes.
+        qmgrs: queue managers by the row of their data set.
+        measured: fields of the state record as the real system has them.
+    """
+    scalars = store.scalars[0]
+    entries = excess(measured, "ents_used", int(scalars["ents_used"]))
+    elements = excess(measured, "elems_used", int(scalars["elems_used"]))
+    messages = min(entries, MAX_MESSAGES)
     if "messages" in measured:
-        messages = beyond(measured, "messages", int(scalars["messages"]), MOST_MESSAGES)
+        messages = excess(measured, "messages", int(scalars["messages"]), MAX_MESSAGES)
     datasets: dict[str, Any] = {}
-    for row, qmgr in enumerate(twin.qmgrs):
-        found = measured.get("smds", {}).get(qmgr)
-        if found is None:
+    for row, qmgr in enumerate(qmgrs):
+        real = measured.get("smds", {}).get(qmgr)
+        if real is None:
             continue
-        dataset = twin.tables.store.datasets[row]
-        of_map = int(smds.map_blocks(int(dataset["blocks_total"]), twin.config.ds_block))
-        dataset["base_blocks"] = beyond(found, "blocks_used", of_map + int(dataset["blocks_data"]))
-        dataset["base_pages"] = beyond(found, "pages_used", int(dataset["pages"]))
-        dataset["base_messages"] = beyond(found, "messages", int(dataset["messages"]))
+        dataset = store.datasets[row]
+        map_blocks = int(smds.map_blocks(int(dataset["blocks_total"]), ds_block))
+        dataset["base_blocks"] = excess(real, "blocks_used", map_blocks + int(dataset["blocks_data"]))
+        dataset["base_pages"] = excess(real, "pages_used", int(dataset["pages"]))
+        dataset["base_messages"] = excess(real, "messages", int(dataset["messages"]))
         datasets[qmgr] = {name: int(dataset[f"base_{name}"]) for name in ("blocks", "pages", "messages")}
     scalars["based"] = 1
     scalars["unmatched_then"] = scalars["unmatched_gets"]
@@ -39,21 +41,20 @@ def set_baseline(twin: StructureTwin, measured: dict[str, Any]) -> dict[str, Any
     return {"messages": messages, "entries": entries, "elements": elements, "smds": datasets}
 
 
-def compared(twin: StructureTwin, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
-    """(model, measured, total) by resource measured."""
-    store = twin.tables.store
+def compare(store: layout.Store, qmgrs: Sequence[str], measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+    """Return (model, measured, total) by resource measured."""
     params = store.params[0]
-    found: dict[str, tuple[int, int, int]] = {}
+    compared: dict[str, tuple[int, int, int]] = {}
     if "ents_used" in measured:
-        found["entries"] = int(pools.entries_in_use(store)), measured["ents_used"], int(params["ents_max"])
+        compared["entries"] = int(pools.entries_in_use(store)), measured["ents_used"], int(params["ents_max"])
     if "elems_used" in measured:
-        found["elements"] = int(pools.elements_in_use(store)), measured["elems_used"], int(params["elems_max"])
+        compared["elements"] = int(pools.elements_in_use(store)), measured["elems_used"], int(params["elems_max"])
     scm_used = measured.get("scm", {}).get("used")
     if scm_used is not None:
-        found["scm"] = twin.scm_used, scm_used, int(params["scm_max"])
-    for row, qmgr in enumerate(twin.qmgrs):
-        real = measured.get("smds", {}).get(qmgr, {}).get("blocks_used")
-        if real is not None:
+        compared["scm"] = int(scm.bytes_in_use(store)), scm_used, int(params["scm_max"])
+    for row, qmgr in enumerate(qmgrs):
+        blocks_used = measured.get("smds", {}).get(qmgr, {}).get("blocks_used")
+        if blocks_used is not None:
             total = int(store.datasets[row]["blocks_total"])
-            found[f"smds/{qmgr}"] = int(smds.blocks_in_use(store, row)), real, total
-    return found
+            compared[f"smds/{qmgr}"] = int(smds.blocks_in_use(store, row)), blocks_used, total
+    return compared

@@ -1,37 +1,35 @@
-"""What a structure's twin sees of its pools, its data sets and its storage class memory; see `twin.alerts.findings`."""
+"""The resources of a structure: its pools, its data sets, storage class memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
 import numpy as np
+from typing_extensions import override
 
 from kernels import layout, scm, smds, watch
 from kernels.pools import elements_in_use, entries_in_use
 from twin.alerts import fillers, texts
-from twin.alerts.episodes import Filler, Finding
-from twin.alerts.findings import Viewer
+from twin.alerts.episodes import Filler
+from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
 from twin.conditions import CRITICAL, WARNING, Condition
 from twin.estate import Structure
 from twin.state.arrays import Array
+from twin.stores.state_record import EXPAND_STATUS
 
-_POOLS = {"entries": ("depth", "entries"), "elements": ("elems", "elements")}  # counted in QUEUE, in words
-_OF_SCM = {
-    "scm": "SCM of {name}",
-    "augmented": "Storage for dynamic augmented space of {name}",
-}
+ENTRIES, ELEMENTS, SCM, AUGMENTED = "entries", "elements", "scm", "augmented"
+SMDS = "smds/"  # and the queue manager
 
 POOL_BITS: dict[int, tuple[str, str]] = {  # in the order in which alerts of one event are published
-    watch.THRESHOLD_ENTRIES: (Condition.THRESHOLD, "entries"),
-    watch.THRESHOLD_ELEMENTS: (Condition.THRESHOLD, "elements"),
-    watch.FULL_ENTRIES: (Condition.FULL, "entries"),
-    watch.FULL_ELEMENTS: (Condition.FULL, "elements"),
+    watch.THRESHOLD_ENTRIES: (Condition.THRESHOLD, ENTRIES),
+    watch.THRESHOLD_ELEMENTS: (Condition.THRESHOLD, ELEMENTS),
+    watch.FULL_ENTRIES: (Condition.FULL, ENTRIES),
+    watch.FULL_ELEMENTS: (Condition.FULL, ELEMENTS),
 }
 SCM_BITS: dict[int, tuple[str, str]] = {
-    watch.SCM_EXHAUSTED: (Condition.SCM_EXHAUSTED, "scm"),
-    watch.AUGMENTED_EXHAUSTED: (Condition.AUGMENTED_EXHAUSTED, "augmented"),
+    watch.SCM_EXHAUSTED: (Condition.SCM_EXHAUSTED, SCM),
+    watch.AUGMENTED_EXHAUSTED: (Condition.AUGMENTED_EXHAUSTED, AUGMENTED),
 }
 _LACKS: dict[str, int] = {Condition.SCM_EXHAUSTED: scm.NO_SCM, Condition.AUGMENTED_EXHAUSTED: scm.NO_AUGMENTED}
 DATASET_BITS: dict[int, str] = {
@@ -39,131 +37,230 @@ DATASET_BITS: dict[int, str] = {
     watch.DATASET_CANNOT_EXPAND: Condition.CANNOT_EXPAND,
     watch.DATASET_FULL: Condition.FULL,
 }
-EXPAND_STATUS = {layout.NORMAL: "NORMAL", layout.FAILED: "FAILED", layout.MAXIMUM: "MAXIMUM"}
 
 
-class StructureViewer(Viewer):
-    """Resources: entries, elements, smds/<queue manager>, scm, augmented."""
+def structure_resource(
+    config: Structure, store: layout.Store, qmgrs: Sequence[str], queues: int, name: str
+) -> ResourceView:
+    """Return the view of a structure's resource.
 
-    def __init__(self, config: Structure, store: layout.Store, qmgrs: Sequence[str], queues: Sequence[str]) -> None:
-        super().__init__(config, store, queues)
-        self._qmgrs = qmgrs
+    Args:
+        config: the structure's attributes.
+        store: its arrays.
+        qmgrs: queue managers by the row of their data set.
+        queues: how many queues have a row.
+        name: entries, elements, smds/<queue manager>, scm or augmented.
+    """
+    rows = store.queues[:queues]
+    if name == ENTRIES:
+        return _Entries(config, store, rows)
+    if name == ELEMENTS:
+        return _Elements(config, store, rows)
+    if name in (SCM, AUGMENTED):
+        return (_Scm if name == SCM else _Augmented)(config, store, rows)
+    qmgr = name.removeprefix(SMDS)
+    return _DataSet(config, store, rows, qmgrs.index(qmgr), qmgr)
 
-    def usage_pct(self, resource: str) -> float:
-        """See `Viewer`."""
-        params = self._store.params[0]
-        if resource == "entries":
-            return round(100.0 * entries_in_use(self._store) / max(1, int(params["ents_max"])), 3)
-        if resource == "elements":
-            return round(100.0 * elements_in_use(self._store) / max(1, int(params["elems_max"])), 3)
-        if resource in _OF_SCM:
-            used, most = self._of_scm(resource)
-            return round(100.0 * used / most, 3) if most else 100.0
-        row = self._dataset(resource)
-        return round(
-            100.0 * smds.blocks_in_use(self._store, row) / max(1, int(self._store.datasets[row]["blocks_total"])), 3
-        )
 
-    def _of_scm(self, resource: str) -> tuple[int, int]:
-        """(bytes in use, bytes there are) of storage class memory, of storage for dynamic augmented space."""
-        used, params = int(scm.bytes_in_use(self._store)), self._store.params[0]
-        if resource == "scm":
-            return used, int(params["scm_max"])
-        return int(scm.augmented(self._store, used)), int(params["aug_max"])
+def pools_pct(store: layout.Store) -> float:
+    """Return the percentage in use of the pool that is used more."""
+    return max(
+        _pct(entries_in_use(store), store.params[0]["ents_max"]),
+        _pct(elements_in_use(store), store.params[0]["elems_max"]),
+    )
 
-    def is_over(self, condition: str, resource: str, now: int) -> bool:
-        """See `Viewer`. What pre-staging lacked is there again; nothing is in storage class memory any more."""
-        if condition == Condition.NOT_ALTERABLE:
-            return int(self._store.scm[0]["messages"]) == 0
-        if condition in _LACKS:
-            return int(scm.lacking(self._store)) != _LACKS[condition]
-        return super().is_over(condition, resource, now)
 
-    def severity(self, condition: str, usage: float, before: str | None) -> str:
-        """See `Viewer`."""
-        if condition == Condition.NOT_ALTERABLE:
-            return WARNING
-        return CRITICAL if condition in _LACKS else super().severity(condition, usage, before)
+def _pct(used: int, total: int) -> float:
+    return round(100.0 * int(used) / max(1, int(total)), 3)
 
-    def finding(self, condition: str, resource: str, severity_before: str | None) -> Finding:
-        """See `Viewer`."""
-        found = super().finding(condition, resource, severity_before)
-        if condition == Condition.NOT_ALTERABLE:
-            return msgspec.structs.replace(found, actions=texts.alter_actions(self._config, found.fillers))
-        return found
 
-    def _dataset(self, resource: str) -> int:
-        return self._qmgrs.index(resource.partition("/")[2])
+class _Pool(ResourceView):
+    """Entries or elements."""
 
-    def mark_pct(self, condition: str, resource: str) -> float:
-        """See `Viewer`. FULLTHRESHOLD(0): not watched."""
-        if condition == Condition.FULL:
-            return 100.0
-        return float(self._config.full_threshold) if resource in _POOLS else float(smds.EXPAND_ABOVE)
+    threshold_name = "FULLTHRESHOLD"
+    counted: str  # field of QUEUE
+    last_full_field: str  # of the scalars
 
-    def _exhausted(self, resource: str) -> bool:
-        if resource == "entries":
-            return bool(watch.entries_exhausted(self._store))
-        if resource == "elements":
-            return bool(watch.elements_exhausted(self._store))
-        return bool(smds.is_full(self._store, self._dataset(resource)))
+    def __init__(self, config: Structure, store: layout.Store, queues: Array) -> None:
+        super().__init__(store)
+        self._config = config
+        self._queues = queues
+        self.text = f"{self.name.capitalize()} of {config.name}"
+        self.unit = self.name
 
-    def _last_full(self, resource: str) -> int:
-        scalars = self._store.scalars[0]
-        if resource in _POOLS:
-            return int(scalars["last_full_ents" if resource == "entries" else "last_full_elems"])
-        return int(self._store.datasets[self._dataset(resource)]["last_full"])
+    @property
+    @override
+    def threshold_pct(self) -> float:
+        return float(self._config.full_threshold)
 
-    def _can_expand(self, resource: str) -> bool:
-        return int(self._store.datasets[self._dataset(resource)]["status"]) == layout.NORMAL
+    @property
+    @override
+    def last_full(self) -> int:
+        return int(self._store.scalars[0][self.last_full_field])
 
-    def _by_queue(self, resource: str) -> tuple[Array, Array]:
-        if resource in _POOLS:
-            counted = _POOLS[resource][0]
-            return fillers.growth(self._queues, counted), self._queues[counted]
-        used = self._store.messages[: int(self._store.scalars[0]["message_high"])]
-        if resource in _OF_SCM:
-            held = fillers.messages_in_scm(used, self._queues.size)
-            return np.minimum(fillers.growth(self._queues, "depth"), held), held
-        held = fillers.pages_in_dataset(used, self._dataset(resource), self._queues.size)
+    @override
+    def by_queue(self) -> tuple[Array, Array]:
+        return fillers.growth(self._queues, self.counted), self._queues[self.counted]
+
+    @override
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
+        size, alterable = int(self._store.params[0]["size_now"]), int(self._store.scm[0]["messages"]) == 0
+        return texts.pool_actions(self._config, self.name, size, ranked, effects, alterable=alterable)
+
+
+class _Entries(_Pool):
+    name = ENTRIES
+    counted = "depth"
+    last_full_field = "last_full_ents"
+
+    @property
+    @override
+    def usage_pct(self) -> float:
+        return _pct(entries_in_use(self._store), self._store.params[0]["ents_max"])
+
+    @property
+    @override
+    def is_exhausted(self) -> bool:
+        return bool(watch.entries_exhausted(self._store))
+
+
+class _Elements(_Pool):
+    name = ELEMENTS
+    counted = "elems"
+    last_full_field = "last_full_elems"
+
+    @property
+    @override
+    def usage_pct(self) -> float:
+        return _pct(elements_in_use(self._store), self._store.params[0]["elems_max"])
+
+    @property
+    @override
+    def is_exhausted(self) -> bool:
+        return bool(watch.elements_exhausted(self._store))
+
+
+class _DataSet(ResourceView):
+    """The blocks of one shared message data set."""
+
+    unit = "pages"
+
+    def __init__(self, config: Structure, store: layout.Store, queues: Array, row: int, qmgr: str) -> None:
+        super().__init__(store)
+        self._config = config
+        self._queues = queues
+        self._row = row
+        self._qmgr = qmgr
+        self.name = f"{SMDS}{qmgr}"
+        self.text = f"SMDS blocks of {qmgr} for {config.name}"
+
+    @property
+    @override
+    def usage_pct(self) -> float:
+        return _pct(smds.blocks_in_use(self._store, self._row), self._store.datasets[self._row]["blocks_total"])
+
+    @property
+    @override
+    def threshold_pct(self) -> float:
+        return float(smds.EXPAND_ABOVE)
+
+    @property
+    @override
+    def is_exhausted(self) -> bool:
+        return bool(smds.is_full(self._store, self._row))
+
+    @property
+    @override
+    def last_full(self) -> int:
+        return int(self._store.datasets[self._row]["last_full"])
+
+    @property
+    @override
+    def can_expand(self) -> bool:
+        return int(self._store.datasets[self._row]["status"]) == layout.NORMAL
+
+    @property
+    @override
+    def expansion_problem(self) -> str:
+        return f"EXPANDST {EXPAND_STATUS[int(self._store.datasets[self._row]['status'])]}"
+
+    @override
+    def by_queue(self) -> tuple[Array, Array]:
+        messages = self._store.messages[: int(self._store.scalars[0]["message_high"])]
+        held = fillers.pages_in_dataset(messages, self._row, self._queues.size)
         # Growth is known over all data sets only; a queue added to this one no more than it holds there.
         return np.minimum(fillers.growth(self._queues, "pages"), held), held
 
-    def _unit(self, resource: str) -> str:
-        if resource in _OF_SCM:
-            return "messages"
-        return _POOLS[resource][1] if resource in _POOLS else "pages"
+    @override
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
+        return texts.dataset_actions(self._config, self._qmgr, ranked, effects)
 
-    def _of(self, resource: str) -> str:
-        name = self._config.name
-        if resource in _OF_SCM:
-            return _OF_SCM[resource].format(name=name)
-        if resource in _POOLS:
-            return f"{resource.capitalize()} of {name}"
-        return f"SMDS blocks of {resource[5:]} for {name}"
 
-    def _mark_name(self, resource: str) -> str:
-        return "FULLTHRESHOLD" if resource in _POOLS else "expansion threshold"
+class _Scm(ResourceView):
+    """Storage class memory: full, or so full that the structure cannot be altered."""
 
-    def _why_not(self, resource: str) -> str:
-        return f"EXPANDST {EXPAND_STATUS[int(self._store.datasets[self._dataset(resource)]['status'])]}"
+    name = SCM
+    unit = "messages"
+    description = "SCM of {name}"
 
-    def _what(self, condition: str, resource: str, usage: float) -> str:
+    def __init__(self, config: Structure, store: layout.Store, queues: Array) -> None:
+        super().__init__(store)
+        self._config = config
+        self._queues = queues
+        self.text = self.description.format(name=config.name)
+
+    def _bytes(self) -> tuple[int, int]:
+        """Return (bytes in use, bytes there are)."""
+        return int(scm.bytes_in_use(self._store)), int(self._store.params[0]["scm_max"])
+
+    @property
+    @override
+    def usage_pct(self) -> float:
+        used, total = self._bytes()
+        return round(100.0 * used / total, 3) if total else 100.0
+
+    @override
+    def by_queue(self) -> tuple[Array, Array]:
+        messages = self._store.messages[: int(self._store.scalars[0]["message_high"])]
+        held = fillers.messages_in_scm(messages, self._queues.size)
+        return np.minimum(fillers.growth(self._queues, "depth"), held), held
+
+    @override
+    def is_over(self, condition: str, now: int) -> bool:
+        """True if nothing is in storage class memory any more, or if what pre-staging lacked is there again."""
         if condition == Condition.NOT_ALTERABLE:
-            used, _ = self._of_scm("scm")
-            return texts.cannot_alter(self._config, used, int(self._store.scm[0]["messages"]))
-        if condition in _LACKS:
-            return texts.stopped_staging(
-                self._of(resource), *self._of_scm(resource), max(map(self.usage_pct, ("entries", "elements")))
-            )
-        return super()._what(condition, resource, usage)
+            return int(self._store.scm[0]["messages"]) == 0
+        return int(scm.lacking(self._store)) != _LACKS[condition]
 
-    def _actions(
-        self, resource: str, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
-    ) -> tuple[str, ...]:
-        if resource in _OF_SCM:
-            return texts.scm_actions(self._config, resource, ranked, effects)
-        if resource in _POOLS:
-            size_now, alterable = int(self._store.params[0]["size_now"]), int(self._store.scm[0]["messages"]) == 0
-            return texts.pool_actions(self._config, resource, size_now, ranked, effects, alterable=alterable)
-        return texts.dataset_actions(self._config, resource.partition("/")[2], ranked, effects)
+    @override
+    def severity(self, condition: str, before: str | None) -> str:
+        return WARNING if condition == Condition.NOT_ALTERABLE else CRITICAL
+
+    @override
+    def describe(self, condition: str) -> str:
+        used, total = self._bytes()
+        if condition == Condition.NOT_ALTERABLE:
+            return texts.cannot_alter(self._config, used, int(self._store.scm[0]["messages"]))
+        return texts.stopped_staging(self.text, used, total, pools_pct(self._store))
+
+    @override
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
+        return texts.scm_actions(self._config, self.name, ranked, effects)
+
+    @override
+    def actions_for(self, condition: str, ranked: tuple[Filler, ...]) -> tuple[str, ...]:
+        return (
+            texts.alter_actions(self._config, ranked) if condition == Condition.NOT_ALTERABLE else self.actions(ranked)
+        )
+
+
+class _Augmented(_Scm):
+    """Storage of the coupling facility for dynamic augmented space."""
+
+    name = AUGMENTED
+    description = "Storage for dynamic augmented space of {name}"
+
+    @override
+    def _bytes(self) -> tuple[int, int]:
+        used = int(scm.bytes_in_use(self._store))
+        return int(scm.augmented(self._store, used)), int(self._store.params[0]["aug_max"])

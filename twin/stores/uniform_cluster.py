@@ -15,7 +15,7 @@ import msgspec
 from kernels.clock import SECOND, TICK
 from twin.alerts import shared_texts
 from twin.alerts.episodes import Alert, Finding
-from twin.alerts.findings import CRITICAL_FROM, CRITICAL_UNTIL
+from twin.alerts.resource_view import CRITICAL_FROM_PCT, CRITICAL_UNTIL_PCT
 from twin.conditions import CRITICAL, WARNING, Condition
 from twin.estate import QueueFile, UniformCluster
 from twin.stores.reports import QueueFileValues, Report
@@ -180,7 +180,7 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
         if self._own.fewer:
             severity, actions = WARNING, shared_texts.fewer_members_actions(active)
         else:
-            urgent = usage >= (CRITICAL_UNTIL if before == CRITICAL else CRITICAL_FROM)
+            urgent = usage >= (CRITICAL_UNTIL_PCT if before == CRITICAL else CRITICAL_FROM_PCT)
             severity = CRITICAL if urgent else WARNING
             idle = [name for name in self.config.queue_managers if name not in active]
             actions = shared_texts.more_members_actions(self.name, idle, needed - len(active))
