@@ -106,7 +106,7 @@ class Reporter:
         if self._target is not None and made is not None:
             self._add(self._target, before + 1, tick, made)
 
-    def moved(self, config: StoreConfig, tick: int) -> None:
+    def retarget(self, config: StoreConfig, tick: int) -> None:
         """Its attributes are these now (opened, ALTER, REBUILD); tick: the one acted at last.
 
         It takes leave of what it shares no longer.
