@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from twin.forecast.fill_model import Rules
 
 VERSION = 5
-MOST_MESSAGES = 1 << 25  # per store, about 100 bytes of memory each
-MOST_OVERFULL = 1 << 20  # messages among them that did not fit when they were put
+MAX_KEPT_MESSAGES = 1 << 25  # per store, about 100 bytes of memory each
+MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they were put
 _SWEEP_TICKS = 6  # between two searches for expired held gets
 _CALM_TICKS = (CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 2  # from the last change until time alone changes no alert
 
@@ -107,8 +107,8 @@ class MessageStore(ABC):
         else:
             self._restore(msgspec.msgpack.decode(header, type=_Header), arrays, pages)
         self._register(estate)
-        self.tables.store.params["most_messages"] = MOST_MESSAGES
-        self.tables.store.params["most_overfull"] = MOST_OVERFULL
+        self.tables.store.params["most_messages"] = MAX_KEPT_MESSAGES
+        self.tables.store.params["most_overfull"] = MAX_KEPT_OVERFULL
         self.tables.store.params["trust"] = clock.TRUST
         self._set_params()
         self._reporter = Reporter(estate, self.config, int(self.tables.store.scalars[0]["turns"]))

@@ -28,11 +28,11 @@ _WINDOW_SECONDS = WINDOW_TICKS * TICK // SECOND
 # The seed raises the load in steps of 115 messages/s for each of 180 senders, 20,700 messages/s: "around 85% of 1 QMs
 # messaging capability", 98 % of the 21,070 that Table 1 shows. At 98 % the members still carry all of it, but nothing
 # more: the mark must lie below, so that there is time to start one.
-MARK_PCT = 85.0
-OVER_PCT = 80.0  # the alert is over below it
+THRESHOLD_PCT = 85.0
+CLEAR_BELOW_PCT = 80.0  # the alert is over below it
 # One can be spared where the others would stay well below the mark: stopping it must not bring the alert back.
 SPARE_PCT = 70.0
-SPARE_OVER_PCT = 75.0
+SPARE_CLEAR_PCT = 75.0
 SPARE_HOLD = 15 * 60 * SECOND  # "surges of rates ... at peak times" must not have members stopped between them
 # Messages that wait count as load: what it takes to deliver them within a quarter of an hour. An assumption.
 DRAIN_SECONDS = 15 * 60
@@ -45,7 +45,7 @@ def achieved(target: float, members: int, one: float) -> float:
 
 def members_for(load: float, one: float) -> int:
     """The members that carry a load, messages/s, below the mark at which another one is wanted; at least 1."""
-    return max(1, math.ceil(load * 100.0 / (MARK_PCT * one)))
+    return max(1, math.ceil(load * 100.0 / (THRESHOLD_PCT * one)))
 
 
 class _Contents(msgspec.Struct):
@@ -161,8 +161,8 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
         held = self._own.spare_since is not None and now - self._own.spare_since >= SPARE_HOLD
         if not is_open:
             self._own.fewer = held and not more
-        spared = active < 2 or self._usage_pct(fewer_by=1) >= SPARE_OVER_PCT
-        is_over = spared if self._own.fewer else usage < OVER_PCT
+        spared = active < 2 or self._usage_pct(fewer_by=1) >= SPARE_CLEAR_PCT
+        is_over = spared if self._own.fewer else usage < CLEAR_BELOW_PCT
         return self._follow(
             CAPACITY,
             CAPACITY,
