@@ -369,7 +369,7 @@ class MessageStore(ABC):
         return drift_finding(self.name, resource, pct, tolerance_pct, usage_pct, self.check_against)
 
     def _turn_back(self, time: int) -> None:
-        """Set back a clock that most events contradict; times kept that are now in the future become the present.
+        """Set back a clock that most events contradict; later times in the state are set to the new time.
 
         Args:
             time: time of the event at which the clock goes back, microseconds.
