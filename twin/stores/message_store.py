@@ -20,7 +20,8 @@ from twin.alerts import fillers
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import CALM_AFTER_FULL, CALM_FOR, STEP, Viewer
 from twin.estate import Estate, Route
-from twin.forecast.monitor import CONDITION, Foresight, Sight
+from twin.forecast.monitor import CONDITION as FULL_FORECAST
+from twin.forecast.monitor import Foresight, Sight
 from twin.forecast.outlook import Forecast
 from twin.state.arrays import Array, Arrays
 from twin.state.names import Names, give_rows
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from twin.forecast.fill_model import Rules
 
 VERSION = 5
-MAX_KEPT_MESSAGES = 1 << 25  # per store, about 100 bytes of memory each
-MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they were put
+MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
+MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they were put [assumed]
 _SWEEP_TICKS = 6  # between two searches for expired held gets
 _CALM_TICKS = (CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 2  # from the last change until time alone changes no alert
 
@@ -249,7 +250,7 @@ class MessageStore(ABC):
     # --- events ----------------------------------------------------------------------------------------------------
 
     def apply(self, block: EventBlock) -> list[Alert]:
-        """Apply a block of this store's events; return the alerts they bring, in order."""
+        """Apply a block of this store's events; return the alerts they cause, in order."""
         alerts: list[Alert] = []
         start = 0
         for change in self._find_silences(block):
@@ -269,7 +270,7 @@ class MessageStore(ABC):
         return silence.find_changes(block, qmgr_rows, self.qmgrs, self.config.queue_managers, self.episodes)
 
     def _apply(self, block: EventBlock, row: int, end: int) -> list[Alert]:
-        """Apply the events of a block from `row` up to, not including, `end`; return the alerts they bring."""
+        """Apply the events of a block from `row` up to, not including, `end`; return the alerts they cause."""
         alerts: list[Alert] = []
         events = block.events[:end]
         no_ages = np.zeros(0, np.int64)
@@ -293,7 +294,7 @@ class MessageStore(ABC):
     def demand(self, events: Array) -> Array:
         """Execute queue operations as the real system would, refusing those that cannot be done.
 
-        A put that does not fit and a get without a message get their MQ reason code, written into `events`.
+        The MQ reason codes of puts that do not fit and gets without a message are written into `events`.
 
         Args:
             events: EVENT[n]: queue operations, each of count 1.
@@ -320,7 +321,7 @@ class MessageStore(ABC):
         return ages
 
     def _make_room(self, event: Any) -> None:
-        """Grow the tables that an event needs, each at least to twice its size."""
+        """Grow the tables that are too small for an event, each at least to twice its size."""
         store = self.tables.store
         scalars = store.scalars[0]
         count = int(event["count"])
@@ -422,10 +423,10 @@ class MessageStore(ABC):
         tick = int(scalars["tick"])
         while tick < until:
             before = tick
-            busy = self._is_busy()
-            if busy:
+            is_busy = self._is_busy()
+            if is_busy:
                 settled_tick = max(settled_tick, tick + _CALM_TICKS)
-            tick = tick + 1 if busy or (self.episodes.any_open and tick < settled_tick) else until
+            tick = tick + 1 if is_busy or (self.episodes.any_open and tick < settled_tick) else until
             alerts += self._run_tick(before, tick)
         scalars["tick"] = until
         return alerts
@@ -448,7 +449,7 @@ class MessageStore(ABC):
             held.sweep(self.tables.store, len(self._names.queues))
         alerts = self._on_tick(before, tick) + self.foresight.tick(self, before, tick)
         for episode in self.episodes:
-            if episode.condition not in (DRIFT, CONDITION, silence.CONDITION):
+            if episode.condition not in (DRIFT, FULL_FORECAST, silence.CONDITION):
                 alerts += self._review(episode, now)
         self._reporter.report(before, tick, self._report_values)
         return alerts
@@ -469,9 +470,9 @@ class MessageStore(ABC):
             self._arm(episode.condition, episode.resource)
             return [self.episodes.clear(episode, finding, now)]
         episode.calm_since = None
-        usage = viewer.usage_pct(episode.resource)
-        severity = viewer.severity(episode.condition, usage, episode.severity)
-        if severity == episode.severity and usage < episode.usage_pct + STEP:
+        usage_pct = viewer.usage_pct(episode.resource)
+        severity = viewer.severity(episode.condition, usage_pct, episode.severity)
+        if severity == episode.severity and usage_pct < episode.usage_pct + STEP:
             return []
         finding = viewer.finding(episode.condition, episode.resource, episode.severity)
         return [self.episodes.update(episode, finding, now)]

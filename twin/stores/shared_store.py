@@ -92,7 +92,7 @@ class SharedStore(ABC, Generic[Config]):
     # --- events and reports ----------------------------------------------------------------------------------------
 
     def apply(self, block: EventBlock) -> list[Alert]:
-        """Apply a block of this store's own events; return the alerts they bring, in order."""
+        """Apply a block of this store's own events; return the alerts they cause, in order."""
         alerts: list[Alert] = []
         for row, event in enumerate(block.events):
             before = self._state.clock.time
@@ -108,7 +108,7 @@ class SharedStore(ABC, Generic[Config]):
         return alerts + self._run_ticks()
 
     def take(self, reports: Iterable[Report]) -> list[Alert]:
-        """Add reports, each source's in order; return the alerts they bring, in order."""
+        """Add reports, each source's in order; return the alerts they cause, in order."""
         frontier = self._state.frontier
         frontier.take(reports)
         if frontier.turn_back(self.expected(), self.sources):
