@@ -46,11 +46,16 @@ def _store_of(route: Route) -> str:
     return route.store
 
 
-class _Header(msgspec.Struct, kw_only=True):
-    """The state of a twin that is not in pages."""
+class _Format(msgspec.Struct, kw_only=True):
+    """The fields of a header that every version has."""
 
     version: int
     kind: str
+
+
+class _Header(_Format, kw_only=True):
+    """The state of a twin that is not in pages."""
+
     rows: dict[str, int]
     names_size: int
     records: dict[str, bytes]
@@ -106,7 +111,7 @@ class MessageStore(ABC):
         if header is None:
             self._new(arrays)
         else:
-            self._restore(msgspec.msgpack.decode(header, type=_Header), arrays, pages)
+            self._restore(header, arrays, pages)
         self._register(estate)
         self.tables.store.params["most_messages"] = MAX_KEPT_MESSAGES
         self.tables.store.params["most_overfull"] = MAX_KEPT_OVERFULL
@@ -209,12 +214,14 @@ class MessageStore(ABC):
         self.tables.new_meters()
         self._begin()
 
-    def _restore(self, header: _Header, arrays: Arrays, pages: Iterable[tuple[int, bytes]] | None) -> None:
-        if header.version != VERSION or header.kind != self.kind:
+    def _restore(self, content: bytes, arrays: Arrays, pages: Iterable[tuple[int, bytes]] | None) -> None:
+        written = msgspec.msgpack.decode(content, type=_Format)
+        if written.version != VERSION or written.kind != self.kind:
             raise StateError(
-                f"state of {self.name} is of a {header.kind}, version {header.version}; "
+                f"state of {self.name} is of a {written.kind}, version {written.version}; "
                 f"this program reads that of a {self.kind}, version {VERSION}: begin with a new checkpoint"
             )
+        header = msgspec.msgpack.decode(content, type=_Header)
         self.tables = Tables(arrays, header.rows, header.names_size)
         self.tables.restore_records(header.records)
         if pages is not None:

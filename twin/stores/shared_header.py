@@ -14,6 +14,12 @@ from twin.stores.reports import Frontier
 VERSION = 3
 
 
+class Format(msgspec.Struct):
+    """The field of a header that every version has."""
+
+    version: int
+
+
 class PendingEvent(msgspec.Struct, array_like=True):
     """An ALTER or MEASURE not yet applied. time: the store's clock when it arrived, microseconds."""
 
