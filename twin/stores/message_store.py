@@ -72,7 +72,7 @@ class MessageStore(ABC):
 
     Attributes:
         kind: kind of store, as in the estate.
-        is_foreseen: True if the kind has a fill model (`rules`).
+        has_fill_model: True if the kind has a fill model (`rules`).
         check_against: action of the drift alert: the display command to compare the estate with.
         config: estate entry with the current attributes, after ALTER and REBUILD.
         tables: the arrays.
@@ -82,7 +82,7 @@ class MessageStore(ABC):
     """
 
     kind: ClassVar[str]
-    is_foreseen: ClassVar[bool] = False
+    has_fill_model: ClassVar[bool] = False
     check_against: ClassVar[str]
     config: Any
     tables: Tables
@@ -107,7 +107,7 @@ class MessageStore(ABC):
         self.estate = estate
         self.config = described
         self._described = self._attributes()
-        self._forecasts = forecasts and self.is_foreseen
+        self._forecasts = forecasts and self.has_fill_model
         if header is None:
             self._new(arrays)
         else:
@@ -171,7 +171,7 @@ class MessageStore(ABC):
 
     def rules(self, tick: int) -> Rules:
         """Return the fill model as of a tick."""
-        raise NotImplementedError(f"a {self.kind} is not foreseen")
+        raise NotImplementedError(f"a {self.kind} has no fill model")
 
     @abstractmethod
     def _fields(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class PageSetTwin(MessageStore):
     """The twin of a page set. buffer_pool_pct: percent of its buffer pool in use, as last measured, or None."""
 
     kind = "page_set"
-    is_foreseen = True
+    has_fill_model = True
     check_against = "Check the page set's attributes in the estate against DISPLAY USAGE TYPE(PAGESET)."
     config: PageSet
     buffer_pool_pct: float | None = None

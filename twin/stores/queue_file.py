@@ -29,7 +29,7 @@ class QueueFileTwin(MessageStore):
     """The twin of a queue file."""
 
     kind = "queue_file"
-    is_foreseen = True
+    has_fill_model = True
     check_against = "Check the queue's attributes in the estate against DISPLAY QSTATUS CURDEPTH CURFSIZE CURMAXFS."
     config: QueueFile
 

@@ -25,7 +25,7 @@ class StructureTwin(MessageStore):
     """The twin of a structure. allocation: its size and ratio as they are."""
 
     kind = "structure"
-    is_foreseen = True
+    has_fill_model = True
     check_against = "Check the structure's attributes in the estate against DISPLAY CFSTATUS and D XCF,STR."
     config: Structure
     allocation: Allocation
