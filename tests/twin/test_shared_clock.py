@@ -100,5 +100,5 @@ def test_a_record_says_how_often_a_clock_went_back_and_only_then(estate: Estate)
 
 def test_state_of_another_version_is_refused(estate: Estate) -> None:
     header = msgspec.msgpack.encode({"version": 2, "own": [], "episodes": [{}]})
-    with pytest.raises(MqtwinError, match="CF01 has version 2; this program reads .* begin with a new checkpoint"):
+    with pytest.raises(MqtwinError, match=r"CF01 has version 2; this program reads .* begin with a new checkpoint"):
         open_store(estate, "CF01", None, header)
