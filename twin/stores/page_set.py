@@ -92,7 +92,7 @@ class PageSetTwin(MessageStore):
         return []
 
     def _measure_pages(self, measured: dict[str, Any]) -> list[Alert]:
-        """Take a measurement; the baseline is not set by one that has the buffer pool alone."""
+        """Take a measurement; one of the buffer pool alone sets no baseline. Return the alerts it opens or clears."""
         pct = measured.pop("buffer_pool_pct", None)
         if pct is not None:
             self.buffer_pool_pct = pct

@@ -99,7 +99,7 @@ def _receiver(estate: Estate, config: StoreConfig, clusters: Mapping[str, str]) 
 
 
 class Reporter:
-    """The reports of one message store since they were last drained: at the end of each batch, so it has no state.
+    """The reports of one message store since the last drain. They are not part of its state: each batch ends drained.
 
     turns: how often the store's clock has gone back.
     """

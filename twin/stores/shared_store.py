@@ -140,7 +140,7 @@ class SharedStore(ABC, Generic[Config]):
         return list(self.sources)
 
     def _apply_at_once(self, time: int) -> list[Alert]:
-        """Apply the pending events at the time of the latest one, microseconds: no store reports."""
+        """Apply the pending events where no store reports; time: of the latest event, microseconds."""
         self._state.now = max(time, self._state.now or time)
         self._expire(self._state.now)
         events, self._state.pending_events = self._state.pending_events, []
@@ -177,7 +177,10 @@ class SharedStore(ABC, Generic[Config]):
             self._on_report(report)
 
     def _next_tick(self) -> int | None:
-        """Return the next tick at which anything can change; None where sources must pass it first."""
+        """Return the next tick at which anything can change; None where sources must pass it first.
+
+        Ticks that sources have passed without a change count as processed.
+        """
         frontier = self._state.frontier
         bound = frontier.bound(self.expected(), self.sources)
         if bound is None:

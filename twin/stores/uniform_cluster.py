@@ -29,12 +29,12 @@ _WINDOW_S = WINDOW_TICKS * TICK // SECOND
 # Thresholds of the load, percent of what the active members carry. One step of load in the published test is 115
 # messages/s for each of 180 senders, 20,700 messages/s: "around 85% of 1 QMs messaging capability", and 98 % of the
 # 21,070 in Table 1. The alert must open before members carry all they can, so that there is time to start another.
-THRESHOLD_PCT = 85.0
-CLEAR_BELOW_PCT = 80.0
+THRESHOLD_PCT = 85.0  # [fitted]
+CLEAR_BELOW_PCT = 80.0  # [assumed]
 # The same for the load with one member fewer: stopping a member must not open the alert again. [assumed]
 SPARE_PCT = 70.0
 SPARE_CLEAR_PCT = 75.0
-SPARE_HOLD = 15 * 60 * SECOND  # bridges the lulls between "surges of rates ... at peak times" [assumed]
+SPARE_HOLD_US = 15 * 60 * SECOND  # bridges the lulls between "surges of rates ... at peak times" [assumed]
 DRAIN_S = 15 * 60  # time within which members are to deliver the messages that wait [assumed]
 
 
@@ -183,7 +183,7 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
         elif cluster.spare_since is None:
             cluster.spare_since = now
         is_short = self._capacity() > 0 and self._needed_members() > active
-        can_spare = cluster.spare_since is not None and now - cluster.spare_since >= SPARE_HOLD
+        can_spare = cluster.spare_since is not None and now - cluster.spare_since >= SPARE_HOLD_US
         if self.episodes.get(CAPACITY, CAPACITY) is None:
             cluster.is_surplus = can_spare and not is_short
         is_surplus_over = active < 2 or reduced_pct >= SPARE_CLEAR_PCT
