@@ -73,7 +73,7 @@ class QueueFileTwin(MessageStore):
     def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
         if op == layout.MEASURE:
             return self._measure(content)
-        if op == layout.ALTER:  # effective at once: a file above its new MAXFSIZE does not grow until it is drained
+        if op == layout.ALTER:  # a file above its new MAXFSIZE takes no messages until it is drained
             self.config = replace(self.config, **content)
             self._set_params()
         else:
