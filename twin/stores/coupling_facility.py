@@ -28,7 +28,7 @@ OVERCOMMITTED, SCM_EXHAUSTED, AUGMENTED_EXHAUSTED = "scm-overcommitted", "scm-ex
 class _FacilityState(msgspec.Struct):
     """State of a coupling facility beside that of any shared store."""
 
-    reports: dict[str, StructureValues] = {}  # latest values by structure
+    latest: dict[str, StructureValues] = {}  # values last reported, by structure
     base_scm: int = 0  # baseline, bytes
     base_augmented: int = 0
 
@@ -51,11 +51,11 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
     @override
     def _on_report(self, report: Report) -> None:
         if isinstance(report.values, StructureValues):
-            self._facility.reports[report.source] = report.values
+            self._facility.latest[report.source] = report.values
 
     @override
     def _on_source_left(self, source: str) -> None:
-        self._facility.reports.pop(source, None)
+        self._facility.latest.pop(source, None)
 
     @override
     def _can_alter(self, changes: dict[str, Any]) -> bool:
@@ -65,7 +65,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
 
     def _structures(self) -> dict[str, StructureValues]:
         """Return the values of each structure with SCM: those last reported, else those the estate implies."""
-        left = set(self._state.frontier.former_sources) - self._facility.reports.keys()
+        former = set(self._state.frontier.former_sources) - self._facility.latest.keys()
         described = {
             name: StructureValues(
                 size=allocate(config).size,
@@ -75,14 +75,14 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
                 aug_dynamic=0,
             )
             for name, config in self.sources.items()
-            if isinstance(config, Structure) and name not in left
+            if isinstance(config, Structure) and name not in former
         }
-        return described | self._facility.reports
+        return described | self._facility.latest
 
     def _unreported_bytes(self) -> int:
         """Return the bytes allocated to structures without SCM, which do not report."""
         stores = [self.estate.stores[name] for name in self.config.structures if name not in self.sources]
-        unreported = [store for store in stores if store.name not in self._facility.reports]
+        unreported = [store for store in stores if store.name not in self._facility.latest]
         return sum(allocate(store).size for store in unreported if isinstance(store, Structure))
 
     def _usage(self) -> _FacilityUsage:

@@ -99,7 +99,7 @@ def _receiver(estate: Estate, config: StoreConfig, clusters: Mapping[str, str]) 
 
 
 class Reporter:
-    """The reports of one message store since the last drain. They are not part of its state: each batch ends drained.
+    """The reports of one message store since the last drain, at the end of each batch: not part of the store's state.
 
     turns: how often the store's clock has gone back.
     """
@@ -124,7 +124,7 @@ class Reporter:
             self._add(self._target, before + 1, tick, values)
 
     def retarget(self, config: StoreConfig, tick: int) -> None:
-        """Find the target anew after a change of attributes; report to a former target that the store has left.
+        """Determine the target again after a change of attributes; report to a former target that the store has left.
 
         Args:
             config: the store's attributes after the change.
