@@ -57,7 +57,7 @@ class Decoding:
     def twin(self, *kept: Any) -> Any:
         """A new twin, or, of what was kept (arrays, header, pages), the twin as it was."""
         twin: Any = open_store(self.estate, self.name, *kept)
-        twin.foresight.enabled = self.foresees and twin.is_foreseen
+        twin.foresight.enabled = self.foresees and twin.has_fill_model
         return twin
 
     def oracle(self, workload: Workload) -> NaiveStore:

@@ -64,7 +64,7 @@ def test_a_get_of_many_waits_on_after_its_commit() -> None:
 
 @pytest.mark.parametrize("make", [Told, ToldPageSet, ToldQueueFile])
 def test_any_number_of_puts_is_worked_off_in_bounded_memory(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_store, "MOST_MESSAGES", 3000)
+    monkeypatch.setattr(message_store, "MAX_KEPT_MESSAGES", 3000)
     told = make()
     for number in range(10):
         state = told.put(count=MILLION)
@@ -75,7 +75,7 @@ def test_any_number_of_puts_is_worked_off_in_bounded_memory(make: Any, monkeypat
 
 
 def test_of_messages_that_did_not_fit_a_limited_number_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_store, "MOST_OVERFULL", 10)
+    monkeypatch.setattr(message_store, "MAX_KEPT_OVERFULL", 10)
     told = Told()
     state = told.put(count=MILLION)
     fits = state["messages"] - 10
@@ -90,8 +90,8 @@ def test_of_messages_that_did_not_fit_a_limited_number_is_kept(monkeypatch: pyte
 def test_the_twin_keeps_what_the_oracle_keeps(kind: str, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
         most, overfull = data.draw(st.integers(1, 40)), data.draw(st.integers(0, 5))
-        patch.setattr(message_store, "MOST_MESSAGES", most)
-        patch.setattr(message_store, "MOST_OVERFULL", overfull)
+        patch.setattr(message_store, "MAX_KEPT_MESSAGES", most)
+        patch.setattr(message_store, "MAX_KEPT_OVERFULL", overfull)
         patch.setattr(NaiveStore, "most_messages", most)
         patch.setattr(NaiveStore, "most_overfull", overfull)
         compare(data.draw(workloads("filling", kind=kind)), every=1)
@@ -99,8 +99,8 @@ def test_the_twin_keeps_what_the_oracle_keeps(kind: str, data: st.DataObject) ->
 
 @pytest.mark.parametrize("kind", MIXES)
 def test_nor_does_it_matter_where_blocks_are_cut(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_store, "MOST_MESSAGES", 40)
-    monkeypatch.setattr(message_store, "MOST_OVERFULL", 3)
+    monkeypatch.setattr(message_store, "MAX_KEPT_MESSAGES", 40)
+    monkeypatch.setattr(message_store, "MAX_KEPT_OVERFULL", 3)
     workload = random_workload(11, 400, "filling", kind)
     decoding = Decoding(workload.config, foresees=False)
     block, _ = decoding.block(workload.events)

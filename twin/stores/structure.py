@@ -26,7 +26,7 @@ class StructureTwin(MessageStore):
     """The twin of a structure. allocation: its size and ratio as they are."""
 
     kind = "structure"
-    is_foreseen = True
+    has_fill_model = True
     check_against = "Check the structure's attributes in the estate against DISPLAY CFSTATUS and D XCF,STR."
     config: Structure
     allocation: Allocation
@@ -40,12 +40,14 @@ class StructureTwin(MessageStore):
         self.allocation = allocate(self.config)
 
     @override
-    def _own(self) -> dict[str, Any]:
+    def _kind_state(self) -> dict[str, Any]:
         return {"size_now": self.allocation.size, "ratio": self.allocation.ratio.as_integer_ratio()}
 
     @override
-    def _take_over(self, header_described: dict[str, Any], attributes: dict[str, Any], own: dict[str, Any]) -> None:
-        self.allocation = Allocation(own["size_now"], Fraction(*own["ratio"]))
+    def _take_over(
+        self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: dict[str, Any]
+    ) -> None:
+        self.allocation = Allocation(kind_state["size_now"], Fraction(*kind_state["ratio"]))
         self.config = alteration.with_attributes(self.config, attributes)
         described = self._described
         self._assign(alteration.adopt(self.config, self.allocation, self._usage(), header_described, described))
@@ -62,7 +64,7 @@ class StructureTwin(MessageStore):
         storage_class_memory.enrol(self.tables, has_scm=self.config.scm_max_size is not None)
 
     @override
-    def _new_qmgrs(self) -> None:
+    def _on_new_qmgrs(self) -> None:
         """Add the data sets of queue managers not seen before."""
         old = self.tables.store.datasets
         datasets = np.zeros(len(self.qmgrs), layout.DATASET)
@@ -168,7 +170,7 @@ class StructureTwin(MessageStore):
         return [self.episodes.open(self.viewer().finding(NOT_ALTERABLE, SCM, None), now)]
 
     @override
-    def _at_tick(self, before: int, tick: int) -> list[Alert]:
+    def _on_tick(self, before: int, tick: int) -> list[Alert]:
         now = tick * clock.TICK
         enrolled = self.tables.store.scm[0]["enrolled"]
         alerts: list[Alert] = []
@@ -179,7 +181,7 @@ class StructureTwin(MessageStore):
             alerts += self._sample(samples, now)
         if enrolled:
             watch.move(self.tables.store, now * scm.NANOSECONDS)
-        return alerts + self._fired(now)
+        return alerts + self._open_fired(now)
 
     # --- measurements, findings, records ---------------------------------------------------------------------------
 
