@@ -25,7 +25,7 @@ from streams.query.rows import BLOCK, DEAD_KEY, FIGURES, REPORT, DeadLetter, unp
 from streams.query.source_bits import SourceBits
 from streams.query.worker import prepare_worker
 from streams.state.pages import StatePages
-from streams.state.twins import Saved, Twins, query_directory
+from streams.state.twins import SavedState, Twins, query_directory
 from twin.events import EventBlock, Reason
 from twin.stores.reports import Report
 from twin.stores.shared_store import SharedStore
@@ -143,28 +143,28 @@ class TwinProcessor(StatefulProcessor):
         """Apply a batch's blocks, then its reports, to the twin of their store, and save what changed."""
         began = time.perf_counter_ns()
         row = self._header.get()
-        saved = Saved(bytes(row[0]), bytes(row[1])) if row is not None else None
-        with twins_of(self._packed, _query()).hold(store, _batch(), saved, self._pages.read) as held:
+        saved = SavedState(bytes(row[0]), bytes(row[1])) if row is not None else None
+        with twins_of(self._packed, _query()).lease(store, _batch(), saved, self._pages.read) as lease:
             opened = time.perf_counter_ns()
             for block in blocks:
-                for alert in held.twin.apply(block):
+                for alert in lease.twin.apply(block):
                     output.add_alert(alert)
-            if reports and isinstance(held.twin, SharedStore):
-                for alert in held.twin.take(reports):
+            if reports and isinstance(lease.twin, SharedStore):
+                for alert in lease.twin.take(reports):
                     output.add_alert(alert)
             output.heard = source_bits(self._packed).words(blocks)
-            output.add_reports(held.twin.drain_reports())
-            output.add_state(store, held.twin.state())
+            output.add_reports(lease.twin.drain_reports())
+            output.add_state(store, lease.twin.state())
             applied = time.perf_counter_ns()
-            pages, size = self._pages.write(held.twin.dirty_pages())
-            self._header.update((held.token, held.twin.header()))
+            pages, size = self._pages.write(lease.twin.dirty_pages())
+            self._header.update((lease.token, lease.twin.header()))
             written = time.perf_counter_ns()
         output.figures |= {
             "events": sum(len(block.events) for block in blocks),
             "blocks": len(blocks),
             "stores": 1,
-            held.found: 1,
-            "unmirrored": int(not held.is_mirrored),
+            lease.source.value: 1,
+            "unmirrored": int(not lease.is_mirrored),
             "pages": pages,
             "page_bytes": size,
             "open_us": (opened - began) // 1000,
