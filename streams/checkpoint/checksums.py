@@ -158,7 +158,7 @@ def _xxhash32_of_rows(table: npt.NDArray[np.uint8], seed: np.uint32) -> Words:
         stripes = size // 16
         if stripes:
             lanes = np.tile(np.array([seed + _P1 + _P2, seed + _P2, seed, seed - _P1], np.uint32), (count, 1))
-            words = np.ascontiguousarray(table[:, : 16 * stripes]).view("<u4").reshape(count, stripes, 4)
+            words: Words = np.ascontiguousarray(table[:, : 16 * stripes]).view("<u4").reshape(count, stripes, 4)
             for i in range(stripes):
                 lanes = _rotate(lanes + words[:, i] * _P2, 13) * _P1
             value = _rotate(lanes[:, 0], 1) + _rotate(lanes[:, 1], 7) + _rotate(lanes[:, 2], 12)
@@ -168,7 +168,7 @@ def _xxhash32_of_rows(table: npt.NDArray[np.uint8], seed: np.uint32) -> Words:
         value = value + np.uint32(size)
         place = 16 * stripes
         while place + 4 <= size:
-            word = np.ascontiguousarray(table[:, place : place + 4]).view("<u4")[:, 0]
+            word: Words = np.ascontiguousarray(table[:, place : place + 4]).view("<u4")[:, 0]
             value = _rotate(value + word * _P3, 17) * _P4
             place += 4
         while place < size:

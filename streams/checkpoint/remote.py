@@ -89,7 +89,8 @@ class FileSystem:
 
     def __init__(self, location: str, session: SparkSession) -> None:
         self._location = location
-        self._jvm: Any = session.sparkContext._jvm  # noqa: SLF001 -- PySpark has no name for it
+        jvm: Any = session.sparkContext._jvm  # noqa: SLF001 -- PySpark has no name for it
+        self._jvm = jvm
         self._root = self._jvm.org.apache.hadoop.fs.Path(location)
         conf = self._jvm.org.apache.hadoop.conf.Configuration(session.sparkContext._jsc.hadoopConfiguration())  # noqa: SLF001
         for key, value in _IMPATIENT.items():
