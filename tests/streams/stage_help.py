@@ -26,7 +26,7 @@ MEGABYTE = 1024 * 1024
 def plan(folder: Path, *, dlq: int = MEGABYTE, state: int = MEGABYTE, loss: Loss | None = None) -> PackedPlan:
     """A plan of the small estate with those limits."""
     estate = load_estate(small_estate(folder))
-    return PackedPlan.of(Plan(estate, Topics(), Limits(state=state, alerts=MEGABYTE, dlq=dlq), loss or Loss()))
+    return PackedPlan.pack(Plan(estate, Topics(), Limits(state=state, alerts=MEGABYTE, dlq=dlq), loss or Loss()))
 
 
 def put(number: int, queue: str = "ORDERS", **other: Any) -> dict[str, Any]:

@@ -42,9 +42,9 @@ def test_the_bound_follows_the_size_of_records(
 
 
 def test_records_beyond_all_measure_are_taken_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bound, "mean_size", lambda *_: 1e9)
+    monkeypatch.setattr(bound, "measure_mean_size", lambda *_: 1e9)
     assert choose_bound({}, "t") == Bound(MIN_RECORDS, 1_000_000_000)
-    monkeypatch.setattr(bound, "mean_size", lambda *_: 0.0)
+    monkeypatch.setattr(bound, "measure_mean_size", lambda *_: 0.0)
     assert choose_bound({}, "t") == Bound(MAX_RECORDS, 0)
 
 

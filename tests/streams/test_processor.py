@@ -12,7 +12,7 @@ from pyspark.sql.streaming import TwsTester
 
 from streams.plan import PackedPlan
 from streams.query.decode_stage import decode_task
-from streams.query.processor import TwinProcessor, twins_of
+from streams.query.processor import TwinProcessor, open_twins
 from streams.query.rows import FIGURES
 from tests.streams.stage_help import SOURCE, as_json, plan, put, rows
 from twin.events import Decoder
@@ -22,7 +22,7 @@ STORE = "QSG1/APP1"
 
 
 def new_tester(packed: PackedPlan) -> TwsTester:
-    twins_of.cache_clear()
+    open_twins.cache_clear()
     return TwsTester(TwinProcessor(packed))
 
 
@@ -44,7 +44,7 @@ def records(frame: pd.DataFrame, topic: str) -> list[Any]:
 
 def replayed(packed: PackedPlan, values: list[bytes]) -> dict[str, Any]:
     """The state after those events, by the twin alone."""
-    estate = packed.open().estate
+    estate = packed.unpack().estate
     player = Player(estate)
     player.feed(Decoder(estate).json(values))
     return player.states()
@@ -74,7 +74,7 @@ def test_state_survives_without_any_cache(tmp_path: Path) -> None:
     values = [as_json(put(n)) for n in range(3000)]
     job = new_tester(packed)
     for start in range(0, 3000, 1000):
-        twins_of.cache_clear()
+        open_twins.cache_clear()
         frame = job.testInPandas(STORE, blocks_of(packed, values[start : start + 1000], start))
     assert records(frame, "mqtwin.state") == [replayed(packed, values)[STORE]]
     assert figure(frame, "loaded") == 1

@@ -16,8 +16,8 @@ from pyspark.sql.streaming import TwsTester
 from streams.kafka.topics import Limits, Topics
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import decode_task
-from streams.query.processor import TwinProcessor, twins_of
-from streams.query.report_records import REPORTS_A_RECORD, ReportError, read_reports, report_records
+from streams.query.processor import TwinProcessor, open_twins
+from streams.query.report_records import REPORTS_PER_RECORD, ReportError, read_reports, report_records
 from streams.query.rows import DEAD, FIGURES, REPORT, unpack_letters
 from tests.streams.stage_help import MEGABYTE, SOURCE
 from tests.support.shared import START_US, STRUCTURES, Shared, leave_report, shared_estate, structure_report
@@ -33,8 +33,8 @@ def estate(tmp_path: Path) -> Estate:
 
 @pytest.fixture
 def packed(estate: Estate) -> PackedPlan:
-    twins_of.cache_clear()
-    return PackedPlan.of(Plan(estate, Topics(), Limits(state=MEGABYTE, alerts=MEGABYTE, dlq=MEGABYTE)))
+    open_twins.cache_clear()
+    return PackedPlan.pack(Plan(estate, Topics(), Limits(state=MEGABYTE, alerts=MEGABYTE, dlq=MEGABYTE)))
 
 
 def reports(count: int, source: str = STRUCTURES[0]) -> list[Any]:
@@ -73,7 +73,7 @@ def test_a_source_and_batch_is_one_record_keyed_by_the_shared_store(estate: Esta
 
 
 def test_many_reports_are_several_records_and_none_is_larger_than_the_topic_takes(estate: Estate) -> None:
-    made = reports(2 * REPORTS_A_RECORD + 1)
+    made = reports(2 * REPORTS_PER_RECORD + 1)
     assert len(values(made)) == 3
     small = values(made, 2000)
     assert max(map(len, small)) <= 2000
@@ -93,7 +93,7 @@ def test_nothing_reported_is_no_record() -> None:
         ({"source": "UC01"}, "UC01"),
         ({"reports": []}, "length"),
         ({"reports": [{"tick": 1, "passed": 1, "values": None}]}, "tick"),
-        ({"reports": [{"tick": 179_517_602, "passed": 179_517_601, "values": None}]}, "ticks that grow"),
+        ({"reports": [{"tick": 179_517_602, "passed": 179_517_601, "values": None}]}, "ticks that increase"),
         ({"reports": [{"tick": 179_517_602, "passed": 179_517_602, "values": {"type": "structure"}}]}, "size"),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_shared_store_takes_reports_and_keeps_its_state_in_the_header(packed: 
     job = TwsTester(TwinProcessor(packed))
     by_hand = Shared(estate, "CF01")
     for start in range(0, 6, 2):
-        twins_of.cache_clear()
+        open_twins.cache_clear()
         made = [report for source in STRUCTURES for report in reports(6, source)[start : start + 2]]
         pieces = [value for source in (0, 2) for value in values(made[source : source + 2])]
         output = job.testInPandas("CF01", frame(packed, of_reports_topic(pieces, offset=start)))

@@ -186,7 +186,7 @@ def test_the_jobs_own_heartbeat_is_nobody_heard(estate: Estate) -> None:
 
 
 def test_the_stage_gives_them_on_its_first_row(estate: Estate) -> None:
-    packed = PackedPlan.of(Plan(estate, Topics(), Limits(state=MEGABYTE, alerts=MEGABYTE, dlq=MEGABYTE)))
+    packed = PackedPlan.pack(Plan(estate, Topics(), Limits(state=MEGABYTE, alerts=MEGABYTE, dlq=MEGABYTE)))
     values = [as_json(put(number, length=60_000)) for number in range(800)]
     heard = list(new_tester(packed).testInPandas(STORE, blocks_of(packed, values))["heard"])
     assert len(heard) > 1 and all(row is None for row in heard[1:])
@@ -224,7 +224,7 @@ def test_each_store_with_messages_gets_a_heartbeat_of_its_own(watched: Estate, k
     guard = SourceGuard(watched, {"bootstrap.servers": kafka}, topics)
     guard.start()
     try:
-        guard.progressed({"sources": [{"endOffset": {topics.events: dict.fromkeys("0123", 0)}}]})
+        guard.on_progress({"sources": [{"endOffset": {topics.events: dict.fromkeys("0123", 0)}}]})
         until = time.monotonic() + 30
         while len(messages := arrived(kafka, topics.events)) < 3:
             assert time.monotonic() < until
