@@ -23,7 +23,7 @@ REPORT = {
 }
 
 
-def test_figures_are_named_for_a_person() -> None:
+def test_figures_have_readable_names() -> None:
     figures = batch_figures(REPORT)
     assert (figures["batch"], figures["records"], figures["events"], figures["dead_letters"]) == (7, 12, 60, 2)
     assert (figures["behind"], figures["state_bytes"], figures["state_commit_ms"]) == (3, 4096, 11)
@@ -53,8 +53,8 @@ def test_dead_letters_are_counted_by_reason_where_there_are_any() -> None:
     assert figures["dead_letter_reasons"] == {"unknown-queue": 2}
 
 
-def test_the_batch_that_is_run_again_after_a_kill_says_how_far_behind_it_is() -> None:
-    """Spark did not ask Kafka for its end: the metrics of the source are empty."""
+def test_the_batch_that_runs_again_after_a_kill_has_the_figure_behind() -> None:
+    """Spark did not ask Kafka for the end of the topic, so the metrics of the source are empty."""
     source = {"metrics": {}, "endOffset": {"mqtwin.events": {"0": 10, "1": 20}, "mqtwin.reports": {"0": 5}}}
     ends = {"mqtwin.events": {0: 40, 1: 80}, "mqtwin.reports": {0: 5}}
     seen: list[dict] = []
@@ -63,7 +63,7 @@ def test_the_batch_that_is_run_again_after_a_kill_says_how_far_behind_it_is() ->
     assert list(seen[0])[:3] == ["batch", "records", "behind"]
 
 
-def test_a_kafka_that_does_not_answer_then_is_said() -> None:
+def test_a_kafka_that_does_not_answer_the_question_for_behind_is_a_warning() -> None:
     out = io.StringIO()
     configure_logging(json_lines=True, stream=out)
 
@@ -77,7 +77,7 @@ def test_a_kafka_that_does_not_answer_then_is_said() -> None:
     assert batch["event"] == "batch" and "behind" not in batch
 
 
-def test_stores_without_room_in_the_mirror_are_warned_of_once() -> None:
+def test_stores_without_room_in_the_mirror_are_one_warning() -> None:
     out = io.StringIO()
     configure_logging(json_lines=True, stream=out)
     log = BatchLog()
@@ -91,7 +91,7 @@ def test_stores_without_room_in_the_mirror_are_warned_of_once() -> None:
     assert "spark.local.dir" in warning["do"]
 
 
-def test_the_line_of_a_batch_tells_what_the_processes_use() -> None:
+def test_the_line_of_a_batch_has_the_resources_of_the_processes() -> None:
     out = io.StringIO()
     configure_logging(json_lines=True, stream=out)
     BatchLog(resources=Resources(os.getpid())).on_progress(json.dumps(REPORT))
