@@ -88,7 +88,7 @@ def open_files_limits() -> tuple[int | None, int | None]:
 @cache
 def map_limit() -> int | None:
     """Return the limit of memory mappings per process; None if the system does not report it."""
-    return _number(Path("/proc/sys/vm/max_map_count"))
+    return _read_number(Path("/proc/sys/vm/max_map_count"))
 
 
 def max_kept_twins() -> int:
@@ -110,19 +110,19 @@ class _MemoryGroup:
 
     def used(self) -> int | None:
         """Return the bytes in use, without cached file pages that the kernel can drop at once."""
-        usage = _number(self.usage)
+        usage = _read_number(self.usage)
         if usage is None:
             return None
-        lines = (line.split() for line in _text(self.usage.with_name("memory.stat")).splitlines())
+        lines = (line.split() for line in _read_text(self.usage.with_name("memory.stat")).splitlines())
         idle = {name: int(number) for name, number in lines if name in ("inactive_file", "total_inactive_file")}
         return usage - max(idle.values(), default=0)
 
 
 @cache
-def _memory_group() -> _MemoryGroup | None:
+def _find_memory_group() -> _MemoryGroup | None:
     """Return the control group with the lowest memory limit of this process; None if none is below the machine's."""
     groups = []
-    for line in _text(_OWN_GROUPS).splitlines():
+    for line in _read_text(_OWN_GROUPS).splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers:
             root, limit, usage = _GROUPS, "memory.max", "memory.current"
@@ -132,7 +132,7 @@ def _memory_group() -> _MemoryGroup | None:
             continue
         own = root / path.lstrip("/")
         for folder in (own, *own.parents):
-            number = _number(folder / limit)
+            number = _read_number(folder / limit)
             if number is not None and number < psutil.virtual_memory().total:
                 groups.append(_MemoryGroup(number, folder / usage))
     return min(groups, key=lambda group: group.limit, default=None)
@@ -140,19 +140,19 @@ def _memory_group() -> _MemoryGroup | None:
 
 def memory_limit() -> int:
     """Return the bytes of memory of this machine, or of the container if that has less."""
-    group = _memory_group()
+    group = _find_memory_group()
     return group.limit if group is not None else int(psutil.virtual_memory().total)
 
 
 def memory_used() -> int:
     """Return the bytes in use by all processes, of those in `memory_limit`."""
-    group = _memory_group()
+    group = _find_memory_group()
     used = group.used() if group is not None else None
     memory = psutil.virtual_memory()
     return used if used is not None else int(memory.total - memory.available)
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     """Return the content of a system file; empty if it cannot be read."""
     try:
         return path.read_text(encoding="ascii", errors="replace")
@@ -160,8 +160,8 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _number(path: Path) -> int | None:
-    text = _text(path).strip()
+def _read_number(path: Path) -> int | None:
+    text = _read_text(path).strip()
     return int(text) if text.isdecimal() else None
 
 
@@ -216,7 +216,7 @@ class Resources:
         if self._fds_limit is not None:
             figures["fds_limit"] = self._fds_limit
         for name, processes in (("jvm", [self._jvm]), ("worker", self._workers)):
-            uses = [use for pid in processes if (use := _use(pid)) is not None]
+            uses = [use for pid in processes if (use := _measure_process(pid)) is not None]
             if uses:
                 figures[f"{name}_fds"] = max(fds for fds, _ in uses)
                 figures[f"{name}_rss_bytes"] = max(rss for _, rss in uses)
@@ -238,7 +238,7 @@ class Resources:
         the JVM has ended.
         """
         self.figures()
-        text = _whole_text(error)
+        text = _collect_text(error)
         for words, meaning, kinds, remedy in _SHORTAGES:
             if words in text:
                 uses = [_describe_use(row, self._last) for row in _LIMITED_RESOURCES if row.kind in kinds]
@@ -253,7 +253,7 @@ class Resources:
         with contextlib.suppress(psutil.Error):
             jvm = psutil.Process(self._jvm)
             self._workers = [child.pid for child in jvm.children(recursive=True)]
-            self._fds_limit = _fds_limit(jvm)
+            self._fds_limit = _read_fds_limit(jvm)
         counts = {
             "jvm_maps": [count_mappings(self._jvm)],
             "worker_maps": [count_mappings(pid) for pid in self._workers],
@@ -282,7 +282,7 @@ def _describe_use(row: _LimitedResource, figures: Mapping[str, int]) -> str:
     return f"{figures[row.used]:,} of {figures[row.limit]:,} {row.noun}"
 
 
-def _fds_limit(process: psutil.Process) -> int | None:
+def _read_fds_limit(process: psutil.Process) -> int | None:
     """Return a process's limit of descriptors, which its children inherit. Java itself raises it to the hard limit."""
     if not hasattr(process, "rlimit"):  # macOS does not have it
         return open_files_limits()[0]
@@ -290,7 +290,7 @@ def _fds_limit(process: psutil.Process) -> int | None:
     return None if soft == resource.RLIM_INFINITY else int(soft)
 
 
-def _use(pid: int) -> tuple[int, int] | None:
+def _measure_process(pid: int) -> tuple[int, int] | None:
     """Return a process's number of descriptors and resident bytes; None if it has ended."""
     try:
         return count_open_files(pid), psutil.Process(pid).memory_info().rss
@@ -298,7 +298,7 @@ def _use(pid: int) -> tuple[int, int] | None:
         return None
 
 
-def _whole_text(error: BaseException | None) -> str:
+def _collect_text(error: BaseException | None) -> str:
     """Return the messages of an error and its causes, the stack traces of Java included."""
     parts = []
     while error is not None:

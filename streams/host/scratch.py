@@ -39,7 +39,7 @@ class ScratchDirectory:
         Raises:
             OSError: it cannot be created, or the user's directory in `base` belongs to another user.
         """
-        root = _root(base)
+        root = _user_directory(base)
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = root.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
@@ -60,7 +60,7 @@ class ScratchDirectory:
 def base_of(directory: Path) -> Path:
     """Return the base of a scratch directory; any other directory itself. It outlives the job."""
     root = directory.parent
-    if directory.name.startswith(_PREFIX) and root == _root(root.parent):
+    if directory.name.startswith(_PREFIX) and root == _user_directory(root.parent):
         return root.parent
     return directory
 
@@ -68,16 +68,16 @@ def base_of(directory: Path) -> Path:
 def temporary_base() -> Path:
     """Return the system's temporary directory, or ``/tmp`` if paths of sockets would become too long."""
     base = Path(tempfile.gettempdir())
-    path = _root(base) / f"{_PREFIX}{'x' * 8}"
+    path = _user_directory(base) / f"{_PREFIX}{'x' * 8}"
     return base if len(os.fsencode(path)) <= MAX_SOCKET_DIRECTORY_BYTES else Path("/tmp")  # noqa: S108 -- it is short
 
 
 def crash_report(base: Path) -> Path:
     """Return the crash report of Java: one file per user, outside the scratch directories, so that it outlives them."""
-    return _root(base) / _CRASH_REPORT
+    return _user_directory(base) / _CRASH_REPORT
 
 
-def _root(base: Path) -> Path:
+def _user_directory(base: Path) -> Path:
     return base / f"mqtwin-{os.getuid()}"
 
 

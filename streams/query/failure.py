@@ -49,13 +49,13 @@ def explain(
         return java_exit
     text = str(error)
     local = [Path(unquote(urlparse(checkpoint).path))] if urlparse(checkpoint).scheme in ("", "file") else []
-    full = _full_disks([*local, *directories]) if _FILES.search(text) or _NO_SPACE.search(text) else []
+    full = _find_full_disks([*local, *directories]) if _FILES.search(text) or _NO_SPACE.search(text) else []
     if full:
         return f"disk full: {'; '.join(full)}; make room: started again, the job goes on where it was"
     if _NO_SPACE.search(text):
         return f"disk full: {one_line(text)}"
     if _NO_TOPIC.search(text):
-        missing = _missing(topics, kafka)
+        missing = _find_missing_topics(topics, kafka)
         if missing:
             return f"deleted in Kafka while the job ran: topic {', '.join(missing)}; starting again creates it anew"
     if _KILLED.search(text) and not _has_python_traceback(text):
@@ -63,7 +63,7 @@ def explain(
     return one_line(text)
 
 
-def _full_disks(places: Iterable[Path]) -> list[str]:
+def _find_full_disks(places: Iterable[Path]) -> list[str]:
     """Return one sentence per disk with less than `FULL_BYTES` free space."""
     sentences = {}
     for place in places:
@@ -75,7 +75,7 @@ def _full_disks(places: Iterable[Path]) -> list[str]:
     return list(sentences.values())
 
 
-def _missing(topics: Mapping[str, Sequence[str]], kafka: Mapping[str, str]) -> list[str]:
+def _find_missing_topics(topics: Mapping[str, Sequence[str]], kafka: Mapping[str, str]) -> list[str]:
     try:
         return missing_topics(kafka, topics)
     except MqtwinError:  # no broker answers, and Spark's own text has to do

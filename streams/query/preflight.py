@@ -34,7 +34,7 @@ def check_executors(session: SparkSession) -> dict[str, Path]:
     from pyspark.errors import PySparkException
 
     context = session.sparkContext
-    probe = _probe(_versions())
+    probe = _make_probe(_versions())
     answers: dict[str, Path] = {}
     for _ in range(ROUNDS):
         executors = _count_executors(context)
@@ -64,7 +64,7 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in PACKAGES}
 
 
-def _probe(expected: dict[str, str]) -> Callable[[Iterable[int]], Iterator[tuple[str, str, str]]]:
+def _make_probe(expected: dict[str, str]) -> Callable[[Iterable[int]], Iterator[tuple[str, str, str]]]:
     """Return the function that runs on executors.
 
     It is defined inside a function so that it is pickled by value: whether an executor can import `streams` at all is

@@ -133,11 +133,11 @@ class TwinProcessor(StatefulProcessor):
         name = str(key[0])
         output = Output(self._packed.unpack())
         if name.startswith(DEAD_KEY):
-            for _, payload in _payloads(rows):
+            for _, payload in _sort_payloads(rows):
                 for letter in unpack_letters(payload):
                     output.add_letter(letter)
         else:
-            payloads = _payloads(rows)
+            payloads = _sort_payloads(rows)
             blocks = [EventBlock.unpack(payload) for kind, payload in payloads if kind == BLOCK]
             reports = [report for kind, payload in payloads if kind == REPORT for report in unpack_reports(payload)]
             self._advance(name, blocks, reports, output)
@@ -194,7 +194,7 @@ def open_twins(packed: PackedPlan, query: str) -> Twins:
     return Twins(plan.estate, query_directory(query, packed.digest) if query else None, plan.loss)
 
 
-def _payloads(rows: Iterable[pd.DataFrame]) -> list[tuple[str, bytes]]:
+def _sort_payloads(rows: Iterable[pd.DataFrame]) -> list[tuple[str, bytes]]:
     """Return (kind, payload) of a key's rows in the order of the topic; Spark promises no order within a key."""
     ordered = [
         (partition, offset, index, kind, payload)

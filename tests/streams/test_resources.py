@@ -85,11 +85,11 @@ def test_memory_of_a_container_is_bounded_by_its_group(
     (tmp_path / "cgroup").write_text(f"{line}\n9:pids:/x\n")
     monkeypatch.setattr(resources, "_OWN_GROUPS", tmp_path / "cgroup")
     monkeypatch.setattr(resources, "_GROUPS", tmp_path)
-    resources._memory_group.cache_clear()
+    resources._find_memory_group.cache_clear()
     try:
         assert (memory_limit(), memory_used()) == (1 << 20, 500_000)
     finally:
-        resources._memory_group.cache_clear()
+        resources._find_memory_group.cache_clear()
     assert root.exists()
 
 
