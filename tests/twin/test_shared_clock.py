@@ -94,7 +94,7 @@ def test_a_record_says_how_often_a_clock_went_back_and_only_then(estate: Estate)
     assert not more
     assert read_reports(value, estate) == [plain, again]
     assert "turns" not in msgspec.json.decode(value)["reports"][0]
-    with pytest.raises(ReportError, match="ticks that grow"):
+    with pytest.raises(ReportError, match="ticks that increase"):
         read_reports(next(report_records([again, plain], 1 << 20))[1], estate)
 
 
