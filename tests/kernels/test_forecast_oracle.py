@@ -25,10 +25,10 @@ def drawn(seed: int) -> dict[str, Any]:
     model["served_share"], model["counts_ents"] = rng.uniform(), rng.integers(0, 2)
     model["wait"] = rng.choice([0.0, rng.uniform(0, 100), 1e9])
     if rng.integers(0, 2):
-        model["scm_most"] = rng.uniform(0, 8000)
+        model["scm_max"] = rng.uniform(0, 8000)
         model["scm_ents"], model["scm_space"] = rng.uniform(0, 300), rng.uniform(0, 1000)
     model["alter_from"] = rng.choice([np.inf, 0.8])
-    model["size"], model["size_most"], model["per_byte"] = 2_000_000, rng.uniform(2e6, 4e6), rng.choice([1.0, 0.97])
+    model["size"], model["size_max"], model["per_byte"] = 2_000_000, rng.uniform(2e6, 4e6), rng.choice([1.0, 0.97])
     # not 0.3, 0.7, 0.9: a structure that SCM holds at just 90 % is above or below by the last bit
     model["th"] = rng.choice([-1.0, 0.31, 0.72, 0.92, np.inf], RULES)
     classes = rng.uniform(0, 40, (CLASSES, forecast.COLUMNS)) * rng.integers(0, 2, (CLASSES, 1))
@@ -57,20 +57,12 @@ def by_kernel(of: dict[str, Any]) -> list[tuple[float, int]]:
     most = max(of["block"], int(of["lengths"].max()))
     cumulated = np.zeros((bins + most + 1, 3 * CLASSES))
     np.cumsum(flows[np.arange(bins + most) % bins], axis=0, out=cumulated[1:])
-    full_at, full_of = np.empty(PATHS), np.empty(PATHS, np.int64)
-    names = ("model", "classes", "offload", "sets", "set_put", "set_held")
-    forecast.roll(
-        *(of[name] for name in names),
-        cumulated,
-        bins,
-        *(of[name] for name in ("trend", "lengths", "starts", "extra", "larger", "block")),
-        np.empty((3, CLASSES)),
-        np.empty(of["sets"].shape[0]),
-        np.empty(STEPS, np.int64),
-        full_at,
-        full_of,
-    )
-    return list(zip(full_at.tolist(), full_of.tolist(), strict=True))
+    model = forecast.Model(of["model"], *(of[name] for name in forecast.Model._fields[1:]))
+    drawn = {name: of[name] for name in ("trend", "lengths", "starts", "extra", "larger", "block")}
+    futures = forecast.Flows(cumulated=cumulated, bins=bins, **drawn)
+    scratch = forecast.new_scratch(model, futures)
+    forecast.roll(model, futures, scratch)
+    return list(zip(scratch.full_at.tolist(), scratch.full_of.tolist(), strict=True))
 
 
 def naive_store(of: dict[str, Any], larger: list[float]) -> NaiveStore:
@@ -78,16 +70,16 @@ def naive_store(of: dict[str, Any], larger: list[float]) -> NaiveStore:
     return NaiveStore(
         **{name: float(model[name]) for name in ("ents", "ents_max", "space", "space_max", "away_space")},
         served=float(model["served"]),
-        **{name: float(model[name]) for name in ("scm_most", "scm_ents", "scm_space", "alter_from")},
-        **{name: float(model[name]) for name in ("size", "size_most", "per_byte", "wait")},
+        **{name: float(model[name]) for name in ("scm_max", "scm_ents", "scm_space", "alter_from")},
+        **{name: float(model[name]) for name in ("size", "size_max", "per_byte", "wait")},
         larger=larger[0],
         served_share=float(model["served_share"]),
         counts_ents=bool(model["counts_ents"]),
         thresholds=model["th"].tolist(),
         put_space=classes[:, forecast.PUT_SPACE].tolist(),
         held_space=classes[:, forecast.HELD_SPACE].tolist(),
-        kept=classes[:, forecast.KEPT].tolist(),
-        away=classes[:, forecast.AWAY].tolist(),
+        kept=classes[:, forecast.IN_STORE].tolist(),
+        away=classes[:, forecast.IN_DATA_SETS].tolist(),
         mix=classes[:, forecast.MIX].tolist(),
         offloaded=of["offload"].tolist(),
         sets=[

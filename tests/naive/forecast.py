@@ -42,12 +42,12 @@ class NaiveStore:
     away: list[float]
     mix: list[float]
     offloaded: list[list[float]]  # by the set of rules in force, by class
-    scm_most: float
+    scm_max: float
     scm_ents: float
     scm_space: float
     alter_from: float
     size: float
-    size_most: float
+    size_max: float
     per_byte: float
     wait: float
     larger: float
@@ -65,7 +65,7 @@ class NaiveStore:
         self.scm_was_short = False
         if usage > 0.9:
             wanted = (self.ents + self.space) * (1 - 0.9 / usage)
-            room = max(0.0, self.scm_most - self.scm_ents - self.scm_space)
+            room = max(0.0, self.scm_max - self.scm_ents - self.scm_space)
             moved = min(wanted, room) / (self.ents + self.space)
             self.scm_was_short = wanted > room
         elif usage <= 0.7 and self.scm_ents > 0:
@@ -79,7 +79,7 @@ class NaiveStore:
         """From its threshold on a structure takes the ratio of what is in use, and grows by 10 % a minute."""
         if self.usage() < self.alter_from or self.scm_ents > 0 or self.ents <= 0:
             return
-        self.size = min(self.size_most, self.size * 1.1 ** (bins / 6))
+        self.size = min(self.size_max, self.size * 1.1 ** (bins / 6))
         ratio = self.space / self.ents
         self.ents_max = self.size * self.per_byte / (695 + 256 * ratio)
         self.space_max = max(1.0, self.ents_max * ratio)
@@ -185,7 +185,7 @@ def roll(
             shares = store.offloaded[then]
             wanted = [(both * (1 - share), both * share) for both, share in zip(messages, shares, strict=True)]
         store.get(wanted)
-        if store.scm_most > 0:
+        if store.scm_max > 0:
             store.move()
         store.alter(length)
         if store.space > store.space_max:

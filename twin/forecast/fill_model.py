@@ -59,7 +59,7 @@ def _of_one(resource: str, store: layout.Store, tick: int, used: float, most: fl
     held = stocks["held"][0]
     classes[:, forecast.PUT_SPACE] = weights
     classes[:, forecast.HELD_SPACE] = np.where(held > 0, stocks["held_space"][0] / np.maximum(held, 1), weights)
-    classes[:, forecast.KEPT] = held
+    classes[:, forecast.IN_STORE] = held
     model = np.zeros(1, forecast.MODEL)
     model["ents_max"] = 1.0
     model["space"], model["space_max"] = used, max(1.0, most)

@@ -51,7 +51,7 @@ def present(store: Store, tick: int, weights: Array) -> Regime | None:
     flows, lags = np.empty((BINS, 3 * CLASSES)), np.empty((BINS, 2))
     since = int(store.scalars["steady_from"][0])
     n = 0 if since == NEVER else regime.read_flows(store, since, tick, flows, lags)
-    if n < regime.LEAST:
+    if n < regime.MIN_BINS:
         return None
     flows = flows[:n]
     stay, leave = flows[:, :CLASSES], flows[:, CLASSES : 2 * CLASSES] + flows[:, 2 * CLASSES :]
