@@ -259,15 +259,15 @@ def _put(model: Model, flows: Flows, scratch: Scratch, number: int, step: int) -
     begin, length, mask = path.begin, flows.lengths[step], scratch.rules[step]
     ents, space, served = path.ents, path.space, path.served
     for size in range(model.classes.shape[0]):
-        come = flows.cumulated[begin + length, size] - flows.cumulated[begin, size]
-        come += (flows.trend[step, size] + flows.extra[number, step] * model.classes[size, MIX]) * length
-        out = come * model.offload[mask, size]
+        arriving = flows.cumulated[begin + length, size] - flows.cumulated[begin, size]
+        arriving += (flows.trend[step, size] + flows.extra[number, step] * model.classes[size, MIX]) * length
+        out = arriving * model.offload[mask, size]
         scratch.offloaded[size] = out
-        scratch.in_store[size] += come - out
+        scratch.in_store[size] += arriving - out
         scratch.in_sets[size] += out
-        space += (come - out) * model.classes[size, PUT_SPACE] * flows.larger[number, 0] + out * scalars.away_space
-        ents += come
-        served += come * scalars.served_share
+        space += (arriving - out) * model.classes[size, PUT_SPACE] * flows.larger[number, 0] + out * scalars.away_space
+        ents += arriving
+        served += arriving * scalars.served_share
     path.ents = ents
     path.space = space
     path.served = served
@@ -350,16 +350,16 @@ def _limit_to_stock(
         Messages that leave the store itself, that leave data sets, and that are lacking.
     """
     in_store, in_sets = max(0.0, in_store), max(0.0, in_sets)
-    wanted = near + far
+    demand = near + far
     near, far = min(near, in_store), min(far, in_sets)
-    near += min(wanted - near - far, in_store - near)
-    far += min(wanted - near - far, in_sets - far)
+    near += min(demand - near - far, in_store - near)
+    far += min(demand - near - far, in_sets - far)
     total = near + far
     if total > max(0.0, served):
         near *= max(0.0, served) / total
         far *= max(0.0, served) / total
         total = max(0.0, served)
-    return near, far, wanted - total
+    return near, far, demand - total
 
 
 @kernel
@@ -387,10 +387,10 @@ def _move_to_scm(model: Model, path: Row) -> None:
     path.scm_short = 0
     if usage > _PRESTAGE_ABOVE:
         share = 1.0 - _PRESTAGE_ABOVE / usage
-        wanted = (path.ents + path.space) * share
+        demand = (path.ents + path.space) * share
         room = max(0.0, model.scalars[0].scm_max - path.scm_ents - path.scm_space)
-        if wanted > room:
-            share *= room / wanted
+        if demand > room:
+            share *= room / demand
             path.scm_short = 1
         ents, space = path.ents * share, path.space * share
     elif usage <= _PREFETCH_UNTIL and path.scm_ents > 0.0:

@@ -42,8 +42,8 @@ def base_left(store: Store, measured: int) -> int:
     messages = store.scalars[0].base_messages
     if messages == 0:
         return measured
-    gone = drawn(store)
-    return measured - measured // messages * gone - measured % messages * gone // messages
+    removed = drawn(store)
+    return measured - measured // messages * removed - measured % messages * removed // messages
 
 
 @kernel

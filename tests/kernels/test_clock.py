@@ -1,4 +1,4 @@
-"""A clock that a majority of later events contradicts goes back; what was kept of the future is taken as of now."""
+"""A clock that a majority of later events contradicts goes back, and stored future times become the present."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,8 +27,8 @@ BACK_AND_FORTH = (
 
 
 @pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Clocks that believe three events more than the others."""
+def trust_of_three(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let three events turn a clock back."""
     monkeypatch.setattr(clock, "TRUST", 3)
     monkeypatch.setattr(NaiveClock, "trust", 3)
     return None
@@ -87,7 +87,7 @@ def test_a_get_held_in_the_future_waits_an_hour_of_the_clock_that_went_back() ->
     assert told.put()["messages"] == 1
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("trust_of_three")
 @pytest.mark.parametrize("kind", MIXES)
 @settings(max_examples=30)
 @given(data=st.data())
@@ -99,7 +99,7 @@ def test_the_twin_says_what_the_oracle_says_when_clocks_go_back(kind: str, data:
     compare(Workload(config, aliases_of(config), events), every=1)
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("trust_of_three")
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("kind", MIXES)
 def test_the_twin_says_what_the_oracle_says_of_hundreds_of_events(kind: str, seed: int) -> None:
@@ -111,7 +111,7 @@ def test_the_twin_says_what_the_oracle_says_of_hundreds_of_events(kind: str, see
     assert twin.tables.store.scalars[0]["turns"] > 2
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("trust_of_three")
 @pytest.mark.parametrize("kind", MIXES)
 def test_where_blocks_are_cut_does_not_matter_when_clocks_go_back(kind: str) -> None:
     workload = back_and_forth(kind, 3, 300)
@@ -120,7 +120,7 @@ def test_where_blocks_are_cut_does_not_matter_when_clocks_go_back(kind: str) -> 
     check_that_nothing_matters(decoding, block, np.random.default_rng(5).integers(0, 300, 20).tolist())
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("trust_of_three")
 @pytest.mark.parametrize("kind", MIXES)
 def test_every_page_that_changes_is_marked_when_clocks_go_back(kind: str) -> None:
     check_marks(back_and_forth(kind, 4, 200))

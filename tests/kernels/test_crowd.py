@@ -1,4 +1,4 @@
-"""Structures in a crowd of units of work and held gets; what of a twin is written, and what is not."""
+"""Structures with hundreds of units of work and held gets, and the pages that a twin writes."""
 
 import numpy as np
 
@@ -11,25 +11,25 @@ CROWD = {"PUT": 0.6, "GET": 0.3, "COMMIT": 0.05, "BACKOUT": 0.03, "HEARTBEAT": 0
 
 
 def crowd(seed: int, n: int) -> Workload:
-    """Hundreds of units of work, message ids and gets held aside at once: tables and indexes grow several times."""
+    """Return a workload with hundreds of units, ids and held gets at a time, for which tables and indexes grow."""
     rng = np.random.default_rng(seed)
     config = structure(size=4_000_000, queues=QUEUES[:2], ds_block=8192, offld1_th=5, offld1_sz=1024)
 
     def event(number: int) -> Event:
         op = str(rng.choice(list(CROWD), p=list(CROWD.values())))
-        made: Event = {"time": START_US + number * MINUTE_US // 10, "qmgr": f"QM0{rng.integers(1, 3)}", "op": op}
+        fields: Event = {"time": START_US + number * MINUTE_US // 10, "qmgr": f"QM0{rng.integers(1, 3)}", "op": op}
         if op in ("HEARTBEAT", "RESTART"):
-            return made | {"store": config.name}
-        made |= {"queue": QUEUES[rng.integers(0, 2)]}
+            return fields | {"store": config.name}
+        fields |= {"queue": QUEUES[rng.integers(0, 2)]}
         if op in ("COMMIT", "BACKOUT"):
-            return made | {"uow": f"unit {rng.integers(0, 400)}"}
+            return fields | {"uow": f"unit {rng.integers(0, 400)}"}
         if op == "PUT":
-            made |= {"length": int(rng.integers(0, 12_000)), "priority": int(rng.integers(0, 3))}
+            fields |= {"length": int(rng.integers(0, 12_000)), "priority": int(rng.integers(0, 3))}
         if rng.integers(0, 2):
-            made |= {"uow": f"unit {rng.integers(0, 400)}"}
+            fields |= {"uow": f"unit {rng.integers(0, 400)}"}
         if rng.integers(0, 3):
-            made |= {"msgid": f"message {rng.integers(0, 700)}"}
-        return made
+            fields |= {"msgid": f"message {rng.integers(0, 700)}"}
+        return fields
 
     return Workload(config, {}, [event(number) for number in range(n)])
 

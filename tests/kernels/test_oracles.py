@@ -1,4 +1,4 @@
-"""The twin of every kind of store against its oracle in random workloads, and what must not matter: cuts, restarts."""
+"""The twin of every kind of store against its oracle in random workloads, with any cuts of blocks and restarts."""
 
 import numpy as np
 import pytest
