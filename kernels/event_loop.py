@@ -67,7 +67,7 @@ def _put(store: Store, event: Row, queue: int, qmgr: int, count: int) -> None:
             store.scalars[0].overfull_puts += 1
             continue
         row = messages.store_message(store, queue, qmgr, event.length, event.priority, event.msgid, keyed, persistent)
-        storage.operated(store, row, unit, PUT)
+        storage.on_operation(store, row, unit, PUT)
         if unit == NONE:
             messages.make_available(store, row, NONE)
         else:
@@ -88,7 +88,7 @@ def _get(store: Store, event: Row, queue: int, qmgr: int, count: int) -> int:
             held.hold(store, event.msgid, keyed, queue, unit, count - i)
             break
         age = store.messages[row].age
-        storage.operated(store, row, unit, GET)
+        storage.on_operation(store, row, unit, GET)
         messages.take(store, row, unit)
     return age
 
@@ -100,7 +100,7 @@ def _expire(store: Store, event: Row, queue: int, count: int) -> None:
         row = ids.find(store, queue, event.msgid) if keyed else chains.oldest(store, queue)
         if row == NONE:
             return
-        storage.operated(store, row, NONE, EXPIRE)
+        storage.on_operation(store, row, NONE, EXPIRE)
         messages.take(store, row, NONE)
 
 
@@ -113,14 +113,14 @@ def _clear(store: Store, queue: int) -> None:
             persistent |= store.messages[row].marks & MARK_PERSISTENT != 0
             messages.take(store, row, NONE)
             row = chains.first(store, queue, priority)
-    storage.cleared(store, persistent)
+    storage.on_clear(store, persistent)
 
 
 @kernel
 def _end_unit(store: Store, event: Row, queue: int, qmgr: int, committed: bool) -> None:
     unit = units.find(store, event.uow, qmgr, queue)
     if unit != NONE:
-        storage.ends(store, unit)
+        storage.on_unit_end(store, unit)
         messages.end_unit(store, unit, committed)
         units.close(store, unit)
 
@@ -131,13 +131,13 @@ def _restart(store: Store, qmgr: int, flows: int) -> None:
     while unit != NONE:
         following = int(store.units[unit].next)
         if store.units[unit].qmgr == qmgr:
-            storage.ends(store, unit)
+            storage.on_unit_end(store, unit)
             messages.end_unit(store, unit, False)
             units.close(store, unit)
         unit = following
     if store.params[0].kind != STRUCTURE:
         messages.drop_nonpersistent(store)
-        storage.restarted(store)
+        storage.on_restart(store)
     sequence.restart_numbering(store, qmgr, flows)
 
 
@@ -161,7 +161,7 @@ def _act(store: Store, event: Row, queue: int, qmgr: int, flows: int) -> int:
     age = int(NONE)
     if op == PUT:
         if event.reason == MQRC_STORAGE_MEDIUM_FULL:
-            watch.refused(store, qmgr, event.length, event.count)
+            watch.on_refused_put(store, qmgr, event.length, event.count)
         elif event.reason == 0:
             store.scalars[0].puts += event.count
             if not event.flags & FLAG_DIRECT:
@@ -237,7 +237,7 @@ def apply(
             ages[i] = _act(store, event, route.queue, route.qmgr, flows)
         else:
             _act(store, event, route.queue, route.qmgr, flows)
-        storage.settled(store)
+        storage.on_event_end(store)
         fired = op == PUT and watch.look(store, route.qmgr)
         if enrolled and scm.is_due(store) and watch.move(store, scalars.clock * scm.NANOSECONDS):
             fired = True

@@ -136,7 +136,7 @@ def forget(store: Store, row: int) -> None:
 
 
 @kernel
-def take_one(store: Store, row: int) -> None:
+def give_message(store: Store, row: int) -> None:
     """Give a held get one message; it keeps waiting if it wants more."""
     store.scalars[0].unmatched_gets -= 1
     if store.held[row].count > 1:

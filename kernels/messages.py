@@ -93,7 +93,7 @@ def store_message(
     owner.bytes += length
     owner.elems += message.elems
     owner.pages += message.pages
-    meters.stored(store, row, qmgr)
+    meters.count_put(store, row, qmgr)
     touch(store.messages_dirty, row, MESSAGE_SHIFT)
     touch(store.queues_dirty, queue, QUEUE_SHIFT)
     return row
@@ -111,7 +111,7 @@ def discard(store: Store, row: int) -> None:
     owner.bytes -= message.length
     owner.elems -= message.elems
     owner.pages -= message.pages
-    meters.given_back(store, row)
+    meters.count_removal(store, row)
     storage.refund(store, row)
     if message.marks & MARK_OVERFULL:
         scalars.overfull_held -= 1
@@ -168,8 +168,8 @@ def make_available(store: Store, row: int, hint: int) -> int:
             ids.enter(store, row)
         return row
     unit = store.held[get].unit
-    held.take_one(store, get)
-    storage.operated(store, row, unit, GET)
+    held.give_message(store, get)
+    storage.on_operation(store, row, unit, GET)
     _hand_over(store, row, unit)
     return NONE
 
@@ -191,7 +191,7 @@ def end_unit(store: Store, unit: int, committed: bool) -> None:
         touch(store.queues_dirty, message.queue, QUEUE_SHIFT)
         if (message.state == UNCOMMITTED_PUT) == committed:
             if not committed:
-                storage.returned(store, row)
+                storage.on_get_backed_out(store, row)
             hint = make_available(store, row, _if_in_chain(store, hint, message.priority))
         else:
             discard(store, row)

@@ -73,7 +73,7 @@ def _count(store: Store, lane: int) -> None:
 
 
 @kernel
-def stored(store: Store, row: int, qmgr: int) -> None:
+def count_put(store: Store, row: int, qmgr: int) -> None:
     """Count message `row`, put by queue manager `qmgr`, after it has taken its storage."""
     message = store.messages[row]
     size = class_of(message.length)
@@ -96,7 +96,7 @@ def stored(store: Store, row: int, qmgr: int) -> None:
 
 
 @kernel
-def given_back(store: Store, row: int) -> None:
+def count_removal(store: Store, row: int) -> None:
     """Count message `row` before it gives back its storage."""
     message = store.messages[row]
     scalars = store.scalars[0]

@@ -110,7 +110,7 @@ def make_room(store: Store, new: int) -> bool:
 
 
 @kernel
-def usable_at_last(store: Store) -> int:
+def max_usable_pages(store: Store) -> int:
     """Return the usable pages after all expansions that the page set can still make."""
     use = store.page_use[0]
     params = store.params[0]
@@ -233,7 +233,7 @@ def _unpack(store: Store, row: int, persistent: bool) -> None:
 
 
 @kernel
-def restarted(store: Store) -> None:
+def on_restart(store: Store) -> None:
     """Drop the nonpersistent pages of the baseline, as a restart of the queue manager does."""
     use = store.page_use[0]
     persistent = base_left(store, use.base_persistent)

@@ -27,7 +27,7 @@ def elements_of(length: int) -> int:
 
 
 @kernel
-def drawn(store: Store) -> int:
+def drawn_messages(store: Store) -> int:
     """Return the messages of the baseline that unmatched gets have removed (docs/events.md#measurements)."""
     scalars = store.scalars[0]
     return min(max(0, scalars.unmatched_gets - scalars.unmatched_then), scalars.base_messages)
@@ -42,7 +42,7 @@ def base_left(store: Store, measured: int) -> int:
     messages = store.scalars[0].base_messages
     if messages == 0:
         return measured
-    removed = drawn(store)
+    removed = drawn_messages(store)
     return measured - measured // messages * removed - measured % messages * removed // messages
 
 
@@ -56,7 +56,7 @@ def keep_persistent(store: Store, persistent: int, nonpersistent: int) -> None:
         nonpersistent: pages or blocks left of the nonpersistent baseline, at most 2**31.
     """
     scalars = store.scalars[0]
-    left = scalars.base_messages - drawn(store)
+    left = scalars.base_messages - drawn_messages(store)
     total = persistent + nonpersistent
     if total > 0:
         left = (left * persistent + total - 1) // total

@@ -112,7 +112,7 @@ def refund(store: Store, row: int) -> None:
 
 
 @kernel
-def operated(store: Store, row: int, unit: int) -> None:
+def log_operation(store: Store, row: int, unit: int) -> None:
     """Log the put, get or expiry of message `row` in `unit` (or NONE), if the message is persistent."""
     if store.messages[row].marks & MARK_PERSISTENT:
         if unit != NONE:
@@ -145,7 +145,7 @@ def _checkpoint(store: Store, time: int) -> None:
 
 
 @routine
-def cleared(store: Store, persistent: bool) -> None:
+def on_clear(store: Store, persistent: bool) -> None:
     """Truncate the file after a CLEAR. `persistent`: it removed persistent messages, which takes one log record."""
     use = store.file_use[0]
     if persistent:
@@ -156,7 +156,7 @@ def cleared(store: Store, persistent: bool) -> None:
 
 
 @kernel
-def restarted(store: Store) -> None:
+def on_restart(store: Store) -> None:
     """Drop the nonpersistent blocks of the baseline, as a restart of the queue manager does."""
     use = store.file_use[0]
     persistent = persistent_in_use(store) - use.persistent

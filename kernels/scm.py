@@ -55,7 +55,7 @@ def bytes_in_use(store: Store) -> int:
 
 
 @kernel
-def augmented(store: Store, used: int) -> int:
+def augmented_bytes(store: Store, used: int) -> int:
     """Return the bytes of dynamic augmented space for `used` bytes of SCM, rounded up [assumed]."""
     return (used * store.params[0].aug_ppm + 999_999) // 1_000_000
 
@@ -115,7 +115,7 @@ def drop(store: Store, row: int) -> None:
 
 
 @kernel
-def got(store: Store, row: int) -> None:
+def on_get(store: Store, row: int) -> None:
     """Give a message to a get. Reading one from SCM is a fault, for which the get waits."""
     message = store.messages[row]
     if message.marks & MARK_IN_SCM:
@@ -126,7 +126,7 @@ def got(store: Store, row: int) -> None:
 
 
 @kernel
-def returned(store: Store, row: int) -> None:
+def on_get_backed_out(store: Store, row: int) -> None:
     """Insert a message whose get was backed out into the structure's chain, by its age."""
     message = store.messages[row]
     message.marks |= MARK_IN_ORDER
@@ -164,7 +164,7 @@ def _lacks(store: Store, row: int) -> int:
     used = blocks_of(use.messages + 1, use.elems + store.messages[row].elems) * BLOCK_BYTES
     if used > params.scm_max:
         return NO_SCM
-    if augmented(store, used) > params.aug_max:
+    if augmented_bytes(store, used) > params.aug_max:
         return NO_AUGMENTED
     return NOTHING
 

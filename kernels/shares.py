@@ -33,7 +33,7 @@ def watch(store: Store, tick: int, shares: Array) -> float:
     shares[TOTAL_TIDE] = 0.0
     if params.kind == PAGE_SET:
         shares[ENTRIES] = 0.0
-        shares[SPACE] = page_set.pages_in_use(store) / max(1, page_set.usable_at_last(store))
+        shares[SPACE] = page_set.pages_in_use(store) / max(1, page_set.max_usable_pages(store))
     elif params.kind == QUEUE_FILE:
         shares[ENTRIES] = 0.0
         shares[SPACE] = queue_file.overflow(store) / max(1, params.file_max)
@@ -43,7 +43,7 @@ def watch(store: Store, tick: int, shares: Array) -> float:
         if params.scm_max > 0:
             shares[SCM_TIDE] = scm.bytes_in_use(store) / scm.max_bytes(store)
         for dataset in range(shares.size - FIRST_DATA_SET_TIDE):
-            total = smds.blocks_at_last(store, dataset)
+            total = smds.max_blocks(store, dataset)
             shares[FIRST_DATA_SET_TIDE + dataset] = smds.blocks_in_use(store, dataset) / max(1, total)
     climb = 0.0
     for resource in range(shares.size):

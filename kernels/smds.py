@@ -92,7 +92,7 @@ def has_room(store: Store, dataset: int, pages: int) -> bool:
 
 
 @kernel
-def blocks_at_last(store: Store, dataset: int) -> int:
+def max_blocks(store: Store, dataset: int) -> int:
     """Return the blocks after all expansions that the data set can still make."""
     data = store.datasets[dataset]
     total = data.blocks_total

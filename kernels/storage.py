@@ -57,30 +57,30 @@ def refund(store: Store, row: int) -> None:
 
 
 @kernel
-def operated(store: Store, row: int, unit: int, op: int) -> None:
+def on_operation(store: Store, row: int, unit: int, op: int) -> None:
     """Log the put, get or expiry of message `row` in `unit` (or NONE), or read a message from SCM for its get."""
     if store.params[0].kind == QUEUE_FILE:
-        queue_file.operated(store, row, unit)
+        queue_file.log_operation(store, row, unit)
     elif op == GET and store.messages[row].marks & MARK_IN_ORDER:
-        scm.got(store, row)
+        scm.on_get(store, row)
 
 
 @kernel
-def returned(store: Store, row: int) -> None:
+def on_get_backed_out(store: Store, row: int) -> None:
     """Insert message `row` into the chains of SCM after its get was backed out."""
     if store.scm[0].enrolled:
-        scm.returned(store, row)
+        scm.on_get_backed_out(store, row)
 
 
 @kernel
-def ends(store: Store, unit: int) -> None:
+def on_unit_end(store: Store, unit: int) -> None:
     """Log the end of a unit of work that had a persistent operation, before the unit ends."""
     if store.params[0].kind == QUEUE_FILE and store.units[unit].logged == 1:
         queue_file.write_log(store)
 
 
 @kernel
-def settled(store: Store) -> None:
+def on_event_end(store: Store) -> None:
     """Adjust the store after an event.
 
     A held get that takes its message, or is dropped, gives back to the baseline what it had drawn down. For a queue
@@ -91,10 +91,10 @@ def settled(store: Store) -> None:
 
 
 @kernel
-def cleared(store: Store, persistent: bool) -> None:
+def on_clear(store: Store, persistent: bool) -> None:
     """Truncate a queue file after a CLEAR. `persistent`: it removed persistent messages."""
     if store.params[0].kind == QUEUE_FILE:
-        queue_file.cleared(store, persistent)
+        queue_file.on_clear(store, persistent)
 
 
 @kernel
@@ -107,10 +107,10 @@ def may_hold_nonpersistent(store: Store) -> bool:
 
 
 @kernel
-def restarted(store: Store) -> None:
+def on_restart(store: Store) -> None:
     """Drop the nonpersistent part of the baseline after a restart of the queue manager."""
     kind = store.params[0].kind
     if kind == PAGE_SET:
-        page_set.restarted(store)
+        page_set.on_restart(store)
     elif kind == QUEUE_FILE:
-        queue_file.restarted(store)
+        queue_file.on_restart(store)

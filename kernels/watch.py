@@ -45,12 +45,12 @@ def _fire_dataset(store: Store, dataset: int, bit: int) -> None:
 
 
 @kernel
-def refused(store: Store, qmgr: int, length: int, count: int) -> None:
+def on_refused_put(store: Store, qmgr: int, length: int, count: int) -> None:
     """Count puts that got 2192, and fire `full` for the resource that is full by the model."""
     store.scalars[0].full_puts += count
     kind = store.params[0].kind
     if kind == STRUCTURE:
-        _refused_by_structure(store, qmgr, length)
+        _fire_full_of_structure(store, qmgr, length)
     elif kind == PAGE_SET:
         store.page_use[0].last_full = store.scalars[0].clock
         _fire(store, FULL)
@@ -60,7 +60,7 @@ def refused(store: Store, qmgr: int, length: int, count: int) -> None:
 
 
 @kernel
-def _refused_by_structure(store: Store, qmgr: int, length: int) -> None:
+def _fire_full_of_structure(store: Store, qmgr: int, length: int) -> None:
     """Fire `full` for the data set that the put needed, else for the pool nearest to its limit.
 
     The data set is checked as it is: a put that was refused expands nothing.

@@ -44,7 +44,7 @@ class Rules:
 
 def of_page_set(store: layout.Store, tick: int) -> Rules:
     """The rules of a page set and what it holds."""
-    return _of_one("pages", store, tick, float(page_set.pages_in_use(store)), float(page_set.usable_at_last(store)))
+    return _of_one("pages", store, tick, float(page_set.pages_in_use(store)), float(page_set.max_usable_pages(store)))
 
 
 def of_queue_file(store: layout.Store, tick: int) -> Rules:

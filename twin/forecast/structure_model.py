@@ -168,7 +168,7 @@ def _datasets(store: layout.Store, stocks: Array, used: list[int]) -> tuple[Arra
     all_held = np.maximum(stocks["held"][1:].sum(axis=0), 1)
     for at, row in enumerate(used):
         dataset, own = store.datasets[row], stocks[row + 1]
-        sets[at] = smds.blocks_in_use(store, row), smds.blocks_at_last(store, row)
+        sets[at] = smds.blocks_in_use(store, row), smds.max_blocks(store, row)
         packed = int(dataset["blocks_data"]) * per_block / max(1, int(dataset["pages"]))
         waste = _waste(own["puts_pages"], own["puts"], per_block)
         if int(dataset["blocks_data"]) >= _TELLING:

@@ -69,7 +69,7 @@ class StructureViewer(Viewer):
         used, params = int(scm.bytes_in_use(self._store)), self._store.params[0]
         if resource == "scm":
             return used, int(params["scm_max"])
-        return int(scm.augmented(self._store, used)), int(params["aug_max"])
+        return int(scm.augmented_bytes(self._store, used)), int(params["aug_max"])
 
     def is_over(self, condition: str, resource: str, now: int) -> bool:
         """See `Viewer`. What pre-staging lacked is there again; nothing is in storage class memory any more."""
