@@ -20,11 +20,13 @@ from kernels._compile import kernel, routine
 from kernels.clock import SECOND
 from kernels.hashing import PRIME_1, _xxh64
 from kernels.layout import (
+    CLEAR,
     FLAG_DIRECT,
     FLAG_HAS_MSGID,
     FLAG_HAS_UOW,
     FLAG_PERSISTENT,
     MAX_MESSAGE_BYTES,
+    OPS,
     PRIORITIES,
     PUT,
 )
@@ -39,7 +41,7 @@ NAMES = (
     *("time", "qmgr", "seq", "op", "queue", "msgid", "count", "length"),
     *("priority", "persistent", "uow", "direct", "reason", "store", "attributes", "measured"),
 )
-QUEUE_OPS = ("PUT", "GET", "COMMIT", "BACKOUT", "EXPIRE", "CLEAR")
+QUEUE_OPS = OPS[: CLEAR + 1]
 
 ABSENT, STRING, INTEGER, TRUE, FALSE = range(5)
 UNSURE = -1  # the result of a function that leaves the event to the exact rules

@@ -86,10 +86,7 @@ _MESSAGE = np.dtype(
         ("queue", "i4"),
         ("length", "i4"),  # bytes
         ("elems", "i4"),  # data elements charged at its put; in a page set bytes
-        (
-            "block",
-            "i4",
-        ),  # row of BLOCK, its last block unless it fills that up; row of PACKED, the page it shares; NONE
+        ("block", "i4"),  # row of BLOCK: its last block, unless it fills that up; of PACKED: the page it shares; NONE
         ("pages", "i4"),  # 4 KB pages in the data set or page set, shared ones excluded; blocks in a queue file
         ("owner", "i2"),  # data set (row of DATASETS)
         ("priority", "u1"),
@@ -297,8 +294,8 @@ SCALARS = np.dtype(
         ("base_elems", "i8"),
         ("last_full_ents", "i8"),  # times of the last puts refused because entries, or elements, were used up
         ("last_full_elems", "i8"),
-        ("message_free", "i4"),  # head of the free list (and so on), and rows ever used
-        ("message_high", "i4"),
+        ("message_free", "i4"),  # head of the free list
+        ("message_high", "i4"),  # rows ever used
         ("held_free", "i4"),
         ("held_high", "i4"),
         ("held_open", "i4"),
