@@ -55,7 +55,7 @@ class Run:
         return {"alerts": self.alerts, "header": header, "pages": everything, "state": self.twin.state()}
 
 
-def check_that_nothing_matters(decoding: Decoding, block: Any, places: list[int]) -> None:
+def check_same_results(decoding: Decoding, block: Any, places: list[int]) -> None:
     """Assert that a block cut at `places` has the same results in one run, with restarts, and with attached arrays."""
     whole = Run(decoding.twin())
     whole.apply(block)

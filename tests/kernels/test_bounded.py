@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.beside import Decoding
-from tests.kernels.proof import check_that_nothing_matters, compare
+from tests.kernels.proof import check_same_results, compare
 from tests.kernels.told import GIB, MIB, Told, ToldPageSet, ToldQueueFile
 from tests.naive import NaiveStore
 from tests.support.mixes import MIXES
@@ -74,7 +74,7 @@ def test_any_number_of_puts_is_worked_off_in_bounded_memory(make: Any, monkeypat
     assert told.get(count=5000)["messages"] == 0
 
 
-def test_of_messages_that_did_not_fit_a_limited_number_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limited_number_of_messages_that_did_not_fit_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_store, "MOST_OVERFULL", 10)
     told = Told()
     state = told.put(count=MILLION)
@@ -87,7 +87,7 @@ def test_of_messages_that_did_not_fit_a_limited_number_is_kept(monkeypatch: pyte
 @pytest.mark.parametrize("kind", MIXES)
 @settings(max_examples=25)
 @given(data=st.data())
-def test_the_twin_keeps_what_the_oracle_keeps(kind: str, data: st.DataObject) -> None:
+def test_twin_and_oracle_keep_the_same_messages(kind: str, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
         max_messages, max_overfull = data.draw(st.integers(1, 40)), data.draw(st.integers(0, 5))
         patch.setattr(message_store, "MOST_MESSAGES", max_messages)
@@ -98,13 +98,13 @@ def test_the_twin_keeps_what_the_oracle_keeps(kind: str, data: st.DataObject) ->
 
 
 @pytest.mark.parametrize("kind", MIXES)
-def test_nor_does_it_matter_where_blocks_are_cut(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cuts_of_blocks_do_not_change_results_at_the_limits(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_store, "MOST_MESSAGES", 40)
     monkeypatch.setattr(message_store, "MOST_OVERFULL", 3)
     workload = random_workload(11, 400, "filling", kind)
     decoding = Decoding(workload.config, foresees=False)
     block, _ = decoding.block(workload.events)
-    check_that_nothing_matters(decoding, block, np.random.default_rng(5).integers(0, 400, 20).tolist())
+    check_same_results(decoding, block, np.random.default_rng(5).integers(0, 400, 20).tolist())
 
 
 def test_a_measurement_of_anything_is_bounded() -> None:

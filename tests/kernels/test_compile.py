@@ -60,7 +60,7 @@ def output_of(process: subprocess.Popen[str]) -> str:
     return output.strip()
 
 
-def test_of_processes_that_start_at_once_one_compiles_and_later_ones_find_everything(tmp_path: Path) -> None:
+def test_one_of_several_processes_started_at_once_compiles_and_later_ones_load_everything(tmp_path: Path) -> None:
     """numba's cache has crashed where several processes wrote it at once (numba issue 4807)."""
     several = [start(WARM_A_PART, MQTWIN_CACHE=str(tmp_path)) for _ in range(3)]
     compiled = sorted(int(output_of(process)) for process in several)
@@ -69,7 +69,7 @@ def test_of_processes_that_start_at_once_one_compiles_and_later_ones_find_everyt
     assert output_of(start(WARM_A_PART, MQTWIN_CACHE=str(tmp_path))) == "0"
 
 
-def test_what_was_warmed_is_all_that_work_calls() -> None:
+def test_warming_covers_every_kernel_that_work_calls() -> None:
     """After warming, Python calls no kernel, and no kernel with argument types, that it did not call while warming."""
     before, forecasts, more = output_of(start(WORK)).split(" ", 2)
     assert int(before) > 40

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.kernels.beside import Decoding, Event
-from tests.kernels.proof import check_marks, check_that_nothing_matters, compare
+from tests.kernels.proof import check_marks, check_same_results, compare
 from tests.naive.estates import QUEUES, structure
 from tests.support.workloads import MINUTE_US, START_US, Workload, random_workload
 
@@ -34,15 +34,15 @@ def crowd(seed: int, n: int) -> Workload:
     return Workload(config, {}, [event(number) for number in range(n)])
 
 
-def test_the_twin_says_what_the_oracle_says_in_a_crowd_of_units_and_held_gets() -> None:
+def test_twin_and_oracle_have_equal_states_with_hundreds_of_units_and_held_gets() -> None:
     compare(crowd(1, 3000), every=250)
 
 
-def test_nor_does_it_matter_in_a_crowd() -> None:
+def test_cuts_of_blocks_and_restarts_do_not_change_results_with_hundreds_of_units() -> None:
     workload = crowd(2, 4000)
     decoding = Decoding(workload.config)
     block, _ = decoding.block(workload.events)
-    check_that_nothing_matters(decoding, block, list(range(100, 4000, 170)))
+    check_same_results(decoding, block, list(range(100, 4000, 170)))
 
 
 def test_pages_of_a_snapshot_are_only_those_written_since_the_last() -> None:
@@ -58,7 +58,7 @@ def test_pages_of_a_snapshot_are_only_those_written_since_the_last() -> None:
     assert not list(twin.dirty_pages())
 
 
-def test_every_page_that_an_event_changes_is_marked_in_a_crowd() -> None:
+def test_every_page_that_an_event_changes_is_marked_with_hundreds_of_units() -> None:
     check_marks(crowd(3, 4000))
 
 

@@ -14,7 +14,7 @@ def test_a_map_block_covers_exactly_63_gib_at_a_block_of_256_kb() -> None:
 
 
 @pytest.mark.parametrize("ds_block", [8 * KIB << n for n in range(8)])  # 8K to 1M
-def test_total_is_data_blocks_and_one_map_block_for_each_that_many(ds_block: int) -> None:
+def test_total_is_data_blocks_and_one_map_block_per_covered_blocks(ds_block: int) -> None:
     covered = ds_block - 4096
     for data_blocks in (1, 2, covered - 1, covered, covered + 1, 2 * covered, 2 * covered + 1, 1000 * covered + 7):
         map_blocks = -(-data_blocks // covered)
