@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kernels.clock import FAR
+
 GRAIN = 0.02  # seconds: what is due within it is sent together
-FAR = 24 * 3600 * 1_000_000  # microseconds; contract section 7: a time further ahead moves no clock by itself
 
 Times = npt.NDArray[Any]
 
