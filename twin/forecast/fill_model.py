@@ -48,7 +48,7 @@ class Rules:
 
 def of_page_set(store: layout.Store, tick: int) -> Rules:
     """Return the fill model of a page set at a tick."""
-    return _of_one("pages", store, tick, float(page_set.pages_in_use(store)), float(page_set.usable_at_last(store)))
+    return _of_one("pages", store, tick, float(page_set.pages_in_use(store)), float(page_set.max_usable_pages(store)))
 
 
 def of_queue_file(store: layout.Store, tick: int) -> Rules:
@@ -63,7 +63,7 @@ def _of_one(resource: str, store: layout.Store, tick: int, used: float, total: f
     held = stocks["held"][0]
     classes[:, forecast.PUT_SPACE] = weights
     classes[:, forecast.HELD_SPACE] = np.where(held > 0, stocks["held_space"][0] / np.maximum(held, 1), weights)
-    classes[:, forecast.KEPT] = held
+    classes[:, forecast.IN_STORE] = held
     model = np.zeros(1, forecast.MODEL)
     model["ents_max"] = 1.0
     model["space"], model["space_max"] = used, max(1.0, total)

@@ -17,6 +17,7 @@ import numpy as np
 
 from kernels import meters, shares
 from kernels.clock import SECOND, TICK
+from kernels.resources import FIRST_DATA_SET_TIDE
 from twin.alerts.episodes import CRITICAL, WARNING, Alert, Episode, Finding
 from twin.forecast import flows, remedies
 from twin.forecast.outlook import SECONDS, Forecast, Outlook, look_ahead, usage
@@ -162,8 +163,8 @@ class ForecastMonitor:
         space = int(store.scalars["bytes"][0])
         meters.begin_bin(store, tick, space)
         meters.end_slot(store, before, tick, sets, space)
-        if self._shares.size != sets + shares.FIRST_SET:
-            self._shares = np.zeros(sets + shares.FIRST_SET)
+        if self._shares.size != sets + FIRST_DATA_SET_TIDE:
+            self._shares = np.zeros(sets + FIRST_DATA_SET_TIDE)
         rise = float(shares.watch(store, tick, self._shares))
         full_puts = int(store.scalars["full_puts"][0])
         if full_puts != self.memory.full_puts:

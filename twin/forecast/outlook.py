@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from kernels import forecast, shares
+from kernels import forecast, resources
 from kernels.clock import TICK
 from kernels.layout import Store
 from kernels.meter_rows import CLASSES, RISES
@@ -101,7 +101,7 @@ def look_ahead(store: Store, name: str, rules: Rules, now: Regime, tick: int, ho
     full_at, full_of = roll(rules, drawn)
     full_at = full_at * drawn.pace
     full_at = np.where(full_at <= horizon, full_at, np.inf)
-    full_of = np.where(np.isfinite(full_at), full_of, forecast.NOWHERE)
+    full_of = np.where(np.isfinite(full_at), full_of, resources.NOTHING_FULL)
     weights = np.zeros(PATHS)
     for resource in np.unique(full_of[full_of >= 0]).tolist():
         chosen = full_of == resource
@@ -116,34 +116,33 @@ def seed_of(store: str, tick: int) -> int:
 
 def roll(rules: Rules, drawn: Futures) -> tuple[Array, Array]:
     """(ticks until full or inf, resource or -1) of every path. Classes that neither come nor are held are left out."""
-    rules.classes[:, forecast.MIX] = drawn.mix
-    flows = np.abs(drawn.cumulated).sum(axis=0).reshape(3, CLASSES).sum(axis=0)
-    held = rules.classes[:, forecast.KEPT] + rules.classes[:, forecast.AWAY]
-    some = np.flatnonzero(flows + held + drawn.mix)
+    flowing = np.abs(drawn.cumulated).sum(axis=0).reshape(3, CLASSES).sum(axis=0)
+    held = rules.classes[:, forecast.IN_STORE] + rules.classes[:, forecast.IN_DATA_SETS]
+    some = np.flatnonzero(flowing + held + drawn.mix)
     lanes = np.concatenate([some, CLASSES + some, 2 * CLASSES + some])
-    full_at, full_of = np.empty(PATHS), np.empty(PATHS, np.int64)
-    forecast.roll(
-        rules.model,
-        rules.classes[some],
-        np.ascontiguousarray(rules.offload[:, some]),
-        rules.sets,
-        np.ascontiguousarray(rules.set_put[:, some]),
-        np.ascontiguousarray(rules.set_held[:, some]),
-        np.ascontiguousarray(drawn.cumulated[:, lanes]),
-        drawn.bins,
-        np.ascontiguousarray(drawn.trend[:, lanes]),
-        drawn.lengths,
-        drawn.starts,
-        drawn.extra,
-        drawn.larger,
-        drawn.block,
-        np.empty((3, some.size)),
-        np.empty(rules.sets.shape[0]),
-        np.empty(drawn.lengths.size, np.int64),
-        full_at,
-        full_of,
+    classes = rules.classes[some]
+    classes[:, forecast.MIX] = drawn.mix[some]
+    model = forecast.Model(
+        scalars=rules.model,
+        classes=classes,
+        offload=np.ascontiguousarray(rules.offload[:, some]),
+        sets=rules.sets,
+        set_put=np.ascontiguousarray(rules.set_put[:, some]),
+        set_held=np.ascontiguousarray(rules.set_held[:, some]),
     )
-    return full_at, full_of
+    flows = forecast.Flows(
+        cumulated=np.ascontiguousarray(drawn.cumulated[:, lanes]),
+        bins=drawn.bins,
+        trend=np.ascontiguousarray(drawn.trend[:, lanes]),
+        lengths=drawn.lengths,
+        starts=drawn.starts,
+        extra=drawn.extra,
+        larger=drawn.larger,
+        block=drawn.block,
+    )
+    scratch = forecast.new_scratch(model, flows)
+    forecast.roll(model, flows, scratch)
+    return scratch.full_at, scratch.full_of
 
 
 def goes_on(store: Store, rules: Rules, now: Regime, resource: int, tick: int, ahead: Array) -> Array:
@@ -154,12 +153,12 @@ def goes_on(store: Store, rules: Rules, now: Regime, resource: int, tick: int, a
     long.
     """
     pace = _pace(rules, now)
-    tide = store.tides[shares.HELD]
+    tide = store.tides[resources.TOTAL_TIDE]
     own = store.tides[rules.tides[resource]]
     own_pace = _room(rules, resource) / max(1.0, float(np.median(ahead)))
     come = max(_since(tide, pace, now, tick), _since(own, own_pace, now, tick))
     unknown = come / (come + ahead)
-    rises = store.rises[shares.HELD * RISES : (shares.HELD + 1) * RISES][: int(tide["rises"])]
+    rises = store.rises[resources.TOTAL_TIDE * RISES : (resources.TOTAL_TIDE + 1) * RISES][: int(tide["rises"])]
     lasted = np.maximum(1, rises["ended"] - rises["began"]).astype(float)
     paces = (rises["top"] - rises["low"]) / lasted
     alike = (paces < _ALIKE * pace) & (paces * _ALIKE > pace)
@@ -200,11 +199,11 @@ def _last(lasted: Array, spread: float, ticks: Array) -> Array:
 def usage(rules: Rules, resource: int) -> float:
     """The share of a resource in use."""
     model = rules.model[0]
-    if resource == forecast.ENTRIES:
+    if resource == resources.ENTRIES:
         return float(model["ents"] / model["ents_max"])
-    if resource == forecast.SPACE:
+    if resource == resources.SPACE:
         return float(model["space"] / model["space_max"])
-    if resource == forecast.FIRST_SET + rules.sets.shape[0]:
-        return float((model["scm_ents"] + model["scm_space"]) / max(1.0, float(model["scm_most"])))
-    used, most = rules.sets[resource - forecast.FIRST_SET]
+    if resource == resources.FIRST_DATA_SET + rules.sets.shape[0]:
+        return float((model["scm_ents"] + model["scm_space"]) / max(1.0, float(model["scm_max"])))
+    used, most = rules.sets[resource - resources.FIRST_DATA_SET]
     return float(used / max(1.0, most))

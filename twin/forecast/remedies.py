@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels import forecast
+from kernels.resources import NOTHING_FULL
 from twin.alerts import texts
 from twin.alerts.episodes import Filler
 from twin.estate import Structure
@@ -58,7 +58,7 @@ def _enlarge(rules: Rules, factor: float) -> Rules:
 def _median_s(outlook: Outlook) -> float:
     """Return the seconds until full on the median path, inf: beyond the horizon."""
     full_at, full_of = roll(outlook.rules, outlook.drawn)
-    full_at = np.where((full_of != forecast.NOWHERE) & (full_at <= outlook.horizon), full_at, np.inf)
+    full_at = np.where((full_of != NOTHING_FULL) & (full_at <= outlook.horizon), full_at, np.inf)
     return float(np.median(full_at)) * SECONDS
 
 

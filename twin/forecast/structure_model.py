@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from kernels import forecast, layout, meters, offload, scm, shares, smds
+from kernels import forecast, layout, meters, offload, resources, scm, smds
 from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD, elements_in_use, entries_in_use
@@ -31,8 +31,8 @@ def rules_of(store: layout.Store, config: Structure, estate: Estate, qmgrs: Sequ
     classes[:, forecast.PUT_SPACE] = weights
     held = stocks["held"][0]
     classes[:, forecast.HELD_SPACE] = np.where(held > 0, stocks["held_space"][0] / np.maximum(held, 1), weights)
-    classes[:, forecast.KEPT] = held
-    classes[:, forecast.AWAY] = stocks["held"][1:].sum(axis=0)
+    classes[:, forecast.IN_STORE] = held
+    classes[:, forecast.IN_DATA_SETS] = stocks["held"][1:].sum(axis=0)
     model = np.zeros(1, forecast.MODEL)
     model["ents"], model["ents_max"] = entries_in_use(store), max(1, int(params["ents_max"]))
     model["space"], model["space_max"] = elements_in_use(store), max(1, int(params["elems_max"]) - 1)
@@ -51,7 +51,12 @@ def rules_of(store: layout.Store, config: Structure, estate: Estate, qmgrs: Sequ
         doubts.append(_doubt_of_dataset(float(puts[row] @ offloaded[-1]), blocks, float(sets[i, 1] - sets[i, 0])))
     return Rules(
         resources=("entries", "elements", *(f"smds/{qmgrs[row]}" for row in used), _scarce(store)),
-        tides=(shares.ENTRIES, shares.SPACE, *(shares.FIRST_SET + row for row in used), shares.SCM),
+        tides=(
+            resources.ENTRIES,
+            resources.SPACE,
+            *(resources.FIRST_DATA_SET_TIDE + row for row in used),
+            resources.SCM_TIDE,
+        ),
         weights=weights,
         model=model,
         classes=classes,
@@ -69,22 +74,22 @@ def _set_scm(store: layout.Store, model: Array, assured: int) -> None:
     if store.params[0]["scm_max"] == 0:
         return
     used = scm.bytes_in_use(store)
-    limit = min(scm.bytes_at_most(store), max(assured, used + used // 8))
+    limit = min(scm.max_bytes(store), max(assured, used + used // 8))
     model["scm_ents"], model["scm_space"] = int(store.scm[0]["messages"]), int(store.scm[0]["elems"])
-    model["scm_most"] = limit / ELEMENT_BYTES  # an entry takes as much as an element there
+    model["scm_max"] = limit / ELEMENT_BYTES  # an entry takes as much as an element there
 
 
 def _set_alter(params: Array, config: Structure, model: Array) -> None:
     threshold = config.full_threshold / 100 if config.allow_auto_alter else 0
     model["alter_from"] = threshold if threshold > 0 else np.inf
-    model["size"], model["size_most"] = int(params["size_now"]), config.size
+    model["size"], model["size_max"] = int(params["size_now"]), config.size
     model["per_byte"] = SCM_POOLS_PCT / 100 if config.scm_max_size else 1.0
 
 
 def _scarce(store: layout.Store) -> str:
     """Return the resource that bounds SCM: SCMMAXSIZE, or storage for dynamic augmented space."""
     params = store.params[0]
-    return "scm" if scm.bytes_at_most(store) >= params["scm_max"] else "augmented"
+    return "scm" if scm.max_bytes(store) >= params["scm_max"] else "augmented"
 
 
 def offloading_sooner(rules: Rules, config: Structure) -> Rules | None:
@@ -166,7 +171,7 @@ def _datasets(store: layout.Store, stocks: Array, used: list[int]) -> tuple[Arra
     all_held = np.maximum(stocks["held"][1:].sum(axis=0), 1)
     for i, row in enumerate(used):
         dataset, own = store.datasets[row], stocks[row + 1]
-        sets[i] = smds.blocks_in_use(store, row), smds.blocks_at_last(store, row)
+        sets[i] = smds.blocks_in_use(store, row), smds.max_blocks(store, row)
         packed = int(dataset["blocks_data"]) * per_block / max(1, int(dataset["pages"]))
         waste = _waste(own["puts_pages"], own["puts"], per_block)
         if int(dataset["blocks_data"]) >= _MIN_BLOCKS:

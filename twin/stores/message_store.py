@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 import numpy as np
 
-from kernels import clock, event_loop, held, layout, messages, meter_rows, scm, shares, smds, turn, watch
+from kernels import clock, event_loop, held, layout, messages, meter_rows, scm, smds, turn, watch
+from kernels.resources import FIRST_DATA_SET_TIDE
 from twin.alerts import fillers
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import STEP, Viewer
@@ -246,8 +247,8 @@ class MessageStore(ABC):
         self._names, self._routes = give_rows(self.tables, self._names, estate.routes[start:end])
         self._on_new_qmgrs()
         self.tables.reserve("stocks", (len(self.qmgrs) + 1) * meter_rows.CLASSES)
-        self.tables.reserve("tides", len(self.qmgrs) + shares.FIRST_SET)
-        self.tables.reserve("rises", (len(self.qmgrs) + shares.FIRST_SET) * meter_rows.RISES)
+        self.tables.reserve("tides", len(self.qmgrs) + FIRST_DATA_SET_TIDE)
+        self.tables.reserve("rises", (len(self.qmgrs) + FIRST_DATA_SET_TIDE) * meter_rows.RISES)
 
     @property
     def qmgrs(self) -> list[str]:
@@ -339,13 +340,13 @@ class MessageStore(ABC):
         count = int(event["count"])
         self.tables.reserve("units", int(scalars["unit_high"]) + 1)
         if event["op"] == layout.PUT:
-            max_kept = int(messages.kept_at_most(store, count))
+            max_kept = int(messages.max_stored(store, count))
             free = int(scalars["message_high"]) - int(scalars["messages"])
             self.tables.reserve("messages", int(scalars["message_high"]) + max(0, max_kept - free))
             if store.scm[0]["enrolled"]:
                 self.tables.reserve("order", self.tables.store.messages.size)
             if self.kind == "structure":
-                blocks = int(smds.rows_at_most(store, int(event["length"]), max_kept))
+                blocks = int(smds.max_rows(store, int(event["length"]), max_kept))
                 self.tables.reserve("blocks", int(scalars["block_high"]) + blocks)
             elif store.params[0]["packs"]:
                 self.tables.reserve("packed", int(store.page_use[0]["high"]) + max_kept)

@@ -119,7 +119,7 @@ class StructureTwin(MessageStore):
     @property
     def aug_dynamic(self) -> int:
         """Bytes of dynamic augmented space in use."""
-        return int(scm.augmented(self.tables.store, self.scm_used))
+        return int(scm.augmented_bytes(self.tables.store, self.scm_used))
 
     @property
     def alterable(self) -> bool:
