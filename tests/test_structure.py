@@ -39,7 +39,10 @@ def test_imports_go_one_way():
     assert "2 kept, 0 broken" in done.stdout
 
 
-@pytest.mark.parametrize("module", ["twin", "twin.stores.open", "twin.replays", "twin.estate", "twin.events"])
+@pytest.mark.parametrize(
+    "module",
+    ["twin", "twin.stores.open", "twin.replays", "twin.estate", "twin.events", "twin.testing", "twin.pytest_plugin"],
+)
 def test_a_planner_needs_neither_spark_nor_kafka(module):
     assert not imported_by(f"import {module}") & {"pyspark", "py4j", "confluent_kafka", "kafka"}
 

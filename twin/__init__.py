@@ -10,7 +10,7 @@
 | `Alert` | `twin.alerts.episodes` | one record of an alert |
 | `MqtwinError`, `UsageError` | `twin.errors` | exceptions: a failure while running; wrong use or input |
 
-A name is imported when it is first used, so that `import twin` is quick.
+A name is imported when it is first used, so that `import twin` is quick. `twin.testing` has tools for tests.
 """
 
 from __future__ import annotations

@@ -53,9 +53,10 @@ class Replayed:
 class Player:
     """The twins of an estate, fed piece by piece; how a recording is cut into pieces changes nothing."""
 
-    def __init__(self, estate: Estate) -> None:
+    def __init__(self, estate: Estate, twins: Mapping[str, Twin] | None = None) -> None:
+        """Go on with `twins`, by store name. Those of other stores are opened at their first event."""
         self._estate = estate
-        self._twins: dict[str, Twin] = {}
+        self._twins: dict[str, Twin] = dict(twins or {})
 
     def feed(self, decoded: Decoded) -> list[Alert]:
         """Apply events, in order, then hand over the reports they bring; the alerts, by store, a store's in order."""
