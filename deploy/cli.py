@@ -39,7 +39,7 @@ COMMANDS = {
     "demo": ("deploy.commands.demo:demo", "A structure fills in fast motion; alerts come before the first 2192."),
     "doctor": ("deploy.commands.doctor:doctor", "What is missing on this machine, and how to get it."),
     "estate": ("deploy.commands.estate:estate", "Look at an estate: parse, warn, summarise."),
-    "import-trace": ("deploy.commands.trace:import_trace", "A trace of real requests becomes a recording."),
+    "import-trace": ("deploy.commands.import_trace:import_trace", "A trace of real requests becomes a recording."),
     "publish": ("deploy.commands.publish:publish", "A recording into the events topic."),
     "record": ("deploy.commands.record:record", "The events topic into a recording."),
     "replay": ("deploy.commands.replay:replay", "A recording through the twin, without Kafka or Spark."),

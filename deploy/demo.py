@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.live import Live
 
 from deploy.broker import Broker
-from deploy.commands.alerts import in_one_line
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.java import find_java
-from deploy.show.foreseen import in_words
+from deploy.show.alerts import in_one_line
+from deploy.show.forecast import in_words
 from deploy.show.picture import picture
 from deploy.show.verdict import Line, fixed_line, verdict
 from streams.kafka.pace import Pace

@@ -34,6 +34,17 @@ def parse_settings(option: str, settings: Iterable[str]) -> dict[str, str]:
     return pairs
 
 
+def start_time(text: str) -> int:
+    """Microseconds since 1970 of --start. UsageError where it is no time of an event."""
+    from twin.events import EventError
+    from twin.events.fields import FIELD
+
+    try:
+        return int(FIELD["time"].checked(text))
+    except EventError as error:
+        raise UsageError(f"--start: {error.detail}") from None
+
+
 @Parameter(name="*", group=KAFKA)
 @dataclass(frozen=True, kw_only=True)
 class KafkaOptions:

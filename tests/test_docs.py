@@ -19,9 +19,9 @@ import msgspec
 import pytest
 
 from deploy.cli import COMMANDS, _new_app, main
-from deploy.commands.alerts import in_colour
 from deploy.options import KafkaOptions
-from deploy.show.sized import Planned
+from deploy.show.alerts import in_colour
+from deploy.size_options import Planned
 from docs.make_pictures import OUT as PICTURE
 from docs.make_pictures import draw, played
 from kernels import OPS, pools

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.console import Console
-from rich.text import Text
 
 from deploy.options import KafkaOptions
-from deploy.signals import StopRequestedError, stop_on_request
-from streams.kafka.subscribe import AlertReader, AlertRecord, Filler, read_alerts
+from deploy.show.alerts import in_colour, in_one_line
+from deploy.stopping import StopRequestedError, stop_on_request
+from streams.kafka.subscribe import AlertReader, AlertRecord, read_alerts
 from streams.kafka.topics import Topics
-
-_STYLES = {"warning": "yellow", "critical": "bold red", "full": "bold white on red"}
-_CLEARED = "green"
 
 
 def alerts(
@@ -59,47 +56,3 @@ def _show(alerts: Iterable[AlertRecord], *, as_json: bool) -> None:
             console.print(in_colour(alert))
         else:
             print(in_one_line(alert), flush=True)
-
-
-def in_one_line(alert: AlertRecord) -> str:
-    """An alert on one line: when, what, how bad, where, how full, why, who fills it; two spaces between."""
-    data = alert.data
-    fillers = _filled_by(data.fillers)
-    parts = [
-        data.time,
-        f"{alert.change:<7}",
-        f"{data.severity:<8}",
-        data.store,
-        data.resource,
-        data.condition,
-        "-" if data.usage_pct is None else f"{data.usage_pct:.1f}%",
-        data.cause,
-    ]
-    return "  ".join(parts) + (f"  [{fillers}]" if fillers else "")
-
-
-def in_colour(alert: AlertRecord) -> Text:
-    """An alert for a terminal: a coloured head, then cause, fillers and actions on lines of their own."""
-    data = alert.data
-    style = _CLEARED if alert.change == "cleared" else _STYLES.get(data.severity, "bold")
-    text = Text.assemble(
-        (f"{data.time} ", "dim"),
-        (f" {alert.change if alert.change == 'cleared' else data.severity} ", style),
-        (f" {data.store} ", "bold"),
-        f"{data.resource} {data.condition}" + ("" if data.usage_pct is None else f" {data.usage_pct:.1f}%"),
-    )
-    if alert.change == "updated":
-        text.append(" (updated)", "dim")
-    if data.cause:
-        text.append(f"\n    {data.cause}")
-    if fillers := _filled_by(data.fillers):
-        text.append(f"\n    filled by {fillers}")
-    if alert.change != "cleared":
-        for action in data.actions:
-            text.append(f"\n    -> {action}")
-    return text
-
-
-def _filled_by(fillers: Sequence[Filler]) -> str:
-    """The queues that fill, with their shares; those that round to nothing are left out."""
-    return ", ".join(f"{filler.queue} {filler.share:.0%}" for filler in fillers if round(100 * filler.share))

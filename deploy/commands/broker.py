@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.broker import Broker
-from deploy.signals import StopRequestedError, stop_on_request
+from deploy.stopping import StopRequestedError, stop_on_request
 from twin.errors import MqtwinError
 
 

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.demo import play
-from deploy.signals import StopRequestedError, stop_on_request
+from deploy.stopping import StopRequestedError, stop_on_request
 
 
 def demo(

@@ -10,7 +10,8 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.options import KafkaOptions
-from deploy.show.progress import counted, per_second, shown
+from deploy.show.progress import shown
+from deploy.show.summaries import published_summary
 from deploy.show.warnings import warned
 from streams.kafka.pace import Pace
 from streams.kafka.publish import publish as send
@@ -58,7 +59,4 @@ def publish(
             create_topics=create_topics,
             on_progress=advance,
         )
-    said = f"{counted(published.events, 'event')} in {counted(published.records, 'record')}"
-    if published.rejects:
-        said += f", and {counted(published.rejects, 'record')} that no store takes (key ?: dead letters of the stream)"
-    print(f"{said}, {per_second(published.events, published.seconds)}", file=sys.stderr)
+    print(published_summary(published), file=sys.stderr)

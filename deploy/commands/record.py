@@ -10,8 +10,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from deploy.options import KafkaOptions
-from deploy.show.progress import counted, per_second, shown
-from deploy.stop_flag import asked_to_stop
+from deploy.show.progress import shown
+from deploy.show.summaries import recorded_summary
+from deploy.stopping import asked_to_stop
 from streams.kafka.record import record as take
 from streams.kafka.topics import Topics
 
@@ -40,12 +41,4 @@ def record(
             stop=stop,
             on_progress=lambda so_far: advance(None, so_far.events),
         )
-    said = f"{counted(recorded.events, 'event')} of {counted(recorded.records, 'record')}"
-    if recorded.lost:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(recorded.lost.items()))
-        said += f", and what {out.name} cannot hold: {reasons} (the first: {recorded.first_lost})"
-    if recorded.is_untouched:
-        said += f": {out} stays as it was"
-    elif recorded.path != out:
-        said += f", stopped before the end: {out} stays as it was, what came is in {recorded.path}"
-    print(f"{said}, {per_second(recorded.events, time.monotonic() - began)}", file=sys.stderr)
+    print(recorded_summary(out, recorded, time.monotonic() - began), file=sys.stderr)

@@ -12,13 +12,14 @@ import msgspec
 from cyclopts import Parameter
 
 from deploy.show import usage
-from deploy.show.progress import counted, per_second, shown
+from deploy.show.progress import shown
+from deploy.show.summaries import counted, replayed_summary, why_rejected
 from deploy.show.table import show
 from deploy.show.warnings import warned
 from twin.errors import MqtwinError, UsageError
 from twin.estate import load_estate
 from twin.events import Reject
-from twin.replays import Replayed, dead_letter
+from twin.replays import dead_letter
 from twin.replays import replay as play
 
 
@@ -68,23 +69,8 @@ def replay(
     show(usage.HEADINGS, usage.lines(replayed.states.values()), usage.RIGHT, stderr=True)
     if replayed.dead_letters and not replayed.events:
         letters = counted(replayed.dead_letters, "dead letter")
-        raise MqtwinError(f"{recording}: not one event was accepted, {letters}{_why_rejected(recording, replayed)}")
-    print(
-        f"{counted(replayed.events, 'event')}, {counted(replayed.dead_letters, 'dead letter')}, "
-        f"{counted(len(replayed.alerts), 'alert')}, {per_second(replayed.events, replayed.seconds)}"
-        f"{_why_rejected(recording, replayed)}",
-        file=sys.stderr,
-    )
-
-
-def _why_rejected(recording: Path, replayed: Replayed) -> str:
-    """Return the end of the summary: the dead letters by reason, and where the first one stands; "" without any."""
-    first = replayed.first_reject
-    if first is None:
-        return ""
-    by_reason = ", ".join(f"{reason} {count:,}" for reason, count in replayed.reasons.items())
-    unit = "row" if recording.suffix == ".arrow" else "line"
-    return f"; dead letters: {by_reason}; first: {unit} {first.index + 1:,}: {first.reason}: {first.detail}"
+        raise MqtwinError(f"{recording}: not one event was accepted, {letters}{why_rejected(recording, replayed)}")
+    print(replayed_summary(recording, replayed), file=sys.stderr)
 
 
 def _check_different(*names: str | None) -> None:

@@ -7,17 +7,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from deploy.options import parse_settings
-from deploy.show.outcome import start_time, summary
+from deploy.options import parse_settings, start_time
 from deploy.show.progress import shown
+from deploy.show.scenarios import print_scenarios
+from deploy.show.summaries import simulated_summary
 from deploy.show.warnings import warned
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.simulation import SCENARIOS, START, make_scenario, parameters
+from twin.simulation import START, make_scenario
 from twin.simulation import simulate as play
 
 
@@ -51,7 +49,7 @@ def simulate(
         list_: Name the scenarios with their parameters, and do nothing else.
     """
     if list_:
-        _list()
+        print_scenarios()
         return
     if scenario is None or estate is None or output is None:
         raise UsageError("simulate: SCENARIO --estate FILE -o RECORDING is right; --list names the scenarios")
@@ -63,19 +61,4 @@ def simulate(
     described = warned(load_estate(estate))
     with shown(f"simulate {scenario}") as advance:
         outcome = play(chosen, described, output, seed, lambda events, _: advance(None, events))
-    print(summary(outcome))
-
-
-def _list() -> None:
-    """A table on a terminal; elsewhere a scenario a line with tabs: name, sentence, parameters with their defaults."""
-    console = Console()
-    if not console.is_terminal:
-        for name, kind in SCENARIOS.items():
-            settings = " ".join(f"{key}={default:g}" for key, (default, _) in parameters(kind).items())
-            print(name, kind.sentence, settings, sep="\t")
-        return
-    for name, kind in SCENARIOS.items():
-        table = Table(box=None, show_header=False, padding=(0, 2))
-        for key, (default, text) in parameters(kind).items():
-            table.add_row(Text(f"  {key}"), Text(f"{default:g}"), Text(text))
-        console.print(Text(name, style="bold"), Text(kind.sentence), table, sep="\n")
+    print(simulated_summary(outcome))

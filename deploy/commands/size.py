@@ -7,7 +7,8 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from deploy.show.sized import Planned, human, in_words, scm_of, size_of, tell
+from deploy.show.sizes import human, in_words, tell
+from deploy.size_options import Planned, scm_of, size_of
 from twin.errors import UsageError
 from twin.estate import PageSet, Structure, format_size
 from twin.estate.model import packs

@@ -9,9 +9,9 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from deploy.commands.checkpoint import warn_of_job
 from deploy.java import find_java
 from deploy.show import usage
+from deploy.show.checkpoint import warn_of_job
 from deploy.show.table import show
 from deploy.show.warnings import warned
 from streams.checkpoint.guard import open_stopped

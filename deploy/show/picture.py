@@ -14,10 +14,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from deploy.show.foreseen import in_words
+from deploy.show.alerts import CLEARED, STYLES
+from deploy.show.forecast import in_words
 from streams.kafka.subscribe import AlertRecord
 
-_STYLES = {"warning": "yellow", "critical": "bold red", "full": "bold white on red"}
 _SHOWN_ALERTS = 7
 _LIKELY, _NEAR = 0.5, 600.0  # probability and seconds left from which a forecast is coloured, as alerts are by default
 _DETAILS = 38  # characters beside a bar: the rest of an 80-column terminal is enough for it
@@ -111,7 +111,7 @@ def _alert_cells(alert: AlertRecord) -> list[Text]:
     word = "cleared" if cleared else data.severity
     filler = f"{data.fillers[0].queue} {data.fillers[0].share:.0%}" if data.fillers else ""
     return [
-        Text(f" {word:<8} ", style="green" if cleared else _STYLES.get(word, "bold")),
+        Text(f" {word:<8} ", style=CLEARED if cleared else STYLES.get(word, "bold")),
         Text(f"{data.store} {data.resource}", style="bold"),
         Text(data.condition + _full_at(alert), style="bold"),
         Text("" if data.usage_pct is None else f"{data.usage_pct:5.1f}%"),

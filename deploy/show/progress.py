@@ -43,13 +43,3 @@ def shown(what: str, recording: Path | None = None) -> Iterator[Callable[[Chunk 
             progress.update(task, advance=done, events=events)
 
         yield advance
-
-
-def per_second(count: int, seconds: float) -> str:
-    """A rate for a summary line: `1,234,567 events/s`."""
-    return f"{count / max(seconds, 1e-3):,.0f} events/s"
-
-
-def counted(count: int, what: str) -> str:
-    """`1 event`, `2,000 events`."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from deploy.show.foreseen import in_words
+from deploy.show.forecast import in_words
 
 HEADINGS = ("store", "kind", "messages", "used", "total", "of", "usage", "forecast")
 RIGHT = frozenset({"messages", "used", "total", "usage"})

@@ -11,7 +11,7 @@ import pytest
 from deploy import cli
 from deploy.cli import main
 from deploy.options import KafkaOptions, parse_settings
-from deploy.signals import StopRequestedError, stop_on_request
+from deploy.stopping import StopRequestedError, stop_on_request
 from twin.errors import MqtwinError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from deploy.show import usage
-from deploy.show.foreseen import in_words
+from deploy.show.forecast import in_words
 from deploy.show.picture import picture
 from deploy.show.verdict import Line, fixed_line, verdict
 from streams.kafka.subscribe import AlertRecord

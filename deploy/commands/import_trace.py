@@ -7,8 +7,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from deploy.show.outcome import start_time, summary
+from deploy.options import start_time
 from deploy.show.progress import shown
+from deploy.show.summaries import simulated_summary
 from deploy.show.warnings import warned
 from twin.estate import load_estate
 from twin.simulation.trace import Serving
@@ -56,4 +57,4 @@ def import_trace(
     )
     with shown("import-trace") as advance:
         outcome = turn(file, described, output, serving, lambda events, _: advance(None, events))
-    print(summary(outcome))
+    print(simulated_summary(outcome))

@@ -1,21 +1,17 @@
-"""What the commands of `mqtwin size` share: which store it is about, and how a plan is shown."""
+"""Options that the commands of `mqtwin size` share."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
-import msgspec
 from cyclopts import Parameter
 
-from deploy.show.table import show
 from deploy.show.warnings import warned
 from twin.errors import UsageError
-from twin.estate import CouplingFacility, Estate, PageSet, Structure, format_size, load_estate, parse_size
-from twin.sizing import Extent, bare_structure
+from twin.estate import CouplingFacility, Estate, PageSet, Structure, load_estate, parse_size
+from twin.sizing import bare_structure
 
 Kind = TypeVar("Kind", Structure, PageSet)
 
@@ -80,31 +76,3 @@ def scm_of(estate: Estate | None, config: Structure) -> tuple[int | None, int]:
     others = [estate.stores[name] for name in facility.structures if name != config.name]
     committed = sum(other.scm_max_size or 0 for other in others if isinstance(other, Structure))
     return (facility.scm or 0) if facility.size is not None else None, committed
-
-
-def tell(
-    of: Planned, plan: Any, headings: Sequence[str], lines: Iterable[Sequence[str]], warnings: Iterable[str] = ()
-) -> None:
-    """The plan as JSON, or its lines as a table; its warnings on standard error."""
-    for warning in warnings:
-        print(f"mqtwin: warning: {warning}", file=sys.stderr)
-    if of.json:
-        print(msgspec.json.encode(plan).decode())
-    else:
-        show(headings, lines, right=set(headings[1:]))
-
-
-def in_words(extent: Extent) -> str:
-    """A data set in the units an administrator allocates it in."""
-    return f"{extent.pages:,} records, {extent.cylinders:,} cylinders, {human(extent.bytes)}"
-
-
-def human(size: int) -> str:
-    """Bytes to read: 4G as it is, else rounded to a tenth of a unit."""
-    exact = format_size(size)
-    if len(exact) <= 5:
-        return exact
-    for unit, shift in (("T", 40), ("G", 30), ("M", 20), ("K", 10)):
-        if size >> shift:
-            return f"{size / (1 << shift):.1f}{unit}"
-    return exact

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event
 from types import FrameType
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -30,6 +31,23 @@ def stop_on_request() -> Iterator[None]:
     before = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
     try:
         yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def asked_to_stop() -> Iterator[Callable[[], bool]]:
+    """Within it the function says whether a stop signal came; a second one has its usual effect. Main thread only."""
+    asked = Event()
+
+    def remember(number: int, _frame: FrameType | None) -> None:
+        asked.set()
+        signal.signal(number, before[signal.Signals(number)])
+
+    before = {number: signal.signal(number, remember) for number in STOP_SIGNALS}
+    try:
+        yield asked.is_set
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,0 +1,24 @@
+"""The scenarios that `mqtwin simulate` knows."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from twin.simulation import SCENARIOS, parameters
+
+
+def print_scenarios() -> None:
+    """A table on a terminal; elsewhere a scenario a line with tabs: name, sentence, parameters with their defaults."""
+    console = Console()
+    if not console.is_terminal:
+        for name, kind in SCENARIOS.items():
+            settings = " ".join(f"{key}={default:g}" for key, (default, _) in parameters(kind).items())
+            print(name, kind.sentence, settings, sep="\t")
+        return
+    for name, kind in SCENARIOS.items():
+        table = Table(box=None, show_header=False, padding=(0, 2))
+        for key, (default, text) in parameters(kind).items():
+            table.add_row(Text(f"  {key}"), Text(f"{default:g}"), Text(text))
+        console.print(Text(name, style="bold"), Text(kind.sentence), table, sep="\n")
