@@ -1,4 +1,9 @@
-"""Stopping on request: SIGTERM, SIGHUP and Ctrl-C as one exception."""
+"""Stop requests: SIGTERM, SIGHUP and Ctrl-C, for code that waits and for code that loops.
+
+Both ways install the same handlers and restore the earlier ones. They differ in what the code needs: a call that
+blocks (Java's end, Kafka, Spark's start) can only be left by an exception; a loop that writes a file must finish the
+record in hand, so it asks between two of them.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +15,19 @@ from types import FrameType
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+_Handler = Callable[[int, FrameType | None], None]
+
 
 class StopRequestedError(BaseException):
-    """Somebody asked this process to end. Not an ``Exception``, as KeyboardInterrupt is not."""
+    """A request to end this process. Not an ``Exception``, for the same reason as KeyboardInterrupt."""
 
 
 @contextmanager
-def stop_on_request() -> Iterator[None]:
-    """Within it the first stop signal raises :class:`StopRequestedError`, in the main thread.
+def raise_on_stop() -> Iterator[None]:
+    """Raise :class:`StopRequestedError` in the block at the first stop signal. For the main thread only.
 
-    Further ones are ignored, so that the clean end is not itself cut short. On leaving the earlier handlers
-    are back. For the main thread only.
+    Further signals are ignored, so that they do not interrupt the clean-up. The earlier handlers are restored at the
+    end of the block.
     """
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -28,26 +35,33 @@ def stop_on_request() -> Iterator[None]:
             signal.signal(number, signal.SIG_IGN)
         raise StopRequestedError
 
-    before = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
-    try:
+    with _handlers(stop):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
-def asked_to_stop() -> Iterator[Callable[[], bool]]:
-    """Within it the function says whether a stop signal came; a second one has its usual effect. Main thread only."""
-    asked = Event()
+def stop_requested() -> Iterator[Callable[[], bool]]:
+    """Yield a function that is True once a stop signal has arrived. For the main thread only.
+
+    A second signal of the same kind has its usual effect. The earlier handlers are restored at the end of the block.
+    """
+    requested = Event()
+    earlier = {number: signal.getsignal(number) for number in STOP_SIGNALS}
 
     def remember(number: int, _frame: FrameType | None) -> None:
-        asked.set()
-        signal.signal(number, before[signal.Signals(number)])
+        requested.set()
+        signal.signal(number, earlier[signal.Signals(number)])
 
-    before = {number: signal.signal(number, remember) for number in STOP_SIGNALS}
+    with _handlers(remember):
+        yield requested.is_set
+
+
+@contextmanager
+def _handlers(handler: _Handler) -> Iterator[None]:
+    """Handle the stop signals with `handler` within the block."""
+    earlier = {number: signal.signal(number, handler) for number in STOP_SIGNALS}
     try:
-        yield asked.is_set
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, previous in earlier.items():
+            signal.signal(number, previous)

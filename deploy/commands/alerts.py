@@ -12,7 +12,7 @@ from rich.console import Console
 
 from deploy.options import KafkaOptions
 from deploy.show.alerts import in_colour, in_one_line
-from deploy.stopping import StopRequestedError, stop_on_request
+from deploy.stopping import StopRequestedError, raise_on_stop
 from streams.kafka.subscribe import AlertReader, AlertRecord, read_alerts
 from streams.kafka.topics import Topics
 
@@ -39,7 +39,7 @@ def alerts(
         if not reader.assigned:
             print(f"mqtwin: there is no topic {topics.alerts} yet: waiting for it", file=sys.stderr)
         try:
-            with stop_on_request():
+            with raise_on_stop():
                 _show(read_alerts(reader, until_idle), as_json=json)
         except StopRequestedError:
             pass  # the usual end

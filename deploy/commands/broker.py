@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.broker import Broker
-from deploy.stopping import StopRequestedError, stop_on_request
+from deploy.stopping import StopRequestedError, raise_on_stop
 from twin.errors import MqtwinError
 
 
@@ -27,7 +27,7 @@ def broker(
         data: Folder to keep the topics in. Default: a temporary one, removed at the end.
     """
     try:
-        with stop_on_request(), Broker(data=data, port=port) as running:
+        with raise_on_stop(), Broker(data=data, port=port) as running:
             print(f"bootstrap.servers={running.bootstrap_servers}", flush=True)
             status = running.wait()
             raise MqtwinError(f"the broker ended by itself (exit status {status}){running.last_error()}")

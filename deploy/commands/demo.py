@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.demo import play
-from deploy.stopping import StopRequestedError, stop_on_request
+from deploy.stopping import StopRequestedError, raise_on_stop
 
 
 def demo(
@@ -32,7 +32,7 @@ def demo(
     """
     passed = False
     try:
-        with stop_on_request(), tempfile.TemporaryDirectory(prefix="mqtwin-demo-") as folder:
+        with raise_on_stop(), tempfile.TemporaryDirectory(prefix="mqtwin-demo-") as folder:
             for played in play(Path(folder), seconds=seconds, seed=seed):
                 passed, lines = played.verdict()
                 print(*lines, sep="\n", flush=True)

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from deploy.options import KafkaOptions
 from deploy.show.progress import shown
 from deploy.show.summaries import recorded_summary
-from deploy.stopping import asked_to_stop
+from deploy.stopping import stop_requested
 from streams.kafka.record import record as take
 from streams.kafka.topics import Topics
 
@@ -32,13 +32,13 @@ def record(
         follow: Go on until Ctrl-C or SIGTERM instead of stopping at the present end; continue OUT where it exists.
     """
     began = time.monotonic()
-    with shown("record") as advance, asked_to_stop() as stop:
+    with shown("record") as advance, stop_requested() as is_stopping:
         recorded = take(
             out,
             kafka.client(),
             Topics(kafka.topic_prefix),
             follow=follow,
-            stop=stop,
+            stop=is_stopping,
             on_progress=lambda so_far: advance(None, so_far.events),
         )
     print(recorded_summary(out, recorded, time.monotonic() - began), file=sys.stderr)

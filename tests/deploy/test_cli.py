@@ -11,7 +11,7 @@ import pytest
 from deploy import cli
 from deploy.cli import main
 from deploy.options import KafkaOptions, parse_settings
-from deploy.stopping import StopRequestedError, stop_on_request
+from deploy.stopping import StopRequestedError, raise_on_stop
 from twin.errors import MqtwinError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -116,7 +116,7 @@ def test_the_first_stop_signal_stops_and_the_second_does_not_disturb():
     stopped = []
 
     def stopped_twice():
-        with stop_on_request():
+        with raise_on_stop():
             try:
                 os.kill(os.getpid(), signal.SIGTERM)
             finally:

