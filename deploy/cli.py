@@ -94,14 +94,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # otherwise the interpreter reports the closed pipe at its end
+        # Otherwise the interpreter reports the closed pipe at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 - the last handler: it reports every defect
-        wrong_use = getattr(
-            error, "is_wrong_use", False
-        )  # kernels cannot import UsageError and set this attribute instead
+        wrong_use = getattr(error, "is_wrong_use", False)  # set by kernels, which cannot import UsageError
         text = str(error) if wrong_use else f"{type(error).__name__}: {error} (--debug shows where)"
         return _report(error, text, WRONG_USE if wrong_use else FAILED)
     return DONE if status is None else int(status)
@@ -129,9 +126,7 @@ def _one_line(error: CycloptsError) -> str:
     error.verbose = False
     command_path = "".join(f"{command}: " for command in error.command_chain or ())
     match error:
-        case UnknownCommandError(unused_tokens=[wrong, *_]) if (
-            not command_path
-        ):  # the text of cyclopts imports every command
+        case UnknownCommandError(unused_tokens=[wrong, *_]) if not command_path:  # cyclopts' text imports every command
             return f"{wrong}: no such command; expected: {', '.join(COMMANDS)}"
         case UnusedCliTokensError(unused_tokens=[wrong, *_]):
             return f"{command_path}{wrong}: one argument too many"

@@ -145,11 +145,8 @@ def _memory() -> Finding:
     total = memory_limit()
     found = f"{total / GIB:.1f} GiB, {psutil.virtual_memory().available / GIB:.1f} GiB available"
     if total >= MIN_MEMORY_BYTES:
-        return Finding(
-            "memory",
-            "ok",
-            f"{found}; room for about {round((total - BASE_MEMORY_BYTES) // STORE_MEMORY_BYTES, -3):,} small stores",
-        )
+        stores = round((total - BASE_MEMORY_BYTES) // STORE_MEMORY_BYTES, -3)
+        return Finding("memory", "ok", f"{found}; room for about {stores:,} small stores")
     return Finding("memory", "lacking", found, f"the demo and the tests need {MIN_MEMORY_BYTES // GIB} GiB")
 
 
@@ -187,12 +184,8 @@ def _disk() -> Finding:
     found = f"{free / GIB:.1f} GiB free in {place}"
     if free >= MIN_DISK_BYTES:
         return Finding("disk", "ok", found)
-    return Finding(
-        "disk",
-        "missing",
-        found,
-        f"expected: {MIN_DISK_BYTES // GIB} GiB or more; set MQTWIN_CACHE or TMPDIR to another disk",
-    )
+    remedy = f"expected: {MIN_DISK_BYTES // GIB} GiB or more; set MQTWIN_CACHE or TMPDIR to another disk"
+    return Finding("disk", "missing", found, remedy)
 
 
 def _docker() -> Finding:

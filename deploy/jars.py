@@ -154,7 +154,7 @@ def _fetch_jar(context: MavenContext, jar: Jar) -> str | None:
 
 @contextmanager
 def _progress(console: Console, what: str) -> Iterator[DownloadProgress]:
-    """Show the progress of downloads: a bar on a terminal, elsewhere a line before and after. Yield the hook for jgo."""
+    """Show progress, as a bar on a terminal, else as a line before and after, and yield the hook for jgo."""
     if not console.is_terminal:
         console.print(f"fetching {what} into {_folder()}", soft_wrap=True, highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())

@@ -122,7 +122,7 @@ def _read_release_file(home: Path, origin: str) -> Java | None:
 
 
 def _ask_java(executable: Path, origin: str) -> Java | None:
-    """Return the Java behind a program on the PATH, which may be a wrapper, by starting it; None if it is not a Java."""
+    """Start a program, which may be a wrapper, and return the Java behind it; None if there is none."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stderr

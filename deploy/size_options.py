@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 
 from cyclopts import Parameter
 
-from deploy.show.warnings import warned
+from deploy.show.warnings import print_warnings
 from twin.errors import UsageError
 from twin.estate import CouplingFacility, Estate, PageSet, Structure, load_estate, parse_size
 from twin.sizing import bare_structure
@@ -18,58 +18,79 @@ Kind = TypeVar("Kind", Structure, PageSet)
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Planned:
-    """Of which store of which estate, and how it is told."""
+class SizeOptions:
+    """The store of a plan, and the format of the output."""
 
-    estate: Annotated[Path | None, Parameter(help="An estate: sizes, ratios and versions come from its store.")] = None
-    store: Annotated[str | None, Parameter(help="The store, as QSG1/APP1 or QM01/PS04.")] = None
-    json: Annotated[bool, Parameter(help="One JSON object instead of a table.", negative="")] = False
+    estate: Annotated[Path | None, Parameter(help="Estate file (TOML): sizes, ratios, versions of a store.")] = None
+    store: Annotated[str | None, Parameter(help="Store in the estate, such as QSG1/APP1 or QM01/PS04.")] = None
+    json: Annotated[bool, Parameter(help="Print one JSON object instead of a table.", negative="")] = False
 
-    def described(self, kind: type[Kind]) -> tuple[Estate, Kind] | None:
-        """The store as the estate describes it, None where no estate is given. UsageError."""
+    def load_store(self, kind: type[Kind]) -> tuple[Estate, Kind] | None:
+        """Return the estate and its store of that kind; None without --estate.
+
+        Raises:
+            UsageError: --estate or --store is missing, or the estate has no such store.
+        """
         if self.estate is None:
             if self.store is not None:
                 raise UsageError(f"--store {self.store}: give --estate, too")
             return None
         estate = load_estate(self.estate)
-        known = [name for name, store in estate.stores.items() if isinstance(store, kind)]
-        found = estate.stores.get(self.store or "")
-        if not isinstance(found, kind):
-            what = kind.kind.replace("_", " ")
-            right = f"{', '.join(known)} would be right" if known else f"the estate has no {what}"
-            raise UsageError(f"--store {self.store or 'is missing'}: no {what} of {self.estate}; {right}")
-        return warned(estate), found
+        names = [name for name, store in estate.stores.items() if isinstance(store, kind)]
+        config = estate.stores.get(self.store or "")
+        if not isinstance(config, kind):
+            noun = kind.kind.replace("_", " ")
+            expected = f"; expected: {', '.join(names)}" if names else f": the estate has no {noun}"
+            raise UsageError(f"--store {self.store or 'is missing'}: no {noun} of {self.estate}{expected}")
+        print_warnings(estate.warnings)
+        return estate, config
 
-    def structure(self, size: str | None, *, needed: bool) -> tuple[Estate | None, Structure, int | None]:
-        """The structure it is about, and the bytes of --size or else of the estate. UsageError.
+    def load_structure(self, size: str | None, *, needs_size: bool) -> tuple[Estate | None, Structure, int | None]:
+        """Return the estate, the structure, and its size in bytes; None for what is unknown.
 
-        needed: a size has to come from one of the two.
+        Args:
+            size: --size, which overrides the size in the estate.
+            needs_size: True if a size is required, from --size or from the estate.
+
+        Raises:
+            UsageError: See `load_store`, or a required size is missing.
         """
-        given = None if size is None else size_of("--size", size)
-        found = self.described(Structure)
-        if found is None:
-            if given is None and needed:
-                raise UsageError("--size: the structure's SIZE is right, as 4G; or --estate and --store")
-            return None, bare_structure(given or 0), given
-        estate, config = found
-        if given is None:
+        size_bytes = None if size is None else parse_size_option("--size", size)
+        loaded = self.load_store(Structure)
+        if loaded is None:
+            if size_bytes is None and needs_size:
+                raise UsageError("--size is missing; expected: a size such as 4G, or --estate and --store")
+            return None, bare_structure(size_bytes or 0), size_bytes
+        estate, config = loaded
+        if size_bytes is None:
             return estate, config, config.init_size or config.size
-        return estate, replace(config, size=given, init_size=None), given
+        return estate, replace(config, size=size_bytes, init_size=None), size_bytes
 
 
-def size_of(option: str, text: str) -> int:
-    """Bytes that an option says, more than 0. UsageError."""
+def parse_size_option(option: str, text: str) -> int:
+    """Return the value of an option in bytes.
+
+    Args:
+        option: Name of the option, for the message.
+        text: Its value.
+
+    Raises:
+        UsageError: `text` is not a size above 0.
+    """
     try:
-        size = parse_size(text)
+        size_bytes = parse_size(text)
     except ValueError:
-        size = 0
-    if not size:
-        raise UsageError(f"{option} {text}: a size is right: bytes, or a number with K, M, G or T, as 4G")
-    return size
+        size_bytes = 0
+    if not size_bytes:
+        raise UsageError(f"{option} {text}; expected: bytes, or a number with K, M, G or T, such as 4G")
+    return size_bytes
 
 
-def scm_of(estate: Estate | None, config: Structure) -> tuple[int | None, int]:
-    """SCM of the structure's coupling facility, None: not known; SCMMAXSIZE of its other structures."""
+def scm_of_facility(estate: Estate | None, config: Structure) -> tuple[int | None, int]:
+    """Return the SCM of a structure's coupling facility, and the total SCMMAXSIZE of its other structures, in bytes.
+
+    The first is None if it is unknown.
+    """
     facility = estate.stores.get(config.coupling_facility or "") if estate is not None else None
     if estate is None or not isinstance(facility, CouplingFacility):
         return None, 0

@@ -8,8 +8,8 @@ from typing import Annotated
 import msgspec
 from cyclopts import App, Parameter
 
-from deploy.show.checkpoint import description, last_batch, lines, warn_of_job
-from deploy.show.table import show
+from deploy.show.checkpoint import describe_checkpoint, description_lines, last_batch_text, warn_of_job
+from deploy.show.table import print_table
 from streams.checkpoint.guard import open_stopped
 
 checkpoint = App(name="checkpoint")
@@ -17,12 +17,12 @@ checkpoint = App(name="checkpoint")
 
 @checkpoint.command
 def check(directory: Path, /) -> int:
-    """Read every file of a checkpoint and list what is damaged, with the remedy. Changes nothing.
+    """Check every file of a checkpoint and list damaged ones with their remedies. Changes nothing.
 
-    Exit status 1 where something is damaged. A checkpoint of HDFS or S3 must be copied to this machine first.
+    The exit status is 1 if a file is damaged. Copy a checkpoint from HDFS or S3 to this machine first.
 
     Args:
-        directory: The --checkpoint of a job, on this machine.
+        directory: Checkpoint folder of a job, on this machine.
     """
     files, _ = open_stopped(directory)
     warn_of_job(directory)
@@ -31,21 +31,21 @@ def check(directory: Path, /) -> int:
         print(finding)
     if findings:
         return 1
-    print(f"sound: {last_batch(files)}, {files.size():,} bytes")
+    print(f"sound: {last_batch_text(files)}, {files.size():,} bytes")
     return 0
 
 
 @checkpoint.command
 def describe(directory: Path, /, *, json: Annotated[bool, Parameter(negative="")] = False) -> None:
-    """Show what a checkpoint belongs to and how far it is.
+    """Show the estate, topics, stores and last batch of a checkpoint.
 
     Args:
-        directory: The --checkpoint of a job, on this machine.
-        json: One JSON object instead of a table.
+        directory: Checkpoint folder of a job, on this machine.
+        json: Print one JSON object instead of a table.
     """
     files, manifest = open_stopped(directory)
-    told = description(directory, files, manifest)
+    description = describe_checkpoint(directory, files, manifest)
     if json:
-        print(msgspec.json.encode(told).decode())
+        print(msgspec.json.encode(description).decode())
     else:
-        show(("what", "value"), list(lines(told)))
+        print_table(("property", "value"), list(description_lines(description)))

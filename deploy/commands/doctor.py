@@ -12,12 +12,12 @@ from deploy.show.findings import print_findings
 
 
 def doctor(*, fetch: Annotated[bool, Parameter(negative="")] = False) -> int:
-    """What is missing on this machine, and how to get it.
+    """Show what this machine lacks, and how to get it.
 
-    The exit status is 0 when all that is needed is there, else 1.
+    The exit status is 0 if nothing needed is missing, else 1.
 
     Args:
-        fetch: First fetch the jars that are missing.
+        fetch: First fetch missing jars.
     """
     if fetch:
         ensure_jars(SPARK_CONNECTOR)

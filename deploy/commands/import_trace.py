@@ -7,13 +7,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from deploy.options import start_time
-from deploy.show.progress import shown
+from deploy.options import parse_start
+from deploy.show.progress import show_progress
 from deploy.show.summaries import simulated_summary
-from deploy.show.warnings import warned
+from deploy.show.warnings import print_warnings
 from twin.estate import load_estate
 from twin.simulation.trace import Serving
-from twin.simulation.trace import import_trace as turn
+from twin.simulation.trace import import_trace as convert_trace
 
 
 def import_trace(
@@ -29,23 +29,24 @@ def import_trace(
     bytes_per_token: float = 4.0,
     start: str | None = None,
 ) -> None:
-    """A recording from a trace of real requests: a put when one arrives, a get when it has been served.
+    """Convert a trace of real requests into a recording: a put at each arrival, a get at the end of each service.
 
     The trace is CSV with the columns TIMESTAMP, ContextTokens and GeneratedTokens, as in the Azure Public Dataset.
 
     Args:
-        file: The trace.
-        estate: What exists, a TOML file.
-        output: The recording, .ndjson, .ndjson.zst or .arrow.
-        queue: Where the requests wait.
-        qmgr: The queue manager that puts.
-        service_rate: Tokens a second that a server generates.
-        get_qmgr: The queue manager that gets; by default the one that puts.
-        servers: How many serve at a time, first come, first served.
-        bytes_per_token: Of the context, which is the message.
-        start: Time of the first request; by default as in the trace.
+        file: Trace file (CSV).
+        estate: Estate file (TOML).
+        output: Recording to write: .ndjson, .ndjson.zst or .arrow.
+        queue: Queue in which the requests wait.
+        qmgr: Queue manager that puts.
+        service_rate: Tokens per second that a server generates.
+        get_qmgr: Queue manager that gets. Default: the one that puts.
+        servers: Number of servers, first come, first served.
+        bytes_per_token: Message bytes per token of the context.
+        start: Time of the first request. Default: that of the trace.
     """
-    described = warned(load_estate(estate))
+    loaded_estate = load_estate(estate)
+    print_warnings(loaded_estate.warnings)
     serving = Serving(
         queue=queue,
         qmgr=qmgr,
@@ -53,8 +54,8 @@ def import_trace(
         service_rate=service_rate,
         servers=servers,
         bytes_per_token=bytes_per_token,
-        start=None if start is None else start_time(start),
+        start=None if start is None else parse_start(start),
     )
-    with shown("import-trace") as advance:
-        outcome = turn(file, described, output, serving, lambda events, _: advance(None, events))
+    with show_progress("import-trace") as advance:
+        outcome = convert_trace(file, loaded_estate, output, serving, lambda events, _: advance(None, events))
     print(simulated_summary(outcome))

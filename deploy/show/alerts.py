@@ -1,4 +1,4 @@
-"""Alerts as text: a line for a pipe, some lines in colour for a terminal."""
+"""Alerts as text: one line for a pipe, several coloured lines for a terminal."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from rich.text import Text
 from streams.kafka.subscribe import AlertRecord, Filler
 
 STYLES = {"warning": "yellow", "critical": "bold red", "full": "bold white on red"}
-CLEARED = "green"
+CLEARED_STYLE = "green"
 
 
-def in_one_line(alert: AlertRecord) -> str:
-    """An alert on one line: when, what, how bad, where, how full, why, who fills it; two spaces between."""
+def alert_line(alert: AlertRecord) -> str:
+    """Return an alert on one line, fields separated by two spaces.
+
+    The fields: time, change, severity, store, resource, condition, usage, cause, and in brackets the fillers.
+    """
     data = alert.data
-    fillers = _filled_by(data.fillers)
-    parts = [
+    fillers = _fillers_text(data.fillers)
+    fields = [
         data.time,
         f"{alert.change:<7}",
         f"{data.severity:<8}",
@@ -26,13 +29,13 @@ def in_one_line(alert: AlertRecord) -> str:
         "-" if data.usage_pct is None else f"{data.usage_pct:.1f}%",
         data.cause,
     ]
-    return "  ".join(parts) + (f"  [{fillers}]" if fillers else "")
+    return "  ".join(fields) + (f"  [{fillers}]" if fillers else "")
 
 
-def in_colour(alert: AlertRecord) -> Text:
-    """An alert for a terminal: a coloured head, then cause, fillers and actions on lines of their own."""
+def alert_block(alert: AlertRecord) -> Text:
+    """Return an alert for a terminal: a coloured heading, then cause, fillers and actions on lines of their own."""
     data = alert.data
-    style = CLEARED if alert.change == "cleared" else STYLES.get(data.severity, "bold")
+    style = CLEARED_STYLE if alert.change == "cleared" else STYLES.get(data.severity, "bold")
     text = Text.assemble(
         (f"{data.time} ", "dim"),
         (f" {alert.change if alert.change == 'cleared' else data.severity} ", style),
@@ -43,7 +46,7 @@ def in_colour(alert: AlertRecord) -> Text:
         text.append(" (updated)", "dim")
     if data.cause:
         text.append(f"\n    {data.cause}")
-    if fillers := _filled_by(data.fillers):
+    if fillers := _fillers_text(data.fillers):
         text.append(f"\n    filled by {fillers}")
     if alert.change != "cleared":
         for action in data.actions:
@@ -51,6 +54,6 @@ def in_colour(alert: AlertRecord) -> Text:
     return text
 
 
-def _filled_by(fillers: Sequence[Filler]) -> str:
-    """The queues that fill, with their shares; those that round to nothing are left out."""
+def _fillers_text(fillers: Sequence[Filler]) -> str:
+    """Return the queues that fill the resource, with their shares. Shares that round to 0 % are left out."""
     return ", ".join(f"{filler.queue} {filler.share:.0%}" for filler in fillers if round(100 * filler.share))

@@ -1,25 +1,25 @@
-"""A checkpoint in words: what it belongs to and how far it is."""
+"""Checkpoints as text and JSON."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from deploy.show.warnings import print_warnings
 from streams.checkpoint.files import CheckpointFiles, DamagedFileError
 from streams.checkpoint.manifest import Manifest, running_job
 
 
 def warn_of_job(directory: Path) -> None:
-    """Warn that a job runs on a checkpoint: what it writes meanwhile may look unfinished."""
+    """Print a warning if a job runs on a checkpoint, because files that it is writing may look incomplete."""
     owner = running_job(directory)
     if owner is not None:
-        print(f"mqtwin: warning: a job runs on {directory} ({owner}): its files change meanwhile", file=sys.stderr)
+        print_warnings([f"a job runs on {directory} ({owner}): its files change meanwhile"])
 
 
-def description(directory: Path, files: CheckpointFiles, manifest: Manifest | None) -> dict[str, Any]:
-    """Return what `mqtwin checkpoint describe` tells."""
+def describe_checkpoint(directory: Path, files: CheckpointFiles, manifest: Manifest | None) -> dict[str, Any]:
+    """Return the description of a checkpoint, as `mqtwin checkpoint describe --json` prints it."""
     owner = running_job(directory)
     newest = files.newest
     try:
@@ -46,14 +46,14 @@ def description(directory: Path, files: CheckpointFiles, manifest: Manifest | No
     }
 
 
-def lines(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield (what, value) of a description for people."""
-    for name, value in told.items():
-        what = name.replace("_", " ")
+def description_lines(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the table of a description: property, value."""
+    for name, value in description.items():
+        label = name.replace("_", " ")
         if name == "offsets":
-            for topic, places in sorted(value.items()):
-                for partition, offset in sorted(places.items()):
-                    yield f"next of {topic}/{partition}", f"{offset:,}"
+            for topic, offsets in sorted(value.items()):
+                for partition, offset in sorted(offsets.items()):
+                    yield f"next offset of {topic}/{partition}", f"{offset:,}"
         elif name == "topics":
             for topic, topic_id in sorted(value.items()):
                 yield "topic", f"{topic} (id {topic_id})" if topic_id else topic
@@ -62,11 +62,11 @@ def lines(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
         elif name == "job":
             yield "running job", value or "none"
         elif value is None:
-            yield what, "unknown"
+            yield label, "unknown"
         else:
-            yield what, f"{value:,}" if name == "bytes" else str(value)
+            yield label, f"{value:,}" if name == "bytes" else str(value)
 
 
-def last_batch(files: CheckpointFiles) -> str:
-    """Return the last batch in words."""
+def last_batch_text(files: CheckpointFiles) -> str:
+    """Return the last batch of a checkpoint as text."""
     return "no batch yet" if files.last_batch is None else f"last batch {files.last_batch}"

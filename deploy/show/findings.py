@@ -1,6 +1,8 @@
-"""What `mqtwin doctor` found, for a terminal or a pipe."""
+"""The findings of `mqtwin doctor`, for a terminal or a pipe."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -11,8 +13,8 @@ from deploy.doctor import Finding
 _STYLES = {"ok": "green", "lacking": "yellow", "missing": "bold red"}
 
 
-def print_findings(findings: list[Finding]) -> None:
-    """A table on a terminal; elsewhere one line a finding, columns with two spaces or more between them."""
+def print_findings(findings: Sequence[Finding]) -> None:
+    """Print a table on a terminal, elsewhere one line per finding, columns separated by two or more spaces."""
     console = Console()
     if not console.is_terminal:
         for finding in findings:
@@ -21,9 +23,9 @@ def print_findings(findings: list[Finding]) -> None:
         return
     table = Table(box=None, show_header=False, pad_edge=False)
     for finding in findings:
-        # Text, not str: a path may hold brackets, which rich would take for markup.
-        said = Text(finding.found, overflow="fold")
+        # Text, not str: rich would take brackets in a path for markup.
+        details = Text(finding.found, overflow="fold")
         if finding.remedy:
-            said.append(f"\n-> {finding.remedy}", style="bold")
-        table.add_row(Text(finding.state, style=_STYLES[finding.state]), Text(finding.what), said)
+            details.append(f"\n-> {finding.remedy}", style="bold")
+        table.add_row(Text(finding.state, style=_STYLES[finding.state]), Text(finding.what), details)
     console.print(table)

@@ -1,4 +1,4 @@
-"""The `forecast` of a state record in words."""
+"""The `forecast` of a state record as text."""
 
 from __future__ import annotations
 
@@ -8,17 +8,28 @@ from typing import Any
 from twin.units import as_range, as_span
 
 
-def in_words(forecast: Mapping[str, Any] | None) -> str:
-    """`smds/QM01 full in 27 min (24 to 31 min), 71 % likely`: the resource that is full first; empty where nothing is
-    foreseen. forecast: as docs/state.md has it.
+def forecast_text(forecast: Mapping[str, Any] | None) -> str:
+    """Return the forecast for the resource that is full first, "" without a forecast.
+
+    Example: `smds/QM01 full in 27 min (24 to 31 min, probability 71 %)`. docs/state.md describes the fields.
     """
     if forecast is None:
         return ""
     first = forecast["resources"][0]
-    left = first["time_to_full_s"]
-    if left is None:
+    time_to_full_s = first["time_to_full_s"]
+    if time_to_full_s is None:
         return "nothing full within the horizon"
-    if left["p50"] < 1:
+    if time_to_full_s["p50"] < 1:
         return f"{first['resource']} full now"
-    when = f"{as_span(left['p50'])} ({as_range(left['p10'], left['p90'])})"
-    return f"{first['resource']} full in {when}, {100 * first['full_probability']:.0f} % likely"
+    return f"{first['resource']} full in {full_in(time_to_full_s, first['full_probability'])}"
+
+
+def full_in(time_to_full_s: Mapping[str, Any], probability: float) -> str:
+    """Return the time until full with its 10 % to 90 % range: `27 min (24 to 31 min, probability 71 %)`.
+
+    Args:
+        time_to_full_s: `p10`, `p50` and `p90`, seconds.
+        probability: Probability that it is full within the horizon.
+    """
+    time_range = as_range(time_to_full_s["p10"], time_to_full_s["p90"])
+    return f"{as_span(time_to_full_s['p50'])} ({time_range}, probability {100 * probability:.0f} %)"

@@ -1,4 +1,4 @@
-"""The scenarios that `mqtwin simulate` knows."""
+"""The list of scenarios of `mqtwin simulate`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from twin.simulation import SCENARIOS, parameters
 
 
 def print_scenarios() -> None:
-    """A table on a terminal; elsewhere a scenario a line with tabs: name, sentence, parameters with their defaults."""
+    """Print the scenarios with their parameters and defaults.
+
+    On a terminal this is a table per scenario, elsewhere a line per scenario: name, sentence, parameters, separated by
+    tabs.
+    """
     console = Console()
     if not console.is_terminal:
         for name, kind in SCENARIOS.items():

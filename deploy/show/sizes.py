@@ -2,41 +2,52 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-from deploy.show.table import show
-from deploy.size_options import Planned
+from deploy.show.table import print_table
+from deploy.show.warnings import print_warnings
 from twin.estate import format_size
 from twin.sizing import Extent
 
 
-def tell(
-    of: Planned, plan: Any, headings: Sequence[str], lines: Iterable[Sequence[str]], warnings: Iterable[str] = ()
+def print_plan(
+    plan: Any,
+    headings: Sequence[str],
+    lines: Iterable[Sequence[str]],
+    warnings: Iterable[str] = (),
+    *,
+    as_json: bool,
 ) -> None:
-    """The plan as JSON, or its lines as a table; its warnings on standard error."""
-    for warning in warnings:
-        print(f"mqtwin: warning: {warning}", file=sys.stderr)
-    if of.json:
+    """Print a plan, and its warnings on standard error.
+
+    Args:
+        plan: The plan, for JSON.
+        headings: Headings of the table.
+        lines: Cells of each row of the table.
+        warnings: Warnings, one per line.
+        as_json: True prints one JSON object instead of the table.
+    """
+    print_warnings(warnings)
+    if as_json:
         print(msgspec.json.encode(plan).decode())
     else:
-        show(headings, lines, right=set(headings[1:]))
+        print_table(headings, lines, right=set(headings[1:]))
 
 
-def in_words(extent: Extent) -> str:
-    """A data set in the units an administrator allocates it in."""
-    return f"{extent.pages:,} records, {extent.cylinders:,} cylinders, {human(extent.bytes)}"
+def extent_text(extent: Extent) -> str:
+    """Return the size of a data set in the units in which an administrator allocates it."""
+    return f"{extent.pages:,} records, {extent.cylinders:,} cylinders, {rounded_size(extent.bytes)}"
 
 
-def human(size: int) -> str:
-    """Bytes to read: 4G as it is, else rounded to a tenth of a unit."""
-    exact = format_size(size)
+def rounded_size(size_bytes: int) -> str:
+    """Return a size in at most five characters: exact if it fits (4G), else rounded to a tenth of a unit (3.9G)."""
+    exact = format_size(size_bytes)
     if len(exact) <= 5:
         return exact
     for unit, shift in (("T", 40), ("G", 30), ("M", 20), ("K", 10)):
-        if size >> shift:
-            return f"{size / (1 << shift):.1f}{unit}"
+        if size_bytes >> shift:
+            return f"{size_bytes / (1 << shift):.1f}{unit}"
     return exact

@@ -1,4 +1,4 @@
-"""The line with which a command that works through events ends."""
+"""The last line that a command prints about the events it read or wrote."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from twin.units import as_text
 
-if TYPE_CHECKING:  # each command imports what it needs, and only streams needs Kafka
+if TYPE_CHECKING:  # `mqtwin replay` and `mqtwin simulate` must not import Kafka
     from streams.kafka.publish import Published
     from streams.kafka.record import Recorded
     from twin.replays import Replayed
@@ -15,53 +15,62 @@ if TYPE_CHECKING:  # each command imports what it needs, and only streams needs 
 
 
 def simulated_summary(outcome: Outcome) -> str:
-    """`972,206 events, first 2192 at 2026-11-20T02:01:51Z on QSG1/APP1 (45,522 puts refused), peak usage ...`."""
+    """Return the summary of `mqtwin simulate`.
+
+    Example: `972,206 events, first 2192 at 2026-11-20T02:01:51Z on QSG1/APP1 (45,522 puts refused), peak usage ...`.
+    """
     refused = sum(store.refused for store in outcome.stores.values())
-    full = "no 2192"
+    first_2192 = "no 2192"
     if outcome.first_full is not None:
         time, name = outcome.first_full
-        full = f"first 2192 at {as_text(time)[:19]}Z on {name} ({counted(refused, 'put')} refused)"
-    said = f"{counted(outcome.events, 'event')}, {full}"
+        first_2192 = f"first 2192 at {as_text(time)[:19]}Z on {name} ({count_text(refused, 'put')} refused)"
+    text = f"{count_text(outcome.events, 'event')}, {first_2192}"
     if outcome.fullest is not None:
         store = outcome.stores[outcome.fullest]
-        said += f", peak usage {store.peak_pct:.1f} % of {outcome.fullest}"
+        text += f", peak usage {store.peak_pct:.1f} % of {outcome.fullest}"
         for qmgr, pct in store.peak_smds_pct.items():
-            said += f", {pct:.1f} % of smds/{qmgr}" if pct >= 0.05 else ""
-    return said
+            text += f", {pct:.1f} % of smds/{qmgr}" if pct >= 0.05 else ""
+    return text
 
 
 def published_summary(published: Published) -> str:
-    """The line of `mqtwin publish`."""
-    said = f"{counted(published.events, 'event')} in {counted(published.records, 'record')}"
+    """Return the summary of `mqtwin publish`."""
+    text = f"{count_text(published.events, 'event')} in {count_text(published.records, 'record')}"
     if published.rejects:
-        said += f", and {counted(published.rejects, 'record')} that no store takes (key ?: dead letters of the stream)"
-    return f"{said}, {per_second(published.events, published.seconds)}"
+        text += f", {count_text(published.rejects, 'record')} of no store (key ?, dead letters of the stream)"
+    return f"{text}, {rate_text(published.events, published.seconds)}"
 
 
 def recorded_summary(out: Path, recorded: Recorded, seconds: float) -> str:
-    """The line of `mqtwin record`."""
-    said = f"{counted(recorded.events, 'event')} of {counted(recorded.records, 'record')}"
+    """Return the summary of `mqtwin record`.
+
+    Args:
+        out: Path of the recording.
+        recorded: Counts of events and records.
+        seconds: Run time.
+    """
+    text = f"{count_text(recorded.events, 'event')} of {count_text(recorded.records, 'record')}"
     if recorded.lost:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(recorded.lost.items()))
-        said += f", and what {out.name} cannot hold: {reasons} (the first: {recorded.first_lost})"
+        text += f", not recorded because {out.name} cannot hold them: {reasons} (the first: {recorded.first_lost})"
     if recorded.is_untouched:
-        said += f": {out} stays as it was"
+        text += f"; {out} is unchanged"
     elif recorded.path != out:
-        said += f", stopped before the end: {out} stays as it was, what came is in {recorded.path}"
-    return f"{said}, {per_second(recorded.events, seconds)}"
+        text += f"; stopped before the end: {out} is unchanged, the events so far are in {recorded.path}"
+    return f"{text}, {rate_text(recorded.events, seconds)}"
 
 
 def replayed_summary(recording: Path, replayed: Replayed) -> str:
-    """The line of `mqtwin replay`."""
+    """Return the summary of `mqtwin replay`."""
     return (
-        f"{counted(replayed.events, 'event')}, {counted(replayed.dead_letters, 'dead letter')}, "
-        f"{counted(len(replayed.alerts), 'alert')}, {per_second(replayed.events, replayed.seconds)}"
-        f"{why_rejected(recording, replayed)}"
+        f"{count_text(replayed.events, 'event')}, {count_text(replayed.dead_letters, 'dead letter')}, "
+        f"{count_text(len(replayed.alerts), 'alert')}, {rate_text(replayed.events, replayed.seconds)}"
+        f"{reject_text(recording, replayed)}"
     )
 
 
-def why_rejected(recording: Path, replayed: Replayed) -> str:
-    """Return the end of the summary: the dead letters by reason, and where the first one stands; "" without any."""
+def reject_text(recording: Path, replayed: Replayed) -> str:
+    """Return the end of the summary: dead letters by reason, and the position of the first; "" if there are none."""
     first = replayed.first_reject
     if first is None:
         return ""
@@ -70,11 +79,11 @@ def why_rejected(recording: Path, replayed: Replayed) -> str:
     return f"; dead letters: {by_reason}; first: {unit} {first.index + 1:,}: {first.reason}: {first.detail}"
 
 
-def per_second(count: int, seconds: float) -> str:
-    """A rate for a summary line: `1,234,567 events/s`."""
+def rate_text(count: int, seconds: float) -> str:
+    """Return a rate: `1,234,567 events/s`."""
     return f"{count / max(seconds, 1e-3):,.0f} events/s"
 
 
-def counted(count: int, what: str) -> str:
-    """`1 event`, `2,000 events`."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+def count_text(count: int, noun: str) -> str:
+    """Return a number with its noun: `1 event`, `2,000 events`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -51,7 +51,7 @@ def test_every_command_can_be_loaded_and_explains_itself(capsys):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["borker"], "borker: no such command: "),
+        (["borker"], "borker: no such command; expected: "),
         (["broker", "--prot", "1"], "broker: Unknown option: --prot"),
         (["broker", "--port", "many"], "--port"),
         (["broker", "--port", "70000"], "65535"),
@@ -195,7 +195,7 @@ def test_kafka_options_are_read_from_the_command_line(command, capsys):
     assert main(["doctor"]) == 2
     assert "--bootstrap-servers" in capsys.readouterr().err
     assert main(["doctor", "--bootstrap-servers", "a"]) == 2
-    assert capsys.readouterr().err == "mqtwin: --bootstrap-servers a: an address is HOST:PORT, as localhost:9092\n"
+    assert capsys.readouterr().err == "mqtwin: --bootstrap-servers a; expected: HOST:PORT, such as localhost:9092\n"
 
 
 @pytest.mark.parametrize(
@@ -216,4 +216,4 @@ def test_a_cache_that_cannot_be_written_is_one_line_that_says_what_to_do(argumen
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("mqtwin: the cache folder /proc/none cannot be written (")
-    assert line.endswith("): set MQTWIN_CACHE to a folder that can")
+    assert line.endswith("): set MQTWIN_CACHE to a writable folder")

@@ -85,30 +85,30 @@ def test_describe_says_what_it_belongs_to(run: Run, directory: Path, estate: Pat
     note(directory, estate)
     status, lines, error = run("checkpoint", "describe", directory)
     assert (status, error) == (0, [])
-    told = [tuple(line.split("\t")) for line in lines]
+    rows = [tuple(line.split("\t")) for line in lines]
     for line in (
         ("topic prefix", "mqtwin"),
         ("topic", "mqtwin.events (id id-1)"),
         ("topic", "mqtwin.reports"),
         ("last batch", "5"),
-        ("next of mqtwin.events/0", "60"),
-        ("next of mqtwin.reports/0", "30"),
+        ("next offset of mqtwin.events/0", "60"),
+        ("next offset of mqtwin.reports/0", "30"),
         ("state partitions", "2"),
         ("running job", "none"),
     ):
-        assert line in told
-    assert "QSG1/APP1" in dict(told)["stores"]
+        assert line in rows
+    assert "QSG1/APP1" in dict(rows)["stores"]
 
 
 def test_describe_as_json_of_a_checkpoint_without_a_manifest(run: Run, directory: Path) -> None:
     status, (line,), _ = run("checkpoint", "describe", directory, "--json")
-    told = json.loads(line)
+    description = json.loads(line)
     assert status == 0
-    assert told["offsets"] == {"mqtwin.events": {"0": 60}, "mqtwin.reports": {"0": 30}}
-    assert (told["last_batch"], told["last_committed_batch"], told["stores"]) == (5, 5, None)
+    assert description["offsets"] == {"mqtwin.events": {"0": 60}, "mqtwin.reports": {"0": 30}}
+    assert (description["last_batch"], description["last_committed_batch"], description["stores"]) == (5, 5, None)
 
 
-def test_a_running_job_is_told(run: Run, directory: Path) -> None:
+def test_a_running_job_is_reported(run: Run, directory: Path) -> None:
     guard = LocalGuard(directory)
     _, lines, error = run("checkpoint", "describe", directory)
     assert any(line.startswith("running job\tpid ") for line in lines)

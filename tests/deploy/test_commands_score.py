@@ -44,10 +44,11 @@ def test_the_table_has_a_column_for_every_method(
     head, *lines = said.splitlines()
     assert head.strip().startswith("all: 2 recordings, 1 fillings, ")
     assert all(method in said for method in METHODS)
-    [told] = [line for line in lines if line.startswith("outage.arrow: QSG1/APP1 filled its ")]
-    assert " by ORDERS (" in told
-    assert "first 2192 at 2026-11-20T0" in told
-    assert "; lead: twin " in told
+    [line] = [line for line in lines if line.startswith("outage.arrow: QSG1/APP1 ")]
+    assert " filled in " in line
+    assert " by ORDERS (" in line
+    assert "first 2192 at 2026-11-20T0" in line
+    assert "; lead: twin " in line
 
 
 def test_json_has_the_same_and_the_true_fillings(
@@ -96,19 +97,19 @@ def test_without_matplotlib_it_says_how_to_get_it(
     monkeypatch.setattr(builtins, "__import__", without)
     assert main(["score", "r.arrow", "--estate", str(estate), "--pictures", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        "mqtwin: --pictures needs matplotlib, which is not installed; right: pip install 'mqtwin[pictures]'\n"
+        "mqtwin: --pictures needs matplotlib, which is not installed; expected: pip install 'mqtwin[pictures]'\n"
     )
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "score: RECORDING... --estate FILE is right"),
+        ([], "score: expected: RECORDING... --estate FILE"),
         (["nowhere.arrow"], "nowhere.arrow is not a file"),
         (["r.csv"], "r.csv is no recording by its name"),
         (
             ["r.arrow", "--pictures", "/dev/null/x"],
-            "--pictures /dev/null/x: Not a directory: a folder that can be made",
+            "--pictures /dev/null/x: Not a directory; expected: a folder that can be made",
         ),
     ],
     ids=["nothing", "missing", "suffix", "folder"],
@@ -117,6 +118,6 @@ def test_wrong_use_is_one_line_and_exit_status_2(
     estate: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["score", *arguments, "--estate", str(estate)]) == 2
-    told = capsys.readouterr().err
-    assert said in told
-    assert told.count("\n") == 1
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1

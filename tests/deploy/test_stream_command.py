@@ -71,7 +71,7 @@ def run(*arguments: str | Path, program: tuple[str, ...] = ("-m", "deploy")) -> 
         (["--starting-offsets", "sometime"], "earliest, latest"),
         (["--starting-offsets", "[1]"], "earliest, latest"),
         (["--max-records", "-1"], "--max-records"),
-        (["--restart", "often"], "how many failures in a row"),
+        (["--restart", "often"], "a number of failures in a row"),
         (["--log", "xml"], "--log"),
         (["--no-such-option"], "--no-such-option"),
     ],

@@ -149,7 +149,7 @@ def test_it_is_small() -> None:
 @pytest.mark.parametrize("text", ["0", "-1", "often", "1.5", ""])
 def test_another_number_of_restarts_is_wrong_use(text: str) -> None:
     with pytest.raises(
-        UsageError, match=r"--restart .*expected: never, always, or how many failures in a row, from 1$"
+        UsageError, match=r"--restart .*expected: never, always, or a number of failures in a row, 1 or more$"
     ):
         check_restart(text)
 
