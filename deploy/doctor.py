@@ -1,4 +1,4 @@
-"""The examination of this machine: what mqtwin needs, what is there, and how to get the rest."""
+"""The examination of this machine: requirements of mqtwin, what is there, and how to get the rest."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class Finding:
     """The result of one check.
 
     Attributes:
-        what: The subject.
+        subject: The subject of the check.
         state: ``ok``, ``lacking`` (mqtwin works without it, or with less) or ``missing`` (mqtwin needs it).
-        found: What the machine has.
+        detail: What the machine has.
         remedy: What to do; empty if `state` is ``ok``.
     """
 
-    what: str
+    subject: str
     state: State
-    found: str
+    detail: str
     remedy: str = ""
 
 
@@ -74,19 +74,19 @@ def examine() -> list[Finding]:
 def _python() -> Finding:
     first, first_unsupported = PYTHONS
     is_supported = first <= sys.version_info[:2] < first_unsupported
-    found = f"{platform.python_version()} ({sys.executable})"
+    detail = f"{platform.python_version()} ({sys.executable})"
     if is_supported:
-        return Finding("Python", "ok", found)
-    return Finding("Python", "missing", found, "use Python 3.11, 3.12 or 3.13")
+        return Finding("Python", "ok", detail)
+    return Finding("Python", "missing", detail, "use Python 3.11, 3.12 or 3.13")
 
 
 def _system() -> Finding:
-    found = f"{platform.system()} {platform.machine()}"
+    detail = f"{platform.system()} {platform.machine()}"
     if platform.system() == "Linux":
-        return Finding("system", "ok", found)
+        return Finding("system", "ok", detail)
     if platform.system() == "Darwin":
-        return Finding("system", "lacking", found, "works; after a kill -9 of mqtwin, end its broker by hand")
-    return Finding("system", "missing", found, "use Linux or macOS; on Windows, use the Windows Subsystem for Linux")
+        return Finding("system", "lacking", detail, "works; after a kill -9 of mqtwin, end its broker by hand")
+    return Finding("system", "missing", detail, "use Linux or macOS; on Windows, use the Windows Subsystem for Linux")
 
 
 def _packages() -> Finding:
@@ -119,18 +119,18 @@ def _java() -> Finding:
     try:
         java = find_java()
     except MqtwinError as error:
-        found, _, remedy = str(error).partition(": ")
-        return Finding("Java", "missing", found, remedy)
+        detail, _, remedy = str(error).partition(": ")
+        return Finding("Java", "missing", detail, remedy)
     return Finding("Java", "ok", f"{java.release} in {java.home} ({java.origin})")
 
 
-def _jars(name: str, what: str) -> Finding:
+def _jars(name: str, subject: str) -> Finding:
     count = len(pinned(name))
     absent = missing(name)
     if not absent:
-        return Finding(what, "ok", f"{count} jars with the right SHA-256")
-    found = f"{len(absent)} of {count} jars missing or damaged, the first: {absent[0].coordinate}"
-    return Finding(what, "missing", found, "fetched at first use, or now with: mqtwin doctor --fetch")
+        return Finding(subject, "ok", f"{count} jars with the right SHA-256")
+    detail = f"{len(absent)} of {count} jars missing or damaged, the first: {absent[0].coordinate}"
+    return Finding(subject, "missing", detail, "fetched at first use, or now with: mqtwin doctor --fetch")
 
 
 def _cores() -> Finding:
@@ -143,20 +143,20 @@ def _cores() -> Finding:
 def _memory() -> Finding:
     """Check the memory of the machine or container, and estimate the number of small stores that fit in it."""
     total = memory_limit()
-    found = f"{total / GIB:.1f} GiB, {psutil.virtual_memory().available / GIB:.1f} GiB available"
+    detail = f"{total / GIB:.1f} GiB, {psutil.virtual_memory().available / GIB:.1f} GiB available"
     if total >= MIN_MEMORY_BYTES:
         stores = round((total - BASE_MEMORY_BYTES) // STORE_MEMORY_BYTES, -3)
-        return Finding("memory", "ok", f"{found}; room for about {stores:,} small stores")
-    return Finding("memory", "lacking", found, f"the demo and the tests need {MIN_MEMORY_BYTES // GIB} GiB")
+        return Finding("memory", "ok", f"{detail}; room for about {stores:,} small stores")
+    return Finding("memory", "lacking", detail, f"the demo and the tests need {MIN_MEMORY_BYTES // GIB} GiB")
 
 
 def _descriptors() -> Finding:
     """Check the limit of open files. Java raises the soft limit to the hard limit, and the workers inherit it."""
     soft, hard = open_files_limits()
-    found = f"soft limit {_limit(soft)}, hard limit {_limit(hard)}; Java uses the hard limit"
+    detail = f"soft limit {_limit(soft)}, hard limit {_limit(hard)}; Java uses the hard limit"
     if hard is None or hard >= MIN_FILES:
-        return Finding("open files", "ok", f"{found}: enough for any number of stores")
-    return Finding("open files", "lacking", found, f"expected: {MIN_FILES:,} or more; {FDS_REMEDY}")
+        return Finding("open files", "ok", f"{detail}: enough for any number of stores")
+    return Finding("open files", "lacking", detail, f"expected: {MIN_FILES:,} or more; {FDS_REMEDY}")
 
 
 def _mappings() -> Finding:
@@ -164,10 +164,10 @@ def _mappings() -> Finding:
     limit = map_limit()
     if limit is None:
         return Finding("memory mappings", "ok", "no known limit")
-    found = f"{limit:,} per process; a worker caches {max_kept_twins():,} stores and attaches to the others"
+    detail = f"{limit:,} per process; a worker caches {max_kept_twins():,} stores and attaches to the others"
     if limit >= MIN_MAPPINGS:
-        return Finding("memory mappings", "ok", found)
-    return Finding("memory mappings", "lacking", found, f"expected: {MIN_MAPPINGS:,} or more; {MAPS_REMEDY}")
+        return Finding("memory mappings", "ok", detail)
+    return Finding("memory mappings", "lacking", detail, f"expected: {MIN_MAPPINGS:,} or more; {MAPS_REMEDY}")
 
 
 def _limit(number: int | None) -> str:
@@ -181,11 +181,11 @@ def _disk() -> Finding:
     if not os.access(existing, os.W_OK | os.X_OK):
         return Finding("disk", "missing", f"{cache} cannot be written", "set MQTWIN_CACHE to a writable folder")
     free, place = min((shutil.disk_usage(place).free, str(place)) for place in (existing, tempfile.gettempdir()))
-    found = f"{free / GIB:.1f} GiB free in {place}"
+    detail = f"{free / GIB:.1f} GiB free in {place}"
     if free >= MIN_DISK_BYTES:
-        return Finding("disk", "ok", found)
+        return Finding("disk", "ok", detail)
     remedy = f"expected: {MIN_DISK_BYTES // GIB} GiB or more; set MQTWIN_CACHE or TMPDIR to another disk"
-    return Finding("disk", "missing", found, remedy)
+    return Finding("disk", "missing", detail, remedy)
 
 
 def _docker() -> Finding:

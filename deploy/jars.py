@@ -153,13 +153,13 @@ def _fetch_jar(context: MavenContext, jar: Jar) -> str | None:
 
 
 @contextmanager
-def _progress(console: Console, what: str) -> Iterator[DownloadProgress]:
+def _progress(console: Console, label: str) -> Iterator[DownloadProgress]:
     """Show progress, as a bar on a terminal, else as a line before and after, and yield the hook for jgo."""
     if not console.is_terminal:
-        console.print(f"fetching {what} into {_folder()}", soft_wrap=True, highlight=False)
+        console.print(f"fetching {label} into {_folder()}", soft_wrap=True, highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(f"fetching {what}", total=0)
+        task = progress.add_task(f"fetching {label}", total=0)
 
         @contextmanager
         def download(_file: str, size: int) -> Iterator[Callable[[int], None]]:
@@ -168,7 +168,7 @@ def _progress(console: Console, what: str) -> Iterator[DownloadProgress]:
 
         yield download
     if not console.is_terminal:
-        console.print(f"fetched {what}", soft_wrap=True, highlight=False)
+        console.print(f"fetched {label}", soft_wrap=True, highlight=False)
 
 
 def class_path(jars: Iterable[Path]) -> str:

