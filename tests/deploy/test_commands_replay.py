@@ -121,7 +121,7 @@ def test_an_estate_of_other_queues_is_one_line_with_the_reasons_and_status_1(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["nowhere.ndjson"], "is not a file"),
         (["estate.toml"], "no recording by its name"),
@@ -134,7 +134,7 @@ def test_an_estate_of_other_queues_is_one_line_with_the_reasons_and_status_1(
 )
 def test_wrong_use_is_one_line_and_status_2(
     arguments: list[str],
-    said: str,
+    message: str,
     estate: Path,
     recording: Path,
     tmp_path: Path,
@@ -149,4 +149,4 @@ def test_wrong_use_is_one_line_and_status_2(
     assert main(["replay", *arguments]) == 2
     out, err = capsys.readouterr()
     errors = [line for line in err.splitlines() if not line.startswith("mqtwin: warning: ")]
-    assert out == "" and len(errors) == 1 and said in errors[0] and errors[0].startswith("mqtwin: ")
+    assert out == "" and len(errors) == 1 and message in errors[0] and errors[0].startswith("mqtwin: ")

@@ -1,4 +1,4 @@
-"""`mqtwin size`: tables, JSON, what an estate gives, wrong use."""
+"""`mqtwin size`: tables, JSON, sizes from an estate, wrong use."""
 
 from __future__ import annotations
 

