@@ -151,7 +151,7 @@ def page_set(
         ["control pages", f"{plan.control_pages:,} ({plan.control_pct:.2f} %)"],
         ["smallest page set", extent_text(plan.least)],
         ["smallest that does not expand", extent_text(plan.unexpanded)],
-        ["records, by the document", f"{plan.documented_records:,}"],
+        ["records by the document", f"{plan.documented_records:,}"],
     ]
     if loaded:
         config = loaded[1]
@@ -200,7 +200,7 @@ def scm(
         ["SCMMAXSIZE", *(format_size(plan.scm_max_size) if plan.scm_max_size else "none" for plan in plans)],
         ["fixed augmented space", *(rounded_size(plan.aug_fixed) for plan in plans)],
         ["dynamic augmented space", *(rounded_size(plan.aug_dynamic) for plan in plans)],
-        ["storage of the coupling facility", *(rounded_size(plan.cf_storage) for plan in plans)],
+        ["storage of the CF", *(rounded_size(plan.cf_storage) for plan in plans)],
         ["CFRM", *(plan.cfrm for plan in plans)],
     ]
     warnings = [f"{plan.data}: {warning}" for plan in plans for warning in plan.warnings]
