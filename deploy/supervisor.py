@@ -57,7 +57,7 @@ def supervise(restart: str, log: str, log_level: str) -> NoReturn:
 def check_restart(text: str) -> None:
     """Raise UsageError unless `text` is never, always or a positive number."""
     if text not in {ALWAYS, NEVER} and not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise UsageError(f"--restart {text}: expected: {NEVER}, {ALWAYS}, or a number of failures in a row, 1 or more")
+        raise UsageError(f"--restart {text}; expected: {NEVER}, {ALWAYS}, or a number of failures in a row, 1 or more")
 
 
 @contextmanager

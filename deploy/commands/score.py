@@ -32,7 +32,7 @@ def score(
         pictures: Folder for SVG pictures: usage, forecasts and alerts of each store, lead times, calibration.
     """
     if not recordings:
-        raise UsageError("score: expected: RECORDING... --estate FILE")
+        raise UsageError("score: no recordings; expected: RECORDING... --estate FILE")
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)
     if pictures is not None:

@@ -52,7 +52,7 @@ def simulate(
         print_scenarios()
         return
     if scenario is None or estate is None or output is None:
-        raise UsageError("simulate: expected: SCENARIO --estate FILE -o RECORDING; --list shows the scenarios")
+        raise UsageError("simulate: missing arguments; expected: SCENARIO --estate FILE -o RECORDING, or --list")
     settings = dict(parse_settings("--set", set_))
     if hours is not None:
         settings["hours"] = str(hours)

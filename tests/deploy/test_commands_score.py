@@ -104,7 +104,7 @@ def test_without_matplotlib_it_says_how_to_get_it(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "score: expected: RECORDING... --estate FILE"),
+        ([], "score: no recordings; expected: RECORDING... --estate FILE"),
         (["nowhere.arrow"], "nowhere.arrow is not a file"),
         (["r.csv"], "r.csv is no recording by its name"),
         (
