@@ -69,7 +69,7 @@ def replay(
     print_usage(replayed.states.values(), stderr=True)
     if replayed.dead_letters and not replayed.events:
         letters = count_text(replayed.dead_letters, "dead letter")
-        raise MqtwinError(f"{recording}: no event was accepted, {letters}{reject_text(recording, replayed)}")
+        raise MqtwinError(f"{recording}: not one event was accepted, {letters}{reject_text(recording, replayed)}")
     print(replayed_summary(recording, replayed), file=sys.stderr)
 
 

@@ -114,7 +114,7 @@ def test_an_estate_of_other_queues_is_one_line_with_the_reasons_and_status_1(
     dlq = tmp_path / "dlq.ndjson"
     assert main(["replay", str(recording), "--estate", str(other), "--dlq", str(dlq)]) == 1
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith(f"mqtwin: {recording}: no event was accepted, {len(events)} dead letters; ")
+    assert last.startswith(f"mqtwin: {recording}: not one event was accepted, {len(events)} dead letters; ")
     assert f"dead letters: unknown-queue {len(events)}; first: {unit} 1: unknown-queue: " in last
     assert f'no queue "{events[0]["queue"]}"' in last
     assert len(dlq.read_bytes().splitlines()) == len(events)
