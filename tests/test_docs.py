@@ -29,21 +29,14 @@ from streams.host.resources import RESOURCE_FIGURES
 from streams.kafka.settings import for_librdkafka, for_spark, read_kafka_file
 from streams.query.progress import batch_figures
 from streams.query.rows import FIGURES
+from twin.conditions import Condition
 from twin.estate import load_estate
 from twin.estate.attributes import SECTIONS
 from twin.estate.stores import TOML_CF_LEVEL
 from twin.events import CONTENT_TYPES, Decoder, Reason
 from twin.events.fields import FIELD
-from twin.forecast.monitor import CONDITION as FORESEEN
 from twin.scoring.baselines import BASELINES
 from twin.simulation import SCENARIOS, demo_estate
-from twin.stores.coupling_facility import AUGMENTED_EXHAUSTED, OVERCOMMITTED, SCM_EXHAUSTED
-from twin.stores.drift import DRIFT
-from twin.stores.page_set_view import FIRED as OF_PAGES
-from twin.stores.queue_file_view import FIRED as OF_FILE
-from twin.stores.silence import CONDITION as SILENT
-from twin.stores.structure_view import DATASET_BITS, NOT_ALTERABLE, POOL_BITS, SCM_BITS
-from twin.stores.uniform_cluster import CAPACITY
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
@@ -280,9 +273,7 @@ def test_the_fields_of_an_alert():
 def test_the_conditions_of_alerts():
     text = section("alerts.md", "Conditions")
     there = set(first_codes(text))
-    by_put = {condition for bits in (POOL_BITS, SCM_BITS, OF_PAGES, OF_FILE) for condition, _ in bits.values()}
-    shared = {OVERCOMMITTED, SCM_EXHAUSTED, AUGMENTED_EXHAUSTED, CAPACITY}
-    assert there == by_put | set(DATASET_BITS.values()) | {DRIFT, NOT_ALTERABLE, FORESEEN, SILENT} | shared
+    assert there == set(Condition)
     assert there == set(schema("alert")["$defs"]["data"]["properties"]["condition"]["enum"])
 
 

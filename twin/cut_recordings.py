@@ -1,4 +1,4 @@
-"""Recordings whose end is missing, because what wrote them was killed or found no room: read as far as they go."""
+"""Reading of recordings whose end is missing, because their writer was killed or the disk was full."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow.ipc
 
 from twin.errors import CutRecordingWarning
 
-_READ_BYTES = 1 << 16  # at a time of what is compressed: a read that meets the end gives nothing of what came before
+_READ_BYTES = 1 << 16  # per read of a compressed file: a read that meets the cut returns nothing of the bytes before it
 _CUT = re.compile(
     r"Truncated compressed stream|Expected to (be able to )?read .* (got|only read)|only \d+ bytes available"
 )
@@ -23,30 +23,30 @@ _FILE_HEAD_BYTES = 8  # the magic and its padding
 
 
 class CutCheck:
-    """Notes whether the end of a recording is missing. found: it is."""
+    """State of reading a recording. `is_cut` is True once its end is found missing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.found = False
+        self.is_cut = False
 
     def warn(self, events: int) -> None:
-        """Warn, if the end is missing, that so many events were read."""
-        if self.found:
+        """Warn if the end is missing. events: number of events read."""
+        if self.is_cut:
             text = f"{self.path} is cut off: {events:,} events were read, its end is missing"
             warnings.warn(CutRecordingWarning(text), stacklevel=3)
 
 
 class CompressedReader:
-    """Reads what a compressed file gives, up to the last byte before its end is missing. A context manager."""
+    """Reader of a possibly compressed file, up to the last byte before a missing end. A context manager."""
 
     def __init__(self, source: Any, compression: str | None, cut: CutCheck) -> None:
         self._source = source
         self._compression = compression
         self._cut = cut
-        self._position = 0  # in what comes out
+        self._position = 0  # in the decompressed bytes
 
     def read(self, size: int) -> bytes:
-        """Return at most `size` bytes; nothing at the end.
+        """Return up to `size` bytes, none at the end.
 
         Raises:
             OSError: the file is damaged.
@@ -64,14 +64,14 @@ class CompressedReader:
         return b"".join(pieces)
 
     def _read_piece(self, size: int) -> bytes:
-        if self._cut.found:
+        if self._cut.is_cut:
             return b""
         try:
             return bytes(self._source.read(size))
         except OSError as error:
-            if not is_cut(error):
+            if not means_cut(error):
                 raise
-        self._cut.found = True
+        self._cut.is_cut = True
         return b"".join(self._last_bytes())
 
     def _last_bytes(self) -> Iterator[bytes]:
@@ -93,7 +93,7 @@ class CompressedReader:
         self._source.close()
 
 
-def is_cut(error: BaseException) -> bool:
+def means_cut(error: BaseException) -> bool:
     """True if an error of Arrow means that the end is missing."""
     return _CUT.search(str(error)) is not None
 
@@ -119,10 +119,10 @@ def is_whole_file(source: Any) -> bool:
 
 
 def stream_batches(source: Any, cut: CutCheck, *, is_file: bool) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of an IPC stream, or of an IPC file that has lost its end: a stream stands behind its head."""
+    """Yield the batches of an IPC stream, or of an IPC file without its end: behind its head it is a stream."""
     if is_file:
         source.seek(_FILE_HEAD_BYTES)
-        cut.found = True
+        cut.is_cut = True
     reader = pa.ipc.open_stream(source)
     while True:
         try:
@@ -130,8 +130,8 @@ def stream_batches(source: Any, cut: CutCheck, *, is_file: bool) -> Iterator[pa.
         except StopIteration:
             return
         except (OSError, ValueError, pa.ArrowException) as error:
-            if not is_cut(error):
+            if not means_cut(error):
                 raise
-            cut.found = True
+            cut.is_cut = True
             return
         yield batch

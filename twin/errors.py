@@ -1,15 +1,15 @@
-"""The errors of mqtwin: every one says in one line what was wrong, where, and what would be right."""
+"""Errors of mqtwin. A message is one line: the fault, its place, and the expected value."""
 
 from __future__ import annotations
 
 
 class MqtwinError(Exception):
-    """Something failed while running. The command line prints the message as one line and ends with exit status 1."""
+    """Failure while running. The command line prints the message as one line and exits with status 1."""
 
 
 class UsageError(MqtwinError):
-    """Wrong use or wrong input (an option, an estate, a recording). The command line ends with exit status 2."""
+    """Wrong use or wrong input (an option, an estate, a recording). The command line exits with status 2."""
 
 
 class CutRecordingWarning(UserWarning):
-    """The end of a recording is missing; what is there was read. The command line shows it as one line."""
+    """Warning that the end of a recording is missing and the rest was read. The command line prints it as one line."""

@@ -1,7 +1,7 @@
-"""Recordings: events in a file, read and written piece by piece.
+"""Recordings: files of events, read and written in chunks. Described in docs/recordings.md.
 
-`.ndjson` and `.ndjson.zst` (Zstandard): an event a line; `.arrow`: an Arrow IPC file (a stream is read too) of
-`ARROW_SCHEMA`, which names no more columns than an event has. Source: contract sections 2 and 6.
+`.ndjson` and `.ndjson.zst` (Zstandard) hold one event per line, `.arrow` is an Arrow IPC file of `ARROW_SCHEMA` (an IPC
+stream is read too).
 """
 
 from __future__ import annotations
@@ -25,63 +25,63 @@ from twin.errors import UsageError
 from twin.events import ARROW_SCHEMA, Decoded, Decoder, EventError
 from twin.events._ipc import scan_buffer
 from twin.events._row_text import RowTexts
-from twin.events.convert import Words, conformed, json_lines, lines_table, to_table
+from twin.events.convert import Words, conform, json_lines, lines_table, to_table
 from twin.events.limits import RECORDING
 
 SUFFIXES = (".ndjson", ".ndjson.zst", ".arrow")
 
-_CHUNK_BYTES = 8 << 20  # of lines, in one chunk
-_CHUNK_ROWS = 1 << 16  # of a table, in one chunk
-_CHUNK_LINES = 1 << 18
-_LINE_BYTES = 64 << 20  # of a line: far more than an event may have
-_FREE_ROWS, _ROWS_PER_BYTE = 10_000, 100  # of an Arrow recording: as of a Kafka record, `twin.events.limits`
+_CHUNK_BYTES = 8 << 20  # of lines in one chunk
+_CHUNK_ROWS = 1 << 16  # of a table in one chunk
+_CHUNK_LINES = 1 << 18  # in one chunk: a line of two bytes takes a hundred while it is decoded
+_MAX_LINE_BYTES = 64 << 20  # far more than an event may have
+_FREE_ROWS, _ROWS_PER_BYTE = 10_000, 100  # of an Arrow recording, as in `twin.events.limits`
 _FREE_BYTES, _BYTES_PER_BYTE = 128 << 20, 1_000
 _FILE_HEAD = 8  # bytes: magic and padding
-_WHOLE = 1 << 62  # bytes: a row is not cut
+_UNLIMITED = 1 << 62  # bytes
 _FILE_MAGIC = b"ARROW1"
 
 
 class Chunk(Protocol):
-    """A piece of a recording. first: line or row, from 0, of its first event in the whole recording."""
+    """Piece of a recording."""
 
-    first: int
+    first: int  # line or row of its first event in the recording, from 0
 
     def __len__(self) -> int:
-        """Lines or rows, empty lines included."""
+        """Return the number of lines or rows, empty lines included."""
 
     def decode(self, decoder: Decoder) -> Decoded:
-        """Its events; record is 0, index the line or row in the whole recording, in rejects too."""
+        """Decode the events; record is 0, index the line or row in the recording, also of rejects."""
 
     def lines(self) -> list[bytes]:
-        """Each line, or row as JSON, without an end; line k has index `first + k`."""
+        """Return the lines, or rows as JSON, without line ends; line k has index `first + k`."""
 
     def table(self, rows: npt.NDArray[np.int64]) -> pa.Table:
-        """Some events that a Decoder has accepted, by place in the chunk, as a table of ARROW_SCHEMA."""
+        """Return accepted events as a table of ARROW_SCHEMA. rows: their indexes in the chunk."""
 
 
 @dataclass(slots=True)
 class LinesChunk:
-    """Whole lines of an NDJSON recording. data: the lines with their ends."""
+    """Whole lines of an NDJSON recording."""
 
     first: int
-    data: bytes
+    data: bytes  # the lines with their ends
 
     def __len__(self) -> int:
         return self.data.count(b"\n") + (not self.data.endswith(b"\n"))
 
     def decode(self, decoder: Decoder) -> Decoded:
-        """See Chunk."""
+        """See `Chunk`."""
         return _shifted(decoder.ndjson([self.data], RECORDING), self.first)
 
     def lines(self) -> list[bytes]:
-        """See Chunk."""
+        """See `Chunk`."""
         lines = self.data.split(b"\n")
         if not lines[-1]:
             lines.pop()
         return [line.removesuffix(b"\r") for line in lines]
 
     def table(self, rows: npt.NDArray[np.int64]) -> pa.Table:
-        """See Chunk."""
+        """See `Chunk`."""
         lines = self.lines()
         return lines_table(lines[row] for row in rows)
 
@@ -97,26 +97,26 @@ class TableChunk:
         return int(self.rows.num_rows)
 
     def decode(self, decoder: Decoder) -> Decoded:
-        """See Chunk."""
+        """See `Chunk`."""
         return _shifted(decoder.arrow_table(self.rows), self.first)
 
     def lines(self) -> list[bytes]:
-        """See Chunk."""
+        """See `Chunk`."""
         try:
-            return [text.encode() for text in json_lines(conformed(self.rows)).to_pylist()]
-        except EventError:  # a column of another type: as near as JSON comes to it
+            return [text.encode() for text in json_lines(conform(self.rows)).to_pylist()]
+        except EventError:  # a column of another type takes its nearest form in JSON
             texts = RowTexts(self.rows)
-            return [texts.text(row, _WHOLE)[0] for row in range(self.rows.num_rows)]
+            return [texts.text(row, _UNLIMITED)[0] for row in range(self.rows.num_rows)]
 
     def table(self, rows: npt.NDArray[np.int64]) -> pa.Table:
-        """See Chunk."""
-        return conformed(self.rows.take(pa.array(rows)))
+        """See `Chunk`."""
+        return conform(self.rows.take(pa.array(rows)))
 
 
 def _shifted(decoded: Decoded, first: int) -> Decoded:
     if first:
         decoded.index = decoded.index + first
-        decoded.rejects = [reject.at(reject.record, reject.index + first) for reject in decoded.rejects]
+        decoded.rejects = [reject.moved_to(reject.record, reject.index + first) for reject in decoded.rejects]
     return decoded
 
 
@@ -124,11 +124,12 @@ def _shifted(decoded: Decoded, first: int) -> Decoded:
 
 
 def open_recording(path: str | Path) -> Iterator[Chunk]:
-    """The recording in chunks, in order; memory stays at a few chunks however long it is.
+    """Open a recording and return its chunks in order; only a few are in memory.
 
-    One whose end is missing is read as far as it goes, with a CutRecordingWarning at its end.
+    A recording whose end is missing is read up to there, followed by a CutRecordingWarning.
 
-    UsageError, at once or while it is read: no such file, an unknown suffix, not readable to its end.
+    Raises:
+        UsageError: the file is missing, has an unknown suffix, or, while it is read, cannot be read to its end.
     """
     path = Path(path)
     suffix = suffix_of(path)
@@ -147,7 +148,7 @@ def open_recording(path: str | Path) -> Iterator[Chunk]:
 
 
 def suffix_of(path: str | Path) -> str:
-    """The suffix of SUFFIXES that a recording has. UsageError where it has none of them."""
+    """Return the suffix of a recording, one of SUFFIXES. Raise UsageError if it has another one."""
     name = Path(path).name
     for suffix in SUFFIXES:
         if name.endswith(suffix) and name != suffix:
@@ -157,7 +158,7 @@ def suffix_of(path: str | Path) -> str:
 
 def _line_chunks(path: Path, source: CompressedReader, cut: CutCheck) -> Iterator[Chunk]:
     first = 0
-    parts: list[bytes] = []  # of a line that has not ended yet
+    parts: list[bytes] = []  # of an incomplete line
     with source:
         while True:
             try:
@@ -167,14 +168,14 @@ def _line_chunks(path: Path, source: CompressedReader, cut: CutCheck) -> Iterato
             end = data.rfind(b"\n") + 1
             if data and not end:
                 parts.append(data)
-                if sum(map(len, parts)) > _LINE_BYTES:
-                    raise _unreadable(path, ValueError(f"line {first} has more than {_LINE_BYTES} bytes"))
+                if sum(map(len, parts)) > _MAX_LINE_BYTES:
+                    raise _unreadable(path, ValueError(f"line {first} has more than {_MAX_LINE_BYTES} bytes"))
                 continue
             whole = b"".join((*parts, data[:end]))
             if whole and not data and is_cut_line(whole):
-                cut.found, whole = True, b""
-            for some in _of_some_lines(whole):
-                chunk = LinesChunk(first, some)
+                cut.is_cut, whole = True, b""
+            for lines in _split_lines(whole):
+                chunk = LinesChunk(first, lines)
                 yield chunk
                 first += len(chunk)
             if not data:
@@ -183,8 +184,8 @@ def _line_chunks(path: Path, source: CompressedReader, cut: CutCheck) -> Iterato
             parts = [data[end:]] if end < len(data) else []
 
 
-def _of_some_lines(data: bytes) -> Iterator[bytes]:
-    """Cut whole lines into pieces of at most _CHUNK_LINES: a line of two bytes takes a hundred while it is decoded."""
+def _split_lines(data: bytes) -> Iterator[bytes]:
+    """Split whole lines into pieces of at most _CHUNK_LINES."""
     if data.count(b"\n") > _CHUNK_LINES:
         ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))[_CHUNK_LINES - 1 :: _CHUNK_LINES] + 1
         for start, end in pairwise([0, *ends.tolist(), len(data)]):
@@ -209,7 +210,7 @@ def _table_chunks(path: Path) -> Iterator[Chunk]:
 
 
 def _tables(path: Path, cut: CutCheck) -> Iterator[pa.Table]:
-    """The batches of an IPC file or stream, small ones put together."""
+    """Yield the batches of an IPC file or stream as tables; small batches are combined."""
     if not path.stat().st_size:
         raise ValueError("it is empty")
     with pa.memory_map(str(path)) as source:
@@ -229,7 +230,7 @@ def _tables(path: Path, cut: CutCheck) -> Iterator[pa.Table]:
 
 
 def _check_bounds(data: pa.Buffer, start: int) -> None:
-    """Raise ValueError where batches stand for far more than their bytes, before any is read."""
+    """Raise ValueError, before any batch is read, if the batches expand to far more than their bytes."""
     scanned = scan_buffer(data.slice(min(start, data.size)))
     rows, size = int(scanned.rows[0]), int(scanned.sizes[0])
     if rows > _FREE_ROWS + _ROWS_PER_BYTE * data.size or size > _FREE_BYTES + _BYTES_PER_BYTE * data.size:
@@ -255,14 +256,20 @@ def _unreadable(path: Path, error: BaseException, where: str = "") -> UsageError
 
 
 class RecordingWriter:
-    """Writes a recording; a context manager. UsageError: an unknown suffix, a place that cannot be written.
-
-    append: go on behind what a file of lines holds already, instead of replacing it.
-    """
+    """Writer of a recording; a context manager."""
 
     def __init__(self, path: str | Path, *, append: bool = False) -> None:
+        """Open the file.
+
+        Args:
+            path: file with a suffix of SUFFIXES.
+            append: append to a file of lines instead of replacing it.
+
+        Raises:
+            UsageError: unknown suffix, or the file cannot be written.
+        """
         self.path = Path(path)
-        self.events = 0  # written so far
+        self.events = 0  # number written
         suffix = suffix_of(path)
         if append and suffix == ".arrow":
             raise UsageError(f"{path}: an .arrow recording cannot be continued; expected: a new name")
@@ -274,14 +281,15 @@ class RecordingWriter:
         except OSError as error:
             raise UsageError(f"{path} cannot be written: {error}; right: a file in a folder that exists") from None
         if suffix == ".arrow":
-            # A file may only append to its dictionaries; zstd halves it, ids of random digits being what it is full of.
+            # A file can only append to its dictionaries. zstd halves it: most of it is ids of random digits.
             options = pa.ipc.IpcWriteOptions(compression="zstd", emit_dictionary_deltas=True)
             self._arrow = pa.ipc.new_file(self._sink, ARROW_SCHEMA, options=options)
 
     def write(self, events: pa.Table | pa.RecordBatch | Iterable[Mapping[str, Any]]) -> None:
         """Append events: a table or record batch with columns of ARROW_SCHEMA, or dictionaries.
 
-        UsageError where the recording is `.arrow`, or events come as a table, and one has a value that no column takes.
+        Raises:
+            UsageError: a value fits no column, in a table or an `.arrow` recording.
         """
         try:
             if self._arrow is None and not isinstance(events, (pa.Table, pa.RecordBatch)):
@@ -289,7 +297,7 @@ class RecordingWriter:
                 return
             if isinstance(events, pa.RecordBatch):
                 events = pa.Table.from_batches([events])
-            table = conformed(events if isinstance(events, pa.Table) else to_table(events), self._words)
+            table = conform(events if isinstance(events, pa.Table) else to_table(events), self._words)
         except EventError as error:
             raise UsageError(f"{self.path}: {error.detail}") from None
         if self._arrow is None:
@@ -300,9 +308,10 @@ class RecordingWriter:
         self.events += table.num_rows
 
     def write_lines(self, lines: Iterable[bytes]) -> None:
-        """Append events that are JSON texts already, as they are, right or wrong; line breaks in them become blanks.
+        """Append JSON texts unchecked; line breaks in them become blanks.
 
-        UsageError where the recording is `.arrow` and one is no event.
+        Raises:
+            UsageError: a text is no event, and the recording is `.arrow`.
         """
         if self._arrow is None:
             self._write_lines([line.replace(b"\n", b" ").replace(b"\r", b" ") for line in lines])
@@ -323,13 +332,13 @@ class RecordingWriter:
         return sink if self._compression is None else pa.CompressedOutputStream(sink, self._compression)
 
     def end_piece(self) -> None:
-        """Bring all that was written into the file, so that it can be read, and continued there."""
-        if self._compression is not None:  # the end of a frame; the next one begins behind it
+        """Flush all events to the file, so that it can be read and continued there."""
+        if self._compression is not None:  # closing ends a Zstandard frame; the next one begins behind it
             self._sink.close()
             self._sink = self._open("ab")
 
     def close(self) -> None:
-        """Write what is left and close the file."""
+        """Flush and close the file."""
         if self._arrow is not None:
             self._arrow.close()
         self._sink.close()
@@ -340,7 +349,7 @@ class RecordingWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(OSError) if error is not None else nullcontext():  # the error that came first is the one to see
+        with suppress(OSError) if error is not None else nullcontext():  # the first error is the one to report
             self.close()
 
 

@@ -1,10 +1,10 @@
-"""A recording through the twin, without Kafka and without Spark: the same alerts and states as the stream gives.
+"""Replay of a recording without Kafka and Spark, with the same alerts and states as the stream.
 
     >>> estate = load_estate("estate.toml")
     >>> replayed = replay("friday.ndjson.zst", estate)
     >>> replayed.states["QSG1/APP1"]["usage_pct"]
 
-Source: contract section 6 (`mqtwin replay`) and section 7 (dead letters of a replay, last state of each store).
+The command `mqtwin replay` is described in docs/commands.md.
 """
 
 from __future__ import annotations
@@ -31,27 +31,20 @@ from twin.warm import warm
 
 @dataclass(slots=True)
 class Replayed:
-    """What a recording brought.
+    """Results of a replay."""
 
-    alerts: ordered by time, then store, then as the store gave them; states: the last state record of each store that
-    got an event, by store name, sorted; rejects: dead letters in the order of the recording, `index` being its line
-    or row, from 0;
-    dead_letters: how many there were; reasons: how many by reason, the most frequent first; first_reject: the first
-    one; events: accepted lines or rows (duplicates too); seconds: of work, loading the kernels not counted.
-    """
-
-    alerts: list[Alert] = field(default_factory=list)
-    states: dict[str, dict[str, Any]] = field(default_factory=dict)
-    rejects: list[Reject] = field(default_factory=list)
-    dead_letters: int = 0
-    reasons: dict[str, int] = field(default_factory=dict)
+    alerts: list[Alert] = field(default_factory=list)  # by time, then store, then in the order of the store
+    states: dict[str, dict[str, Any]] = field(default_factory=dict)  # by store: last state record; sorted
+    rejects: list[Reject] = field(default_factory=list)  # dead letters; `index` is the line or row, from 0
+    dead_letters: int = 0  # number
+    reasons: dict[str, int] = field(default_factory=dict)  # number of dead letters by reason, most frequent first
     first_reject: Reject | None = None
-    events: int = 0
-    seconds: float = 0.0
+    events: int = 0  # number of accepted lines or rows, duplicates included
+    seconds: float = 0.0  # of work, without loading the kernels
 
 
 class Player:
-    """The twins of an estate, fed piece by piece; how a recording is cut into pieces changes nothing."""
+    """Twins of an estate that apply a recording in pieces; the pieces do not change the results."""
 
     def __init__(self, estate: Estate, twins: Mapping[str, Twin] | None = None) -> None:
         """Go on with `twins`, by store name. Those of other stores are opened at their first event."""
@@ -59,7 +52,7 @@ class Player:
         self._twins: dict[str, Twin] = dict(twins or {})
 
     def feed(self, decoded: Decoded) -> list[Alert]:
-        """Apply events, in order, then hand over the reports they bring; the alerts, by store, a store's in order."""
+        """Apply events and the resulting reports of shared stores, and return the alerts by store, in order."""
         alerts: list[Alert] = []
         reports: dict[str, list[Report]] = {}
         for block in decoded.blocks(self._estate):
@@ -67,15 +60,15 @@ class Player:
             alerts += twin.apply(block)
             for report in twin.drain_reports():
                 reports.setdefault(report.target, []).append(report)
-        for name, made in sorted(reports.items()):
+        for name, own_reports in sorted(reports.items()):
             shared = self._twin(name)
             assert isinstance(shared, SharedStore)
-            alerts += shared.take(made)
+            alerts += shared.take(own_reports)
         return alerts
 
     @property
     def twins(self) -> Mapping[str, Twin]:
-        """The twin of every store that got an event, by store name."""
+        """The twins of all stores with an event or a report, by store name."""
         return self._twins
 
     def _twin(self, name: str) -> Twin:
@@ -85,7 +78,7 @@ class Player:
         return twin
 
     def states(self) -> dict[str, dict[str, Any]]:
-        """The state record of every store that got an event or a report, by store name, sorted."""
+        """Return the state records of all stores with an event or a report, by store name, sorted."""
         return {name: twin.state() for name, twin in sorted(self._twins.items())}
 
 
@@ -97,32 +90,32 @@ def replay(
     on_reject: Callable[[Reject], None] | None = None,
     on_chunk: Callable[[Chunk, int], None] | None = None,
 ) -> Replayed:
-    """Play a recording (`.ndjson`, `.ndjson.zst`, `.arrow`) through the twins of an estate.
+    """Replay a recording (`.ndjson`, `.ndjson.zst`, `.arrow`) through the twins of an estate.
 
     Args:
         path: the recording.
-        estate: what exists; see `twin.estate.load_estate`.
-        chunk_events: apply at most so many events at once; None: as many as a piece of the recording has. The result
-            is the same.
-        on_reject: gets each dead letter as it comes, instead of `Replayed.rejects`.
-        on_chunk: called after each piece of the recording, with it and the number of events so far.
+        estate: the estate; see `twin.estate.load_estate`.
+        chunk_events: maximum number of events to apply at once; None: a chunk of the recording. The results are the
+            same.
+        on_reject: called with each dead letter, which `Replayed.rejects` then lacks.
+        on_chunk: called after each chunk, with the chunk and the number of events so far.
 
     Raises:
-        UsageError: no such file, an unknown suffix, a file that cannot be read to its end.
+        UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
     """
     warm()
     decoder = Decoder(estate)
     player = Player(estate)
     replayed = Replayed()
     began = time.monotonic()
-    keep = replayed.rejects.append if on_reject is None else on_reject
+    on_dead_letter = replayed.rejects.append if on_reject is None else on_reject
     reasons: Counter[str] = Counter()
     for chunk in open_recording(path):
         decoded = chunk.decode(decoder)
         for piece in _pieces(decoded, chunk_events):
             replayed.alerts += player.feed(piece)
         for reject in decoded.rejects:
-            keep(reject)
+            on_dead_letter(reject)
         if replayed.first_reject is None and decoded.rejects:
             replayed.first_reject = decoded.rejects[0]
         reasons.update(str(reject.reason) for reject in decoded.rejects)
@@ -138,7 +131,7 @@ def replay(
 
 
 def dead_letter(reject: Reject) -> dict[str, Any]:
-    """A dead letter of a replay as contract section 7 names it, JSON-ready."""
+    """Return a dead letter of a replay, JSON-ready; docs/commands.md describes it."""
     letter: dict[str, Any] = {"reason": str(reject.reason), "detail": reject.detail, "index": reject.index}
     if reject.length > len(reject.value):
         letter["original_length"] = reject.length
@@ -149,19 +142,19 @@ def dead_letter(reject: Reject) -> dict[str, Any]:
 
 
 def count_events(decoded: Decoded) -> int:
-    """Accepted lines or rows: one that concerns several stores counts once."""
+    """Return the number of accepted lines or rows; one that concerns several stores counts once."""
     if not len(decoded):
         return 0
-    elsewhere = (np.diff(decoded.index) != 0) | (np.diff(decoded.record) != 0)
-    return 1 + int(np.count_nonzero(elsewhere))
+    is_next = (np.diff(decoded.index) != 0) | (np.diff(decoded.record) != 0)
+    return 1 + int(np.count_nonzero(is_next))
 
 
-def _pieces(decoded: Decoded, most: int | None) -> Iterator[Decoded]:
-    """The events cut into pieces of at most so many, in order."""
-    if most is None or len(decoded) <= most:
+def _pieces(decoded: Decoded, max_events: int | None) -> Iterator[Decoded]:
+    """Split events into pieces of at most `max_events`, in order."""
+    if max_events is None or len(decoded) <= max_events:
         yield decoded
         return
-    for start in range(0, len(decoded), most):
-        rows = slice(start, start + most)
-        extras = {row - start: text for row, text in decoded.extras.items() if start <= row < start + most}
+    for start in range(0, len(decoded), max_events):
+        rows = slice(start, start + max_events)
+        extras = {row - start: text for row, text in decoded.extras.items() if start <= row < start + max_events}
         yield Decoded(decoded.events[rows], decoded.record[rows], decoded.index[rows], extras)

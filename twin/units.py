@@ -1,7 +1,7 @@
 """Times and sizes as text.
 
-Event times: RFC 3339, UTC, microseconds. Sizes as administrators write them: a number with K, M, G or T, powers of
-1024. A CFRM policy counts in KB where a number has no unit, TOML in bytes (`parse_size`).
+Event times are RFC 3339, UTC, with microseconds. Sizes are numbers with K, M, G or T, powers of 1024. A number without
+a unit is bytes in TOML and KB in a CFRM policy (`parse_size`).
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ MIB = 1024 * KIB
 GIB = 1024 * MIB
 TIB = 1024 * GIB
 UNITS = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": TIB}
-MAX_SIZE = 2**63 - 1  # bytes; sizes are kept in signed 64-bit numbers
+MAX_SIZE = 2**63 - 1  # bytes; sizes are signed 64-bit numbers
 
 _SIZE = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,9})?) ?([KMGT]?)", re.IGNORECASE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def as_datetime(microseconds: int) -> datetime:
-    """Microseconds since 1970 as an aware datetime; exact."""
+    """Convert microseconds since 1970 to an aware datetime, exactly."""
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
 def as_text(microseconds: int) -> str:
-    """Microseconds since 1970 as `2026-11-20T12:00:00.000123Z`: always six digits, so that texts sort as times do."""
+    """Format microseconds since 1970 as `2026-11-20T12:00:00.000123Z`: always six digits, so texts sort like times."""
     return as_datetime(microseconds).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def as_span(seconds: float) -> str:
-    """A span of time in words a person reads at a glance: `45 s`, `12 min`, `3.5 h`."""
+    """Format a span of time: `45 s`, `12 min`, `3.5 h`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:
@@ -41,7 +41,7 @@ def as_span(seconds: float) -> str:
 
 
 def as_range(low: float, high: float) -> str:
-    """A span of time that is not sure, in words: `24 to 31 min`, `85 s to 2 min`, `10 min` where both read alike."""
+    """Format a range of spans in seconds: `24 to 31 min`, `85 s to 2 min`, `10 min` if both ends have the same text."""
     first, last = as_span(low), as_span(high)
     if first == last:
         return last
@@ -50,10 +50,15 @@ def as_range(low: float, high: float) -> str:
 
 
 def parse_size(value: object, *, unit: str = "") -> int:
-    """Bytes of a size: an integer, or a string like "4G", "1.5G", "64K", "0K", "4096".
+    """Return the bytes of a size.
 
-    `unit` ("", "K", "M", "G", "T") is that of a number without one: bytes in TOML, "K" in a CFRM policy.
-    TypeError where it is neither; ValueError where it is negative, no whole number of bytes, or beyond 2**63 - 1.
+    Args:
+        value: an integer, or a string like "4G", "1.5G", "64K", "0K", "4096".
+        unit: "", "K", "M", "G" or "T": unit of a number that has none; bytes in TOML, "K" in a CFRM policy.
+
+    Raises:
+        TypeError: it is neither an integer nor a string.
+        ValueError: it is negative, not a whole number of bytes, or beyond 2**63 - 1.
     """
     if isinstance(value, str):
         match = _SIZE.fullmatch(value.strip())
@@ -73,11 +78,18 @@ def parse_size(value: object, *, unit: str = "") -> int:
 
 
 def format_size(size: int) -> str:
-    """The shortest text that `parse_size` reads back as the same number of bytes.
-
-    4294967296 -> "4G", 1000 -> "1000".
-    """
+    """Return the shortest text from which `parse_size` reads the same number of bytes: "4G", "1000"."""
     for unit in ("T", "G", "M", "K"):
         if size and size % UNITS[unit] == 0:
             return f"{size // UNITS[unit]}{unit}"
     return str(size)
+
+
+def readable_size(size: int) -> str:
+    """Format bytes for a reader, with three digits: `4 GB`, `1.5 TB`, `512 bytes`; powers of 1024."""
+    for unit in ("T", "G", "M", "K"):
+        if abs(size) >= UNITS[unit]:
+            return (
+                f"{size / UNITS[unit]:.3g} {unit}B" if size < 1000 * UNITS[unit] else f"{size // UNITS[unit]} {unit}B"
+            )
+    return f"{size} bytes"

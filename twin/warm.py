@@ -1,7 +1,7 @@
-"""Loading the compiled kernels once a process, compiling them once a machine.
+"""Loading of the compiled kernels once per process, and compiling them once per machine.
 
-numba's cache on disk has crashed where several processes wrote it at once (numba issue 4807), and Spark runs many
-Python workers. So every process loads, and the first one compiles, under one lock; after that nobody writes.
+numba's cache on disk has crashed when several processes wrote it at once (numba issue 4807), and Spark runs many Python
+workers. Every process therefore loads under one lock, the first one compiles, and no later one writes.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import pyarrow as pa
 
 from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, layout, turn
 from kernels._compile import compile_lock, compiled_here
+from twin.conditions import Condition
 from twin.estate import Estate, PageSet, QueueFile, QueueManager, Route, Smds, StoreConfig, Structure
 from twin.events import Decoder, EventBlock
 from twin.state.arrays import MemoryArrays
 from twin.stores.open import open_message_store
 
 _QMGR, _QUEUE = "QM", "Q"
-_STORES: tuple[tuple[StoreConfig, tuple[str, ...]], ...] = (  # one of each kind, and the resources its alerts name
+_STORES: tuple[tuple[StoreConfig, tuple[str, ...]], ...] = (  # of each kind, with the resources of its alerts
     (
         Structure(
             name="WARM/UP",
@@ -41,21 +42,21 @@ _STORES: tuple[tuple[StoreConfig, tuple[str, ...]], ...] = (  # one of each kind
 
 @cache
 def warm() -> int:
-    """Have every kernel ready in this process; how many signatures it had to compile (0: all were on disk)."""
+    """Load every kernel, compile those not on disk, and return the number of signatures compiled."""
     with compile_lock():
         _decode(Decoder(_estate(_STORES[0][0])))
         for config, resources in _STORES:
             estate = _estate(config)
             twin = open_message_store(estate, config.name)
             for resource in resources:
-                twin.resource(resource).is_over("full", 0)
+                twin.resource(resource).is_over(Condition.FULL, 0)
             _run(estate, config.name)
         _run_scm()
     return compiled_here()
 
 
 def _decode(decoder: Decoder) -> None:
-    """Pass through every kernel of the decoder."""
+    """Call every kernel of the decoder."""
     event = {"time": "2026-11-20T12:00:00Z", "qmgr": _QMGR, "op": "GET", "queue": _QUEUE, "msgid": "m", "uow": "u"}
     decoder.ndjson([msgspec.json.encode(event)])
     decoder.arrow_table(pa.Table.from_pylist([event]))
@@ -71,17 +72,17 @@ def _estate(config: StoreConfig) -> Estate:
 
 
 def _run_scm() -> None:
-    """Pass through the kernels of storage class memory that only a change of attributes and an alert call."""
+    """Call the kernels of storage class memory that only a change of attributes and an alert call."""
     estate = _estate(_STORES[0][0])
     twin = open_message_store(estate, _STORES[0][0].name)
-    twin.resource("scm").is_over("scm-exhausted", 0)
+    twin.resource("scm").is_over(Condition.SCM_EXHAUSTED, 0)
     rebuild = np.zeros(1, EVENT)
     rebuild["time"], rebuild["op"], rebuild["seq"] = 1_700_000_000_000_000, layout.REBUILD, -1
     twin.apply(EventBlock(twin.name, rebuild, {0: b'{"scm_max_size": null}'}))
 
 
 def _run(estate: Estate, name: str) -> None:
-    """Pass through every kernel that Python calls."""
+    """Call every kernel that Python calls."""
     events = np.zeros(2000, EVENT)
     events["time"] = 1_700_000_000_000_000 + np.arange(events.size) * 2_000_000
     events["op"] = [layout.GET if i % 3 == 2 else layout.PUT for i in range(events.size)]

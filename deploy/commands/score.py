@@ -13,7 +13,7 @@ from deploy.show.scorecard import draw_stores, draw_summary, print_scorecard, sc
 from deploy.show.warnings import print_warnings
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.scoring import Scored, play
+from twin.scoring import ScoredRecording, play
 from twin.scoring import score as score_run
 
 
@@ -37,7 +37,7 @@ def score(
     print_warnings(loaded_estate.warnings)
     if pictures is not None:
         _check_pictures(pictures)
-    scored: list[Scored] = []
+    scored: list[ScoredRecording] = []
     for recording in recordings:
         with show_progress(f"score {recording.name}", recording) as advance:
             played = play(recording, loaded_estate, advance)

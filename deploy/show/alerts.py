@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from streams.kafka.subscribe import AlertRecord, Filler
+from twin.conditions import CLEARED, CRITICAL, FULL, UPDATED, WARNING
 
-STYLES = {"warning": "yellow", "critical": "bold red", "full": "bold white on red"}
+STYLES = {WARNING: "yellow", CRITICAL: "bold red", FULL: "bold white on red"}
 CLEARED_STYLE = "green"
 
 
@@ -35,20 +36,20 @@ def alert_line(alert: AlertRecord) -> str:
 def alert_block(alert: AlertRecord) -> Text:
     """Return an alert for a terminal: a coloured heading, then cause, fillers and actions on lines of their own."""
     data = alert.data
-    style = CLEARED_STYLE if alert.change == "cleared" else STYLES.get(data.severity, "bold")
+    style = CLEARED_STYLE if alert.change == CLEARED else STYLES.get(data.severity, "bold")
     text = Text.assemble(
         (f"{data.time} ", "dim"),
         (f" {alert.change if alert.change == 'cleared' else data.severity} ", style),
         (f" {data.store} ", "bold"),
         f"{data.resource} {data.condition}" + ("" if data.usage_pct is None else f" {data.usage_pct:.1f}%"),
     )
-    if alert.change == "updated":
+    if alert.change == UPDATED:
         text.append(" (updated)", "dim")
     if data.cause:
         text.append(f"\n    {data.cause}")
     if fillers := _fillers_text(data.fillers):
         text.append(f"\n    filled by {fillers}")
-    if alert.change != "cleared":
+    if alert.change != CLEARED:
         for action in data.actions:
             text.append(f"\n    -> {action}")
     return text

@@ -15,6 +15,7 @@ from rich.text import Text
 from deploy.show.alerts import CLEARED_STYLE, STYLES
 from deploy.show.forecast import forecast_text
 from streams.kafka.subscribe import AlertRecord
+from twin.conditions import CLEARED
 
 _MAX_ALERTS = 7
 _MIN_PROBABILITY = 0.5  # forecasts are coloured from this probability, the default for alerts too
@@ -92,7 +93,7 @@ def _alerts_panel(alerts: Sequence[AlertRecord]) -> Panel:
     for alert in alerts:
         latest[alert.data.alert_id] = alert
         opened.setdefault(alert.data.alert_id, alert.data.time)
-    open_count = sum(alert.change != "cleared" for alert in latest.values())
+    open_count = sum(alert.change != CLEARED for alert in latest.values())
     title = f"alerts: {len(latest)}, open: {open_count} (opened, severity, resource, full at, usage, filler)"
     if not latest:
         return _alert_panel(title, Text("none yet", style="dim"))
@@ -111,7 +112,7 @@ def _alert_panel(title: str, *lines: RenderableType) -> Panel:
 
 
 def _alert_cells(alert: AlertRecord) -> list[Text]:
-    data, is_cleared = alert.data, alert.change == "cleared"
+    data, is_cleared = alert.data, alert.change == CLEARED
     word = "cleared" if is_cleared else data.severity
     filler = f"{data.fillers[0].queue} {data.fillers[0].share:.0%}" if data.fillers else ""
     return [
@@ -126,7 +127,7 @@ def _alert_cells(alert: AlertRecord) -> list[Text]:
 def _full_at(alert: AlertRecord) -> str:
     """Return the predicted time of day when it is full, "" without a prediction. A time left would soon be outdated."""
     times = alert.data.time_to_full_s
-    if times is None or alert.change == "cleared":
+    if times is None or alert.change == CLEARED:
         return ""
     time = datetime.fromisoformat(alert.data.time)
     return f" ~{time + timedelta(seconds=times['p50']):%H:%M}"

@@ -8,14 +8,14 @@ from typing import Any
 
 from rich.console import Console
 
-from twin.scoring import METHODS, TWIN, Filling, Played, Scored, summarise
+from twin.scoring import METHODS, TWIN, Filling, PlayedRecording, ScoredRecording, summarise
 from twin.scoring.table import percent, span, table
 from twin.units import as_text
 
 _PIPE_WIDTH = 150  # characters per line if standard output is not a terminal
 
 
-def print_scorecard(recordings: Sequence[Path], scored: Sequence[Scored]) -> None:
+def print_scorecard(recordings: Sequence[Path], scored: Sequence[ScoredRecording]) -> None:
     """Print the table for all recordings, and one line per filling.
 
     Args:
@@ -42,7 +42,7 @@ def _filling_text(filling: Filling) -> str:
     return f"{resource} filled in {span(filling.seconds)}{filler}, first 2192 at {time}"
 
 
-def _leads(scored: Scored) -> list[tuple[Filling, dict[str, float | None]]]:
+def _leads(scored: ScoredRecording) -> list[tuple[Filling, dict[str, float | None]]]:
     """Return each filling with the lead of each method in seconds, None where it gave no alarm in time."""
     leads = []
     for store, judged in enumerate(scored.judged[TWIN]):
@@ -52,7 +52,7 @@ def _leads(scored: Scored) -> list[tuple[Filling, dict[str, float | None]]]:
     return leads
 
 
-def scorecard_json(recordings: Sequence[Path], scored: Sequence[Scored]) -> dict[str, Any]:
+def scorecard_json(recordings: Sequence[Path], scored: Sequence[ScoredRecording]) -> dict[str, Any]:
     """Return the scorecard as `mqtwin score --json` prints it.
 
     Args:
@@ -79,18 +79,18 @@ def scorecard_json(recordings: Sequence[Path], scored: Sequence[Scored]) -> dict
     }
 
 
-def draw_stores(folder: Path, recording: Path, played: Played, scored: Scored) -> None:
+def draw_stores(folder: Path, recording: Path, played: PlayedRecording, scored: ScoredRecording) -> None:
     """Draw usage, forecasts and alerts of each store of a recording, one SVG file per store."""
     from twin.scoring import pictures
 
     stem = recording.name.partition(".")[0]
     for name, series in played.series.items():
-        statements = {method: scored.said[method][name] for method in METHODS}
-        figure = pictures.story(series, scored.filled[name], statements, f"{name}, {recording.name}")
+        statements = {method: scored.outputs[method][name] for method in METHODS}
+        figure = pictures.story(series, scored.fillings[name], statements, f"{name}, {recording.name}")
         pictures.save(figure, folder / f"{stem}-{name.replace('/', '-')}.svg")
 
 
-def draw_summary(folder: Path, scored: Sequence[Scored]) -> None:
+def draw_summary(folder: Path, scored: Sequence[ScoredRecording]) -> None:
     """Draw lead times and calibration of all recordings: leads.svg and calibration.svg."""
     from twin.scoring import pictures
 
@@ -99,5 +99,5 @@ def draw_summary(folder: Path, scored: Sequence[Scored]) -> None:
     pictures.save(pictures.calibration(measures[TWIN]), folder / "calibration.svg")
 
 
-def _all_leads(scored: Sequence[Scored], method: str) -> list[float | None]:
+def _all_leads(scored: Sequence[ScoredRecording], method: str) -> list[float | None]:
     return [warned.lead for score in scored for judged in score.judged[method] for warned in judged.warned]

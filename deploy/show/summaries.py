@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from twin.units import as_text
 
 if TYPE_CHECKING:  # `mqtwin replay` and `mqtwin simulate` must not import Kafka
-    from streams.kafka.publish import Published
-    from streams.kafka.record import Recorded
+    from streams.kafka.publish import PublishResult
+    from streams.kafka.record import RecordResult
     from twin.replays import Replayed
     from twin.simulation import Outcome
 
@@ -33,7 +33,7 @@ def simulated_summary(outcome: Outcome) -> str:
     return text
 
 
-def published_summary(published: Published) -> str:
+def published_summary(published: PublishResult) -> str:
     """Return the summary of `mqtwin publish`."""
     text = f"{count_text(published.events, 'event')} in {count_text(published.records, 'record')}"
     if published.rejects:
@@ -41,7 +41,7 @@ def published_summary(published: Published) -> str:
     return f"{text}, {rate_text(published.events, published.seconds)}"
 
 
-def recorded_summary(out: Path, recorded: Recorded, seconds: float) -> str:
+def recorded_summary(out: Path, recorded: RecordResult, seconds: float) -> str:
     """Return the summary of `mqtwin record`.
 
     Args:

@@ -16,6 +16,7 @@ import numpy as np
 from deploy.show.forecast import full_in
 from kernels.clock import SECOND
 from streams.kafka.subscribe import AlertRecord
+from twin.conditions import CLEARED, Condition
 from twin.estate import Estate
 from twin.scoring import play
 from twin.scoring.baselines import BASELINES
@@ -89,9 +90,9 @@ def _opening(alerts: Iterable[AlertRecord], store: str, time: str) -> AlertRecor
     """Return the first record of the store's forecast alert that was open just before a time."""
     opened: dict[str, AlertRecord] = {}
     for alert in alerts:
-        if alert.data.store != store or alert.data.condition != "full-forecast" or alert.data.time >= time:
+        if alert.data.store != store or alert.data.condition != Condition.FULL_FORECAST or alert.data.time >= time:
             continue
-        if alert.change == "cleared":
+        if alert.change == CLEARED:
             opened.pop(alert.data.alert_id, None)
         else:
             opened.setdefault(alert.data.alert_id, alert)

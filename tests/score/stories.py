@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.score.work import CaseScore, measured, scored_case
-from twin.scoring import METHODS, TWIN, Warned, pictures
+from twin.scoring import METHODS, TWIN, WarnedFilling, pictures
 from twin.scoring.table import span
 
 MOST = 6  # stories on the page
@@ -34,7 +34,7 @@ def draw(scores: Sequence[CaseScore], folder: Path) -> list[Story]:
     return [_draw(one, folder) for one in _chosen(scores)]
 
 
-def _warned(case: CaseScore, method: str) -> list[Warned]:
+def _warned(case: CaseScore, method: str) -> list[WarnedFilling]:
     return [warned for store in case.judged[method] for warned in store.warned]
 
 
@@ -52,9 +52,9 @@ def _chosen(scores: Sequence[CaseScore]) -> list[CaseScore]:
 def _draw(one: CaseScore, folder: Path) -> Story:
     case = one.case
     played, scored = scored_case(case)
-    said = {method: scored.said[method][case.store] for method in METHODS}
+    said = {method: scored.outputs[method][case.store] for method in METHODS}
     title = f"{case.scenario}, case {case.number}"
-    figure = pictures.story(played.series[case.store], scored.filled[case.store], said, f"{case.store}: {title}")
+    figure = pictures.story(played.series[case.store], scored.fillings[case.store], said, f"{case.store}: {title}")
     file = f"foresight-{case.scenario}.svg"
     pictures.save(figure, folder / file)
     leads = ", ".join(f"{method} {span(warned.lead)}" for method in METHODS for warned in _warned(one, method)[:1])

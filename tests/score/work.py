@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.score.cases import Recorded, recorded
 from twin.estate import load_estate
-from twin.scoring import Judged, Measures, Played, Scored, measure, play, score
+from twin.scoring import JudgedStore, Measures, PlayedRecording, ScoredRecording, measure, play, score
 from twin.scoring.score import METHODS
 from twin.simulation.cases import Split
 from twin.warm import warm
@@ -22,7 +22,7 @@ class CaseScore:
     """One case. judged: by method; events: in its recording; seconds: of simulating, and of playing and judging."""
 
     case: Recorded
-    judged: Mapping[str, Sequence[Judged]]
+    judged: Mapping[str, Sequence[JudgedStore]]
     events: int
     seconds: tuple[float, float]
 
@@ -40,7 +40,7 @@ def score_case(number: int, split: Split, folder: Path) -> CaseScore:
     return CaseScore(case, scored.judged, played.events, (simulated - began, time.monotonic() - simulated))
 
 
-def scored_case(case: Recorded) -> tuple[Played, Scored]:
+def scored_case(case: Recorded) -> tuple[PlayedRecording, ScoredRecording]:
     """All that was seen and said of a case."""
     played = play(case.recording, load_estate(case.estate))
     return played, score(played, withdrawing_counts=case.hard)

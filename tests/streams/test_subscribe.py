@@ -15,7 +15,8 @@ from streams.kafka import clients, subscribe
 from streams.kafka.subscribe import AlertReader, AlertRecord, read_alerts
 from streams.kafka.topics import Topics
 from tests.streams.kafka_help import create, send
-from twin.alerts.episodes import OPENED, UPDATED, WARNING, Alert, Filler
+from twin.alerts.episodes import Alert, Filler
+from twin.conditions import OPENED, UPDATED, WARNING
 from twin.errors import MqtwinError
 
 

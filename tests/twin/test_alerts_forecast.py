@@ -5,7 +5,8 @@ from typing import Any
 from tests.kernels.told import NO_RULES, Told
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
 from tests.support.workloads import SECOND_US
-from twin.alerts.episodes import CLEARED, CRITICAL, OPENED, UPDATED, WARNING, Alert
+from twin.alerts.episodes import Alert
+from twin.conditions import CLEARED, CRITICAL, OPENED, UPDATED, WARNING
 
 ENTRIES = 6000
 TICK_US = 10 * SECOND_US
@@ -120,9 +121,9 @@ def test_the_cause_says_how_long_it_lasts_and_the_actions_what_they_change() -> 
     story.go_on(30, puts=10, gets=10)
     story.go_on(45, puts=10, gets=0)
     [opened, *_] = story.foreseen()
-    assert "as it goes, they are used up in" in opened.cause
-    assert "nothing has been got from A.QUEUE for" in opened.cause
-    assert any("(then it does not fill within the horizon)" in action for action in opened.actions)
+    assert "at the current rate full in" in opened.cause
+    assert "puts/s, no get for" in opened.cause
+    assert any("(then not full within the horizon)" in action for action in opened.actions)
     assert any("SETXCF START,ALTER" in action and "instead of" in action for action in opened.actions)
 
 

@@ -10,8 +10,9 @@ from kernels.watch import CANNOT_EXPAND, FULL, THRESHOLD
 from tests.kernels.beside import records
 from tests.kernels.told import Told, ToldPageSet, ToldQueueFile
 from tests.support.workloads import HOUR_US, SECOND_US
-from twin.alerts.episodes import CLEARED, CRITICAL, OPENED, UPDATED, WARNING, Alert
-from twin.alerts.episodes import FULL as IS_FULL
+from twin.alerts.episodes import Alert
+from twin.conditions import CLEARED, CRITICAL, OPENED, UPDATED, WARNING
+from twin.conditions import FULL as IS_FULL
 from twin.stores.page_set_view import FIRED as OF_PAGES
 from twin.stores.queue_file_view import FIRED as OF_FILE
 
@@ -49,7 +50,7 @@ def test_at_expand_none_the_threshold_says_that_it_cannot_expand_and_then_it_is_
     told.put()  # 89 of 98: 90.8 %
     [alert] = told.alerts
     assert (alert.change, alert.condition, alert.resource, alert.severity) == (OPENED, "threshold", "pages", WARNING)
-    assert "its mark for expansion is 90 % and EXPAND(NONE) lets it not expand" in alert.cause
+    assert "(expansion threshold 90 %), cannot expand because of EXPAND(NONE)" in alert.cause
     assert "ALTER PSID(4) EXPAND(SYSTEM)" in " ".join(alert.actions)
     told.put(count=8)
     assert of(told, "full") == []
@@ -66,7 +67,7 @@ def test_an_expansion_that_fails_is_told_with_its_reason() -> None:
     alert = told.alerts[1]
     assert alert.severity == CRITICAL
     assert "cannot expand (its volumes hold 105 pages)" in alert.cause
-    assert "Add volumes to its storage group, then let it try again: ALTER PSID(4) EXPAND(SYSTEM)" in alert.actions
+    assert "Add volumes to its storage group, then retry the expansion: ALTER PSID(4) EXPAND(SYSTEM)" in alert.actions
 
 
 def test_a_page_set_without_a_secondary_extent_and_one_of_119_extents_say_so() -> None:
@@ -75,7 +76,7 @@ def test_a_page_set_without_a_secondary_extent_and_one_of_119_extents_say_so() -
     assert "EXPAND(USER) without a secondary extent" in of(told, "cannot-expand")[0].cause
     told = ToldPageSet(expand="USER", secondary_pages=1)
     told.put(count=200)
-    assert "it has 119 expansions of at most 119" in of(told, "cannot-expand")[0].cause
+    assert "(119 expansions; the maximum is 119 or 64 GB)" in of(told, "cannot-expand")[0].cause
     assert not any("EXPAND(" in action for action in of(told, "cannot-expand")[0].actions)
 
 
@@ -107,7 +108,7 @@ def test_a_2192_opens_full_and_it_clears_when_calm_for_five_minutes() -> None:
     told.put(reason=2192)
     [alert] = told.alerts
     assert (alert.condition, alert.resource, alert.usage_pct) == ("full", "pages", 51.02)
-    assert alert.cause.startswith("Puts get 2192 while, by the model, 51.0 % of the pages of QM01/PS04 are in use")
+    assert alert.cause.startswith("Pages of QM01/PS04: puts fail with 2192, but the twin counts only 51.0 % in use.")
     told.wait(300)
     assert len(told.alerts) == 1
     told.wait(80)
@@ -143,7 +144,7 @@ def test_the_queue_that_fills_the_pages_is_named_also_where_pages_are_shared() -
     ours, theirs = 100 * 372, 80 * 4096 + 20 + 3 * 80
     shares = {filler.queue: filler.share for filler in alert.fillers}
     assert shares == {"B.QUEUE": round(theirs / (ours + theirs), 4), "A.QUEUE": round(ours / (ours + theirs), 4)}
-    assert "B.QUEUE made 90 % of the growth of 90 pages" in alert.cause
+    assert "B.QUEUE: 90 % of the growth of 90 pages" in alert.cause
 
 
 def test_the_queue_that_grew_is_named_not_the_one_that_holds_most() -> None:
@@ -187,9 +188,7 @@ def test_a_file_that_nears_what_it_may_be_is_told_and_then_it_is_full() -> None:
     told.put(ONE_BLOCK)
     [alert] = told.alerts
     assert (alert.condition, alert.resource, alert.usage_pct, alert.severity) == ("threshold", "file", 91.0, WARNING)
-    assert alert.cause.startswith(
-        "91.0 % of the file blocks of QM01/A.QUEUE are in use, its mark is 90 %; A.QUEUE made"
-    )
+    assert alert.cause.startswith("File blocks of QM01/A.QUEUE: 91.0 % in use (threshold 90 %). A.QUEUE: ")
     assert "ALTER QLOCAL(A.QUEUE) MAXFSIZE(megabytes)" in " ".join(alert.actions)
     told.put(ONE_BLOCK, count=9)
     assert told.told() == [(OPENED, "threshold", "file"), (OPENED, "full", "file")]
@@ -202,7 +201,7 @@ def test_a_file_that_nears_what_it_may_be_is_told_and_then_it_is_full() -> None:
 def test_where_the_file_system_is_the_limit_it_is_what_helps() -> None:
     told = ToldQueueFile(file_system_size=100 * 512)
     told.put(ONE_BLOCK, count=8 + 91)
-    assert "Give the file system of QM01 more space than 50K" in told.alerts[0].actions
+    assert "Enlarge the file system of QM01 beyond 50K" in told.alerts[0].actions
 
 
 def test_free_and_allocated_blocks_do_not_count_as_used() -> None:
@@ -221,7 +220,7 @@ def test_a_queue_file_that_drifts_names_blocks_or_file() -> None:
         told.measure(blocks_nonpersistent=60)
     [alert] = told.alerts
     assert (alert.condition, alert.resource) == ("drift", "blocks")
-    assert "holds 35.7 % of its blocks less than measured" in alert.cause
+    assert "QM01/A.QUEUE, blocks: the twin is 35.7 % of the total below the measurement" in alert.cause
 
 
 # -- what must not matter

@@ -7,7 +7,8 @@ import pytest
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
-from twin.alerts.episodes import CLEARED, OPENED, UPDATED, WARNING, Alert, Episodes, Filler, Finding
+from twin.alerts.episodes import Alert, Episodes, Filler, Finding
+from twin.conditions import CLEARED, OPENED, UPDATED, WARNING
 
 
 def finding(**different: Any) -> Finding:

@@ -6,7 +6,8 @@ from tests.kernels.beside import records
 from tests.kernels.told import GIB, NO_RULES, Told
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from tests.twin.test_structure_scm import on_facility
-from twin.alerts.episodes import CLEARED, CRITICAL, OPENED, Alert
+from twin.alerts.episodes import Alert
+from twin.conditions import CLEARED, CRITICAL, OPENED
 
 BLOCK = 4096
 SCM, AUGMENTED = ("scm-exhausted", "scm"), ("augmented-exhausted", "augmented")
@@ -62,12 +63,11 @@ def test_it_says_what_is_used_up_who_fills_it_and_what_helps() -> None:
         told.put(100, queue="B.QUEUE" if number > 50 else "A.QUEUE")
     [alert] = of(told, *SCM)
     assert alert.cause.startswith(
-        f"8,192 of the 8,192 bytes of storage class memory of {STORE} are in use and the next message finds no "
-        "room: the structure fills, 91.0 % are in use, then puts get 2192; B.QUEUE made 100 % of the growth of 10 "
-        "messages in "
+        f"SCM of {STORE}: 8 KB of 8 KB in use, no room for the next message. The structure is 91.0 % full, at 100 %"
+        " puts fail with 2192. B.QUEUE: 100 % of the growth of 10 messages in the last "
     )
     assert alert.actions[0].startswith("Start more getters on B.QUEUE")
-    assert alert.actions[1].startswith("Raise SCMMAXSIZE of QSG1APP1 in the CFRM policy, as far as CF01 has")
+    assert alert.actions[1].startswith("Raise SCMMAXSIZE of QSG1APP1 in the CFRM policy (do not over-commit")
     assert [filler.queue for filler in alert.fillers] == ["B.QUEUE"]
 
 
@@ -78,7 +78,7 @@ def test_augmented_space_is_exhausted_before_scm_is() -> None:
     assert of(told, *SCM) == []
     [alert] = of(told, *AUGMENTED)
     assert (alert.severity, alert.usage_pct) == (CRITICAL, 100.0)
-    assert alert.actions[1].startswith("Free storage of CF01")
+    assert alert.actions[1].startswith("Free storage in CF01")
 
 
 def test_what_a_structure_in_scm_can_do_where_it_fills_is_no_alter() -> None:

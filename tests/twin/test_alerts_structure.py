@@ -9,7 +9,8 @@ from tests.kernels.beside import records
 from tests.kernels.told import NO_RULES, Told
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set
 from tests.support.workloads import HOUR_US, SECOND_US
-from twin.alerts.episodes import CLEARED, CRITICAL, FULL, OPENED, UPDATED, WARNING, Alert
+from twin.alerts.episodes import Alert
+from twin.conditions import CLEARED, CRITICAL, FULL, OPENED, UPDATED, WARNING
 
 TICK_US = 10 * SECOND_US  # the raster of event time on which alerts are looked at
 THRESHOLD, AT_FULL = ("threshold", "entries"), ("full", "entries")

@@ -81,7 +81,7 @@ def test_overcommitted_opens_once_and_names_sizes_structures_and_what_helps(tmp_
     (alert,) = facility.alerts
     assert alert.alert_id == f"CF01/scm-overcommitted/scm/{START_US + 10_000_000}"
     assert (alert.severity, alert.usage_pct, alert.resource) == ("warning", 200.0, "scm")
-    assert "4 GB of SCM (QSG1/APP1 3 GB, QSG1/APP2 1 GB)" in alert.cause
+    assert "SCM of CF01: 2 GB, its structures may use 4 GB (QSG1/APP1 3 GB, QSG1/APP2 1 GB)" in alert.cause
     assert any("SCMMAXSIZE" in action and "SETXCF START,REBUILD,STRNAME=QSG1APP1" in action for action in alert.actions)
     assert any("2 GB more SCM" in action and "D CF,CFNAME=CF01" in action for action in alert.actions)
 
@@ -135,7 +135,7 @@ def test_scm_is_exhausted_when_the_sum_in_use_reaches_what_there_is(facility: Sh
         "critical",
         100.0,
     )
-    assert "All 4 GB of SCM of CF01 are in use (QSG1/APP1 3 GB, QSG1/APP2 1 GB)" in alert.cause
+    assert "SCM of CF01: all 4 GB in use (QSG1/APP1 3 GB, QSG1/APP2 1 GB)" in alert.cause
     assert any("QSG1/APP1" in action for action in alert.actions)
 
 

@@ -10,13 +10,14 @@ import pytest
 
 from tests.support.traffic import ESTATE, SECOND_US, START_US
 from twin.alerts.episodes import Alert
+from twin.conditions import Condition
 from twin.estate import Estate, EstateError, load_estate
 from twin.events import Decoded, Decoder
 from twin.recordings import RecordingWriter
 from twin.replays import Player, replay
 from twin.stores.message_store import MessageStore
 from twin.stores.open import open_message_store
-from twin.stores.silence import CONDITION, heartbeat, watched_queue_managers
+from twin.stores.silence import heartbeat, watched_queue_managers
 
 STORE = "QSG1/APP1"
 
@@ -53,7 +54,8 @@ def play(estate: Estate, lines: list[bytes], size: int = 1_000_000) -> tuple[lis
 
 
 def silences(alerts: list[Alert]) -> list[tuple[str, str, float]]:
-    return [(a.change, a.resource, (a.time - START_US) / SECOND_US) for a in alerts if a.condition == CONDITION]
+    silent = [alert for alert in alerts if alert.condition == Condition.SOURCE_SILENT]
+    return [(alert.change, alert.resource, (alert.time - START_US) / SECOND_US) for alert in silent]
 
 
 def test_a_heartbeat_of_silence_opens_a_watch_and_the_next_event_clears_it(estate: Estate) -> None:
@@ -63,11 +65,11 @@ def test_a_heartbeat_of_silence_opens_a_watch_and_the_next_event_clears_it(estat
     data = opened.data()
     assert (data["severity"], data["level"], data["usage_pct"], data["fillers"]) == ("info", "watch", None, [])
     assert data["cause"] == (
-        "No event of QM01 has arrived for 5 min, since 2026-11-20T12:00:00Z: what the twin says of QSG1/APP1 is as of"
-        " then, and it is not known to be safe."
+        "QM01: no event for 5 min, since 2026-11-20T12:00:00Z. The twin shows QSG1/APP1 as of that time; the current"
+        " usage is not known."
     )
     assert "DISPLAY QMGR" in data["actions"][0]
-    assert cleared.data()["cause"] == "It is over: events of QM01 arrive again."
+    assert cleared.data()["cause"] == "QM01: events arrive again, alert cleared."
     assert cleared.alert_id == opened.alert_id == f"{STORE}/source-silent/source/QM01/{START_US + 300 * SECOND_US}"
     assert (cleared.number, cleared.actions) == (1, ())
     assert states[STORE]["messages"] == 3
@@ -123,7 +125,7 @@ def test_time_goes_on_while_a_source_is_silent(estate: Estate) -> None:
     lines = [put(0, count=400), put(1, op="GET", count=400), silent(300, 299)]
     alerts, _ = play(estate, lines)
     changes = [(alert.change, alert.condition) for alert in alerts]
-    assert changes[-1] == ("opened", CONDITION)
+    assert changes[-1] == ("opened", Condition.SOURCE_SILENT)
     assert ("cleared", "threshold") in changes[:-1]
 
 
@@ -176,7 +178,7 @@ def test_an_alert_of_a_queue_manager_that_left_the_estate_ends(estate: Estate, t
     twin = open_message_store(smaller, STORE, None, twin.header(), list(twin.dirty_pages()))
     alerts = apply(twin, Decoder(smaller).json([put(310)]), smaller)
     assert silences(alerts) == [("cleared", "source/QM02", 310)]
-    assert "the estate has no QM02" in alerts[0].cause
+    assert "QM02: the estate no longer has it" in alerts[0].cause
 
 
 def without(lines: list[str], table: str) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from tests.kernels.told import GIB, NO_RULES, Told
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from tests.support.workloads import MINUTE_US
-from twin.alerts.episodes import CLEARED, OPENED
+from twin.conditions import CLEARED, OPENED
 
 NOT_ALTERABLE = ("not-alterable", "scm")
 
@@ -169,8 +169,8 @@ def test_the_words_of_the_alert() -> None:
     told.alter(size="200K")
     alert = told.alerts[-1]
     assert alert.cause.startswith(
-        f"An alter of {STORE} was refused: while data is in storage class memory (5 messages, 4,096 bytes) "
-        "a structure cannot be altered, by hand or automatically; A.QUEUE made 100 %"
+        f"{STORE}: alter refused, 5 messages (4 KB) are in SCM. A structure with data in SCM cannot be altered,"
+        " neither by command nor automatically. A.QUEUE: 100 %"
     )
     assert alert.actions[0].startswith("Start more getters on A.QUEUE")
-    assert alert.actions[-1] == "Or change its CFRM policy, then SETXCF START,REBUILD,STRNAME=QSG1APP1"
+    assert alert.actions[-1] == "Or change the CFRM policy, then SETXCF START,REBUILD,STRNAME=QSG1APP1"

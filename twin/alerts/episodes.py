@@ -1,8 +1,8 @@
-"""Alerts and their life: opened, updated, cleared, one id an episode.
+"""Alerts and their life cycle: opened, updated, cleared, with one id per episode.
 
-Source: contract section 4. Ids are made of store, condition, resource and the event time of the opening, so that the
-same input gives the same ids however the stream was cut into batches. Where the store's clock has gone back, so that a
-time may come again, the number of times it did is part of the id.
+An id consists of store, condition, resource and the event time of the opening, so the same input gives the same ids
+however the stream was cut into batches. If the store's clock has gone back, a time may occur again: the id then ends in
+the number of times the clock went back. The records are described in docs/alerts.md.
 """
 
 from __future__ import annotations
@@ -14,25 +14,22 @@ import msgspec
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
+from twin.conditions import CLEARED, INFO, OPENED, UPDATED, WATCH
 from twin.units import as_datetime, as_text
-
-OPENED, UPDATED, CLEARED = "opened", "updated", "cleared"
-INFO, WARNING, CRITICAL, FULL = "info", "warning", "critical", "full"
-WATCH = "watch"  # level of an alert that need not wake anybody: contract section 8
 
 _SOURCE = "mqtwin"
 _format = JSONFormat()
 
 
 class Filler(msgspec.Struct, frozen=True):
-    """A queue that fills the resource; share: of the growth, 0..1."""
+    """A queue that fills a resource."""
 
     queue: str
-    share: float
+    share: float  # of the growth, 0..1
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
-    """One record of an alert's life. time: microseconds of event time; usage_pct: None where nothing fills."""
+    """One record of an alert."""
 
     change: str  # opened | updated | cleared
     number: int  # of this record in its episode, from 0
@@ -41,8 +38,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     store: str
     resource: str
     condition: str
-    time: int
-    usage_pct: float | None
+    time: int  # event time, microseconds
+    usage_pct: float | None  # None for a resource that has no usage
     time_to_full_s: dict[str, float] | None
     full_probability: float | None
     fillers: tuple[Filler, ...]
@@ -50,10 +47,10 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     actions: tuple[str, ...]
 
     def data(self) -> dict[str, Any]:
-        """The `data` of the record, as contract section 4 names it."""
+        """Return the `data` of the record, JSON-ready."""
         fields = msgspec.to_builtins(self)
         del fields["change"], fields["number"]
-        fields["status"] = "cleared" if self.change == CLEARED else "open"
+        fields["status"] = CLEARED if self.change == CLEARED else "open"
         if self.severity == INFO:
             fields["level"] = WATCH
         fields["time"] = as_text(self.time)
@@ -62,7 +59,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
         return dict(fields)
 
     def record(self) -> bytes:
-        """The value of the record on the alerts topic: a CloudEvent in structured mode, JSON."""
+        """Return the value of the record on the alerts topic: a CloudEvent in structured mode, JSON."""
         event = CloudEvent(
             attributes={
                 "id": f"{self.alert_id}/{self.number}",
@@ -78,7 +75,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What the twin sees of one condition and resource at one moment."""
+    """State of one condition of one resource at one time."""
 
     condition: str
     resource: str
@@ -92,19 +89,19 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Episode(msgspec.Struct, kw_only=True):
-    """An alert while it is open. Kept in the store's state."""
+    """An open alert, part of the store's state."""
 
     alert_id: str
     condition: str
     resource: str
-    published: int  # records so far
+    published: int  # number of records
     severity: str
-    usage_pct: float  # as last published; 0 where the resource has none
-    calm_since: int | None = None  # tick since which the condition no longer holds
+    usage_pct: float  # last published; 0 for a resource that has no usage
+    calm_since: int | None = None  # microseconds: time since which the condition no longer holds
 
 
 class Episodes:
-    """The open alerts of one store, by condition and resource."""
+    """Open alerts of one store by condition and resource."""
 
     def __init__(self, store: str, episodes: list[Episode], turns: int = 0) -> None:
         self._store = store
@@ -115,27 +112,32 @@ class Episodes:
         return iter(self.as_list())
 
     def as_list(self) -> list[Episode]:
-        """The open episodes, in the order they were opened: what the state keeps."""
+        """Return the open episodes in the order in which they were opened."""
         return list(self._open.values())
 
     @property
     def any_open(self) -> bool:
-        """Whether any episode is open."""
+        """True if any episode is open."""
         return bool(self._open)
 
     def get(self, condition: str, resource: str) -> Episode | None:
-        """The open episode of a condition and resource."""
+        """Return the open episode of a condition and resource, or None."""
         return self._open.get((condition, resource))
 
     def turn_back(self, now: int, turns: int) -> None:
-        """Go on from an earlier time, microseconds. turns: how often the store's clock went back so far."""
+        """Continue from an earlier time.
+
+        Args:
+            now: the store's clock, microseconds.
+            turns: number of times that the clock has gone back.
+        """
         self._turns = turns
         for episode in self._open.values():
             if episode.calm_since is not None:
                 episode.calm_since = min(episode.calm_since, now)
 
     def open(self, finding: Finding, time: int) -> Alert:
-        """Open an episode; the record to publish."""
+        """Open an episode and return the record to publish."""
         alert_id = f"{self._store}/{finding.condition}/{finding.resource}/{time}"
         if self._turns:
             alert_id += f"/{self._turns}"
@@ -151,13 +153,13 @@ class Episodes:
         return self._record(episode, finding, OPENED, time)
 
     def update(self, episode: Episode, finding: Finding, time: int) -> Alert:
-        """The record that tells what changed."""
+        """Update an episode and return the record to publish."""
         episode.severity = finding.severity
         episode.usage_pct = finding.usage_pct or 0.0
         return self._record(episode, finding, UPDATED, time)
 
     def clear(self, episode: Episode, finding: Finding, time: int) -> Alert:
-        """End an episode; the record to publish."""
+        """End an episode and return the record to publish."""
         del self._open[episode.condition, episode.resource]
         return self._record(episode, finding, CLEARED, time)
 

@@ -1,4 +1,4 @@
-"""Findings: what there is to say of a condition of a store, from its resources as they are."""
+"""Findings about the conditions of a store: severity, cause, the queues that fill, and actions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from twin.alerts import texts
 from twin.alerts.episodes import Filler, Finding
 from twin.alerts.fillers import growth_span, rank_fillers
 from twin.alerts.resource_view import ResourceView
+from twin.conditions import Condition
 from twin.state.arrays import Array
 from twin.units import as_span
 
-STEP = 5.0  # percentage points of usage that are worth an update
+STEP = 5.0  # percentage points: change of usage that updates an alert
 
 
 class Viewer:
@@ -31,7 +32,13 @@ class Viewer:
         self.resource = resource
 
     def finding(self, condition: str, resource: str, severity_before: str | None) -> Finding:
-        """Return the finding about a condition that holds. severity_before: as last published; None: not yet."""
+        """Return the finding about a condition that holds.
+
+        Args:
+            condition: a `Condition`.
+            resource: its name in alerts.
+            severity_before: severity last published; None before the first record.
+        """
         view = self.resource(resource)
         growth, held = view.by_queue()
         fillers = rank_fillers(growth, held, self._names)
@@ -40,14 +47,14 @@ class Viewer:
             resource=resource,
             severity=view.severity(condition, severity_before),
             usage_pct=view.usage_pct,
-            full_probability=1.0 if condition == "full" else None,
+            full_probability=1.0 if condition == Condition.FULL else None,
             fillers=fillers,
-            cause=f"{view.describe(condition)}; {self._filled(view, fillers, growth)}.",
+            cause=f"{view.describe(condition)}. {self._filled(view, fillers, growth)}.",
             actions=view.actions_for(condition, fillers),
         )
 
     def who_fills(self, resource: str) -> tuple[Filler, ...]:
-        """Return the queues that fill a resource, the first one most."""
+        """Return the queues that fill a resource, the largest share first."""
         return rank_fillers(*self.resource(resource).by_queue(), self._names)
 
     def foreseen(
@@ -58,34 +65,34 @@ class Viewer:
         probability: float,
         effects: Mapping[str, str],
     ) -> Finding:
-        """Return the finding about a resource that will be full.
+        """Return the finding about a resource that is forecast to be full.
 
         Args:
             resource: its name in alerts.
             severity: of the alert.
             times: seconds until full (p10, p50, p90).
-            probability: that it is full within the horizon.
-            effects: what each remedy changes, as part of a sentence.
+            probability: of full within the horizon, 0..1.
+            effects: effect of each action on the forecast, by action (see texts.py).
         """
         view = self.resource(resource)
         usage = view.usage_pct
         growth, held = view.by_queue()
         fillers = rank_fillers(growth, held, self._names)
         return Finding(
-            condition="full-forecast",
+            condition=Condition.FULL_FORECAST,
             resource=resource,
             severity=severity,
             usage_pct=usage,
             time_to_full_s={name: round(left, 1) for name, left in zip(("p10", "p50", "p90"), times, strict=True)},
             full_probability=round(probability, 4),
             fillers=fillers,
-            cause=f"{usage:.1f} % of the {view.text} are in use; {texts.as_it_goes(times, probability)}, "
-            f"and puts get 2192; {self._filled(view, fillers, growth)}{self._served(fillers)}.",
+            cause=f"{view.text}: {usage:.1f} % in use, {texts.describe_forecast(times, probability)}."
+            f" {self._filled(view, fillers, growth)}{self._rates(fillers)}.",
             actions=view.actions(fillers, effects),
         )
 
     def over(self, condition: str, resource: str, severity_before: str) -> Finding:
-        """Return the finding about a condition that holds no more."""
+        """Return the finding about a condition that no longer holds."""
         view = self.resource(resource)
         usage = view.usage_pct
         return Finding(
@@ -95,21 +102,21 @@ class Viewer:
             usage_pct=usage,
             full_probability=None,
             fillers=self.who_fills(resource),
-            cause=f"It is over: {usage:.1f} % of the {view.text} are in use.",
+            cause=f"{view.text}: {usage:.1f} % in use, alert cleared.",
             actions=(),
         )
 
     def _filled(self, view: ResourceView, fillers: tuple[Filler, ...], growth: Array) -> str:
         span = as_span(growth_span(int(self._store.scalars[0]["clock"])) / SECOND)
-        return texts.filled_by(fillers, view.growth_in_units(growth), view.unit, span)
+        return texts.describe_growth(fillers, view.growth_in_units(growth), view.unit, span)
 
-    def _served(self, fillers: tuple[Filler, ...]) -> str:
-        """Return how the queue that fills most is served, as the end of a sentence."""
+    def _rates(self, fillers: tuple[Filler, ...]) -> str:
+        """Return the rates of the queue that fills most, as the end of a sentence."""
         if not fillers:
             return ""
         queue = self._store.queues[self._names.index(fillers[0].queue)]
         clock = int(self._store.scalars[0]["clock"])
         seconds = growth_span(clock) / SECOND
         puts, gets = (int(queue[name] - queue[f"{name}_before"]) / seconds for name in ("puts", "gets"))
-        silent = None if not queue["gets"] else (clock - int(queue["got_at"]) * TICK) / SECOND
-        return f"; {texts.served(fillers[0].queue, puts, gets, silent)}"
+        since_get = None if not queue["gets"] else (clock - int(queue["got_at"]) * TICK) / SECOND
+        return f", {texts.describe_rates(puts, gets, since_get)}"

@@ -1,7 +1,7 @@
-"""A resource of a store as alerts see it: how much is in use, whether a condition holds, who fills it, what helps.
+"""Resources of a store for alerts: usage, conditions, the queues that fill, and actions. Described in docs/alerts.md.
 
-Each kind of store has a class for each kind of resource. Sources: docs/alerts.md; [IBM: z/OS, Setting Up a Sysplex]
-for structure full monitoring (IXC585E at or above FULLTHRESHOLD, IXC586I below).
+Each kind of store has a class for each kind of resource. Source: [IBM: z/OS MVS Setting Up a Sysplex, structure full
+monitoring] (IXC585E at or above FULLTHRESHOLD, IXC586I below it).
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from collections.abc import Mapping
 
 from kernels import layout
 from kernels.clock import SECOND
-from twin.alerts.episodes import CRITICAL, FULL, WARNING, Filler
+from twin.alerts.episodes import Filler
 from twin.alerts.texts import NOTHING
+from twin.conditions import CRITICAL, FULL, WARNING, Condition
 from twin.state.arrays import Array
 
-HYSTERESIS_PCT = 2  # percentage points below its threshold at which a condition counts as over
-CALM_FOR = 60 * SECOND  # event time a condition must be over before its alert is cleared
+HYSTERESIS_PCT = 2  # percentage points below the threshold at which a condition is over
+CALM_FOR = 60 * SECOND  # event time for which a condition must be over before its alert is cleared
 CALM_AFTER_FULL = 300 * SECOND  # the same after the last 2192: getters and putters come back in waves
 CRITICAL_FROM_PCT = 95.0
 CRITICAL_UNTIL_PCT = 90.0
-_USED_UP_PCT = 99.0  # below it a 2192 is not what the model expects
+_EXPECTED_FULL_PCT = 99.0  # below it the model does not expect a 2192
 
 
 class ResourceView(ABC):
@@ -28,7 +29,7 @@ class ResourceView(ABC):
 
     Attributes:
         name: the resource in alerts, "entries" or "smds/QM01".
-        text: the resource in sentences, "entries of QSG1/APP1".
+        text: the resource as the subject of a sentence, "Entries of QSG1/APP1".
         unit: unit of its growth in sentences.
         threshold_name: its threshold in sentences.
     """
@@ -36,7 +37,7 @@ class ResourceView(ABC):
     name: str
     text: str
     unit: str
-    threshold_name = "mark for expansion"
+    threshold_name = "expansion threshold"
 
     def __init__(self, store: layout.Store) -> None:
         self._store = store
@@ -53,12 +54,12 @@ class ResourceView(ABC):
 
     @property
     def is_exhausted(self) -> bool:
-        """True if the next put finds no room: of few entries, blocks or pages the last one is more than 2 %."""
+        """True if the next put finds no room. With few entries, blocks or pages the last one is over 2 %."""
         return False
 
     @property
     def last_full(self) -> int:
-        """Event time of the last put that the resource refused, microseconds; NEVER."""
+        """Event time of the last put with 2192 for this resource, microseconds, or NEVER."""
         return layout.NEVER
 
     @property
@@ -68,12 +69,12 @@ class ResourceView(ABC):
 
     @property
     def expansion_problem(self) -> str:
-        """Why the resource cannot expand, in a sentence."""
+        """Reason why the resource cannot expand."""
         return "it has no extents"
 
     @abstractmethod
     def by_queue(self) -> tuple[Array, Array]:
-        """Return (growth since the mark before the last, what is held), i8[queues]."""
+        """Return (recent growth, amount held) by queue, i8[queues] each."""
 
     def growth_in_units(self, growth: Array) -> int:
         """Return the growth of all queues in the unit of sentences. growth: i8[queues], as `by_queue`."""
@@ -81,35 +82,35 @@ class ResourceView(ABC):
 
     @abstractmethod
     def actions(self, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
-        """Return what helps where the resource runs out.
+        """Return the actions for when the resource runs out.
 
         Args:
-            fillers: the queues that fill it, the first one most.
-            effects: what each remedy changes, as part of a sentence.
+            fillers: the queues that fill it, the largest share first.
+            effects: effect of each action on the forecast, by action (see texts.py).
         """
 
     def actions_for(self, condition: str, fillers: tuple[Filler, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- of most, all
-        """Return what helps against a condition that holds."""
+        """Return the actions for a condition that holds."""
         return self.actions(fillers)
 
     # --- conditions ------------------------------------------------------------------------------------------------
 
     def is_over(self, condition: str, now: int) -> bool:
-        """Return True if a condition no longer holds at `now`, with its hysteresis; before any time of calm."""
-        threshold = 100.0 if condition == "full" else self.threshold_pct
+        """Return True if a condition no longer holds at `now`, its hysteresis included, CALM_FOR not."""
+        threshold = 100.0 if condition == Condition.FULL else self.threshold_pct
         calm = self.usage_pct < threshold - min(HYSTERESIS_PCT, threshold / 2) or threshold == 0
-        if condition == "full":
+        if condition == Condition.FULL:
             return calm and not self.is_exhausted and self.last_full + CALM_AFTER_FULL <= now
-        if condition == "cannot-expand":
+        if condition == Condition.CANNOT_EXPAND:
             return calm or self.can_expand
         return calm
 
     def severity(self, condition: str, before: str | None) -> str:
-        """Return how bad a condition is. before: severity as last published; None: not yet."""
+        """Return the severity of a condition. before: severity last published; None before the first record."""
         usage = self.usage_pct
-        if condition == "full":
+        if condition == Condition.FULL:
             return FULL
-        if condition == "cannot-expand" or usage >= CRITICAL_FROM_PCT:
+        if condition == Condition.CANNOT_EXPAND or usage >= CRITICAL_FROM_PCT:
             return CRITICAL
         if before == CRITICAL and usage >= CRITICAL_UNTIL_PCT:
             return CRITICAL
@@ -118,12 +119,11 @@ class ResourceView(ABC):
     def describe(self, condition: str) -> str:
         """Return a condition that holds as a sentence without its end."""
         usage = self.usage_pct
-        if condition == "full":
+        if condition == Condition.FULL:
             is_recent = self.last_full + CALM_AFTER_FULL > int(self._store.scalars[0]["clock"])
-            if is_recent and usage < _USED_UP_PCT:
-                return f"Puts get 2192 while, by the model, {usage:.1f} % of the {self.text} are in use"
-            refusal = "puts get 2192" if is_recent else "the next put gets 2192"
-            return f"The {self.text} are used up ({usage:.1f} %): {refusal}"
-        if condition == "cannot-expand":
-            return f"{usage:.1f} % of the {self.text} are in use and it cannot expand ({self.expansion_problem})"
-        return f"{usage:.1f} % of the {self.text} are in use, its {self.threshold_name} is {self.threshold_pct:.0f} %"
+            if is_recent and usage < _EXPECTED_FULL_PCT:
+                return f"{self.text}: puts fail with 2192, but the twin counts only {usage:.1f} % in use"
+            return f"{self.text}: {usage:.1f} % in use, {'puts fail' if is_recent else 'the next put fails'} with 2192"
+        if condition == Condition.CANNOT_EXPAND:
+            return f"{self.text}: {usage:.1f} % in use, cannot expand ({self.expansion_problem})"
+        return f"{self.text}: {usage:.1f} % in use ({self.threshold_name} {self.threshold_pct:.0f} %)"

@@ -1,142 +1,159 @@
 """Causes and actions of the alerts of shared stores: coupling facilities and uniform clusters.
 
-Sources of the commands: z/OS MVS System Commands (D CF, SETXCF), z/OS MVS Setting Up a Sysplex (CFRM policy);
-uniform-cluster-scaling.txt (crtmqm with -ii, -ic and -iv, endmqm -r).
+Sources of the commands: [IBM: z/OS MVS System Commands, DISPLAY CF and SETXCF], [IBM: z/OS MVS Setting Up a Sysplex,
+CFRM policy], [IBM: MQ 9.2, crtmqm (-ii, -ic, -iv) and endmqm (-r)].
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from twin.units import UNITS
+from twin.units import readable_size
 
-_NAMED_AT_MOST = 3
-
-
-def in_units(size: int) -> str:
-    """Bytes as a person reads them: `4 GB`, `1.5 TB`, `512 bytes`; powers of 1024."""
-    for unit in ("T", "G", "M", "K"):
-        if abs(size) >= UNITS[unit]:
-            return (
-                f"{size / UNITS[unit]:.3g} {unit}B" if size < 1000 * UNITS[unit] else f"{size // UNITS[unit]} {unit}B"
-            )
-    return f"{size} bytes"
+_MAX_NAMED = 3
 
 
 def _largest(amounts: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(((name, amount) for name, amount in amounts.items() if amount), key=lambda one: (-one[1], one[0]))
+    positive = [(name, amount) for name, amount in amounts.items() if amount]
+    return sorted(positive, key=lambda entry: (-entry[1], entry[0]))
 
 
 def _shares(amounts: Mapping[str, int]) -> str:
-    """The structures that take most: `QSG1/APP1 6 GB, QSG1/APP2 2 GB and 3 more`."""
+    """Return the structures that use most: `QSG1/APP1 6 GB, QSG1/APP2 2 GB and 3 more`."""
     ranked = _largest(amounts)
-    named = ", ".join(f"{name} {in_units(amount)}" for name, amount in ranked[:_NAMED_AT_MOST])
-    more = len(ranked) - _NAMED_AT_MOST
+    named = ", ".join(f"{name} {readable_size(amount)}" for name, amount in ranked[:_MAX_NAMED])
+    more = len(ranked) - _MAX_NAMED
     return f"{named} and {more} more" if more > 0 else named or "no structure"
 
 
 def _policy_name(store: str) -> str:
-    """The name of a structure in the CFRM policy: the group padded with @ to four characters, and the structure's."""
+    """Return the name of a structure in the CFRM policy: the group, padded with @ to four characters, and the name."""
     group, _, name = store.partition("/")
     return group.ljust(4, "@") + name
 
 
-def scm_overcommitted(facility: str, total: int, wanting: Mapping[str, int]) -> str:
-    """wanting: SCMMAXSIZE of each structure, bytes; total: SCM there is."""
-    has = in_units(total) if total else "none"
+def scm_overcommitted(facility: str, total: int, maxima: Mapping[str, int]) -> str:
+    """Return the cause of over-committed SCM.
+
+    Args:
+        facility: name of the coupling facility.
+        total: bytes of SCM it has.
+        maxima: SCMMAXSIZE of each structure, bytes.
+    """
+    has = readable_size(total) if total else "none"
     return (
-        f"The structures of {facility} may use {in_units(sum(wanting.values()))} of SCM ({_shares(wanting)}), it has"
-        f" {has}: when they use it together, puts get 2192 before a structure's own SCMMAXSIZE is reached."
+        f"SCM of {facility}: {has}, its structures may use {readable_size(sum(maxima.values()))} ({_shares(maxima)})."
+        " If they do, puts fail with 2192 before a structure reaches its own SCMMAXSIZE."
     )
 
 
-def scm_overcommitted_actions(facility: str, total: int, wanting: Mapping[str, int]) -> tuple[str, ...]:
-    """What helps; see `scm_overcommitted`."""
-    ranked = _largest(wanting)
+def scm_overcommitted_actions(facility: str, total: int, maxima: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the actions for over-committed SCM; arguments as for `scm_overcommitted`."""
+    ranked = _largest(maxima)
     actions = []
     if ranked:
         first = _policy_name(ranked[0][0])
         actions.append(
-            f"Lower SCMMAXSIZE in the CFRM policy until the sum is at most {in_units(total)}, first of {first}, then"
+            f"Lower SCMMAXSIZE in the CFRM policy, {first} first, until the sum is at most {readable_size(total)}, then"
             f" SETXCF START,REBUILD,STRNAME={first}"
         )
     actions.append(
-        f"Or configure {in_units(sum(wanting.values()) - total)} more SCM to {facility}; D CF,CFNAME={facility} shows"
-        " what it has"
+        f"Or configure {readable_size(sum(maxima.values()) - total)} more SCM for {facility}; display its SCM:"
+        f" D CF,CFNAME={facility}"
     )
     return tuple(actions)
 
 
-def scm_exhausted(facility: str, total: int, using: Mapping[str, int]) -> str:
-    """using: SCM in use by each structure, bytes."""
+def scm_exhausted(facility: str, total: int, usage: Mapping[str, int]) -> str:
+    """Return the cause of exhausted SCM.
+
+    Args:
+        facility: name of the coupling facility.
+        total: bytes of SCM it has.
+        usage: SCM in use by each structure, bytes.
+    """
     return (
-        f"All {in_units(total)} of SCM of {facility} are in use ({_shares(using)}): nothing more is pre-staged, and a"
-        " structure that fills up gets 2192."
+        f"SCM of {facility}: all {readable_size(total)} in use ({_shares(usage)}). No more messages are pre-staged, and"
+        " puts fail with 2192 when a structure is full."
     )
 
 
-def scm_exhausted_actions(facility: str, using: Mapping[str, int]) -> tuple[str, ...]:
-    """What helps; see `scm_exhausted`."""
-    ranked = _largest(using)
+def scm_exhausted_actions(facility: str, usage: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the actions for exhausted SCM; arguments as for `scm_exhausted`."""
+    ranked = _largest(usage)
     actions = []
     if ranked:
         name, _ = ranked[0]
         actions.append(
-            f"Start more getters on the queues of {name}, which holds most: D XCF,STR,STRNAME={_policy_name(name)}"
-            " shows its SCM in use"
+            f"Start more getters on the queues of {name}, which uses most SCM; display its usage:"
+            f" D XCF,STR,STRNAME={_policy_name(name)}"
         )
-    actions.append(f"Configure more SCM to {facility}: D CF,CFNAME={facility} shows what it has")
+    actions.append(f"Configure more SCM for {facility}; display its SCM: D CF,CFNAME={facility}")
     return tuple(actions)
 
 
-def augmented_exhausted(facility: str, size: int, using: Mapping[str, int]) -> str:
-    """using: augmented space of each structure, bytes; size: of the facility."""
+def augmented_exhausted(facility: str, size: int, usage: Mapping[str, int]) -> str:
+    """Return the cause when a coupling facility has no storage left for augmented space.
+
+    Args:
+        facility: name of the coupling facility.
+        size: its storage, bytes.
+        usage: augmented space of each structure, bytes.
+    """
     return (
-        f"The storage of {facility}, {in_units(size)}, is used up: its structures leave nothing more for augmented"
-        f" space ({_shares(using)}); what should go to SCM gets 2192."
+        f"Storage of {facility}: all {readable_size(size)} in use, none left for augmented space ({_shares(usage)})."
+        " Puts whose messages would go to SCM fail with 2192."
     )
 
 
-def augmented_exhausted_actions(facility: str, using: Mapping[str, int]) -> tuple[str, ...]:
-    """What helps; see `augmented_exhausted`."""
-    ranked = _largest(using)
+def augmented_exhausted_actions(facility: str, usage: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the actions for exhausted augmented space; arguments as for `augmented_exhausted`."""
+    ranked = _largest(usage)
     name = _policy_name(ranked[0][0]) if ranked else "..."
     return (
-        f"Free storage of {facility}: SETXCF START,REBUILD,STRNAME=...,LOC=OTHER moves a structure to another one",
-        f"Or lower SCMMAXSIZE of {name} in the CFRM policy; D CF,CFNAME={facility} shows the storage that is free",
+        f"Free storage in {facility}: move a structure to another one, SETXCF START,REBUILD,STRNAME=...,LOC=OTHER",
+        f"Or lower SCMMAXSIZE of {name} in the CFRM policy; display the free storage: D CF,CFNAME={facility}",
     )
 
 
-def _rate(messages_per_second: float) -> str:
-    return f"{messages_per_second:,.0f} messages/s"
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def _members(count: int) -> str:
-    return "1 member" if count == 1 else f"{count} members"
-
-
-def _load(rate: float, depth: int) -> str:
-    return f"{_rate(rate)} are put and {depth:,} messages wait"
-
-
-def _would_do(count: int) -> str:
-    return f"{_members(count)} would do"
-
-
-def members_wanted(cluster: str, active: int, one: float, rate: float, depth: int, needed: int) -> str:
-    """rate: messages/s put; one: messages/s that a member carries; needed: members that would do."""
+def _load_and_capacity(cluster: str, active: int, capacity: float, rate: float, depth: int) -> str:
     return (
-        f"{cluster} has {_members(active)} active, good for {_rate(active * one)}; {_load(rate, depth)}:"
-        f" {_would_do(needed)}."
+        f"{cluster}: {rate:,.0f} messages/s put, {_count(depth, 'message')} waiting;"
+        f" {_count(active, 'active member')}, capacity {capacity:,.0f} messages/s"
     )
+
+
+def members_wanted(cluster: str, active: int, capacity: float, rate: float, depth: int, needed: int) -> str:
+    """Return the cause when a uniform cluster needs more or fewer members.
+
+    Args:
+        cluster: name of the cluster.
+        active: number of active members.
+        capacity: of each member, messages/s.
+        rate: messages/s put.
+        depth: messages waiting.
+        needed: members that carry the load.
+    """
+    load = _load_and_capacity(cluster, active, active * capacity, rate, depth)
+    return f"{load}; {_count(needed, 'member')} needed."
 
 
 def more_members_actions(cluster: str, idle: Iterable[str], more: int) -> tuple[str, ...]:
-    """idle: members that are not active; more: how many are wanted."""
+    """Return the actions that add members.
+
+    Args:
+        cluster: name of the cluster.
+        idle: members that are not active.
+        more: number of members to add.
+    """
     names = list(idle)[:more]
     actions = []
     if names:
-        actions.append(f"Start {', '.join(names)}: strmqm; {cluster} balances the connected applications over all")
+        actions.append(f"Start {', '.join(names)} (strmqm); {cluster} rebalances the connected applications")
     if more > len(names):
         actions.append(
             f"Create {more - len(names)} more for {cluster}: crtmqm -ii ... -ic ... -iv CONNAME=host(port), with the"
@@ -146,20 +163,27 @@ def more_members_actions(cluster: str, idle: Iterable[str], more: int) -> tuple[
 
 
 def fewer_members_actions(active: Iterable[str]) -> tuple[str, ...]:
-    """active: members; the last is named."""
+    """Return the action that removes a member: the last of the active ones."""
     name = list(active)[-1]
-    return (f"Stop one: endmqm -r {name} moves its applications to the other members",)
+    return (f"Stop one member: endmqm -r {name} moves its applications to the others",)
 
 
-def load_is_over(cluster: str, active: int, one: float, rate: float, depth: int) -> str:
-    """What there is to say when neither more nor fewer members are wanted."""
-    return f"It is over: {_load(rate, depth)}; {cluster} has {_members(active)} active, good for {_rate(active * one)}."
+def load_is_over(cluster: str, active: int, capacity: float, rate: float, depth: int) -> str:
+    """Return the cause when the number of members is right again; arguments as for `members_wanted`."""
+    return f"{_load_and_capacity(cluster, active, active * capacity, rate, depth)}; alert cleared."
 
 
 def drifted(store: str, resource: str, pct: float, tolerance_pct: float) -> str:
-    """pct: twin less measured, in percent of the total."""
-    direction = "more" if pct > 0 else "less"
+    """Return the cause of drift.
+
+    Args:
+        store: name of the store.
+        resource: resource with the largest drift.
+        pct: twin minus measurement, percent of the total.
+        tolerance_pct: drift that raises no alert.
+    """
+    direction = "above" if pct > 0 else "below"
     return (
-        f"The twin of {store} has {abs(pct):.1f} % of its {resource} {direction} than measured; its tolerance is"
-        f" {tolerance_pct:g} %."
+        f"{store}, {resource}: the twin is {abs(pct):.1f} % of the total {direction} the measurement (tolerance"
+        f" {tolerance_pct:g} %)."
     )

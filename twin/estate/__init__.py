@@ -1,6 +1,6 @@
-"""What exists: stores, queue managers, queues, and which store an event belongs to.
+"""Estate: stores, queue managers, queues, and the store that an event belongs to.
 
-`load_estate` reads the TOML file of contract section 1 with the MQSC and CFRM texts it imports.
+`load_estate` reads the TOML file (docs/estate.md) with the MQSC and CFRM texts that it imports.
 """
 
 from twin.estate.attributes import parse_attributes

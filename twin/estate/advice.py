@@ -1,7 +1,6 @@
-"""What is sound but unwise in an estate: warnings, one line each.
+"""Warnings about an estate that is valid but unwise, one line each; listed in docs/estate.md.
 
-Source: contract section 1 (SCM over-committed; a rule that can never fire; a page set at EXPAND(NONE)), domain.md
-sections 1 to 4, IBM MQ 9.2 DEFINE PSID (EXPAND(USER) without a secondary extent cannot expand).
+Source: [IBM: MQ 9.2, DEFINE PSID] (EXPAND(USER) without a secondary extent cannot expand).
 """
 
 from __future__ import annotations
@@ -21,9 +20,11 @@ from twin.units import format_size
 
 
 def warnings(stores: Mapping[str, StoreConfig], described_smds: Collection[tuple[str, str]]) -> Iterator[str]:
-    """The warnings of every store, in the order of their names.
+    """Yield the warnings of every store in the order of the mapping.
 
-    `described_smds`: (store name, queue manager) of each shared message data set that the estate describes.
+    Args:
+        stores: stores by name.
+        described_smds: (store name, queue manager) of each shared message data set that the estate describes.
     """
     for store in stores.values():
         if isinstance(store, Structure):
@@ -57,7 +58,7 @@ def _structure(store: Structure, described_smds: Collection[tuple[str, str]]) ->
 
 
 def _never_fires(rule: OffloadRule, rules: tuple[OffloadRule, ...]) -> str:
-    """Why a rule that is on never offloads anything by itself; "" where it can."""
+    """Return the reason why a rule that is on never offloads anything; "" if it can."""
     if rule.off:
         return ""
     if rule.th >= 100:
@@ -80,14 +81,14 @@ def _page_set(store: PageSet) -> Iterator[str]:
 
 
 def _coupling_facility(store: CouplingFacility, stores: Mapping[str, StoreConfig]) -> Iterator[str]:
-    wanted = {}
+    scm_max_sizes = {}
     for name in store.structures:
         structure = stores[name]
         if isinstance(structure, Structure) and structure.scm_max_size is not None:
-            wanted[name] = structure.scm_max_size
-    total, has = sum(wanted.values()), store.scm or 0
-    if total > has and store.size is not None:
+            scm_max_sizes[name] = structure.scm_max_size
+    total, available = sum(scm_max_sizes.values()), store.scm or 0
+    if total > available and store.size is not None:
         yield (
-            f"{store.name}: SCM is over-committed: {', '.join(wanted)} may use {format_size(total)}, it has"
-            f" {format_size(has) if has else 'none'}; 2192 may come unexpectedly"
+            f"{store.name}: SCM is over-committed: {', '.join(scm_max_sizes)} may use {format_size(total)}, it has"
+            f" {format_size(available) if available else 'none'}; 2192 may come unexpectedly"
         )

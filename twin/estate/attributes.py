@@ -1,8 +1,7 @@
-"""The attributes an estate knows, table by table: how each is checked, and which an event may change.
+"""Attributes of an estate by table: their checks, and those that an event may change. Described in docs/estate.md.
 
-Source: contract section 1 (names, ranges), section 2 (`attributes` of ALTER and REBUILD: "as in the estate"), domain.md
-sections 1, 2 and 4 (ranges and assumptions). DSBLOCK's values are those of IBM MQ 9.2 DEFINE CFSTRUCT, the lengths of
-names those of DEFINE CFSTRUCT, DEFINE STGCLASS and "Rules for naming IBM MQ objects".
+Sources: [IBM: MQ 9.2, DEFINE CFSTRUCT] (values of DSBLOCK, lengths of names), [IBM: MQ 9.2, DEFINE STGCLASS],
+[IBM: MQ 9.2, Rules for naming IBM MQ objects].
 """
 
 from __future__ import annotations
@@ -90,17 +89,17 @@ QUEUE_MANAGER: Mapping[str, Check] = {
     "silence_s": number(0, 604_800),
 }
 
-_OURS = (  # assumptions of the model, not settings of MQ
+_ASSUMPTIONS = (  # of the model, not settings of MQ
     *("scm_prestage_rate", "scm_prefetch_rate", "scm_read_us"),
     *("smds_prefix", "offload_min_length", "drift_tolerance_pct", *FORECAST),
 )
-_AT_START = ("default_q_buffer_size", "default_pq_buffer_size")  # taken when the queue manager starts
+_AT_START = ("default_q_buffer_size", "default_pq_buffer_size")  # in effect from the next start of the queue manager
 _MAY_BE_ABSENT = ("init_size", "scm_max_size", "secondary_pages", "max_pages", "file_system_size", "scm")
 
 
 def _settings(table: Mapping[str, Check]) -> Mapping[str, Check]:
-    """What of a table may change while the store is there."""
-    return {key: check for key, check in table.items() if key not in (*_OURS, *_AT_START)}
+    """Return the attributes of a table that may change while the store exists."""
+    return {key: check for key, check in table.items() if key not in (*_ASSUMPTIONS, *_AT_START)}
 
 
 _ALTERABLE: Mapping[str, Mapping[str, Check]] = {
@@ -114,7 +113,7 @@ _ALTERABLE: Mapping[str, Mapping[str, Check]] = {
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A table of the TOML file: what its keys are, and the attributes under one."""
+    """Table of the TOML file: the form of its keys, and the attributes under a key."""
 
     key: tuple[Check, ...]  # the parts of its name, between slashes
     example: str
@@ -141,13 +140,22 @@ SECTIONS: Mapping[str, Section] = {
 def parse_attributes(
     config: StoreConfig, op: Literal["ALTER", "REBUILD"], attributes: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The `attributes` of an ALTER or REBUILD event of that store, checked, sizes in bytes; contract section 2.
+    """Return the checked `attributes` of an ALTER or REBUILD event, sizes in bytes; see docs/events.md.
 
-    What is returned are names and types of the store's dataclass. None (JSON's null) takes away `init_size`,
-    `scm_max_size`, `secondary_pages`, `max_pages`, `file_system_size` or `scm`. Whether the store can take them now
-    (its contents, its policy) is the twin's to decide. EstateError names the key, the value and what would be right: an
-    unknown key, a wrong type, a value out of range, values of one event that cannot go together, a REBUILD of anything
-    but a structure.
+    None (null in JSON) removes `init_size`, `scm_max_size`, `secondary_pages`, `max_pages`, `file_system_size` or
+    `scm`. Whether the store accepts the attributes with its current contents is decided by the twin.
+
+    Args:
+        config: the store.
+        op: the operation.
+        attributes: of the event, named as in the estate.
+
+    Returns:
+        Values by the field names of the store's dataclass.
+
+    Raises:
+        EstateError: unknown key, wrong type, value out of range, values that contradict each other, or a REBUILD of a
+            store that is no structure. It names the key, the value and the expected value.
     """
     if op == "REBUILD" and config.kind != "structure":
         raise EstateError(f"REBUILD of {config.name}: only a structure is rebuilt; send ALTER")
@@ -168,14 +176,14 @@ def parse_attributes(
 
 
 def incompatible(values: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The attribute of a store that contradicts another, and what would be right; None where they go together.
+    """Return the first attribute that contradicts another and the expected value, or None.
 
-    INITSIZE is at most SIZE [z/OS MVS Setting Up a Sysplex, CFRM parameters]; OFFLOAD(SMDS) and (DB2) need CFLEVEL(5)
-    [seed; domain.md section 1], and at CFLEVEL(5) data is offloaded to one of them [IBM MQ 9.2 DEFINE CFSTRUCT].
+    INITSIZE is at most SIZE [IBM: z/OS MVS Setting Up a Sysplex, CFRM parameters]. OFFLOAD(SMDS) and OFFLOAD(DB2) need
+    CFLEVEL(5), and CFLEVEL(5) needs one of them [IBM: MQ 9.2, DEFINE CFSTRUCT].
     """
-    init, most = values.get("init_size"), values.get("size")
-    if init is not None and most is not None and init > most:
-        return "init_size", f"init_size ({init} bytes) must be at most size ({most} bytes)"
+    init_size, size = values.get("init_size"), values.get("size")
+    if init_size is not None and size is not None and init_size > size:
+        return "init_size", f"init_size ({init_size} bytes) must be at most size ({size} bytes)"
     level, offload = values.get("cf_level"), values.get("offload")
     if level is not None and level < 5 and offload in ("SMDS", "DB2"):
         return "offload", f'offload "{offload}" needs cf_level 5, it is {level}: raise it, or leave offload out'
@@ -188,7 +196,7 @@ def incompatible(values: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _unknown(key: str, table: Mapping[str, Check]) -> str:
-    if key in _OURS:
+    if key in _ASSUMPTIONS:
         return f"{key} is an assumption of the model and fixed by the estate; what may change is {', '.join(table)}"
     if key in _AT_START:
         return f"{key} is taken when the queue manager starts: change the estate; what may change is {', '.join(table)}"

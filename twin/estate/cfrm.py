@@ -1,13 +1,13 @@
-"""CFRM policy text: the input of IXCMIAPU, the administrative data utility, as storage administrators have it.
+"""CFRM policy text: input of the administrative data utility IXCMIAPU.
 
-Source: z/OS MVS Setting Up a Sysplex, "CFRM parameters for administrative data utility" (z/OS 2.5 syntax; sizes are
-`size[u]` with u = K, M, G or T, KB without one), "Updating the CFRM policy" (defaults ALLOWAUTOALT(NO),
-FULLTHRESHOLD(80)); contract section 1 (SCMMAXSIZE counts with SCMALGORITHM(KEYPRIORITY1); the coupling facility is
-the first of PREFLIST).
+Sources: [IBM: z/OS MVS Setting Up a Sysplex, CFRM parameters for administrative data utility] (z/OS 2.5 syntax; sizes
+are `size[u]` with u = K, M, G or T, KB without one), [IBM: z/OS MVS Setting Up a Sysplex, Updating the CFRM policy]
+(defaults ALLOWAUTOALT(NO), FULLTHRESHOLD(80)). SCMMAXSIZE counts with SCMALGORITHM(KEYPRIORITY1), and the coupling
+facility is the first of PREFLIST: docs/estate.md.
 
-A statement goes on until the next one; /* comments */ may span lines. Columns 73 to 80 are left out where they hold a
-sequence number. JCL around the statements (lines that start with //, a line of only /*) is skipped, and so are the
-policies of other types (DATA TYPE(SFM) ...).
+A statement ends where the next one begins; /* comments */ may span lines. Columns 73 to 80 are skipped if they hold a
+sequence number. JCL around the statements (lines that start with //, a line of only /*) and policies of other types
+(DATA TYPE(SFM) ...) are skipped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from twin.estate.attributes import FACILITY_NAME
-from twin.estate.checks import Check, Given, Values, convert, digits, mapped, size, text, word_set
+from twin.estate.checks import Check, SourceValue, Values, convert, digits, mapped, size, text, word_set
 from twin.estate.errors import EstateError, did_you_mean
 
 _SEQUENCE = re.compile(r"(.{72})[0-9]{8}\s*")
@@ -43,7 +43,7 @@ _VALID = word_set(
 
 @dataclass(frozen=True, slots=True)
 class PolicyStructure:
-    """A STRUCTURE statement: attributes of the estate, checked."""
+    """STRUCTURE statement as checked attributes of the estate."""
 
     where: str
     values: Values
@@ -51,7 +51,7 @@ class PolicyStructure:
 
 @dataclass(slots=True)
 class Policies:
-    """What the CFRM texts of an estate say: structures and coupling facilities by name, and what is odd."""
+    """Structures and coupling facilities of the CFRM texts of an estate by name, and warnings."""
 
     structures: dict[str, PolicyStructure] = field(default_factory=dict)
     coupling_facilities: dict[str, str] = field(default_factory=dict)  # name -> file and line
@@ -60,12 +60,13 @@ class Policies:
     def read(self, text: str, file: str) -> None:
         """Add the statements of a text.
 
-        EstateError with file and line: wrong syntax or values, a name defined twice.
+        Raises:
+            EstateError: wrong syntax or values, or a name defined twice; with file and line.
         """
         in_cfrm = True
         for statement in _statements(text, file):
             if statement.verb == "DATA":
-                in_cfrm = statement.one("TYPE") in ("", "CFRM")
+                in_cfrm = statement.first_word("TYPE") in ("", "CFRM")
             elif in_cfrm and statement.verb == "CF":
                 self.coupling_facilities.setdefault(statement.name(), statement.where)
             elif in_cfrm and statement.verb == "STRUCTURE":
@@ -78,7 +79,7 @@ class Policies:
                 f"{statement.where}: STRUCTURE NAME({name}) is defined already ({self.structures[name].where});"
                 " keep the one of the active policy"
             )
-        values: dict[str, Given] = {}
+        values: dict[str, SourceValue] = {}
         for keyword, (words, where) in statement.parameters.items():
             reading = _READ.get(keyword)
             shown = f"{where}: STRUCTURE NAME({name}) {keyword}({','.join(words)})"
@@ -91,7 +92,7 @@ class Policies:
         self.structures[name] = PolicyStructure(statement.where, self._with_scm(name, values))
 
     def _not_read(self, keyword: str, shown: str) -> None:
-        """A misspelling is an error; what a newer z/OS may have brought is a warning."""
+        """Raise EstateError for a misspelling, else warn: a newer z/OS may have added the parameter."""
         if keyword in _VALID:
             return
         meant = did_you_mean(keyword, _READ, 0.7)
@@ -99,8 +100,8 @@ class Policies:
             raise EstateError(f"{shown}: no such parameter{meant}")
         self.warnings.append(f"{shown}: {keyword} is not known here and ignored")
 
-    def _with_scm(self, name: str, values: dict[str, Given]) -> dict[str, Given]:
-        """SCMMAXSIZE counts only with SCMALGORITHM(KEYPRIORITY1)."""
+    def _with_scm(self, name: str, values: dict[str, SourceValue]) -> dict[str, SourceValue]:
+        """Drop SCMMAXSIZE unless SCMALGORITHM(KEYPRIORITY1) goes with it."""
         algorithm = values.pop("scm_algorithm", None)
         values.pop("min_size", None)
         scm = values.get("scm_max_size")
@@ -116,12 +117,12 @@ class _Statement:
     where: str
     parameters: dict[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)  # keyword -> words, file and line
 
-    def one(self, keyword: str) -> str:
+    def first_word(self, keyword: str) -> str:
         words = self.parameters.get(keyword, ((), ""))[0]
         return words[0] if words else ""
 
     def name(self) -> str:
-        name = self.one("NAME")
+        name = self.first_word("NAME")
         if not name:
             raise EstateError(f"{self.where}: {self.verb} without a name; write {self.verb} NAME(...)")
         return name
@@ -160,14 +161,14 @@ def _statements(text: str, file: str) -> Iterator[_Statement]:
 
 
 def _tokens(text: str, file: str) -> Iterator[tuple[str, int]]:
-    """Words and parentheses in upper case, with the numbers of their lines."""
+    """Yield words and parentheses in upper case, with their line numbers."""
     for number, line in _without_comments(text, file):
         for match in _TOKEN.finditer(line):
             yield (match["mark"] or match["word"]).upper(), number
 
 
 def _without_comments(text: str, file: str) -> Iterator[tuple[int, str]]:
-    opened = 0  # line where the comment that we are in starts
+    opened = 0  # line where the current comment starts
     jcl = False
     for number, raw in enumerate(text.split("\n"), 1):
         line = raw.rstrip("\r")
@@ -178,16 +179,16 @@ def _without_comments(text: str, file: str) -> Iterator[tuple[int, str]]:
             continue
         if not opened and jcl and line.rstrip() == "/*":
             continue
-        kept: list[str] = []
+        parts: list[str] = []
         start = 0
         while start < len(line):
             mark = line.find("*/" if opened else "/*", start)
             end = len(line) if mark < 0 else mark
             if not opened:
-                kept.append(line[start:end])
+                parts.append(line[start:end])
             if mark >= 0:
                 opened = 0 if opened else number
             start = end + 2
-        yield number, " ".join(kept)
+        yield number, " ".join(parts)
     if opened:
         raise EstateError(f"{file}:{opened}: the comment /* has no end; close it with */")

@@ -1,7 +1,7 @@
 """Checked conversion of single values.
 
-A check takes a value as it was written and returns it as the estate holds it, or raises ValueError or TypeError whose
-text says what would be right ("must be 0 to 100"). `convert` makes an `EstateError` of that, with place and value.
+A check converts a value from its source form to the form of the estate, or raises ValueError or TypeError whose text
+states the expected value ("must be 0 to 100"). `convert` turns that into an `EstateError` with place and value.
 """
 
 from __future__ import annotations
@@ -15,35 +15,44 @@ from twin.estate.errors import EstateError, shown
 from twin.units import MAX_SIZE, format_size, parse_size
 
 Check = Callable[[Any], Any]
-WRONG = (ValueError, TypeError)  # what a check raises
+WRONG = (ValueError, TypeError)  # raised by checks
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """A value, checked and converted, and where it was written: what a later error about it names."""
+class SourceValue:
+    """Checked value and its place in the source, which later errors name."""
 
     value: Any
     where: str
 
 
-Values = Mapping[str, Given]  # attribute of the estate -> what was given for it
+Values = Mapping[str, SourceValue]  # by attribute of the estate
 
 
-def convert(where: str, value: object, check: Check) -> Given:
-    """The value through its check. EstateError: "<where>: <what would be right>"; `where` already shows the value."""
+def convert(where: str, value: object, check: Check) -> SourceValue:
+    """Check and convert a value.
+
+    Args:
+        where: place and value, for the error.
+        value: value in its source form.
+        check: check of the attribute.
+
+    Raises:
+        EstateError: the check refuses the value.
+    """
     try:
-        return Given(check(value), where)
+        return SourceValue(check(value), where)
     except WRONG as wrong:
         raise EstateError(f"{where}: {wrong}") from None
 
 
-def at_key(file: str, path: str, key: str, value: object) -> str:
-    """Where a value of the TOML file stands: `estate.toml: structure."QSG1/APP1".size = "4GB"`."""
+def locate_key(file: str, path: str, key: str, value: object) -> str:
+    """Return place and value of a key of the TOML file: `estate.toml: structure."QSG1/APP1".size = "4GB"`."""
     return f"{file}: {path}.{key} = {shown(value)}"
 
 
 def integer(low: int, high: int) -> Check:
-    """An integer of low to high (booleans are not integers)."""
+    """Return a check for integers of low to high (booleans are not integers)."""
 
     def check(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
@@ -54,7 +63,7 @@ def integer(low: int, high: int) -> Check:
 
 
 def digits(low: int, high: int) -> Check:
-    """An integer written in digits, as MQSC and CFRM have it."""
+    """Return a check for integers written in digits, as in MQSC and CFRM."""
 
     def check(value: str) -> int:
         if not re.fullmatch("[0-9]{1,12}", value) or not low <= int(value) <= high:
@@ -65,7 +74,7 @@ def digits(low: int, high: int) -> Check:
 
 
 def number(low: float, high: float) -> Check:
-    """A number above low, at most high, as a float."""
+    """Return a check for numbers above low, up to high; it converts to float."""
 
     def check(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not low < value <= high:
@@ -76,7 +85,7 @@ def number(low: float, high: float) -> Check:
 
 
 def size(low: int, high: int = MAX_SIZE, *, unit: str = "") -> Check:
-    """A size in bytes; `unit` is that of a number without one."""
+    """Return a check for sizes in bytes; `unit` is the unit of a number that has none."""
 
     def check(value: Any) -> int:
         try:
@@ -93,14 +102,14 @@ def size(low: int, high: int = MAX_SIZE, *, unit: str = "") -> Check:
 
 
 def boolean(value: Any) -> bool:
-    """True or false."""
+    """Check for true or false."""
     if not isinstance(value, bool):
         raise TypeError("must be true or false")
     return value
 
 
 def one_of(*allowed: str) -> Check:
-    """One of the words, in capitals or not; returned as spelled here."""
+    """Return a check for words in any case; it converts to the spelling in `allowed`."""
     spelled = {word.upper(): word for word in allowed}
 
     def check(value: Any) -> str:
@@ -112,7 +121,7 @@ def one_of(*allowed: str) -> Check:
 
 
 def mapped(meaning: Mapping[str, Any]) -> Check:
-    """One of the keys, in capitals or not; returned as what it means."""
+    """Return a check for the keys of a mapping in any case; it converts to their values."""
 
     def check(value: Any) -> Any:
         if not isinstance(value, str) or value.upper() not in meaning:
@@ -123,7 +132,7 @@ def mapped(meaning: Mapping[str, Any]) -> Check:
 
 
 def block_size(sizes: Mapping[str, int]) -> Check:
-    """One of the sizes, written in any way."""
+    """Return a check for some sizes, in any notation."""
     any_size = size(0)
 
     def check(value: Any) -> int:
@@ -136,7 +145,7 @@ def block_size(sizes: Mapping[str, int]) -> Check:
 
 
 def text(pattern: str, right: str) -> Check:
-    """A string that the pattern matches as a whole; `right` says what it must be."""
+    """Return a check for strings that fully match a pattern; `right` states what is expected."""
     compiled = re.compile(pattern)
 
     def check(value: Any) -> str:
@@ -148,12 +157,12 @@ def text(pattern: str, right: str) -> Check:
 
 
 def names(each: Check, right: str) -> Check:
-    """A list of at least one, each through its check, none twice; returned as a sorted tuple."""
+    """Return a check for lists of distinct names, at least one; it converts to a sorted tuple."""
 
     def check(value: Any) -> tuple[str, ...]:
         if not isinstance(value, list) or not value:
             raise ValueError(f"must be a list of {right}")
-        checked = [each(one) for one in value]
+        checked = [each(name) for name in value]
         if len(set(checked)) < len(checked):
             raise ValueError(f"must be a list of {right}, none of them twice")
         return tuple(sorted(checked))
@@ -162,12 +171,12 @@ def names(each: Check, right: str) -> Check:
 
 
 def or_none(check: Check) -> Check:
-    """None (JSON's null: the attribute absent), or what the check takes."""
+    """Return a check that also accepts None (null in JSON: the attribute is absent)."""
     return lambda value: None if value is None else check(value)
 
 
 def word_set(words: str) -> frozenset[str]:
-    """The words of a string, blanks between them."""
+    """Return the words of a string."""
     return frozenset(words.split())
 
 

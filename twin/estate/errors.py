@@ -1,4 +1,4 @@
-"""The errors of an estate: wrong text (`EstateError`), and events that name what is not in it (`RoutingError`)."""
+"""Errors of an estate: invalid text (`EstateError`), and events that name unknown objects (`RoutingError`)."""
 
 from __future__ import annotations
 
@@ -7,50 +7,52 @@ from collections.abc import Iterable
 
 from twin.errors import MqtwinError, UsageError
 
-_SHOWN = 60  # characters of a wrong value that a message repeats
-_LONGEST = 2000  # characters of a message
-_LISTED = 8  # names that a message lists
+_MAX_VALUE = 60  # characters of a wrong value that a message repeats
+_MAX_MESSAGE = 2000  # characters of a message
+_MAX_LISTED = 8  # names that a message lists
 
 
 class EstateError(UsageError):
-    """An estate, or attributes for it, that cannot be right.
+    """Invalid estate, or invalid attributes for one.
 
-    One line with file, line or key, value, what would be right; a line of a million letters is cut in its middle.
+    The message is one line: file, line or key, value, expected value. A long message is cut in its middle.
     """
 
     def __init__(self, text: str) -> None:
         """Keep the beginning and the end of a long text."""
-        super().__init__(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}...{text[-_LONGEST // 2 :]}")
+        super().__init__(
+            text if len(text) <= _MAX_MESSAGE else f"{text[: _MAX_MESSAGE // 2]}...{text[-_MAX_MESSAGE // 2 :]}"
+        )
 
 
 class RoutingError(MqtwinError):
-    """An event that names something the estate does not have; the message says what would be right."""
+    """Event that names an object unknown to the estate."""
 
 
 class UnknownQueueManager(RoutingError):  # noqa: N818  (says what is wrong without it)
-    """No such queue manager in the estate."""
+    """The estate has no queue manager of that name."""
 
 
 class UnknownQueue(RoutingError):  # noqa: N818  (says what is wrong without it)
-    """That queue manager has no such queue with a store of the estate."""
+    """The queue manager has no queue of that name with a store of the estate."""
 
 
 class UnknownStore(RoutingError):  # noqa: N818  (says what is wrong without it)
-    """No such store in the estate, or one that does not concern that queue manager."""
+    """The estate has no store of that name, or it does not concern the queue manager."""
 
 
 def shown(value: object) -> str:
-    """A wrong value on one line, cut where it is long, in the words of TOML and JSON."""
+    """Format an invalid value on one line as in TOML and JSON; a long one is cut."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    text = repr(value[: 2 * _SHOWN] if isinstance(value, str) else value)
+    text = repr(value[: 2 * _MAX_VALUE] if isinstance(value, str) else value)
     if isinstance(value, str) and "'" not in value and text.startswith("'"):
         text = f'"{text[1:-1]}"'
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+    return text if len(text) <= _MAX_VALUE else text[: _MAX_VALUE - 3] + "..."
 
 
 def did_you_mean(word: str, known: Iterable[str], closeness: float = 0.6) -> str:
-    """The words "; did you mean X?" where a known word is that close to it (difflib's ratio), else the empty string."""
+    """Return "; did you mean X?" if a known word is close enough (ratio of difflib), else ""."""
     best, name = 0.0, ""
     for candidate in sorted(known):
         if 2 * len(candidate) < closeness * len(word):  # a ratio is at most twice the shorter of both lengths together
@@ -62,7 +64,7 @@ def did_you_mean(word: str, known: Iterable[str], closeness: float = 0.6) -> str
 
 
 def listed(names: Iterable[str]) -> str:
-    """The names sorted, at most eight of them and how many more there are."""
+    """Return up to eight names, sorted, and the number of the others."""
     ordered = sorted(names)
-    more = f" and {len(ordered) - _LISTED} more" if len(ordered) > _LISTED else ""
-    return ", ".join(ordered[:_LISTED]) + more
+    more = f" and {len(ordered) - _MAX_LISTED} more" if len(ordered) > _MAX_LISTED else ""
+    return ", ".join(ordered[:_MAX_LISTED]) + more

@@ -1,4 +1,4 @@
-"""An estate from its file: read, put together, checked."""
+"""Loading an estate from its file."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from twin.estate.toml_text import read_toml
 
 
 def load_estate(path: str | PathLike[str]) -> Estate:
-    """The estate that a TOML file describes, with the CFRM and MQSC texts that it imports. Contract sections 1 and 7.
+    """Load the estate of a TOML file, with the CFRM and MQSC texts that it imports.
 
-    EstateError, in one line: which file, which line (MQSC, CFRM) or key (TOML), which value, and what would be right.
-    An estate without any store is one. What is sound but unwise is in `warnings` of the estate.
+    `warnings` of the estate name what is valid but unwise. The file is described in docs/estate.md.
+
+    Raises:
+        EstateError: the estate is invalid or has no store. One line: file, line (MQSC, CFRM) or key (TOML), value,
+            expected value.
     """
     file = Path(path)
     sources = gather(read_toml(file))
@@ -28,12 +31,12 @@ def load_estate(path: str | PathLike[str]) -> Estate:
     in_structures = _by_store((structure_of(queue), queue) for queue in shared)
     classes = {qmgr: storage_classes(sources, qmgr) for qmgr in sources.queue_managers}
     in_page_sets = _by_store((page_set_of(queue, classes[queue.owner]), queue) for queue in private)
-    found = structures(sources, in_structures)
+    all_structures = structures(sources, in_structures)
     stores: dict[str, StoreConfig] = {
-        **found,
+        **all_structures,
         **page_sets(sources, in_page_sets),
         **queue_files(sources, distributed),
-        **coupling_facilities(sources, found),
+        **coupling_facilities(sources, all_structures),
         **uniform_clusters(sources),
     }
     if not stores:
@@ -62,7 +65,7 @@ def load_estate(path: str | PathLike[str]) -> Estate:
 
 
 def _by_kind(sources: Sources, queues: list[LocalQueue]) -> tuple[list[LocalQueue], list[LocalQueue], list[LocalQueue]]:
-    """Shared queues, private queues of z/OS, queues of distributed queue managers."""
+    """Return (shared queues, private queues on z/OS, queues of distributed queue managers)."""
     shared: list[LocalQueue] = []
     private: list[LocalQueue] = []
     distributed: list[LocalQueue] = []
@@ -77,7 +80,7 @@ def _by_kind(sources: Sources, queues: list[LocalQueue]) -> tuple[list[LocalQueu
 
 
 def _by_store(placed: Iterable[tuple[str, LocalQueue]]) -> dict[str, list[LocalQueue]]:
-    found: dict[str, list[LocalQueue]] = {}
+    by_store: dict[str, list[LocalQueue]] = {}
     for store, queue in placed:
-        found.setdefault(store, []).append(queue)
-    return found
+        by_store.setdefault(store, []).append(queue)
+    return by_store

@@ -1,7 +1,7 @@
-"""What exists: the stores of an estate and their attributes, as IBM names them.
+"""Stores of an estate and their attributes, named as by IBM. Described in docs/estate.md.
 
-Sizes are integers, bytes. `None` where contract section 1 says "absent". The defaults here are those of the contract
-and domain.md; what an MQSC or CFRM text leaves out gets IBM's defaults in `twin.estate.mqsc` and `twin.estate.cfrm`.
+Sizes are integers, bytes. `None` stands for an absent attribute. Attributes that an MQSC or CFRM text leaves out get
+IBM's defaults in `twin.estate.mqsc` and `twin.estate.cfrm`.
 """
 
 from __future__ import annotations
@@ -12,21 +12,18 @@ from typing import ClassVar, Literal
 
 from twin.units import KIB, MIB, TIB
 
-RULE_OFF = 64 * KIB  # OFFLDnSZ(64K): the rule is not in effect [seed: offload-options-for-shared-messages.txt]
-ALWAYS_OFFLOADED_ABOVE = 63 * KIB  # bytes of data, 64,512 [domain.md section 1]
-MAX_PAGES = 16_777_216  # 4 KB pages: 64 GB, the largest page set [domain.md section 4]
-SMDS_MAX_SIZE = 16 * TIB  # the largest shared message data set [domain.md section 2]
-QUEUE_FILE_MAX_SIZE = 2_088_960 * MIB  # MAXFSIZE(DEFAULT) [IBM MQ 9.1.5, "Changing the size of a queue file"]
+RULE_OFF = 64 * KIB  # OFFLDnSZ(64K): the rule is off [IBM: MQ, Specifying offload options for shared messages]
+ALWAYS_OFFLOADED_ABOVE = 63 * KIB  # bytes of data, 64,512 [published]
+MAX_PAGES = 16_777_216  # 4 KB pages: 64 GB, the largest page set [published]
+SMDS_MAX_SIZE = 16 * TIB  # the largest shared message data set [published]
+QUEUE_FILE_MAX_SIZE = 2_088_960 * MIB  # MAXFSIZE(DEFAULT) [IBM: MQ 9.1.5, Changing the size of a queue file]
 
 Offload = Literal["SMDS", "DB2", "NONE"]
 
 
 @dataclass(frozen=True, slots=True)
 class OffloadRule:
-    """One of the three pairs OFFLDnTH and OFFLDnSZ.
-
-    Above `th` percent of the structure, data of more than `sz` bytes goes out.
-    """
+    """Offload rule: OFFLDnTH and OFFLDnSZ. Above `th` percent usage, data of more than `sz` bytes is offloaded."""
 
     number: int
     th: int
@@ -34,17 +31,17 @@ class OffloadRule:
 
     @property
     def off(self) -> bool:
-        """OFFLDnSZ(64K) switches the rule off."""
+        """True if OFFLDnSZ(64K) switches the rule off."""
         return self.sz >= RULE_OFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Smds:
-    """The shared message data set of one queue manager for one structure. Not described: 16 TB, with a warning."""
+    """Shared message data set of a queue manager for a structure. One without a description has 16 TB."""
 
     size: int = SMDS_MAX_SIZE
     secondary: int | None = None  # None, or 0 in the text: expansion by about 10 %
-    max_size: int | None = None  # our addition: what its volumes hold; None: MQ's limit of 16 TB
+    max_size: int | None = None  # bytes that its volumes hold; None: MQ's limit of 16 TB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,16 +53,16 @@ class Structure:
     name: str
     queue_sharing_group: str
     queue_managers: tuple[str, ...]  # of the group, sorted
-    size: int  # CFRM SIZE: what it may grow to
+    size: int  # CFRM SIZE: the maximum
     cf_level: int
     coupling_facility: str | None = None
     init_size: int | None = None  # CFRM INITSIZE; None: `size`
     full_threshold: int = 80  # percent; 0: not monitored
     allow_auto_alter: bool = False
     scm_max_size: int | None = None  # None: no storage class memory
-    scm_prestage_rate: int = 500_000_000  # bytes/s the mover writes to SCM: assumption [param, domain.md section 3]
-    scm_prefetch_rate: int = 500_000_000  # bytes/s it reads back: assumption [param, section 3]
-    scm_read_us: int = 275  # a synchronous read of 4 KB [param, section 3; published are 230 to 320, MQ on z14 p. 23]
+    scm_prestage_rate: int = 500_000_000  # bytes/s the mover writes to SCM [assumed]
+    scm_prefetch_rate: int = 500_000_000  # bytes/s the mover reads from SCM [assumed]
+    scm_read_us: int = 275  # of a synchronous read of 4 KB [assumed; published: 230 to 320, MQ on z14, p. 23]
     offload: Offload = "SMDS"  # "NONE" below CFLEVEL(5)
     offld1_th: int = 70
     offld1_sz: int = 32 * KIB
@@ -75,18 +72,18 @@ class Structure:
     offld3_sz: int = 0
     ds_block: int = 256 * KIB
     ds_expand: bool = True
-    smds_prefix: int = 0  # bytes 0..400 before a message in its data set: assumption [param, domain.md section 2]
-    offload_min_length: int = 140  # bytes; offloading a shorter message saves nothing: assumption [param, section 1]
+    smds_prefix: int = 0  # bytes 0..400 before a message in its data set [assumed]
+    offload_min_length: int = 140  # bytes; offloading a shorter message saves nothing [assumed]
     drift_tolerance_pct: float = 5.0
-    forecast_horizon_s: float = 7200.0  # seconds a forecast looks ahead: assumption [contract section 4]
-    forecast_lead_s: float = 1800.0  # seconds before full that a person needs: assumption
-    forecast_probability: float = 0.6  # of full within the horizon, from which an alert opens: assumption
+    forecast_horizon_s: float = 7200.0  # length of a forecast, seconds [assumed]
+    forecast_lead_s: float = 1800.0  # seconds before full that a person needs [assumed]
+    forecast_probability: float = 0.6  # of full within the horizon, from which an alert opens [assumed]
     queues: tuple[str, ...] = ()  # its shared queues, sorted
     smds: Mapping[str, Smds] = field(default_factory=dict, hash=False)  # of every queue manager of the group
 
     @property
     def rules(self) -> tuple[OffloadRule, OffloadRule, OffloadRule]:
-        """The three offload rules, those switched off too."""
+        """The three offload rules, also those that are off."""
         return (
             OffloadRule(1, self.offld1_th, self.offld1_sz),
             OffloadRule(2, self.offld2_th, self.offld2_sz),
@@ -95,9 +92,9 @@ class Structure:
 
 
 def packs(version: str | None) -> bool:
-    """Whether a queue manager of that version, like "9.4", stores several short messages on a page.
+    """Return True if a queue manager of that version stores several short messages on a page: before MQ 7.0.1.
 
-    Before MQ 7.0.1 [seed; domain.md section 4]; since then, and where the version is not known, each has its own.
+    Since then, and with an unknown version (None), each message has its own page [published].
     """
     return version is not None and tuple(map(int, version.split("."))) < (7, 0, 1)
 
@@ -112,25 +109,25 @@ class PageSet:
     queue_manager: str
     psid: int  # 0..99
     pages: int  # 4 KB records of the data set, at first
-    expand: Literal["SYSTEM", "USER", "NONE"] = "USER"  # IBM's default [IBM MQ 9.2 DEFINE PSID]
+    expand: Literal["SYSTEM", "USER", "NONE"] = "USER"  # default [IBM: MQ 9.2, DEFINE PSID]
     secondary_pages: int | None = None
-    buffer_pool: int = 0  # IBM's default [IBM MQ 9.2 DEFINE PSID]
-    max_pages: int | None = None  # our addition: what its volumes hold; None: MQ's limit of 64 GB
+    buffer_pool: int = 0  # default [IBM: MQ 9.2, DEFINE PSID]
+    max_pages: int | None = None  # pages that its volumes hold; None: MQ's limit of 64 GB
     drift_tolerance_pct: float = 5.0
     version: str | None = None  # of the queue manager, like "9.4"
-    forecast_horizon_s: float = 7200.0  # seconds a forecast looks ahead: assumption [contract section 4]
-    forecast_lead_s: float = 1800.0  # seconds before full that a person needs: assumption
-    forecast_probability: float = 0.6  # of full within the horizon, from which an alert opens: assumption
+    forecast_horizon_s: float = 7200.0  # length of a forecast, seconds [assumed]
+    forecast_lead_s: float = 1800.0  # seconds before full that a person needs [assumed]
+    forecast_probability: float = 0.6  # of full within the horizon, from which an alert opens [assumed]
     queues: tuple[str, ...] = ()  # its private queues, sorted
 
     @property
     def packs(self) -> bool:
-        """Whether short messages share pages; see `packs`."""
+        """True if short messages share pages."""
         return packs(self.version)
 
     @property
     def queue_managers(self) -> tuple[str, ...]:
-        """Whom it concerns."""
+        """Queue managers that use the store."""
         return (self.queue_manager,)
 
 
@@ -144,29 +141,29 @@ class QueueFile:
     queue_manager: str
     queue: str
     max_size: int = QUEUE_FILE_MAX_SIZE
-    file_system_size: int | None = None  # our addition: what its file system has for it; None: as much as max_size
-    default_q_buffer_size: int = 128 * KIB  # of nonpersistent messages; DefaultQBufferSize, doubled on 64 bit [seed]
-    default_pq_buffer_size: int = 256 * KIB  # of persistent messages; DefaultPQBufferSize, likewise [seed]
+    file_system_size: int | None = None  # bytes available in its file system; None: as many as max_size
+    default_q_buffer_size: int = 128 * KIB  # nonpersistent; DefaultQBufferSize, doubled on 64 bit [published]
+    default_pq_buffer_size: int = 256 * KIB  # persistent; DefaultPQBufferSize, doubled on 64 bit [published]
     drift_tolerance_pct: float = 5.0
     version: str | None = None
-    forecast_horizon_s: float = 7200.0  # seconds a forecast looks ahead: assumption [contract section 4]
-    forecast_lead_s: float = 1800.0  # seconds before full that a person needs: assumption
-    forecast_probability: float = 0.6  # of full within the horizon, from which an alert opens: assumption
+    forecast_horizon_s: float = 7200.0  # length of a forecast, seconds [assumed]
+    forecast_lead_s: float = 1800.0  # seconds before full that a person needs [assumed]
+    forecast_probability: float = 0.6  # of full within the horizon, from which an alert opens [assumed]
 
     @property
     def limit(self) -> int:
-        """Bytes that the file may have."""
+        """Maximum size of the file, bytes."""
         return self.max_size if self.file_system_size is None else min(self.max_size, self.file_system_size)
 
     @property
     def queue_managers(self) -> tuple[str, ...]:
-        """Whom it concerns."""
+        """Queue managers that use the store."""
         return (self.queue_manager,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CouplingFacility:
-    """What the structures of a coupling facility share. `name` is "CF01"."""
+    """Coupling facility with the SCM and storage that its structures share. `name` is "CF01"."""
 
     kind: ClassVar[Literal["coupling_facility"]] = "coupling_facility"
 
@@ -185,7 +182,7 @@ class UniformCluster:
 
     name: str
     queue_managers: tuple[str, ...]  # its members, sorted
-    messages_per_second: float  # what one member carries
+    messages_per_second: float  # capacity of a member
 
 
 StoreConfig = Structure | PageSet | QueueFile | CouplingFacility | UniformCluster
@@ -199,4 +196,4 @@ class QueueManager:
     platform: Literal["zos", "distributed"] = "zos"
     version: str | None = None
     queue_sharing_group: str | None = None
-    silence_s: float | None = None  # of wall time without any event, after which the job reports it; None: never
+    silence_s: float | None = None  # wall time without an event after which the job reports it; None: never

@@ -1,7 +1,7 @@
-"""MQSC commands carried out in order: what the queue managers of an estate would have defined after them.
+"""MQSC commands executed in order, and the objects that are defined after them.
 
-What is followed, and where IBM says so (IBM MQ 9.2 and 9.4 reference, DEFINE queues q085690_, DEFINE CFSTRUCT
-q085510_, DEFINE STGCLASS q085750_, DEFINE PSID q085680_, "Change, Copy, and Create" commands):
+The rules [IBM: MQ 9.2 and 9.4 reference, DEFINE queues q085690_, DEFINE CFSTRUCT q085510_, DEFINE STGCLASS q085750_,
+DEFINE PSID q085680_, "Change, Copy, and Create" commands]:
 
 - DEFINE of an object that exists fails unless it says REPLACE: the first definition stays (with a warning here).
   REPLACE sets every attribute anew, ALTER only those given. Of several DEFINE PSID only the last counts.
@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from twin.estate.checks import Given, convert
+from twin.estate.checks import SourceValue, convert
 from twin.estate.errors import EstateError, did_you_mean, listed
 from twin.estate.mqsc_text import Parameter, Statement, first_words, parameters, statements
 from twin.estate.mqsc_words import (
@@ -42,23 +42,23 @@ DEFAULT_STORAGE_CLASS = "DEFAULT"  # DEFINE QLOCAL without STGCLASS [IBM MQ 9.2 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """An object as the commands left it."""
+    """Object after the commands that concern it."""
 
     type: str  # "QLOCAL", "QALIAS", "QREMOTE", "CFSTRUCT", "STGCLASS" or "PSID"
     disposition: str  # "QMGR", "COPY", "GROUP" or "SHARED"
     where: str  # the command that made it: file and line
-    values: Mapping[str, Given] = field(default_factory=dict)
+    values: Mapping[str, SourceValue] = field(default_factory=dict)
     defined: bool = True  # False: only altered, its definition is in the TOML file
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the commands cannot know by themselves."""
+    """Facts of the estate that the commands need."""
 
     groups: Mapping[str, tuple[str, ...]]  # queue-sharing group -> its queue managers
     group_of: Mapping[str, str]  # queue manager -> its group
     distributed: frozenset[str]  # queue managers that are not on z/OS
-    elsewhere: Callable[[str, Owner, str], bool]  # is the object (namespace, owner, name) described in the TOML file
+    elsewhere: Callable[[str, Owner, str], bool]  # True if the TOML file describes (namespace, owner, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class _Command:
     where: str
 
     def option(self, keyword: str) -> str:
-        """The one value of CMDSCOPE, QSGDISP, LIKE; "" where absent or blank."""
+        """Return the value of CMDSCOPE, QSGDISP or LIKE; "" if absent or blank."""
         parameter = self.options.get(keyword)
         return "" if parameter is None else _single(parameter)
 
@@ -80,25 +80,35 @@ class _Command:
 
 
 class Definitions:
-    """The objects that MQSC texts define, alter and delete, in the order they are read."""
+    """Objects that MQSC texts define, alter and delete, in the order of reading."""
 
     def __init__(self, surroundings: Surroundings) -> None:
-        """Nothing is defined yet."""
+        """Start without any object."""
         self._objects: dict[tuple[str, Owner], dict[str, Definition]] = {}  # by namespace and owner, then by name
         self.warnings: list[str] = []
         self._around = surroundings
-        self._unknown: set[tuple[str, str]] = set()  # object and keyword, warned of
+        self._unknown: set[tuple[str, str]] = set()  # (object, keyword) of warnings
 
     def read(self, text: str, file: str, *, group: str | None = None, qmgr: str | None = None) -> None:
-        """Carry out a text of that queue-sharing group, or of that queue manager. EstateError with file and line."""
+        """Execute a text.
+
+        Args:
+            text: MQSC commands.
+            file: name of the file, for errors.
+            group: queue-sharing group whose queue managers run it.
+            qmgr: queue manager that runs it.
+
+        Raises:
+            EstateError: a command is wrong, with file and line.
+        """
         runners = self._around.groups[group] if group else (qmgr or "",)
         for statement in statements(text, file):
             command = _command(statement)
             if command is not None:
                 self._run(command, runners, group or self._around.group_of.get(qmgr or "", ""))
 
-    def of(self, space: str, owner: Owner) -> Mapping[str, Definition]:
-        """Every object of that namespace ("queue", "structure", "storage_class", "page_set") and owner, by name."""
+    def objects(self, space: str, owner: Owner) -> Mapping[str, Definition]:
+        """Return the objects of a namespace ("queue", "structure", "storage_class", "page_set") and owner, by name."""
         return self._objects.get((space, owner), {})
 
     def _run(self, command: _Command, runners: tuple[str, ...], group: str) -> None:
@@ -112,9 +122,9 @@ class Definitions:
         else:
             self._delete(command, owners)
 
-    def _values(self, command: _Command) -> dict[str, Given]:
-        """The attributes of a command that an estate reads, checked."""
-        values: dict[str, Given] = {}
+    def _values(self, command: _Command) -> dict[str, SourceValue]:
+        """Return the checked attributes of a command that an estate uses."""
+        values: dict[str, SourceValue] = {}
         for keyword, parameter in command.options.items():
             where = f"{parameter.where}: {command} {parameter}"
             reading = command.words.read.get(keyword)
@@ -128,7 +138,7 @@ class Definitions:
         return values
 
     def _not_read(self, command: _Command, keyword: str, where: str) -> None:
-        """A misspelling is an error; what a newer MQ may have brought is a warning, once."""
+        """Raise EstateError for a misspelling, else warn once: a newer MQ may have added the attribute."""
         if keyword in command.words.valid:
             return
         meant = did_you_mean(keyword, command.words.read, 0.7)
@@ -152,7 +162,7 @@ class Definitions:
         return (scope,)
 
     def _owners(self, command: _Command, runners: tuple[str, ...], group: str) -> list[Owner]:
-        """Whose objects the command makes or changes, a master before its copies."""
+        """Return the owners whose objects the command defines or changes, a master before its copies."""
         if command.type in ZOS_ONLY and any(runner in self._around.distributed for runner in runners):
             raise EstateError(f"{command.where}: {command}: valid only on z/OS; leave it out for {listed(runners)}")
         disposition = _disposition(command)
@@ -165,10 +175,10 @@ class Definitions:
             return [("GROUP", group), *(("QMGR", member) for member in self._around.groups[group])]
         return [("QMGR", runner) for runner in runners]
 
-    def _define(self, command: _Command, owner: Owner, values: Mapping[str, Given]) -> None:
+    def _define(self, command: _Command, owner: Owner, values: Mapping[str, SourceValue]) -> None:
         disposition = _disposition(command)
         copied = disposition == "GROUP" and owner[0] == "QMGR"
-        existing = self.of(command.words.space, owner).get(command.name)
+        existing = self.objects(command.words.space, owner).get(command.name)
         if existing is not None and existing.type != command.type:
             raise EstateError(
                 f"{command.where}: {command}: {command.name} is a {existing.type} already ({existing.where})"
@@ -184,11 +194,11 @@ class Definitions:
                     )
                 return
         inherited = self._like(command, owner)
-        made = Definition(command.type, "COPY" if copied else disposition, command.where, {**inherited, **values})
-        self._put(command, owner, made)
+        definition = Definition(command.type, "COPY" if copied else disposition, command.where, {**inherited, **values})
+        self._put(command, owner, definition)
 
-    def _like(self, command: _Command, owner: Owner) -> Mapping[str, Given]:
-        """The attributes of the LIKE object, or of the default object where the text has one."""
+    def _like(self, command: _Command, owner: Owner) -> Mapping[str, SourceValue]:
+        """Return the attributes of the LIKE object, or of the default object if the text defines it."""
         like = command.option("LIKE")
         name = like or command.words.like
         places: Iterable[Owner]
@@ -199,21 +209,21 @@ class Definitions:
         else:
             places = [("SHARED", owner[1]), *(("QMGR", member) for member in self._around.groups[owner[1]])]
         for place in places:
-            found = self.of(command.words.space, place).get(name)
-            if found is not None and found.type == command.type:
-                return found.values
+            model = self.objects(command.words.space, place).get(name)
+            if model is not None and model.type == command.type:
+                return model.values
         if like and not like.startswith("SYSTEM"):
             raise EstateError(
                 f"{command.where}: {command} LIKE({like}): no {command.type} of that name is defined before it"
             )
         return {}
 
-    def _alter(self, command: _Command, owners: list[Owner], values: Mapping[str, Given]) -> None:
+    def _alter(self, command: _Command, owners: list[Owner], values: Mapping[str, SourceValue]) -> None:
         space = command.words.space
         group_wide = any(owner[0] == "GROUP" for owner in owners)
         altered = False
         for owner in owners:
-            existing = self.of(space, owner).get(command.name)
+            existing = self.objects(space, owner).get(command.name)
             if existing is None and self._around.elsewhere(space, owner, command.name):
                 existing = Definition(command.type, owner[0], command.where, defined=False)
             if existing is None or (group_wide and existing.disposition == "QMGR"):
@@ -226,10 +236,10 @@ class Definitions:
             raise EstateError(f"{command.where}: {command}: {self._not_defined(command, owners)}")
 
     def _delete(self, command: _Command, owners: list[Owner]) -> None:
-        """Take the object away; one that is not there is not missed (scripts delete before they define)."""
+        """Delete the object if it is there: scripts delete before they define."""
         group_wide = any(owner[0] == "GROUP" for owner in owners)
         for owner in owners:
-            existing = self.of(command.words.space, owner).get(command.name)
+            existing = self.objects(command.words.space, owner).get(command.name)
             own = existing is not None and existing.disposition == "QMGR"
             if existing is not None and existing.type == command.type and not (group_wide and own):
                 del self._objects[command.words.space, owner][command.name]
@@ -239,38 +249,39 @@ class Definitions:
 
     def _not_defined(self, command: _Command, owners: list[Owner]) -> str:
         groups = {self._around.group_of.get(name, name) for _, name in owners}
-        if any(command.name in self.of(command.words.space, ("SHARED", group)) for group in groups):
+        if any(command.name in self.objects(command.words.space, ("SHARED", group)) for group in groups):
             return "it is shared; say QSGDISP(SHARED)"
-        names = {name for (space, _), found in self._objects.items() if space == command.words.space for name in found}
+        same_space = (names for (space, _), names in self._objects.items() if space == command.words.space)
+        names = {name for definitions in same_space for name in definitions}
         return f"it is not defined before{did_you_mean(command.name, names)}"
 
 
 def _command(statement: Statement) -> _Command | None:
-    """The command, or None where it concerns nothing that an estate holds."""
+    """Return the command, or None if it concerns no object of an estate."""
     verb, second = first_words(statement)
     verb = VERB_SYNONYMS.get(verb, verb)
     if verb not in VERBS:
         hint = did_you_mean(verb, VERBS) or "; does the line before lack a + or - at its end?"
-        raise EstateError(f"{statement.at()}: {verb or statement.text.strip()[:20]!r} is no MQSC command{hint}")
+        raise EstateError(f"{statement.locate()}: {verb or statement.text.strip()[:20]!r} is no MQSC command{hint}")
     if verb not in ("DEFINE", "ALTER", "DELETE") or second in SKIPPED_OBJECTS:
         return None
-    given = parameters(statement)[1:]
+    operands = parameters(statement)[1:]
     known = {**{word: word for word in OBJECTS}, **OBJECT_SYNONYMS}
-    subject = next((one for one in given if one.keyword in known or one.keyword in SKIPPED_OBJECTS), None)
+    subject = next((operand for operand in operands if operand.keyword in SKIPPED_OBJECTS.union(known)), None)
     if subject is None:
         hint = did_you_mean(second, known) or f"; {verb} needs an object like QLOCAL(NAME)"
-        raise EstateError(f"{statement.at()}: {verb} {second}: no MQSC object{hint}")
+        raise EstateError(f"{statement.locate()}: {verb} {second}: no MQSC object{hint}")
     if subject.keyword in SKIPPED_OBJECTS:
         return None
     kind = known[subject.keyword]
     words = OBJECTS[kind]
     name = convert(f"{subject.where}: {verb} {subject}", _single(subject), words.name).value
-    options = {one.keyword: one for one in given if one is not subject}
+    options = {operand.keyword: operand for operand in operands if operand is not subject}
     return _Command(verb, kind, words, name, options, subject.where)
 
 
 def _disposition(command: _Command) -> str:
-    """QSGDISP, checked; QMGR where it is left out. A CFSTRUCT is always the group's, a page set the queue manager's."""
+    """Return QSGDISP, by default QMGR. A CFSTRUCT always belongs to the group, a page set to the queue manager."""
     if command.type in ("CFSTRUCT", "PSID"):
         return "SHARED" if command.type == "CFSTRUCT" else "QMGR"
     allowed = ["QMGR", "COPY", "GROUP"]
@@ -285,7 +296,7 @@ def _disposition(command: _Command) -> str:
 
 
 def _single(parameter: Parameter) -> str:
-    """The one value of a parameter, without the blanks that MQ pads names with."""
+    """Return the value of a parameter without the blanks that pad names in MQ."""
     if parameter.values is None or len(parameter.values) != 1:
         raise EstateError(f"{parameter.where}: {parameter}: must have one value, like {parameter.keyword}(VALUE)")
     return parameter.values[0].text.rstrip(" ")

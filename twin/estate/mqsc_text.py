@@ -1,17 +1,16 @@
-"""MQSC text: lines into commands, commands into keywords and values. Knows the syntax, not what commands mean.
+"""Syntax of MQSC text: lines, commands, keywords and values.
 
-Rules, from "Building command scripts" (IBM MQ 9.0, q085110_; the same in IBM MQ 9.3, "MQSC input file syntax") and
-"The MQSC commands", "Rules for using MQSC commands", "Characters with special meanings" (q085080_ and following):
+Rules [IBM: MQ 9.0, Building command scripts, q085110_; MQ 9.3, MQSC input file syntax; MQ 9.0, Rules for using MQSC
+commands and Characters with special meanings, q085080_ and following]:
 
-- A line with * in column 1 is a comment, a blank line is nothing, also between the lines of one command.
-- A last nonblank character of + continues the command at the first nonblank character of the next line, of - at its
-  column 1; either may stand within a keyword, a value or a quoted string, and neither is part of the command.
+- A line with * in column 1 is a comment. Comments and blank lines are ignored, also within a command.
+- A + as last nonblank character continues the command at the first nonblank character of the next line, a - at its
+  column 1. Either may be within a keyword, a value or a quoted string, and neither is part of the command.
 - A semicolon ends a command (Multiplatforms, and CSQUTIL on z/OS); each command starts on a new line.
-- On z/OS only columns 1 to 72 count. Here columns 73 to 80 are left out where they are a sequence number (eight
-  digits); text that runs past column 72 is taken as it stands, because it does not come from a data set of 80-byte
-  records.
-- Blanks and commas separate. Keywords in any case. A value in quotes is kept as it is, '' in it is one quote; one
-  without is folded to upper case. A blank before a parameter is not required (z/OS).
+- On z/OS only columns 1 to 72 count. Here columns 73 to 80 are skipped if they are a sequence number (eight digits).
+  Other text past column 72 is kept, because it does not come from a data set of 80-byte records.
+- Blanks and commas separate. Keywords are case-insensitive. A quoted value is kept as written, with '' for a quote; an
+  unquoted one is folded to upper case. A blank before a parameter is not required (z/OS).
 - A parameter may not be repeated; a NO form counts as the same (REPLACE, NOREPLACE).
 """
 
@@ -31,21 +30,21 @@ _TOKEN = re.compile(r"[\s,]*(?:(?P<quote>')|(?P<mark>[();])|(?P<word>[^\s,();']+
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One command as text, its lines put together, and which line each part of it came from."""
+    """Text of one command, its lines joined, and the line number of each part."""
 
     file: str
     text: str
     starts: tuple[int, ...]  # offsets in `text` where lines begin
     lines: tuple[int, ...]  # their numbers in the file, from 1
 
-    def at(self, offset: int = 0) -> str:
-        """File and line of that offset: "qsg1.mqsc:12"."""
+    def locate(self, offset: int = 0) -> str:
+        """Return file and line of an offset: "qsg1.mqsc:12"."""
         return f"{self.file}:{self.lines[max(0, bisect.bisect_right(self.starts, offset) - 1)]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value between parentheses; folded to upper case unless it was quoted."""
+    """Value in parentheses, folded to upper case unless quoted."""
 
     text: str
     quoted: bool = False
@@ -60,7 +59,7 @@ class Parameter:
     where: str  # file and line
 
     def __str__(self) -> str:
-        """As it may be written."""
+        """Return the parameter as MQSC text."""
         if self.values is None:
             return self.keyword
         values = [f"'{value.text}'" if value.quoted else value.text for value in self.values]
@@ -68,7 +67,7 @@ class Parameter:
 
 
 def statements(text: str, file: str) -> Iterator[Statement]:
-    """The commands of an MQSC text, continuations resolved. EstateError where the text ends inside a command."""
+    """Yield the commands of an MQSC text. Raise EstateError if the text ends within a command."""
     parts: list[str] = []
     starts: list[int] = []
     lines: list[int] = []
@@ -95,43 +94,43 @@ def statements(text: str, file: str) -> Iterator[Statement]:
 
 
 def first_words(statement: Statement) -> tuple[str, str]:
-    """The verb and the word after it, in upper case ("" where missing): enough to skip a command unread."""
-    found = re.match(r"[\s,]*([^\s,();']*)[\s,]*([^\s,();']*)", statement.text)
-    return (found[1].upper(), found[2].upper()) if found else ("", "")
+    """Return the verb and the next word in upper case, "" if missing: enough to skip a command."""
+    match = re.match(r"[\s,]*([^\s,();']*)[\s,]*([^\s,();']*)", statement.text)
+    return (match[1].upper(), match[2].upper()) if match else ("", "")
 
 
 def parameters(statement: Statement) -> tuple[Parameter, ...]:
-    """The verb and every parameter of a command. EstateError with file and line where the syntax is wrong."""
-    found: list[Parameter] = []
+    """Return the verb and the parameters of a command. Raise EstateError if the syntax is wrong."""
+    result: list[Parameter] = []
     seen: set[str] = set()
     tokens = _Tokens(statement)
     while (token := tokens.next()) is not None:
         kind, word, offset = token
-        where = statement.at(offset)
+        where = statement.locate(offset)
         if kind == ";":
             if tokens.next() is not None:
                 raise EstateError(f"{where}: text after the semicolon; each command must start on a new line")
             break
         if kind != "word":
-            raise EstateError(f"{where}: {word} where a keyword must be, after {found[-1] if found else 'nothing'}")
+            raise EstateError(f"{where}: {word} where a keyword must be, after {result[-1] if result else 'nothing'}")
         keyword = word.upper()
         positive = keyword.removeprefix("NO")
         if positive in seen:
             raise EstateError(f"{where}: {keyword} is repeated; give it once")
         seen.add(positive)
-        found.append(Parameter(keyword, tokens.values(keyword, where), where))
-    return tuple(found)
+        result.append(Parameter(keyword, tokens.values(keyword, where), where))
+    return tuple(result)
 
 
 class _Tokens:
-    """Words, quoted strings and marks of one command, from left to right."""
+    """Words, quoted strings and punctuation of one command, from left to right."""
 
     def __init__(self, statement: Statement) -> None:
         self._statement = statement
         self._offset = 0
 
     def next(self) -> tuple[str, str, int] | None:
-        """(kind, text, offset); kind is "word", "string" or the mark itself. None at the end."""
+        """Return (kind, text, offset), or None at the end; kind is "word", "string" or the punctuation itself."""
         match = _TOKEN.match(self._statement.text, self._offset)
         if match is None:
             return None
@@ -142,7 +141,7 @@ class _Tokens:
         return kind, match[match.lastgroup or 0], match.end() - len(match[match.lastgroup or 0])
 
     def values(self, keyword: str, where: str) -> tuple[Value, ...] | None:
-        """What stands in parentheses after a keyword, or None where it has none."""
+        """Return the values in parentheses after a keyword, or None if it has no parentheses."""
         if not re.compile(r"[\s,]*\(").match(self._statement.text, self._offset):
             return None
         self.next()
@@ -153,7 +152,7 @@ class _Tokens:
                 return tuple(values)
             if kind in "(;":
                 raise EstateError(
-                    f"{self._statement.at(offset)}: {kind} within {keyword}(...); put the value in quotes"
+                    f"{self._statement.locate(offset)}: {kind} within {keyword}(...); put the value in quotes"
                 )
             values.append(Value(word, True) if kind == "string" else Value(word.upper()))
         raise EstateError(f"{where}: {keyword}( has no closing parenthesis; close it, or continue the line with + or -")
@@ -164,7 +163,9 @@ class _Tokens:
             end = text.find("'", end)
             if end < 0:
                 quote = f"the quote before {shown(text[start + 1 : start + 25])}"
-                raise EstateError(f"{self._statement.at(start)}: {quote} has no end; close it (a quote inside is '')")
+                raise EstateError(
+                    f"{self._statement.locate(start)}: {quote} has no end; close it (a quote inside is '')"
+                )
             if text[end : end + 2] != "''":
                 break
             end += 2

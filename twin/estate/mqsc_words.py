@@ -1,8 +1,8 @@
-"""The words of MQSC that matter to an estate: verbs, objects, synonyms, and the attributes read from them.
+"""MQSC words that an estate uses: verbs, objects, synonyms and attributes.
 
-Sources: IBM MQ 9.3 "MQSC commands reference", MQSC command and object synonyms (q085130_); IBM MQ 9.2 and 9.4 DEFINE
-and ALTER CFSTRUCT (q085510_, q085160_), QLOCAL (q085710_, q085350_), QALIAS (q085700_), STGCLASS (q085750_), PSID
-(q085680_, q085310_). Synonyms are not minimum strings: DEFI is no synonym of DEFINE, and DELETE has none.
+Sources: [IBM: MQ 9.3, MQSC command and object synonyms, q085130_], [IBM: MQ 9.2 and 9.4, DEFINE and ALTER CFSTRUCT
+(q085510_, q085160_), QLOCAL (q085710_, q085350_), QALIAS (q085700_), STGCLASS (q085750_), PSID (q085680_, q085310_)].
+Synonyms are not minimum strings: DEFI is no synonym of DEFINE, and DELETE has none.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ ZOS_ONLY = frozenset(("CFSTRUCT", "STGCLASS", "PSID"))
 
 
 def _blank_or(check: Check) -> Check:
-    """A blank value is "none"."""
+    """Return a check that converts a blank value to None."""
     return lambda value: check(value) if value else None
 
 
 def _times(factor: int, low: int, high: int, unit: str) -> Check:
-    """Digits and a unit letter (or none), in bytes: OFFLD1SZ(32K)."""
+    """Return a check for digits with a unit letter, converted to bytes: OFFLD1SZ(32K)."""
     number = digits(low, high)
 
     def check(value: str) -> int:
@@ -59,7 +59,7 @@ def _times(factor: int, low: int, high: int, unit: str) -> Check:
 
 
 def _queue_file_size(value: str) -> int:
-    """MAXFSIZE: DEFAULT, or megabytes [IBM MQ 10.0, "Modifying queue files"; at most that of CurrentMaxQFileSize]."""
+    """Convert MAXFSIZE, DEFAULT or megabytes, to bytes [IBM: MQ 10.0, Modifying queue files]."""
     if value == "DEFAULT":
         return QUEUE_FILE_MAX_SIZE
     size: int = _times(MIB, 1, 999_999_999, "")(value)
@@ -73,17 +73,17 @@ Reading = Mapping[str, tuple[str, Check]]  # keyword -> attribute of the estate,
 
 @dataclass(frozen=True, slots=True)
 class ObjectWords:
-    """One kind of object: its namespace and name, what is read of it, what else is valid, its default LIKE."""
+    """Words of a kind of object."""
 
     space: str  # "queue", "structure", "storage_class" or "page_set"
-    name: Check
+    name: Check  # of the object's name
     read: Reading
-    valid: frozenset[str]  # the other keywords: known, and without effect on storage
-    like: str = ""
+    valid: frozenset[str]  # other keywords, without effect on storage
+    like: str = ""  # name of the default LIKE object
 
 
 def _page_set_number(value: str) -> str:
-    """PSID(04) is page set 4."""
+    """Convert the number of a page set: 04 is page set 4."""
     return str(digits(0, 99)(value))
 
 
@@ -112,7 +112,7 @@ OBJECTS: Mapping[str, ObjectWords] = {
         QUEUE_NAME,
         {
             "TARGET": ("target", _blank_or(QUEUE_NAME)),
-            "TARGQ": ("target", _blank_or(QUEUE_NAME)),  # the older word for TARGET
+            "TARGQ": ("target", _blank_or(QUEUE_NAME)),  # older synonym of TARGET
             "TARGTYPE": ("target_type", mapped({"QUEUE": "QUEUE", "TOPIC": "TOPIC"})),
         },
         _QUEUE_WORDS,

@@ -1,9 +1,9 @@
-"""Queues: which store each has its messages in, which aliases lead to it, and so the routes of an estate.
+"""Queues: the store that holds the messages of each, the aliases that resolve to it, and the routes of an estate.
 
-Source: contract section 1 (a queue without a store is an error) and IBM MQ 9.2 DEFINE queues (q085690_: a queue
-manager cannot open a private object whose name a shared queue has too, MQRC 2343), DEFINE QALIAS (q085700_: an alias
-of another alias cannot be opened), DEFINE STGCLASS (a page set that does not exist is an error only for who puts to
-it).
+Sources: [IBM: MQ 9.2, DEFINE queues, q085690_] (a queue manager cannot open a private object that has the name of a
+shared queue, MQRC 2343), [IBM: MQ 9.2, DEFINE QALIAS, q085700_] (an alias of an alias cannot be opened), [IBM: MQ 9.2,
+DEFINE STGCLASS] (a page set that does not exist is an error only for the application that puts to it). A queue without
+a store is an error: docs/estate.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from twin.estate.sources import Sources, value
 
 @dataclass(frozen=True, slots=True)
 class LocalQueue:
-    """A queue with messages of its own: shared (owner is a group) or private (owner is a queue manager)."""
+    """Local queue: shared (its owner is a group) or private (its owner is a queue manager)."""
 
     owner: str
     name: str
@@ -29,17 +29,17 @@ class LocalQueue:
     values: Values
     shared: bool
     from_mqsc: bool
-    in_toml: Values  # what of `values` the TOML file says
+    in_toml: Values  # those of `values` that are in the TOML file
 
     @property
     def key(self) -> str:
-        """Its name in the estate: "QSG1/ORDERS"."""
+        """Name in the estate: "QSG1/ORDERS"."""
         return f"{self.owner}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """A QALIAS of one queue manager; `target` None: it leads to no queue (a topic, or nothing)."""
+    """QALIAS of a queue manager; `target` is None if it resolves to no queue (a topic, or nothing)."""
 
     qmgr: str
     name: str
@@ -48,42 +48,42 @@ class Alias:
 
 
 def local_queues(sources: Sources) -> list[LocalQueue]:
-    """Every local queue, sorted by its key, what TOML says beating what MQSC says."""
-    found: dict[tuple[str, str], LocalQueue] = {}
+    """Return the local queues sorted by key; TOML overrides MQSC."""
+    queues: dict[tuple[str, str], LocalQueue] = {}
     for shared, owners in ((True, sources.groups), (False, sources.queue_managers)):
         for owner in owners:
-            objects = sources.definitions.of("queue", ("SHARED" if shared else "QMGR", owner))
+            objects = sources.definitions.objects("queue", ("SHARED" if shared else "QMGR", owner))
             for name, definition in objects.items():
                 if definition.type == "QLOCAL":
-                    found[owner, name] = LocalQueue(owner, name, definition.where, definition.values, shared, True, {})
+                    queues[owner, name] = LocalQueue(owner, name, definition.where, definition.values, shared, True, {})
     for key, entry in sources.entries("queue").items():
         shared = key[0] in sources.groups
         if not shared and key[0] not in sources.queue_managers:
             known = [*sources.groups, *sources.queue_managers]
             hint = did_you_mean(key[0], known) or "; describe it"
             raise EstateError(f"{entry.where}: {key[0]} is neither a queue-sharing group nor a queue manager{hint}")
-        defined = found.get((key[0], key[1]))
+        defined = queues.get((key[0], key[1]))
         merged = {**(defined.values if defined else {}), **entry.values}
-        found[key[0], key[1]] = LocalQueue(
+        queues[key[0], key[1]] = LocalQueue(
             key[0], key[1], entry.where, merged, shared, defined is not None, entry.values
         )
-    return [found[key] for key in sorted(found)]
+    return [queues[key] for key in sorted(queues)]
 
 
 def aliases(sources: Sources) -> list[Alias]:
-    """Every QALIAS of every queue manager, sorted."""
-    found = []
+    """Return the aliases of all queue managers, sorted."""
+    result = []
     for qmgr in sources.queue_managers:
-        for name, definition in sources.definitions.of("queue", ("QMGR", qmgr)).items():
+        for name, definition in sources.definitions.objects("queue", ("QMGR", qmgr)).items():
             if definition.type == "QALIAS":
                 topic = value(definition.values, "target_type") == "TOPIC"
                 target = None if topic else value(definition.values, "target")
-                found.append(Alias(qmgr, name, str(target) if target else None, definition.where))
-    return sorted(found, key=lambda alias: (alias.qmgr, alias.name))
+                result.append(Alias(qmgr, name, str(target) if target else None, definition.where))
+    return sorted(result, key=lambda alias: (alias.qmgr, alias.name))
 
 
 def structure_of(queue: LocalQueue) -> str:
-    """The store name of the structure of a shared queue. EstateError where it has none."""
+    """Return the store name of the structure of a shared queue. Raise EstateError if it has none."""
     _refuse(queue, "storage_class", 'a shared queue has structure = "...", a CFSTRUCT of its group')
     structure = value(queue.values, "structure")
     if structure is None:
@@ -95,17 +95,22 @@ def structure_of(queue: LocalQueue) -> str:
 
 
 def page_set_of(queue: LocalQueue, classes: Mapping[str, Values]) -> str:
-    """The store name of the page set of a private queue. EstateError where it has none.
+    """Return the store name of the page set of a private queue.
 
-    `classes`: the storage classes of its queue manager.
+    Args:
+        queue: the queue.
+        classes: storage classes of its queue manager.
+
+    Raises:
+        EstateError: it has no page set.
     """
     _refuse(
         queue, "structure", f'a private queue has storage_class = "..."; a shared one is [queue."GROUP/{queue.name}"]'
     )
-    given = queue.values.get("storage_class")
-    if given is None and not queue.from_mqsc:
+    source_value = queue.values.get("storage_class")
+    if source_value is None and not queue.from_mqsc:
         raise EstateError(f'{queue.where}: queue {queue.key} has no store; give it storage_class = "..."')
-    name = given.value if given is not None and given.value is not None else DEFAULT_STORAGE_CLASS
+    name = source_value.value if source_value is not None and source_value.value is not None else DEFAULT_STORAGE_CLASS
     if name not in classes:
         hint = (
             did_you_mean(name, classes)
@@ -123,35 +128,39 @@ def page_set_of(queue: LocalQueue, classes: Mapping[str, Values]) -> str:
 
 
 def storage_classes(sources: Sources, qmgr: str) -> dict[str, Values]:
-    """The storage classes of a queue manager by name, what TOML says beating what MQSC says."""
-    found: dict[str, Values] = {
-        name: definition.values for name, definition in sources.definitions.of("storage_class", ("QMGR", qmgr)).items()
+    """Return the storage classes of a queue manager by name; TOML overrides MQSC."""
+    classes: dict[str, Values] = {
+        name: definition.values
+        for name, definition in sources.definitions.objects("storage_class", ("QMGR", qmgr)).items()
     }
     for key, entry in sources.entries("storage_class").items():
         if key[0] == qmgr:
-            found[key[1]] = {**found.get(key[1], {}), **entry.values}
-    return found
+            classes[key[1]] = {**classes.get(key[1], {}), **entry.values}
+    return classes
 
 
 def routes(
     sources: Sources, stores: Mapping[str, StoreConfig], placed: list[tuple[LocalQueue, str]]
 ) -> tuple[Route, ...]:
-    """Every route: of each store and queue manager, and of each queue under each name a queue manager has for it.
+    """Return the routes: by store and queue manager, and by queue manager and each name it has for a queue.
 
-    `placed`: every local queue and the name of its store.
+    Args:
+        sources: texts of the estate.
+        stores: stores by name.
+        placed: local queues, each with the name of its store.
     """
-    found = [Route(name, qmgr) for name, store in stores.items() for qmgr in store.queue_managers]
+    result = [Route(name, qmgr) for name, store in stores.items() for qmgr in store.queue_managers]
     names: dict[tuple[str, str], tuple[str, str]] = {}  # (queue manager, name) -> (store, where)
     for queue, store in placed:
         for qmgr in sources.groups[queue.owner] if queue.shared else (queue.owner,):
             _claim(names, qmgr, queue.name, store, queue.where)
-            found.append(Route(store, qmgr, queue.name, queue.name))
+            result.append(Route(store, qmgr, queue.name, queue.name))
     for file in stores.values():
         if isinstance(file, QueueFile) and (file.queue_manager, file.queue) not in names:
             _claim(names, file.queue_manager, file.queue, file.name, file.name)
-            found.append(Route(file.name, file.queue_manager, file.queue, file.queue))
-    found.extend(_alias_routes(sources, names))
-    return in_order(found)
+            result.append(Route(file.name, file.queue_manager, file.queue, file.queue))
+    result.extend(_alias_routes(sources, names))
+    return in_order(result)
 
 
 def _alias_routes(sources: Sources, names: Mapping[tuple[str, str], tuple[str, str]]) -> Iterator[Route]:
@@ -168,7 +177,7 @@ def _alias_routes(sources: Sources, names: Mapping[tuple[str, str], tuple[str, s
             yield Route(names[alias.qmgr, alias.target][0], alias.qmgr, alias.target, alias.name)
         elif (alias.qmgr, alias.target) in by_name:
             leads_nowhere.setdefault(f"{what}, an alias itself: opens of it fail", []).append(alias.qmgr)
-        elif alias.target not in sources.definitions.of("queue", ("QMGR", alias.qmgr)):
+        elif alias.target not in sources.definitions.objects("queue", ("QMGR", alias.qmgr)):
             leads_nowhere.setdefault(f"{what}, which is not described: events that name it are refused", []).append(
                 alias.qmgr
             )
@@ -186,6 +195,6 @@ def _clash(qmgr: str, name: str, where: str, other: str) -> str:
 
 
 def _refuse(queue: LocalQueue, attribute: str, right: str) -> None:
-    """A TOML queue must not have the attribute of the other kind; in MQSC it is valid and without effect."""
+    """Raise EstateError if a TOML queue has the attribute of the other kind; in MQSC that has no effect."""
     if attribute in queue.in_toml:
         raise EstateError(f"{queue.in_toml[attribute].where}: {right}")

@@ -1,9 +1,8 @@
-"""Routes: which store an event belongs to, found by its queue manager and queue, or its queue manager and store.
+"""Routes: the store of an event, by its queue manager and queue or by its queue manager and store.
 
-A route is a number, small and stable for one estate, that says store, queue manager and queue: blocks of events carry
-it instead of three strings. The order is that of (store, queue manager, queue, reported name), so that two loads of
-the same estate number alike. Source: contract sections 1 (store names are the keys of everything) and 7 (HEARTBEAT
-and RESTART without `store` concern every store of that queue manager).
+A route is identified by its index, which stands for store, queue manager and queue: event batches carry it instead of
+three strings. Routes are sorted by (store, queue manager, queue, reported name), so two loads of the same estate number
+them alike. HEARTBEAT and RESTART without `store` concern every store of their queue manager: docs/events.md.
 """
 
 from __future__ import annotations
@@ -17,9 +16,10 @@ from twin.estate.model import QueueManager, StoreConfig
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where an event goes. `queue` is resolved through its QALIAS, `reported` is the name in the event.
+    """Destination of an event.
 
-    Both None: the store itself.
+    `queue` is the name after resolution of a QALIAS, `reported` the name in the event. Both are None for the store
+    itself.
     """
 
     store: str
@@ -30,20 +30,20 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estate:
-    """What exists, checked. Made by `load_estate`; immutable; pickles (it goes to Spark workers)."""
+    """Checked estate, made by `load_estate`. It is immutable and can be pickled (Spark sends it to its workers)."""
 
     source: str  # the file it was read from
     stores: Mapping[str, StoreConfig]  # by store name, sorted
     queue_managers: Mapping[str, QueueManager]  # by name, sorted
     routes: tuple[Route, ...]
-    warnings: tuple[str, ...] = ()  # sound but unwise, one line each
+    warnings: tuple[str, ...] = ()  # of what is valid but unwise, one line each
     queue_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     store_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     _of_qmgr: Mapping[str, tuple[int, ...]] = field(init=False, repr=False, compare=False)
     _queues_of: Mapping[str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """The look-up tables, from the routes."""
+        """Build the look-up tables of the routes."""
         by_queue: dict[tuple[str, str], int] = {}
         by_store: dict[tuple[str, str], int] = {}
         of_qmgr: dict[str, list[int]] = {name: [] for name in self.queue_managers}
@@ -57,17 +57,19 @@ class Estate:
                 queues[route.qmgr].append(route.reported)
         object.__setattr__(self, "queue_routes", by_queue)
         object.__setattr__(self, "store_routes", by_store)
-        object.__setattr__(self, "_of_qmgr", {name: tuple(found) for name, found in of_qmgr.items()})
-        object.__setattr__(self, "_queues_of", {name: listed(found) for name, found in queues.items()})
+        object.__setattr__(self, "_of_qmgr", {name: tuple(names) for name, names in of_qmgr.items()})
+        object.__setattr__(self, "_queues_of", {name: listed(names) for name, names in queues.items()})
 
     def route_of_queue(self, qmgr: str, queue: str) -> int:
-        """The number in `routes` for an event of that queue manager on the queue of that name (an alias is resolved).
+        """Return the index in `routes` of an event on a queue or alias: one look-up in `queue_routes`.
 
-        UnknownQueueManager, UnknownQueue. One dictionary look-up (also open to callers as `queue_routes`).
+        Raises:
+            UnknownQueueManager: the estate has no such queue manager.
+            UnknownQueue: the queue manager has no such queue with a store.
         """
-        found = self.queue_routes.get((qmgr, queue))
-        if found is not None:
-            return found
+        route = self.queue_routes.get((qmgr, queue))
+        if route is not None:
+            return route
         self._check_qmgr(qmgr)
         known = self._queues_of[qmgr]
         raise UnknownQueue(
@@ -76,14 +78,15 @@ class Estate:
         )
 
     def route_of_store(self, qmgr: str, store: str) -> int:
-        """The number in `routes` for an event of that queue manager about the store itself.
+        """Return the index in `routes` of an event about a store.
 
-        UnknownQueueManager; UnknownStore where there is none of that name, or where it does not concern the queue
-        manager.
+        Raises:
+            UnknownQueueManager: the estate has no such queue manager.
+            UnknownStore: the estate has no such store, or it does not concern the queue manager.
         """
-        found = self.store_routes.get((qmgr, store))
-        if found is not None:
-            return found
+        route = self.store_routes.get((qmgr, store))
+        if route is not None:
+            return route
         self._check_qmgr(qmgr)
         if store in self.stores:
             raise UnknownStore(
@@ -93,7 +96,7 @@ class Estate:
         raise UnknownStore(f"there is no store {shown(store)}; those of {qmgr} are {stores or 'none'}")
 
     def routes_of_qmgr(self, qmgr: str) -> tuple[int, ...]:
-        """The routes (store, qmgr, None) of every store that concerns that queue manager. UnknownQueueManager."""
+        """Return the indices in `routes` of the stores of a queue manager. Raise UnknownQueueManager."""
         self._check_qmgr(qmgr)
         return self._of_qmgr[qmgr]
 
@@ -105,5 +108,5 @@ class Estate:
 
 
 def in_order(routes: Iterable[Route]) -> tuple[Route, ...]:
-    """The routes in the order that numbers them: a store's own before those of its queues."""
+    """Sort routes in the order of their indices: the route of a store before those of its queues."""
     return tuple(sorted(routes, key=lambda route: (route.store, route.qmgr, route.queue or "", route.reported or "")))

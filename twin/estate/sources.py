@@ -1,5 +1,6 @@
-"""Everything the texts of an estate say, side by side: the TOML file, the CFRM policies, the MQSC definitions, and
-who belongs to whom. Putting it together is `twin.estate.stores` and `twin.estate.queues`.
+"""Contents of the texts of an estate: the TOML file, CFRM policies, MQSC definitions, and memberships.
+
+`twin.estate.stores` and `twin.estate.queues` compose the estate from them.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from twin.estate.cfrm import Policies
-from twin.estate.checks import Given
+from twin.estate.checks import SourceValue
 from twin.estate.errors import EstateError, did_you_mean
 from twin.estate.model import QueueManager
 from twin.estate.mqsc import Definitions, Owner, Surroundings
@@ -17,7 +18,7 @@ from twin.estate.toml_text import Entry, Import, TomlEstate, read_text
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What was read, and the warnings on the way."""
+    """Contents of all texts, and warnings about them."""
 
     toml: TomlEstate
     queue_managers: Mapping[str, QueueManager]
@@ -27,16 +28,16 @@ class Sources:
     warnings: list[str] = field(default_factory=list)
 
     def entries(self, section: str) -> Mapping[tuple[str, ...], Entry]:
-        """The tables of a TOML section by the parts of their names."""
+        """Return the tables of a TOML section by the parts of their names."""
         return self.toml.sections[section]
 
     def check_group(self, entry: Entry) -> None:
-        """EstateError where the first part of a table's name is no queue-sharing group."""
+        """Raise EstateError unless the first part of a table's name is a queue-sharing group."""
         if entry.key[0] not in self.groups:
             raise EstateError(f"{entry.where}: {_unknown('queue_sharing_group', entry.key[0], self.groups)}")
 
     def check_qmgr(self, entry: Entry, platform: str) -> None:
-        """EstateError where the first part of a table's name is no queue manager, or is one of the other platform."""
+        """Raise EstateError unless the first part of a table's name is a queue manager of that platform."""
         name = entry.key[0]
         if name not in self.queue_managers:
             raise EstateError(f"{entry.where}: {_unknown('queue_manager', name, self.queue_managers)}")
@@ -48,7 +49,7 @@ class Sources:
 
 
 def gather(toml: TomlEstate) -> Sources:
-    """Read every import of the file, in its order, and settle who belongs to whom. EstateError."""
+    """Read the imports of the file in order and resolve memberships. Raise EstateError."""
     groups = {
         key[0]: entry.values["queue_managers"].value for key, entry in toml.sections["queue_sharing_group"].items()
     }
@@ -59,36 +60,34 @@ def gather(toml: TomlEstate) -> Sources:
         raise EstateError(f"{where}: there is a queue manager {clash} too; their names must differ")
     surroundings = Surroundings(
         groups=groups,
-        group_of={
-            name: found.queue_sharing_group for name, found in queue_managers.items() if found.queue_sharing_group
-        },
-        distributed=frozenset(name for name, found in queue_managers.items() if found.platform == "distributed"),
+        group_of={name: qmgr.queue_sharing_group for name, qmgr in queue_managers.items() if qmgr.queue_sharing_group},
+        distributed=frozenset(name for name, qmgr in queue_managers.items() if qmgr.platform == "distributed"),
         elsewhere=lambda space, owner, name: _in_toml(toml, space, owner, name),
     )
     sources = Sources(toml, queue_managers, groups, Policies(), Definitions(surroundings))
-    for one in toml.imports:
-        _read_import(sources, one)
+    for entry in toml.imports:
+        _read_import(sources, entry)
     sources.warnings.extend(dict.fromkeys(sources.policies.warnings + sources.definitions.warnings))
     return sources
 
 
-def _read_import(sources: Sources, one: Import) -> None:
-    group, qmgr = one.queue_sharing_group, one.queue_manager
+def _read_import(sources: Sources, entry: Import) -> None:
+    group, qmgr = entry.queue_sharing_group, entry.queue_manager
     if group is not None and group not in sources.groups:
-        raise EstateError(f"{one.where}: {_unknown('queue_sharing_group', group, sources.groups)}")
+        raise EstateError(f"{entry.where}: {_unknown('queue_sharing_group', group, sources.groups)}")
     if qmgr is not None and qmgr not in sources.queue_managers:
-        raise EstateError(f"{one.where}: {_unknown('queue_manager', qmgr, sources.queue_managers)}")
-    text = read_text(one.path, one.where)
-    if one.kind == "cfrm":
-        sources.policies.read(text, str(one.path))
+        raise EstateError(f"{entry.where}: {_unknown('queue_manager', qmgr, sources.queue_managers)}")
+    text = read_text(entry.path, entry.where)
+    if entry.kind == "cfrm":
+        sources.policies.read(text, str(entry.path))
     else:
-        sources.definitions.read(text, str(one.path), group=group, qmgr=qmgr)
+        sources.definitions.read(text, str(entry.path), group=group, qmgr=qmgr)
 
 
 def _queue_managers(toml: TomlEstate) -> dict[str, QueueManager]:
-    """Every queue manager that has a table of its own or is a member.
+    """Return the queue managers by name: those with a table and the members of groups and clusters.
 
-    Of a queue-sharing group on z/OS, of a uniform cluster not.
+    Members of a queue-sharing group are on z/OS, those of a uniform cluster are distributed.
     """
     tables = {key[0]: entry for key, entry in toml.sections["queue_manager"].items()}
     platforms: dict[str, str] = {}
@@ -106,21 +105,21 @@ def _queue_managers(toml: TomlEstate) -> dict[str, QueueManager]:
                     raise EstateError(
                         f"{entry.where}: {name} is in {group_of[name]} already; it can be in one group only"
                     )
-    found = {}
+    queue_managers = {}
     for name in sorted(platforms):
         values = tables[name].values if name in tables else {}
-        found[name] = QueueManager(
+        queue_managers[name] = QueueManager(
             name=name,
             platform="zos" if platforms[name] == "zos" else "distributed",
             version=values["version"].value if "version" in values else None,
             queue_sharing_group=group_of.get(name),
             silence_s=values["silence_s"].value if "silence_s" in values else None,
         )
-    return found
+    return queue_managers
 
 
 def _in_toml(toml: TomlEstate, space: str, owner: Owner, name: str) -> bool:
-    """Is an object that MQSC alters described in the TOML file?"""
+    """Return True if the TOML file describes an object that MQSC alters."""
     if owner[0] != "GROUP" and (owner[1], name) in toml.sections[space]:
         return True
     return space == "queue" and (owner[1], name) in toml.sections["queue_file"]
@@ -131,7 +130,7 @@ def _unknown(section: str, name: str, known: Mapping[str, object]) -> str:
     return f"unknown {words} {name}{did_you_mean(name, known) or f'; describe it as [{section}.{name}]'}"
 
 
-def value(values: Mapping[str, Given], attribute: str) -> object:
-    """What was given for an attribute, or None."""
-    found = values.get(attribute)
-    return None if found is None else found.value
+def value(values: Mapping[str, SourceValue], attribute: str) -> object:
+    """Return the value of an attribute, or None."""
+    source_value = values.get(attribute)
+    return None if source_value is None else source_value.value

@@ -1,4 +1,4 @@
-"""An estate in a few words, one row a store: what `mqtwin estate check` prints."""
+"""Summary of an estate, one row per store, for `mqtwin estate check`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEADINGS = ("store", "kind", "size", "queue managers", "queues", "details")
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """One store; its fields in the order of `HEADINGS`, ready to print."""
+    """Row of one store, ready to print; its fields are in the order of `HEADINGS`."""
 
     store: str
     kind: str
@@ -24,7 +24,7 @@ class SummaryRow:
 
 
 def summary(estate: Estate) -> list[SummaryRow]:
-    """A row for each store, in the order of their names."""
+    """Return one row per store, sorted by name."""
     return [
         SummaryRow(
             store=store.name,
@@ -55,7 +55,7 @@ def _details(store: StoreConfig) -> str:
     if isinstance(store, CouplingFacility):
         scm = f"SCM {format_size(store.scm)}" if store.scm else "no SCM"
         return f"{scm}, {len(store.structures)} structures"
-    return f"{store.messages_per_second:g} messages/s a member"
+    return f"{store.messages_per_second:g} messages/s per member"
 
 
 def _structure(store: Structure) -> str:

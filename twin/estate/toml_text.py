@@ -1,7 +1,6 @@
-"""The TOML file of an estate: read, every key and value checked, nothing yet put together.
+"""TOML file of an estate: reading and checking of every key and value. The file is described in docs/estate.md.
 
-Source: contract section 1. tomllib gives no line for a key, so errors name the key's path; what is not TOML at all is
-named by line.
+tomllib gives no line for a key, so errors name the path of the key; syntax errors name the line.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from twin.estate.attributes import GROUP_NAME, QMGR_NAME, SECTIONS, Section
-from twin.estate.checks import Given, Values, at_key, convert, text
+from twin.estate.checks import SourceValue, Values, convert, locate_key, text
 from twin.estate.errors import EstateError, did_you_mean, listed, shown
 
 SCHEMA = 1
 
-_BRACKETS = re.compile(rb"[\[{]"), re.compile(rb"[\]}]")  # that open, that close
+_BRACKETS = re.compile(rb"[\[{]"), re.compile(rb"[\]}]")  # opening, closing
 
 _FILE_NAME = text("[^\\x00-\\x1f]+", "the name of a file, relative to this one")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One table of a section, like [structure."QSG1/APP1"]."""
+    """Table of a section, like [structure."QSG1/APP1"]."""
 
     key: tuple[str, ...]  # the parts of its name
     where: str  # how an error names it
@@ -38,7 +37,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """One [[import]]: a text that administrators have, and whose it is (nobody's, where it is a CFRM policy)."""
+    """[[import]]: a text, and the group or queue manager that runs it (neither for a CFRM policy)."""
 
     kind: str  # "cfrm" or "mqsc"
     path: Path
@@ -49,7 +48,7 @@ class Import:
 
 @dataclass(frozen=True, slots=True)
 class TomlEstate:
-    """What the file says."""
+    """Contents of the file."""
 
     file: str
     imports: tuple[Import, ...]
@@ -57,23 +56,28 @@ class TomlEstate:
 
 
 def read_toml(path: Path) -> TomlEstate:
-    """The file, checked. EstateError: it cannot be read, is not TOML, has unknown or missing keys, or wrong values."""
+    """Read and check the file.
+
+    Raises:
+        EstateError: it cannot be read, is not TOML, has unknown or missing keys, or invalid values.
+    """
     file = str(path)
     content = _parse(path)
     unknown = next((key for key in content if key not in ("schema", "import", *SECTIONS)), None)
     if unknown is not None:
         raise EstateError(f"{file}: unknown key {shown(unknown)}{_suggest(unknown, ('schema', 'import', *SECTIONS))}")
     if content.get("schema") != SCHEMA or isinstance(content["schema"], bool):
-        found = f"schema = {shown(content['schema'])}" if "schema" in content else "schema is missing"
-        raise EstateError(f"{file}: {found}; write schema = {SCHEMA} at the top")
+        problem = f"schema = {shown(content['schema'])}" if "schema" in content else "schema is missing"
+        raise EstateError(f"{file}: {problem}; write schema = {SCHEMA} at the top")
     sections = {name: _section(file, name, section, content.get(name, {})) for name, section in SECTIONS.items()}
     return TomlEstate(file, _imports(path, content.get("import", [])), sections)
 
 
 def read_text(path: Path, where: str) -> str:
-    """The text of an imported file.
+    """Read an imported file as UTF-8, else as ISO 8859-1 (only descriptions can differ).
 
-    UTF-8, else ISO 8859-1 (only descriptions can differ). EstateError where it cannot be read.
+    Raises:
+        EstateError: it cannot be read.
     """
     try:
         data = path.read_bytes()
@@ -102,14 +106,14 @@ def _parse(path: Path) -> dict[str, Any]:
         raise EstateError(f"{path}: byte {wrong.start} is not UTF-8; a TOML file is UTF-8 text") from None
     except tomllib.TOMLDecodeError as wrong:
         line = re.search(r"\(at (line (\d+), column \d+|end of document)\)", str(wrong))
-        at = f"{path}:{line[2]}" if line and line[2] else str(path)
-        raise EstateError(f"{at}: not TOML: {' '.join(str(wrong).split())}") from None
+        place = f"{path}:{line[2]}" if line and line[2] else str(path)
+        raise EstateError(f"{place}: not TOML: {' '.join(str(wrong).split())}") from None
     except (RecursionError, ValueError) as wrong:  # nested too deep; an integer of more digits than Python reads
         raise EstateError(_unread(path, data, wrong)) from None
 
 
 def _unread(path: Path, data: bytes, wrong: Exception) -> str:
-    """Return the message for a text that tomllib gives up on without saying where: the line that it must be."""
+    """Return the message for a text that tomllib rejects without a line: find the line."""
     lines = data.split(b"\n")
     if isinstance(wrong, RecursionError):
         opened, closed = ([len(mark.findall(line)) for line in lines] for mark in _BRACKETS)
@@ -147,11 +151,11 @@ def _entry(file: str, name: str, section: Section, key: str, table: Any) -> Entr
     )
     if name == "page_set":
         checked = (checked[0], str(int(checked[1])))
-    values: dict[str, Given] = {}
+    values: dict[str, SourceValue] = {}
     for attribute, value in table.items():
         if attribute not in section.attributes:
             raise EstateError(f"{where}: unknown key {shown(attribute)}{_suggest(attribute, section.attributes)}")
-        values[attribute] = convert(at_key(file, path, attribute, value), value, section.attributes[attribute])
+        values[attribute] = convert(locate_key(file, path, attribute, value), value, section.attributes[attribute])
     missing = next((attribute for attribute in section.required if attribute not in values), None)
     if missing is not None:
         raise EstateError(f"{where}: {missing} is missing")
@@ -164,15 +168,15 @@ def _imports(path: Path, content: Any) -> tuple[Import, ...]:
     return tuple(_import(path, f"import[{place}]", entry) for place, entry in enumerate(content))
 
 
-def _import(path: Path, at: str, entry: Any) -> Import:
-    where = f"{path}: {at}"
+def _import(path: Path, name: str, entry: Any) -> Import:
+    where = f"{path}: {name}"
     checks = {"cfrm": _FILE_NAME, "mqsc": _FILE_NAME, "queue_sharing_group": GROUP_NAME, "queue_manager": QMGR_NAME}
     if not isinstance(entry, dict):
         raise EstateError(f"{where} = {shown(entry)}: must be a table like [[import]]")
     for key, value in entry.items():
         if key not in checks:
             raise EstateError(f"{where}: unknown key {shown(key)}{_suggest(key, checks)}")
-        convert(at_key(str(path), at, key, value), value, checks[key])
+        convert(locate_key(str(path), name, key, value), value, checks[key])
     kinds = [kind for kind in ("cfrm", "mqsc") if kind in entry]
     if len(kinds) != 1:
         raise EstateError(f'{where}: must have cfrm = "FILE" or mqsc = "FILE", one of them')

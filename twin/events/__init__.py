@@ -1,7 +1,8 @@
-"""Events: what producers send, decoded into rows that the stores take.
+"""Events of producers, decoded into rows for the store twins.
 
-`Decoder` turns records of the events topic (JSON, NDJSON, Arrow) and tables of recordings into `Decoded`: rows of
-`kernels.EVENT`, and a `Reject` with its `Reason` for whatever cannot be taken. `EventBlock` is the events of one store.
+`Decoder` converts records of the events topic (JSON, NDJSON, Arrow) and tables of recordings to `Decoded`: rows of
+`kernels.EVENT`, and a `Reject` with its `Reason` for every event that is refused. `EventBlock` is an event batch of one
+store. The fields are described in docs/events.md.
 """
 
 from twin.events.block import BlockError, EventBlock

@@ -1,10 +1,10 @@
-"""Events from Arrow columns, many at once.
+"""Vectorised decoding of events from Arrow columns.
 
-A table's columns become numpy arrays, all checks are array operations; a row that fails one, or is no plain operation
-on a queue, goes to `twin.events.rules`, and nowhere else is an event refused. Columns are known by name; one that is
-missing is absent in every row. Strings may be plain, large, view or dictionary-encoded, integers of any width; `time`
-is a timestamp of any unit with a time zone, an integer of microseconds or an RFC 3339 string; `attributes` and
-`measured` are JSON text or a struct. A column of any other type is a wrong value in every row that has one.
+Columns become numpy arrays, and all checks are array operations. A row that fails one, or is no operation on a queue,
+is left to `twin.events.rules`, which alone refuses events. Columns are found by name; a missing one is absent in every
+row. Strings may be plain, large, view or dictionary-encoded, integers of any width. `time` is a timestamp of any unit
+with a time zone, an integer of microseconds or an RFC 3339 string. `attributes` and `measured` are JSON text or a
+struct. In a column of any other type, every value is wrong.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PAIRS_MAX = 1 << 20  # (queue manager, queue) pairs of two dictionaries that ar
 
 
 class Columns:
-    """One table as arrays. n rows; `sure` bool[n]: False where the exact rules must look at the row."""
+    """Table of n rows as arrays. `sure`, bool[n], is False for rows that are left to the exact rules."""
 
     def __init__(self, table: pa.Table, queue_routes: Mapping[tuple[str, str], int]) -> None:
         self.table = table
@@ -38,7 +38,7 @@ class Columns:
         self._queue_routes = queue_routes
 
     def events(self) -> Array:
-        """EVENT[n]; a row counts where `sure`."""
+        """Return EVENT[n]; a row is valid if it is `sure`."""
         out = np.zeros(self.rows, EVENT)
         out["time"] = self._time()
         out["route"] = self._routes()
@@ -67,12 +67,16 @@ class Columns:
         return out
 
     def _doubt(self, values: pa.ChunkedArray | None) -> None:
-        """Leave every row that has a value in this column to the exact rules."""
+        """Leave the rows that have a value in a column to the exact rules."""
         if values is not None and values.null_count < self.rows:
             self.sure &= ~_present(values)
 
     def _integers(self, name: str, absent: int) -> tuple[Array, Array | None]:
-        """Values i8[n], `absent` where there is none or it is wrong; bool[n] where there is one, None: everywhere."""
+        """Return the values of an integer column, and which of them are present.
+
+        Returns:
+            i8[n], with `absent` for a missing or wrong value, and bool[n], or None if all are present.
+        """
         values = column(self.table, name)
         if values is None or values.null_count == self.rows:
             return np.full(self.rows, absent, np.int64), np.zeros(self.rows, np.bool_)
@@ -92,7 +96,7 @@ class Columns:
         return numbers, present
 
     def _flag(self, name: str, bit: int) -> Array:
-        """`bit` where the column is true, u1[n]."""
+        """Return u1[n]: `bit` for the rows where a boolean column is true."""
         values = column(self.table, name)
         if values is None or values.null_count == self.rows:
             return np.zeros(self.rows, np.uint8)
@@ -102,7 +106,7 @@ class Columns:
         return _numpy(values.fill_null(False)).astype(np.uint8) * np.uint8(bit)
 
     def _keys(self, name: str) -> tuple[Array, Array]:
-        """xxHash64 of each string, u8[n], 0 where absent, and bool[n] where there is one."""
+        """Return the xxHash64 of each string, u8[n], 0 for an absent one, and bool[n], True if present."""
         values = column(self.table, name)
         keys = np.zeros(self.rows, np.uint64)
         present = np.zeros(self.rows, np.bool_)
@@ -128,7 +132,7 @@ class Columns:
         return keys, present
 
     def _time(self) -> Array:
-        """Microseconds i8[n]; the exact rules look at a row whose time is absent, unreadable or out of range."""
+        """Return i8[n], microseconds. Rows whose time is absent, unreadable or out of range are not sure."""
         values = column(self.table, "time")
         if values is None:
             self.sure[:] = False
@@ -141,7 +145,7 @@ class Columns:
         return numbers
 
     def _ops(self) -> Array:
-        """Place in OPS, u1[n], of the operations on queues; the exact rules look at the others."""
+        """Return u1[n], the index in OPS of operations on queues. Rows with another operation are not sure."""
         codes, words = self._codes("op")
         places = np.array([QUEUE_OPS.index(word) if word in QUEUE_OPS else -1 for word in words] + [-1], np.int64)
         ops = places[codes]
@@ -149,29 +153,29 @@ class Columns:
         return ops.astype(np.uint8)
 
     def _routes(self) -> Array:
-        """Numbers of the estate's routes, i8[n]; the exact rules look where there is none."""
+        """Return i8[n], the routes of the estate. Rows without one are not sure."""
         qmgr_codes, qmgrs = self._codes("qmgr")
         queue_codes, queues = self._codes("queue")
-        # One more of each: the code -1 of what is absent.
+        # Code -1, an absent value, takes one more row and column.
         pairs = (qmgr_codes + 1) * (len(queues) + 1) + (queue_codes + 1)
         if (len(qmgrs) + 1) * (len(queues) + 1) <= _PAIRS_MAX:
             table = np.full((len(qmgrs) + 1) * (len(queues) + 1), -1, np.int64)
-            found = np.flatnonzero(np.bincount(pairs, minlength=1)) if pairs.size else np.zeros(0, np.int64)
+            present = np.flatnonzero(np.bincount(pairs, minlength=1)) if pairs.size else np.zeros(0, np.int64)
             place = pairs
         else:
-            found, place = np.unique(pairs, return_inverse=True)
-            table = np.full(found.size, -1, np.int64)
-        for at, pair in enumerate(found.tolist()):
+            present, place = np.unique(pairs, return_inverse=True)
+            table = np.full(present.size, -1, np.int64)
+        for i, pair in enumerate(present.tolist()):
             qmgr, queue = divmod(pair, len(queues) + 1)
             if qmgr and queue:
-                slot = pair if place is pairs else at
+                slot = pair if place is pairs else i
                 table[slot] = self._queue_routes.get((qmgrs[qmgr - 1], queues[queue - 1]), -1)
         routes: Array = table[place]
         self.sure &= routes >= 0
         return routes
 
     def _codes(self, name: str) -> tuple[Array, list[str]]:
-        """Each string as place in the list of distinct ones, i8[n]; -1 where absent or not a string."""
+        """Return i8[n], the index of each string among the distinct ones, -1 if absent or no string; and these."""
         values = column(self.table, name)
         if values is None or not is_text(values.type):
             self._doubt(values)
@@ -184,7 +188,7 @@ class Columns:
         return codes, ["" if word is None else word for word in words]
 
     def _check_store(self) -> None:
-        """An operation on a queue takes no notice of `store`, but a store that is no string is wrong all the same."""
+        """Leave rows with a `store` that is no string to the exact rules, although operations on queues ignore it."""
         values = column(self.table, "store")
         if values is not None and not is_text(values.type):
             self._doubt(values)
@@ -194,7 +198,7 @@ class Columns:
 
 
 def column(table: pa.Table, name: str) -> pa.ChunkedArray | None:
-    """The column of that name, the last of several as in JSON; None where there is none, or one of type null."""
+    """Return the last column of that name, as in JSON; None if there is none, or it has type null."""
     places = table.schema.get_all_field_indices(name)
     if not places or pa.types.is_null(table.schema.field(places[-1]).type):
         return None
@@ -202,24 +206,24 @@ def column(table: pa.Table, name: str) -> pa.ChunkedArray | None:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a column of that type holds strings: plain, large, view, or a dictionary of these."""
+    """Return True for a type of strings: plain, large, view, or a dictionary of these."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _numpy(values: pa.ChunkedArray | pa.Array) -> Array:
-    """Values without null as an array."""
+    """Return values without null as an array."""
     return np.asarray(values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy())
 
 
 def _present(values: pa.ChunkedArray) -> Array:
-    """bool[n]: where there is a value."""
+    """Return bool[n]: True for rows with a value."""
     return _numpy(values.is_valid())  # also where the place in a dictionary holds null
 
 
 def dictionary(values: pa.ChunkedArray) -> pa.DictionaryArray:
-    """A text column as one dictionary array."""
+    """Return a text column as one dictionary array."""
     if pa.types.is_dictionary(values.type):
         try:
             combined = values.combine_chunks()
@@ -239,9 +243,10 @@ def _widened(values: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def _words(values: pa.ChunkedArray) -> tuple[pa.ChunkedArray, Array | None]:
-    """Split a dictionary column: its words, and the place of each row's, i8[n], -1: null. Else the column and None.
+    """Split a dictionary column into its words and their index in each row, i8[n], -1 for null.
 
-    A word may be long and stand in every row: what is done for each word must not be done for each row.
+    Another column is returned as it is, with None. A word may be long and occur in every row, so work per word must not
+    be done per row.
     """
     if not pa.types.is_dictionary(values.type):
         return values, None
@@ -250,13 +255,13 @@ def _words(values: pa.ChunkedArray) -> tuple[pa.ChunkedArray, Array | None]:
 
 
 def _text(values: pa.ChunkedArray) -> tuple[Array, Array]:
-    """Offsets i8[n + 1] and bytes u1[...] of a text column without a dictionary."""
+    """Return offsets, i8[n + 1], and bytes, u1[...], of a text column without a dictionary."""
     combined = values.cast(pa.large_string()).combine_chunks()
     return buffers_of(combined)
 
 
 def buffers_of(values: pa.Array) -> tuple[Array, Array]:
-    """Offsets i8[n + 1] and bytes u1[...] of an array of large strings or large binaries; both read-only, aligned."""
+    """Return offsets, i8[n + 1], and bytes, u1[...], of large strings or binaries; both read-only and aligned."""
     _, offset_buffer, data_buffer = values.buffers()
     if not len(values) or offset_buffer is None:
         offsets = np.zeros(1, np.int64)
@@ -273,7 +278,7 @@ def buffers_of(values: pa.Array) -> tuple[Array, Array]:
 
 
 def times(values: pa.ChunkedArray) -> Array | None:
-    """Microseconds i8[n], 0 where absent or unreadable; None where the type holds no times."""
+    """Return i8[n], microseconds, 0 for an absent or unreadable time; None if the type holds no times."""
     kind = values.type
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         numbers = values.cast(pa.int64())
@@ -290,7 +295,7 @@ def times(values: pa.ChunkedArray) -> Array | None:
 
 
 def text_times(values: pa.ChunkedArray) -> Array:
-    """Microseconds i8[n] of RFC 3339 texts, 0 where absent, -1 where unsure."""
+    """Return i8[n], microseconds of RFC 3339 texts, 0 for an absent one, -1 for one left to the exact rules."""
     words, places = _words(values)
     offsets, data = _text(words)
     out = np.zeros(len(words), np.int64)
@@ -305,7 +310,7 @@ def text_times(values: pa.ChunkedArray) -> Array:
 
 
 def as_object(value: Any) -> Any:
-    """An object from JSON text or a struct; what is neither stays as it is."""
+    """Return the object of a JSON text or struct; any other value as it is."""
     if isinstance(value, str):
         try:
             return msgspec.json.decode(value)
@@ -315,14 +320,14 @@ def as_object(value: Any) -> Any:
 
 
 def _without_null(value: Any) -> Any:
-    """A struct as an object: a null field is absent."""
+    """Return a struct as an object without its null fields."""
     if isinstance(value, dict):
         return {name: _without_null(inner) for name, inner in value.items() if inner is not None}
     return value
 
 
 def plain(values: pa.ChunkedArray) -> list[Any]:
-    """Python values of a column: numbers, strings and nested ones as they are, times and decimals as text."""
+    """Return a column as Python values: numbers, strings and nested values, times and decimals as text."""
     kind = values.type
     if pa.types.is_dictionary(kind):
         return [value for chunk in values.chunks for value in _dictionary_values(chunk)]
@@ -333,21 +338,21 @@ def plain(values: pa.ChunkedArray) -> list[Any]:
         if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
             values = values.cast(pa.int64() if pa.types.is_duration(kind) else pa.string())
         return list(values.to_pylist())
-    except (ValueError, OverflowError, pa.ArrowException):  # times that Python has no value for, or Arrow no text
+    except (ValueError, OverflowError, pa.ArrowException):  # times without a Python value, or without a text in Arrow
         return [repr(value) if value.is_valid else None for value in values]
     except KeyError:  # month_interval, day_time_interval: pyarrow has no class for their values
-        return [f"a value of type {kind}" if there else None for there in values.is_valid().to_pylist()]
+        return [f"a value of type {kind}" if is_valid else None for is_valid in values.is_valid().to_pylist()]
 
 
 def _dictionary_values(values: pa.DictionaryArray) -> list[Any]:
-    """The values of the rows; equal ones are one object."""
+    """Return the values of the rows; equal ones are the same object."""
     words = plain(pa.chunked_array([values.dictionary]))
     return [place if place is None else words[place] for place in values.indices.to_pylist()]
 
 
 def rows_at(table: pa.Table, places: Array) -> pa.Table:
-    """Some rows of a table, in that order."""
+    """Return rows of a table in the order of `places`."""
     try:
         return table.take(pa.array(places))
-    except pa.ArrowException:  # a type that cannot be taken from, or dictionaries that do not fit into one
+    except pa.ArrowException:  # a type without take, or dictionaries too large for one
         return pa.concat_tables([table.slice(int(place), 1) for place in places])

@@ -1,6 +1,6 @@
-"""Arrow IPC streams out of Kafka values: nothing in a value may do more harm than lose that value.
+"""Arrow IPC streams in Kafka values. A damaged value costs that value only.
 
-How much a stream will be in memory is read from its metadata (`kernels.ipc_scan`) before Arrow allocates any of it.
+The memory that a stream needs is read from its metadata (`kernels.ipc_scan`) before Arrow allocates it.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ Array = npt.NDArray[Any]
 
 
 class Damage(NamedTuple):
-    """A value that is not, or not to its end, read: which, rows kept of it, why, what is wrong, all its bytes."""
+    """Value that was not read to its end."""
 
-    record: int
-    rows: int
+    record: int  # index of the value
+    rows: int  # number of rows read from it
     detail: str
-    value: pa.Buffer
+    value: pa.Buffer  # all its bytes
     reason: Reason = Reason.BAD_ARROW
 
 
 @dataclass(slots=True)
 class Group:
-    """Record batches of one schema. record: which value each is from; first: row within that value of its first row."""
+    """Record batches of one schema."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
-    record: list[int] = field(default_factory=list)
-    first: list[int] = field(default_factory=list)
+    record: list[int] = field(default_factory=list)  # index of the value of each batch
+    first: list[int] = field(default_factory=list)  # row within the value of the first row of each batch
 
     def of_record(self, record: int) -> Group:
         """Return the batches of one value."""
@@ -50,12 +50,12 @@ class Group:
 
 
 class _OversizedError(ValueError):
-    """A stream whose batches, once read, turn out to be beyond the bounds."""
+    """Stream whose batches exceed the bounds once read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What the metadata of streams say; see `kernels.ipc_scan.scan_streams`."""
+    """Metadata of streams; see `kernels.ipc_scan.scan_streams`."""
 
     value_bytes: Array
     rows: Array
@@ -64,7 +64,7 @@ class Scan:
     sound: Array
 
     def refusal(self, record: int) -> str | None:
-        """Return why a value is refused before it is read, None where it is within the bounds."""
+        """Return the reason to refuse a value before it is read, or None."""
         return oversized(*(int(array[record]) for array in (self.rows, self.longest, self.sizes, self.value_bytes)))
 
 
@@ -91,7 +91,7 @@ def _scan(data: Array, starts: Array, ends: Array) -> Scan:
 
 
 def read_streams(values: pa.LargeBinaryArray) -> tuple[list[Group], list[Damage]]:
-    """The checked batches of all values, by schema, and the values that are damaged or beyond the bounds."""
+    """Return the checked batches of all values by schema, and the values that are damaged or exceed the bounds."""
     groups: dict[pa.Schema, Group] = {}
     views: dict[pa.Schema, list[int]] = {}  # columns of views, by schema
     damages = []
@@ -125,7 +125,7 @@ def read_streams(values: pa.LargeBinaryArray) -> tuple[list[Group], list[Damage]
 
 
 def _batches(buffer: pa.Buffer, sound: int, views: dict[pa.Schema, list[int]]) -> Iterator[pa.RecordBatch]:
-    """The batches of a stream, whose messages are whole in its first `sound` bytes."""
+    """Yield the batches of a stream whose messages are whole in its first `sound` bytes."""
     source = pa.BufferReader(buffer.slice(0, sound))
     reader = pa.ipc.open_stream(source, options=_OPTIONS)
     schema = reader.schema
@@ -141,7 +141,7 @@ def _batches(buffer: pa.Buffer, sound: int, views: dict[pa.Schema, list[int]]) -
             batch = reader.read_next_batch()
         except StopIteration:
             break
-        batch.validate(full=True)  # offsets, places in dictionaries and UTF-8 are as the sender wrote them
+        batch.validate(full=True)  # the sender may have written wrong offsets, dictionary indexes and UTF-8
         for number in own_views:
             viewed += _viewed_bytes(batch.column(number))
         if viewed > MAX_BYTES:
@@ -161,7 +161,7 @@ def _holds_views(kind: pa.DataType) -> bool:
 
 
 def _viewed_bytes(values: pa.Array) -> int:
-    """Bytes of the texts of a column of views, or of its dictionary; many of them may share the same memory."""
+    """Return the bytes of the texts of a column of views, or of its dictionary; they may share memory."""
     if isinstance(values, pa.DictionaryArray):
         values = values.dictionary
     if not len(values):
@@ -171,7 +171,7 @@ def _viewed_bytes(values: pa.Array) -> int:
 
 
 def _read_names(column: pa.Field) -> None:
-    """UnicodeDecodeError where a name in a schema is not UTF-8: Arrow does not check it."""
+    """Raise UnicodeDecodeError if a name in a schema is not UTF-8, which Arrow does not check."""
     kind = column.type
     str(column.name)
     if pa.types.is_timestamp(kind):

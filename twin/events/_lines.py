@@ -21,26 +21,26 @@ _NEWLINE = ord("\n")
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Pieces of a buffer: data u1[...]; starts, ends i8[n], bytes; record i4[n]: which value; index i8[n]: its line."""
+    """Spans of a buffer."""
 
-    data: Array
-    starts: Array
-    ends: Array
-    record: Array
-    index: Array
+    data: Array  # u1[...]
+    starts: Array  # i8[n], bytes
+    ends: Array  # i8[n], bytes
+    record: Array  # i4[n], index of the value
+    index: Array  # i8[n], line within the value
 
     def text(self, place: int) -> bytes:
-        """The bytes of one piece."""
+        """Return the bytes of a span."""
         return bytes(self.data[self.starts[place] : self.ends[place]].tobytes())
 
     def beginning(self, place: int, limit: int) -> bytes:
-        """Return at most `limit` bytes of one piece."""
+        """Return the first bytes of a span, up to `limit`."""
         start = int(self.starts[place])
         return bytes(self.data[start : min(start + limit, int(self.ends[place]))].tobytes())
 
 
 def as_binary(values: Values) -> pa.LargeBinaryArray:
-    """Values of any binary or string type as one array; a null stays null."""
+    """Return values of any binary or string type as one array; a null stays null."""
     if isinstance(values, pa.ChunkedArray):
         return values.cast(pa.large_binary()).combine_chunks()
     if isinstance(values, pa.Array):
@@ -49,7 +49,7 @@ def as_binary(values: Values) -> pa.LargeBinaryArray:
 
 
 def whole_values(values: pa.LargeBinaryArray) -> Spans:
-    """Each value as one piece; a null is empty."""
+    """Return one span per value; that of a null is empty."""
     offsets, data = buffers_of(values)
     starts, ends = offsets[:-1].copy(), offsets[1:].copy()
     if values.null_count:
@@ -58,7 +58,7 @@ def whole_values(values: pa.LargeBinaryArray) -> Spans:
 
 
 def too_many_lines(values: pa.LargeBinaryArray, limit: int) -> dict[int, int]:
-    """Return the values with more lines than that, and how many they have, empty ones counted."""
+    """Return the number of lines, empty ones included, of the values with more than `limit`, by record."""
     offsets, data = buffers_of(values)
     counts = {}
     for record in np.flatnonzero(np.diff(offsets) >= limit).tolist():
@@ -69,17 +69,19 @@ def too_many_lines(values: pa.LargeBinaryArray, limit: int) -> dict[int, int]:
 
 
 def lines(values: pa.LargeBinaryArray, skipped: Sequence[int] = ()) -> Spans:
-    """The lines of all values, without their ends (LF or CR LF); lines of nothing but white space are left out.
+    """Return the lines of all values without line ends (LF or CR LF) and without blank lines.
 
-    skipped: values to be taken as empty.
+    Args:
+        values: values.
+        skipped: indexes of values that are treated as empty.
     """
     whole = whole_values(values)
     for value in skipped:
         whole.ends[value] = whole.starts[value]
     low, high = (int(whole.starts[0]), int(whole.ends[-1])) if whole.starts.size else (0, 0)
     breaks = np.flatnonzero(whole.data[low:high] == _NEWLINE) + low
-    most = breaks.size + whole.starts.size
-    record, index = np.empty(most, np.int32), np.empty(most, np.int64)
-    starts, ends = np.empty(most, np.int64), np.empty(most, np.int64)
+    max_lines = breaks.size + whole.starts.size
+    record, index = np.empty(max_lines, np.int32), np.empty(max_lines, np.int64)
+    starts, ends = np.empty(max_lines, np.int64), np.empty(max_lines, np.int64)
     count = split_lines(whole.data, breaks, whole.starts, whole.ends, record, index, starts, ends)
     return Spans(whole.data, starts[:count], ends[:count], record[:count], index[:count])

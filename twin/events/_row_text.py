@@ -1,7 +1,7 @@
-"""Single Arrow rows: as fields for the exact rules, and as JSON text that is never built longer than it may be.
+"""Single Arrow rows as fields for the exact rules, and as JSON text of bounded length.
 
-A value of a few bytes in a column may stand for very many: a word of a dictionary, a run, nested lists. So values are
-turned into Python's within a budget of bytes, and what is beyond it is only counted.
+A value of a few bytes in a column may expand to many: a word of a dictionary, a run, nested lists. Values are therefore
+converted to Python within a budget of bytes, and bytes beyond it are only counted.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ import msgspec
 import pyarrow as pa
 
 from twin.events._arrow import as_object, column, is_text, plain
-from twin.events.fields import FIELDS, SHOWN_CHARACTERS, Kind, Unfit
+from twin.events.fields import FIELDS, SHOWN_CHARACTERS, Kind, UnsupportedValue
 from twin.events.limits import MAX_OBJECT_BYTES, check_object_bytes
 
-_SMALL_BYTES = 1 << 20  # text columns up to this are turned into Python strings as a whole
+_SMALL_BYTES = 1 << 20  # text columns up to this size are converted to Python as a whole
 _NUMBER_BYTES = 8
 _OFFSET_BYTES = {pa.string().id: 4, pa.binary().id: 4, pa.large_string().id: 8, pa.large_binary().id: 8}
-_DEPTH = 100  # of nested values; Arrow itself reads 64
+_MAX_DEPTH = 100  # of nested values; Arrow itself reads 64
 
 
 @dataclass(slots=True)
 class Budget:
-    """Bytes that may still be used, and those that had to be left out."""
+    """Bytes left to use, and bytes that were left out."""
 
     left: int
     lost: int = 0
 
     def take(self, size: int) -> int:
-        """Use up to `size` bytes; return how many."""
+        """Use up to `size` bytes and return their number."""
         used = min(size, max(0, self.left))
         self.left -= used
         self.lost += size - used
@@ -38,17 +38,17 @@ class Budget:
 
 
 class RowTexts:
-    """The rows of a table as JSON texts."""
+    """Rows of a table as JSON texts."""
 
     def __init__(self, table: pa.Table) -> None:
-        """Turn the columns into Python values where these are small."""
+        """Convert the small columns to Python values."""
         self._columns = [
             (name, plain(column) if _is_small(column) else cells(column))
             for name, column in zip(table.column_names, table.columns, strict=True)
         ]
 
     def text(self, row: int, limit: int) -> tuple[bytes, int]:
-        """Return the JSON of a row, at most `limit` bytes of it, and how long all of it is, nearly where it is cut."""
+        """Return the JSON of a row, up to `limit` bytes, and the length of all of it, approximate if it is cut."""
         budget = Budget(limit)
         values: dict[str, Any] = {}
         for name, known in self._columns:
@@ -68,13 +68,13 @@ class RowTexts:
 
 
 class Cell(NamedTuple):
-    """One value of an array, not yet taken out of it."""
+    """Value of an array, not yet converted to Python."""
 
     values: pa.Array
     place: int
 
-    def python(self, budget: Budget, depth: int = _DEPTH) -> Any:
-        """Return the value as JSON has it, as much of it as the budget allows; null as None."""
+    def python(self, budget: Budget, depth: int = _MAX_DEPTH) -> Any:
+        """Return the value as for JSON, as much of it as the budget allows; None for null."""
         values, place = self
         if isinstance(values, pa.DictionaryArray):
             word = values.indices[place].as_py()
@@ -94,7 +94,7 @@ class Cell(NamedTuple):
         return _as_python(scalar, budget, depth)
 
     def short_text(self, limit: int) -> str | None:
-        """Return the beginning of the value's text, None for null."""
+        """Return the beginning of the value's text; None for null."""
         budget = Budget(limit)
         value = self.python(budget)
         return None if value is None else str(value) + ("..." if budget.lost else "")
@@ -121,7 +121,7 @@ def _as_python(scalar: pa.Scalar, budget: Budget, depth: int) -> Any:
     budget.take(_NUMBER_BYTES)
     try:
         return scalar.as_py()
-    except (ValueError, OverflowError, pa.ArrowException):  # times that Python has no value for
+    except (ValueError, OverflowError, pa.ArrowException):  # times without a Python value
         return repr(scalar)
 
 
@@ -151,7 +151,7 @@ def _struct(scalar: pa.StructScalar, budget: Budget, depth: int) -> dict[str, An
 
 
 def _is_small(values: pa.ChunkedArray) -> bool:
-    """True if all of a column's values together are small, whatever they stand for."""
+    """Return True if all values of a column together are small once expanded."""
     kind = values.type
     if kind.num_fields or isinstance(kind, pa.BaseExtensionType):
         return False
@@ -166,7 +166,7 @@ def _is_small(values: pa.ChunkedArray) -> bool:
 
 
 def rows_as_fields(table: pa.Table) -> list[dict[str, Any]]:
-    """Return the known fields of each row for the exact rules, objects as `object_field` reads them; null left out."""
+    """Return the known fields of each row for the exact rules, without nulls; objects as for `object_field`."""
     rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
     for field in FIELDS:
         values = column(table, field.name)
@@ -179,9 +179,10 @@ def rows_as_fields(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def object_field(name: str, value: Any) -> Any:
-    """Return `attributes` or `measured`, as `rows_as_fields` gave it, as an object; what is none stays as it is.
+    """Convert `attributes` or `measured` of `rows_as_fields` to an object; a value that is none stays as it is.
 
-    EventError (bad-value) where it is too long. One row at a time: a few bytes of a column may stand for very many.
+    Raises:
+        EventError: it is too long (bad-value).
     """
     if isinstance(value, str):
         check_object_bytes(name, len(value))
@@ -196,7 +197,7 @@ def object_field(name: str, value: Any) -> Any:
 def _field_values(values: pa.ChunkedArray, kind: Kind) -> list[Any]:
     if kind is Kind.TIME and pa.types.is_timestamp(values.type):
         if values.type.tz is None:
-            return _unfit(values, "without a time zone")
+            return _unsupported(values, "without a time zone")
         numbers = values.cast(pa.int64()).to_pylist()
         scale = {"s": 1_000_000, "ms": 1_000, "us": 1}.get(values.type.unit)
         return [n if n is None else n * scale if scale else n // 1_000 for n in numbers]
@@ -204,16 +205,17 @@ def _field_values(values: pa.ChunkedArray, kind: Kind) -> list[Any]:
         return plain(values)
     if kind is Kind.OBJECT:
         return [
-            cell if there else None for cell, there in zip(cells(values), values.is_valid().to_pylist(), strict=True)
+            cell if is_valid else None
+            for cell, is_valid in zip(cells(values), values.is_valid().to_pylist(), strict=True)
         ]
-    return _unfit(values, "")
+    return _unsupported(values, "")
 
 
-def _unfit(values: pa.ChunkedArray, why: str) -> list[Any]:
-    """Values of a column that no field takes."""
+def _unsupported(values: pa.ChunkedArray, why: str) -> list[Any]:
+    """Return the values of a column whose type no field accepts."""
     what = f"in a column of type {str(values.type)[:SHOWN_CHARACTERS]} {why}".rstrip()
     if _is_small(values):
         texts = [value if value is None else str(value) for value in plain(values)]
     else:
         texts = [cell.short_text(SHOWN_CHARACTERS) for cell in cells(values)]
-    return [text if text is None else Unfit(f"{text[: SHOWN_CHARACTERS + 3]} {what}") for text in texts]
+    return [text if text is None else UnsupportedValue(f"{text[: SHOWN_CHARACTERS + 3]} {what}") for text in texts]

@@ -1,19 +1,18 @@
-"""Blocks: the events of one store, as rows in memory and as compact bytes on their way to it.
+"""Event batches of one store: rows in memory, and compact bytes between the processes of a job.
 
-The bytes are private to a job (contract: what crosses its border is public), so they carry a version and promise
-nothing beyond it.
+The bytes are private to a job: they carry a version, and no other version reads them.
 
 Layout, little-endian: magic "MQB", version u1, length of the store name u2, the name in UTF-8, rows u4, extras u4; one
 column for each field of `kernels.EVENT` in `_COLUMNS`' order; the extras, each row u4, length u4, bytes. A column is a
 head (kind u1, width u1, first i8, low i8) and its numbers, `width` bytes each, unsigned, above `low`:
 
-* CONSTANT: nothing; every row has `low`.
-* PLAIN: rows numbers.
-* STEPS: rows - 1 numbers, the steps from one row to the next; the first row has `first`.
-* SPARSE: a bit for each row, then `first` numbers; rows without their bit have 0.
+* CONSTANT: no numbers; every row is `low`.
+* PLAIN: one number per row.
+* STEPS: rows - 1 numbers, the differences between consecutive rows; the first row is `first`.
+* SPARSE: one bit per row, then `first` numbers; rows whose bit is not set are 0.
 
-Whichever is smallest is taken: a column that never changes costs 18 bytes a block, a queue a byte an event, a unit of
-work a bit where there is none.
+The smallest encoding is chosen: a constant column costs 18 bytes per batch, a queue 1 byte per event, a unit of work
+1 bit per event without one.
 """
 
 from __future__ import annotations
@@ -44,27 +43,23 @@ Column = npt.NDArray[np.int64]
 
 
 class BlockError(ValueError):
-    """Bytes that are no block of this version."""
+    """Bytes that are not an event batch of this version."""
 
 
 @dataclass(slots=True)
 class EventBlock:
-    """Events of one store, in order.
-
-    events: EVENT[n], C-contiguous, writable; extras: row -> JSON of the attributes (ALTER, REBUILD) or of what was
-    measured (MEASURE); first: (record, index) of the first event in what was decoded, not part of the packed bytes.
-    """
+    """Events of one store, in order."""
 
     store: str
-    events: npt.NDArray[Any]
-    extras: dict[int, bytes]
-    first: tuple[int, int] = field(default=(0, 0), compare=False)
+    events: npt.NDArray[Any]  # EVENT[n], C-contiguous, writable
+    extras: dict[int, bytes]  # by row: JSON of the attributes (ALTER, REBUILD) or of the measurement (MEASURE)
+    first: tuple[int, int] = field(default=(0, 0), compare=False)  # (record, index) of the first event, not packed
 
     def __len__(self) -> int:
         return int(self.events.size)
 
     def pack(self) -> bytes:
-        """The block as bytes: about 24 an event or fewer for usual traffic."""
+        """Return the batch as bytes: for usual traffic at most about 24 per event."""
         name = self.store.encode()
         parts = [_HEAD.pack(_MAGIC, VERSION, len(name)), name, _COUNTS.pack(self.events.size, len(self.extras))]
         if self.events.size:
@@ -76,7 +71,7 @@ class EventBlock:
 
     @classmethod
     def unpack(cls, data: bytes) -> EventBlock:
-        """The block of those bytes. BlockError where they are not a whole block of this version."""
+        """Return the batch of packed bytes. Raise BlockError unless they are a whole batch of this version."""
         try:
             return cls._unpacked(memoryview(data))
         except (struct.error, IndexError, UnicodeDecodeError) as error:
@@ -87,31 +82,31 @@ class EventBlock:
         magic, version, size = _HEAD.unpack_from(data)
         if magic != _MAGIC or version != VERSION:
             raise BlockError(f"a block starts with {bytes(data[:4])!r}; right: {_MAGIC + bytes([VERSION])!r}")
-        at = _HEAD.size + size
-        store = bytes(data[_HEAD.size : at]).decode()
-        rows, extra_count = _COUNTS.unpack_from(data, at)
-        at += _COUNTS.size
+        offset = _HEAD.size + size
+        store = bytes(data[_HEAD.size : offset]).decode()
+        rows, extra_count = _COUNTS.unpack_from(data, offset)
+        offset += _COUNTS.size
         events = np.zeros(rows, EVENT)
         if rows:
             for column in _COLUMNS:
-                at = _unpack_into(events[column], data, at)
+                offset = _unpack_into(events[column], data, offset)
         extras = {}
         for _ in range(extra_count):
-            row, length = _EXTRA.unpack_from(data, at)
-            at += _EXTRA.size + length
-            extras[row] = bytes(data[at - length : at])
-        if at != len(data):
-            raise BlockError(f"a block has {len(data)} bytes; right: {at}")
+            row, length = _EXTRA.unpack_from(data, offset)
+            offset += _EXTRA.size + length
+            extras[row] = bytes(data[offset - length : offset])
+        if offset != len(data):
+            raise BlockError(f"a block has {len(data)} bytes; right: {offset}")
         return cls(store, events, extras)
 
 
 def _width(span: int) -> int:
-    """Bytes that a number from 0 to `span` needs."""
+    """Return the number of bytes of a number from 0 to `span`."""
     return next(width for width in _WIDTHS if span < 1 << 8 * width)
 
 
 def _packed(column: npt.NDArray[Any]) -> tuple[bytes, bytes]:
-    """Head and numbers of one column of at least one row."""
+    """Return head and numbers of a column of at least one row."""
     values: Column = np.ascontiguousarray(column).view(np.int64) if column.itemsize == 8 else column.astype(np.int64)
     low, high = int(values.min()), int(values.max())
     if low == high:
@@ -121,17 +116,18 @@ def _packed(column: npt.NDArray[Any]) -> tuple[bytes, bytes]:
     # A step that does not fit 64 bits wraps around, and back again when the steps are summed up.
     step_low, step_high = int(steps.min()), int(steps.max())
     sizes[STEPS] = steps.size * _width(step_high - step_low)
-    there = values != 0
-    some = values[there]
-    sizes[SPARSE] = (values.size + 7) // 8 + some.size * _width(int(some.max()) - int(some.min()))
+    present = values != 0
+    nonzero = values[present]
+    sizes[SPARSE] = (values.size + 7) // 8 + nonzero.size * _width(int(nonzero.max()) - int(nonzero.min()))
     kind = min(sizes, key=lambda kind: sizes[kind])
     if kind == STEPS:
         width = _width(step_high - step_low)
         return _COLUMN.pack(STEPS, width, int(values[0]), step_low), _narrow(steps, step_low, width)
     if kind == SPARSE:
-        low = int(some.min())
-        width = _width(int(some.max()) - low)
-        return _COLUMN.pack(SPARSE, width, some.size, low), np.packbits(there).tobytes() + _narrow(some, low, width)
+        low = int(nonzero.min())
+        width = _width(int(nonzero.max()) - low)
+        numbers = np.packbits(present).tobytes() + _narrow(nonzero, low, width)
+        return _COLUMN.pack(SPARSE, width, nonzero.size, low), numbers
     width = _width(high - low)
     return _COLUMN.pack(PLAIN, width, 0, low), _narrow(values, low, width)
 
@@ -140,35 +136,35 @@ def _narrow(values: Column, low: int, width: int) -> bytes:
     return (values - np.int64(low)).view(np.uint64).astype(_UNSIGNED[width]).tobytes()
 
 
-def _unpack_into(out: npt.NDArray[Any], data: memoryview, at: int) -> int:
-    """Write one column; the place behind it."""
-    kind, width, first, low = _COLUMN.unpack_from(data, at)
-    at += _COLUMN.size
+def _unpack_into(out: npt.NDArray[Any], data: memoryview, offset: int) -> int:
+    """Unpack one column into `out` and return the offset behind it."""
+    kind, width, first, low = _COLUMN.unpack_from(data, offset)
+    offset += _COLUMN.size
     if kind == CONSTANT:
         out[:] = np.int64(low).astype(out.dtype)
-        return int(at)
+        return int(offset)
     if kind not in (PLAIN, STEPS, SPARSE) or width not in _UNSIGNED:
         raise BlockError(f"a block has a column of kind {kind}, width {width}; right: kinds 0 to 3, widths 1, 2, 4, 8")
-    there: Any = slice(None)
+    where: Any = slice(None)
     count = out.size if kind == PLAIN else out.size - 1
     if kind == SPARSE:
-        bits = np.frombuffer(_part(data, at, (out.size + 7) // 8), np.uint8)
-        there = np.unpackbits(bits, count=out.size).view(np.bool_)
-        at += bits.size
-        count = int(there.sum())
-    part = _part(data, at, count * width)
+        bits = np.frombuffer(_part(data, offset, (out.size + 7) // 8), np.uint8)
+        where = np.unpackbits(bits, count=out.size).view(np.bool_)
+        offset += bits.size
+        count = int(where.sum())
+    part = _part(data, offset, count * width)
     numbers = np.frombuffer(part, _UNSIGNED[width]).astype(np.int64)
     numbers += np.int64(low)
     if kind == STEPS:
         np.cumsum(numbers, out=numbers)
         numbers += np.int64(first)
         out[0] = np.int64(first).astype(out.dtype)
-        there = slice(1, None)
-    out[there] = numbers.view(out.dtype) if out.dtype.itemsize == 8 else numbers
-    return at + len(part)
+        where = slice(1, None)
+    out[where] = numbers.view(out.dtype) if out.dtype.itemsize == 8 else numbers
+    return offset + len(part)
 
 
-def _part(data: memoryview, at: int, size: int) -> memoryview:
-    if at + size > len(data):
-        raise BlockError(f"a block has {len(data)} bytes; right: at least {at + size}")
-    return data[at : at + size]
+def _part(data: memoryview, offset: int, size: int) -> memoryview:
+    if offset + size > len(data):
+        raise BlockError(f"a block has {len(data)} bytes; right: at least {offset + size}")
+    return data[offset : offset + size]

@@ -1,7 +1,7 @@
-"""Public events between their three forms: dictionaries (JSON), JSON lines, Arrow tables.
+"""Conversion of public events between dictionaries, JSON lines and Arrow tables.
 
-An absent field is absent in a dictionary, null in a table. `attributes` and `measured` are JSON text in a table.
-Source: contract section 2.
+An absent field is absent in a dictionary and null in a table. `attributes` and `measured` are JSON text in a table. The
+fields are described in docs/events.md.
 """
 
 from __future__ import annotations
@@ -22,45 +22,22 @@ from twin.events.reasons import EventError, Reason
 from twin.events.rules import parse
 from twin.units import as_text
 
-_TIME = pa.timestamp("us", "UTC")
+ARROW_SCHEMA = pa.schema([(field.name, field.arrow) for field in FIELDS])
+"""Columns of an event: content type `application/vnd.apache.arrow.stream`, and `.arrow` recordings."""
 
-ARROW_SCHEMA = pa.schema(
-    [
-        ("time", _TIME),
-        ("qmgr", pa.dictionary(pa.int16(), pa.string())),
-        ("seq", pa.int64()),
-        ("op", pa.dictionary(pa.int8(), pa.string())),
-        ("queue", pa.dictionary(pa.int32(), pa.string())),
-        ("msgid", pa.string()),
-        ("count", pa.int32()),
-        ("length", pa.int32()),
-        ("priority", pa.int8()),
-        ("persistent", pa.bool_()),
-        ("uow", pa.string()),
-        ("direct", pa.bool_()),
-        ("reason", pa.int32()),
-        ("store", pa.dictionary(pa.int32(), pa.string())),
-        ("attributes", pa.string()),
-        ("measured", pa.string()),
-    ]
-)
-"""The columns of an event: content type `application/vnd.apache.arrow.stream`, and `.arrow` recordings."""
-
-_ESCAPED = r'["\\\x00-\x1f]'  # what JSON does not take as it is within a string
+_ESCAPED = r'["\\\x00-\x1f]'  # characters that JSON escapes within a string
 
 
 class Words:
-    """The distinct strings of each dictionary-encoded column of a growing table: an IPC file only appends to them.
-
-    first: the words each column begins with; a file needs one, for a dictionary that was empty cannot be appended to.
-    """
+    """Distinct strings of the dictionary-encoded columns of a growing table: an IPC file only appends to them."""
 
     def __init__(self, first: tuple[str, ...] = ()) -> None:
+        """Start with the words `first` in each column. A file needs one: it cannot append to an empty dictionary."""
         self._first = first
         self._places: dict[str, dict[str, int]] = {}
 
     def encode(self, name: str, values: pa.ChunkedArray, kind: pa.DictionaryType) -> pa.DictionaryArray:
-        """The column with places in all words so far. pa.ArrowInvalid where there are more than its index counts."""
+        """Return the column with indexes into all words so far. Raise pa.ArrowInvalid if the index overflows."""
         places = self._places.setdefault(name, {word: place for place, word in enumerate(self._first)})
         encoded = _arrow.dictionary(values)
         mapped = [None if w is None else places.setdefault(w, len(places)) for w in encoded.dictionary.to_pylist()]
@@ -69,10 +46,10 @@ class Words:
 
 
 def to_table(events: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Events as a table of ARROW_SCHEMA. Unknown fields are left out, null is absent.
+    """Convert events to a table of ARROW_SCHEMA. Unknown fields are dropped, null is absent.
 
-    EventError where a known field has a type or value that the contract does not give it; the message starts with the
-    number of the event, from 0.
+    Raises:
+        EventError: a field has an invalid type or value; the message starts with the number of the event, from 0.
     """
     columns: dict[str, list[Any]] = {field.name: [] for field in FIELDS}
     for number, event in enumerate(events):
@@ -90,12 +67,12 @@ def to_table(events: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 
 def lines_table(lines: Iterable[bytes]) -> pa.Table:
-    """JSON texts that a Decoder has accepted as a table of ARROW_SCHEMA: `to_table` without its checks."""
+    """Convert JSON texts that a Decoder has accepted to a table of ARROW_SCHEMA, without the checks of `to_table`."""
     events = [parse(line) for line in lines]
     columns: dict[str, Any] = {name: [getattr(event, name) for event in events] for name in FIELD}
     read = _arrow.text_times(pa.chunked_array([[str(time) for time in columns["time"]]], pa.string()))
     columns["time"] = [
-        time if time >= TIME_LOW else FIELD["time"].checked(sent)  # an integer, or what the fast way is unsure of
+        time if time >= TIME_LOW else FIELD["time"].checked(sent)  # an integer, or a text left to the exact rules
         for time, sent in zip(read.tolist(), columns["time"], strict=True)
     ]
     for name in ("attributes", "measured"):
@@ -104,9 +81,9 @@ def lines_table(lines: Iterable[bytes]) -> pa.Table:
 
 
 def from_table(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows of a table as events: known columns only, times as RFC 3339 text. Inverse of `to_table`.
+    """Convert the rows of a table to events: known columns only, times as RFC 3339 text. Inverse of `to_table`.
 
-    Values that are not as the contract has them are kept, as near as JSON comes to them.
+    Invalid values are kept, in the nearest form that JSON has.
     """
     rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
     for field in FIELDS:
@@ -128,11 +105,15 @@ def _public(values: pa.ChunkedArray, kind: Kind) -> list[Any]:
     return _arrow.plain(values)
 
 
-def conformed(table: pa.Table, words: Words | None = None) -> pa.Table:
-    """The table with exactly the columns of ARROW_SCHEMA, in their types; unknown columns are left out.
+def conform(table: pa.Table, words: Words | None = None) -> pa.Table:
+    """Convert a table to the columns and types of ARROW_SCHEMA; unknown columns are dropped.
 
-    words: dictionaries to go on with, where the table is one of several of a file. EventError (wrong-type) where a
-    column does not turn into its type without loss.
+    Args:
+        table: the table.
+        words: dictionaries to extend, for one of several tables of a file.
+
+    Raises:
+        EventError: a column cannot be converted without loss (wrong-type).
     """
     words = words or Words()
     columns = []
@@ -171,26 +152,26 @@ def _conformed_time(values: pa.ChunkedArray) -> Any:
     if pa.types.is_timestamp(values.type):
         if values.type.tz is None:
             raise ValueError("no time zone")
-        return values.cast(_TIME, safe=False)
+        return values.cast(FIELD["time"].arrow, safe=False)
     numbers = _arrow.times(values)
     if numbers is None or (numbers < 0).any():
         raise ValueError("not all are times")
-    return pa.array(numbers, mask=~np.asarray(values.is_valid())).cast(_TIME)
+    return pa.array(numbers, mask=~np.asarray(values.is_valid())).cast(FIELD["time"].arrow)
 
 
 # --- JSON lines ------------------------------------------------------------------------------------------------------
 
 
 def json_lines(table: pa.Table) -> pa.Array:
-    """The rows of a table of ARROW_SCHEMA as JSON texts, an array of large strings; keys in the contract's order.
+    """Return the rows of a table of ARROW_SCHEMA as JSON texts, an array of large strings; keys in schema order.
 
-    About 2 million rows a second on one core where no string needs an escape.
+    Without escapes, one core converts about 2 million rows per second.
     """
     times = table.column("time")
     if times.null_count or _needs_escape(table):
         texts = [msgspec.json.encode(event).decode() for event in from_table(table)]
         return pa.array(texts, pa.large_string())
-    # As text without a zone: Arrow writes those with a zone twenty times slower.
+    # Arrow formats times with a zone twenty times slower, so the zone is dropped first.
     naive = times.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.large_string())
     written = pc.replace_substring(naive, " ", "T")
     pieces: list[Any] = [pc.binary_join_element_wise(_large('{"time":"'), written, _large('Z"'), _large(""))]
@@ -199,7 +180,7 @@ def json_lines(table: pa.Table) -> pa.Array:
         if field.name == "time" or values.null_count == table.num_rows:
             continue
         name = f',"{field.name}":'
-        if FIELD[field.name].kind is Kind.OBJECT:  # text as it came may break the line, or the JSON
+        if FIELD[field.name].kind is Kind.OBJECT:  # the original text may break the line, or the JSON
             values = pa.chunked_array([pa.array(map(_object_text, values.to_pylist()), pa.large_string())])
             pieces.append(pc.binary_join_element_wise(_large(name), values, _large("")))
         elif pa.types.is_dictionary(field.type):
@@ -227,7 +208,7 @@ def _needs_escape(table: pa.Table) -> bool:
 
 
 def _quoted(before: str, values: Any) -> Any:
-    """before"value" for each string; null where it is null."""
+    """Return before"value" for each string; null for null."""
     return pc.binary_join_element_wise(_large(before + '"'), values, _large('"'), _large(""))
 
 
@@ -236,9 +217,9 @@ def _large(text: str) -> pa.Scalar:
 
 
 def arrow_value(table: pa.Table) -> bytes:
-    """A record's value of content type `application/vnd.apache.arrow.stream`.
+    """Return the value of a record of content type `application/vnd.apache.arrow.stream`.
 
-    Columns without any value are left out, dictionaries hold only the words in use.
+    Columns without a value are dropped, and dictionaries hold only words in use.
     """
     columns = {}
     for name, values in zip(table.column_names, table.columns, strict=True):

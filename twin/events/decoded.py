@@ -1,4 +1,4 @@
-"""What comes out of decoding: rows of events, dead letters, and where each came from."""
+"""Results of decoding: event rows, dead letters, and the origin of each."""
 
 from __future__ import annotations
 
@@ -13,62 +13,60 @@ from kernels import EVENT
 from twin.estate import Estate
 from twin.events.block import EventBlock
 from twin.events.reasons import Reason
-from twin.events.rules import Row, Taken
+from twin.events.rules import Accepted, Row
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """One dead letter. record: which value; index: line or row within it, from 0; value: the original bytes.
+    """Dead letter.
 
-    The value is the event itself: the JSON text, the line without its end, the Arrow row as JSON; the whole stream
-    where it is damaged or oversized; nothing for `many-rejected`. length: of the value before it was cut.
+    Its value is the JSON text, the line without its end, or the Arrow row as JSON; the whole stream if it is damaged or
+    oversized; empty for `many-rejected`.
     """
 
-    record: int
-    index: int
+    record: int  # index of the Kafka value
+    index: int  # line or row within it, from 0
     reason: Reason
     detail: str
     value: bytes
-    length: int = -1
+    length: int = -1  # of the value before it was cut
 
     def __post_init__(self) -> None:
-        """Take the value as whole where no length is given."""
+        """Set the length of a value that was not cut."""
         if self.length < 0:
             object.__setattr__(self, "length", len(self.value))
 
-    def at(self, record: int, index: int) -> Reject:
-        """Return the same dead letter at another place."""
+    def moved_to(self, record: int, index: int) -> Reject:
+        """Return the dead letter with another origin."""
         return replace(self, record=record, index=index)
 
 
 @dataclass(slots=True)
 class Decoded:
-    """Events of any number of stores, in the order given.
+    """Decoded events of any number of stores, in their original order.
 
-    events: EVENT[n], C-contiguous; record: i4[n], which value; index: i8[n], line or row within the value; extras: row
-    -> JSON of attributes or measured; rejects: ordered by record and index. An event that concerns several stores has
-    one row for each, of the same record and index.
+    An event that concerns several stores has one row per store, with the same record and index.
     """
 
-    events: Array
-    record: Array
-    index: Array
-    extras: dict[int, bytes] = field(default_factory=dict)
-    rejects: list[Reject] = field(default_factory=list)
+    events: Array  # EVENT[n], C-contiguous
+    record: Array  # i4[n], index of the value
+    index: Array  # i8[n], line or row within the value
+    extras: dict[int, bytes] = field(default_factory=dict)  # by row: JSON of attributes or measured
+    rejects: list[Reject] = field(default_factory=list)  # by record and index
 
     def __len__(self) -> int:
         return int(self.events.size)
 
     def blocks(self, estate: Estate) -> list[EventBlock]:
-        """One block for each store that has events, by store name; the order within a store kept."""
+        """Return one batch per store with events, sorted by store; the order within a store is kept."""
         if not self.events.size:
             return []
         routes = self.events["route"]
         present = np.flatnonzero(np.bincount(routes))
         names = sorted({estate.routes[route].store for route in present})
-        place = {name: at for at, name in enumerate(names)}
+        place = {name: i for i, name in enumerate(names)}
         number = np.zeros(int(present[-1]) + 1, np.int16 if len(names) < 2**15 else np.int32)
         number[present] = [place[estate.routes[route].store] for route in present]
         if len(names) == 1:
@@ -90,32 +88,37 @@ class Decoded:
 
 @dataclass(slots=True)
 class Exact:
-    """Outcomes of the exact rules, beside rows that were read the fast way. place: position in the order given."""
+    """Results of the exact rules."""
 
-    places: list[int] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)  # position of each row in the original order
     rows: list[Row] = field(default_factory=list)
     extras: dict[int, bytes] = field(default_factory=dict)
     rejects: list[Reject] = field(default_factory=list)
 
-    def add(self, place: int, taken: Taken) -> None:
-        """An accepted event."""
-        if taken.extra is not None:
-            self.extras[len(self.rows)] = taken.extra
-        self.places += [place] * len(taken.rows)
-        self.rows += taken.rows
+    def add(self, place: int, accepted: Accepted) -> None:
+        """Append the rows of an accepted event."""
+        if accepted.extra is not None:
+            self.extras[len(self.rows)] = accepted.extra
+        self.places += [place] * len(accepted.rows)
+        self.rows += accepted.rows
 
 
-def assembled(events: Array, taken: Array, record: Array, index: Array, exact: Exact) -> Decoded:
-    """Fast rows and exact rows in one order.
+def assemble(events: Array, is_fast: Array, record: Array, index: Array, exact: Exact) -> Decoded:
+    """Combine fast rows and exact rows in their original order.
 
-    events EVENT[m]; taken u1[m], where a fast row stands; record i4[m] and index i8[m] of every place; exact: the rest.
+    Args:
+        events: EVENT[m].
+        is_fast: u1[m], 1 where `events` holds a row.
+        record: i4[m].
+        index: i8[m].
+        exact: results for the other places.
     """
     if not exact.rows:
-        if taken.all():
+        if is_fast.all():
             return Decoded(events, record, index, rejects=exact.rejects)
-        fast = taken.view(np.bool_)
+        fast = is_fast.view(np.bool_)
         return Decoded(events[fast], record[fast], index[fast], rejects=exact.rejects)
-    fast_places = np.flatnonzero(taken)
+    fast_places = np.flatnonzero(is_fast)
     places = np.concatenate([fast_places, np.array(exact.places, np.int64)])
     rows = np.concatenate([events[fast_places], np.array(exact.rows, EVENT)])
     extras = {row + fast_places.size: text for row, text in exact.extras.items()}
@@ -124,8 +127,8 @@ def assembled(events: Array, taken: Array, record: Array, index: Array, exact: E
     return Decoded(rows[order], record[places], index[places], _moved(extras, order), exact.rejects)
 
 
-def merged(pieces: Sequence[Decoded]) -> Decoded:
-    """Several in one, ordered by record and index; what stands in one place keeps its order."""
+def merge(pieces: Sequence[Decoded]) -> Decoded:
+    """Combine pieces, ordered by record and index; rows with the same ones keep their order."""
     if not pieces:
         return Decoded(np.zeros(0, EVENT), np.zeros(0, np.int32), np.zeros(0, np.int64))
     if len(pieces) == 1:
@@ -146,7 +149,7 @@ def merged(pieces: Sequence[Decoded]) -> Decoded:
 
 
 def _moved(extras: dict[int, bytes], order: Array) -> dict[int, bytes]:
-    """The extras of rows that were put into another order: new row k is old row order[k]."""
+    """Return the extras of reordered rows: new row k is old row order[k]."""
     if not extras:
         return {}
     place = np.empty(order.size, np.int64)

@@ -1,16 +1,14 @@
-"""Records of the events topic, and recordings, into rows of events and dead letters.
+"""Decoder of the events topic and of recordings: event rows and dead letters. Described in docs/events.md.
 
-Source: contract section 2 (content types, fields), section 5 (dead letters), section 7, section 8 (bounds of a record).
+Two ways lead to the same rows. The fast way decodes almost all traffic, in compiled loops over whole batches
+(`kernels.json_scan`) or array operations over Arrow columns (`_arrow`). All other events are left to the exact rules
+(`rules`), one by one, and these alone refuse an event. A bad value therefore costs that value only.
 
-Two ways lead to the same rows. The fast one takes what almost all traffic consists of, in compiled loops over whole
-batches (`kernels.json_scan`) or array operations over Arrow columns (`_arrow`). What it does not take, the exact rules
-(`rules`) look at one by one, and they alone refuse an event. So one bad value costs nothing but itself.
-
-A record beyond the bounds of `limits` is refused as a whole, before it is decoded. Records are decoded in pieces, so
-that memory does not grow with what a batch of them decodes to.
+A record beyond the bounds of `limits` is refused as a whole before it is decoded. Records are decoded in pieces, so
+that memory does not grow with the size of a decoded batch.
 
 Ids become 64-bit keys (xxHash64). Two different ids among n messages of a queue share a key with probability
-n * n / 2**65: 3 in a million for ten million messages; a get by message id could then take the other message.
+n * n / 2**65: 3 in a million for ten million messages. A get by message id could then take the other message.
 """
 
 from __future__ import annotations
@@ -30,35 +28,35 @@ from twin.events import _arrow
 from twin.events._ipc import Group, read_streams, scan
 from twin.events._lines import Spans, Values, as_binary, lines, too_many_lines, whole_values
 from twin.events._row_text import RowTexts, object_field, rows_as_fields
-from twin.events.decoded import Array, Decoded, Exact, assembled, merged
-from twin.events.fields import FIELDS, shown
+from twin.events.decoded import Array, Decoded, Exact, assemble, merge
+from twin.events.fields import FIELDS, show
 from twin.events.limits import MAX_EVENT_BYTES, MAX_ROWS, RECORDING, Limits
 from twin.events.reasons import Reason
 from twin.events.rejects import RejectLog, describe_failure, one_line
-from twin.events.rules import Fields, Rules, Taken, parse
+from twin.events.rules import Accepted, Fields, Rules, parse
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 CONTENT_TYPES = (JSON, NDJSON, ARROW)
 
-_EXACT_ROWS = 8_192  # rows of a table that become Python values at a time
+_EXACT_ROWS = 8_192  # rows of a table that are converted to Python at a time
 _PIECE_BYTES = 64 * 1024 * 1024  # of memory that a piece of a batch of records may take, unless it is one record
-_BYTES_PER_BYTE = 20  # of memory: a line of two bytes is a row of 56 and its place
+_BYTES_PER_BYTE = 20  # of memory: a line of two bytes becomes a row of 56 and its origin
 _BYTES_PER_ROW = 100
 _ALWAYS_NEEDED = tuple(field.name for field in FIELDS if field.name in ("time", "qmgr", "op"))
-_SHORT_LINE = 64  # bytes: the reasons of lines up to this are remembered while the lines of a record are only counted
+_SHORT_LINE = 64  # bytes: up to this length, reasons are cached for a record whose rejects are only counted
 _SHORT_LINES = 4_096
 
 
 class Decoder:
-    """Decodes for one estate. Raises nothing for what is in a value: what cannot be taken is in `rejects`."""
+    """Decoder for one estate. It raises no error about the content of a value: refused events are in `rejects`."""
 
     def __init__(self, estate: Estate, limits: Limits | None = None) -> None:
-        """Prepare to decode.
+        """Prepare the look-up tables.
 
         Args:
-            estate: says which store an event belongs to.
+            estate: estate with the stores of the events.
             limits: of the dead letters of one Kafka record; see `twin.events.limits` for the bounds of its content.
         """
         self._rules = Rules(estate)
@@ -71,20 +69,22 @@ class Decoder:
         self._places, self._names = _hash_table(self._queue_routes)
 
     def warm(self) -> None:
-        """Load from disk, or compile, all compiled code of decoding; under `kernels._compile.compile_lock`."""
+        """Load or compile the kernels of decoding; call it under `kernels._compile.compile_lock`."""
         self.ndjson([b"{}"])
         self.arrow([b""])
         self.arrow_table(pa.table({"time": [""], "msgid": [""]}))
 
     def records(self, values: Values, content_types: Values) -> Decoded:
-        """Records of mixed content, each by its header `content-type` (null: JSON), in the order given.
+        """Decode records of mixed content types in their order.
 
-        values and content_types: as many. Parameters of a content type (`; charset=utf-8`) are ignored.
+        Args:
+            values: n values.
+            content_types: n headers `content-type`; null is JSON, parameters (`; charset=utf-8`) are ignored.
         """
-        return merged(list(self.pieces(values, content_types)))
+        return merge(list(self.pieces(values, content_types)))
 
     def pieces(self, values: Values, content_types: Values) -> Iterator[Decoded]:
-        """Decode as `records` does, in pieces of consecutive records that each take a bounded amount of memory."""
+        """Decode like `records`, in pieces of consecutive records whose memory is bounded."""
         binary = as_binary(values)
         headers = as_binary(content_types).dictionary_encode()
         kinds = [content_type(header) for header in headers.dictionary.to_pylist()] + [JSON]
@@ -106,16 +106,18 @@ class Decoder:
                 else:
                     decoded = unknown_content_type(own, kind, self._limits)
                 pieces.append(_moved(decoded, places))
-            yield merged(pieces)
+            yield merge(pieces)
 
     def json(self, values: Values, limits: Limits | None = None) -> Decoded:
-        """One event a value. A null value is a dead letter (not-json)."""
+        """Decode one event per value. A null value is a dead letter (not-json)."""
         return self._texts(whole_values(as_binary(values)), RejectLog(limits or self._limits))
 
     def ndjson(self, values: Values, limits: Limits | None = None) -> Decoded:
-        """Events one a line in each value; empty lines are skipped but counted in `index`.
+        """Decode one event per line; empty lines are skipped but counted in `index`.
 
-        limits: of dead letters; those of this decoder where absent. A piece of a recording has no limit of lines.
+        Args:
+            values: values of any number of lines; a piece of a recording has no limit of lines.
+            limits: of dead letters; by default those of this decoder.
         """
         binary = as_binary(values)
         log = RejectLog(limits or self._limits)
@@ -126,19 +128,19 @@ class Decoder:
         return self._texts(lines(binary, [*skipped]), log)
 
     def arrow(self, values: Values, limits: Limits | None = None) -> Decoded:
-        """An Arrow IPC stream in each value. Of a damaged one, the batches before the damage are kept."""
+        """Decode one Arrow IPC stream per value. Batches before a damage are kept."""
         binary = as_binary(values)
         groups, damages = read_streams(binary)
         log = RejectLog(limits or self._limits, np.diff(_arrow.buffers_of(binary)[0]))
         pieces = [piece for group in groups for piece in self._group(group, binary, log)]
         for damage in damages:
             log.add_buffer(damage.record, damage.rows, damage.reason, damage.detail, damage.value)
-        decoded = merged(pieces)
+        decoded = merge(pieces)
         decoded.rejects = log.rejects()
         return decoded
 
     def arrow_table(self, table: pa.Table | pa.RecordBatch) -> Decoded:
-        """A row an event; record is 0, index the row. The table must be sound: `Table.validate(full=True)`."""
+        """Decode one event per row, record 0, index the row. The table must pass `Table.validate(full=True)`."""
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
         log = RejectLog(RECORDING)
@@ -148,7 +150,7 @@ class Decoder:
         return decoded
 
     def _group(self, group: Group, binary: pa.LargeBinaryArray, log: RejectLog) -> Iterator[Decoded]:
-        """Decode batches of one schema. Where that fails, one value at a time: only the culprit is a dead letter."""
+        """Decode batches of one schema. If that fails, decode value by value, so that only the bad one is refused."""
         records = sorted(set(group.record))
         rows = [batch.num_rows for batch in group.batches]
         try:
@@ -168,31 +170,31 @@ class Decoder:
             yield decoded
 
     def _table(self, table: pa.Table, record: Array, index: Array, log: RejectLog) -> Decoded:
-        """Decode a table. record i4[rows], index i8[rows]: where each row stood."""
+        """Decode a table. record, i4[rows], and index, i8[rows], are the origins of its rows."""
         columns = _arrow.Columns(table, self._queue_routes)
         events = columns.events()
-        taken = columns.sure.view(np.uint8)
+        is_fast = columns.sure.view(np.uint8)
         exact = Exact()
-        doubtful = np.flatnonzero(taken == 0)
+        doubtful = np.flatnonzero(is_fast == 0)
         for start in range(0, doubtful.size, _EXACT_ROWS):
             places = doubtful[start : start + _EXACT_ROWS]
             if log.is_full(int(record[places[-1]])):
                 places = _count_missing(table, places, record, index, log)
             if places.size:
                 self._exact_rows(table, places, record, index, exact, log)
-        return assembled(events, taken, record, index, exact)
+        return assemble(events, is_fast, record, index, exact)
 
     def _texts(self, spans: Spans, log: RejectLog) -> Decoded:
         count = spans.starts.size
         events = np.zeros(count, EVENT)
-        taken = np.zeros(count, np.uint8)
+        is_fast = np.zeros(count, np.uint8)
         members = np.zeros(len(FIELDS), MEMBER)
-        scan_json(spans.data, spans.starts, spans.ends, self._places, self._names, members, events, taken)
+        scan_json(spans.data, spans.starts, spans.ends, self._places, self._names, members, events, is_fast)
         sizes = spans.ends - spans.starts
-        taken[sizes > MAX_EVENT_BYTES] = 0
+        is_fast[sizes > MAX_EVENT_BYTES] = 0
         exact = Exact()
         reasons: dict[bytes, Reason] = {}  # of short lines
-        for place in np.flatnonzero(taken == 0).tolist():
+        for place in np.flatnonzero(is_fast == 0).tolist():
             record, index = int(spans.record[place]), int(spans.index[place])
             if sizes[place] > MAX_EVENT_BYTES:
                 if log.admit(record, index, Reason.OVERSIZED):
@@ -205,14 +207,14 @@ class Decoder:
                 log.count(record, index, index, reasons[text], 1)
                 continue
             try:
-                exact.add(place, self._rules.taken(parse(text)))
+                exact.add(place, self._rules.apply(parse(text)))
             except Exception as error:  # noqa: BLE001  # the letter names what no rule foresees
                 reason, detail = describe_failure(error)
                 log.add(record, index, reason, detail, text)
                 if len(text) <= _SHORT_LINE and len(reasons) < _SHORT_LINES:
                     reasons[text] = reason
         exact.rejects = log.rejects()
-        return assembled(events, taken, spans.record, spans.index, exact)
+        return assemble(events, is_fast, spans.record, spans.index, exact)
 
     def _exact_rows(
         self, table: pa.Table, places: Array, record: Array, index: Array, exact: Exact, log: RejectLog
@@ -224,7 +226,7 @@ class Decoder:
             place = int(places[row])
             number = int(record[place])
             try:
-                exact.add(place, self._taken_row(fields, number, log))
+                exact.add(place, self._accept_row(fields, number, log))
             except Exception as error:  # noqa: BLE001  # the letter names what no rule foresees
                 reason, detail = describe_failure(error)
                 if log.admit(number, int(index[place]), reason):
@@ -232,22 +234,22 @@ class Decoder:
         if not refused:
             return
         texts = RowTexts(_arrow.rows_at(rows, np.array([row for row, _, _ in refused])))
-        for at, (row, reason, detail) in enumerate(refused):
+        for i, (row, reason, detail) in enumerate(refused):
             place = int(places[row])
             number = int(record[place])
-            value, length = texts.text(at, log.row_limit(number))
+            value, length = texts.text(i, log.row_limit(number))
             log.append_row(number, int(index[place]), reason, detail, value, length)
 
-    def _taken_row(self, fields: dict[str, Any], record: int, log: RejectLog) -> Taken:
+    def _accept_row(self, fields: dict[str, Any], record: int, log: RejectLog) -> Accepted:
         objects = {name: object_field(name, fields[name]) for name in ("attributes", "measured") if name in fields}
-        taken = self._rules.taken(Fields(**fields | objects))
-        if taken.extra is not None:
-            log.check_objects(record, len(taken.extra))
-        return taken
+        accepted = self._rules.apply(Fields(**fields | objects))
+        if accepted.extra is not None:
+            log.check_objects(record, len(accepted.extra))
+        return accepted
 
 
 def content_type(header: bytes | str | None) -> str:
-    """A header's content type in lower case without parameters; JSON where there is no header."""
+    """Return the content type of a header in lower case without parameters; JSON without a header."""
     if header is None:
         return JSON
     text = header.decode("utf-8", "replace") if isinstance(header, bytes) else header
@@ -255,19 +257,19 @@ def content_type(header: bytes | str | None) -> str:
 
 
 def unknown_content_type(values: Values, name: str, limits: Limits | None = None) -> Decoded:
-    """Dead letters for records of a content type that the contract does not name."""
-    detail = f"the content-type is {shown(name)}; right: {', '.join(CONTENT_TYPES)}, or none"
+    """Return dead letters for records of an unknown content type."""
+    detail = f"the content-type is {show(name)}; right: {', '.join(CONTENT_TYPES)}, or none"
     log = RejectLog(limits or Limits())
     for record, value in enumerate(as_binary(values)):
         buffer = value.as_buffer() if value.is_valid else pa.py_buffer(b"")
         log.add_buffer(record, 0, Reason.UNKNOWN_CONTENT_TYPE, detail, buffer)
-    decoded = merged([])
+    decoded = merge([])
     decoded.rejects = log.rejects()
     return decoded
 
 
 def _cuts(values: pa.LargeBinaryArray, is_arrow: Array | None) -> list[int]:
-    """Where a batch of values is cut into pieces, its beginning and end included."""
+    """Return the indexes at which a batch of values is cut into pieces, beginning and end included."""
     offsets, _ = _arrow.buffers_of(values)
     costs = np.diff(offsets) * _BYTES_PER_BYTE
     if is_arrow is not None and is_arrow.any():
@@ -286,7 +288,7 @@ def _cuts(values: pa.LargeBinaryArray, is_arrow: Array | None) -> list[int]:
 
 
 def _count_missing(table: pa.Table, places: Array, record: Array, index: Array, log: RejectLog) -> Array:
-    """Count rows without time, queue manager or operation, of values that are full; return the other places."""
+    """Count rows without time, queue manager or operation in values that are full; return the other places."""
     missing, left = np.zeros(places.size, np.bool_), np.ones(places.size, np.bool_)
     rows = _arrow.rows_at(table, places)
     for name in _ALWAYS_NEEDED:
@@ -302,14 +304,14 @@ def _count_missing(table: pa.Table, places: Array, record: Array, index: Array, 
 
 
 def _moved(decoded: Decoded, places: Array) -> Decoded:
-    """The same, value k being value places[k] of a longer list."""
+    """Return the result with value k renumbered to places[k]."""
     decoded.record = places.astype(np.int32)[decoded.record]
-    decoded.rejects = [reject.at(int(places[reject.record]), reject.index) for reject in decoded.rejects]
+    decoded.rejects = [reject.moved_to(int(places[reject.record]), reject.index) for reject in decoded.rejects]
     return decoded
 
 
 def _hash_table(routes: dict[tuple[str, str], int]) -> tuple[Array, Array]:
-    """The pairs as `kernels.json_scan` looks them up: PLACE[2**k], at most half full, and the bytes of all names."""
+    """Return the hash table for `kernels.json_scan`: PLACE[2**k], at most half full, and the bytes of all names."""
     size = 16
     while size < 2 * len(routes):
         size *= 2
@@ -320,10 +322,10 @@ def _hash_table(routes: dict[tuple[str, str], int]) -> tuple[Array, Array]:
         start, middle, end = len(names), len(names) + len(qmgr.encode()), len(names) + len((qmgr + queue).encode())
         names += (qmgr + queue).encode()
         key = pair_key(_key(qmgr), _key(queue))
-        at = int(key) & (size - 1)
-        while places[at]["route"] >= 0:
-            at = (at + 1) & (size - 1)
-        places[at] = (key, route, start, middle, end)
+        slot = int(key) & (size - 1)
+        while places[slot]["route"] >= 0:
+            slot = (slot + 1) & (size - 1)
+        places[slot] = (key, route, start, middle, end)
     return places, np.frombuffer(names + b"\0", np.uint8).copy()  # writable, as it will be after pickling
 
 

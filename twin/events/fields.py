@@ -1,10 +1,8 @@
-"""The fields of an event: the one list that the decoder, the Arrow columns and the published schema agree on.
+"""Fields of an event: the list from which the decoder, the Arrow schema and the published schema are made.
 
-Source: contract section 2 (fields, types, ranges), section 3 (fields of state records, which MEASURE may carry) and
-section 7.
-Beyond the letter of the contract, because without it the event says nothing: ALTER, REBUILD and MEASURE name their
-store, ALTER carries attributes, MEASURE at least one number. A COMMIT without `uow` is that of an application that had
-nothing in syncpoint: a fact without effect.
+They are described in docs/events.md, the fields of state records that a MEASURE may carry in docs/state.md. ALTER,
+REBUILD and MEASURE name their store, ALTER carries attributes, MEASURE at least one number. A COMMIT without `uow`
+comes from an application without messages in syncpoint and has no effect.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ from enum import Enum
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from kernels import OPS
 from kernels.json_scan import (
@@ -33,11 +32,11 @@ from kernels.json_scan import (
 from twin.events.reasons import EventError, Reason
 
 INT64_MAX = 2**63 - 1
-FIRST_YEAR, LAST_YEAR = 2000, 2100  # contract section 7
+FIRST_YEAR, LAST_YEAR = 2000, 2100
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-SHOWN_CHARACTERS = 80  # characters of a wrong value that a detail repeats
+SHOWN_CHARACTERS = 80  # maximum length of a wrong value in a detail
 _RFC3339 = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
@@ -45,7 +44,7 @@ _RFC3339 = re.compile(
 
 
 class Kind(Enum):
-    """The type of a field; the value says what is right."""
+    """Type of a field; its value describes the expected value."""
 
     TIME = (
         "an RFC 3339 date-time such as 2026-11-20T12:00:00.000123Z, or an integer of microseconds since 1970 UTC, "
@@ -58,25 +57,26 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Unfit:
-    """A value that no field takes, from a column of a type the contract does not know; `text` describes it."""
+class UnsupportedValue:
+    """Value of an Arrow column whose type no field accepts; `text` describes it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of an event. low, high: range of an integer, or of a string's size in bytes of UTF-8."""
+    """Field of an event."""
 
     name: str
     kind: Kind
-    low: int = 0
+    arrow: pa.DataType  # of its column
+    low: int = 0  # of an integer, or of the size of a string in bytes of UTF-8
     high: int | None = None
     needed_by: tuple[str, ...] = ()  # operations
 
     @property
     def right(self) -> str:
-        """What would be right, to end a sentence with."""
+        """Expected value, as the end of a sentence."""
         if self.kind is Kind.INTEGER:
             return f"an integer from {self.low} to {self.high}"
         if self.kind is Kind.STRING and self.high is not None:
@@ -86,11 +86,15 @@ class Field:
         return str(self.kind.value)
 
     def wrong(self, reason: Reason, value: object) -> EventError:
-        """The error of this field having that value."""
-        return EventError(reason, f"{self.name} is {shown(value)}; right: {self.right}")
+        """Return the error for a wrong value of this field."""
+        return EventError(reason, f"{self.name} is {show(value)}; right: {self.right}")
 
     def checked(self, value: Any) -> Any:
-        """The value, a time as microseconds since 1970. EventError: wrong-type, bad-value, bad-time, unknown-op."""
+        """Check a value and return it, a time as microseconds since 1970.
+
+        Raises:
+            EventError: wrong-type, bad-value, bad-time or unknown-op.
+        """
         kind = self.kind
         if kind is Kind.INTEGER:
             if type(value) is not int:
@@ -122,25 +126,29 @@ class Field:
         return time
 
 
+def _words(index: pa.DataType) -> pa.DataType:
+    return pa.dictionary(index, pa.string())
+
+
 FIELDS = (
-    Field("time", Kind.TIME, needed_by=OPS),
-    Field("qmgr", Kind.STRING, needed_by=OPS),
-    Field("seq", Kind.INTEGER, high=INT64_MAX),
-    Field("op", Kind.STRING, needed_by=OPS),
-    Field("queue", Kind.STRING, needed_by=QUEUE_OPS),
-    Field("msgid", Kind.STRING, low=1, high=MSGID_MAX),
-    Field("count", Kind.INTEGER, low=1, high=COUNT_MAX),
-    Field("length", Kind.INTEGER, high=LENGTH_MAX, needed_by=("PUT",)),
-    Field("priority", Kind.INTEGER, high=PRIORITY_MAX),
-    Field("persistent", Kind.BOOLEAN),
-    Field("uow", Kind.STRING),
-    Field("direct", Kind.BOOLEAN),
-    Field("reason", Kind.INTEGER, high=REASON_MAX),
-    Field("store", Kind.STRING, needed_by=("ALTER", "REBUILD", "MEASURE")),
-    Field("attributes", Kind.OBJECT, needed_by=("ALTER",)),
-    Field("measured", Kind.OBJECT, needed_by=("MEASURE",)),
+    Field("time", Kind.TIME, pa.timestamp("us", "UTC"), needed_by=OPS),
+    Field("qmgr", Kind.STRING, _words(pa.int16()), needed_by=OPS),
+    Field("seq", Kind.INTEGER, pa.int64(), high=INT64_MAX),
+    Field("op", Kind.STRING, _words(pa.int8()), needed_by=OPS),
+    Field("queue", Kind.STRING, _words(pa.int32()), needed_by=QUEUE_OPS),
+    Field("msgid", Kind.STRING, pa.string(), low=1, high=MSGID_MAX),
+    Field("count", Kind.INTEGER, pa.int32(), low=1, high=COUNT_MAX),
+    Field("length", Kind.INTEGER, pa.int32(), high=LENGTH_MAX, needed_by=("PUT",)),
+    Field("priority", Kind.INTEGER, pa.int8(), high=PRIORITY_MAX),
+    Field("persistent", Kind.BOOLEAN, pa.bool_()),
+    Field("uow", Kind.STRING, pa.string()),
+    Field("direct", Kind.BOOLEAN, pa.bool_()),
+    Field("reason", Kind.INTEGER, pa.int32(), high=REASON_MAX),
+    Field("store", Kind.STRING, _words(pa.int32()), needed_by=("ALTER", "REBUILD", "MEASURE")),
+    Field("attributes", Kind.OBJECT, pa.string(), needed_by=("ALTER",)),
+    Field("measured", Kind.OBJECT, pa.string(), needed_by=("MEASURE",)),
 )
-SILENT = Field("silent_s", Kind.INTEGER, low=1, high=1_000_000_000)  # of `measured` of a HEARTBEAT
+SILENT = Field("silent_s", Kind.INTEGER, pa.int64(), low=1, high=1_000_000_000)  # of `measured` of a HEARTBEAT
 FIELD = {field.name: field for field in FIELDS}
 
 if tuple(FIELD) != NAMES:
@@ -151,9 +159,9 @@ if tuple(FIELD) != NAMES:
 
 
 def microseconds(text: str) -> int | None:
-    """Microseconds since 1970 of an RFC 3339 date-time (section 5.6), None where it is none.
+    """Return the microseconds since 1970 of an RFC 3339 date-time (section 5.6), or None if it is not one.
 
-    Digits of the second beyond the sixth are cut off. A leap second, 23:59:60 UTC, is the second after it, as in POSIX.
+    Decimals of the second beyond the sixth are cut off. A leap second, 23:59:60 UTC, is the next second, as in POSIX.
     """
     match = _RFC3339.fullmatch(text)
     if match is None:
@@ -178,7 +186,7 @@ def microseconds(text: str) -> int | None:
     return time
 
 
-# --- what a MEASURE carries ------------------------------------------------------------------------------------------
+# --- measurements ----------------------------------------------------------------------------------------------------
 
 _COMMON = "messages bytes uncommitted events duplicates gaps unmatched_gets full_puts overfull_puts refused_alters"
 _STRUCTURE = "size ents_max ents_used elems_max elems_used offloaded_messages offloaded_bytes offload_rule"
@@ -194,31 +202,34 @@ MEASURED_NUMBERS = ("usage_pct", "buffer_pool_pct", "rate", "capacity")  # numbe
 MEASURED_SMDS = ("blocks_total", "blocks_used", "pages_used", "messages")  # integers >= 0, of each queue manager
 _SCM = "max used ents elems messages aug_fixed aug_dynamic prestaged prefetched faults"
 MEASURED_SCM = tuple(_SCM.split())
-MEASURED_MESSAGES = ("messages", "uncommitted", "offloaded_messages", "depth")  # wherever they stand
-MEASURED_MAX = 2**53 - 1  # of a number: what a double holds exactly; 8 PiB
+MEASURED_MESSAGES = ("messages", "uncommitted", "offloaded_messages", "depth")  # counts of messages, at any level
+MEASURED_MAX = 2**53 - 1  # of a number: exact in a double; 8 PiB
 MESSAGES_MAX = 2**31 - 1  # of messages: a store counts them in 31 bits
 MEASURED = (*MEASURED_COUNTS, *MEASURED_NUMBERS, "smds", "scm")
 
 
 def check_measured(measured: Mapping[str, Any]) -> None:
-    """EventError (wrong-type, bad-value) where `measured` is not fields of a state record, numbers within bounds.
+    """Check that `measured` has at least one field of a state record, with numbers within bounds.
 
-    Other fields are ignored, null is absent; at least one known field must be there.
+    Unknown fields are ignored, null is absent.
+
+    Raises:
+        EventError: wrong-type or bad-value.
     """
     if all(measured.get(name) is None for name in MEASURED):
         raise EventError(
             Reason.BAD_VALUE,
-            f"measured is {shown(measured)}; right: at least one number of the store's state record, "
+            f"measured is {show(measured)}; right: at least one number of the store's state record, "
             "such as messages, ents_used, elems_used or smds",
         )
     _check_counts("measured", measured, MEASURED_COUNTS)
     for name in MEASURED_NUMBERS:
         value = measured.get(name)
         if value is not None and type(value) not in (int, float):
-            raise EventError(Reason.WRONG_TYPE, f"measured.{name} is {shown(value)}; right: a number")
+            raise EventError(Reason.WRONG_TYPE, f"measured.{name} is {show(value)}; right: a number")
         if value is not None and not 0 <= value <= MEASURED_MAX:
             raise EventError(
-                Reason.BAD_VALUE, f"measured.{name} is {shown(value)}; right: a number from 0 to {MEASURED_MAX}"
+                Reason.BAD_VALUE, f"measured.{name} is {show(value)}; right: a number from 0 to {MEASURED_MAX}"
             )
     if measured.get("scm") is not None:
         _check_counts("measured.scm", measured["scm"], MEASURED_SCM)
@@ -226,14 +237,14 @@ def check_measured(measured: Mapping[str, Any]) -> None:
         if type(measured["smds"]) is not dict:
             raise EventError(
                 Reason.WRONG_TYPE,
-                f"measured.smds is {shown(measured['smds'])}; right: an object of one object a queue manager",
+                f"measured.smds is {show(measured['smds'])}; right: an object of one object a queue manager",
             )
         for qmgr, values in measured["smds"].items():
             _check_counts(f"measured.smds.{qmgr}", values, MEASURED_SMDS)
 
 
 def check_silent(measured: Mapping[str, Any]) -> None:
-    """EventError (wrong-type, bad-value) where `silent_s` of a HEARTBEAT is no number of seconds."""
+    """Raise EventError (wrong-type, bad-value) unless `silent_s` of a HEARTBEAT is a number of seconds."""
     try:
         SILENT.checked(measured[SILENT.name])
     except EventError as error:
@@ -242,27 +253,27 @@ def check_silent(measured: Mapping[str, Any]) -> None:
 
 def _check_counts(where: str, values: Any, names: tuple[str, ...]) -> None:
     if type(values) is not dict:
-        raise EventError(Reason.WRONG_TYPE, f"{where} is {shown(values)}; right: an object of integers")
+        raise EventError(Reason.WRONG_TYPE, f"{where} is {show(values)}; right: an object of integers")
     for name in names:
         value = values.get(name)
         if value is None:
             continue
         if type(value) is not int:
-            raise EventError(Reason.WRONG_TYPE, f"{where}.{name} is {shown(value)}; right: an integer")
+            raise EventError(Reason.WRONG_TYPE, f"{where}.{name} is {show(value)}; right: an integer")
         high = MESSAGES_MAX if name in MEASURED_MESSAGES else MEASURED_MAX
         if not 0 <= value <= high:
-            raise EventError(Reason.BAD_VALUE, f"{where}.{name} is {shown(value)}; right: an integer from 0 to {high}")
+            raise EventError(Reason.BAD_VALUE, f"{where}.{name} is {show(value)}; right: an integer from 0 to {high}")
 
 
-# --- words -----------------------------------------------------------------------------------------------------------
+# --- texts -----------------------------------------------------------------------------------------------------------
 
 
-def shown(value: object) -> str:
-    """A wrong value as JSON on one line, cut where it is long."""
-    if isinstance(value, Unfit):
+def show(value: object) -> str:
+    """Format a wrong value as JSON on one line; a long one is cut."""
+    if isinstance(value, UnsupportedValue):
         return value.text
     if isinstance(value, str):
-        value = value[:SHOWN_CHARACTERS]  # and quotes: longer than what is shown
+        value = value[:SHOWN_CHARACTERS]  # with its quotes longer than the result
     try:
         text = msgspec.json.encode(value).decode()
     except (TypeError, ValueError, OverflowError):  # a Python value without a JSON form, from an Arrow column

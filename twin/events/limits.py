@@ -1,7 +1,7 @@
-"""Bounds of one Kafka record: how much it may decode to, and how many dead letters it may give.
+"""Bounds of one Kafka record: the size of its decoded form, and the number of its dead letters.
 
-They are decided from sizes that stand in front of the data, before anything of that size is allocated, and they depend
-on the record alone: stream, replay and every worker refuse the same records. Source: contract section 8.
+They are checked with sizes that precede the data, before memory of that size is allocated. They depend on the record
+alone, so stream, replay and every worker refuse the same records. Described in docs/events.md.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _FREE_ROWS, _ROWS_PER_BYTE = 10_000, 100  # an Arrow column of one value takes n
 _LETTERS_BASE, _LETTERS_RATIO = 64 * 1024, 16  # bytes of a record's rows as JSON: base + ratio * bytes of its value
 _OBJECTS_BASE, _OBJECTS_RATIO = 256 * 1024, 32  # bytes of a record's attributes and measurements
 _UNBOUND_BYTES = 64 * 1024 * 1024  # the same, of a piece of a recording
-MIN_LETTER_BYTES = 512  # of a row as JSON, however much the rows before it took
+MIN_LETTER_BYTES = 512  # of a row as JSON, whatever the size of the rows before it
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of dead letters. letters: per value, None: no limit; value_bytes: bytes of a dead letter's value."""
+    """Limits of dead letters."""
 
-    letters: int | None = MAX_LETTERS
-    value_bytes: int = MAX_EVENT_BYTES
+    letters: int | None = MAX_LETTERS  # per value; None: no limit
+    value_bytes: int = MAX_EVENT_BYTES  # of the value of a dead letter
 
 
 RECORDING = Limits(letters=None)
@@ -37,26 +37,26 @@ RECORDING = Limits(letters=None)
 
 
 def max_rows(value_bytes: int) -> int:
-    """Return how many rows a record of that size may have."""
+    """Return the maximum number of rows of a record of that size."""
     return min(MAX_ROWS, _FREE_ROWS + _ROWS_PER_BYTE * value_bytes)
 
 
 def max_letter_bytes(value_bytes: int | None) -> int:
-    """Return how many bytes the dead letters of one record may have, where they repeat rows; None: of a recording."""
+    """Return the maximum bytes of the rows in the dead letters of one record; None: of a recording."""
     return _UNBOUND_BYTES if value_bytes is None else _LETTERS_BASE + _LETTERS_RATIO * value_bytes
 
 
 def max_object_bytes(value_bytes: int | None) -> int:
-    """Return how many bytes the attributes and measurements of one Arrow record may have; None: of a recording."""
+    """Return the maximum bytes of the attributes and measurements of one Arrow record; None: of a recording."""
     return _UNBOUND_BYTES if value_bytes is None else _OBJECTS_BASE + _OBJECTS_RATIO * value_bytes
 
 
 def oversized(rows: int, longest: int, size: int, value_bytes: int) -> str | None:
-    """Return why an Arrow stream of those dimensions is refused, None where it is within the bounds.
+    """Return the reason to refuse an Arrow stream of those dimensions, or None.
 
     Args:
-        rows: of all its batches.
-        longest: values of its longest column, nested ones included.
+        rows: number of rows of all its batches.
+        longest: number of values of its longest column, nested ones included.
         size: bytes of its buffers once decompressed.
         value_bytes: bytes of the record's value.
     """
@@ -70,6 +70,6 @@ def oversized(rows: int, longest: int, size: int, value_bytes: int) -> str | Non
 
 
 def check_object_bytes(name: str, size: int) -> None:
-    """Raise EventError (bad-value) where `attributes` or `measured` is too long."""
+    """Raise EventError (bad-value) if `attributes` or `measured` is too long."""
     if size > MAX_OBJECT_BYTES:
         raise EventError(Reason.BAD_VALUE, f"{name} has {size} bytes; right: at most {MAX_OBJECT_BYTES} bytes of JSON")

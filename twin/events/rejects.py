@@ -1,4 +1,4 @@
-"""Dead letters while a batch is decoded: cut when they are made, counted beyond so many of one record."""
+"""Dead letters of a batch: long values are cut, and rejects beyond the limit of a record are only counted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from twin.events.reasons import EventError, Reason
 
 @dataclass(slots=True)
 class _Rest:
-    """What was refused of one record beyond its dead letters."""
+    """Rejects of one record beyond its limit of dead letters."""
 
     first: int
     last: int
@@ -29,21 +29,21 @@ class _Rest:
 
 
 class RejectLog:
-    """The dead letters of some values. A value's rejects must come in the order of their index."""
+    """Dead letters of some values. Rejects of a value must come in the order of their index."""
 
     def __init__(self, limits: Limits, value_bytes: Array | None = None) -> None:
-        """Start without any.
+        """Start an empty log.
 
         Args:
-            limits: how many, and how long.
-            value_bytes: bytes of each value, which bound what its rows may take as JSON; None: of a recording.
+            limits: of dead letters.
+            value_bytes: size of each value, which bounds the size of its rows as JSON; None for a recording.
         """
         self.limits = limits
         self._value_bytes = value_bytes
         self._rejects: list[Reject] = []
         self._counts: dict[int, int] = {}
         self._rests: dict[int, _Rest] = {}
-        self._letter_bytes: dict[int, int] = {}  # still free
+        self._letter_bytes: dict[int, int] = {}  # left
         self._object_bytes: dict[int, int] = {}
 
     def is_full(self, record: int) -> bool:
@@ -65,35 +65,35 @@ class RejectLog:
         rest.reasons[reason] += number
 
     def append(self, record: int, index: int, reason: Reason, detail: str, value: bytes, length: int) -> None:
-        """Keep an admitted dead letter. length: of its value before it was cut."""
+        """Append an admitted dead letter. length: of its value before it was cut."""
         cut = value[: self.limits.value_bytes]
         self._rejects.append(Reject(record, index, reason, detail[:DETAIL_CHARACTERS], cut, length))
 
     def add(self, record: int, index: int, reason: Reason, detail: str, value: bytes) -> None:
-        """Admit a reject and keep its dead letter."""
+        """Admit a reject and append its dead letter."""
         if self.admit(record, index, reason):
             self.append(record, index, reason, detail, value, len(value))
 
     def add_buffer(self, record: int, index: int, reason: Reason, detail: str, value: pa.Buffer) -> None:
-        """Admit a reject and keep its dead letter, only as much of the value copied as it may have."""
+        """Admit a reject and append its dead letter; only the kept part of the value is copied."""
         if self.admit(record, index, reason):
             cut = value.slice(0, min(value.size, self.limits.value_bytes)).to_pybytes()
             self.append(record, index, reason, detail, cut, value.size)
 
     def row_limit(self, record: int) -> int:
-        """Return how many bytes the next row of that value may take as JSON."""
+        """Return the maximum bytes of the next row of a value as JSON."""
         left = self._letter_bytes.get(record)
         if left is None:
             left = self._letter_bytes[record] = max_letter_bytes(self._bytes_of(record))
         return min(self.limits.value_bytes, max(MIN_LETTER_BYTES, left))
 
     def append_row(self, record: int, index: int, reason: Reason, detail: str, value: bytes, length: int) -> None:
-        """Keep an admitted dead letter whose value is a row as JSON, at most `row_limit` bytes."""
+        """Append an admitted dead letter whose value is a row as JSON, at most `row_limit` bytes."""
         self._letter_bytes[record] -= len(value)
         self.append(record, index, reason, detail, value, length)
 
     def check_objects(self, record: int, size: int) -> None:
-        """Raise EventError (oversized) where attributes and measurements of a value's rows take too much together."""
+        """Raise EventError (oversized) if attributes and measurements of a value are too large together."""
         limit = max_object_bytes(self._bytes_of(record))
         total = self._object_bytes.get(record, 0) + size
         if total > limit:
@@ -103,7 +103,7 @@ class RejectLog:
         self._object_bytes[record] = total
 
     def forget(self, records: Iterable[int]) -> None:
-        """Drop what is known of some values."""
+        """Drop all rejects of some values."""
         dropped = set(records)
         self._rejects = [reject for reject in self._rejects if reject.record not in dropped]
         for record in dropped:
@@ -113,7 +113,7 @@ class RejectLog:
             self._object_bytes.pop(record, None)
 
     def rejects(self) -> list[Reject]:
-        """Return all dead letters, by value and index; one more where a value has more than its limit."""
+        """Return all dead letters by value and index, with one more for each value beyond its limit."""
         more = [
             Reject(record, rest.first, Reason.MANY_REJECTED, _describe(rest), b"")
             for record, rest in self._rests.items()
@@ -125,7 +125,7 @@ class RejectLog:
 
 
 def describe_failure(error: Exception) -> tuple[Reason, str]:
-    """Return the reason and detail of an event whose decoding raised that."""
+    """Return the reason and detail of an event whose decoding raised an exception."""
     if isinstance(error, EventError):
         return error.reason, error.detail
     return Reason.UNDECODABLE, f"{one_line(error)}; expected: an event that the rules can be applied to"

@@ -1,8 +1,8 @@
-"""The exact rules of the contract, one event at a time: what every faster way must agree with.
+"""Exact rules for single events, with which the fast ways must agree. Described in docs/events.md.
 
-Source: contract sections 2 and 7. The order of the checks, so that an event with several faults has one reason: JSON,
-an object; presence of time, qmgr and op; types and ranges field by field in the contract's order; presence of what the
-operation needs; count against msgid; queue manager, queue, store; attributes or measurement.
+The order of the checks gives an event with several faults one reason: JSON, an object; presence of time, qmgr and op;
+types and ranges in the order of the fields; presence of the fields that the operation needs; count against msgid; queue
+manager, queue, store; attributes or measurement.
 """
 
 from __future__ import annotations
@@ -26,29 +26,12 @@ _NEEDED = {op: tuple(field for field in FIELDS if op in field.needed_by) for op 
 Row = tuple[int, ...]  # the fields of kernels.EVENT, in its order
 
 
-class Fields(msgspec.Struct):
-    """The known fields of an event as they came, of any type. None: absent or null. Unknown fields are not kept."""
-
-    time: Any = None
-    qmgr: Any = None
-    seq: Any = None
-    op: Any = None
-    queue: Any = None
-    msgid: Any = None
-    count: Any = None
-    length: Any = None
-    priority: Any = None
-    persistent: Any = None
-    uow: Any = None
-    direct: Any = None
-    reason: Any = None
-    store: Any = None
-    attributes: Any = None
-    measured: Any = None
+Fields = msgspec.defstruct("Fields", [(field.name, Any, None) for field in FIELDS], module=__name__)
+"""The known fields of an event, unchecked: values of any type, None if absent or null. Unknown fields are dropped."""
 
 
-class Taken(NamedTuple):
-    """What an accepted event becomes: one row, or one a store where it concerns several; JSON of its attributes."""
+class Accepted(NamedTuple):
+    """Rows of an accepted event, one per store that it concerns, and the JSON of its attributes or measurement."""
 
     rows: list[Row]
     extra: bytes | None = None
@@ -57,8 +40,12 @@ class Taken(NamedTuple):
 _decoder = msgspec.json.Decoder(Fields)
 
 
-def parse(text: bytes) -> Fields:
-    """The known fields of one JSON text. EventError: not-json, not-an-object, bad-value (a number beyond bounds)."""
+def parse(text: bytes) -> msgspec.Struct:
+    """Return the known fields of a JSON text.
+
+    Raises:
+        EventError: not-json, not-an-object, or bad-value (a number beyond 64 bits).
+    """
     try:
         return _decoder.decode(text)
     except msgspec.ValidationError as error:
@@ -70,7 +57,7 @@ def parse(text: bytes) -> Fields:
 
 
 def _unreadable(text: bytes, problem: str) -> EventError:
-    """Why a text that is JSON as far as it was read is no event."""
+    """Return the error for a text that msgspec cannot read as an event."""
     try:
         value = msgspec.json.decode(text)
     except msgspec.ValidationError:
@@ -86,21 +73,21 @@ def _unreadable(text: bytes, problem: str) -> EventError:
 
 
 def key_of(text: str | None) -> int:
-    """The 64-bit key of an id: xxHash64 of its UTF-8 bytes; 0 for None."""
+    """Return the 64-bit key of an id: xxHash64 of its UTF-8 bytes; 0 for None."""
     if text is None:
         return 0
-    # A byte behind the text, cut off again: numpy makes no array of nothing.
+    # numpy makes no array of an empty text, so a byte is appended and cut off again.
     return int(xxh64_bytes(np.frombuffer(text.encode() + b"\0", np.uint8)[:-1]))
 
 
 class Rules:
-    """The rules for one estate."""
+    """Rules for one estate."""
 
     def __init__(self, estate: Estate) -> None:
         self._estate = estate
 
-    def taken(self, fields: Fields) -> Taken:
-        """The rows of an event. EventError where it is a dead letter; see the module for the order of the checks."""
+    def apply(self, fields: msgspec.Struct) -> Accepted:
+        """Return the rows of an event. Raise EventError if it is refused."""
         values = _checked(fields)
         op = str(values["op"])
         extra = _silent_s(values) if op == "HEARTBEAT" else None
@@ -111,7 +98,7 @@ class Rules:
             extra = extra or self._extra(op, values)
         else:
             routes = self._routes_of_qmgr(values["qmgr"])
-        return Taken([_row(values, route) for route in routes], extra)
+        return Accepted([_row(values, route) for route in routes], extra)
 
     def _route_of_queue(self, qmgr: str, queue: str) -> int:
         try:
@@ -130,7 +117,7 @@ class Rules:
             raise EventError(Reason.UNKNOWN_STORE, str(error)) from None
 
     def _routes_of_qmgr(self, qmgr: str) -> tuple[int, ...]:
-        """Of every store of the queue manager."""
+        """Return the routes of all stores of a queue manager."""
         try:
             routes = self._estate.routes_of_qmgr(qmgr)
         except UnknownQueueManager as error:
@@ -142,7 +129,7 @@ class Rules:
         return routes
 
     def _extra(self, op: Any, values: dict[str, Any]) -> bytes | None:
-        """The checked attributes (sizes as integers), or what was measured, as JSON; None for other operations."""
+        """Return the checked attributes (sizes as integers) or the measurement as JSON; None for other operations."""
         config = self._estate.stores[values["store"]]
         if op == "MEASURE":
             measured = values["measured"]
@@ -164,14 +151,14 @@ class Rules:
 
 
 def _encoded(name: str, value: dict[str, Any]) -> bytes:
-    """The JSON of what goes on with an event. EventError (bad-value) where it is too long."""
+    """Return an object as JSON. Raise EventError (bad-value) if it is too long."""
     text = msgspec.json.encode(value, order="deterministic")
     check_object_bytes(name, len(text))
     return text
 
 
-def _checked(fields: Fields) -> dict[str, Any]:
-    """All fields by name, types and ranges checked, the time in microseconds; None where absent. EventError."""
+def _checked(fields: msgspec.Struct) -> dict[str, Any]:
+    """Return all fields by name, checked, the time in microseconds, None if absent. Raise EventError."""
     for field in _ALWAYS_NEEDED:
         if getattr(fields, field.name) is None:
             raise EventError(Reason.MISSING_FIELD, f"{field.name} is missing; right: {field.right}")
@@ -189,7 +176,7 @@ def _checked(fields: Fields) -> dict[str, Any]:
 
 
 def _silent_s(values: dict[str, Any]) -> bytes | None:
-    """Return what a HEARTBEAT reports of a silent source, as JSON; None where it is any other. EventError."""
+    """Return the silence that a HEARTBEAT reports as JSON; None if it reports none. Raise EventError."""
     measured = values["measured"] or {}
     if measured.get(SILENT.name) is None:
         return None

@@ -18,13 +18,13 @@ import numpy as np
 from kernels import meters, shares
 from kernels.clock import SECOND, TICK
 from kernels.resources import FIRST_DATA_SET_TIDE
-from twin.alerts.episodes import CRITICAL, WARNING, Alert, Episode, Finding
+from twin.alerts.episodes import Alert, Episode, Finding
+from twin.conditions import CRITICAL, WARNING, Condition
 from twin.forecast import flows, remedies
 from twin.forecast.outlook import SECONDS, Forecast, Outlook, look_ahead, usage
 from twin.forecast.view import ForecastView
 from twin.units import as_text
 
-CONDITION = "full-forecast"
 _MIN_RISE = 0.06  # share of a resource that a rise must have made before it is looked at
 _MAX_SPEED_UP = 3.0  # a rise may become this many times as fast as it was
 _CALM_TICKS = 60  # ten minutes: how long a danger must be gone before its alert is cleared
@@ -124,7 +124,7 @@ class ForecastMonitor:
         rise = self._meter(view, before, tick)
         if not self.enabled:
             return []
-        episode = next((episode for episode in view.episodes if episode.condition == CONDITION), None)
+        episode = next((episode for episode in view.episodes if episode.condition == Condition.FULL_FORECAST), None)
         if episode is None and (rise < _MIN_RISE or not self._may_fill(view, tick)):
             self.memory.danger_since, self.memory.last = None, ()
             return []
@@ -203,7 +203,7 @@ class ForecastMonitor:
             if tick - memory.calm_since < _CALM_TICKS:
                 return []
             memory.calm_since = None
-            over = view.viewer().over(CONDITION, episode.resource, episode.severity)
+            over = view.viewer().over(Condition.FULL_FORECAST, episode.resource, episode.severity)
             return [view.episodes.clear(episode, over, tick * TICK)]
         memory.calm_since = None
         if times is None or summary.probability < config.forecast_probability:

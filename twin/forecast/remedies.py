@@ -66,5 +66,5 @@ def _phrase(before: float, after: float) -> str:
     if after < _MIN_GAIN * before:
         return ""
     if np.isinf(after):
-        return " (then it does not fill within the horizon)"
-    return f" (then it lasts {as_span(after)} instead of {as_span(before)})"
+        return " (then not full within the horizon)"
+    return f" (then full in {as_span(after)} instead of {as_span(before)})"

@@ -16,6 +16,7 @@ from kernels import forecast, layout, meters, offload, resources, scm, smds
 from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD, elements_in_use, entries_in_use
+from twin.alerts import texts
 from twin.allocation import SCM_POOLS_PCT, assured_scm
 from twin.estate import Estate, Structure
 from twin.forecast.fill_model import MAX_ERROR, Rules, doubt_of_mean, put_space, served, stocks_of
@@ -93,15 +94,13 @@ def _scarce(store: layout.Store) -> str:
 
 
 def offloading_sooner(rules: Rules, config: Structure) -> Rules | None:
-    """Return the model under the offload rules that `twin.alerts.texts.pool_actions` recommends; None: no offloading.
-
-    Messages over 4 KB from 60 % in use, all from 70 %.
-    """
+    """Return the model under the offload rules that `twin.alerts.texts.pool_actions` proposes; None: no offloading."""
     if config.cf_level < 5 or config.offload == "NONE":
         return None
     model = rules.model.copy()
-    model["th"] = [model["th"][0, 0], 0.6, 0.7]
-    table = _offloaded_by((config.offld1_sz, 4096, 0), config.offload_min_length)
+    (th2, sz2), (th3, sz3) = texts.SOONER_RULE_2, texts.SOONER_RULE_3
+    model["th"] = [model["th"][0, 0], th2 / 100, th3 / 100]
+    table = _offloaded_by((config.offld1_sz, sz2, sz3), config.offload_min_length)
     return replace(rules, model=model, offload=table)
 
 

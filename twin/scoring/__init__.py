@@ -1,13 +1,13 @@
-"""The scorecard: alarms of the twin and of other people's rules, held against what really happened.
+"""Scoring: alarms of the twin and of common monitoring rules, compared with the fillings of recordings.
 
-`play` takes a recording through the twin and keeps what was seen; `score` judges the twin and every baseline on it by
-the same functions; `measure` and `summarise` make figures of many.
+`play` replays a recording and records usage, alerts and forecasts. `score` judges the twin and every baseline with the
+same functions. `measure` and `summarise` compute figures of many recordings.
 """
 
-from twin.scoring.judge import Chance, Judged, Point, Warned, judge
+from twin.scoring.judge import Chance, JudgedStore, Point, WarnedFilling, judge
 from twin.scoring.measures import Coverage, Measures, Reliability, coverage, measure, reliability
-from twin.scoring.score import METHODS, TWIN, Scored, score, summarise
-from twin.scoring.series import Played, Series, play
+from twin.scoring.score import METHODS, TWIN, ScoredRecording, score, summarise
+from twin.scoring.series import PlayedRecording, Series, play
 from twin.scoring.truth import Filling, fillings
 
 __all__ = [
@@ -16,14 +16,14 @@ __all__ = [
     "Chance",
     "Coverage",
     "Filling",
-    "Judged",
+    "JudgedStore",
     "Measures",
-    "Played",
+    "PlayedRecording",
     "Point",
     "Reliability",
-    "Scored",
+    "ScoredRecording",
     "Series",
-    "Warned",
+    "WarnedFilling",
     "coverage",
     "fillings",
     "judge",

@@ -1,15 +1,15 @@
-"""What others do, on the same series: fixed lines, straight lines, and what they would have said.
+"""Baselines: common monitoring rules (fixed and straight lines), applied to the same series as the twin.
 
 - Fixed line: IXC585E at or above the threshold, IXC586I below it again (z/OS structure full monitoring, threshold 80);
-  85 % is the default of a common monitor for MQ. "structure" looks at entries and elements, as XES does; the others
-  look at everything that fills, the data sets of SMDS included.
-- Straight lines as the rules NodeFilesystemSpaceFillingUp of node-exporter's mixin have it: warning where less than
-  40 % are free and predict_linear over 6 hours is below zero 24 hours ahead, critical where less than 20 % are free and
-  it is 4 hours ahead, each for 1 hour; and the same with minutes instead of hours, for fills that fast.
-  predict_linear takes what history there is, two samples at least (Prometheus, functions).
-- Sliding window: a line through the last 15 minutes says full within 60.
+  85 % is the default of a common monitor for MQ. "structure" considers entries and elements, as XES does; the others
+  consider every resource, shared message data sets included.
+- Straight line: the rules NodeFilesystemSpaceFillingUp of node-exporter's mixin. Warning if less than 40 % are free and
+  predict_linear over 6 hours is below zero 24 hours ahead, critical if less than 20 % are free and it is below zero 4
+  hours ahead, each for 1 hour; and the same with minutes instead of hours, for faster fillings. predict_linear uses the
+  history available, at least two samples (Prometheus, functions).
+- Sliding window: a line through the last 15 minutes predicts full within 60.
 
-None of them names a queue, none has an interval. Each is evaluated at every look, which is twice as often as usual.
+None of them names a queue or gives an interval. Each is evaluated at every sample, twice as often as usual.
 """
 
 from __future__ import annotations
@@ -31,36 +31,41 @@ FULL = 100.0  # percent
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """name: as tables have it; judge: the alarms of a series, and its predictions where it makes any."""
+    """Monitoring rule."""
 
-    name: str
-    judge: Callable[[Series], tuple[list[Alarm], Predictions | None]]
+    name: str  # in tables
+    judge: Callable[[Series], tuple[list[Alarm], Predictions | None]]  # returns alarms, and predictions if it makes any
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """free: percent that are left at most; window: seconds of history; ahead: seconds to full at most; hold: seconds
-    that must be true before it counts.
-    """
+    """Rule of a straight line."""
 
-    free: float
-    window: float
-    ahead: float
-    hold: float
+    free: float  # percent: free space below which it applies
+    window: float  # seconds of history
+    ahead: float  # seconds to full below which it applies
+    hold: float  # seconds for which both must hold
 
 
 def static(series: Series, percent: float, *, structure_only: bool = False) -> list[Alarm]:
-    """Open at or above a line, cleared below it."""
-    chosen = [at for at, name in enumerate(series.resources) if not structure_only or name in {"entries", "elements"}]
-    above: Array = series.usage[:, chosen].max(axis=1, initial=0.0) >= percent
+    """Return the alarms of a fixed line: open at or above it, cleared below."""
+    columns = [
+        column for column, name in enumerate(series.resources) if not structure_only or name in {"entries", "elements"}
+    ]
+    above: Array = series.usage[:, columns].max(axis=1, initial=0.0) >= percent
     return from_condition(series.times, above)
 
 
 def predict_linear(usage: Array, window: float, least: int = 2) -> tuple[Array, Array]:
-    """Level now, percent, and slope, percent a second, of the least-squares line through the last `window` seconds.
+    """Return level and slope of the least-squares line through the last `window` seconds, as in Prometheus.
 
-    usage: f8[n], STEP apart; two f8[n], the slope 0 where there are fewer than `least` samples. As Prometheus'
-    function: the line's own value now, not the last sample.
+    Args:
+        usage: f8[n], percent, STEP apart.
+        window: seconds.
+        least: minimum number of samples for a slope.
+
+    Returns:
+        f8[n], current value of the line, percent, and f8[n], its slope, percent/s, 0 with fewer than `least` samples.
     """
     count = usage.size
     reach = round(window * SECOND / STEP)
@@ -75,42 +80,42 @@ def predict_linear(usage: Array, window: float, least: int = 2) -> tuple[Array, 
     x = -(size - 1) * size / 2
     xx = (size - 1) * size * (2 * size - 1) / 6
     below = size * xx - x * x
-    enough = size >= max(2, least)
-    slope = np.where(enough, (size * xy - x * y) / np.where(enough, below, 1.0), 0.0)
+    has_slope = size >= max(2, least)
+    slope = np.where(has_slope, (size * xy - x * y) / np.where(has_slope, below, 1.0), 0.0)
     level = (y - slope * x) / size + (usage.mean() if count else 0.0)
     return level, slope / (STEP / SECOND)
 
 
 def seconds_to_full(level: Array, slope: Array) -> Array:
-    """When the line is at 100 percent, f8[n]: 0 where it is already, inf where it never will be."""
+    """Return the seconds until a line reaches 100 percent, f8[n]: 0 if it is there, inf if it never will be."""
     left = np.maximum(FULL - level, 0.0)
     return np.where(slope > 0, left / np.where(slope > 0, slope, 1.0), np.where(left > 0, np.inf, 0.0))
 
 
-def held(condition: Array, hold: float) -> Array:
-    """bool[n]: where a condition has held for so many seconds, as `for:` of a Prometheus rule."""
+def hold_for(condition: Array, seconds: float) -> Array:
+    """Return bool[n], True where a condition has held for `seconds`, as `for:` of a Prometheus rule."""
     last = np.arange(condition.size)
     since = np.maximum.accumulate(np.where(condition, -1, last))  # the last sample at which it did not hold
-    return np.asarray(condition & (last - since - 1 >= hold * SECOND / STEP))
+    return np.asarray(condition & (last - since - 1 >= seconds * SECOND / STEP))
 
 
 def straight_line(series: Series, rules: tuple[Rule, ...]) -> tuple[list[Alarm], Predictions]:
-    """Open while any rule holds for any resource; the prediction is that of the first rule's window."""
+    """Return alarms that are open while any rule holds for any resource, and predictions of the first rule."""
     fires = np.zeros(series.times.size, np.bool_)
     soonest = np.full(series.times.size, np.inf)
     for column in range(len(series.resources)):
         usage = series.usage[:, column]
         for number, rule in enumerate(rules):
             level, slope = predict_linear(usage, rule.window)
-            then = level + slope * rule.ahead
-            fires |= held((FULL - usage < rule.free) & (then > FULL), rule.hold)
+            predicted = level + slope * rule.ahead
+            fires |= hold_for((FULL - usage < rule.free) & (predicted > FULL), rule.hold)
             if not number:
                 soonest = np.minimum(soonest, seconds_to_full(level, slope))
     return from_condition(series.times, fires), _predictions(series, soonest)
 
 
 def sliding_window(series: Series, window: float, ahead: float) -> tuple[list[Alarm], Predictions]:
-    """Open while a line through a whole window says full within `ahead` seconds, for any resource."""
+    """Return alarms that are open while a line through a whole window predicts full within `ahead` seconds."""
     soonest = np.full(series.times.size, np.inf)
     for column in range(len(series.resources)):
         level, slope = predict_linear(series.usage[:, column], window, least=round(window * SECOND / STEP) + 1)

@@ -1,21 +1,21 @@
-"""Alarms and predictions held against what happened: the same function for the twin and for every baseline.
+"""Judgement of alarms and predictions against fillings: the same functions for the twin and for every baseline.
 
-Definitions (the scorecard's, and what it leaves open):
+Definitions:
 
-- An alarm is **true** where it opens between five minutes before the onset of a filling and its last 2192, else
-  **false**. One that opened earlier is false even if it is still open when the 2192 comes: it is counted as `early`
-  beside. One that opened in the two hours before the recording's end and is still open there is `undecided`, neither
-  true nor false: what it foretold had no time to come.
-- Where withdrawing counts (hard classes), a true alarm that clears before the first 2192 is false, too.
-- A filling is **recalled** where an alarm is open just before its first 2192. The **lead** is the time from its
-  opening, from five minutes before the onset at most: before there was anything to see it has warned of nothing.
-- **Reopened**: alarms that open in a filling beyond the first, one that was open at its beginning included.
+- An alarm is **true** if it opens between five minutes before the onset of a filling and its last 2192, else **false**.
+  One that opened earlier is false even if it is still open at the 2192, and is also counted as `early`. One that opened
+  in the last two hours of the recording and is open at its end is `undecided`, neither true nor false: a filling had no
+  time to follow.
+- If withdrawing counts (hard classes), a true alarm that clears before the first 2192 is false, too.
+- A filling is **recalled** if an alarm is open just before its first 2192. The **lead** is the time from the opening of
+  that alarm, at most from five minutes before the onset: before the onset nothing could be detected.
+- **Reopened**: alarms that open in a filling after the first one, one that was open at its beginning included.
 - **Time to clear**: from the last 2192 to the end of the alarm that was open then.
-- **Named**: whether the queue named first, when the alarm opened, is the one that took up most of the full resource
-  from the onset on (or nearly so: nine tenths of it at least).
-- **Error**: of the predicted time to the first 2192, 60, 30, 15 and 5 minutes before it, relative to the true one, as
-  far as the filling had been under way for two minutes and a tenth of its time. No word lately or "beyond the
-  horizon" is an infinite error.
+- **Named**: True if the first queue named when the alarm opened has at least nine tenths of the largest share of the
+  growth of the full resource since the onset.
+- **Error**: of the predicted time to the first 2192, 60, 30, 15 and 5 minutes before it, relative to the true time,
+  provided the filling had lasted two minutes and a tenth of its time. No recent prediction, or one beyond the horizon,
+  is an infinite error.
 """
 
 from __future__ import annotations
@@ -29,81 +29,79 @@ from twin.scoring.predictions import Predictions
 from twin.scoring.series import Series
 from twin.scoring.truth import MINUTE, Filling
 
-EARLY = 5 * MINUTE  # before the onset, from which on an alarm is true
+EARLY = 5 * MINUTE  # time before the onset from which an alarm is true
 HORIZON = 120 * MINUTE  # of a forecast, by default
 AHEAD = (60, 30, 15, 5)  # minutes before the first 2192
-POINTS = range(5, 65, 5)  # minutes before the first 2192 at which the interval is held against what came
-EVERY = 5 * MINUTE  # from one look at all predictions to the next
-SEEN_SECONDS, SEEN_SHARE = 120.0, 0.1  # of a filling that must have passed before it can be predicted
-NEARLY = 0.9
+POINTS = range(5, 65, 5)  # minutes before the first 2192 at which intervals are compared with it
+EVERY = 5 * MINUTE  # between samples of the predicted probability
+SEEN_SECONDS, SEEN_SHARE = 120.0, 0.1  # part of a filling that must have passed before it is predictable
+NEARLY = 0.9  # of the largest share of growth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Warned:
-    """How one filling was warned of. lead: seconds, None: not recalled; errors: by minutes before the first 2192;
-    clear: seconds, None: no alarm was open at the last 2192, or it never cleared; named: None: nobody was named.
-    """
+class WarnedFilling:
+    """Filling with the results of a method."""
 
     filling: Filling
-    lead: float | None
+    lead: float | None  # seconds; None: not recalled
     reopened: int
-    clear: float | None
-    named: bool | None
-    errors: dict[int, float] = field(default_factory=dict)
+    clear: float | None  # seconds; None: no alarm was open at the last 2192, or it never cleared
+    named: bool | None  # None: no queue was named
+    errors: dict[int, float] = field(default_factory=dict)  # by minutes before the first 2192
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A prediction and what came. p10, p50, p90: seconds, inf: beyond the horizon; came: seconds until the next first
-    2192.
-    """
+    """Predicted interval and actual time. Seconds, inf: beyond the horizon."""
 
     p10: float
     p50: float
     p90: float
-    came: float
+    came: float  # until the next first 2192
 
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """The probability that was given to a 2192 within the horizon, and whether one came."""
+    """Predicted probability of a 2192 within the horizon, and outcome."""
 
     given: float
-    came: bool
+    came: bool  # True if a 2192 came
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """One method on one store of one recording. false: alarms, those withdrawn included; points: predictions in the
-    fillings, every five minutes of the last hour; chances: over the whole recording, every five minutes.
-    """
+class JudgedStore:
+    """Results of a method on one store of one recording."""
 
     store: str
     days: float
-    warned: list[Warned]
+    warned: list[WarnedFilling]
     alarms: int
-    false: int
+    false: int  # withdrawn ones included
     withdrawn: int
     early: int
     undecided: int
-    points: list[Point]
-    chances: list[Chance]
+    points: list[Point]  # of the fillings, every five minutes of the last hour
+    chances: list[Chance]  # of the whole recording, every five minutes
 
 
 def judge(
     series: Series,
-    filled: Sequence[Filling],
+    fillings: Sequence[Filling],
     alarms: Sequence[Alarm],
     predictions: Predictions | None,
     *,
     withdrawing_counts: bool,
-) -> Judged:
-    """Hold what a method said of one store against what happened there.
+) -> JudgedStore:
+    """Compare the alarms and predictions of a method with the fillings of a store.
 
-    filled: the store's fillings, in the order of time; alarms: in the order of time, none overlapping another;
-    withdrawing_counts: whether a true alarm that clears before the first 2192 is false.
+    Args:
+        series: the store over time.
+        fillings: its fillings in order of time.
+        alarms: in order of time, none overlapping another.
+        predictions: of the method, if it makes any.
+        withdrawing_counts: True if a true alarm that clears before the first 2192 is false.
     """
-    owners = [_owner(alarm, filled) for alarm in alarms]
+    owners = [_owner(alarm, fillings) for alarm in alarms]
     end = int(series.times[-1])
     undecided = [
         owner is None and alarm.cleared is None and alarm.opened > end - HORIZON
@@ -114,41 +112,41 @@ def judge(
         for alarm, owner in zip(alarms, owners, strict=True)
     ]
     early = sum(
-        owner is None and any(alarm.is_open(one.first) for one in filled)
+        owner is None and any(alarm.is_open(filling.first) for filling in fillings)
         for alarm, owner in zip(alarms, owners, strict=True)
     )
     false = sum(
         (owner is None or gone) and not open_end
         for owner, gone, open_end in zip(owners, withdrawn, undecided, strict=True)
     )
-    return Judged(
+    return JudgedStore(
         store=series.store,
         days=series.days,
-        warned=[_warned(one, alarms, owners, predictions) for one in filled],
+        warned=[_warned(filling, alarms, owners, predictions) for filling in fillings],
         alarms=len(alarms),
         false=false,
         withdrawn=sum(withdrawn),
         early=early,
         undecided=sum(undecided),
-        points=_points(filled, predictions),
-        chances=_chances(series, filled, predictions),
+        points=_points(fillings, predictions),
+        chances=_chances(series, fillings, predictions),
     )
 
 
-def _owner(alarm: Alarm, filled: Sequence[Filling]) -> Filling | None:
-    """The filling in which an alarm opened."""
-    return next((one for one in filled if one.onset - EARLY <= alarm.opened <= one.last), None)
+def _owner(alarm: Alarm, fillings: Sequence[Filling]) -> Filling | None:
+    """Return the filling in which an alarm opened."""
+    return next((filling for filling in fillings if filling.onset - EARLY <= alarm.opened <= filling.last), None)
 
 
 def _warned(
     filling: Filling, alarms: Sequence[Alarm], owners: Sequence[Filling | None], predictions: Predictions | None
-) -> Warned:
+) -> WarnedFilling:
     warning = next((alarm for alarm in alarms if alarm.is_open(filling.first)), None)
     begin = filling.onset - EARLY
     openings = sum(owner is filling for owner in owners) + any(alarm.is_open(begin) for alarm in alarms)
-    standing = next((one for one in alarms if one.is_open(filling.last) or one.opened == filling.last), None)
-    ended = None if standing is None else standing.cleared
-    return Warned(
+    last_alarm = next((alarm for alarm in alarms if alarm.is_open(filling.last) or alarm.opened == filling.last), None)
+    ended = None if last_alarm is None else last_alarm.cleared
+    return WarnedFilling(
         filling=filling,
         lead=None if warning is None else (filling.first - max(warning.opened, begin)) / SECOND,
         reopened=max(0, openings - 1),
@@ -165,41 +163,41 @@ def _named_right(filling: Filling, warning: Alarm | None) -> bool | None:
 
 
 def _is_under_way(filling: Filling, ahead: float) -> bool:
-    """Whether a filling had been going on for a while, so many seconds before its first 2192."""
+    """Return True if enough of a filling had passed `ahead` seconds before its first 2192."""
     return filling.seconds - ahead >= max(SEEN_SECONDS, SEEN_SHARE * filling.seconds)
 
 
 def _errors(filling: Filling, predictions: Predictions) -> dict[int, float]:
-    found = {}
+    errors = {}
     for minutes in AHEAD:
         ahead = minutes * 60.0
         if _is_under_way(filling, ahead):
             p50 = predictions.at(filling.first - minutes * MINUTE)[1]
-            found[minutes] = abs(p50 - ahead) / ahead
-    return found
+            errors[minutes] = abs(p50 - ahead) / ahead
+    return errors
 
 
-def _points(filled: Sequence[Filling], predictions: Predictions | None) -> list[Point]:
+def _points(fillings: Sequence[Filling], predictions: Predictions | None) -> list[Point]:
     if predictions is None or predictions.chance is None:
         return []
     return [
-        Point(*predictions.at(one.first - minutes * MINUTE), came=minutes * 60.0)
-        for one in filled
+        Point(*predictions.at(filling.first - minutes * MINUTE), came=minutes * 60.0)
+        for filling in fillings
         for minutes in POINTS
-        if _is_under_way(one, minutes * 60.0)
+        if _is_under_way(filling, minutes * 60.0)
     ]
 
 
-def _chances(series: Series, filled: Sequence[Filling], predictions: Predictions | None) -> list[Chance]:
-    """At a raster, chosen without regard to what came; the last hours, whose end nobody saw, are left out."""
+def _chances(series: Series, fillings: Sequence[Filling], predictions: Predictions | None) -> list[Chance]:
+    """Return the chances at regular times, except those within a horizon of the end whose outcome is unknown."""
     if predictions is None or predictions.chance is None:
         return []
     end = int(series.times[-1])
-    found = []
+    chances = []
     for time in range(-(-int(series.times[0]) // EVERY) * EVERY, end, EVERY):
-        if any(one.first <= time <= one.last for one in filled):
+        if any(filling.first <= time <= filling.last for filling in fillings):
             continue
-        came = any(time < one.first <= time + HORIZON for one in filled)
+        came = any(time < filling.first <= time + HORIZON for filling in fillings)
         if came or time + HORIZON <= end:
-            found.append(Chance(predictions.chance_at(time), came))
-    return found
+            chances.append(Chance(predictions.chance_at(time), came))
+    return chances

@@ -1,7 +1,7 @@
-"""One look at a store: how full each resource is and what each queue holds.
+"""Samples of a store: usage of each resource and contents of each queue.
 
-A data set or page set is measured against what it may grow to, not against its size now: one that expands at 90 % of
-what it has is in no danger, and whoever watches it knows so.
+The usage of a data set or page set is relative to its maximum, not to its current size: one that expands at 90 % is in
+no danger.
 """
 
 from __future__ import annotations
@@ -17,19 +17,17 @@ from twin.stores.message_store import MessageStore
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """time: the store's clock, microseconds; usage: percent of each resource; size: bytes of the messages held;
-    holdings: i8[q, 3], what each queue holds (messages, elements, 4 KB pages).
-    """
+    """Sample of a store."""
 
-    time: int
-    usage: dict[str, float]
-    size: int
+    time: int  # the store's clock, microseconds
+    usage: dict[str, float]  # by resource, percent
+    size: int  # bytes of the messages held
     queues: tuple[str, ...]
-    holdings: Array
+    holdings: Array  # i8[queues, 3]: messages, elements, 4 KB pages of each queue
 
 
 def look(twin: MessageStore) -> Look | None:
-    """The store as it is now; None before its first event."""
+    """Take a sample of a store; None before its first event."""
     store = twin.tables.store
     scalars = store.scalars[0]
     if scalars["clock"] == layout.NEVER:

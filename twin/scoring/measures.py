@@ -1,4 +1,4 @@
-"""The measures of the scorecard, from many judged stores."""
+"""Measures of the scorecard, computed from many judged stores."""
 
 from __future__ import annotations
 
@@ -10,49 +10,43 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from twin.scoring.judge import AHEAD, Chance, Judged, Point, Warned
+from twin.scoring.judge import AHEAD, Chance, JudgedStore, Point, WarnedFilling
 
 ENOUGH_LEAD = 900.0  # seconds
 CHANCES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
-ENOUGH_SHARE = 0.8  # of the filling, where the whole of it takes less than ENOUGH_LEAD
+ENOUGH_SHARE = 0.8  # of a filling that takes less than ENOUGH_LEAD
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How often what came lay where it was said to be. Shares of 1, None: nothing to judge by.
+    """Position of the actual time in the predicted interval. Shares of 1, None without predictions.
 
-    below: came before p10, above: after p90 (each a tenth, if the interval is right); up_to_p50: came before p50. An
-    end that was said to be beyond the horizon lies after whatever came within an hour.
+    A quantile beyond the horizon lies after any time within an hour.
     """
 
     points: int
-    below: float | None
+    below: float | None  # before p10; a tenth if the interval is right
     up_to_p50: float | None
-    above: float | None
+    above: float | None  # after p90; a tenth if the interval is right
 
     @property
     def inside(self) -> float | None:
-        """Share from p10 to p90."""
+        """Share between p10 and p90."""
         return None if self.below is None or self.above is None else max(0.0, 1.0 - self.below - self.above)
 
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Of predictions that gave about the same probability: how many, the mean of it, and how often a 2192 came."""
+    """Outcome of predictions of about the same probability."""
 
     count: int
-    given: float
-    came: float
+    given: float  # mean probability
+    came: float  # share of those with a 2192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
-    """One method over some recordings. None: nothing to measure. Times in seconds, shares of 1.
-
-    enough_lead: recalled with 15 minutes, or with 80 % of a filling that takes less; errors: median relative error by
-    minutes before the first 2192, with the number of fillings it is of; interval: in the fillings; reliability: of the
-    probability, over whole recordings. calm: share of recordings without a false alarm.
-    """
+    """Measures of a method over some recordings. None: nothing to measure. Times in seconds, shares of 1."""
 
     recordings: int
     store_days: float
@@ -67,19 +61,19 @@ class Measures:
     precision: float | None
     f1: float | None
     false_per_day: float
-    calm: float
+    calm: float  # share of recordings without a false alarm
     lead_p10: float | None
     lead_p50: float | None
-    enough_lead: float | None
-    errors: dict[int, tuple[float, int]]
-    interval: Coverage
-    reliability: tuple[Reliability, ...]
+    enough_lead: float | None  # recalled with 15 minutes, or with 80 % of a filling that takes less
+    errors: dict[int, tuple[float, int]]  # by minutes before the first 2192: median relative error, fillings
+    interval: Coverage  # in the fillings
+    reliability: tuple[Reliability, ...]  # of the probability, over whole recordings
     reopened: float | None
     clear_p50: float | None
     named: float | None
 
     def as_json(self) -> dict[str, Any]:
-        """JSON-ready; an infinite error is null."""
+        """Return the measures, JSON-ready; an infinite error is null."""
         fields: dict[str, Any] = msgspec.to_builtins(self, str_keys=True)
         fields["errors"] = {
             minutes: {"median": value if math.isfinite(value) else None, "fillings": count}
@@ -89,16 +83,16 @@ class Measures:
         return fields
 
 
-def measure(recordings: Sequence[Sequence[Judged]]) -> Measures:
-    """The measures of one method. recordings: for each, its judged stores."""
+def measure(recordings: Sequence[Sequence[JudgedStore]]) -> Measures:
+    """Compute the measures of a method. recordings: the judged stores of each recording."""
     stores = [store for recording in recordings for store in recording]
-    warned = [one for store in stores for one in store.warned]
-    leads = [one.lead for one in warned if one.lead is not None]
+    warned = [filling for store in stores for filling in store.warned]
+    leads = [filling.lead for filling in warned if filling.lead is not None]
     false = sum(store.false for store in stores)
     recall = _share(len(leads), len(warned))
     precision = _share(len(leads), len(leads) + false)
     days = sum(store.days for store in stores)
-    named = [one.named for one in warned if one.named is not None]
+    named = [filling.named for filling in warned if filling.named is not None]
     return Measures(
         recordings=len(recordings),
         store_days=days,
@@ -113,21 +107,22 @@ def measure(recordings: Sequence[Sequence[Judged]]) -> Measures:
         precision=precision,
         f1=_f1(len(leads), len(warned), false),
         false_per_day=false / days if days else 0.0,
-        calm=_share(sum(not any(store.false for store in one) for one in recordings), len(recordings)) or 0.0,
+        calm=_share(sum(not any(store.false for store in recording) for recording in recordings), len(recordings))
+        or 0.0,
         lead_p10=_quantile(leads, 0.1),
         lead_p50=_quantile(leads, 0.5),
         enough_lead=_share(sum(map(_had_enough_lead, warned)), len(warned)),
-        errors=_errors([one.errors for one in warned]),
+        errors=_errors([filling.errors for filling in warned]),
         interval=coverage([point for store in stores for point in store.points]),
         reliability=reliability([chance for store in stores for chance in store.chances]),
-        reopened=_share(sum(one.reopened for one in warned), len(warned)),
-        clear_p50=_quantile([one.clear for one in warned if one.clear is not None], 0.5),
+        reopened=_share(sum(filling.reopened for filling in warned), len(warned)),
+        clear_p50=_quantile([filling.clear for filling in warned if filling.clear is not None], 0.5),
         named=_share(sum(named), len(named)),
     )
 
 
 def coverage(points: Sequence[Point]) -> Coverage:
-    """How often what came lay below, up to the middle of, and above what was said."""
+    """Compute the coverage of predicted intervals."""
     count = len(points)
     return Coverage(
         count,
@@ -138,30 +133,30 @@ def coverage(points: Sequence[Point]) -> Coverage:
 
 
 def reliability(chances: Sequence[Chance]) -> tuple[Reliability, ...]:
-    """In bins of the probability given, CHANCES their upper ends; those that are empty are left out."""
-    found = []
+    """Compute the reliability in bins of the predicted probability with upper ends CHANCES; empty bins are dropped."""
+    bins = []
     low = -1.0
     for high in CHANCES:
-        some = [one for one in chances if low < one.given <= high]
+        in_bin = [chance for chance in chances if low < chance.given <= high]
         low = high
-        if some:
-            given, came = sum(one.given for one in some), sum(one.came for one in some)
-            found.append(Reliability(len(some), given / len(some), came / len(some)))
-    return tuple(found)
+        if in_bin:
+            given, came = sum(chance.given for chance in in_bin), sum(chance.came for chance in in_bin)
+            bins.append(Reliability(len(in_bin), given / len(in_bin), came / len(in_bin)))
+    return tuple(bins)
 
 
-def _had_enough_lead(warned: Warned) -> bool:
+def _had_enough_lead(warned: WarnedFilling) -> bool:
     whole = warned.filling.seconds
     return warned.lead is not None and warned.lead >= (ENOUGH_LEAD if whole >= ENOUGH_LEAD else ENOUGH_SHARE * whole)
 
 
-def _errors(found: Sequence[dict[int, float]]) -> dict[int, tuple[float, int]]:
-    by_minutes = {minutes: [one[minutes] for one in found if minutes in one] for minutes in AHEAD}
+def _errors(fillings: Sequence[dict[int, float]]) -> dict[int, tuple[float, int]]:
+    by_minutes = {minutes: [errors[minutes] for errors in fillings if minutes in errors] for minutes in AHEAD}
     return {minutes: (float(np.median(values)), len(values)) for minutes, values in by_minutes.items() if values}
 
 
 def _f1(recalled: int, fillings: int, false: int) -> float | None:
-    """The harmonic mean of recall and precision; 0 where nothing was recalled."""
+    """Return the harmonic mean of recall and precision; 0 if nothing was recalled."""
     return 2 * recalled / (recalled + false + fillings) if fillings else None
 
 

@@ -1,4 +1,4 @@
-"""Pictures of the scorecard: one store's story, lead times, calibration. The only module here that needs matplotlib."""
+"""Pictures of the scorecard: story of a store, lead times, calibration. Only this module needs matplotlib."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from kernels.clock import SECOND
 from twin.scoring.measures import Measures
-from twin.scoring.score import TWIN, Said
+from twin.scoring.score import TWIN, MethodOutput
 from twin.scoring.series import Series
 from twin.scoring.truth import Filling
 from twin.state.arrays import Array
@@ -23,8 +23,8 @@ from twin.units import as_datetime
 BLUE, AMBER, GREEN, GREY, RED, INK = "#3b6ea5", "#d08a2e", "#5c9a66", "#9aa5b1", "#b5484a", "#2b3440"
 _RESOURCES = (BLUE, GREEN, AMBER, "#7a68a6", "#4b8f8c", "#a0785a")
 _METHODS = (INK, "#c9b458", AMBER, RED, "#7a68a6", BLUE, GREEN)
-_POINTS = 600  # of a curve at most: more cannot be seen
-_WHISKERS = 14  # predictions shown of one filling
+_MAX_POINTS = 600  # of a curve
+_MAX_WHISKERS = 14  # predictions shown per filling
 _DAY = 86_400.0 * SECOND
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
@@ -43,40 +43,45 @@ STYLE: dict[str, Any] = {
 
 
 def save(figure: Figure, path: Path) -> None:
-    """As SVG without a date, so that the same figures give the same file."""
+    """Save a figure as SVG without a date, so that the same figure gives the same file."""
     with mpl.rc_context(STYLE):
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": "mqtwin"})
     lines = path.read_text(encoding="utf-8").splitlines()
     path.write_text("\n".join(line.rstrip() for line in lines) + "\n", encoding="utf-8")
 
 
-def story(series: Series, filled: Sequence[Filling], said: Mapping[str, Said], title: str) -> Figure:
-    """Usage over time, where the twin saw it going, when 2192s came, and who had an alarm open when.
+def story(series: Series, fillings: Sequence[Filling], outputs: Mapping[str, MethodOutput], title: str) -> Figure:
+    """Draw usage over time, predictions of the twin, 2192s, and the alarms of every method.
 
-    said: by method. A whisker on the 100 % line is a prediction: from p10 to p90, a dot at p50, a thin line from the
-    usage at the moment it was made.
+    A whisker on the 100 % line is a prediction: from p10 to p90, a dot at p50, a thin line from the usage at its time.
+
+    Args:
+        series: the store over time.
+        fillings: its fillings.
+        outputs: by method.
+        title: of the picture.
     """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.4, 4.2), layout="constrained")
-        levels, bars = figure.subplots(2, 1, sharex=True, height_ratios=(3, 0.28 * len(said)))
-        _levels(levels, series, filled)
-        predictions = said[TWIN].predictions
+        levels, bars = figure.subplots(2, 1, sharex=True, height_ratios=(3, 0.28 * len(outputs)))
+        _levels(levels, series, fillings)
+        predictions = outputs[TWIN].predictions
         if predictions is not None:
-            for filling in filled:
+            for filling in fillings:
                 _whiskers(levels, series, filling, predictions.ahead, predictions.times)
         levels.set_title(title, fontsize=9, loc="left")
-        _bars(bars, series, filled, said)
+        _bars(bars, series, fillings, outputs)
     return figure
 
 
-def _levels(axes: Axes, series: Series, filled: Sequence[Filling]) -> None:
-    keep = np.unique(np.linspace(0, len(series.times) - 1, _POINTS).astype(int))
+def _levels(axes: Axes, series: Series, fillings: Sequence[Filling]) -> None:
+    keep = np.unique(np.linspace(0, len(series.times) - 1, _MAX_POINTS).astype(int))
     for column, resource in enumerate(series.resources):
         usage = series.usage[keep, column]
         if column == 0 or usage.max(initial=0.0) > 1.0:
             colour = _RESOURCES[column % len(_RESOURCES)]
             axes.plot(_dates(series.times[keep]), usage, color=colour, linewidth=1.4, label=resource)
-    for filling in filled:
+    for filling in fillings:
         begin, first, last = (_date(time) for time in (filling.onset, filling.first, filling.last))
         axes.axvspan(begin, first, color=GREY, alpha=0.15, linewidth=0)
         axes.axvspan(first, last, color=RED, alpha=0.25, linewidth=0)
@@ -88,54 +93,56 @@ def _levels(axes: Axes, series: Series, filled: Sequence[Filling]) -> None:
 
 
 def _whiskers(axes: Axes, series: Series, filling: Filling, ahead: Array, times: Array) -> None:
-    """Some predictions made in a filling, above the 100 % line one over the other."""
+    """Draw some predictions of a filling above the 100 % line, one above the other."""
     rows = np.flatnonzero((times >= filling.onset) & (times < filling.first) & np.isfinite(ahead[:, 1]))
     chosen = (
-        rows[np.unique(np.linspace(0, rows.size - 1, min(rows.size, _WHISKERS)).astype(int))] if rows.size else rows
+        rows[np.unique(np.linspace(0, rows.size - 1, min(rows.size, _MAX_WHISKERS)).astype(int))] if rows.size else rows
     )
     column = series.resources.index(filling.resource)
     for number, row in enumerate(chosen.tolist()):
-        made = int(times[row])
-        p10, p50, p90 = (_date(made + int(min(one, 86_400.0) * SECOND)) for one in ahead[row].tolist())
+        time = int(times[row])
+        p10, p50, p90 = (_date(time + int(min(seconds, 86_400.0) * SECOND)) for seconds in ahead[row].tolist())
         height = 101.5 + 0.7 * number
-        now = float(np.interp(made, series.times, series.usage[:, column]))
-        axes.plot([_date(made), p50], [now, height], color=GREY, linewidth=0.4)
+        usage = float(np.interp(time, series.times, series.usage[:, column]))
+        axes.plot([_date(time), p50], [usage, height], color=GREY, linewidth=0.4)
         axes.plot([p10, p90], [height, height], color=INK, linewidth=0.9)
         axes.plot([p50], [height], ".", color=INK, markersize=3.5)
 
 
-def _bars(axes: Axes, series: Series, filled: Sequence[Filling], said: Mapping[str, Said]) -> None:
+def _bars(axes: Axes, series: Series, fillings: Sequence[Filling], outputs: Mapping[str, MethodOutput]) -> None:
     end = int(series.times[-1])
-    for row, one in enumerate(said.values()):
+    for row, output in enumerate(outputs.values()):
         spans = [
             (_date(alarm.opened), max(_date(alarm.cleared or end) - _date(alarm.opened), 20 * SECOND / _DAY))
-            for alarm in one.alarms
+            for alarm in output.alarms
         ]
         axes.broken_barh(spans, (row - 0.32, 0.64), color=_METHODS[row % len(_METHODS)], linewidth=0)
-    for filling in filled:
+    for filling in fillings:
         axes.axvline(_date(filling.first), color=RED, linewidth=0.8)
-    axes.set_yticks(range(len(said)), list(said), fontsize=8)
-    axes.set_ylim(len(said) - 0.5, -0.5)
+    axes.set_yticks(range(len(outputs)), list(outputs), fontsize=8)
+    axes.set_ylim(len(outputs) - 0.5, -0.5)
     axes.set_xlim(_date(int(series.times[0])), _date(end))
     axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))
     axes.set_xlabel("UTC; bars: an alarm is open; grey: a filling; red: puts are refused with 2192", fontsize=8)
 
 
 def leads(by_method: Mapping[str, Sequence[float | None]], measured: Mapping[str, Measures]) -> Figure:
-    """Share of the fillings that were warned of so long before. by_method: leads in seconds, None: not recalled."""
+    """Draw the share of fillings by lead. by_method: leads in seconds, None: not recalled."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.4, 3.4), layout="constrained")
         axes = figure.subplots()
-        for row, (method, found) in enumerate(by_method.items()):
-            minutes = np.sort([lead / 60 for lead in found if lead is not None])
-            still = 100 * (1 - np.arange(minutes.size + 1) / max(1, len(found)))
-            still += 100 * (minutes.size - len(found)) / max(1, len(found))  # those not recalled never count
+        for row, (method, method_leads) in enumerate(by_method.items()):
+            minutes = np.sort([lead / 60 for lead in method_leads if lead is not None])
+            remaining = 100 * (1 - np.arange(minutes.size + 1) / max(1, len(method_leads)))
+            remaining += (
+                100 * (minutes.size - len(method_leads)) / max(1, len(method_leads))
+            )  # those not recalled never count
             precision = measured[method].precision
             words = "no alarm" if precision is None else f"precision {100 * precision:.0f} %"
             colour = _METHODS[row % len(_METHODS)]
             width = 2.4 if method == TWIN else 1.2
             places = np.concatenate([[0.0], minutes])
-            axes.step(places, still, where="post", color=colour, linewidth=width, label=f"{method} ({words})")
+            axes.step(places, remaining, where="post", color=colour, linewidth=width, label=f"{method} ({words})")
         axes.axvline(15, color=GREY, linewidth=0.8, linestyle=":")
         axes.set_xlim(0, 120)
         axes.set_ylim(0, 102)
@@ -146,7 +153,7 @@ def leads(by_method: Mapping[str, Sequence[float | None]], measured: Mapping[str
 
 
 def calibration(measures: Measures) -> Figure:
-    """Left: how often the fill came before p10, p50, p90; right: how often it came where a probability was given."""
+    """Draw the coverage of intervals (left) and the reliability of probabilities (right)."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.4, 3.4), layout="constrained")
         left, right = figure.subplots(1, 2)
@@ -154,19 +161,19 @@ def calibration(measures: Measures) -> Figure:
             axes.plot([0, 100], [0, 100], color=GREY, linewidth=0.8)
             axes.set_xlim(-3, 103)
             axes.set_ylim(-3, 103)
-        one = measures.interval
-        if one.below is not None and one.up_to_p50 is not None and one.above is not None:
-            came = [100 * one.below, 100 * one.up_to_p50, 100 * (1 - one.above)]
+        interval = measures.interval
+        if interval.below is not None and interval.up_to_p50 is not None and interval.above is not None:
+            came = [100 * interval.below, 100 * interval.up_to_p50, 100 * (1 - interval.above)]
             left.plot([10, 50, 90], came, "o-", color=BLUE)
-            for said, share in zip((10, 50, 90), came, strict=True):
-                left.annotate(f"{share:.0f} %", (said, share), (6, -10), textcoords="offset points", fontsize=8)
-        left.set_xlabel(f"should have come by then, % ({one.points:,} predictions in the last hour)")
+            for percent, share in zip((10, 50, 90), came, strict=True):
+                left.annotate(f"{share:.0f} %", (percent, share), (6, -10), textcoords="offset points", fontsize=8)
+        left.set_xlabel(f"should have come by then, % ({interval.points:,} predictions in the last hour)")
         left.set_ylabel("came by then, %")
         bins = measures.reliability
-        right.plot([100 * each.given for each in bins], [100 * each.came for each in bins], "o-", color=BLUE)
-        for each in bins:
-            place = (100 * each.given, 100 * each.came)
-            right.annotate(f"{each.count:,}", place, (6, -10), textcoords="offset points", fontsize=7)
+        right.plot([100 * bin_.given for bin_ in bins], [100 * bin_.came for bin_ in bins], "o-", color=BLUE)
+        for bin_ in bins:
+            place = (100 * bin_.given, 100 * bin_.came)
+            right.annotate(f"{bin_.count:,}", place, (6, -10), textcoords="offset points", fontsize=7)
         right.set_xlabel("probability given of 2192 within two hours, %")
         right.set_ylabel("a 2192 came, %")
     return figure

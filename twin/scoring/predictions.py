@@ -1,4 +1,4 @@
-"""What was said of the time to full, and how to ask for it at a moment."""
+"""Predictions of the time to full, and their value at a time."""
 
 from __future__ import annotations
 
@@ -11,22 +11,19 @@ from kernels.clock import SECOND
 from twin.forecast.outlook import Forecast
 from twin.state.arrays import Array
 
-STALE = 120 * SECOND  # a word older than that counts no more
+STALE = 120 * SECOND  # age at which a prediction no longer counts
 
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """times: i8[n], microseconds, in order; ahead: f8[n, 3], seconds from then to full, should it become so: p10, p50
-    and p90, inf: beyond the horizon; chance: f8[n], the probability of full within the horizon, None where a method
-    gives neither that nor an interval: it has one number three times.
-    """
+    """Predictions of a method for one store. One without intervals has the same number for p10, p50 and p90."""
 
-    times: Array
-    ahead: Array
-    chance: Array | None = None
+    times: Array  # i8[n], microseconds, ascending
+    ahead: Array  # f8[n, 3], seconds until full if it becomes full: p10, p50, p90; inf: beyond the horizon
+    chance: Array | None = None  # f8[n], probability of full within the horizon; None: none predicted
 
     def at(self, time: int) -> tuple[float, float, float]:
-        """Seconds from `time` to full by what was said last, aged since; inf where nothing was said lately."""
+        """Return the seconds from `time` to full (p10, p50, p90) by the last prediction; inf without a recent one."""
         row = self._row(time)
         if row is None:
             return np.inf, np.inf, np.inf
@@ -35,19 +32,19 @@ class Predictions:
         return p10, p50, p90
 
     def chance_at(self, time: int) -> float:
-        """The probability of full within the horizon as said last; 0 where nothing was said lately."""
+        """Return the last predicted probability of full within the horizon; 0 without a recent prediction."""
         row = self._row(time)
         return 0.0 if row is None or self.chance is None else float(self.chance[row])
 
     @classmethod
     def of(cls, forecasts: Sequence[Forecast]) -> Predictions:
-        """Of the twin's forecasts of one store, in their order: of the resource that is full first, whichever it is."""
-        first = [one for one in forecasts if one.first]
-        ahead = [[np.inf if left is None else left for left in (one.p10, one.p50, one.p90)] for one in first]
+        """Return the predictions of the twin for a store: those for the resource that is full first."""
+        first = [forecast for forecast in forecasts if forecast.first]
+        ahead = [(forecast.p10, forecast.p50, forecast.p90) for forecast in first]
         return cls(
-            np.array([one.time for one in first], np.int64),
-            np.array(ahead, float).reshape(-1, 3),
-            np.array([one.probability for one in first], float),
+            np.array([forecast.time for forecast in first], np.int64),
+            np.array([[np.inf if s is None else s for s in quantiles] for quantiles in ahead], float).reshape(-1, 3),
+            np.array([forecast.probability for forecast in first], float),
         )
 
     def _row(self, time: int) -> int | None:

@@ -1,4 +1,4 @@
-"""The twin and every baseline on one recording, judged alike."""
+"""Scores of the twin and of every baseline on one recording."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from twin.scoring.alarms import Alarm, from_alerts
 from twin.scoring.baselines import BASELINES
-from twin.scoring.judge import Judged, judge
+from twin.scoring.judge import JudgedStore, judge
 from twin.scoring.measures import Measures, measure
 from twin.scoring.predictions import Predictions
-from twin.scoring.series import Played, Series
+from twin.scoring.series import PlayedRecording, Series
 from twin.scoring.truth import Filling, fillings
 
 TWIN = "twin"
@@ -18,48 +18,56 @@ METHODS = (TWIN, *(baseline.name for baseline in BASELINES))
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a method said of one store."""
+class MethodOutput:
+    """Alarms and predictions of a method for one store."""
 
     alarms: list[Alarm]
     predictions: Predictions | None
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
-    """One recording. filled: by store; said and judged: by method; said by store, judged in the order of the stores."""
+class ScoredRecording:
+    """Scores of one recording."""
 
-    filled: Mapping[str, Sequence[Filling]]
-    said: Mapping[str, Mapping[str, Said]]
-    judged: Mapping[str, Sequence[Judged]]
+    fillings: Mapping[str, Sequence[Filling]]  # by store
+    outputs: Mapping[str, Mapping[str, MethodOutput]]  # by method, then store
+    judged: Mapping[str, Sequence[JudgedStore]]  # by method, in the order of the stores
 
 
-def score(played: Played, *, withdrawing_counts: bool = True) -> Scored:
-    """Judge the twin and every baseline on what was played.
+def score(played: PlayedRecording, *, withdrawing_counts: bool = True) -> ScoredRecording:
+    """Judge the twin and every baseline on a recording.
 
-    withdrawing_counts: whether an alarm withdrawn before the 2192 it foretold is false: so on the hard classes.
+    Args:
+        played: the recording.
+        withdrawing_counts: True if an alarm that clears before its 2192 is false, as in the hard classes.
     """
-    filled = {name: fillings(series) for name, series in played.series.items()}
-    said = {
-        method: {name: _said(method, played, series) for name, series in played.series.items()} for method in METHODS
+    all_fillings = {name: fillings(series) for name, series in played.series.items()}
+    outputs = {
+        method: {name: _output(method, played, series) for name, series in played.series.items()} for method in METHODS
     }
     judged = {
         method: [
-            judge(played.series[name], filled[name], one.alarms, one.predictions, withdrawing_counts=withdrawing_counts)
-            for name, one in by_store.items()
+            judge(
+                played.series[name],
+                all_fillings[name],
+                output.alarms,
+                output.predictions,
+                withdrawing_counts=withdrawing_counts,
+            )
+            for name, output in by_store.items()
         ]
-        for method, by_store in said.items()
+        for method, by_store in outputs.items()
     }
-    return Scored(filled, said, judged)
+    return ScoredRecording(all_fillings, outputs, judged)
 
 
-def summarise(scored: Sequence[Scored]) -> dict[str, Measures]:
-    """The measures of every method over some recordings."""
-    return {method: measure([one.judged[method] for one in scored]) for method in METHODS}
+def summarise(scored: Sequence[ScoredRecording]) -> dict[str, Measures]:
+    """Return the measures of every method over some recordings."""
+    return {method: measure([recording.judged[method] for recording in scored]) for method in METHODS}
 
 
-def _said(method: str, played: Played, series: Series) -> Said:
+def _output(method: str, played: PlayedRecording, series: Series) -> MethodOutput:
     if method == TWIN:
-        return Said(from_alerts(played.alerts, series.store), played.predictions[series.store])
-    [baseline] = [one for one in BASELINES if one.name == method]
-    return Said(*baseline.judge(series))
+        return MethodOutput(from_alerts(played.alerts, series.store), played.predictions[series.store])
+    [baseline] = [known for known in BASELINES if known.name == method]
+    return MethodOutput(*baseline.judge(series))

@@ -1,8 +1,8 @@
-"""A recording played through the twin, and what was seen on the way: usage over time, 2192s, alerts, forecasts.
+"""Replay of a recording with samples of usage, 2192s, alerts and forecasts.
 
-Truth and every baseline read the same series, so that none of them sees more than another. Levels are looked at every
-30 seconds of event time: z/OS looks at a structure about once a minute (structure full monitoring), monitors of others
-every 15 to 60 seconds.
+Truth and every baseline read the same series, so none of them has more information than another. Usage is sampled every
+30 seconds of event time: z/OS samples a structure about once per minute (structure full monitoring), other monitors
+sample every 15 to 60 seconds.
 """
 
 from __future__ import annotations
@@ -29,51 +29,48 @@ from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 from twin.warm import warm
 
-STEP = 30 * SECOND  # of event time, from one look at the levels to the next
+STEP = 30 * SECOND  # of event time between samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One store over time, looked at every STEP from its first event to its last.
-
-    times: i8[n], microseconds since 1970, STEP apart; usage: f8[n, r], percent of each resource in use; size: i8[n],
-    bytes of the messages held; holdings: i8[n, q, 3], what each queue holds (messages, elements, 4 KB pages); refused:
-    i8[m], times of the puts with reason 2192, in order.
-    """
+    """Samples of one store from its first event to its last."""
 
     store: str
-    times: Array
+    times: Array  # i8[n], microseconds since 1970, STEP apart
     resources: tuple[str, ...]
-    usage: Array
-    size: Array
+    usage: Array  # f8[n, resources], percent
+    size: Array  # i8[n], bytes of the messages held
     queues: tuple[str, ...]
-    holdings: Array
-    refused: Array
+    holdings: Array  # i8[n, queues, 3]: messages, elements, 4 KB pages of each queue
+    refused: Array  # i8[m], times of the puts with reason 2192, ascending
 
     @property
     def days(self) -> float:
-        """Its span in days."""
+        """Length in days."""
         return float(self.times[-1] - self.times[0] + STEP) / (86_400 * SECOND)
 
 
 @dataclass(slots=True, kw_only=True)
-class Played:
-    """What playing a recording brought.
+class PlayedRecording:
+    """Results of replaying a recording."""
 
-    series and predictions (the twin's): by store, sorted; alerts: ordered by time, then store.
-    """
-
-    series: dict[str, Series]
-    alerts: list[Alert]
-    predictions: dict[str, Predictions]
-    events: int
+    series: dict[str, Series]  # by store, sorted
+    alerts: list[Alert]  # by time, then store
+    predictions: dict[str, Predictions]  # of the twin, by store, sorted
+    events: int  # number
 
 
-def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None] | None = None) -> Played:
-    """Play a recording (`.ndjson`, `.ndjson.zst`, `.arrow`) through the twins of an estate, looking at every STEP.
+def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None] | None = None) -> PlayedRecording:
+    """Replay a recording (`.ndjson`, `.ndjson.zst`, `.arrow`) with a sample of each store per STEP.
 
-    on_chunk: as `twin.replays.replay`. UsageError: no such file, an unknown suffix, a file that cannot be read to its
-    end.
+    Args:
+        path: the recording.
+        estate: the estate.
+        on_chunk: as for `twin.replays.replay`.
+
+    Raises:
+        UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
     """
     warm()
     decoder, player = Decoder(estate), Player(estate)
@@ -87,7 +84,7 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
             alerts += player.feed(piece)
             for name in np.unique(stores[np.unique(piece.events["route"])]).tolist():
                 twin = player.twins[name]
-                if isinstance(twin, MessageStore):  # nobody puts to a shared store
+                if isinstance(twin, MessageStore):  # shared stores have no puts
                     record = records.setdefault(name, _Record())
                     record.add(look(twin))
                     record.forecasts += twin.drain_forecasts()
@@ -99,27 +96,27 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
     alerts.sort(key=lambda alert: (alert.time, alert.store))
     series = {name: record.series(name) for name, record in sorted(records.items()) if record.looks}
     predictions = {name: Predictions.of(records[name].forecasts) for name in series}
-    return Played(series=series, alerts=alerts, predictions=predictions, events=events)
+    return PlayedRecording(series=series, alerts=alerts, predictions=predictions, events=events)
 
 
 def _pieces(decoded: Decoded) -> Iterator[Decoded]:
-    """The events cut wherever the time of one lies in another STEP than that of the one before."""
+    """Split events where two consecutive times lie in different STEPs."""
     if not len(decoded):
         return
     cuts = np.flatnonzero(np.diff(decoded.events["time"] // STEP)) + 1
     edges = [0, *cuts.tolist(), len(decoded)]
     extras = sorted(decoded.extras.items())
-    at = 0
+    i = 0
     for start, end in pairwise(edges):
         own = {}
-        while at < len(extras) and extras[at][0] < end:
-            own[extras[at][0] - start] = extras[at][1]
-            at += 1
+        while i < len(extras) and extras[i][0] < end:
+            own[extras[i][0] - start] = extras[i][1]
+            i += 1
         yield Decoded(decoded.events[start:end], decoded.record[start:end], decoded.index[start:end], own)
 
 
 def _refused(decoded: Decoded, stores: Array) -> Iterable[tuple[str, Array]]:
-    """(store, times i8[n]) of the puts with reason 2192."""
+    """Return (store, times i8[n]) of the puts with reason 2192."""
     events = decoded.events
     full = events[(events["op"] == PUT) & (events["reason"] == MQRC_STORAGE_MEDIUM_FULL)]
     owners = stores[full["route"]]
@@ -128,36 +125,36 @@ def _refused(decoded: Decoded, stores: Array) -> Iterable[tuple[str, Array]]:
 
 @dataclass(slots=True)
 class _Record:
-    """Of one store: the looks at it, the last one of each STEP; refused puts and forecasts as they came."""
+    """Samples of a store, the last one per STEP, with its forecasts and refused puts."""
 
     looks: list[Look] = field(default_factory=list)
     forecasts: list[Forecast] = field(default_factory=list)
     refused: list[Array] = field(default_factory=list)
 
-    def add(self, seen: Look | None) -> None:
-        if seen is None:
+    def add(self, sample: Look | None) -> None:
+        if sample is None:
             return
-        if self.looks and self.looks[-1].time // STEP == seen.time // STEP:
-            self.looks[-1] = seen
+        if self.looks and self.looks[-1].time // STEP == sample.time // STEP:
+            self.looks[-1] = sample
         else:
-            self.looks.append(seen)
+            self.looks.append(sample)
 
     def series(self, name: str) -> Series:
-        cells = np.array([seen.time for seen in self.looks]) // STEP
+        cells = np.array([sample.time for sample in self.looks]) // STEP
         raster = np.arange(cells[0], cells[-1] + 1)
-        rows = np.searchsorted(cells, raster, side="right") - 1  # in a silent STEP the level stays
-        resources = tuple(dict.fromkeys(resource for seen in self.looks for resource in seen.usage))
-        queues = self.looks[-1].queues  # those known first keep their rows
-        usage = np.array([[seen.usage.get(resource, 0.0) for resource in resources] for seen in self.looks])
+        rows = np.searchsorted(cells, raster, side="right") - 1  # without events in a STEP, usage stays
+        resources = tuple(dict.fromkeys(resource for sample in self.looks for resource in sample.usage))
+        queues = self.looks[-1].queues  # rows are only added
+        usage = np.array([[sample.usage.get(resource, 0.0) for resource in resources] for sample in self.looks])
         holdings = np.zeros((len(self.looks), len(queues), 3), np.int64)
-        for at, seen in enumerate(self.looks):
-            holdings[at, : len(seen.holdings)] = seen.holdings
+        for i, sample in enumerate(self.looks):
+            holdings[i, : len(sample.holdings)] = sample.holdings
         return Series(
             store=name,
-            times=(raster + 1) * STEP,  # a look is at the end of its STEP
+            times=(raster + 1) * STEP,  # a sample stands for the end of its STEP
             resources=resources,
             usage=usage.reshape(len(self.looks), len(resources))[rows],
-            size=np.array([seen.size for seen in self.looks], np.int64)[rows],
+            size=np.array([sample.size for sample in self.looks], np.int64)[rows],
             queues=queues,
             holdings=holdings[rows],
             refused=np.sort(np.concatenate([np.zeros(0, np.int64), *self.refused])),

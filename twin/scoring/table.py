@@ -1,4 +1,4 @@
-"""Measures as rows of a table with a column a method: the same words on a terminal and in a page."""
+"""Measures as tables with one column per method, for a terminal and for a page."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ NOTHING = "-"
 
 
 def percent(share: float | None) -> str:
-    """`97.2 %`; whole ones below 90, where a digit more says nothing."""
+    """Format a share: `97.2 %`, without decimals below 90 %."""
     if share is None:
         return NOTHING
     return f"{100 * share:.0f} %" if share < 0.895 or share == 1 else f"{100 * share:.1f} %"
 
 
 def span(seconds: float | None) -> str:
-    """`12 min`."""
+    """Format a span of time: `12 min`."""
     return NOTHING if seconds is None else as_span(seconds)
 
 
 def number(value: float | None) -> str:
-    """Two digits after the point."""
+    """Format a number with two decimals."""
     return NOTHING if value is None else f"{value:.2f}"
 
 
 def error(measures: Measures, minutes: int) -> str:
-    """The median relative error so many minutes before: `12 %`, `none said` where most said nothing."""
+    """Format the median relative error `minutes` before: `12 %`, `none said` if most made no prediction."""
     if minutes not in measures.errors:
         return NOTHING
     value = measures.errors[minutes][0]
@@ -42,46 +42,46 @@ def error(measures: Measures, minutes: int) -> str:
 
 
 def inside(coverage: Coverage) -> str:
-    """`80 % (12 < 8 >)`: from p10 to p90, and the percentages before p10 and after p90."""
+    """Format the coverage: share from p10 to p90, before p10 and after p90."""
     if coverage.inside is None or coverage.below is None or coverage.above is None:
         return NOTHING
     return f"{100 * coverage.inside:.0f} % ({100 * coverage.below:.0f} before, {100 * coverage.above:.0f} after)"
 
 
 ROWS: Mapping[str, Callable[[Measures], str]] = {
-    "recall": lambda one: percent(one.recall),
-    "precision": lambda one: percent(one.precision),
-    "F1": lambda one: number(one.f1),
-    "false alarms a store-day": lambda one: number(one.false_per_day),
-    "recordings without one": lambda one: percent(one.calm),
-    "lead, p10": lambda one: span(one.lead_p10),
-    "lead, p50": lambda one: span(one.lead_p50),
-    "enough lead": lambda one: percent(one.enough_lead),
+    "recall": lambda measures: percent(measures.recall),
+    "precision": lambda measures: percent(measures.precision),
+    "F1": lambda measures: number(measures.f1),
+    "false alarms a store-day": lambda measures: number(measures.false_per_day),
+    "recordings without one": lambda measures: percent(measures.calm),
+    "lead, p10": lambda measures: span(measures.lead_p10),
+    "lead, p50": lambda measures: span(measures.lead_p50),
+    "enough lead": lambda measures: percent(measures.enough_lead),
     **{f"error {minutes} min before": partial(error, minutes=minutes) for minutes in AHEAD},
-    "came in p10..p90": lambda one: inside(one.interval),
-    "reopened a filling": lambda one: number(one.reopened),
-    "time to clear, p50": lambda one: span(one.clear_p50),
-    "filler named first": lambda one: percent(one.named),
+    "came in p10..p90": lambda measures: inside(measures.interval),
+    "reopened a filling": lambda measures: number(measures.reopened),
+    "time to clear, p50": lambda measures: span(measures.clear_p50),
+    "filler named first": lambda measures: percent(measures.named),
 }
 
 
 def rows(by_method: Mapping[str, Measures]) -> list[list[str]]:
-    """A row a measure: its name, then a cell a method, in their order."""
-    return [[name, *(make(one) for one in by_method.values())] for name, make in ROWS.items()]
+    """Return one row per measure: its name, then one cell per method."""
+    return [[name, *(make(measures) for measures in by_method.values())] for name, make in ROWS.items()]
 
 
 def table(title: str, by_method: Mapping[str, Measures]) -> Table:
-    """For a terminal. title: of what; how much there was of it is added."""
-    one = by_method[TWIN]
-    head = f"{title}: {one.recordings} recordings, {one.fillings} fillings, {one.store_days:.1f} store-days"
-    made = Table("", title=head, title_justify="left")
+    """Return a table for a terminal. title: beginning of its title."""
+    measures = by_method[TWIN]
+    counts = f"{measures.recordings} recordings, {measures.fillings} fillings, {measures.store_days:.1f} store-days"
+    result = Table("", title=f"{title}: {counts}", title_justify="left")
     for method in by_method:
-        made.add_column(method, justify="right", style="bold" if method == TWIN else "")
+        result.add_column(method, justify="right", style="bold" if method == TWIN else "")
     for row in rows(by_method):
-        made.add_row(*row)
-    return made
+        result.add_row(*row)
+    return result
 
 
 def markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table of a page; all columns but the first stand to the right."""
+    """Return a table in Markdown; all columns but the first are right-aligned."""
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ["---", *["---:"] * (len(head) - 1)], *lines))

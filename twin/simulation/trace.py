@@ -24,7 +24,7 @@ from kernels import EVENT, FLAG_HAS_MSGID
 from kernels.layout import GET, PUT
 from twin.errors import UsageError
 from twin.estate import Estate, RoutingError
-from twin.events.fields import FIELD, shown
+from twin.events.fields import FIELD, show
 from twin.simulation.run import Outcome, Progress, serve_into
 from twin.simulation.system import tag_of
 from twin.warm import warm
@@ -232,7 +232,7 @@ class _Rows:
         if not right.all():
             at = int(np.flatnonzero(~right)[0])
             value = self.columns[name][at].as_py()
-            raise UsageError(f"{self.path}, line {self.lines[at]}: {name} is {shown(value)}; right: {what}")
+            raise UsageError(f"{self.path}, line {self.lines[at]}: {name} is {show(value)}; right: {what}")
 
 
 def _is_time(text: str) -> bool:

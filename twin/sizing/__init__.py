@@ -1,6 +1,6 @@
-"""Planning: how much storage so many messages need, by the rules of the twin and by those of the documents.
+"""Sizing: storage for a number of messages, by the rules of the twin and by those of IBM's documents.
 
-One file a kind of store. `mqtwin size` prints what these functions say.
+One module per kind of store. `mqtwin size` prints the results; docs/sizing.md describes them.
 """
 
 from twin.sizing.dasd import Extent

@@ -1,7 +1,7 @@
 """Disk space in the units in which data sets are allocated.
 
-Source: a 3390 has 15 tracks a cylinder [z/OS DFSMS, *Direct access storage devices*, table 1] and 12 control intervals
-of 4096 bytes a track. Real SMF 115 records agree: page sets of 540, 1,080, 50,040 or 963,720 pages are whole cylinders.
+A 3390 has 15 tracks per cylinder [IBM: z/OS DFSMS, Direct access storage devices, table 1] and 12 control intervals of
+4096 bytes per track. Real SMF 115 records agree: page sets of 540, 1,080, 50,040 or 963,720 pages are whole cylinders.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 PAGE_BYTES = 4096
-PAGES_A_TRACK = 12
-TRACKS_A_CYLINDER = 15
-PAGES_A_CYLINDER = PAGES_A_TRACK * TRACKS_A_CYLINDER
+PAGES_PER_TRACK = 12
+TRACKS_PER_CYLINDER = 15
+PAGES_PER_CYLINDER = PAGES_PER_TRACK * TRACKS_PER_CYLINDER
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Space of a data set: bytes, 4 KB pages (records of its cluster), cylinders of a 3390, rounded up."""
+    """Space of a data set: bytes, 4 KB pages (records of its cluster), and cylinders of a 3390, rounded up."""
 
     bytes: int
     pages: int
@@ -24,5 +24,5 @@ class Extent:
 
     @classmethod
     def of_pages(cls, pages: int) -> Extent:
-        """So many 4 KB pages."""
-        return cls(pages * PAGE_BYTES, pages, -(-pages // PAGES_A_CYLINDER))
+        """Return the extent of a number of 4 KB pages."""
+        return cls(pages * PAGE_BYTES, pages, -(-pages // PAGES_PER_CYLINDER))

@@ -1,7 +1,7 @@
 """Page sets 01 to 99: pages of a message, usable pages, and records and cylinders for a mix.
 
-Sources: *Page sets 01 to 99* (short, long and very long messages, at least two pages of control information, below 1 %
-as a rule); domain.md section 4 (one short message a page since IBM MQ 7.0.1, space-map pages, 64 GB, expansion).
+Sources: [IBM: Page sets 01 to 99] (short, long and very long messages; at least two pages of control information,
+usually below 1 %). One short message per page since MQ 7.0.1, space-map pages and expansion: docs/storage-model.md.
 """
 
 from __future__ import annotations
@@ -20,105 +20,102 @@ Kind = Literal["short", "long", "very long"]
 
 
 class Cost(NamedTuple):
-    """`pages`: whole pages; `record`: bytes stored as a short message is, 0: none."""
+    """Pages of a message."""
 
-    pages: int
-    record: int
+    pages: int  # whole pages
+    record: int  # bytes that are stored like a short message; 0: none
 
 
 @dataclass(frozen=True, slots=True)
 class LengthPlan:
-    """Messages of one length: n, c and bytes a message as the document computes them, and the pages each takes.
+    """Plan for messages of one length."""
 
-    pages: of its own; where messages are packed the record of `record` bytes is not among them.
-    """
-
-    length: int
+    length: int  # bytes
     messages: int
     kind: Kind
-    n: int
+    n: int  # of the document's n x 4096 + c
     c: int
-    bytes: int
-    pages: int
-    record: int
+    bytes: int  # per message, n x 4096 + c
+    pages: int  # per message; with packed messages without the page of the record
+    record: int  # bytes that are stored like a short message; 0: none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageSetPlan:
-    """What a mix takes in a page set. documented_records: bytes as the document computes them, divided by 4096.
+    """Plan of a page set for a mix."""
 
-    pages: in use by the messages; least: the smallest page set with so many usable; control_pages, control_pct: of
-    `least`, not for messages; unexpanded: one that does not expand, because at most 90 % of what is usable is used;
-    used_pct: percent of what is usable of the page set given.
-    """
-
-    packed: bool
+    packed: bool  # short messages share pages
     messages: int
     lengths: tuple[LengthPlan, ...]
-    documented_records: int
-    pages: int
-    control_pages: int
+    documented_records: int  # bytes as in the document, divided by 4096
+    pages: int  # in use by the messages
+    control_pages: int  # of `least`, not usable for messages
     control_pct: float
-    least: Extent
-    unexpanded: Extent
-    used_pct: float | None
+    least: Extent  # the smallest page set that holds the mix
+    unexpanded: Extent  # one that does not expand: at most 90 % of the usable pages are in use
+    used_pct: float | None  # of the usable pages of an existing page set
     warnings: tuple[str, ...]
 
 
 def kind_of(length: int) -> Kind:
-    """Short up to 3685 bytes, long up to 4 MB, else very long."""
+    """Return the kind of a message: short up to 3685 bytes, long up to 4 MB, else very long."""
     if length <= SHORT:
         return "short"
     return "long" if length <= VERY_LONG else "very long"
 
 
 def cost_of(length: int) -> Cost:
-    """Whole pages and the record of a message, see `kernels.page_set.pages_of`."""
+    """Return the whole pages and the record of a message; see `kernels.page_set.pages_of`."""
     pages, record = page_set.pages_of(length)
     return Cost(int(pages), int(record))
 
 
 def bytes_of(length: int) -> int:
-    """Bytes of a message as the document computes them: n x 4096 + c; a short message's are those on its page."""
+    """Return the bytes of a message as in the document, n x 4096 + c; of a short one, its bytes on a page."""
     pages, record = cost_of(length)
     return pages * PAGE_BYTES + record
 
 
 def pages_of(length: int) -> int:
-    """Pages of a message since IBM MQ 7.0.1, where a short message, and a long one's control record, has its own."""
+    """Return the pages of a message since MQ 7.0.1: short messages and control records have a page each."""
     pages, record = cost_of(length)
     return pages + (record > 0)
 
 
 def usable_pages(allocated: int) -> int:
-    """Pages for messages of so many allocated: one is the page set's own, and one of each 16,184 is space map."""
+    """Return the usable ones of allocated pages: one is control information, and one of each 16,184 is space map."""
     return int(page_set.usable_pages(allocated))
 
 
 def allocated_for(pages: int) -> int:
-    """The fewest pages to allocate such that so many are usable."""
+    """Return the smallest number of allocated pages of which `pages` are usable."""
     return bisect_left(range(2 * pages + 4), pages, key=usable_pages)
 
 
 def plan_page_set(mix: Mix, *, packed: bool = False, allocated: int | None = None) -> PageSetPlan:
-    """A page set for the messages of the mix, all there at a time.
+    """Plan a page set that holds all messages of a mix at once.
 
-    packed: see `twin.estate.model.packs`; allocated: pages of a page set there is. UsageError where there is no
-    message.
+    Args:
+        mix: the messages.
+        packed: short messages share pages; see `twin.estate.model.packs`.
+        allocated: pages of an existing page set.
+
+    Raises:
+        UsageError: the mix has no message.
     """
     messages = count_of(mix)
-    lengths = tuple(_length_plan(one.length, one.count, packed=packed) for one in mix)
-    pages = sum(one.messages * one.pages for one in lengths)
+    lengths = tuple(_length_plan(part.length, part.count, packed=packed) for part in mix)
+    pages = sum(plan.messages * plan.pages for plan in lengths)
     if packed:
-        records = [one for one in lengths if one.record]
-        pages += places([one.record for one in records], [one.messages for one in records], PAGE_SPACE)
+        with_record = [plan for plan in lengths if plan.record]
+        pages += places([plan.record for plan in with_record], [plan.messages for plan in with_record], PAGE_SPACE)
     least = allocated_for(pages)
     control = least - usable_pages(least)
     return PageSetPlan(
         packed=packed,
         messages=messages,
         lengths=lengths,
-        documented_records=sum(_documented_records(one) for one in lengths),
+        documented_records=sum(map(_documented_records, lengths)),
         pages=pages,
         control_pages=control,
         control_pct=100 * control / least,
@@ -144,11 +141,11 @@ def _length_plan(length: int, count: int, *, packed: bool) -> LengthPlan:
     )
 
 
-def _documented_records(one: LengthPlan) -> int:
-    """Records by the document: short messages share a page as far as whole ones fit, long ones take n x 4096 + c."""
-    if one.kind == "short":
-        return -(-one.messages // (PAGE_SPACE // one.record))
-    return -(-one.messages * one.bytes // PAGE_BYTES)
+def _documented_records(plan: LengthPlan) -> int:
+    """Return the records as in the document: short messages share a page, long ones take n x 4096 + c bytes."""
+    if plan.kind == "short":
+        return -(-plan.messages // (PAGE_SPACE // plan.record))
+    return -(-plan.messages * plan.bytes // PAGE_BYTES)
 
 
 def _warnings(pages: int) -> list[str]:

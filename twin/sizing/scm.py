@@ -1,7 +1,7 @@
-"""Storage class memory for a backlog beyond the structure: SCMMAXSIZE, and storage that the coupling facility lends.
+"""Storage class memory for a backlog beyond the structure: SCMMAXSIZE, and augmented space in the coupling facility.
 
-Sources: *How storage class memory works with IBM MQ for z/OS* (90 %, over-committing, augmented space, fewer entries
-and elements); domain.md section 3 (bytes in SCM, 8 MiB, 2 %, 3 %: assumptions that fit IBM's published check).
+Source: [IBM: How storage class memory works with IBM MQ for z/OS] (90 %, over-committing, augmented space, fewer
+entries and elements). The constants of `twin.allocation` are assumed and agree with IBM's published example.
 """
 
 from __future__ import annotations
@@ -13,46 +13,49 @@ from twin.allocation import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED, allocate, po
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
 from twin.sizing.mix import Mix, count_of
-from twin.sizing.structure import IN_STRUCTURE, OFFLOADED, elements_of_mix, rounded
+from twin.sizing.structure import IN_STRUCTURE, OFFLOADED, elements_of_mix, round_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScmPlan:
-    """A backlog in a structure of `size` with SCM beside it. Sizes in bytes.
-
-    ents_without, elems_without: pools of that SIZE without SCM, ents_max, elems_max: with it; in_structure: messages
-    that stay, up to 90 %; in_scm: the rest; scm_used: what those take; scm_max_size: that in whole MB, 0: no SCM is
-    needed; aug_fixed, aug_dynamic: augmented space; cf_storage: SIZE and augmented space.
-    """
+    """Plan of SCM for a backlog in a structure. Sizes in bytes."""
 
     data: str
     size: int
-    ents_without: int
+    ents_without: int  # pools of that SIZE without SCM
     elems_without: int
-    ents_max: int
+    ents_max: int  # pools with SCM
     elems_max: int
-    in_structure: int
-    in_scm: int
+    in_structure: int  # messages that stay, up to 90 %
+    in_scm: int  # the other messages
     scm_used: int
-    scm_max_size: int
-    aug_fixed: int
+    scm_max_size: int  # scm_used in whole MB; 0: no SCM is needed
+    aug_fixed: int  # augmented space
     aug_dynamic: int
-    cf_storage: int
+    cf_storage: int  # SIZE and augmented space
     cfrm: str
     warnings: tuple[str, ...]
 
 
 def scm_bytes(messages: int, elements: int) -> int:
-    """Bytes of SCM of so many messages with so many elements in all: 256 each, the sum in 4 KB blocks."""
+    """Return the bytes of SCM of messages with `elements` in all: 256 each, the sum in 4 KB blocks."""
     return int(blocks_of(messages, elements)) * BLOCK_BYTES
 
 
 def plan_scm(
     config: Structure, mix: Mix, scm_total: int | None = None, committed: int = 0, *, offloaded: bool = False
 ) -> ScmPlan:
-    """SCM for the backlog `mix`, of which SCM takes what the structure does not, in the shares of the mix.
+    """Plan SCM for the part of a backlog that the structure does not hold.
 
-    scm_total: bytes of SCM of the coupling facility; committed: SCMMAXSIZE of its other structures. UsageError.
+    Args:
+        config: the structure.
+        mix: the backlog.
+        scm_total: SCM of the coupling facility, bytes.
+        committed: SCMMAXSIZE of its other structures, bytes.
+        offloaded: all data that may be is offloaded.
+
+    Raises:
+        UsageError: the structure holds no message, or the mix has none.
     """
     size, ratio = allocate(config)
     ents_without, elems_without = pool_sizes(replace(config, scm_max_size=None), size, ratio)
@@ -63,9 +66,9 @@ def plan_scm(
     room = ents_max * PRESTAGE_ABOVE // 100, elems_max * PRESTAGE_ABOVE // 100
     in_structure = min(messages, room[0], room[1] * messages // elements)
     in_scm = messages - in_structure
-    used = scm_bytes(in_scm, -(-in_scm * elements // messages))
-    wanted = rounded(used)
-    dynamic = -(-used * DYNAMIC_AUGMENTED_PPM // 1_000_000)
+    scm_used = scm_bytes(in_scm, -(-in_scm * elements // messages))
+    scm_max_size = round_up(scm_used)
+    aug_dynamic = -(-scm_used * DYNAMIC_AUGMENTED_PPM // 1_000_000)
     return ScmPlan(
         data=OFFLOADED if offloaded else IN_STRUCTURE,
         size=size,
@@ -75,30 +78,32 @@ def plan_scm(
         elems_max=elems_max,
         in_structure=in_structure,
         in_scm=in_scm,
-        scm_used=used,
-        scm_max_size=wanted,
+        scm_used=scm_used,
+        scm_max_size=scm_max_size,
         aug_fixed=FIXED_AUGMENTED,
-        aug_dynamic=dynamic,
-        cf_storage=size + FIXED_AUGMENTED + dynamic,
-        cfrm=_cfrm(config, wanted),
-        warnings=tuple(_warnings(wanted, scm_total, committed)),
+        aug_dynamic=aug_dynamic,
+        cf_storage=size + FIXED_AUGMENTED + aug_dynamic,
+        cfrm=_cfrm(config, scm_max_size),
+        warnings=tuple(_warnings(scm_max_size, scm_total, committed)),
     )
 
 
-def _cfrm(config: Structure, wanted: int) -> str:
-    if not wanted:
+def _cfrm(config: Structure, scm_max_size: int) -> str:
+    if not scm_max_size:
         return ""
     group = config.queue_sharing_group.ljust(4, "@") if config.queue_sharing_group else ""
     name = group + config.name.partition("/")[2]
     size = f"SIZE({format_size(config.size)})"
     if config.init_size is not None:
         size += f" INITSIZE({format_size(config.init_size)})"
-    return f"STRUCTURE NAME({name}) {size} SCMALGORITHM(KEYPRIORITY1) SCMMAXSIZE({format_size(wanted)})"
+    return f"STRUCTURE NAME({name}) {size} SCMALGORITHM(KEYPRIORITY1) SCMMAXSIZE({format_size(scm_max_size)})"
 
 
-def _warnings(wanted: int, scm_total: int | None, committed: int) -> list[str]:
-    if not wanted or scm_total is None or wanted + committed <= scm_total:
+def _warnings(scm_max_size: int, scm_total: int | None, committed: int) -> list[str]:
+    if not scm_max_size or scm_total is None or scm_max_size + committed <= scm_total:
         return []
     beside = f" beside {format_size(committed)} of other structures" if committed else ""
-    there = f"there are {format_size(scm_total)}"
-    return [f"SCM would be over-committed: {format_size(wanted)}{beside}, {there}; 2192 may come unexpectedly"]
+    available = f"there are {format_size(scm_total)}"
+    return [
+        f"SCM would be over-committed: {format_size(scm_max_size)}{beside}, {available}; 2192 may come unexpectedly"
+    ]

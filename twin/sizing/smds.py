@@ -1,6 +1,6 @@
 """Shared message data sets: blocks, pages, space map and size for the messages that one queue manager puts.
 
-Source: domain.md section 2; the arithmetic is that of the twin, `kernels.smds`.
+The arithmetic is that of the twin, `kernels.smds`; docs/storage-model.md states its sources.
 """
 
 from __future__ import annotations
@@ -18,40 +18,39 @@ from twin.sizing.next_fit import places
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmdsPlan:
-    """What a mix takes in one data set of blocks of `ds_block` bytes.
+    """Plan of a data set for a mix."""
 
-    messages: those offloaded; pages: 4 KB pages in use; data_blocks: blocks they stand in, messages in random order;
-    map_blocks: of a data set that just holds them; least: that data set; unexpanded: one that does not expand for
-    them, because at most 90 % of its blocks are in use; used_pct: percent of the blocks of each data set the estate
-    describes, by queue manager.
-    """
-
-    ds_block: int
-    messages: int
-    pages: int
-    data_blocks: int
-    map_blocks: int
-    least: Extent
-    unexpanded: Extent
-    used_pct: dict[str, float]
+    ds_block: int  # bytes of a block
+    messages: int  # offloaded
+    pages: int  # 4 KB pages in use
+    data_blocks: int  # blocks of these pages, messages in random order
+    map_blocks: int  # of `least`
+    least: Extent  # the smallest data set that holds the mix
+    unexpanded: Extent  # one that does not expand: at most 90 % of its blocks are in use
+    used_pct: dict[str, float]  # of the blocks of each data set of the estate, by queue manager
     warnings: tuple[str, ...]
 
 
 def plan_smds(config: Structure, mix: Mix, ds_block: int | None = None) -> SmdsPlan:
-    """The data set of one queue manager for the messages it puts.
+    """Plan the data set of one queue manager for the messages it puts.
 
-    `config` gives the assumptions, and DSBLOCK where `ds_block` is None. UsageError where no message of the mix is long
-    enough to be offloaded, or DSBLOCK is wrong.
+    Args:
+        config: the structure, with the assumptions of the model.
+        mix: the messages.
+        ds_block: bytes of a block; None: DSBLOCK of `config`.
+
+    Raises:
+        UsageError: no message of the mix is long enough to be offloaded, or DSBLOCK is invalid.
     """
     config = replace(config, ds_block=ds_block or config.ds_block)
     if format_size(config.ds_block) not in DS_BLOCKS:
         raise UsageError(f"DSBLOCK({format_size(config.ds_block)}): {', '.join(DS_BLOCKS)} are right")
     count_of(mix)
-    offloaded = [one for one in mix if one.length > config.offload_min_length]
+    offloaded = [part for part in mix if part.length > config.offload_min_length]
     if not offloaded:
         raise UsageError(f"no message is offloaded: lengths above {config.offload_min_length} bytes are right")
-    pages = [int(smds.pages_of_length(one.length, config.smds_prefix)) for one in offloaded]
-    counts = [one.count for one in offloaded]
+    pages = [int(smds.pages_of_length(part.length, config.smds_prefix)) for part in offloaded]
+    counts = [part.count for part in offloaded]
     data = places(pages, counts, config.ds_block // smds.PAGE_BYTES)
     least = _with_map(data, 100, config.ds_block)
     return SmdsPlan(
@@ -62,13 +61,13 @@ def plan_smds(config: Structure, mix: Mix, ds_block: int | None = None) -> SmdsP
         map_blocks=least - data,
         least=_extent(least, config.ds_block),
         unexpanded=_extent(_with_map(data, smds.EXPAND_ABOVE, config.ds_block), config.ds_block),
-        used_pct={qmgr: _used_pct(data, one.size, config.ds_block) for qmgr, one in config.smds.items()},
-        warnings=tuple(_warnings(config, least * config.ds_block, sum(one.count for one in mix) - sum(counts))),
+        used_pct={qmgr: _used_pct(data, data_set.size, config.ds_block) for qmgr, data_set in config.smds.items()},
+        warnings=tuple(_warnings(config, least * config.ds_block, sum(part.count for part in mix) - sum(counts))),
     )
 
 
 def _with_map(data: int, percent: int, ds_block: int) -> int:
-    """The fewest blocks of which data blocks and space map take at most so many percent."""
+    """Return the smallest number of blocks of which data and space map take at most `percent`."""
     total = 0
     while True:
         used = data + int(smds.map_blocks(total, ds_block))

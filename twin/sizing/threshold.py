@@ -1,8 +1,8 @@
-"""OFFLD3TH for a predetermined number of messages: from where on all data are offloaded, so that they fit.
+"""OFFLD3TH for a number of messages: the threshold from which all data is offloaded, so that they fit.
 
-Source: *Specifying offload options for shared messages*, Selecting which shared queue messages are offloaded: Capacity
-(1M messages, 10G: "92% or lower", "not more than 90% of the maximum structure space", "around 80%") and the example of
-1 million messages and 4 GB (18.75 %, OFFLD3TH(80)).
+Source: [IBM: Specifying offload options for shared messages, Selecting which shared queue messages are offloaded:
+Capacity] (1M messages, 10G: "92% or lower", "not more than 90% of the maximum structure space", "around 80%", and the
+example of 1 million messages and 4 GB: 18.75 %, OFFLD3TH(80)).
 """
 
 from __future__ import annotations
@@ -13,50 +13,49 @@ from kernels import offload
 from twin.allocation import allocate, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
-from twin.sizing.structure import DOCUMENTED_BYTES, rounded
+from twin.sizing.structure import DOCUMENTED_BYTES, round_up
 from twin.units import MIB
 
-_MB = 10**6  # the documents say 1,000,000 x 0.75 KB = 768 MB, and set it against a SIZE of 4,096 MB
-_LAST_ELEMENTS = 254  # of the longest message that stands in a structure: it may come just before the threshold
+_MB = 10**6  # the document divides 1,000,000 x 0.75 KB = 768 MB by a SIZE of 4,096 MB
+_LAST_ELEMENTS = 254  # of the longest message in a structure, which may come just before the threshold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdPlan:
-    """Where OFFLD3TH must be for `backlog` messages. Shares are of SIZE, percent.
+    """Plan of OFFLD3TH for a backlog. Shares are percent of SIZE."""
 
-    needed: bytes, 0.75 KB a message; documented_pct: in the documents' words, MB of 10^6 bytes against MB of SIZE;
-    exact_pct: bytes against bytes; latest: "or lower", 100 less documented_pct; aimed: `aim` less exact_pct;
-    threshold: `aim` less documented_pct in the documents' manner, "around", a ten or below it: what `mqsc` sets.
-    ents_pct, elems_pct: of the twin's pools; pools_latest: the highest OFFLD3TH at which so many messages fit after
-    it whatever stands there before, None where there is none.
-    """
-
-    backlog: int
-    size: int
-    needed: int
-    documented_pct: float
-    exact_pct: float
-    latest: int
+    backlog: int  # messages
+    size: int  # bytes
+    needed: int  # bytes, 0.75 KB per message
+    documented_pct: float  # as in the document, MB of 10^6 bytes divided by MB of SIZE
+    exact_pct: float  # bytes divided by bytes
+    latest: int  # the document's "or lower": 100 minus documented_pct
     aim: int
-    aimed: float
-    threshold: int
-    ents_pct: float
-    elems_pct: float
-    pools_latest: int | None
-    mqsc: str
+    aimed: float  # `aim` minus exact_pct
+    threshold: int  # `aim` minus documented_pct, rounded down to a ten as in the document
+    ents_pct: float  # of the entries of the twin
+    elems_pct: float  # of the elements of the twin
+    pools_latest: int | None  # the highest OFFLD3TH above which the backlog fits, whatever was put before; None: none
+    mqsc: str  # command that sets `threshold`
     warnings: tuple[str, ...]
 
 
 def plan_threshold(config: Structure, backlog: int, aim: int = 90) -> ThresholdPlan:
-    """OFFLD3TH of the structure for so many messages; `aim`: percent of SIZE that may be used in the end.
+    """Plan OFFLD3TH of a structure.
 
-    UsageError where 0.75 KB a message is more than that.
+    Args:
+        config: the structure.
+        backlog: number of messages.
+        aim: percent of SIZE that may be in use in the end.
+
+    Raises:
+        UsageError: 0.75 KB per message exceed `aim`.
     """
     size = config.init_size or config.size
     needed = backlog * DOCUMENTED_BYTES
     documented = 100 * (needed / _MB) / (size / MIB)
     if documented > aim:
-        least = format_size(rounded(-(-needed * MIB * 100 // (_MB * aim))))
+        least = format_size(round_up(-(-needed * MIB * 100 // (_MB * aim))))
         raise UsageError(
             f"{backlog:,} messages need {documented:.2f} % of {format_size(size)}, more than {aim} %: SIZE({least}) or"
             " more is right"
@@ -82,23 +81,23 @@ def plan_threshold(config: Structure, backlog: int, aim: int = 90) -> ThresholdP
 
 
 def _around(share: float) -> int:
-    """A ten at or below, as the documents round; below ten the whole number, for 0 means something else."""
+    """Round down to a ten, as the document does; below ten to a whole number, since 0 has another meaning."""
     return int(share) // 10 * 10 or int(share)
 
 
 def _pools(config: Structure, size: int, backlog: int) -> tuple[float, float, int | None]:
-    """Percent of entries and of elements of so many offloaded messages, and the threshold that leaves both.
+    """Return the percent of entries and elements of offloaded messages, and the highest threshold that leaves both.
 
-    The message that crosses the threshold was put below it: 1 entry, and up to 254 elements.
+    The message that crosses the threshold was put below it: 1 entry and up to 254 elements.
     """
     entries, elements = pool_sizes(config, size, allocate(config).ratio)
     if not entries:
         raise UsageError(f"SIZE({format_size(size)}) holds no message: a larger one is right")
-    taken = backlog * offload.OFFLOADED_ELEMENTS
+    used_elements = backlog * offload.OFFLOADED_ELEMENTS
     spare_entries = (entries - backlog - 1) * 100 // entries
-    spare_elements = (elements - taken - _LAST_ELEMENTS) * 100 // elements
+    spare_elements = (elements - used_elements - _LAST_ELEMENTS) * 100 // elements
     latest = min(spare_entries, spare_elements)
-    return 100 * backlog / entries, 100 * taken / elements, latest if latest >= 0 else None
+    return 100 * backlog / entries, 100 * used_elements / elements, latest if latest >= 0 else None
 
 
 def _warnings(config: Structure, threshold: int, pools_latest: int | None) -> list[str]:

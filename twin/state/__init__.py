@@ -1,1 +1,1 @@
-"""The state of a store: its arrays, the tables in them, and which row belongs to which queue or queue manager."""
+"""State of a store: its arrays, the tables in them, and the rows of queues and queue managers."""

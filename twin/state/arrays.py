@@ -1,4 +1,4 @@
-"""Where a store's arrays live: plain memory here; a memory-mapped file in the stream (streams/state/mirror.py)."""
+"""Allocators of the arrays of a store: process memory here, a memory-mapped file in `streams.state.mirror`."""
 
 from __future__ import annotations
 
@@ -9,47 +9,47 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-Size = tuple[np.dtype[Any], int]  # of an array: its dtype, its rows
+Size = tuple[np.dtype[Any], int]  # dtype and number of rows of an array
 
 
 class Arrays(Protocol):
-    """An allocator of the named arrays of one store, which can grow."""
+    """Allocator of the named arrays of one store, which can grow."""
 
     def tables(self, sizes: Mapping[str, Size]) -> dict[str, Array]:
-        """Return the store's arrays, C-contiguous and writable; all zero where they are new. Called once a twin."""
+        """Return the arrays of the store, C-contiguous and writable; new ones are zero. Called once per twin."""
 
     def grow(self, rows: Mapping[str, int]) -> dict[str, Array]:
-        """Return all arrays, those in `rows` with as many rows: what they held, then zeros.
+        """Grow the arrays in `rows` to that many rows, the new ones zero, and return all arrays.
 
-        No array that was returned earlier may be used any more, whether it grew or not: all may have moved.
+        Arrays returned earlier must not be used any more: all may have moved.
         """
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of the arrays in this process's own memory; those in files are not counted."""
+        """Bytes of the arrays in the memory of this process; those in files are not counted."""
 
 
 class MemoryArrays:
-    """Arrays in this process's memory."""
+    """Arrays in the memory of this process."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, Array] = {}
 
     def tables(self, sizes: Mapping[str, Size]) -> dict[str, Array]:
-        """See `Arrays.tables`."""
+        """Return the arrays of the store, zero."""
         self._arrays = {name: np.zeros(rows, dtype) for name, (dtype, rows) in sizes.items()}
         return dict(self._arrays)
 
     def grow(self, rows: Mapping[str, int]) -> dict[str, Array]:
-        """See `Arrays.grow`."""
+        """Grow some arrays and return all."""
         for name, count in rows.items():
-            old = self._arrays[name]
-            new = np.zeros(count, old.dtype)
-            new[: old.size] = old
-            self._arrays[name] = new
+            array = self._arrays[name]
+            grown = np.zeros(count, array.dtype)
+            grown[: array.size] = array
+            self._arrays[name] = grown
         return dict(self._arrays)
 
     @property
     def memory_bytes(self) -> int:
-        """See `Arrays.memory_bytes`."""
+        """Bytes of all arrays."""
         return sum(array.nbytes for array in self._arrays.values())

@@ -1,6 +1,6 @@
-"""Which rows of a store's tables are whose: queue managers, queues, numberings.
+"""Assignment of the rows of a store's tables to queue managers, queues and flows (sequences of event numbers).
 
-A row that was given once stays its owner's, also when the estate no longer has that one: messages point to it.
+A row keeps its owner, also after the owner has left the estate: messages refer to it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from twin.state.tables import Tables
 
 
 class Names(msgspec.Struct):
-    """What the numbers of a store's rows stand for; rows are only ever added."""
+    """Owners of the rows of a store, by row; rows are only added."""
 
     qmgrs: list[str] = []
     queues: list[str] = []
@@ -25,9 +25,15 @@ class Names(msgspec.Struct):
 
 
 def give_rows(tables: Tables, names: Names, routes: Sequence[Route]) -> tuple[Names, Array]:
-    """Give every route of a store its rows: queue manager, queue, numbering.
+    """Assign rows (queue manager, queue, flow) to every route of a store.
 
-    The names with those that are new, kept in `tables` too; ROUTE[len(routes)] for the kernels.
+    Args:
+        tables: tables of the store, which keep the names too.
+        names: names so far.
+        routes: n routes of the store.
+
+    Returns:
+        The names with the new ones, and ROUTE[n] for the kernels.
     """
     numbers = np.full(len(routes), layout.NONE, layout.ROUTE)
     qmgrs = {name: row for row, name in enumerate(names.qmgrs)}
@@ -38,15 +44,15 @@ def give_rows(tables: Tables, names: Names, routes: Sequence[Route]) -> tuple[Na
         if route.queue is not None and route.reported is not None:
             place["queue"] = queues.setdefault(route.queue, len(queues))
             place["flow"] = flows.setdefault((route.qmgr, route.reported), len(flows))
-    given = Names(list(qmgrs), list(queues), list(flows))
-    if given != names:
-        tables.set_names(msgspec.msgpack.encode(given))
-        _fill_new(tables, names, given)
-    return given, numbers
+    all_names = Names(list(qmgrs), list(queues), list(flows))
+    if all_names != names:
+        tables.set_names(msgspec.msgpack.encode(all_names))
+        _fill_new(tables, names, all_names)
+    return all_names, numbers
 
 
 def _fill_new(tables: Tables, before: Names, names: Names) -> None:
-    """Fill the rows of queues and numberings beyond those there were."""
+    """Initialise the rows of new queues and flows."""
     tables.reserve("queues", len(names.queues))
     tables.reserve("chains", len(names.queues) * layout.PRIORITIES)
     tables.reserve("flows", len(names.flows))

@@ -1,7 +1,7 @@
-"""The tables of a store: allocated, grown, cut into pages, loaded back.
+"""Tables of a store: allocation, growth, and their state pages.
 
-A page's number is `table << 32 | index`; a table's number never changes, so that state written by one version is found
-by the next.
+The number of a page is `table << 32 | index`. The number of a table never changes, so the next version finds the state
+of this one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NAMES_SHIFT = 13
 class _Table:
     number: int
     dtype: np.dtype[Any]
-    shift: int  # rows a page, as a power of two
+    shift: int  # log2 of the rows per page
     indexed_by: str | None = None  # prefix of the arrays of its index
 
 
@@ -49,7 +49,7 @@ _TABLES = {
 }
 _NAMES = _Table(9, np.dtype("u1"), _NAMES_SHIFT)
 
-# What is small and kept in the header, not in pages: dtype, rows. Data sets are too, a row for each queue manager.
+# Small arrays, kept in the header instead of pages: (dtype, rows). Data sets are too, one row per queue manager.
 RECORDS = {
     "scalars": (layout.SCALARS, 1),
     "scm": (layout.SCM_USE, 1),
@@ -60,18 +60,18 @@ RECORDS = {
 
 
 def _rows(content: bytes, dtype: np.dtype[Any]) -> Array:
-    """Rows from their bytes. Padding is zero, which a plain copy leaves undefined: the same state, the same header."""
+    """Return rows from their bytes, with zero padding, so that the same state gives the same header."""
     rows = np.zeros(len(content) // dtype.itemsize, dtype)
     rows[:] = np.frombuffer(content, dtype)
     return rows
 
 
 class StateError(MqtwinError):
-    """State that does not fit together: a page is missing, or of a table this version does not know."""
+    """Inconsistent state: a page has no place, or belongs to an unknown table."""
 
 
 class Tables:
-    """All arrays of one store (`store`, as kernels take them) and the names its numbers stand for (`names`)."""
+    """All arrays of one store (`store`, the argument of kernels) and the encoded names of its rows (`names`)."""
 
     def __init__(self, arrays: Arrays, rows: dict[str, int] | None = None, names_size: int = 0) -> None:
         self._arrays = arrays
@@ -100,7 +100,7 @@ class Tables:
         self._names_dirty = False
 
     def rows(self) -> dict[str, int]:
-        """Rows allocated, by array: what `Tables(arrays, rows)` needs to stand as these do."""
+        """Return the rows allocated by array, for `Tables(arrays, rows)`."""
         sized = {name: getattr(self.store, name).size for name in _TABLES}
         for table in _TABLES.values():
             if table.indexed_by:
@@ -109,16 +109,16 @@ class Tables:
         return sized | {"names": self._names_rows}
 
     def records(self) -> dict[str, bytes]:
-        """The bytes of everything that is small: what `restore_records` takes."""
+        """Return the bytes of the small arrays, for `restore_records`."""
         return {name: getattr(self.store, name).tobytes() for name in ("datasets", *RECORDS)}
 
     def restore_records(self, records: Mapping[str, bytes]) -> None:
-        """Let everything that is small stand as `records` gave it."""
-        kept = {"datasets": (layout.DATASET, 0), **RECORDS}
-        self.store = self.store._replace(**{name: _rows(records[name], kept[name][0]) for name in kept})
+        """Restore the small arrays from the result of `records`."""
+        dtypes = {"datasets": (layout.DATASET, 0), **RECORDS}
+        self.store = self.store._replace(**{name: _rows(records[name], dtypes[name][0]) for name in dtypes})
 
     def reserve(self, name: str, rows: int) -> None:
-        """Let a table have at least `rows` rows, at least doubling it where it grows."""
+        """Grow a table to at least `rows` rows, at least doubling it."""
         table = _TABLES[name]
         old: Array = getattr(self.store, name)
         if rows <= old.size:
@@ -128,27 +128,27 @@ class Tables:
             size *= 2
         dirty = np.zeros(size >> table.shift, np.uint8)
         dirty[: old.size >> table.shift] = getattr(self.store, f"{name}_dirty")
-        wanted = {name: size}
+        sizes = {name: size}
         links, buckets = f"{table.indexed_by}_links", f"{table.indexed_by}_buckets"
         bucket_count = getattr(self.store, buckets).size if table.indexed_by else size
         if table.indexed_by:
-            wanted[links] = size
+            sizes[links] = size
             if bucket_count < size:
-                wanted[buckets] = size
-        self._grow(wanted)
+                sizes[buckets] = size
+        self._grow(sizes)
         self.store = self.store._replace(**{f"{name}_dirty": dirty})
         while bucket_count < size:
             bucket_count *= 2
             index.split(getattr(self.store, buckets)[:bucket_count], getattr(self.store, links), bucket_count // 2)
 
     def _grow(self, rows: dict[str, int]) -> None:
-        """Let arrays grow; all of them may move."""
+        """Grow arrays; all of them may move."""
         arrays = self._arrays.grow(rows)
         self._names = arrays.pop("names")
         self.store = self.store._replace(**arrays)
 
     def new_meters(self) -> None:
-        """Make the rings of meters, with nothing in them."""
+        """Allocate the rings of meters, empty."""
         rings = {"bins": meter_rows.BINS, "counts": meter_rows.BINS * meter_rows.COUNTS, "slots": meter_rows.SLOTS}
         for name, rows in rings.items():
             self.reserve(name, rows)
@@ -159,7 +159,7 @@ class Tables:
 
     @property
     def names(self) -> bytes:
-        """The names as they were set; empty at first."""
+        """The encoded names; empty at first."""
         return bytes(self._names[: self._names_size])
 
     @property
@@ -168,7 +168,7 @@ class Tables:
         return self._names_size
 
     def set_names(self, text: bytes) -> None:
-        """Keep names with the pages: they change seldom and may be many."""
+        """Set the names, which are kept in pages: they change seldom and may be many."""
         if len(text) > self._names_rows:
             while len(text) > self._names_rows:
                 self._names_rows *= 2
@@ -178,7 +178,7 @@ class Tables:
         self._names_dirty = True
 
     def dirty_pages(self) -> Iterator[tuple[int, bytes]]:
-        """(page number, bytes) of every page written since the last call; clears the marks."""
+        """Yield (page number, bytes) of every page written since the last call."""
         for name, table in _TABLES.items():
             dirty: Array = getattr(self.store, f"{name}_dirty")
             rows: Array = getattr(self.store, name)
@@ -193,7 +193,7 @@ class Tables:
             self._names_dirty = False
 
     def load(self, pages: Iterable[tuple[int, bytes]]) -> None:
-        """Fill the tables from pages and build the indexes. Raises StateError where a page has no place."""
+        """Fill the tables from pages. Raise StateError if a page has no place."""
         by_number = {table.number: (name, table) for name, table in _TABLES.items()}
         by_number[_NAMES.number] = ("names", _NAMES)
         for number, content in pages:
@@ -205,7 +205,7 @@ class Tables:
             rows[start : start + (1 << table.shift)] = np.frombuffer(content, table.dtype)
 
     def build_indexes(self) -> None:
-        """Fill the indexes from the tables; needed after `load`, once `store.scalars` is set."""
+        """Build the indexes of the tables, after `load` and once `store.scalars` is set."""
         scalars = self.store.scalars[0]
         by_age = np.argsort(self.store.messages["age"][: int(scalars["message_high"])], kind="stable")
         held_by_age = np.argsort(self.store.held["age"][: int(scalars["held_high"])], kind="stable")

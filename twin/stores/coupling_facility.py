@@ -14,15 +14,14 @@ import msgspec
 from typing_extensions import override
 
 from twin.alerts import shared_texts
-from twin.alerts.episodes import CRITICAL, WARNING, Alert, Finding
+from twin.alerts.episodes import Alert, Finding
 from twin.alerts.resource_view import HYSTERESIS_PCT
 from twin.allocation import FIXED_AUGMENTED, allocate
+from twin.conditions import CRITICAL, WARNING, Condition
 from twin.estate import CouplingFacility, Structure
-from twin.stores.drift import DRIFT
 from twin.stores.reports import Report, StructureValues
 from twin.stores.shared_store import DRIFT_TOLERANCE_PCT, SharedStore
-
-OVERCOMMITTED, SCM_EXHAUSTED, AUGMENTED_EXHAUSTED = "scm-overcommitted", "scm-exhausted", "augmented-exhausted"
+from twin.units import readable_size
 
 
 class _FacilityState(msgspec.Struct):
@@ -105,35 +104,37 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         is_described = self.config.size is not None  # else only its CFRM policy is known, which does not have its SCM
         return [
             *self._update_alert(
-                OVERCOMMITTED,
+                Condition.SCM_OVERCOMMITTED,
                 "scm",
                 holds=is_described and usage.scm_committed > usage.scm_total,
                 is_over=not is_described or usage.scm_committed <= usage.scm_total,
                 make_finding=lambda _: self._overcommitted(usage),
-                make_cleared=lambda severity: self._cleared(OVERCOMMITTED, "scm", severity, usage),
+                make_cleared=lambda severity: self._cleared(Condition.SCM_OVERCOMMITTED, "scm", severity, usage),
             ),
             *self._update_alert(
-                SCM_EXHAUSTED,
+                Condition.SCM_EXHAUSTED,
                 "scm",
                 holds=0 < usage.scm_total <= usage.scm_used,
                 is_over=usage.scm_used * 100 < (100 - HYSTERESIS_PCT) * usage.scm_total or not usage.scm_total,
                 make_finding=lambda _: self._scm_exhausted(usage),
-                make_cleared=lambda severity: self._cleared(SCM_EXHAUSTED, "scm", severity, usage),
+                make_cleared=lambda severity: self._cleared(Condition.SCM_EXHAUSTED, "scm", severity, usage),
             ),
             *self._update_alert(
-                AUGMENTED_EXHAUSTED,
+                Condition.AUGMENTED_EXHAUSTED,
                 "augmented",
                 holds=usage.free is not None and usage.augmented > 0 and usage.free <= 0,
                 is_over=usage.free is None or usage.free * 100 > HYSTERESIS_PCT * (usage.augmented + usage.free),
                 make_finding=lambda _: self._augmented_exhausted(usage),
-                make_cleared=lambda severity: self._cleared(AUGMENTED_EXHAUSTED, "augmented", severity, usage),
+                make_cleared=lambda severity: self._cleared(
+                    Condition.AUGMENTED_EXHAUSTED, "augmented", severity, usage
+                ),
             ),
         ]
 
     def _overcommitted(self, usage: _FacilityUsage) -> Finding:
         scm_max = {name: values.scm_max for name, values in self._structures().items()}
         return Finding(
-            condition=OVERCOMMITTED,
+            condition=Condition.SCM_OVERCOMMITTED,
             resource="scm",
             severity=WARNING,
             usage_pct=usage.scm_committed_pct,
@@ -146,7 +147,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
     def _scm_exhausted(self, usage: _FacilityUsage) -> Finding:
         scm_used = {name: values.scm_used for name, values in self._structures().items()}
         return Finding(
-            condition=SCM_EXHAUSTED,
+            condition=Condition.SCM_EXHAUSTED,
             resource="scm",
             severity=CRITICAL,
             usage_pct=usage.scm_pct,
@@ -159,7 +160,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
     def _augmented_exhausted(self, usage: _FacilityUsage) -> Finding:
         augmented = {name: values.aug_fixed + values.aug_dynamic for name, values in self._structures().items()}
         return Finding(
-            condition=AUGMENTED_EXHAUSTED,
+            condition=Condition.AUGMENTED_EXHAUSTED,
             resource="augmented",
             severity=CRITICAL,
             usage_pct=usage.augmented_pct,
@@ -171,14 +172,15 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
 
     def _cleared(self, condition: str, resource: str, severity: str, usage: _FacilityUsage) -> Finding:
         """Return the finding of an alert that clears; severity: as last published."""
-        usage_pct = usage.scm_committed_pct if condition == OVERCOMMITTED else usage.resource_pct(resource)
-        state = {
-            OVERCOMMITTED: f"the structures may use {shared_texts.in_units(usage.scm_committed)} of SCM,"
-            f" {self.name} has {shared_texts.in_units(usage.scm_total)}",
-            SCM_EXHAUSTED: f"{shared_texts.in_units(usage.scm_used)} of {shared_texts.in_units(usage.scm_total)} of SCM"
-            " are in use",
-            AUGMENTED_EXHAUSTED: f"{shared_texts.in_units(max(0, usage.free or 0))} of storage are free",
-        }[condition]
+        usage_pct = (
+            usage.scm_committed_pct if condition == Condition.SCM_OVERCOMMITTED else usage.resource_pct(resource)
+        )
+        scm, total = f"SCM of {self.name}", readable_size(usage.scm_total)
+        state: dict[str, str] = {
+            Condition.SCM_OVERCOMMITTED: f"{scm}: {total}, its structures may use {readable_size(usage.scm_committed)}",
+            Condition.SCM_EXHAUSTED: f"{scm}: {readable_size(usage.scm_used)} of {total} in use",
+            Condition.AUGMENTED_EXHAUSTED: f"Storage of {self.name}: {readable_size(max(0, usage.free or 0))} free",
+        }
         return Finding(
             condition=condition,
             resource=resource,
@@ -186,7 +188,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             usage_pct=usage_pct,
             full_probability=None,
             fillers=(),
-            cause=f"It is over: {state}.",
+            cause=f"{state[condition]}, alert cleared.",
             actions=(),
         )
 
@@ -222,7 +224,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
     @override
     def _drift_finding(self, resource: str) -> Finding:
         return Finding(
-            condition=DRIFT,
+            condition=Condition.DRIFT,
             resource=resource,
             severity=WARNING,
             usage_pct=self._usage().resource_pct(resource),

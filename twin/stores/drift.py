@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
-from twin.alerts.episodes import WARNING, Alert, Episodes, Finding
+from twin.alerts import shared_texts
+from twin.alerts.episodes import Alert, Episodes, Finding
+from twin.conditions import WARNING, Condition
 
-DRIFT = "drift"
 _ALERT_STREAK = 3  # measurements in a row beyond the tolerance before the alert opens
 # More than any structure or data set holds: a wrong measurement must not leave 64 bits in `kernels.pools.base_left`.
 _MAX_EXCESS = 1 << 48
@@ -57,7 +58,7 @@ def judge(
     resource, pct = max(pcts.items(), key=lambda entry: abs(entry[1]))
     drift.pct, drift.resource = round(pct, 4), resource
     drift.streak = drift.streak + 1 if abs(pct) > tolerance_pct else 0
-    episode = next((episode for episode in episodes if episode.condition == DRIFT), None)
+    episode = next((episode for episode in episodes if episode.condition == Condition.DRIFT), None)
     # An alert's id holds the time it opened: two of one resource must not open at the same time.
     if episode is None and drift.streak >= _ALERT_STREAK and drift.cleared_at != now:
         return [episodes.open(make_finding(resource), now)]
@@ -86,20 +87,16 @@ def drift_finding(
     store: str, resource: str, pct: float, tolerance_pct: float, usage_pct: float, check_against: str
 ) -> Finding:
     """Return the finding about a resource of which the twin holds `pct` percent more than measured (below 0: less)."""
-    direction = "more" if pct > 0 else "less"
     return Finding(
-        condition=DRIFT,
+        condition=Condition.DRIFT,
         resource=resource,
         severity=WARNING,
         usage_pct=usage_pct,
         full_probability=None,
         fillers=(),
-        cause=(
-            f"The twin of {store} holds {abs(pct):.1f} % of its {resource} {direction} than measured; "
-            f"its tolerance is {tolerance_pct:g} %."
-        ),
+        cause=shared_texts.drifted(store, resource, pct, tolerance_pct),
         actions=(
-            "Look for events that do not reach the topic (`gaps`), or for applications whose calls are not reported.",
+            "Look for events missing from the topic (`gaps`) and for applications whose calls are not reported",
             check_against,
         ),
     )

@@ -21,15 +21,15 @@ from twin.alerts import fillers
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import STEP, Viewer
 from twin.alerts.resource_view import CALM_AFTER_FULL, CALM_FOR, ResourceView
+from twin.conditions import Condition
 from twin.estate import Estate, Route
-from twin.forecast.monitor import CONDITION as FULL_FORECAST
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
 from twin.state.arrays import Array, Arrays
 from twin.state.names import Names, give_rows
 from twin.state.tables import StateError, Tables
 from twin.stores import silence
-from twin.stores.drift import DRIFT, Drift, drift_finding, judge, present
+from twin.stores.drift import Drift, drift_finding, judge, present
 from twin.stores.reports import Report, Reporter, Values
 from twin.stores.state_record import common_fields
 
@@ -277,7 +277,7 @@ class MessageStore(ABC):
 
     def _find_silences(self, block: EventBlock) -> list[silence.Change]:
         """Return the rows of a block at which queue managers go silent or are heard from again."""
-        if not block.extras and not any(episode.condition == silence.CONDITION for episode in self.episodes):
+        if not block.extras and not any(episode.condition == Condition.SOURCE_SILENT for episode in self.episodes):
             return []
         qmgr_rows = self._routes["qmgr"][block.events["route"] - self._base]
         return silence.find_changes(block, qmgr_rows, self.qmgrs, self.config.queue_managers, self.episodes)
@@ -462,7 +462,7 @@ class MessageStore(ABC):
             held.sweep(self.tables.store, len(self._names.queues))
         alerts = self._on_tick(before, tick) + self.foresight.tick(self, before, tick)
         for episode in self.episodes:
-            if episode.condition not in (DRIFT, FULL_FORECAST, silence.CONDITION):
+            if episode.condition not in (Condition.DRIFT, Condition.FULL_FORECAST, Condition.SOURCE_SILENT):
                 alerts += self._review(episode, now)
         self._reporter.report(before, tick, self._report_values)
         return alerts

@@ -34,7 +34,7 @@ class PageSetTwin(MessageStore):
 
     kind = "page_set"
     has_fill_model = True
-    check_against = "Check the page set's attributes in the estate against DISPLAY USAGE TYPE(PAGESET)."
+    check_against = "Compare the page set's attributes in the estate with DISPLAY USAGE TYPE(PAGESET)"
     config: PageSet
     buffer_pool_pct: float | None = None
 

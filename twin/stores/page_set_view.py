@@ -11,13 +11,14 @@ from twin.alerts import fillers, texts
 from twin.alerts.episodes import Filler
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
+from twin.conditions import Condition
 from twin.estate import PageSet
 from twin.state.arrays import Array
 
-FIRED = {  # in the order in which alerts of one event are published
-    watch.THRESHOLD: ("threshold", "pages"),
-    watch.CANNOT_EXPAND: ("cannot-expand", "pages"),
-    watch.FULL: ("full", "pages"),
+FIRED: dict[int, tuple[str, str]] = {  # in the order in which alerts of one event are published
+    watch.THRESHOLD: (Condition.THRESHOLD, "pages"),
+    watch.CANNOT_EXPAND: (Condition.CANNOT_EXPAND, "pages"),
+    watch.FULL: (Condition.FULL, "pages"),
 }
 
 
@@ -31,7 +32,7 @@ class Pages(ResourceView):
         super().__init__(store)
         self._config = config
         self._queues = queues
-        self.text = f"pages of {config.name}"
+        self.text = f"Pages of {config.name}"
 
     @property
     @override
@@ -64,7 +65,7 @@ class Pages(ResourceView):
     def expansion_problem(self) -> str:
         use = self._store.page_use[0]
         if int(use["status"]) == layout.MAXIMUM:
-            return f"it has {int(use['expansions'])} expansions of at most {page_set.MAX_EXPANSIONS} and at most 64 GB"
+            return f"{int(use['expansions'])} expansions; the maximum is {page_set.MAX_EXPANSIONS} or 64 GB"
         if self._config.expand == "USER" and not self._config.secondary_pages:
             return "EXPAND(USER) without a secondary extent"
         return f"its volumes hold {self._config.max_pages:,} pages"
@@ -81,8 +82,8 @@ class Pages(ResourceView):
     @override
     def describe(self, condition: str) -> str:
         sentence = super().describe(condition)
-        if condition == "threshold" and self._config.expand == "NONE":
-            return f"{sentence} and EXPAND(NONE) lets it not expand"
+        if condition == Condition.THRESHOLD and self._config.expand == "NONE":
+            return f"{sentence}, cannot expand because of EXPAND(NONE)"
         return sentence
 
     @override

@@ -30,7 +30,7 @@ class QueueFileTwin(MessageStore):
 
     kind = "queue_file"
     has_fill_model = True
-    check_against = "Check the queue's attributes in the estate against DISPLAY QSTATUS CURDEPTH CURFSIZE CURMAXFS."
+    check_against = "Compare the queue's attributes in the estate with DISPLAY QSTATUS CURDEPTH CURFSIZE CURMAXFS"
     config: QueueFile
 
     @override

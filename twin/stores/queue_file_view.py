@@ -11,12 +11,13 @@ from twin.alerts import fillers, texts
 from twin.alerts.episodes import Filler
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
+from twin.conditions import Condition
 from twin.estate import QueueFile
 from twin.state.arrays import Array
 
-FIRED = {  # in the order in which alerts of one event are published
-    watch.THRESHOLD: ("threshold", "file"),
-    watch.FULL: ("full", "file"),
+FIRED: dict[int, tuple[str, str]] = {  # in the order in which alerts of one event are published
+    watch.THRESHOLD: (Condition.THRESHOLD, "file"),
+    watch.FULL: (Condition.FULL, "file"),
 }
 
 
@@ -25,13 +26,13 @@ class File(ResourceView):
 
     name = "file"
     unit = "blocks"
-    threshold_name = "mark"
+    threshold_name = "threshold"
 
     def __init__(self, config: QueueFile, store: layout.Store, queues: Array) -> None:
         super().__init__(store)
         self._config = config
         self._queues = queues
-        self.text = f"file blocks of {config.name}"
+        self.text = f"File blocks of {config.name}"
 
     @property
     @override
@@ -69,7 +70,7 @@ class Blocks(File):
 
     def __init__(self, config: QueueFile, store: layout.Store, queues: Array) -> None:
         super().__init__(config, store, queues)
-        self.text = f"blocks of {config.name}"
+        self.text = f"Blocks of {config.name}"
 
     @property
     @override

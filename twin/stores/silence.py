@@ -17,7 +17,8 @@ import numpy as np
 
 from kernels.clock import SECOND
 from kernels.layout import HEARTBEAT
-from twin.alerts.episodes import INFO, Alert, Episodes, Finding
+from twin.alerts.episodes import Alert, Episodes, Finding
+from twin.conditions import INFO, Condition
 from twin.estate import Estate
 from twin.state.arrays import Array
 from twin.units import as_span, as_text
@@ -25,7 +26,6 @@ from twin.units import as_span, as_text
 if TYPE_CHECKING:
     from twin.events import EventBlock
 
-CONDITION = "source-silent"
 _RESOURCE = "source/"
 
 
@@ -81,7 +81,9 @@ def find_changes(
         episodes: open alerts of the store.
     """
     reports = is_report(block)
-    silent = {episode.resource.removeprefix(_RESOURCE) for episode in episodes if episode.condition == CONDITION}
+    silent = {
+        episode.resource.removeprefix(_RESOURCE) for episode in episodes if episode.condition == Condition.SOURCE_SILENT
+    }
     candidates = silent | {qmgrs[row] for row in np.unique(qmgr_rows[reports])}
     changes = [Change(0, qmgr, is_silent=False, is_gone=True) for qmgr in silent.difference(members) if len(block)]
     for qmgr in candidates.intersection(members):
@@ -105,11 +107,11 @@ def make_alert(change: Change, event: Any, silent_s: int, episodes: Episodes, st
     resource = _RESOURCE + change.qmgr
     if change.is_silent:
         return episodes.open(_silent_finding(change.qmgr, resource, store, int(event["time"]), silent_s), now)
-    episode = episodes.get(CONDITION, resource)
+    episode = episodes.get(Condition.SOURCE_SILENT, resource)
     assert episode is not None
-    cause = f"It is over: events of {change.qmgr} arrive again."
+    cause = f"{change.qmgr}: events arrive again, alert cleared."
     if change.is_gone:
-        cause = f"It is over: the estate has no {change.qmgr} any more that uses {store}."
+        cause = f"{change.qmgr}: the estate no longer has it as a user of {store}, alert cleared."
     return episodes.clear(episode, _finding(resource, cause, ()), now)
 
 
@@ -118,19 +120,19 @@ def _silent_finding(qmgr: str, resource: str, store: str, time: int, silent_s: i
     since = as_text(time - silent_s * SECOND)[:19]
     return _finding(
         resource,
-        f"No event of {qmgr} has arrived for {as_span(silent_s)}, since {since}Z: what the twin says of {store} is as"
-        " of then, and it is not known to be safe.",
+        f"{qmgr}: no event for {as_span(silent_s)}, since {since}Z. The twin shows {store} as of that time; the current"
+        " usage is not known.",
         (
             f"Find out whether {qmgr} runs: DISPLAY QMGR",
-            f"Find out why the collector of {qmgr} sends nothing: its log, its network, its right to write events",
-            f"When it sends again, send a MEASURE of {store} too: events may be missing",
+            f"Find out why the collector of {qmgr} sends nothing: check its log, network and right to write events",
+            f"When it sends again, also send a MEASURE of {store}: events may be missing",
         ),
     )
 
 
 def _finding(resource: str, cause: str, actions: tuple[str, ...]) -> Finding:
     return Finding(
-        condition=CONDITION,
+        condition=Condition.SOURCE_SILENT,
         resource=resource,
         severity=INFO,
         usage_pct=None,

@@ -12,6 +12,7 @@ from kernels import clock, layout, offload, pools, scm, watch
 from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
 from twin.allocation import FIXED_AUGMENTED, Allocation, Usage, allocate
+from twin.conditions import Condition
 from twin.estate import Structure
 from twin.forecast import structure_model
 from twin.forecast.fill_model import Rules
@@ -19,7 +20,7 @@ from twin.stores import alteration, auto_alter, storage_class_memory, structure_
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
 from twin.stores.state_record import dataset_fields
-from twin.stores.structure_view import DATASET_BITS, NOT_ALTERABLE, POOL_BITS, SCM, SCM_BITS, SMDS, structure_resource
+from twin.stores.structure_view import DATASET_BITS, POOL_BITS, SCM, SCM_BITS, SMDS, structure_resource
 
 
 class StructureTwin(MessageStore):
@@ -27,7 +28,7 @@ class StructureTwin(MessageStore):
 
     kind = "structure"
     has_fill_model = True
-    check_against = "Check the structure's attributes in the estate against DISPLAY CFSTATUS and D XCF,STR."
+    check_against = "Compare the structure's attributes in the estate with DISPLAY CFSTATUS and D XCF,STR"
     config: Structure
     allocation: Allocation
 
@@ -141,7 +142,7 @@ class StructureTwin(MessageStore):
         if not auto_alter.is_at_threshold(self.config, self.allocation, usage):
             return False
         if not self.alterable:
-            return self.episodes.get(NOT_ALTERABLE, SCM) is None
+            return self.episodes.get(Condition.NOT_ALTERABLE, SCM) is None
         return auto_alter.next_allocation(self.config, self.allocation, usage) != self.allocation
 
     def _sample(self, count: int, now: int) -> list[Alert]:
@@ -165,9 +166,9 @@ class StructureTwin(MessageStore):
     def _refuse_alters(self, now: int, count: int = 1) -> list[Alert]:
         """Count alters that the data in SCM forbids; return the alert, where it is not open."""
         self.tables.store.scalars["refused_alters"] += count
-        if self.episodes.get(NOT_ALTERABLE, SCM) is not None:
+        if self.episodes.get(Condition.NOT_ALTERABLE, SCM) is not None:
             return []
-        return [self.episodes.open(self.viewer().finding(NOT_ALTERABLE, SCM, None), now)]
+        return [self.episodes.open(self.viewer().finding(Condition.NOT_ALTERABLE, SCM, None), now)]
 
     @override
     def _on_tick(self, before: int, tick: int) -> list[Alert]:

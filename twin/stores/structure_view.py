@@ -10,32 +10,32 @@ from typing_extensions import override
 from kernels import layout, scm, smds, watch
 from kernels.pools import elements_in_use, entries_in_use
 from twin.alerts import fillers, texts
-from twin.alerts.episodes import CRITICAL, WARNING, Filler
+from twin.alerts.episodes import Filler
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
+from twin.conditions import CRITICAL, WARNING, Condition
 from twin.estate import Structure
 from twin.state.arrays import Array
 from twin.stores.state_record import EXPAND_STATUS
 
-NOT_ALTERABLE = "not-alterable"
 ENTRIES, ELEMENTS, SCM, AUGMENTED = "entries", "elements", "scm", "augmented"
 SMDS = "smds/"  # and the queue manager
 
-POOL_BITS = {  # in the order in which alerts of one event are published
-    watch.THRESHOLD_ENTRIES: ("threshold", ENTRIES),
-    watch.THRESHOLD_ELEMENTS: ("threshold", ELEMENTS),
-    watch.FULL_ENTRIES: ("full", ENTRIES),
-    watch.FULL_ELEMENTS: ("full", ELEMENTS),
+POOL_BITS: dict[int, tuple[str, str]] = {  # in the order in which alerts of one event are published
+    watch.THRESHOLD_ENTRIES: (Condition.THRESHOLD, ENTRIES),
+    watch.THRESHOLD_ELEMENTS: (Condition.THRESHOLD, ELEMENTS),
+    watch.FULL_ENTRIES: (Condition.FULL, ENTRIES),
+    watch.FULL_ELEMENTS: (Condition.FULL, ELEMENTS),
 }
-SCM_BITS = {
-    watch.SCM_EXHAUSTED: ("scm-exhausted", SCM),
-    watch.AUGMENTED_EXHAUSTED: ("augmented-exhausted", AUGMENTED),
+SCM_BITS: dict[int, tuple[str, str]] = {
+    watch.SCM_EXHAUSTED: (Condition.SCM_EXHAUSTED, SCM),
+    watch.AUGMENTED_EXHAUSTED: (Condition.AUGMENTED_EXHAUSTED, AUGMENTED),
 }
-_LACKS = {"scm-exhausted": scm.NO_SCM, "augmented-exhausted": scm.NO_AUGMENTED}
-DATASET_BITS = {
-    watch.DATASET_THRESHOLD: "threshold",
-    watch.DATASET_CANNOT_EXPAND: "cannot-expand",
-    watch.DATASET_FULL: "full",
+_LACKS: dict[str, int] = {Condition.SCM_EXHAUSTED: scm.NO_SCM, Condition.AUGMENTED_EXHAUSTED: scm.NO_AUGMENTED}
+DATASET_BITS: dict[int, str] = {
+    watch.DATASET_THRESHOLD: Condition.THRESHOLD,
+    watch.DATASET_CANNOT_EXPAND: Condition.CANNOT_EXPAND,
+    watch.DATASET_FULL: Condition.FULL,
 }
 
 
@@ -85,7 +85,7 @@ class _Pool(ResourceView):
         super().__init__(store)
         self._config = config
         self._queues = queues
-        self.text = f"{self.name} of {config.name}"
+        self.text = f"{self.name.capitalize()} of {config.name}"
         self.unit = self.name
 
     @property
@@ -152,7 +152,7 @@ class _DataSet(ResourceView):
         self._row = row
         self._qmgr = qmgr
         self.name = f"{SMDS}{qmgr}"
-        self.text = f"blocks of {qmgr}'s data set for {config.name}"
+        self.text = f"SMDS blocks of {qmgr} for {config.name}"
 
     @property
     @override
@@ -201,7 +201,7 @@ class _Scm(ResourceView):
 
     name = SCM
     unit = "messages"
-    description = "bytes of storage class memory of {name}"
+    description = "SCM of {name}"
 
     def __init__(self, config: Structure, store: layout.Store, queues: Array) -> None:
         super().__init__(store)
@@ -228,18 +228,18 @@ class _Scm(ResourceView):
     @override
     def is_over(self, condition: str, now: int) -> bool:
         """True if nothing is in storage class memory any more, or if what pre-staging lacked is there again."""
-        if condition == NOT_ALTERABLE:
+        if condition == Condition.NOT_ALTERABLE:
             return int(self._store.scm[0]["messages"]) == 0
         return int(scm.lacking(self._store)) != _LACKS[condition]
 
     @override
     def severity(self, condition: str, before: str | None) -> str:
-        return WARNING if condition == NOT_ALTERABLE else CRITICAL
+        return WARNING if condition == Condition.NOT_ALTERABLE else CRITICAL
 
     @override
     def describe(self, condition: str) -> str:
         used, total = self._bytes()
-        if condition == NOT_ALTERABLE:
+        if condition == Condition.NOT_ALTERABLE:
             return texts.cannot_alter(self._config, used, int(self._store.scm[0]["messages"]))
         return texts.stopped_staging(self.text, used, total, pools_pct(self._store))
 
@@ -249,14 +249,16 @@ class _Scm(ResourceView):
 
     @override
     def actions_for(self, condition: str, ranked: tuple[Filler, ...]) -> tuple[str, ...]:
-        return texts.alter_actions(self._config, ranked) if condition == NOT_ALTERABLE else self.actions(ranked)
+        return (
+            texts.alter_actions(self._config, ranked) if condition == Condition.NOT_ALTERABLE else self.actions(ranked)
+        )
 
 
 class _Augmented(_Scm):
     """Storage of the coupling facility for dynamic augmented space."""
 
     name = AUGMENTED
-    description = "bytes the coupling facility has for dynamic augmented space of {name}"
+    description = "Storage for dynamic augmented space of {name}"
 
     @override
     def _bytes(self) -> tuple[int, int]:

@@ -15,14 +15,14 @@ from typing_extensions import override
 
 from kernels.clock import SECOND, TICK
 from twin.alerts import shared_texts
-from twin.alerts.episodes import CRITICAL, WARNING, Alert, Finding
+from twin.alerts.episodes import Alert, Finding
 from twin.alerts.resource_view import CRITICAL_FROM_PCT, CRITICAL_UNTIL_PCT
+from twin.conditions import CRITICAL, WARNING, Condition
 from twin.estate import QueueFile, UniformCluster
-from twin.stores.drift import DRIFT
 from twin.stores.reports import QueueFileValues, Report
 from twin.stores.shared_store import DRIFT_TOLERANCE_PCT, SharedStore
 
-CAPACITY = "capacity"  # condition and resource
+_RESOURCE = "capacity"
 WINDOW_TICKS = 60 * SECOND // TICK  # of the measurement of rate and activity
 _WINDOW_S = WINDOW_TICKS * TICK // SECOND
 
@@ -184,12 +184,12 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
             cluster.spare_since = now
         is_short = self._capacity() > 0 and self._needed_members() > active
         can_spare = cluster.spare_since is not None and now - cluster.spare_since >= SPARE_HOLD_US
-        if self.episodes.get(CAPACITY, CAPACITY) is None:
+        if self.episodes.get(Condition.CAPACITY, _RESOURCE) is None:
             cluster.is_surplus = can_spare and not is_short
         is_surplus_over = active < 2 or reduced_pct >= SPARE_CLEAR_PCT
         return self._update_alert(
-            CAPACITY,
-            CAPACITY,
+            Condition.CAPACITY,
+            _RESOURCE,
             holds=is_short or can_spare,
             is_over=is_surplus_over if cluster.is_surplus else usage_pct < CLEAR_BELOW_PCT,
             make_finding=self._capacity_finding,
@@ -218,11 +218,11 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
         return self._finding(severity, self._usage_pct(), cause, ())
 
     def _finding(
-        self, severity: str, usage_pct: float, cause: str, actions: tuple[str, ...], condition: str = CAPACITY
+        self, severity: str, usage_pct: float, cause: str, actions: tuple[str, ...], condition: str = Condition.CAPACITY
     ) -> Finding:
         return Finding(
             condition=condition,
-            resource=CAPACITY,
+            resource=_RESOURCE,
             severity=severity,
             usage_pct=usage_pct,
             full_probability=None,
@@ -248,13 +248,13 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
     def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[float, float, float]]:
         if "rate" not in measured:
             return {}
-        return {CAPACITY: (self._rate(), measured["rate"], self._capacity())}
+        return {_RESOURCE: (self._rate(), measured["rate"], self._capacity())}
 
     @override
     def _drift_finding(self, resource: str) -> Finding:
-        cause = shared_texts.drifted(self.name, CAPACITY, self._state.drift.pct or 0.0, DRIFT_TOLERANCE_PCT)
-        actions = (f"Look whether the events of all members of {self.name} reach the topic: DISPLAY QSTATUS, gaps.",)
-        return self._finding(WARNING, self._usage_pct(), cause, actions, DRIFT)
+        cause = shared_texts.drifted(self.name, _RESOURCE, self._state.drift.pct or 0.0, DRIFT_TOLERANCE_PCT)
+        actions = (f"Check that the events of all members of {self.name} reach the topic: DISPLAY QSTATUS, `gaps`",)
+        return self._finding(WARNING, self._usage_pct(), cause, actions, Condition.DRIFT)
 
     @override
     def _fields(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernels import EVENT
 from twin.events import Decoded, EventError, Reject
-from twin.events.decoded import Exact, assembled
+from twin.events.decoded import Exact, assemble
 from twin.events.rules import Fields, Rules, parse
 
 ESTATE = """
@@ -73,12 +73,12 @@ def exactly(rules: Rules, values: list[bytes] | list[dict[str, Any]]) -> Decoded
     exact = Exact()
     for place, value in enumerate(values):
         try:
-            exact.add(place, rules.taken(parse(value) if isinstance(value, bytes) else Fields(**value)))
+            exact.add(place, rules.apply(parse(value) if isinstance(value, bytes) else Fields(**value)))
         except EventError as error:
             raw = value if isinstance(value, bytes) else b""
             exact.rejects.append(Reject(place, 0, error.reason, error.detail, raw))
     nothing = np.zeros(count, EVENT), np.zeros(count, np.uint8)
-    return assembled(*nothing, np.arange(count, dtype=np.int32), np.zeros(count, np.int64), exact)
+    return assemble(*nothing, np.arange(count, dtype=np.int32), np.zeros(count, np.int64), exact)
 
 
 def assert_same(one: Decoded, other: Decoded) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 
 from tests.twin.events.samples import GET, PUT, text
 from twin.events import ARROW_SCHEMA, Decoder, EventError, from_table, to_table
-from twin.events.convert import Words, arrow_value, conformed, json_lines, lines_table
+from twin.events.convert import Words, arrow_value, conform, json_lines, lines_table
 from twin.events.fields import FIELDS
 
 MEASURE = {
@@ -102,7 +102,7 @@ def test_json_lines_have_the_contracts_order_and_no_line_breaks() -> None:
         '{"time":"2026-11-20T12:00:00.000123Z","qmgr":"QM01","op":"ALTER","store":"QSG1/APP1",'
         '"attributes":{"size":"8G","text":"with \\"quotes\\"\\n"}}'
     )
-    pretty = conformed(pa.table({"time": [1_795_176_000_000_000], "attributes": ['{\n "a": 1\n}']}))
+    pretty = conform(pa.table({"time": [1_795_176_000_000_000], "attributes": ['{\n "a": 1\n}']}))
     assert json_lines(pretty).to_pylist() == ['{"time":"2026-11-20T12:00:00.000000Z","attributes":{"a":1}}']
 
 
@@ -126,7 +126,7 @@ def test_a_table_of_any_columns_is_conformed(decoder: Decoder) -> None:
             "app": [1, 2, 3],
         }
     )
-    table = conformed(given)
+    table = conform(given)
     assert table.schema == ARROW_SCHEMA
     assert decoder.arrow_table(table).events.tolist() == decoder.arrow_table(given).events.tolist()
     assert len(decoder.arrow_table(table)) == 3
@@ -148,17 +148,17 @@ def test_a_table_of_any_columns_is_conformed(decoder: Decoder) -> None:
 )
 def test_a_column_that_does_not_fit_is_named(column: dict[str, Any]) -> None:
     with pytest.raises(EventError, match=f"^column {next(iter(column))} is .*; right: "):
-        conformed(pa.table(column))
+        conform(pa.table(column))
 
 
 def test_dictionaries_grow() -> None:
     words = Words()
-    first = conformed(to_table([PUT, GET]), words)
-    second = conformed(to_table([PUT | {"queue": "AUDIT"}, GET]), words)
+    first = conform(to_table([PUT, GET]), words)
+    second = conform(to_table([PUT | {"queue": "AUDIT"}, GET]), words)
     assert first["queue"].chunk(0).dictionary.to_pylist() == ["ORDERS", "PAYMENTS"]
     assert second["queue"].chunk(0).dictionary.to_pylist() == ["ORDERS", "PAYMENTS", "AUDIT"]
     with pytest.raises(EventError, match=r"column op .* right: dictionary"):
-        conformed(pa.table({"op": [f"OP{n}" for n in range(200)]}), words)
+        conform(pa.table({"op": [f"OP{n}" for n in range(200)]}), words)
 
 
 def test_a_record_of_rows_is_no_larger_than_its_rows(decoder: Decoder) -> None:

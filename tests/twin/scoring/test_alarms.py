@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tests.twin.scoring.made import STORE, alarm, alert, at
-from twin.alerts.episodes import CLEARED, OPENED, UPDATED, Filler
-from twin.scoring.alarms import from_alerts, from_condition, merged
+from twin.alerts.episodes import Filler
+from twin.conditions import CLEARED, OPENED, UPDATED
+from twin.scoring.alarms import from_alerts, from_condition, merge
 
 
 def test_an_alert_is_an_alarm_from_its_opening_to_its_clearing():
@@ -29,9 +30,9 @@ def test_only_foreseen_and_full_count_and_only_of_the_store():
 
 
 def test_what_is_open_at_the_same_time_is_one_alarm():
-    assert merged([alarm(20, 30, "B"), alarm(10, 20), alarm(40, 50)]) == [alarm(10, 30, "B"), alarm(40, 50)]
-    assert merged([alarm(10, 60), alarm(20, 30)]) == [alarm(10, 60)]
-    assert merged([alarm(10, None), alarm(20, 30)]) == [alarm(10, None)]
+    assert merge([alarm(20, 30, "B"), alarm(10, 20), alarm(40, 50)]) == [alarm(10, 30, "B"), alarm(40, 50)]
+    assert merge([alarm(10, 60), alarm(20, 30)]) == [alarm(10, 60)]
+    assert merge([alarm(10, None), alarm(20, 30)]) == [alarm(10, None)]
 
 
 def test_a_condition_is_an_alarm_from_its_first_look_to_the_first_without():

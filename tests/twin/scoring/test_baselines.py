@@ -11,7 +11,7 @@ from twin.scoring.baselines import (
     BASELINES,
     IN_MINUTES,
     NODE_EXPORTER,
-    held,
+    hold_for,
     predict_linear,
     seconds_to_full,
     sliding_window,
@@ -62,8 +62,8 @@ def test_the_straight_line_is_that_of_least_squares():
 
 def test_a_condition_counts_once_it_has_held():
     condition = np.array([1, 1, 0, 1, 1, 1, 1, 0], bool)
-    assert held(condition, 60.0).tolist() == [False, False, False, False, False, True, True, False]
-    assert held(condition, 0.0).tolist() == condition.tolist()
+    assert hold_for(condition, 60.0).tolist() == [False, False, False, False, False, True, True, False]
+    assert hold_for(condition, 0.0).tolist() == condition.tolist()
 
 
 def test_the_rules_of_node_exporter_wait_for_an_hour_below_40_percent_free():

@@ -12,7 +12,7 @@ import pytest
 
 from tests.twin.scoring.made import alarm, filling, line, said, series
 from twin.scoring.alarms import Alarm
-from twin.scoring.judge import Judged, Warned, judge
+from twin.scoring.judge import JudgedStore, WarnedFilling, judge
 from twin.scoring.predictions import Predictions
 from twin.scoring.truth import Filling
 
@@ -25,11 +25,11 @@ def judged(
     fillings: tuple[Filling, ...] = (FILLING,),
     predictions: Predictions | None = None,
     withdrawing_counts: bool = True,
-) -> Judged:
+) -> JudgedStore:
     return judge(SERIES, fillings, alarms, predictions, withdrawing_counts=withdrawing_counts)
 
 
-def warned(*alarms: Alarm, **others: Any) -> Warned:
+def warned(*alarms: Alarm, **others: Any) -> WarnedFilling:
     [one] = judged(*alarms, **others).warned
     return one
 

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 from tests.twin.scoring.made import STORE, filling
-from twin.scoring.judge import Chance, Judged, Point, Warned
+from twin.scoring.judge import Chance, JudgedStore, Point, WarnedFilling
 from twin.scoring.measures import Coverage, Reliability, coverage, measure, reliability
 
 
-def warned(lead: float | None = 60.0, *, fill: float = 100.0, **fields: Any) -> Warned:
+def warned(lead: float | None = 60.0, *, fill: float = 100.0, **fields: Any) -> WarnedFilling:
     """lead: minutes; fill: minutes from the onset to the first 2192."""
     seconds = None if lead is None else lead * 60
     others = {"reopened": 0, "clear": None, "named": None} | fields
-    return Warned(filling=filling(0, fill, fill + 10), lead=seconds, **others)
+    return WarnedFilling(filling=filling(0, fill, fill + 10), lead=seconds, **others)
 
 
-def store(*warnings: Warned, false: int = 0, days: float = 1.0, **fields: Any) -> Judged:
+def store(*warnings: WarnedFilling, false: int = 0, days: float = 1.0, **fields: Any) -> JudgedStore:
     others: dict[str, Any] = {"alarms": 0, "withdrawn": 0, "early": 0, "undecided": 0, "points": [], "chances": []}
-    return Judged(store=STORE, days=days, warned=list(warnings), false=false, **(others | fields))
+    return JudgedStore(store=STORE, days=days, warned=list(warnings), false=false, **(others | fields))
 
 
 def test_recall_precision_and_f1():

@@ -1,0 +1,34 @@
+"""Names of alert conditions, severities, levels and changes, as they stand in records: docs/alerts.md."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class Condition(StrEnum):
+    """Conditions that raise an alert."""
+
+    FULL_FORECAST = "full-forecast"
+    THRESHOLD = "threshold"
+    CANNOT_EXPAND = "cannot-expand"
+    FULL = "full"
+    SCM_OVERCOMMITTED = "scm-overcommitted"
+    SCM_EXHAUSTED = "scm-exhausted"
+    AUGMENTED_EXHAUSTED = "augmented-exhausted"
+    NOT_ALTERABLE = "not-alterable"
+    CAPACITY = "capacity"
+    DRIFT = "drift"
+    SOURCE_SILENT = "source-silent"
+
+
+OPENED: Final = "opened"
+UPDATED: Final = "updated"
+CLEARED: Final = "cleared"
+
+INFO: Final = "info"
+WARNING: Final = "warning"
+CRITICAL: Final = "critical"
+FULL: Final = "full"  # the severity of Condition.FULL
+
+WATCH: Final = "watch"  # level of an alert that wakes nobody
