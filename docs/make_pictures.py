@@ -1,9 +1,9 @@
-"""Makes docs/images/demo.svg: what `mqtwin demo` shows on a terminal, from the code that shows it.
+"""Picture of the terminal of `mqtwin demo`, docs/images/demo.svg, drawn by the code of the demo.
 
     .venv/bin/python -m docs.make_pictures
 
-The demo's scenario is simulated and played through the twin to a quarter of an hour before the first 2192;
-`deploy.show.picture` draws states and alerts as they are then. The same seed gives the same picture.
+The demo's scenario is simulated and played through the twin up to 15 minutes before the first 2192, and
+`deploy.show.picture` draws the states and alerts of that time. The same seed gives the same picture.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from twin.replays import Player
 from twin.simulation import demo_estate, make_scenario, simulate
 
 OUT = Path(__file__).parent / "images" / "demo.svg"
-SEED = 1  # that of `mqtwin demo`
-SECONDS = 60.0  # in which the demo plays its four hours
+SEED = 1  # default of `mqtwin demo`
+SECONDS = 60.0  # wall time of the demo for its four hours
 BEFORE = 900  # seconds of event time before the first 2192
 WIDTH = 110  # characters
-PIECE = 500  # events between two looks at the clock
+PIECE = 500  # events between two comparisons with the time of the picture
 
 _DARK = "484f58 da3633 3fb950 d29922 58a6ff bc8cff 39c5cf ffffff"  # black, red, green ... white, as red-green-blue
 _BRIGHT = "6e7681 ffa198 56d364 e3b341 79c0ff d2a8ff 56d4dd f0f6fc"
@@ -44,7 +44,7 @@ def _colours(text: str) -> list[tuple[int, int, int]]:
 
 THEME = TerminalTheme(_colours("161b22")[0], _colours("c9d1d9")[0], _colours(_DARK), _colours(_BRIGHT))
 
-# Rich's own frame loads a font from the network; this one takes what the reader's machine has.
+# Rich's default frame loads a font from the network; this frame uses fonts of the reader's machine.
 FRAME = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <title>mqtwin demo: a structure fills, alerts come before the first 2192</title>
 <style>
@@ -73,7 +73,7 @@ FRAME = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http
 
 @functools.cache
 def played() -> tuple[dict[str, dict[str, Any]], list[AlertRecord], int, float]:
-    """States and alerts a while before the first 2192, events of the whole recording, speed of the demo."""
+    """Return states and alerts 15 minutes before the first 2192, events of the recording, speed of the demo."""
     estate = demo_estate()
     with tempfile.TemporaryDirectory() as folder:
         recording = Path(folder) / "demo.arrow"
@@ -95,7 +95,7 @@ def played() -> tuple[dict[str, dict[str, Any]], list[AlertRecord], int, float]:
 
 
 def draw() -> str:
-    """The picture as SVG."""
+    """Return the picture as SVG."""
     states, alerts, total, speed = played()
     console = Console(width=WIDTH, record=True, file=io.StringIO(), force_terminal=True, color_system="standard")
     console.print(picture(states, alerts, total, speed))

@@ -1,4 +1,4 @@
-"""The documentation says what the code does: names, tables, examples, the picture. Links are the strict build's."""
+"""Comparison of the docs with the code: names, tables, examples, the picture. The strict site build checks links."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def section(page: str, heading: str) -> str:
-    """The text under a heading, up to the next one of its level or a higher one."""
-    found = re.search(rf"^(#+) {re.escape(heading)}$", PAGES[page], re.MULTILINE)
-    assert found, f"{page} has no heading {heading}"
-    rest = PAGES[page][found.end() :]
-    end = re.search(rf"^#{{1,{len(found[1])}}} ", rest, re.MULTILINE)
+    """Return the text under a heading, up to the next one of its level or a higher one."""
+    title = re.search(rf"^(#+) {re.escape(heading)}$", PAGES[page], re.MULTILINE)
+    assert title, f"{page} has no heading {heading}"
+    rest = PAGES[page][title.end() :]
+    end = re.search(rf"^#{{1,{len(title[1])}}} ", rest, re.MULTILINE)
     return rest[: end.start()] if end else rest
 
 
 def rows(text: str) -> list[list[str]]:
-    """The cells of all table rows, without heads and their rules."""
+    """Return the cells of all table rows, without headings and their rules."""
     lines = text.splitlines()
     table = [line for line in lines if line.startswith("| ")]
     heads = {lines[number - 1] for number, line in enumerate(lines) if line.startswith("| ---")}
@@ -67,19 +67,19 @@ def rows(text: str) -> list[list[str]]:
 
 
 def codes(cell: str) -> list[str]:
-    """What stands between backticks."""
+    """Return the texts between backticks."""
     return re.findall(r"`([^`]+)`", cell)
 
 
 def first_codes(text: str) -> list[str]:
-    """The names in the first column of the tables of a text."""
+    """Return the names in the first column of the tables of a text."""
     return [name for row in rows(text) for name in codes(row[0])]
 
 
 def examples(title: str) -> list[tuple[str, str]]:
-    """(page, text) of the code blocks of that title."""
-    found = re.compile(rf'^```\w+ title="{re.escape(title)}"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
-    return [(name, text) for name, page in PAGES.items() for text in found.findall(page)]
+    """Return (page, text) of the code blocks with that title."""
+    block = re.compile(rf'^```\w+ title="{re.escape(title)}"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+    return [(name, text) for name, page in PAGES.items() for text in block.findall(page)]
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def schema(name: str) -> dict[str, Any]:
     return loaded
 
 
-# --- names that stand in the texts -----------------------------------------------------------------------------------
+# --- names in the texts ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -98,12 +98,12 @@ def test_modules_and_functions_that_are_named_exist(name):
         parts = dotted.split(".")
         for end in range(len(parts), 0, -1):
             try:
-                found = importlib.import_module(".".join(parts[:end]))
+                value = importlib.import_module(".".join(parts[:end]))
             except ModuleNotFoundError:
                 continue
             for part in parts[end:]:
-                assert hasattr(found, part), f"{name} names {dotted}: there is no {part}"
-                found = getattr(found, part)
+                assert hasattr(value, part), f"{name} names {dotted}: there is no {part}"
+                value = getattr(value, part)
             break
         else:
             pytest.fail(f"{name} names {dotted}, which cannot be imported")
@@ -137,18 +137,33 @@ def test_nothing_names_a_machine_or_a_package_registry(name):
     assert not re.search(rf"{machine}|://[^\s`]*(?:/maven|/simple/|registry\.|nexus|artifactory)", TEXTS[name])
 
 
+def test_the_files_to_change_for_a_kind_of_store_are_all_there():
+    """A file that mentions queue files by name would have to mention a new kind, too."""
+    text = TEXTS["CONTRIBUTING.md"]
+    listed = set(codes(text[text.index("### A kind of store") : text.index("### A content type")]))
+    own = {"kernels/queue_file.py", "twin/stores/queue_file.py", "twin/stores/queue_file_view.py"}
+    own |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "twin/simulation/stories").glob("*.py")}
+    mentioned = {
+        path.relative_to(ROOT).as_posix()
+        for room in ("kernels", "twin", "streams", "deploy")
+        for path in (ROOT / room).rglob("*.py")
+        if re.search(r"QueueFile|queue_file|QUEUE_FILE", path.read_text(encoding="utf-8"))
+    }
+    assert sorted(mentioned - own - listed) == []
+
+
 # --- commands --------------------------------------------------------------------------------------------------------
 
-POSITIONAL = {"--file", "--scenario"}  # may be given by name, too
+POSITIONAL = {"--file", "--scenario"}  # cyclopts also takes them by name
 OF_KAFKA = {"--bootstrap-servers", "--topic-prefix", "--kafka", "--kafka-file"}
 OF_SIZE = {"--estate", "--store", "--json"}
-# Of docker compose, of Kafka's own tools, of mqtwin itself, of tests.score.
+# Options of docker compose, of Kafka's own tools, of mqtwin itself, of tests.score.
 OTHERS = {"--build", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
 OTHERS |= {"--split", "--cases", "--no-pictures"}
 
 
 def options(command: str) -> set[str]:
-    """The options of a command, those of Kafka, and those of every `mqtwin size`, left out."""
+    """Return the options of a command, without those of Kafka and those of every `mqtwin size`."""
     app = _new_app()
     for name in command.split():
         app = app[name]
@@ -170,8 +185,9 @@ def test_the_table_of_commands_is_whole():
 
 @pytest.mark.parametrize("command", PLAIN_COMMANDS)
 def test_the_options_of_a_command_are_all_there(command):
-    told = {name for row in rows(section("commands.md", command)) for name in codes(row[0] + row[2]) if name[0] == "-"}
-    assert told - {"-"} == options(command)
+    cells = [row[0] + row[2] for row in rows(section("commands.md", command))]
+    documented = {name for cell in cells for name in codes(cell) if name[0] == "-"}
+    assert documented - {"-"} == options(command)
 
 
 def test_the_options_of_kafka_are_all_there():
@@ -189,8 +205,8 @@ def test_the_options_of_size_are_all_there():
 
 
 def test_the_unit_for_systemd_is_the_one_that_is_shipped():
-    (shown,) = re.findall(r"^```ini\n(.*?)^```$", PAGES["operations.md"], re.DOTALL | re.MULTILINE)
-    assert shown == (ROOT / "deploy/systemd/mqtwin.service").read_text(encoding="utf-8")
+    (unit,) = re.findall(r"^```ini\n(.*?)^```$", PAGES["operations.md"], re.DOTALL | re.MULTILINE)
+    assert unit == (ROOT / "deploy/systemd/mqtwin.service").read_text(encoding="utf-8")
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here")
@@ -212,9 +228,9 @@ def test_options_that_are_named_exist(name):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_commands_that_are_shown_exist(name):
-    shown = re.findall(r"^\$ (?:\.venv/bin/)?mqtwin (\S+)", TEXTS[name], re.MULTILINE)
-    shown += re.findall(r"`(?:\.venv/bin/)?mqtwin ([a-z][\w-]+)", TEXTS[name])
-    assert set(shown) <= set(COMMANDS)
+    named = re.findall(r"^\$ (?:\.venv/bin/)?mqtwin (\S+)", TEXTS[name], re.MULTILINE)
+    named += re.findall(r"`(?:\.venv/bin/)?mqtwin ([a-z][\w-]+)", TEXTS[name])
+    assert set(named) <= set(COMMANDS)
 
 
 def test_environment_variables_are_read():
@@ -246,28 +262,28 @@ def test_the_reasons_of_dead_letters():
 
 
 def test_the_fields_of_a_state_record():
-    told = schema("state")
-    structure = told["$defs"]["structure"]["properties"]
-    assert first_codes(section("state.md", "Fields of every store")) == list(told["properties"])
-    forecast = told["properties"]["forecast"]["properties"]
+    state = schema("state")
+    structure = state["$defs"]["structure"]["properties"]
+    assert first_codes(section("state.md", "Fields of every store")) == list(state["properties"])
+    forecast = state["properties"]["forecast"]["properties"]
     assert first_codes(section("state.md", "Fields of a forecast")) == list(forecast)
     assert first_codes(section("state.md", "Fields of a structure")) == list(structure)
     for heading, kind in (("Fields of a page set", "page_set"), ("Fields of a queue file", "queue_file")):
-        assert first_codes(section("state.md", heading)) == list(told["$defs"][kind]["properties"])
+        assert first_codes(section("state.md", heading)) == list(state["$defs"][kind]["properties"])
     dataset = structure["smds"]["additionalProperties"]["properties"]
     assert first_codes(section("state.md", "Fields of a data set")) == list(dataset)
     assert first_codes(section("state.md", "Fields of storage class memory")) == list(structure["scm"]["properties"])
     for kind in ("coupling_facility", "uniform_cluster"):
         heading = f"Fields of a {kind.replace('_', ' ')}"
-        assert first_codes(section("state.md", heading)) == list(told["$defs"][kind]["properties"])
+        assert first_codes(section("state.md", heading)) == list(state["$defs"][kind]["properties"])
 
 
 def test_the_fields_of_an_alert():
-    told = schema("alert")
+    alert = schema("alert")
     named = first_codes(section("alerts.md", "Fields"))
     assert named[:4] == ["id", "type", "subject", "time"]
-    assert set(named[:4]) <= set(told["properties"])
-    assert named[4:] == list(told["$defs"]["data"]["properties"])
+    assert set(named[:4]) <= set(alert["properties"])
+    assert named[4:] == list(alert["$defs"]["data"]["properties"])
 
 
 def test_the_conditions_of_alerts():
@@ -282,9 +298,9 @@ def test_the_conditions_of_alerts():
     [("event", "event"), ("alert", "alert"), ("state record", "state"), ("dead letter headers", "dead-letter")],
 )
 def test_examples_are_what_the_schemas_say(title, kind):
-    found = examples(title)
-    assert found
-    for _, text in found:
+    shown_examples = examples(title)
+    assert shown_examples
+    for _, text in shown_examples:
         jsonschema.Draft202012Validator(schema(kind)).validate(msgspec.json.decode(text))
 
 
@@ -329,21 +345,22 @@ def test_the_attributes_of_a_table(heading, table):
 
 
 def test_the_attributes_of_the_smaller_tables():
-    told: dict[str, list[str]] = {}
+    documented: dict[str, list[str]] = {}
     for row in rows(section("estate.md", "Tables and attributes")):
         if row[0] in SECTIONS:
-            told.setdefault(row[0], []).extend(codes(row[1]))
+            documented.setdefault(row[0], []).extend(codes(row[1]))
     stores = {"structure", "smds", "page_set", "queue_file", "coupling_facility", "uniform_cluster"}
-    assert set(told) == set(SECTIONS) - stores
-    assert told == {name: list(SECTIONS[name].attributes) for name in told}
+    assert set(documented) == set(SECTIONS) - stores
+    assert documented == {name: list(SECTIONS[name].attributes) for name in documented}
 
 
 def test_the_defaults_of_a_structure():
-    shown = {code: row[1] for row in rows(section("estate.md", '`[structure."GROUP/NAME"]`')) for code in codes(row[0])}
-    assert shown["full_threshold"] == "80"
-    assert shown["cf_level"].startswith(f"{TOML_CF_LEVEL};")
-    assert shown["drift_tolerance_pct"] == "5.0"
-    assert shown["offload_min_length"] == "140"
+    table = rows(section("estate.md", '`[structure."GROUP/NAME"]`'))
+    defaults = {code: row[1] for row in table for code in codes(row[0])}
+    assert defaults["full_threshold"] == "80"
+    assert defaults["cf_level"].startswith(f"{TOML_CF_LEVEL};")
+    assert defaults["drift_tolerance_pct"] == "5.0"
+    assert defaults["offload_min_length"] == "140"
 
 
 # --- how it works ----------------------------------------------------------------------------------------------------
@@ -410,8 +427,9 @@ def package(requirement: str) -> str:
 def test_every_dependency_has_its_reason():
     project, groups = PROJECT["project"], PROJECT["dependency-groups"]
     optional = project["optional-dependencies"].values()
-    run = {package(one) for one in (*project["dependencies"], *(one for group in optional for one in group))}
-    tools = {package(one) for group in groups.values() for one in group if isinstance(one, str)}
+    required = [*project["dependencies"], *(requirement for extra in optional for requirement in extra)]
+    run = {package(requirement) for requirement in required}
+    tools = {package(member) for group in groups.values() for member in group if isinstance(member, str)}
     assert set(first_codes(section("libraries.md", "What mqtwin runs on"))) == run
     assert set(first_codes(section("libraries.md", "What tests and tools need"))) == tools - run
     jars = (ROOT / "deploy" / "jars.toml").read_text(encoding="utf-8")
@@ -420,13 +438,13 @@ def test_every_dependency_has_its_reason():
 
 
 def test_the_scenarios():
-    told = {codes(row[0])[0]: row[1] for row in rows(section("recordings.md", "Simulate"))}
-    assert told == {name: kind.sentence for name, kind in SCENARIOS.items()}
+    documented = {codes(row[0])[0]: row[1] for row in rows(section("recordings.md", "Simulate"))}
+    assert documented == {name: kind.sentence for name, kind in SCENARIOS.items()}
     assert f"`mqtwin simulate` with {len(SCENARIOS)} scenarios" in TEXTS["CHANGELOG.md"]
 
 
 def test_the_rules_beside_the_twin():
-    assert first_codes(section("scorecard.md", "The other rules")) == [one.name for one in BASELINES]
+    assert first_codes(section("scorecard.md", "The other rules")) == [rule.name for rule in BASELINES]
 
 
 def test_the_changelog_begins_with_this_version():
@@ -435,6 +453,13 @@ def test_the_changelog_begins_with_this_version():
 
 
 # --- what runs -------------------------------------------------------------------------------------------------------
+
+
+def test_the_readme_begins_with_three_short_claims_and_an_example():
+    claims = re.findall(r"^- (.*)$", TEXTS["README.md"].partition("```")[0], re.MULTILINE)
+    assert len(claims) == 3
+    assert all(len(re.findall(r"[\w'-]+|%", claim)) <= 20 for claim in claims)
+    assert TEXTS["README.md"].splitlines().index("```python") < 20
 
 
 def test_the_example_of_the_readme_runs(tmp_path, monkeypatch, capsys):
@@ -462,15 +487,15 @@ def test_the_options_of_the_pytest_plugin_are_all_there(pytestconfig):
 
 
 def without_numbers(text: str) -> str:
-    """Its words in a row; numbers may differ by a rounding on another machine, and as the forecast is tuned."""
+    """Return the words of a text; numbers may differ by rounding on another machine, and by tuning of the forecast."""
     return " ".join(re.sub(r"\d[\d,.:]*", "#", text).split())
 
 
 def test_the_alert_of_the_readme_is_what_the_demo_brings():
     _, alerts, _, _ = played()
     foreseen = next(alert for alert in alerts if alert.data.condition == "full-forecast")
-    [shown] = re.findall(r"^```text\n(20.*?)^```$", TEXTS["README.md"], re.MULTILINE | re.DOTALL)
-    assert without_numbers(shown) == without_numbers(alert_block(foreseen).plain)
+    [text] = re.findall(r"^```text\n(20.*?)^```$", TEXTS["README.md"], re.MULTILINE | re.DOTALL)
+    assert without_numbers(text) == without_numbers(alert_block(foreseen).plain)
     [(_, example)] = examples("alert")
     assert without_numbers(msgspec.json.decode(example)["data"]["cause"]) == without_numbers(foreseen.data.cause)
 
@@ -488,7 +513,7 @@ def test_python_in_the_pages_can_be_read(name):
 
 
 def shown_sizes() -> dict[str, str]:
-    """What docs/sizing.md shows: arguments of `mqtwin`, and what it prints."""
+    """Return the examples of docs/sizing.md: arguments of `mqtwin`, and its output."""
     blocks = re.findall(
         r"^```console\n\$ mqtwin (size [^\n]*)\n(.*?)^```$", PAGES["sizing.md"], re.MULTILINE | re.DOTALL
     )
@@ -501,8 +526,8 @@ def test_what_the_page_about_sizes_shows_is_what_is_printed(arguments, capsys, m
     monkeypatch.setenv("TERM", "dumb")  # without colours, 80 columns
     assert main(arguments.split()) == 0
     printed = capsys.readouterr()
-    told = [line.rstrip() for line in (printed.out + printed.err).splitlines()]
-    assert told == [line.rstrip() for line in shown_sizes()[arguments].splitlines()]
+    lines = [line.rstrip() for line in (printed.out + printed.err).splitlines()]
+    assert lines == [line.rstrip() for line in shown_sizes()[arguments].splitlines()]
 
 
 def test_every_size_command_is_shown():
@@ -510,7 +535,7 @@ def test_every_size_command_is_shown():
 
 
 def words(svg: str) -> list[str]:
-    """The texts of a picture without their numbers, which may differ by a rounding on another machine."""
+    """Return the texts of a picture without their numbers, which may differ by rounding on another machine."""
     texts = [unescape(text).replace("\xa0", " ").strip() for text in re.findall(r"<text [^>]*>(.*?)</text>", svg)]
     return [re.sub(r"[\d,.]+", "#", text) for text in texts if re.search(r"[a-z]", text)]
 

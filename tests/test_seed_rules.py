@@ -1,4 +1,4 @@
-"""docs/seed-rules.md: each statement of the five documents has a function and a test, by names that exist."""
+"""Check of docs/seed-rules.md: each statement of the five documents names a function and a test that exist."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ DOCUMENTS = 5
 
 
 def rules() -> dict[str, list[list[str]]]:
-    """The rows (statement, section, function, test) of each document, by its heading."""
-    found: dict[str, list[list[str]]] = {}
+    """Return the rows (statement, section, function, test) of each document, by its heading."""
+    documents: dict[str, list[list[str]]] = {}
     for part in re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]:
         heading, _, text = part.partition("\n")
         lines = [line for line in text.splitlines() if line.startswith("| ")]
         table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
         rows = [row for row in table if row[0] != "statement" and not row[0].startswith("---")]
         if rows:
-            found[heading] = rows
-    return found
+            documents[heading] = rows
+    return documents
 
 
 def names(cell: str) -> list[str]:
@@ -38,22 +38,22 @@ NAMED_TESTS = sorted({name for rows in rules().values() for row in rows for name
 
 
 def function(dotted: str) -> Any:
-    """What a dotted name stands for: a module, as much of the name as there is, then attributes."""
+    """Return the object of a dotted name: the longest part that is a module, then attributes."""
     parts = dotted.split(".")
     for end in range(len(parts) - 1, 0, -1):
         try:
-            found = importlib.import_module(".".join(parts[:end]))
+            value = importlib.import_module(".".join(parts[:end]))
         except ModuleNotFoundError:
             continue
         for part in parts[end:]:
-            found = getattr(found, part)
-        return found
+            value = getattr(value, part)
+        return value
     raise ModuleNotFoundError(dotted)
 
 
 @cache
 def defined_in(file: Path) -> frozenset[str]:
-    """The test functions of a file."""
+    """Return the names of the test functions of a file."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
 

@@ -45,18 +45,18 @@ def write(report: Report, docs: Path) -> None:
 
 def _head(report: Report) -> str:
     rows = [[one.what, one.aim, one.found, "yes" if one.met else "**no**"] for one in targets(report)]
-    aims = markdown(["", "aim", "found", "met"], rows) if rows else ""
+    aims = markdown(["", "target", "measured", "met"], rows) if rows else ""
     quick = " A quick run: figures of a few batches, good for a first look only." if report.quick else ""
     return f"""# Performance
 
 Written by `{report.command}` on {report.date}, in {report.seconds / 60:.1f} minutes.{quick}
 Do not edit it: run it again.
 
-Machine: {report.machine}; on average {report.load:.1f} other processes wanted a core before it began.
+Machine: {report.machine}; on average {report.load:.1f} other runnable processes before the start.
 {report.versions}.
 
-Broker, Spark and the producer share these cores. Rates of a shared machine are noisy: what counts are the ratios of one
-run, and CPU time, which is that of all processes: Spark's JVM, its Python workers, the broker, the driver.
+Broker, Spark and the producer share these cores. Rates on a shared machine are noisy: compare ratios within one run,
+and CPU time, which is that of all processes: Spark's JVM, its Python workers, the broker, the driver.
 
 {aims}""".rstrip()
 
@@ -79,28 +79,28 @@ def _throughput(ways: list[Way]) -> str:
         ]
         for way in ways
     ]
-    head = ["", "events a record", "bytes an event", "events/s", "CPU µs an event"]
+    head = ["", "events per record", "bytes per event", "events/s", "CPU µs per event"]
     head += ["of the connector alone", "of connector and decoding", f"times {CLUSTER_PEAK:,}/s", "published, events/s"]
     sizes = "; ".join(
         f"{way.name} {way.job.batches} batches of {way.job.events // way.job.batches:,} events" for way in ways
     )
     processes = markdown(
-        ["CPU µs an event", "Spark's JVM", "Python workers", "broker", "driver"],
+        ["CPU µs per event", "Spark's JVM", "Python workers", "broker", "driver"],
         [[way.name, *(us(way.job.us(name)) for name in ("spark", "python", "broker", "driver"))] for way in ways],
     )
     return f"""## From Kafka to Kafka
 
-A recording is published beforehand, as `mqtwin publish` does; the job of `mqtwin stream` then works it off and writes
+A recording is published first, as by `mqtwin publish`; then the job of `mqtwin stream` processes it and writes
 states and alerts back to Kafka. Measured after a warm-up, from the end of one batch to the end of the last: {sizes}.
 
-{throughput.HELD:,} messages are held in four structures of four queues each. Two queue managers put and get, gets name
-their message, one put in ten is in a unit of work, every event is numbered.
+{throughput.HELD:,} messages are held in four structures of four queues each. Two queue managers put and get, gets have
+a message id, one put in ten is in a unit of work, every event has a sequence number.
 
 {markdown(head, rows)}
 
-*The connector alone* is Spark's Kafka source with the job's options into nothing, *connector and decoding* the same
-with the job's first stage behind it; both read the same topic in the same run. {CLUSTER_PEAK:,} put and get events a
-second are the highest rate published of a uniform cluster.
+*The connector alone* is Spark's Kafka source with the job's options and no output, *connector and decoding* the same
+with the job's first stage added; both read the same topic in the same run. {CLUSTER_PEAK:,} put and get events per
+second is the highest published rate of a uniform cluster.
 
 {processes}
 
@@ -113,8 +113,8 @@ def _holds_back(ways: list[Way]) -> str:
         steps = _steps(way)
         rows.append([way.name, *(us(value) for value in steps.values())])
     parts = [
-        "## What holds it back",
-        markdown(["CPU µs an event", *_steps(ways[0])], rows),
+        "## Cost by step",
+        markdown(["CPU µs per event", *_steps(ways[0])], rows),
         " ".join(_largest(way) for way in ways),
     ]
     if any(way.job.cpu.get("tasks") for way in ways):
@@ -130,7 +130,7 @@ def _holds_back(ways: list[Way]) -> str:
         ]
         parts += [
             "Spark's JVM by its threads:",
-            markdown(["CPU µs an event", "tasks", "compilers", "garbage collector", "all others"], threads),
+            markdown(["CPU µs per event", "tasks", "compilers", "garbage collector", "all others"], threads),
             _compilers(ways),
         ]
     parts += [_functions(way.name, way.profile) for way in ways if way.profile is not None]
@@ -154,7 +154,7 @@ def _largest(way: Way) -> str:
     bound = cores() / (way.job.cpu_us / 1e6)
     return (
         f"{way.name}: the largest step is *{name}* with {share(steps[name], total)}. At this CPU time {cores()} cores"
-        f" that never waited would do {rate(bound)} events/s; {rate(way.job.rate)} were done."
+        f" without waiting would process {rate(bound)} events/s; {rate(way.job.rate)} were measured."
     )
 
 
@@ -165,8 +165,8 @@ def _rest(job: Span) -> float:
 def _compilers(ways: list[Way]) -> str:
     parts = ", ".join(f"{share(way.job.us('compilers'), way.job.cpu_us)} of {way.name}" for way in ways)
     return (
-        "The JVM's compilers work for minutes after a start and then rest: their part of all CPU time"
-        f" ({parts}) is not there in a job that runs for long."
+        "The JVM's compilers are active for minutes after a start: their part of all CPU time"
+        f" ({parts}) is absent in a job that runs for long."
     )
 
 
@@ -177,10 +177,10 @@ def _functions(name: str, profile: Profile) -> str:
         [f"`{function}`" if "(" in function else function, f"{100 * part:.0f} %"]
         for function, part in profile.shares(_FUNCTIONS)
     ]
-    table = markdown([f"{name}: Python workers, innermost function of ours", "share"], rows)
+    table = markdown([f"{name}: Python workers, innermost mqtwin function", "share"], rows)
     return (
-        f"{table}\n\n{profile.samples.total():,} samples by py-spy, in a run of its own."
-        " Compiled kernels count for the function that calls them."
+        f"{table}\n\n{profile.samples.total():,} samples by py-spy, in a separate run."
+        " Compiled kernels count as the function that calls them."
     )
 
 
@@ -202,16 +202,16 @@ def _kernel(found: Kernel) -> str:
     coding += [["pack for the shuffle", f"{found.pack:.1f}"], ["unpack", f"{found.unpack:.1f}"]]
     return f"""## The kernel alone
 
-One core, no Kafka, no Spark; blocks of 20,000 events into one structure, medians by CPU time.
+One core, without Kafka and Spark; event batches of 20,000 for one structure, medians of CPU time.
 
-{markdown(["messages held", "gets take", "million events/s", "pages written a block"], rows)}
+{markdown(["messages held", "gets take", "million events/s", "pages written per event batch"], rows)}
 
 At a million messages held an event costs {low / high:.1f} times as much as at ten thousand: the tables no longer fit
 into the processor's caches.
 
 {markdown(["", "million events/s"], coding)}
 
-An event is {found.packed_bytes:.0f} bytes on its way through the shuffle."""
+An event is {found.packed_bytes:.0f} bytes in the shuffle."""
 
 
 def _mechanisms(found: dict[str, dict[int, float]]) -> str:
@@ -221,12 +221,12 @@ def _mechanisms(found: dict[str, dict[int, float]]) -> str:
         [name, *(f"{rates[held]:.1f}" for held in levels), f"{rates[levels[0]] / first:.2f}"]
         for name, rates in found.items()
     ]
-    heads = ["", *(f"{held:,} held" for held in levels), f"of a structure's at {levels[0]:,}"]
+    heads = ["", *(f"{held:,} held" for held in levels), f"relative to a structure at {levels[0]:,}"]
     return f"""## Each mechanism
 
-The event loop alone, one core: puts of one queue and gets of its oldest message by id in turn, blocks of 20,000 events,
-million events/s by CPU time, medians. SCM in use: a tenth of the messages is in storage class memory, and each put
-moves one there.
+The event loop alone, one core: alternating puts and gets by id of the oldest message of one queue, event batches of
+20,000, million events/s of CPU time, medians. SCM in use: 10 % of the messages are in storage class memory, and each
+put moves one there.
 
 {markdown(heads, rows)}"""
 
@@ -244,21 +244,21 @@ def _forecasts(found: Forecasts) -> str:
         ]
         for event_rate in found.runs
     ]
-    head = ["events a second of event time", "looks ahead", "events/s with", "without", "with, of without"]
-    head += ["CPU µs an event with", "without"]
+    head = ["events per second of event time", "forecasts", "events/s with", "without", "with relative to without"]
+    head += ["CPU µs per event with", "without"]
     [one, *_] = found.runs.values()
-    return f"""## What forecasts cost
+    return f"""## Cost of forecasts
 
-The same Arrow events through the real job with forecasts and without, {len(one[ON])} runs each in turn, medians. Four
-structures fill all the time, beforehand slowly so that their flows are known: each looks ahead every 10 seconds of
-event time, as often as a store ever does.
+The same Arrow events through the real job with and without forecasts, {len(one[ON])} alternating runs each, medians.
+Four structures fill all the time, slowly at first so that their flows are known: each makes a forecast every
+10 seconds of event time, the maximum.
 
 {markdown(head, rows)}
 
-One look ahead of a structure takes {found.look_ms:.1f} ms, so a store in danger takes {found.look_ms / 100:.2f} % of a
-core in real time. A look has its price by the clock of the events, not by their number: it weighs more where few events
-come in 10 seconds of event time, and only while a job catches up with what lies behind. *Without* is a horizon of a
-minute, within which nothing could be full; flows are metered all the same."""
+One forecast of a structure takes {found.look_ms:.1f} ms, so a store in danger takes {found.look_ms / 100:.2f} % of a
+core in real time. Forecasts are made per event time, not per event: they cost more when there are few events per
+10 seconds of event time, and matter only while a job works off a backlog. *Without* is a horizon of one minute, within
+which nothing can be full; flows are metered all the same."""
 
 
 def _backlog(found: Backlog) -> str:
@@ -278,19 +278,19 @@ def _backlog(found: Backlog) -> str:
     any_order = found.phases[HIGH_ANY]
     after = found.phases[LOW_AFTER]
     events = found.phases[HIGH_FIRST]["events"]
-    return f"""## Does a backlog cost anything?
+    return f"""## Cost of a backlog
 
-The same {events:,.0f} events a batch through the real job, with {backlog.LOW:,} and with {backlog.HIGH:,} messages held
-in two structures; medians.
+The same {events:,.0f} events per batch through the real job, with {backlog.LOW:,} and with {backlog.HIGH:,} messages
+held in two structures; medians.
 
-{markdown(["", "a batch", "pages written", "bytes", "kernel", "writing pages"], rows)}
+{markdown(["", "duration of a batch", "pages written", "bytes", "kernel", "writing pages"], rows)}
 
-{flat}: with {backlog.HIGH // backlog.LOW} times the messages held a batch takes {ratio:.2f} times as long and writes
+{flat}: with {backlog.HIGH // backlog.LOW} times the messages held, a batch takes {ratio:.2f} times as long and writes
 {found.ratio("pages"):.2f} times as many pages.
 
-A batch costs what it touches. Gets that take any message of a large backlog touch about a page each:
-{any_order["pages"]:,.0f} pages, {any_order["batch_ms"] / found.low("batch_ms"):.2f} times the time. After such a
-backlog has gone, with {backlog.LOW:,} messages left, a batch writes {after["pages"]:,.0f} pages and takes
+The cost of a batch depends on the pages it changes. Gets of random messages of a large backlog change about one page
+each: {any_order["pages"]:,.0f} pages, {any_order["batch_ms"] / found.low("batch_ms"):.2f} times the time. After such a
+backlog is gone, with {backlog.LOW:,} messages left, a batch writes {after["pages"]:,.0f} pages and takes
 {after["batch_ms"] / found.low("batch_ms"):.2f} times the time{_scattered(after["pages"] / found.low("pages"))}.
 
 ![Milliseconds and pages of each batch](images/performance-backlog.svg)"""
@@ -299,7 +299,7 @@ backlog has gone, with {backlog.LOW:,} messages left, a batch writes {after["pag
 def _latency(found: Latency) -> str:
     names = {
         "plan_ms": "planning",
-        "offsets_ms": "asking Kafka for offsets",
+        "offsets_ms": "offsets from Kafka",
         "log_ms": "offset log",
         "run_ms": "running",
         "commit_ms": "commit log",
@@ -309,35 +309,34 @@ def _latency(found: Latency) -> str:
     count = len(found.seconds)
     return f"""## From event to alert
 
-{latency.RATE:,} JSON events a second, one a record; beside them small structures are filled over their FULLTHRESHOLD by
-one event each. From handing that event to the Kafka client until its alert is read on the alerts topic, {count} alerts:
+{latency.RATE:,} JSON events/s, one per record; in addition, small structures are filled above their FULLTHRESHOLD by
+one event each. Time from passing that event to the Kafka client until its alert is read on the alerts
+topic, {count} alerts:
 {percentiles}.
 
-An event waits for the running batch to end, then for its own. A batch took {ms(found.median("batch_ms"))}, the median
+An event waits for the current batch to end, then for its own. A batch took {ms(found.median("batch_ms"))}, the median
 of {len(found.batches)}, with {found.median("events"):,.0f} events in {found.median("stores"):,.0f} structures:
 
-{markdown(["of a batch", "median"], parts)}
+{markdown(["part of a batch", "median"], parts)}
 
-![How many percent of the alerts came within how many milliseconds](images/performance-latency.svg)"""
+![Percentage of alerts by time in milliseconds](images/performance-latency.svg)"""
 
 
 def _restart(found: Restart, alone: Kernel | None) -> str:
     memory = ""
     if alone is not None:
-        memory = f" {alone.array_bytes:.0f} bytes in the arrays that the workers share, indexes included,"
+        memory = f" {alone.array_bytes:.0f} bytes in the arrays that the workers share, including indexes,"
     return f"""## Memory and restart
 
-A message held costs{memory} {found.page_bytes:.0f} bytes written to the state store when it is put, and
+A held message takes{memory} {found.page_bytes:.0f} bytes written to the state store when it is put, and
 {found.disk_bytes:.0f} bytes of checkpoint on disk.
 
-A job with {found.held:,} messages held is killed (`kill -9`) and started again from its checkpoint, its arrays gone as
-on another machine: {found.seconds:.1f} s from starting the process to the end of its first batch. That batch took
-{found.batch_s:.1f} s; reading the state of {found.loaded} stores took {found.open_s:.1f} s of it, added up over the
-stores, which are read side by side."""
+A job with {found.held:,} messages held is killed (`kill -9`) and restarted from its checkpoint without its arrays, as
+on another machine: {found.seconds:.1f} s from the start of the process to the end of its first batch. That batch took
+{found.batch_s:.1f} s; reading the state of {found.loaded} stores took {found.open_s:.1f} s of it, as a sum over the
+stores, which are read in parallel."""
 
 
 def _scattered(pages: float) -> str:
     """What is to be said of so many times the pages."""
-    return (
-        ": what is left, and what is free, lies scattered over all pages the backlog had" if pages > _SCATTERED else ""
-    )
+    return ": used and free rows are scattered over all pages of the backlog" if pages > _SCATTERED else ""

@@ -32,13 +32,13 @@ def targets(report: Report) -> list[Target]:
     for name, aim in (("Arrow", ARROW_TARGET), ("JSON", JSON_TARGET)):
         way = report.way(name)
         if way is not None:
-            what = f"{name} events a second" + (", one a record" if name == "JSON" else "")
+            what = f"{name} events/s" + (", one per record" if name == "JSON" else "")
             found.append(Target(what, f"at least {rate(aim)}", rate(way.job.rate), way.job.rate >= aim))
     if report.forecasts is not None:
         ratio = report.forecasts.ratio()
         aim = f"at least {100 * forecasts.LEAST:.0f} %"
         found.append(
-            Target("throughput with forecasts, of that without", aim, share(ratio, 1), ratio >= forecasts.LEAST)
+            Target("throughput with forecasts, relative to without", aim, share(ratio, 1), ratio >= forecasts.LEAST)
         )
     if report.latency is not None:
         batch = report.latency.median("batch_ms")
@@ -46,7 +46,7 @@ def targets(report: Report) -> list[Target]:
         found.append(Target("a small batch", f"{low} to {high} ms", ms(batch), batch <= high))
     if report.backlog is not None:
         ratio = report.backlog.ratio()
-        found.append(Target("a batch at 10^6 messages held, in batches at 10^4", "flat", f"{ratio:.2f}", ratio <= 1.15))
+        found.append(Target("a batch at 10^6 messages held, relative to 10^4", "flat", f"{ratio:.2f}", ratio <= 1.15))
     return found
 
 
@@ -97,7 +97,7 @@ def _others(report: Report) -> list[tuple[str, str]]:
     ]
     if report.forecasts is not None:
         rows += [
-            (f"with forecasts, of without, at {event_rate:,} events a second of event time", share(ratio, 1))
+            (f"with forecasts, of without, at {event_rate:,} events per second of event time", share(ratio, 1))
             for event_rate in report.forecasts.runs
             for ratio in (report.forecasts.ratio(event_rate),)
         ]

@@ -16,8 +16,8 @@ from twin.scoring import METHODS, TWIN
 from twin.scoring.table import ROWS, markdown, percent, rows
 
 _BY_SCENARIO = ("recall", "precision", "recordings without one", "lead, p10", "lead, p50", "enough lead")
-_LEGEND = """Lines: usage of each resource. Grey: a filling; red: puts are refused. Whiskers on the 100 % line: what the
-twin foresaw, from p10 to p90 with a dot at p50. Bars below: who had an alarm open when."""
+_LEGEND = """Lines: usage of each resource. Grey: a filling; red: puts are refused. Whiskers on the 100 % line: the
+twin's forecast, from p10 to p90 with a dot at p50. Bars below: open alarms of each rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,29 +52,29 @@ def _head(run: Run, scores: Sequence[CaseScore]) -> str:
 Written by `{run.command}` on {date}, in {run.seconds / 60:.1f} minutes on {machine}.
 Do not edit it: run it again.
 
-How early and how surely does an alert come, and is it right? {len(scores)} recordings of {kinds} scenarios were
-simulated, {hard} of them of hard classes, where a straight line goes wrong: {events:,} events, {fills} fillings that
+How early does an alert open, and is it right? {len(scores)} recordings of {kinds} scenarios were
+simulated, {hard} of them of hard classes, on which a straight line fails: {events:,} events, {fills} fillings that
 ended in 2192. The cases are numbers {first} to {last} of the {run.split} set; the forecast was tuned on the tuning set,
 which shares no random number with it.
 
-What each word means, what the other rules do and how the cases are drawn is said in [Scorecard](scorecard.md)."""
+[Scorecard](scorecard.md) defines the terms, the other rules and the cases."""
 
 
 def _targets(scores: Sequence[CaseScore]) -> str:
     lines = [[one.what, one.aim, one.found, "yes" if one.met else "**no**"] for one in targets(scores)]
-    return "## What it is held to\n\n" + markdown(["", "aim", "found", "met"], lines)
+    return "## Targets\n\n" + markdown(["", "target", "measured", "met"], lines)
 
 
 def _tables(scores: Sequence[CaseScore]) -> str:
     titles = {"all": "All recordings", "steady": "Steady classes", "hard": "Hard classes"}
-    parts = ["## Beside other people's rules"]
+    parts = ["## Compared with other rules"]
     for name, some in classes(scores).items():
         if some:
             by_method = measured(some)
             one = by_method[TWIN]
             head = f"{one.recordings} recordings, {one.fillings} fillings, {one.store_days:,.0f} store-days."
             parts += [f"### {titles[name]}", head, markdown(["", *METHODS], rows(by_method))]
-    parts.append("![Share of fillings warned of, by minutes before the first 2192](images/foresight-leads.svg)")
+    parts.append("![Share of fillings predicted, by minutes before the first 2192](images/foresight-leads.svg)")
     return "\n\n".join(parts)
 
 
@@ -101,19 +101,19 @@ def _best_baseline(f1: Mapping[str, float | None]) -> str:
 def _calibration(scores: Sequence[CaseScore]) -> str:
     one = measured(scores)[TWIN]
     lines = [[percent(each.given), f"{each.count:,}", percent(each.came)] for each in one.reliability]
-    return f"""## Is it as sure as it should be?
+    return f"""## Calibration
 
-Left: of the predictions made every five minutes of the last hour of a filling, how often the 2192 came before p10, p50
-and p90. Right: of all predictions, every five minutes of every recording, how often a 2192 came within two hours where
-so high a probability was given.
+Left: for the predictions made every five minutes of the last hour of a filling, how often the 2192 occurred before p10,
+p50 and p90. Right: for all predictions, every five minutes of every recording, how often a 2192 occurred within two
+hours, by predicted probability.
 
 ![Calibration of the interval and of the probability](images/foresight-calibration.svg)
 
-{markdown(["probability given, mean", "predictions", "a 2192 came"], lines)}"""
+{markdown(["predicted probability, mean", "predictions", "2192 observed"], lines)}"""
 
 
 def _stories(stories: Sequence[Story]) -> str:
-    parts = ["## What it looks like", _LEGEND]
+    parts = ["## Examples", _LEGEND]
     for one in stories:
         parts += [f"### {one.title}", one.text, f"![{one.title}](images/{one.file})"]
     return "\n\n".join(parts)

@@ -58,5 +58,5 @@ def _draw(one: CaseScore, folder: Path) -> Story:
     file = f"foresight-{case.scenario}.svg"
     pictures.save(figure, folder / file)
     leads = ", ".join(f"{method} {span(warned.lead)}" for method in METHODS for warned in _warned(one, method)[:1])
-    told = f"{case.story} Warned before the first 2192: {leads}." if leads else f"{case.story} No put was refused."
+    told = f"{case.story} Lead before the first 2192: {leads}." if leads else f"{case.story} No put was refused."
     return Story(title, told, file)

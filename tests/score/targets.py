@@ -45,7 +45,7 @@ def targets(scores: Sequence[CaseScore]) -> list[Target]:
     covered = one.interval.inside
     met = covered is not None and COVERED[0] <= covered <= COVERED[1]
     found += [
-        Target("what came lies within p10..p90", "75 to 85 %", inside(one.interval), met),
+        Target("observed time within p10..p90", "75 to 85 %", inside(one.interval), met),
         Target("reopened a filling", "at most 0.05", number(one.reopened), (one.reopened or 0.0) <= REOPENED),
         _at_least("filler named first is the one that fills", one.named, NAMED),
     ]
@@ -81,7 +81,7 @@ def _against(hard: dict[str, Measures]) -> list[Target]:
     lead = others[longest].lead_p50 or 0.0
     found.append(
         Target(
-            "median lead on the hard classes above that of fixed lines and of any baseline as precise",
+            "median lead on the hard classes above that of static thresholds and of any equally precise baseline",
             "longer",
             f"{span(twin.lead_p50)}; {longest}: {span(lead)}",
             (twin.lead_p50 or 0.0) > lead,
