@@ -76,7 +76,7 @@ class _Summary(NamedTuple):
 
     @property
     def resource(self) -> str:
-        return self.outlook.rules.resources[self.first]
+        return self.outlook.fill.resources[self.first]
 
 
 class ForecastMonitor:
@@ -231,12 +231,12 @@ class ForecastMonitor:
 
 def _look(view: ForecastView, tick: int) -> Outlook | None:
     store = view.tables.store
-    rules = view.rules(tick)
-    regime = flows.present(store, tick, rules.weights)
+    fill = view.fill_model(tick)
+    regime = flows.present(store, tick, fill.weights)
     if regime is None:
         return None
     horizon = int(view.config.forecast_horizon_s / SECONDS)
-    return look_ahead(store, view.name, rules, regime, tick, horizon)
+    return look_ahead(store, view.name, fill, regime, tick, horizon)
 
 
 def _severity(left: float, before: str | None) -> str:
@@ -261,7 +261,7 @@ def _forecasts(store: str, summary: _Summary) -> tuple[Forecast, ...]:
     """Return a forecast for each resource that is full on some path, the first to be full in front."""
     outlook, first = summary.outlook, max(0, summary.first)
     forecasts = []
-    for number, resource in enumerate(outlook.rules.resources):
+    for number, resource in enumerate(outlook.fill.resources):
         is_first = number == first
         times = summary.times if is_first else outlook.quantiles(number)
         if times is None and not is_first:
@@ -273,7 +273,7 @@ def _forecasts(store: str, summary: _Summary) -> tuple[Forecast, ...]:
                 store=store,
                 time=summary.tick * TICK,
                 resource=resource,
-                usage_pct=round(100 * usage(outlook.rules, number), 3),
+                usage_pct=round(100 * usage(outlook.fill, number), 3),
                 p10=p10,
                 p50=p50,
                 p90=p90,

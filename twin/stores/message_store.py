@@ -35,7 +35,7 @@ from twin.stores.state_record import common_fields
 
 if TYPE_CHECKING:
     from twin.events import EventBlock
-    from twin.forecast.fill_model import Rules
+    from twin.forecast.fill_model import FillModel
 
 VERSION = 5
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
@@ -90,7 +90,7 @@ class MessageStore(ABC):
     tables: Tables
     episodes: Episodes
     drift: Drift
-    foresight: ForecastMonitor
+    monitor: ForecastMonitor
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class MessageStore(ABC):
         """Return what makes findings about the store as it is."""
         return Viewer(self.tables.store, self.queues, self.resource)
 
-    def rules(self, tick: int) -> Rules:
+    def fill_model(self, tick: int) -> FillModel:
         """Return the fill model as of a tick."""
         raise NotImplementedError(f"a {self.kind} has no fill model")
 
@@ -216,7 +216,7 @@ class MessageStore(ABC):
         store.scalars["armed"] = 0xFFFF_FFFF
         self.episodes = Episodes(self.name, [])
         self.drift = Drift()
-        self.foresight = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
+        self.monitor = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
         self.tables.new_meters()
         self._begin()
 
@@ -236,7 +236,7 @@ class MessageStore(ABC):
         self._names = msgspec.msgpack.decode(self.tables.names, type=Names)
         self.episodes = Episodes(self.name, header.episodes, int(self.tables.store.scalars[0]["turns"]))
         self.drift = header.drift
-        self.foresight = ForecastMonitor(header.forecasts, enabled=self._forecasts)
+        self.monitor = ForecastMonitor(header.forecasts, enabled=self._forecasts)
         self._take_over(header.described, header.attributes, header.kind_state)
 
     def _register(self, estate: Estate) -> None:
@@ -393,7 +393,7 @@ class MessageStore(ABC):
         turn.turn_back(self.tables.store, time, len(self._names.queues))
         now = int(scalars["clock"])
         self.episodes.turn_back(now, int(scalars["turns"]))
-        self.foresight.turn_back(before, now)
+        self.monitor.turn_back(before, now)
         self._reporter.turns = int(scalars["turns"])
 
     # --- alerts ----------------------------------------------------------------------------------------------------
@@ -460,7 +460,7 @@ class MessageStore(ABC):
         sweeps = tick // _SWEEP_TICKS - before // _SWEEP_TICKS
         if sweeps > 0 and self.tables.store.scalars[0]["held_open"] > 0:
             held.sweep(self.tables.store, len(self._names.queues))
-        alerts = self._on_tick(before, tick) + self.foresight.tick(self, before, tick)
+        alerts = self._on_tick(before, tick) + self.monitor.tick(self, before, tick)
         for episode in self.episodes:
             if episode.condition not in (Condition.DRIFT, Condition.FULL_FORECAST, Condition.SOURCE_SILENT):
                 alerts += self._review(episode, now)
@@ -491,8 +491,8 @@ class MessageStore(ABC):
 
     def drain_forecasts(self) -> list[Forecast]:
         """Return the forecasts since the last call, at most the latest few thousand."""
-        forecasts = list(self.foresight.forecasts)
-        self.foresight.forecasts.clear()
+        forecasts = list(self.monitor.forecasts)
+        self.monitor.forecasts.clear()
         return forecasts
 
     # --- state -----------------------------------------------------------------------------------------------------
@@ -505,7 +505,7 @@ class MessageStore(ABC):
             **common_fields(self.tables.store, self.queues),
             "baseline": self.drift.baseline,
             "drift_pct": self.drift.pct,
-            "forecast": self.foresight.record(),
+            "forecast": self.monitor.record(),
             **self._fields(),
         }
 
@@ -523,7 +523,7 @@ class MessageStore(ABC):
                 kind_state=self._kind_state(),
                 episodes=self.episodes.as_list(),
                 drift=self.drift,
-                forecasts=self.foresight.memory,
+                forecasts=self.monitor.memory,
             )
         )
 

@@ -15,7 +15,7 @@ from typing_extensions import override
 from kernels import layout, page_set, pools
 from twin.alerts.episodes import Alert
 from twin.estate import MAX_PAGES, PageSet
-from twin.forecast import fill_model
+from twin.forecast.fill_model import FillModel, page_set_model
 from twin.stores.drift import MAX_MESSAGES, excess
 from twin.stores.message_store import MessageStore
 from twin.stores.page_set_view import FIRED, Pages
@@ -160,8 +160,8 @@ class PageSetTwin(MessageStore):
         return Pages(self.config, self.tables.store, self.tables.store.queues[: len(self.queues)])
 
     @override
-    def rules(self, tick: int) -> fill_model.Rules:
-        return fill_model.of_page_set(self.tables.store, tick)
+    def fill_model(self, tick: int) -> FillModel:
+        return page_set_model(self.tables.store, tick)
 
     @override
     def _conditions(self) -> dict[int, tuple[str, str]]:

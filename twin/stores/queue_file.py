@@ -15,7 +15,7 @@ from typing_extensions import override
 from kernels import layout, queue_file
 from twin.alerts.episodes import Alert
 from twin.estate import QueueFile
-from twin.forecast import fill_model
+from twin.forecast.fill_model import FillModel, queue_file_model
 from twin.stores.drift import MAX_MESSAGES, excess
 from twin.stores.message_store import MessageStore
 from twin.stores.queue_file_view import FIRED, Blocks, File
@@ -139,8 +139,8 @@ class QueueFileTwin(MessageStore):
         return (Blocks if name == Blocks.name else File)(self.config, self.tables.store, queues)
 
     @override
-    def rules(self, tick: int) -> fill_model.Rules:
-        return fill_model.of_queue_file(self.tables.store, tick)
+    def fill_model(self, tick: int) -> FillModel:
+        return queue_file_model(self.tables.store, tick)
 
     @override
     def _conditions(self) -> dict[int, tuple[str, str]]:

@@ -14,8 +14,8 @@ from twin.alerts.resource_view import ResourceView
 from twin.allocation import FIXED_AUGMENTED, Allocation, Usage, allocate
 from twin.conditions import Condition
 from twin.estate import Structure
-from twin.forecast import structure_model
-from twin.forecast.fill_model import Rules
+from twin.forecast.fill_model import FillModel
+from twin.forecast.structure_model import structure_model
 from twin.stores import alteration, auto_alter, storage_class_memory, structure_measurement
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
@@ -220,8 +220,8 @@ class StructureTwin(MessageStore):
                     self.tables.store.datasets["armed"][row] |= np.uint8(bit)
 
     @override
-    def rules(self, tick: int) -> Rules:
-        return structure_model.rules_of(self.tables.store, self.config, self.estate, self.qmgrs, tick)
+    def fill_model(self, tick: int) -> FillModel:
+        return structure_model(self.tables.store, self.config, self.estate, self.qmgrs, tick)
 
     @override
     def _report_values(self) -> StructureValues:
