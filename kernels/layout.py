@@ -370,7 +370,7 @@ class Store(NamedTuple):
 
     Tables, which may have more rows than are used: messages MESSAGE, held HELD, units UNIT, queues QUEUE, chains CHAIN,
     flows FLOW, seen SEEN, blocks BLOCK, order ORDER (a row per message, if there is SCM), packed PACKED; bins BIN,
-    counts i4, stocks STOCK, slots SLOT, tides TIDE, rises RISE (see meter_rows.py).
+    counts i4, stocks STOCK, tides TIDE, rises RISE (see meter_rows.py).
 
     Arrays of fixed size: datasets DATASET, a row per queue manager; scm_ends ORDER_ENDS[ORDERS]; of one row each: scm
     SCM_USE, page_use PAGE_USE, file_use FILE_USE, scalars SCALARS, params PARAMS.
@@ -393,7 +393,6 @@ class Store(NamedTuple):
     bins: Array
     counts: Array
     stocks: Array
-    slots: Array
     tides: Array
     rises: Array
     datasets: Array
@@ -422,7 +421,6 @@ class Store(NamedTuple):
     bins_dirty: Array
     counts_dirty: Array
     stocks_dirty: Array
-    slots_dirty: Array
     tides_dirty: Array
     rises_dirty: Array
 

@@ -20,8 +20,6 @@ BIN = np.dtype(
     [
         ("tick", "i8"),  # with which it begins
         ("ages", "i8"),  # puts of the store before it
-        ("ents", "i8"),  # messages stored when it began
-        ("space", "i8"),  # bytes of these messages
         ("lag", "i8"),  # sum over the messages removed late: puts of the store since their own
     ],
     align=True,
@@ -38,9 +36,6 @@ STOCK = np.dtype(
     ],
     align=True,
 )
-
-SLOTS = 672  # quarters of an hour in a week
-SLOT = np.dtype([("tick", "i8"), ("puts", "i8"), ("gets", "i8"), ("space", "i8")], align=True)
 
 RISES = 16  # past rises kept per resource
 RISE = np.dtype(
@@ -69,6 +64,5 @@ TIDE = np.dtype(  # the rise of a resource that is under way, or its fall
 BIN_SHIFT = 7  # rows per page, as powers of two
 COUNT_SHIFT = 10  # 16 bins
 STOCK_SHIFT = 6
-SLOT_SHIFT = 7
 TIDE_SHIFT = 5
 RISE_SHIFT = 7

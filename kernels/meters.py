@@ -26,8 +26,6 @@ from kernels.meter_rows import (
     PUTS,
     RISE_SHIFT,
     RISES,
-    SLOT_SHIFT,
-    SLOTS,
     STOCK_SHIFT,
     STORE_GETS,
     TIDE_SHIFT,
@@ -35,7 +33,7 @@ from kernels.meter_rows import (
 )
 
 YOUNG_FOR = 30  # ticks: five minutes
-SLOT_TICKS = 90  # a quarter of an hour
+QUARTER_TICKS = 90  # a quarter of an hour
 TURN = 0.03  # share of a resource by which utilisation falls or climbs when a rise ends or begins
 
 _MAX_COUNT = 2**31 - 1
@@ -121,8 +119,8 @@ def count_removal(store: Store, row: int) -> None:
 
 
 @routine
-def begin_bin(store: Store, tick: int, space: int) -> None:
-    """Begin the bin of `tick`, and empty ones since the last bin. `space` is the bytes of the messages held."""
+def begin_bin(store: Store, tick: int) -> None:
+    """Begin the bin of `tick`, and empty ones since the last bin."""
     scalars = store.scalars[0]
     last = store.bins[scalars.bin].tick
     if last == NEVER:
@@ -138,8 +136,6 @@ def begin_bin(store: Store, tick: int, space: int) -> None:
         fresh = store.bins[row]
         fresh.tick = passed
         fresh.ages = scalars.ages
-        fresh.ents = scalars.messages
-        fresh.space = space
         fresh.lag = 0
         touch(store.bins_dirty, row, BIN_SHIFT)
     scalars.bin = int(tick % BINS)
@@ -148,35 +144,18 @@ def begin_bin(store: Store, tick: int, space: int) -> None:
 
 
 @routine
-def end_slot(store: Store, before: int, tick: int, sets: int, space: int) -> None:
-    """Sum up a quarter of an hour that has ended, and halve the weight of older puts.
+def fade_puts(store: Store, before: int, tick: int, sets: int) -> None:
+    """Halve the weight of older puts for every quarter of an hour that has ended.
 
     Args:
         store: arrays of the store.
         before: the tick acted on last.
         tick: the present tick.
         sets: number of data sets.
-        space: bytes of the messages held.
     """
-    quarter = before // SLOT_TICKS
-    if tick // SLOT_TICKS == quarter:
+    passed = tick // QUARTER_TICKS - before // QUARTER_TICKS
+    if passed == 0:
         return
-    passed = tick // SLOT_TICKS - quarter
-    slot = store.slots[int(quarter % SLOTS)]
-    slot.tick = quarter * SLOT_TICKS
-    slot.puts = 0
-    slot.gets = 0
-    slot.space = space
-    for back in range(SLOT_TICKS):
-        past = store.bins[int((quarter * SLOT_TICKS + back) % BINS)]
-        if past.tick != quarter * SLOT_TICKS + back:
-            continue
-        row = int((quarter * SLOT_TICKS + back) % BINS) * COUNTS
-        for size in range(CLASSES):
-            slot.puts += store.counts[row + PUTS + size]
-            slot.gets += store.counts[row + YOUNG_GETS + size] + store.counts[row + STORE_GETS + size]
-            slot.gets += store.counts[row + DATA_SET_GETS + size]
-    touch(store.slots_dirty, int(quarter % SLOTS), SLOT_SHIFT)
     fade = 0.5 ** min(passed, 40)
     for row in range(CLASSES, (sets + 1) * CLASSES):
         stock = store.stocks[row]
@@ -228,12 +207,8 @@ def turn_back(store: Store, tick: int) -> None:
     """Continue from an earlier tick: invalidate the bins so far, and take times in the future as of now."""
     scalars = store.scalars[0]
     store.bins[scalars.bin].tick = tick - BINS - 1
-    begin_bin(store, tick, scalars.bytes)
+    begin_bin(store, tick)
     scalars.steady_from = tick + 1
-    for row in range(store.slots.size):
-        if store.slots[row].tick > tick:
-            store.slots[row].tick = NEVER
-            touch(store.slots_dirty, row, SLOT_SHIFT)
     for row in range(store.tides.size):
         tide = store.tides[row]
         if max(tide.began, tide.topped) > tick:

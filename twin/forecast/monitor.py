@@ -160,9 +160,8 @@ class ForecastMonitor:
         """Let the meters go on to a tick; return the largest rise under way, as a share of its resource."""
         store = view.tables.store
         sets = store.datasets.size
-        space = int(store.scalars["bytes"][0])
-        meters.begin_bin(store, tick, space)
-        meters.end_slot(store, before, tick, sets, space)
+        meters.begin_bin(store, tick)
+        meters.fade_puts(store, before, tick, sets)
         if self._shares.size != sets + FIRST_DATA_SET_TIDE:
             self._shares = np.zeros(sets + FIRST_DATA_SET_TIDE)
         rise = float(shares.watch(store, tick, self._shares))
