@@ -80,8 +80,8 @@ def test_a_schema_is_one_of_2020_12_and_its_examples_are_true(name: str) -> None
     assert loaded["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     jsonschema.Draft202012Validator.check_schema(loaded)
     assert loaded["examples"]
-    for one in loaded["examples"]:
-        validator(name).validate(one)
+    for sample in loaded["examples"]:
+        validator(name).validate(sample)
 
 
 def test_the_examples_of_events_are_taken(estate: Estate) -> None:
@@ -92,8 +92,8 @@ def test_the_examples_of_events_are_taken(estate: Estate) -> None:
 def test_a_replayed_dead_letter() -> None:
     loaded = schema("dead-letter")
     replayed = jsonschema.Draft202012Validator({"$ref": "#/$defs/replayed", "$defs": loaded["$defs"]})
-    for one in loaded["$defs"]["replayed"]["examples"]:
-        replayed.validate(one)
+    for sample in loaded["$defs"]["replayed"]["examples"]:
+        replayed.validate(sample)
     assert not replayed.is_valid({"reason": "not-json", "detail": "x", "index": 0})
 
 
@@ -164,7 +164,7 @@ def test_what_can_be_measured_are_fields_of_state_records() -> None:
 
 def test_the_reasons_are_those_of_the_code() -> None:
     reasons = schema("dead-letter")["$defs"]["reason"]["oneOf"]
-    assert [(one["const"], one["description"]) for one in reasons] == [(r.value, r.sentence) for r in Reason]
+    assert [(reason["const"], reason["description"]) for reason in reasons] == [(r.value, r.sentence) for r in Reason]
 
 
 # --- what the code makes ---------------------------------------------------------------------------------------------
@@ -189,10 +189,10 @@ def test_an_alert_of_the_code_is_one_of_the_schema(change: str, severity: str) -
         cause="The data set is full.",
         actions=("Add volumes.",),
     )
-    made = msgspec.json.decode(alert.record())
-    validator("alert").validate(made)
+    record = msgspec.json.decode(alert.record())
+    validator("alert").validate(record)
     fields = set(schema("alert")["$defs"]["data"]["properties"])
-    assert set(made["data"]) == (fields if severity == "info" else fields - {"level"})
+    assert set(record["data"]) == (fields if severity == "info" else fields - {"level"})
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def mutated(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def taken_by_the_decoder(rules: Rules, event: dict[str, Any]) -> bool:
-    """Whether the decoder takes an event, but for what only the estate knows."""
+    """Return True if the decoder accepts an event, apart from checks against the estate."""
     try:
         rules.taken(parse(msgspec.json.encode(event)))
     except EventError as error:
@@ -295,7 +295,7 @@ def taken_by_the_decoder(rules: Rules, event: dict[str, Any]) -> bool:
 
 
 def at_the_edge(event: dict[str, Any]) -> bool:
-    """What JSON Schema cannot say: which year an offset leads to."""
+    """Return True near the first and last year, where JSON Schema cannot apply the offset."""
     time = event.get("time")
     return isinstance(time, str) and time[:4] in ("1999", "2000", "2100", "2101")
 
@@ -335,10 +335,10 @@ def resolved(document: dict[str, Any], node: Any) -> Any:
     target = node["$ref"]
     if target.startswith("./"):
         return msgspec.json.decode((SCHEMAS / target[2:]).read_bytes())
-    found: Any = document
+    node: Any = document
     for part in target.removeprefix("#/").split("/"):
-        found = found[part]
-    return resolved(document, found)
+        node = node[part]
+    return resolved(document, node)
 
 
 def references(node: Any) -> list[dict[str, str]]:
@@ -350,9 +350,9 @@ def references(node: Any) -> list[dict[str, str]]:
 
 
 def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
-    found = references(document)
-    assert len(found) > 20
-    for reference in found:
+    targets = references(document)
+    assert len(targets) > 20
+    for reference in targets:
         assert resolved(document, reference)
 
 
@@ -394,14 +394,16 @@ def test_the_document_has_the_shape_of_asyncapi_3(document: dict[str, Any]) -> N
         for part in ("headers", "payload"):
             if "schemaFormat" in message.get(part, {}):
                 assert set(message[part]) == {"schemaFormat", "schema"}
-        for one in message.get("examples", []):
-            assert set(one) <= ALLOWED["example"]
+        for sample in message.get("examples", []):
+            assert set(sample) <= ALLOWED["example"]
 
 
 def test_every_topic_is_described_once(document: dict[str, Any]) -> None:
     addresses = [channel["address"] for channel in document["channels"].values()]
     assert sorted(addresses) == ["mqtwin.alerts", "mqtwin.dlq", "mqtwin.events", "mqtwin.reports", "mqtwin.state"]
-    used = [resolved(document, one)["name"] for c in document["channels"].values() for one in c["messages"].values()]
+    used = [
+        resolved(document, message)["name"] for c in document["channels"].values() for message in c["messages"].values()
+    ]
     assert sorted(used) == sorted(document["components"]["messages"])
 
 
@@ -418,17 +420,17 @@ def test_the_arrow_columns_are_those_of_the_code(document: dict[str, Any]) -> No
 def test_the_examples_of_messages_are_true(document: dict[str, Any], estate: Estate) -> None:
     decoder = Decoder(estate)
     for name, message in document["components"]["messages"].items():
-        for one in message.get("examples", []):
+        for sample in message.get("examples", []):
             for part in ("headers", "payload"):
                 described = message.get(part)
-                if described is None or part not in one:
+                if described is None or part not in sample:
                     continue
                 own = resolved(document, described.get("schema", described))
-                jsonschema.Draft202012Validator(own, format_checker=formats).validate(one[part])
+                jsonschema.Draft202012Validator(own, format_checker=formats).validate(sample[part])
             if name == "event":
-                assert not decoder.json([msgspec.json.encode(one["payload"])]).rejects
+                assert not decoder.json([msgspec.json.encode(sample["payload"])]).rejects
             if name == "eventLines":
-                assert len(decoder.ndjson([one["payload"].encode()])) == 2
+                assert len(decoder.ndjson([sample["payload"].encode()])) == 2
             if name == "deadLetter":
-                (reject,) = decoder.json([one["payload"].encode()]).rejects
-                assert (reject.reason, reject.detail) == (one["headers"]["reason"], one["headers"]["detail"])
+                (reject,) = decoder.json([sample["payload"].encode()]).rejects
+                assert (reject.reason, reject.detail) == (sample["headers"]["reason"], sample["headers"]["detail"])

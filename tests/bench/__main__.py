@@ -28,11 +28,11 @@ NAMES = ("kernel", "mechanisms", "throughput", "forecasts", "backlog", "latency"
 
 def main() -> int:
     """The exit status."""
-    wanted = _arguments()
+    arguments = _arguments()
     console = Console()
-    names = wanted.only or NAMES
+    names = arguments.only or NAMES
     report = Report(
-        command="make bench" + (f' ARGS="{" ".join(sys.argv[1:])}"' if sys.argv[1:] else ""), quick=wanted.quick
+        command="make bench" + (f' ARGS="{" ".join(sys.argv[1:])}"' if sys.argv[1:] else ""), quick=arguments.quick
     )
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mqtwin-bench-") as folder:
@@ -40,12 +40,12 @@ def main() -> int:
         with log.open("w", encoding="utf-8") as stream:
             configure_logging(json_lines=True, stream=stream)
             try:
-                _measure(report, Path(folder), names, console, quick=wanted.quick)
+                _measure(report, Path(folder), names, console, quick=arguments.quick)
             except MqtwinError as error:
                 print(f"mqtwin bench: {error}", file=sys.stderr)
                 return 1
     report.seconds = time.monotonic() - began
-    whole = not wanted.quick and set(names) == set(NAMES)
+    whole = not arguments.quick and set(names) == set(NAMES)
     docs = ROOT / "docs" if whole else ROOT / "build" / "bench"
     pictures.draw(report, docs / "images")
     page.write(report, docs)
@@ -91,7 +91,7 @@ def _measure(report: Report, folder: Path, names: tuple[str, ...], console: Cons
 
 @contextlib.contextmanager
 def _progress(console: Console, parts: int) -> Iterator[tuple[Say, Callable[[], None]]]:
-    """What is being done: a line that renews itself on a terminal, lines elsewhere."""
+    """Show progress: one line rewritten in place on a terminal, a line per step elsewhere."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.completed}/{task.total}"),

@@ -50,11 +50,11 @@ class Backlog:
     phases: dict[str, Phase]
 
     def low(self, figure: str) -> float:
-        """A median at LOW, of both times it was there: machine and JVM change meanwhile."""
+        """Return the median at LOW over both phases, because machine and JVM change meanwhile."""
         return (self.phases[LOW_FIRST][figure] + self.phases[LOW_AGAIN][figure]) / 2
 
     def ratio(self, figure: str = "batch_ms") -> float:
-        """What a batch at HIGH costs, in batches at LOW."""
+        """Return the cost of a batch at HIGH relative to one at LOW."""
         return self.phases[HIGH_FIRST][figure] / self.low(figure)
 
 
@@ -120,4 +120,4 @@ def measure(rig: Rig, say: Say, *, quick: bool) -> Backlog:
 
 
 def _phase(name: str, batches: Sequence[Batch], places: range) -> Phase:
-    return Phase(name, [{figure: batches[at].figures[figure] for figure in _FIGURES} for at in places])
+    return Phase(name, [{figure: batches[place].figures[figure] for figure in _FIGURES} for place in places])

@@ -1,7 +1,7 @@
-"""What forecasts cost: the same filling stores through the real job, with forecasts and without; one look ahead.
+"""Cost of forecasts: the same filling stores through the real job, with and without forecasts; one forecast alone.
 
-Without: `forecast_horizon_s` at its least, a minute, within which nothing here could be full, so nobody looks ahead.
-What is measured of flows (kernels/meters.py) is measured in both.
+Without forecasts means `forecast_horizon_s` at its minimum of one minute, within which no store can be full. Flows
+(kernels/meters.py) are metered in both.
 """
 
 from __future__ import annotations
@@ -141,15 +141,15 @@ def _looks(estate: Estate, size: Size, event_rate: int) -> tuple[int, float]:
         for block in decoder.arrow_table(table).blocks(estate):
             twin = twins[block.store]
             twin.apply(block)
-            looks += len({one.time for one in twin.drain_forecasts()})
+            looks += len({look.time for look in twin.drain_forecasts()})
     return looks, _look_ms(twins[site.STORES[0]])
 
 
 def _look_ms(twin: MessageStore) -> float:
     tick = int(twin.tables.store.scalars["clock"][0]) // TICK
-    found = []
+    durations = []
     for _ in range(_LOOKS):
         began = time.perf_counter()
-        monitor._look(twin, tick)
-        found.append(1000 * (time.perf_counter() - began))
-    return statistics.median(found)
+        monitor.look(twin, tick)
+        durations.append(1000 * (time.perf_counter() - began))
+    return statistics.median(durations)

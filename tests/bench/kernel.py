@@ -1,4 +1,4 @@
-"""What one core does without Kafka and Spark: the kernel, decoding, packing."""
+"""Speed of one core without Kafka and Spark: the kernel, decoding, packing."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def _applied(
 def _decoded(decoder: Decoder, repeats: int) -> dict[str, float]:
     table = Traffic(site.STORES).steady(_BLOCK * 5)
     lines = [text.encode() for text in json_lines(table).to_pylist()]
-    records = [b"\n".join(lines[at : at + _LINES_A_RECORD]) for at in range(0, len(lines), _LINES_A_RECORD)]
-    streams = [arrow_value(table.slice(at, 5_000)) for at in range(0, table.num_rows, 5_000)]
+    records = [b"\n".join(lines[start : start + _LINES_A_RECORD]) for start in range(0, len(lines), _LINES_A_RECORD)]
+    streams = [arrow_value(table.slice(start, 5_000)) for start in range(0, table.num_rows, 5_000)]
     import pyarrow as pa
 
     ways: dict[str, tuple[Callable[[Any], Any], Any]] = {

@@ -42,7 +42,7 @@ class Latency:
     batches: list[dict[str, float]] = field(default_factory=list)
 
     def percentile(self, share: int) -> float:
-        """Seconds within which so many percent of the alerts came."""
+        """Return the seconds within which this percentage of the alerts came."""
         ordered = sorted(self.seconds)
         return ordered[min(len(ordered) - 1, len(ordered) * share // _PERCENT)]
 
@@ -88,7 +88,7 @@ def measure(rig: Rig, say: Say, *, quick: bool) -> Latency:
     say(f"{RATE:,} events/s for {measured:.0f} seconds after warming up, thresholds crossed meanwhile")
     prepare_topics(Topics(_PREFIX), rig.kafka)
     background = json_lines(Traffic(site.STORES).steady(round(RATE * (_WARM_UP_MOST + measured)))).to_pylist()
-    found, alarms = Latency(), _Alarms()
+    result, alarms = Latency(), _Alarms()
     arrived: dict[str, list[float]] = defaultdict(list)
     done = threading.Event()
     with rig.job(rig.settings(_PREFIX)) as (job, batches):
@@ -103,15 +103,15 @@ def measure(rig: Rig, say: Say, *, quick: bool) -> Latency:
         finally:
             done.set()
             reader.join()
-        found.batches = [batch.figures for batch in batches if pace.began <= batch.ended <= pace.end]
+        result.batches = [batch.figures for batch in batches if pace.began <= batch.ended <= pace.end]
     if _missing(alarms, arrived):
         raise MqtwinError(f"{_missing(alarms, arrived)} alerts did not come within 30 seconds")
     for store, times in alarms.sent.items():
         for sent, came, counts in zip(times, arrived[store], alarms.measured[store], strict=False):
             if counts:
-                found.sent += 1
-                found.seconds.append(came - sent)
-    return found
+                result.sent += 1
+                result.seconds.append(came - sent)
+    return result
 
 
 def _missing(alarms: _Alarms, arrived: dict[str, list[float]]) -> int:
@@ -119,7 +119,7 @@ def _missing(alarms: _Alarms, arrived: dict[str, list[float]]) -> int:
 
 
 class _Pace:
-    """Warming up until the job has done so many batches, then measuring for `seconds`."""
+    """The warm-up of a number of batches, then the measurement of `seconds`."""
 
     def __init__(self, seconds: float, batches: Callable[[], int]) -> None:
         self._seconds = seconds
@@ -134,7 +134,7 @@ class _Pace:
 
     @property
     def is_measured(self) -> bool:
-        """Whether warming up is over."""
+        """True when the warm-up is over."""
         if self.end is math.inf and (self._batches() >= _WARM_UP_BATCHES or self.elapsed > _WARM_UP_MOST):
             self.began = time.monotonic()
             self.end = self.began + self._seconds
@@ -142,7 +142,7 @@ class _Pace:
 
     @property
     def is_over(self) -> bool:
-        """Whether it is enough."""
+        """True when the measurement is over."""
         return time.monotonic() >= self.end
 
 

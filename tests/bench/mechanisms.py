@@ -41,7 +41,7 @@ class Mechanism:
     bytes_each: int = 0
 
     def estate(self, folder: Path, held: int) -> Estate:
-        """Its estate, for so many messages held."""
+        """Return its estate, for `held` messages."""
         path = folder / "mechanism.toml"
         size = max(1 << 24, held * self.bytes_each) if self.bytes_each else "1T"
         described = self.described.replace("SIZE", f'"{size}"' if isinstance(size, str) else str(size))
@@ -74,13 +74,13 @@ MECHANISMS = (
 def measure(folder: Path, say: Say, *, quick: bool) -> dict[str, dict[int, float]]:
     """Million events a CPU second by mechanism and messages held: the median of single blocks."""
     warm()
-    found: dict[str, dict[int, float]] = {}
+    rates_by_level: dict[str, dict[int, float]] = {}
     for mechanism in MECHANISMS:
-        found[mechanism.name] = {}
+        rates_by_level[mechanism.name] = {}
         for held in LEVELS[: 2 if quick else 3]:
             say(f"{mechanism.name} at {held:,} messages held")
-            found[mechanism.name][held] = _rate(mechanism, folder, held, 10 if quick else 30)
-    return found
+            rates_by_level[mechanism.name][held] = _rate(mechanism, folder, held, 10 if quick else 30)
+    return rates_by_level
 
 
 class _Calls:
@@ -92,7 +92,7 @@ class _Calls:
         self._puts = self._gets = 0
         self._now = _START
 
-    def of(self, ops: npt.NDArray[np.uint8]) -> EventBlock:
+    def block(self, ops: npt.NDArray[np.uint8]) -> EventBlock:
         """A block of these calls, in their order."""
         events = np.zeros(ops.size, EVENT)
         is_put = ops == layout.PUT
@@ -113,9 +113,9 @@ def _rate(mechanism: Mechanism, folder: Path, held: int, repeats: int) -> float:
     twin = open_message_store(estate, mechanism.store)
     calls = _Calls(mechanism, estate)
     for start in range(0, held, _FILL):
-        twin.apply(calls.of(np.full(min(_FILL, held - start), layout.PUT, np.uint8)))
+        twin.apply(calls.block(np.full(min(_FILL, held - start), layout.PUT, np.uint8)))
     in_turn = np.tile(np.array([layout.PUT, layout.GET], np.uint8), _BLOCK // 2)
-    rates = [_applied(twin, calls.of(in_turn)) for _ in range(repeats + 1)]
+    rates = [_applied(twin, calls.block(in_turn)) for _ in range(repeats + 1)]
     return statistics.median(rates[1:])
 
 

@@ -44,7 +44,7 @@ def write(report: Report, docs: Path) -> None:
 
 
 def _head(report: Report) -> str:
-    rows = [[one.what, one.aim, one.found, "yes" if one.met else "**no**"] for one in targets(report)]
+    rows = [[target.what, target.aim, target.measured, "yes" if target.met else "**no**"] for target in targets(report)]
     aims = markdown(["", "target", "measured", "met"], rows) if rows else ""
     quick = " A quick run: figures of a few batches, good for a first look only." if report.quick else ""
     return f"""# Performance
@@ -187,19 +187,19 @@ def _functions(name: str, profile: Profile) -> str:
 # --- the rest --------------------------------------------------------------------------------------------------------
 
 
-def _kernel(found: Kernel) -> str:
+def _kernel(figures: Kernel) -> str:
     rows = [
         [
             f"{held:,}",
             "any message" if any_order else "the oldest",
             f"{value:.1f}",
-            f"{found.pages[held, any_order]:,.0f}",
+            f"{figures.pages[held, any_order]:,.0f}",
         ]
-        for (held, any_order), value in found.apply.items()
+        for (held, any_order), value in figures.apply.items()
     ]
-    low, high = (found.apply[held, False] for held in kernel.LEVELS)
-    coding = [[f"decode {name}", f"{value:.1f}"] for name, value in found.decode.items()]
-    coding += [["pack for the shuffle", f"{found.pack:.1f}"], ["unpack", f"{found.unpack:.1f}"]]
+    low, high = (figures.apply[held, False] for held in kernel.LEVELS)
+    coding = [[f"decode {name}", f"{value:.1f}"] for name, value in figures.decode.items()]
+    coding += [["pack for the shuffle", f"{figures.pack:.1f}"], ["unpack", f"{figures.unpack:.1f}"]]
     return f"""## The kernel alone
 
 One core, without Kafka and Spark; event batches of 20,000 for one structure, medians of CPU time.
@@ -211,15 +211,15 @@ into the processor's caches.
 
 {markdown(["", "million events/s"], coding)}
 
-An event is {found.packed_bytes:.0f} bytes in the shuffle."""
+An event is {figures.packed_bytes:.0f} bytes in the shuffle."""
 
 
-def _mechanisms(found: dict[str, dict[int, float]]) -> str:
-    levels = list(next(iter(found.values())))
-    first = next(iter(found.values()))[levels[0]]
+def _mechanisms(rates_by_mechanism: dict[str, dict[int, float]]) -> str:
+    levels = list(next(iter(rates_by_mechanism.values())))
+    first = next(iter(rates_by_mechanism.values()))[levels[0]]
     rows = [
         [name, *(f"{rates[held]:.1f}" for held in levels), f"{rates[levels[0]] / first:.2f}"]
-        for name, rates in found.items()
+        for name, rates in rates_by_mechanism.items()
     ]
     heads = ["", *(f"{held:,} held" for held in levels), f"relative to a structure at {levels[0]:,}"]
     return f"""## Each mechanism
@@ -231,37 +231,38 @@ put moves one there.
 {markdown(heads, rows)}"""
 
 
-def _forecasts(found: Forecasts) -> str:
+def _forecasts(measured: Forecasts) -> str:
     rows = [
         [
             f"{event_rate:,}",
-            f"{found.looks[event_rate]:,}",
-            rate(found.rate(event_rate, ON)),
-            rate(found.rate(event_rate, OFF)),
-            share(found.ratio(event_rate), 1),
-            us(found.cpu_us(event_rate, ON)),
-            us(found.cpu_us(event_rate, OFF)),
+            f"{measured.looks[event_rate]:,}",
+            rate(measured.rate(event_rate, ON)),
+            rate(measured.rate(event_rate, OFF)),
+            share(measured.ratio(event_rate), 1),
+            us(measured.cpu_us(event_rate, ON)),
+            us(measured.cpu_us(event_rate, OFF)),
         ]
-        for event_rate in found.runs
+        for event_rate in measured.runs
     ]
     head = ["events per second of event time", "forecasts", "events/s with", "without", "with relative to without"]
     head += ["CPU µs per event with", "without"]
-    [one, *_] = found.runs.values()
+    [first_runs, *_] = measured.runs.values()
     return f"""## Cost of forecasts
 
-The same Arrow events through the real job with and without forecasts, {len(one[ON])} alternating runs each, medians.
-Four structures fill all the time, slowly at first so that their flows are known: each makes a forecast every
+The same Arrow events through the real job with and without forecasts, {len(first_runs[ON])} alternating runs each,
+medians. Four structures fill all the time, slowly at first so that their flows are known: each makes a forecast every
 10 seconds of event time, the maximum.
 
 {markdown(head, rows)}
 
-One forecast of a structure takes {found.look_ms:.1f} ms, so a store in danger takes {found.look_ms / 100:.2f} % of a
+One forecast of a structure takes {measured.look_ms:.1f} ms, so a store in danger
+takes {measured.look_ms / 100:.2f} % of a
 core in real time. Forecasts are made per event time, not per event: they cost more when there are few events per
 10 seconds of event time, and matter only while a job works off a backlog. *Without* is a horizon of one minute, within
 which nothing can be full; flows are metered all the same."""
 
 
-def _backlog(found: Backlog) -> str:
+def _backlog(measured: Backlog) -> str:
     rows = [
         [
             name.replace("high", f"{backlog.HIGH:,} held").replace("low", f"{backlog.LOW:,} held"),
@@ -271,13 +272,13 @@ def _backlog(found: Backlog) -> str:
             ms(phase["apply_us"] / 1000),
             ms(phase["write_us"] / 1000),
         ]
-        for name, phase in found.phases.items()
+        for name, phase in measured.phases.items()
     ]
-    ratio = found.ratio()
+    ratio = measured.ratio()
     flat = "It is flat" if ratio <= _FLAT else "It is **not** flat"
-    any_order = found.phases[HIGH_ANY]
-    after = found.phases[LOW_AFTER]
-    events = found.phases[HIGH_FIRST]["events"]
+    any_order = measured.phases[HIGH_ANY]
+    after = measured.phases[LOW_AFTER]
+    events = measured.phases[HIGH_FIRST]["events"]
     return f"""## Cost of a backlog
 
 The same {events:,.0f} events per batch through the real job, with {backlog.LOW:,} and with {backlog.HIGH:,} messages
@@ -286,17 +287,18 @@ held in two structures; medians.
 {markdown(["", "duration of a batch", "pages written", "bytes", "kernel", "writing pages"], rows)}
 
 {flat}: with {backlog.HIGH // backlog.LOW} times the messages held, a batch takes {ratio:.2f} times as long and writes
-{found.ratio("pages"):.2f} times as many pages.
+{measured.ratio("pages"):.2f} times as many pages.
 
 The cost of a batch depends on the pages it changes. Gets of random messages of a large backlog change about one page
-each: {any_order["pages"]:,.0f} pages, {any_order["batch_ms"] / found.low("batch_ms"):.2f} times the time. After such a
-backlog is gone, with {backlog.LOW:,} messages left, a batch writes {after["pages"]:,.0f} pages and takes
-{after["batch_ms"] / found.low("batch_ms"):.2f} times the time{_scattered(after["pages"] / found.low("pages"))}.
+each: {any_order["pages"]:,.0f} pages, {any_order["batch_ms"] / measured.low("batch_ms"):.2f} times
+the time. After such a backlog is gone, with {backlog.LOW:,} messages left, a batch
+writes {after["pages"]:,.0f} pages and takes
+{after["batch_ms"] / measured.low("batch_ms"):.2f} times the time{_scattered(after["pages"] / measured.low("pages"))}.
 
 ![Milliseconds and pages of each batch](images/performance-backlog.svg)"""
 
 
-def _latency(found: Latency) -> str:
+def _latency(measured: Latency) -> str:
     names = {
         "plan_ms": "planning",
         "offsets_ms": "offsets from Kafka",
@@ -304,9 +306,9 @@ def _latency(found: Latency) -> str:
         "run_ms": "running",
         "commit_ms": "commit log",
     }
-    parts = [[label, ms(found.median(name))] for name, label in names.items()]
-    percentiles = ", ".join(f"p{percent} **{ms(1000 * found.percentile(percent))}**" for percent in (50, 90, 99))
-    count = len(found.seconds)
+    parts = [[label, ms(measured.median(name))] for name, label in names.items()]
+    percentiles = ", ".join(f"p{percent} **{ms(1000 * measured.percentile(percent))}**" for percent in (50, 90, 99))
+    count = len(measured.seconds)
     return f"""## From event to alert
 
 {latency.RATE:,} JSON events/s, one per record; in addition, small structures are filled above their FULLTHRESHOLD by
@@ -314,29 +316,31 @@ one event each. Time from passing that event to the Kafka client until its alert
 topic, {count} alerts:
 {percentiles}.
 
-An event waits for the current batch to end, then for its own. A batch took {ms(found.median("batch_ms"))}, the median
-of {len(found.batches)}, with {found.median("events"):,.0f} events in {found.median("stores"):,.0f} structures:
+An event waits for the current batch to end, then for its own. A batch took
+{ms(measured.median("batch_ms"))}, the median
+of {len(measured.batches)}, with {measured.median("events"):,.0f} events in {measured.median("stores"):,.0f} structures:
 
 {markdown(["part of a batch", "median"], parts)}
 
 ![Percentage of alerts by time in milliseconds](images/performance-latency.svg)"""
 
 
-def _restart(found: Restart, alone: Kernel | None) -> str:
+def _restart(measured: Restart, alone: Kernel | None) -> str:
     memory = ""
     if alone is not None:
         memory = f" {alone.array_bytes:.0f} bytes in the arrays that the workers share, including indexes,"
     return f"""## Memory and restart
 
-A held message takes{memory} {found.page_bytes:.0f} bytes written to the state store when it is put, and
-{found.disk_bytes:.0f} bytes of checkpoint on disk.
+A held message takes{memory} {measured.page_bytes:.0f} bytes written to the state store when it is put, and
+{measured.disk_bytes:.0f} bytes of checkpoint on disk.
 
-A job with {found.held:,} messages held is killed (`kill -9`) and restarted from its checkpoint without its arrays, as
-on another machine: {found.seconds:.1f} s from the start of the process to the end of its first batch. That batch took
-{found.batch_s:.1f} s; reading the state of {found.loaded} stores took {found.open_s:.1f} s of it, as a sum over the
-stores, which are read in parallel."""
+A job with {measured.held:,} messages held is killed (`kill -9`) and restarted from its checkpoint without its arrays,
+as on another machine: {measured.seconds:.1f} s from the start of the process to the end of its first batch. That
+batch took {measured.batch_s:.1f} s; reading the state of {measured.loaded} stores
+took {measured.open_s:.1f} s of it, as a
+sum over the stores, which are read in parallel."""
 
 
 def _scattered(pages: float) -> str:
-    """What is to be said of so many times the pages."""
+    """Return the reason when a batch writes many times the pages, else nothing."""
     return ": used and free rows are scattered over all pages of the backlog" if pages > _SCATTERED else ""

@@ -60,12 +60,13 @@ def _throughput(ways: list[Way]) -> Figure:
     names = [way.name for way in ways]
     for place, (label, colour) in enumerate((("connector alone", _GREY), ("and decoding", _GREEN), ("the job", _BLUE))):
         spans = [(way.ceiling, way.decoding, way.job)[place] for way in ways]
-        heights = [one.rate for one in spans]
-        bars = left.bar([at + 0.27 * (place - 1) for at in range(len(ways))], heights, 0.25, label=label, color=colour)
+        heights = [span.rate for span in spans]
+        places = [group + 0.27 * (place - 1) for group in range(len(ways))]
+        bars = left.bar(places, heights, 0.25, label=label, color=colour)
         left.bar_label(bars, [rate(height) for height in heights], fontsize=7, padding=2)
     left.set_yscale("log")
     left.set_xticks(range(len(ways)), names)
-    left.set_ylabel("events a second")
+    left.set_ylabel("events/s")
     left.margins(y=0.2)
     left.legend(fontsize=8, loc="upper left")
     bottom = [0.0] * len(ways)
@@ -73,9 +74,9 @@ def _throughput(ways: list[Way]) -> Figure:
         parts = [way.job.us(process) for way in ways]
         right.bar(names, parts, 0.5, bottom=bottom, label=_LABELS[process], color=_COLOURS[process])
         bottom = [below + part for below, part in zip(bottom, parts, strict=True)]
-    for at, total in enumerate(bottom):
-        right.annotate(f"{total:.2f}", (at, total), (0, 2), textcoords="offset points", ha="center", fontsize=8)
-    right.set_ylabel("CPU microseconds an event")
+    for column, total in enumerate(bottom):
+        right.annotate(f"{total:.2f}", (column, total), (0, 2), textcoords="offset points", ha="center", fontsize=8)
+    right.set_ylabel("CPU µs per event")
     right.legend(fontsize=8)
     return figure
 
@@ -83,18 +84,18 @@ def _throughput(ways: list[Way]) -> Figure:
 def _backlog(backlog: Backlog) -> Figure:
     figure = Figure(figsize=(8.4, 3.2), layout="constrained")
     times, pages = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
-    at = 0
+    start = 0
     ticks: list[tuple[float, str]] = []
     for name, phase in backlog.phases.items():
-        places = range(at, at + len(phase.batches))
+        places = range(start, start + len(phase.batches))
         colour = _AMBER if name.startswith("high") else _BLUE
         times.plot(places, [batch["batch_ms"] for batch in phase.batches], ".", color=colour)
         times.hlines(phase["batch_ms"], places[0], places[-1], color=colour)
         pages.plot(places, [batch["pages"] for batch in phase.batches], ".", color=colour)
         ticks.append(((places[0] + places[-1]) / 2, fill(name, 22)))
-        at = places[-1] + 4
+        start = places[-1] + 4
     times.set_ylim(bottom=0)
-    times.set_ylabel("ms a batch")
+    times.set_ylabel("ms per batch")
     pages.set_yscale("log")
     pages.set_ylabel("pages written")
     pages.set_xticks([place for place, _ in ticks], [name for _, name in ticks], fontsize=7)
@@ -105,12 +106,12 @@ def _latency(latency: Latency) -> Figure:
     figure = Figure(figsize=(8.4, 2.6), layout="constrained")
     axes = figure.subplots()
     ordered = sorted(1000 * second for second in latency.seconds)
-    axes.step(ordered, [100 * (at + 1) / len(ordered) for at in range(len(ordered))], where="post", color=_BLUE)
+    axes.step(ordered, [100 * (rank + 1) / len(ordered) for rank in range(len(ordered))], where="post", color=_BLUE)
     for percent in (50, 99):
-        found = 1000 * latency.percentile(percent)
-        axes.plot([0, found, found], [percent, percent, 0], ":", color=_GREY)
+        value = 1000 * latency.percentile(percent)
+        axes.plot([0, value, value], [percent, percent, 0], ":", color=_GREY)
         axes.annotate(
-            f"p{percent}: {found:,.0f} ms", (found, percent), (4, -10), textcoords="offset points", fontsize=8
+            f"p{percent}: {value:,.0f} ms", (value, percent), (4, -10), textcoords="offset points", fontsize=8
         )
     axes.set_xlim(left=0)
     axes.set_ylim(0, 101)

@@ -29,10 +29,10 @@ class Profile:
     samples: Counter[str] = field(default_factory=Counter)
     why_not: str = ""
 
-    def shares(self, most: int) -> list[tuple[str, float]]:
+    def shares(self, max_functions: int) -> list[tuple[str, float]]:
         """The functions that take most, each with its share, the rest as one."""
         total = self.samples.total()
-        top = self.samples.most_common(most)
+        top = self.samples.most_common(max_functions)
         rest = total - sum(count for _, count in top)
         return [(name, count / total) for name, count in top] + ([("all others", rest / total)] if rest else [])
 
@@ -84,32 +84,32 @@ class Sampler:
                 self.profile.samples.update(_innermost(out.read_text(encoding="utf-8").splitlines()))
                 out.unlink()
             elif not self.profile.why_not:
-                said = out.with_suffix(".log").read_text(encoding="utf-8", errors="replace").split("\n")
-                self.profile.why_not = next((line for line in said if "rror" in line), "py-spy gave no samples")
+                log_lines = out.with_suffix(".log").read_text(encoding="utf-8", errors="replace").split("\n")
+                self.profile.why_not = next((line for line in log_lines if "rror" in line), "py-spy gave no samples")
         self._running.clear()
 
 
 @contextlib.contextmanager
 def sampler(folder: Path) -> Iterator[Sampler]:
     """A sampler that is finished at the end, whatever happens."""
-    one = Sampler(folder)
+    sampler = Sampler(folder)
     try:
-        yield one
+        yield sampler
     finally:
-        one.finish()
+        sampler.finish()
 
 
 def _innermost(lines: Sequence[str]) -> Counter[str]:
     """Samples by function, from py-spy's raw format: frames from the outermost, `;` between them, and a count."""
-    found: Counter[str] = Counter()
+    samples: Counter[str] = Counter()
     for line in lines:
         stack, _, count = line.rpartition(" ")
         frames = [frame for frame in stack.split(";") if _FRAME.match(frame)]
         if not frames or frames[-1].startswith(_WAITING) or "worker (daemon.py" not in stack:
             continue
         own = next((frame for frame in reversed(frames) if _file(frame).startswith(_OURS)), None)
-        found[_name(own) if own is not None and "streams/query/daemon.py" not in own else _RECEIVING] += int(count)
-    return found
+        samples[_name(own) if own is not None and "streams/query/daemon.py" not in own else _RECEIVING] += int(count)
+    return samples
 
 
 def _file(frame: str) -> str:

@@ -37,7 +37,7 @@ def _machine() -> str:
 def _versions() -> str:
     packages = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES)
     jars = [jar.name for jar in ensure_jars(KAFKA_BROKER)]
-    broker = next((found[1] for jar in jars if (found := re.fullmatch(r"kafka_[\d.]+-([\d.]+)\.jar", jar))), "unknown")
+    broker = next((match[1] for jar in jars if (match := re.fullmatch(r"kafka_[\d.]+-([\d.]+)\.jar", jar))), "unknown")
     return f"Python {platform.python_version()}, Java {find_java().release}, Kafka {broker}, {packages}"
 
 

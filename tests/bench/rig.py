@@ -71,7 +71,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What lies between the ends of two batches. cpu: seconds by PROCESSES and THREADS; sums: of the job's figures."""
+    """Figures between the ends of two batches. cpu: seconds by PROCESSES and THREADS; sums: of the job's figures."""
 
     events: int
     records: int
@@ -151,15 +151,15 @@ class Rig:
         return JobSettings(estate=self.estate, bootstrap_servers=servers, checkpoint=checkpoint, prefix=prefix, **more)
 
     def run_job(
-        self, settings: JobSettings, *, most: int | None = None, on_batch: Callable[[int], None] | None = None
+        self, settings: JobSettings, *, max_batches: int | None = None, on_batch: Callable[[int], None] | None = None
     ) -> list[Batch]:
-        """The job of `mqtwin stream` until it has worked off what is there, or so many batches.
+        """Run the job of `mqtwin stream` until it has processed the topic, or `max_batches` batches.
 
         on_batch: called with the number of batches so far.
         """
         with self.job(replace(settings, available_now=True), on_batch) as (job, batches):
             last = time.monotonic()
-            while job.query.isActive and (most is None or len(batches) < most):
+            while job.query.isActive and (max_batches is None or len(batches) < max_batches):
                 if time.monotonic() - max([last, *(batch.ended for batch in batches[-1:])]) > BATCH_SECONDS:
                     raise MqtwinError(f"no batch has ended for {BATCH_SECONDS:.0f} seconds")
                 time.sleep(0.02)
@@ -251,7 +251,7 @@ def _seconds(processes: list[psutil.Process]) -> float:
 
 def _threads(pid: int) -> dict[str, float]:
     """CPU seconds of a JVM's threads by THREADS; nothing where the system does not name threads."""
-    found = dict.fromkeys(THREADS, 0.0)
+    seconds_by_group = dict.fromkeys(THREADS, 0.0)
     tasks = Path(f"/proc/{pid}/task")
     if not tasks.is_dir():
         return {}
@@ -263,8 +263,8 @@ def _threads(pid: int) -> dict[str, float]:
             group = next((group for start, group in _THREAD_NAMES.items() if name.startswith(start)), None)
             if group is not None:
                 user, system = rest.split()[11:13]
-                found[group] += (int(user) + int(system)) / tick
-    return found
+                seconds_by_group[group] += (int(user) + int(system)) / tick
+    return seconds_by_group
 
 
 @contextlib.contextmanager
@@ -290,7 +290,7 @@ def open_rig(folder: Path, say: Say) -> Iterator[Rig]:
 
 @contextlib.contextmanager
 def _unless_gone(jvm: psutil.Process) -> Iterator[None]:
-    """What Spark is asked to do at the end. Where its Java has died, that is the error to tell."""
+    """Ignore errors while Spark stops, if its Java has died: that is the error to report."""
     try:
         yield
     except (Py4JError, OSError):

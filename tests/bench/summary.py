@@ -1,4 +1,4 @@
-"""What `make bench` prints: what is held to a target, and the ratios of one run."""
+"""Output of `make bench`: targets with measured values, and the ratios of one run."""
 
 from __future__ import annotations
 
@@ -18,50 +18,50 @@ CLUSTER_PEAK = 496_800  # put and get events a second: the highest published of 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the first version is held to."""
+    """A target and its measured value."""
 
     what: str
     aim: str
-    found: str
+    measured: str
     met: bool
 
 
 def targets(report: Report) -> list[Target]:
     """Those of what was measured."""
-    found = []
+    results = []
     for name, aim in (("Arrow", ARROW_TARGET), ("JSON", JSON_TARGET)):
         way = report.way(name)
         if way is not None:
             what = f"{name} events/s" + (", one per record" if name == "JSON" else "")
-            found.append(Target(what, f"at least {rate(aim)}", rate(way.job.rate), way.job.rate >= aim))
+            results.append(Target(what, f"at least {rate(aim)}", rate(way.job.rate), way.job.rate >= aim))
     if report.forecasts is not None:
         ratio = report.forecasts.ratio()
         aim = f"at least {100 * forecasts.LEAST:.0f} %"
-        found.append(
+        results.append(
             Target("throughput with forecasts, relative to without", aim, share(ratio, 1), ratio >= forecasts.LEAST)
         )
     if report.latency is not None:
         batch = report.latency.median("batch_ms")
         low, high = SMALL_BATCH_MS
-        found.append(Target("a small batch", f"{low} to {high} ms", ms(batch), batch <= high))
+        results.append(Target("a small batch", f"{low} to {high} ms", ms(batch), batch <= high))
     if report.backlog is not None:
         ratio = report.backlog.ratio()
-        found.append(Target("a batch at 10^6 messages held, relative to 10^4", "flat", f"{ratio:.2f}", ratio <= 1.15))
-    return found
+        results.append(Target("a batch at 10^6 messages held, relative to 10^4", "flat", f"{ratio:.2f}", ratio <= 1.15))
+    return results
 
 
 def show(console: Console, report: Report) -> None:
     """Everything as tables on the terminal."""
     if report.throughput:
         _show_throughput(console, report)
-    rest = Table("", "found", title="what else was measured", title_justify="left")
+    rest = Table("", "measured", title="other measurements", title_justify="left")
     for what, figure in _others(report):
         rest.add_row(what, figure)
     if rest.row_count:
         console.print(rest)
-    held = Table("held to", "aim", "found", "", title="aims", title_justify="left")
+    held = Table("quantity", "target", "measured", "", title="targets", title_justify="left")
     for target in targets(report):
-        held.add_row(target.what, target.aim, target.found, "met" if target.met else "[red]not met[/]")
+        held.add_row(target.what, target.aim, target.measured, "met" if target.met else "[red]not met[/]")
     if held.row_count:
         console.print(held)
 
@@ -104,8 +104,8 @@ def _others(report: Report) -> list[tuple[str, str]]:
         rows.append(("a look ahead", f"{report.forecasts.look_ms:.1f} ms"))
     if report.backlog is not None:
         rows += [
-            (f"batch, {name}", f"{ms(one['batch_ms'])}, {one['pages']:,.0f} pages")
-            for name, one in report.backlog.phases.items()
+            (f"batch, {name}", f"{ms(phase['batch_ms'])}, {phase['pages']:,.0f} pages")
+            for name, phase in report.backlog.phases.items()
         ]
     if report.latency is not None:
         rows.append(("event to alert, p50", ms(1000 * report.latency.percentile(50))))

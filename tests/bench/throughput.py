@@ -59,8 +59,8 @@ def _measure(rig: Rig, say: Say, kind: str, size: Size) -> Way:
     records = max(1, round(published.records / batches))
 
     def measured(run: str) -> Span:
-        found = getattr(rig, run)(rig.settings(prefix, max_records=records))
-        return span(found, size.warm_up, batches, None if run == "run_job" else a_record)
+        run_batches = getattr(rig, run)(rig.settings(prefix, max_records=records))
+        return span(run_batches, size.warm_up, batches, None if run == "run_job" else a_record)
 
     say(f"{name}: the connector alone")
     ceiling = measured("run_ceiling")
@@ -82,5 +82,6 @@ def _profiled(rig: Rig, prefix: str, records: int, batches: int) -> Profile:
             if done == 1:
                 samples.start(rig.daemons())
 
-        rig.run_job(rig.settings(prefix, max_records=records), most=min(batches, 1 + _PROFILED_BATCHES), on_batch=begin)
+        settings = rig.settings(prefix, max_records=records)
+        rig.run_job(settings, max_batches=min(batches, 1 + _PROFILED_BATCHES), on_batch=begin)
     return samples.profile

@@ -55,7 +55,7 @@ class Traffic:
         return sum(numbers.size for numbers in self._held)
 
     def go_on_at(self, step_us: int) -> None:
-        """From now on so many microseconds of event time lie between two events."""
+        """Set the event time between two events from now on, in microseconds."""
         self._step_us = step_us
 
     def shuffle(self) -> None:
@@ -63,22 +63,22 @@ class Traffic:
         self._held = [self._random.permutation(numbers) for numbers in self._held]
 
     def fill(self, messages: int) -> pa.Table:
-        """Puts of about so many messages in all."""
+        """Return puts of about this number of messages in total."""
         return self._events_of(FILL, messages // self.queues)
 
     def drain(self, messages: int) -> pa.Table:
-        """Gets of about so many messages in all."""
+        """Return gets of about this number of messages in total."""
         return self._events_of(DRAIN, messages // self.queues)
 
     def steady(self, events: int) -> pa.Table:
-        """About so many events after which as many messages are held as before."""
+        """Return about this number of events, after which the number of messages held is as before."""
         return self._events_of(STEADY, max(1, events // (STEADY.size * self.queues)))
 
-    def pieces(self, events: int, most: int = 200_000) -> Iterator[pa.Table]:
-        """`steady` in pieces of at most so many events."""
+    def pieces(self, events: int, max_events: int = 200_000) -> Iterator[pa.Table]:
+        """Yield `steady` in pieces of at most `max_events` events."""
         left = events
         while left > 0:
-            table = self.steady(min(left, most))
+            table = self.steady(min(left, max_events))
             left -= table.num_rows
             yield table
 

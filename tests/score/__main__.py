@@ -30,33 +30,33 @@ WHOLE = 330  # cases of the test set in a whole run
 
 def main() -> int:
     """The exit status."""
-    wanted = _arguments()
+    arguments = _arguments()
     console = Console()
-    whole = wanted.split == "test" and not wanted.only and wanted.first == 0 and wanted.cases >= WHOLE
-    folder = recordings_folder(ROOT / "build" / "score" / "recordings", fresh=whole or wanted.fresh)
+    whole = arguments.split == "test" and not arguments.only and arguments.first == 0 and arguments.cases >= WHOLE
+    folder = recordings_folder(ROOT / "build" / "score" / "recordings", fresh=whole or arguments.fresh)
     began = time.monotonic()
-    numbers = list(range(wanted.first, wanted.first + wanted.cases))
+    numbers = list(range(arguments.first, arguments.first + arguments.cases))
     try:
         with _progress(console, len(numbers)) as done:
-            scores = score_all(numbers, wanted.split, folder, wanted.processes, done)
+            scores = score_all(numbers, arguments.split, folder, arguments.processes, done)
     except MqtwinError as error:
         print(f"mqtwin score: {error}", file=sys.stderr)
         return 1
-    if wanted.only:
-        scores = [one for one in scores if one.case.scenario in wanted.only]
+    if arguments.only:
+        scores = [score for score in scores if score.case.scenario in arguments.only]
     if not scores:
-        print(f"mqtwin score: no case of {', '.join(wanted.only)} among {len(numbers)}", file=sys.stderr)
+        print(f"mqtwin score: no case of {', '.join(arguments.only)} among {len(numbers)}", file=sys.stderr)
         return 1
-    summary.show(console, scores, each=wanted.each)
+    summary.show(console, scores, each=arguments.each)
     seconds = time.monotonic() - began
-    if not wanted.no_pictures:
+    if not arguments.no_pictures:
         docs = ROOT / "docs" if whole else ROOT / "build" / "score"
         run = page.Run(
-            "make score" if whole else f"python -m tests.score {' '.join(sys.argv[1:])}", wanted.split, seconds
+            "make score" if whole else f"python -m tests.score {' '.join(sys.argv[1:])}", arguments.split, seconds
         )
         path = page.write(run, scores, stories.draw(scores, docs / "images"), docs)
         console.print(f"{path.relative_to(ROOT)} written")
-    simulating, playing = (sum(parts) / len(scores) for parts in zip(*(one.seconds for one in scores), strict=True))
+    simulating, playing = (sum(parts) / len(scores) for parts in zip(*(score.seconds for score in scores), strict=True))
     seconds = time.monotonic() - began
     console.print(
         f"{len(scores)} cases in {seconds:.0f} s; each {simulating:.1f} s simulating, {playing:.1f} s playing"
@@ -95,10 +95,10 @@ def _progress(console: Console, cases: int) -> Iterator[Callable[[CaseScore], No
         task = progress.add_task("cases", total=cases)
         began, finished = time.monotonic(), 0
 
-        def done(one: CaseScore) -> None:
+        def done(score: CaseScore) -> None:
             nonlocal finished
             finished += 1
-            progress.update(task, advance=1, description=one.case.scenario)
+            progress.update(task, advance=1, description=score.case.scenario)
             if not console.is_terminal and (finished == cases or finished % max(1, cases // 10) == 0):
                 print(f"{time.monotonic() - began:5.0f} s  {finished} of {cases} cases", flush=True)
 

@@ -69,7 +69,7 @@ def recorded(number: int, split: Split, folder: Path) -> Recorded:
     note = folder / f"{split}-{number:04}.json"
     if not note.is_file():
         case = draw_case(number, split)
-        found = Recorded(
+        files = Recorded(
             number=number,
             split=split,
             scenario=case.scenario.name,
@@ -79,9 +79,9 @@ def recorded(number: int, split: Split, folder: Path) -> Recorded:
             story=case.story,
             stem=str(note.with_suffix("")),
         )
-        found.estate.write_text(case.estate_text, encoding="utf-8")
-        with RecordingWriter(found.recording) as writer:
+        files.estate.write_text(case.estate_text, encoding="utf-8")
+        with RecordingWriter(files.recording) as writer:
             for table in case.play():
                 writer.write(table)
-        note.write_bytes(msgspec.json.encode(found))  # last: what has a note is whole
+        note.write_bytes(msgspec.json.encode(files))  # last: what has a note is whole
     return msgspec.json.decode(note.read_bytes(), type=Recorded)

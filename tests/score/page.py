@@ -40,9 +40,9 @@ def write(run: Run, scores: Sequence[CaseScore], stories: Sequence[Story], docs:
 
 
 def _head(run: Run, scores: Sequence[CaseScore]) -> str:
-    events = sum(one.events for one in scores)
-    hard = sum(one.case.hard for one in scores)
-    fills = sum(one.fillings for one in scores)
+    events = sum(score.events for score in scores)
+    hard = sum(score.case.hard for score in scores)
+    fills = sum(score.fillings for score in scores)
     kinds = len(scenarios(scores))
     first, last = scores[0].case.number, scores[-1].case.number
     date = dt.datetime.now(dt.UTC).date().isoformat()
@@ -61,7 +61,10 @@ which shares no random number with it.
 
 
 def _targets(scores: Sequence[CaseScore]) -> str:
-    lines = [[one.what, one.aim, one.found, "yes" if one.met else "**no**"] for one in targets(scores)]
+    rows_of_targets = targets(scores)
+    lines = [
+        [target.what, target.aim, target.measured, "yes" if target.met else "**no**"] for target in rows_of_targets
+    ]
     return "## Targets\n\n" + markdown(["", "target", "measured", "met"], lines)
 
 
@@ -71,8 +74,8 @@ def _tables(scores: Sequence[CaseScore]) -> str:
     for name, some in classes(scores).items():
         if some:
             by_method = measured(some)
-            one = by_method[TWIN]
-            head = f"{one.recordings} recordings, {one.fillings} fillings, {one.store_days:,.0f} store-days."
+            twin = by_method[TWIN]
+            head = f"{twin.recordings} recordings, {twin.fillings} fillings, {twin.store_days:,.0f} store-days."
             parts += [f"### {titles[name]}", head, markdown(["", *METHODS], rows(by_method))]
     parts.append("![Share of fillings predicted, by minutes before the first 2192](images/foresight-leads.svg)")
     return "\n\n".join(parts)
@@ -82,7 +85,7 @@ def _scenarios(scores: Sequence[CaseScore]) -> str:
     lines = []
     for name, some in scenarios(scores).items():
         by_method = measured(some)
-        best = _best_baseline({method: one.f1 for method, one in by_method.items() if method != TWIN})
+        best = _best_baseline({method: measures.f1 for method, measures in by_method.items() if method != TWIN})
         twin = by_method[TWIN]
         cells = [make(twin) for title, make in ROWS.items() if title in _BY_SCENARIO]
         lines.append([f"`{name}`", some[0].case.class_, str(len(some)), str(twin.fillings), *cells, best])
@@ -94,13 +97,13 @@ def _best_baseline(f1: Mapping[str, float | None]) -> str:
     known = {name: value for name, value in f1.items() if value is not None}
     if not known:
         return "-"
-    name = max(known, key=lambda one: known[one])
+    name = max(known, key=lambda name: known[name])
     return f"{known[name]:.2f} ({name})"
 
 
 def _calibration(scores: Sequence[CaseScore]) -> str:
-    one = measured(scores)[TWIN]
-    lines = [[percent(each.given), f"{each.count:,}", percent(each.came)] for each in one.reliability]
+    twin = measured(scores)[TWIN]
+    lines = [[percent(each.given), f"{each.count:,}", percent(each.came)] for each in twin.reliability]
     return f"""## Calibration
 
 Left: for the predictions made every five minutes of the last hour of a filling, how often the 2192 occurred before p10,
@@ -114,6 +117,6 @@ hours, by predicted probability.
 
 def _stories(stories: Sequence[Story]) -> str:
     parts = ["## Examples", _LEGEND]
-    for one in stories:
-        parts += [f"### {one.title}", one.text, f"![{one.title}](images/{one.file})"]
+    for story in stories:
+        parts += [f"### {story.title}", story.text, f"![{story.title}](images/{story.file})"]
     return "\n\n".join(parts)

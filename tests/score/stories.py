@@ -10,7 +10,7 @@ from tests.score.work import CaseScore, measured, scored_case
 from twin.scoring import METHODS, TWIN, WarnedFilling, pictures
 from twin.scoring.table import span
 
-MOST = 6  # stories on the page
+MAX_STORIES = 6  # stories on the page
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ def draw(scores: Sequence[CaseScore], folder: Path) -> list[Story]:
     for old in folder.glob("foresight-*.svg"):
         old.unlink()
     by_method = measured(scores)
-    leads = {method: [one.lead for case in scores for one in _warned(case, method)] for method in METHODS}
+    leads = {method: [warned.lead for case in scores for warned in _warned(case, method)] for method in METHODS}
     pictures.save(pictures.leads(leads, by_method), folder / "foresight-leads.svg")
     pictures.save(pictures.calibration(by_method[TWIN]), folder / "foresight-calibration.svg")
-    return [_draw(one, folder) for one in _chosen(scores)]
+    return [_draw(score, folder) for score in _chosen(scores)]
 
 
 def _warned(case: CaseScore, method: str) -> list[WarnedFilling]:
@@ -40,23 +40,23 @@ def _warned(case: CaseScore, method: str) -> list[WarnedFilling]:
 
 def _chosen(scores: Sequence[CaseScore]) -> list[CaseScore]:
     """The first case of each hard scenario, in the order of the numbers: one that filled if there is one."""
-    hard = [one for one in scores if one.case.hard]
-    names = list(dict.fromkeys(one.case.scenario for one in hard))
+    hard = [score for score in scores if score.case.hard]
+    names = list(dict.fromkeys(score.case.scenario for score in hard))
     chosen = []
-    for name in names[:MOST]:
-        some = [one for one in hard if one.case.scenario == name]
-        chosen.append(next((one for one in some if one.fillings), some[0]))
-    return sorted(chosen, key=lambda one: one.case.number)
+    for name in names[:MAX_STORIES]:
+        some = [score for score in hard if score.case.scenario == name]
+        chosen.append(next((score for score in some if score.fillings), some[0]))
+    return sorted(chosen, key=lambda score: score.case.number)
 
 
-def _draw(one: CaseScore, folder: Path) -> Story:
-    case = one.case
+def _draw(score: CaseScore, folder: Path) -> Story:
+    case = score.case
     played, scored = scored_case(case)
-    said = {method: scored.outputs[method][case.store] for method in METHODS}
+    outputs = {method: scored.outputs[method][case.store] for method in METHODS}
     title = f"{case.scenario}, case {case.number}"
-    figure = pictures.story(played.series[case.store], scored.fillings[case.store], said, f"{case.store}: {title}")
+    figure = pictures.story(played.series[case.store], scored.fillings[case.store], outputs, f"{case.store}: {title}")
     file = f"foresight-{case.scenario}.svg"
     pictures.save(figure, folder / file)
-    leads = ", ".join(f"{method} {span(warned.lead)}" for method in METHODS for warned in _warned(one, method)[:1])
-    told = f"{case.story} Lead before the first 2192: {leads}." if leads else f"{case.story} No put was refused."
-    return Story(title, told, file)
+    leads = ", ".join(f"{method} {span(warned.lead)}" for method in METHODS for warned in _warned(score, method)[:1])
+    text = f"{case.story} Lead before the first 2192: {leads}." if leads else f"{case.story} No put was refused."
+    return Story(title, text, file)

@@ -1,4 +1,4 @@
-"""What a run prints: the tables overall, by class and by scenario."""
+"""Tables that a run prints: overall, by class and by scenario."""
 
 from __future__ import annotations
 
@@ -39,28 +39,28 @@ def show(console: Console, scores: Sequence[CaseScore], *, each: bool = False) -
     show_targets(console, targets(scores))
 
 
-def show_targets(console: Console, found: Sequence[Target]) -> None:
-    """What the twin is held to."""
-    held = Table("held to", "aim", "found", "", title="aims", title_justify="left")
-    for one in found:
-        held.add_row(one.what, one.aim, one.found, "met" if one.met else "[red]not met[/]")
+def show_targets(console: Console, results: Sequence[Target]) -> None:
+    """Print the targets of the twin."""
+    held = Table("quantity", "target", "measured", "", title="targets", title_justify="left")
+    for target in results:
+        held.add_row(target.what, target.aim, target.measured, "met" if target.met else "[red]not met[/]")
     _print(console, held)
 
 
 def show_each(console: Console, scores: Sequence[CaseScore]) -> None:
     """A line a case: what became of it under the twin."""
-    for one in scores:
-        twin = measured([one])[TWIN]
+    for score in scores:
+        twin = measured([score])[TWIN]
         parts = [f"{twin.recalled} of {twin.fillings} recalled", f"{twin.false} false"]
         parts += [f"{count} {what}" for what in ("withdrawn", "early", "undecided") if (count := getattr(twin, what))]
         if twin.fillings:
             parts.append(f"lead {span(twin.lead_p50)}, enough {percent(twin.enough_lead)}")
         fills = [
             f"{filled.filling.resource} {span(filled.filling.seconds)}"
-            for store in one.judged[TWIN]
+            for store in score.judged[TWIN]
             for filled in store.warned
         ]
-        console.print(f"{one.case.name:34} {', '.join(parts)}; {'; '.join(fills)}", highlight=False, soft_wrap=True)
+        console.print(f"{score.case.name:34} {', '.join(parts)}; {'; '.join(fills)}", highlight=False, soft_wrap=True)
 
 
 def _print(console: Console, table: Table) -> None:

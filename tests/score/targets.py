@@ -1,4 +1,4 @@
-"""What the forecast is held to, and what was found."""
+"""Targets of the forecast, with measured values."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ FIXED = ("static 80 %, structure", "static 80 %", "static 85 %")
 class Target:
     what: str
     aim: str
-    found: str
+    measured: str
     met: bool
 
 
 def targets(scores: Sequence[CaseScore]) -> list[Target]:
     """Those of what was scored; a class or scenario without cases has none."""
     by_class = {name: measured(some) for name, some in classes(scores).items() if some}
-    one = by_class["all"][TWIN]
-    found = [
-        _at_least("recall of fillings that end in 2192", one.recall, RECALL, "1.00, 0.99 at least"),
-        _at_least("precision", one.precision, PRECISION),
+    twin = by_class["all"][TWIN]
+    results = [
+        _at_least("recall of fillings that end in 2192", twin.recall, RECALL, "1.00, 0.99 at least"),
+        _at_least("precision", twin.precision, PRECISION),
     ]
     for name in HARMLESS:
         if name in scenarios(scores):
             calm = measured(scenarios(scores)[name])[TWIN].calm
-            found.append(_at_least(f"recordings of {name} without a false alarm", calm, CALM))
-    found.append(_at_least("lead of 15 min, or of 80 % of a shorter filling", one.enough_lead, LEAD))
+            results.append(_at_least(f"recordings of {name} without a false alarm", calm, CALM))
+    results.append(_at_least("lead of 15 min, or of 80 % of a shorter filling", twin.enough_lead, LEAD))
     for name, measures in by_class.items():
         if name != "all":
-            found += [_error(name, measures[TWIN], minutes) for minutes in ERRORS]
-    covered = one.interval.inside
+            results += [_error(name, measures[TWIN], minutes) for minutes in ERRORS]
+    covered = twin.interval.inside
     met = covered is not None and COVERED[0] <= covered <= COVERED[1]
-    found += [
-        Target("observed time within p10..p90", "75 to 85 %", inside(one.interval), met),
-        Target("reopened a filling", "at most 0.05", number(one.reopened), (one.reopened or 0.0) <= REOPENED),
-        _at_least("filler named first is the one that fills", one.named, NAMED),
+    results += [
+        Target("observed time within p10..p90", "75 to 85 %", inside(twin.interval), met),
+        Target("reopened a filling", "at most 0.05", number(twin.reopened), (twin.reopened or 0.0) <= REOPENED),
+        _at_least("filler named first is the one that fills", twin.named, NAMED),
     ]
-    return found + (_against(by_class["hard"]) if "hard" in by_class else [])
+    return results + (_against(by_class["hard"]) if "hard" in by_class else [])
 
 
 def _at_least(what: str, value: float | None, aim: float, words: str = "") -> Target:
@@ -68,7 +68,7 @@ def _against(hard: dict[str, Measures]) -> list[Target]:
     others = {name: measures for name, measures in hard.items() if name != TWIN}
     best = max(others, key=lambda name: others[name].f1 or 0.0)
     gain = (twin.f1 or 0.0) - (others[best].f1 or 0.0)
-    found = [
+    results = [
         Target(
             "F1 on the hard classes above every baseline's",
             f"by {BETTER}",
@@ -79,7 +79,7 @@ def _against(hard: dict[str, Measures]) -> list[Target]:
     rivals = [name for name in others if name in FIXED or (others[name].precision or 0.0) >= (twin.precision or 0.0)]
     longest = max(rivals, key=lambda name: others[name].lead_p50 or 0.0)
     lead = others[longest].lead_p50 or 0.0
-    found.append(
+    results.append(
         Target(
             "median lead on the hard classes above that of static thresholds and of any equally precise baseline",
             "longer",
@@ -87,4 +87,4 @@ def _against(hard: dict[str, Measures]) -> list[Target]:
             (twin.lead_p50 or 0.0) > lead,
         )
     )
-    return found
+    return results

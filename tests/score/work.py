@@ -28,7 +28,7 @@ class CaseScore:
 
     @property
     def fillings(self) -> int:
-        return sum(len(one.warned) for one in self.judged[METHODS[0]])
+        return sum(len(store.warned) for store in self.judged[METHODS[0]])
 
 
 def score_case(number: int, split: Split, folder: Path) -> CaseScore:
@@ -64,28 +64,28 @@ def score_all(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return sorted(done, key=lambda one: one.case.number)
+    return sorted(done, key=lambda score: score.case.number)
 
 
 def _one_by_one(
     numbers: Sequence[int], split: Split, folder: Path, progress: Callable[[CaseScore], None]
 ) -> Iterator[CaseScore]:
     for number in numbers:
-        one = score_case(number, split, folder)
-        progress(one)
-        yield one
+        score = score_case(number, split, folder)
+        progress(score)
+        yield score
 
 
 def measured(scores: Sequence[CaseScore]) -> dict[str, Measures]:
     """The measures of every method over some cases."""
-    return {method: measure([one.judged[method] for one in scores]) for method in METHODS}
+    return {method: measure([score.judged[method] for score in scores]) for method in METHODS}
 
 
 def scenarios(scores: Sequence[CaseScore]) -> dict[str, list[CaseScore]]:
     """The cases by scenario, in the order in which they come first."""
     return {
-        name: [one for one in scores if one.case.scenario == name]
-        for name in dict.fromkeys(one.case.scenario for one in scores)
+        name: [score for score in scores if score.case.scenario == name]
+        for name in dict.fromkeys(score.case.scenario for score in scores)
     }
 
 
@@ -93,6 +93,6 @@ def classes(scores: Sequence[CaseScore]) -> dict[str, list[CaseScore]]:
     """All cases, the steady ones, the hard ones."""
     return {
         "all": list(scores),
-        "steady": [one for one in scores if not one.case.hard],
-        "hard": [one for one in scores if one.case.hard],
+        "steady": [score for score in scores if not score.case.hard],
+        "hard": [score for score in scores if score.case.hard],
     }

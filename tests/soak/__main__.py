@@ -45,10 +45,10 @@ _RETAINED = {"retention.bytes": str(2 << 30), "segment.bytes": str(128 << 20)}  
 
 def main() -> int:
     """Return the exit status: 0 everything is flat and counted once, 1 not."""
-    wanted = _arguments()
+    arguments = _arguments()
     with tempfile.TemporaryDirectory(prefix="mqtwin-soak-") as folder:
         try:
-            return _Run(wanted, Path(folder)).run()
+            return _Run(arguments, Path(folder)).run()
         except MqtwinError as error:
             print(f"mqtwin soak: {error}", file=sys.stderr)
             return 1
@@ -66,12 +66,12 @@ def _arguments() -> argparse.Namespace:
 
 
 class _Run:
-    def __init__(self, wanted: argparse.Namespace, folder: Path) -> None:
-        self._wanted = wanted
+    def __init__(self, arguments: argparse.Namespace, folder: Path) -> None:
+        self._options = arguments
         self._folder = folder
         self._samples = Samples()
         self._job: JobProcess | None = None
-        self._name = wanted.what if wanted.what == "load" else f"stores-{wanted.stores}"
+        self._name = arguments.what if arguments.what == "load" else f"stores-{arguments.stores}"
         self._out = ROOT / "build" / "soak"
         self._out.mkdir(parents=True, exist_ok=True)
         self._log = self._out / f"{self._name}.log"
@@ -87,7 +87,7 @@ class _Run:
             self._local = self._folder / "spark"
             self._local.mkdir()
             sender = senders.Sender(self._kafka, Topics(PREFIX))
-            load = self._wanted.what == "load"
+            load = self._options.what == "load"
             with Sampler(self._samples, self._family, broker.pid, self._folder / "checkpoint", self._local):
                 try:
                     status = self._load(sender) if load else self._stores(sender)
@@ -104,7 +104,7 @@ class _Run:
         slices = senders.LoadSlices()
         sender.send(slices.first())
         peak = 0.0
-        if self._wanted.rate is None:
+        if self._options.rate is None:
             self._say(f"sending {CALIBRATION_EVENTS:,} events ahead, to see how fast the job works them off")
             for records in slices.backlog(CALIBRATION_EVENTS):
                 sender.send(records)
@@ -117,8 +117,8 @@ class _Run:
             peak = sum(b["events"] for b in measured) / sum(b["batch_ms"] / 1000 for b in measured)
         else:
             self._start().wait_until_ready()
-        slices.rate = self._wanted.rate or peak / 2
-        self._say(f"peak {peak:,.0f} events/s; {slices.rate:,.0f} events/s for {self._wanted.minutes:.0f} min")
+        slices.rate = self._options.rate or peak / 2
+        self._say(f"peak {peak:,.0f} events/s; {slices.rate:,.0f} events/s for {self._options.minutes:.0f} min")
         self._send(sender, iter(slices))
         states = self._stop()
         counts = {name: sum(state[name] for state in states.values()) for name in _COUNTS}
@@ -127,7 +127,7 @@ class _Run:
         return self._report({"peak": peak, "rate": slices.rate, "sent": sender.events, "wrong": wrong, **counts})
 
     def _stores(self, sender: senders.Sender) -> int:
-        self._estate, names, queues = estates.many_stores(self._folder, self._wanted.stores)
+        self._estate, names, queues = estates.many_stores(self._folder, self._options.stores)
         self._start().wait_until_ready()
         self._send(sender, senders.heartbeat_slices(names, queues, HEARTBEAT_SECONDS))
         states = self._stop()
@@ -143,14 +143,14 @@ class _Run:
         options = ["--estate", str(self._estate), "--bootstrap-servers", self._broker.bootstrap_servers]
         options += ["--checkpoint", str(self._folder / "checkpoint"), "--topic-prefix", PREFIX]
         options += ["--conf", f"spark.local.dir={self._local}"]
-        self._job = JobProcess(options, self._log, self._wanted.open_files, self._samples.add_batch)
+        self._job = JobProcess(options, self._log, self._options.open_files, self._samples.add_batch)
         return self._job
 
     def _send(self, sender: senders.Sender, slices: Iterator[list[dict[str, Any]]]) -> None:
-        """Send for as long as was wanted, kill the job meanwhile, and let it work off the rest."""
-        seconds = self._wanted.minutes * 60
+        """Send for the given minutes, kill the job meanwhile, and let it process the rest."""
+        seconds = self._options.minutes * 60
         began = time.monotonic()
-        kills = [seconds * (i + 1) / (self._wanted.kills + 1) for i in range(self._wanted.kills)]
+        kills = [seconds * (i + 1) / (self._options.kills + 1) for i in range(self._options.kills)]
         minute = 0
 
         def look() -> None:
@@ -231,7 +231,7 @@ class _Run:
         )
 
     def _report(self, facts: dict[str, Any]) -> int:
-        facts |= {"minutes": self._wanted.minutes, "open_files": self._wanted.open_files or _own_limit()}
+        facts |= {"minutes": self._options.minutes, "open_files": self._options.open_files or _own_limit()}
         measured = findings.figures(self._samples)
         plain = {"facts": facts, "figures": [asdict(figure) for figure in measured], **self._samples.plain()}
         (self._out / f"{self._name}.json").write_text(json.dumps(plain), encoding="utf-8")

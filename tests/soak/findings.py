@@ -1,4 +1,4 @@
-"""What a run says: figures of its first and its last part, and whether they are flat."""
+"""Figures of a run in its first and its last quarter, and if they are flat."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def figures(run: Samples) -> list[Figure]:
     """Return every quantity that has to be flat. Life after a kill warms up again and is left out meanwhile."""
     samples = [sample for sample in run.samples if _is_warm(sample.seconds, run.kills)]
     batches = [batch for batch in run.batches if _is_warm(batch["seconds"], run.kills)]
-    found = [
+    figures = [
         _figure("descriptors of Spark's JVM", "", samples, lambda s: s.jvm_fds, 20),
         _figure("descriptors of a Python worker, at most", "", samples, lambda s: s.worker_fds, 10),
         _figure("memory maps of Spark's JVM", "", samples, lambda s: s.jvm_maps, 100),
@@ -40,14 +40,14 @@ def figures(run: Samples) -> list[Figure]:
     ]
     labels = {"driver": "the driver", "spark": "Spark's JVM", "workers": "all Python workers", "broker": "the broker"}
     for part, label in labels.items():
-        found.append(_figure(f"memory of {label}", "MB", samples, lambda s, part=part: s.rss[part] / _MB, 100))
-    found += [
+        figures.append(_figure(f"memory of {label}", "MB", samples, lambda s, part=part: s.rss[part] / _MB, 100))
+    figures += [
         _figure("checkpoint", "MB", samples, lambda s: s.checkpoint_bytes / _MB, 50),
         _figure("files in the checkpoint", "", samples, lambda s: s.checkpoint_files, 100),
         _figure("scratch files", "MB", samples, lambda s: s.local_bytes / _MB, 50),
         _figure("time of a batch, median", "ms", batches, lambda b: b["batch_ms"], 50),
     ]
-    return found
+    return figures
 
 
 def _is_warm(seconds: float, kills: list[float]) -> bool:

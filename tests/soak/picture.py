@@ -29,12 +29,14 @@ def draw(run: Samples, path: Path, title: str) -> None:
             values = [s.rss[part] / _MB for s in run.samples]
             memory.plot(minutes, values, color=_COLOURS[part], label=_LABELS[part])
         memory.set_ylabel("memory, MB")
-        at = [batch["seconds"] / 60 for batch in run.batches]
-        batches.plot(at, [b["batch_ms"] / 1000 for b in run.batches], ",", color=_COLOURS["spark"], label="each batch")
+        minutes = [batch["seconds"] / 60 for batch in run.batches]
+        batches.plot(
+            minutes, [b["batch_ms"] / 1000 for b in run.batches], ",", color=_COLOURS["spark"], label="each batch"
+        )
         batches.set_yscale("log")
         batches.set_ylabel("batch, seconds")
         waiting = [batch.get("behind", 0) / 1000 for batch in run.batches]
-        behind.plot(at, waiting, color=_COLOURS["spark"], label="not yet read, per partition")
+        behind.plot(minutes, waiting, color=_COLOURS["spark"], label="not yet read, per partition")
         behind.set_ylabel("thousand records")
         disk.plot(minutes, [s.checkpoint_bytes / _MB for s in run.samples], color=_COLOURS["spark"], label="checkpoint")
         local = [s.local_bytes / _MB for s in run.samples]

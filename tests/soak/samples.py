@@ -1,4 +1,4 @@
-"""What the processes and folders of a run use, sampled while it lasts."""
+"""Resources used by the processes and folders of a run, sampled while it lasts."""
 
 from __future__ import annotations
 

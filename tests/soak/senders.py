@@ -1,4 +1,4 @@
-"""What is sent during a run, each event when it is due."""
+"""Events sent during a run, each when it is due."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class LoadSlices:
         return self._records(self.traffic.fill(HELD))
 
     def backlog(self, events: int) -> Iterator[list[Record]]:
-        """About so many events, as fast as they are made."""
+        """Yield about this number of events, at full speed."""
         for table in self.traffic.pieces(events, 50_000):
             yield self._records(table)
 
@@ -126,7 +126,7 @@ class LoadSlices:
 
 
 def heartbeat_slices(names: list[str], queues: list[str], every_s: float) -> Iterator[list[Record]]:
-    """Each store a heartbeat every so many seconds, and at every twelfth a put and a get; spread evenly over time."""
+    """Yield a heartbeat per store every `every_s` seconds, with a put and a get every twelfth time, spread evenly."""
     events, parts, turn = msgspec.json.Encoder(), round(every_s / SLICE_SECONDS), 0
     while True:
         now = int(time.time() * 1e6)

@@ -1,4 +1,4 @@
-"""What random ALTER, REBUILD and MEASURE events say, by kind of store: each from three small integers."""
+"""Contents of random ALTER, REBUILD and MEASURE events, by kind of store: each from three small integers."""
 
 from collections.abc import Callable
 from typing import Any

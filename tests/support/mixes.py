@@ -1,4 +1,4 @@
-"""What random events of a kind of store look like: how often each op comes, lengths, counts, times."""
+"""Parameters of random events, by kind of store: frequency of each op, lengths, counts, times."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -48,14 +48,14 @@ UNITS = {"PUT": 35, "GET": 35, "COMMIT": 14, "BACKOUT": 10, "RESTART": 2, "EXPIR
 
 @dataclass(frozen=True)
 class Mix:
-    """What random events of a kind of store look like; 0 means the plainest choice in every table."""
+    """Parameters of the random events of a kind of store; 0 means the plainest choice in every table."""
 
     configs: st.SearchStrategy[Any]  # random stores
     random_config: Callable[[int], Any]  # one, of a seed
     changes: Callable[[Any, str, int, int, int], dict[str, Any]]  # of ALTER, REBUILD, MEASURE
     weights: dict[str, dict[str, int]]  # how often each op comes, by profile
     in_phases: tuple[str, ...] = ("filling",)  # profiles in which PUT and GET change places: usage goes up and down
-    kept_small: dict[str, dict[str, int]] = field(default_factory=dict)  # of a table a profile's long runs take so many
+    kept_small: dict[str, dict[str, int]] = field(default_factory=dict)  # choices of a table in long runs, by profile
     lengths: tuple[int, ...] = LENGTHS
     counts: tuple[int, ...] = COUNTS
     times: tuple[tuple[int, bool], ...] = (*FORWARD * 8, *ODD_TIMES)

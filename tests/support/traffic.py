@@ -71,8 +71,8 @@ def write_estate(folder: Path) -> Path:
 
 
 def traffic(count: int, seed: int = 1) -> Iterator[dict[str, Any]]:
-    """So many events: four of five puts at first, later gets; now and then a heartbeat, a unit of work, an ALTER, a
-    restart.
+    """Yield `count` events: four of five are puts at first, gets later; with some heartbeats, units of work, ALTERs and
+    restarts.
     """
     chance = random.Random(seed)
     seq: dict[tuple[str, str], int] = {}

@@ -52,7 +52,7 @@ SEQS = (
 
 @dataclass(frozen=True)
 class Step:
-    """What a random event is made from, each a small integer; see the table of the same name."""
+    """The choices of a random event, each a small integer; see the table of the same name."""
 
     op: str
     qmgr: int = 0
@@ -168,8 +168,8 @@ class EventMaker:
         return {"seq": seq}
 
 
-def _unless(default: Any, **given: Any) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value != default}
+def _unless(default: Any, **values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value != default}
 
 
 @dataclass
@@ -181,7 +181,7 @@ class Workload:
     events: list[dict[str, Any]] = field(repr=False)
 
     def __repr__(self) -> str:
-        """What a failing test shows: enough to run it again."""
+        """Return what a failing test shows: enough to run it again."""
         lines = ",\n  ".join(str(event) for event in self.events)
         return f"Workload({self.config!r}, {self.aliases!r}, [\n  {lines}\n])"
 
@@ -256,8 +256,8 @@ def _random_steps(seed: int, n: int, profile: str, kind: str) -> Iterator[Step]:
         other = {"PUT": "GET", "GET": "PUT"}
         ops = [other.get(op, op) if i // PHASE % 2 else op for i, op in enumerate(ops)]
     kept_small = mix.kept_small.get(profile, {})
-    most = choices_of(kind)
-    choices = {name: rng.integers(0, kept_small.get(name, most[name]), n).tolist() for name in most}
+    choice_counts = choices_of(kind)
+    choices = {name: rng.integers(0, kept_small.get(name, choice_counts[name]), n).tolist() for name in choice_counts}
     changes = rng.integers(0, 30, (n, 3)).tolist()
     for i in range(n):
         yield Step(ops[i], changes=tuple(changes[i]), **{name: values[i] for name, values in choices.items()})

@@ -130,7 +130,7 @@ class ForecastMonitor:
             return []
         if tick < self.memory.next_look:
             return []
-        outlook = _look(view, tick)
+        outlook = look(view, tick)
         if outlook is None:
             return []
         summary = _Summary.of(outlook, tick)
@@ -228,7 +228,7 @@ class ForecastMonitor:
         return viewer.foreseen(summary.resource, severity, times, summary.probability, effects)
 
 
-def _look(view: ForecastView, tick: int) -> Outlook | None:
+def look(view: ForecastView, tick: int) -> Outlook | None:
     store = view.tables.store
     fill = view.fill_model(tick)
     regime = flows.present(store, tick, fill.weights)
