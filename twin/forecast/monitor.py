@@ -229,6 +229,7 @@ class ForecastMonitor:
 
 
 def look(view: ForecastView, tick: int) -> Outlook | None:
+    """Return the outlook of a store from a tick on; None while its flows are not known yet."""
     store = view.tables.store
     fill = view.fill_model(tick)
     regime = flows.present(store, tick, fill.weights)
