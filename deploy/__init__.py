@@ -1,8 +1,12 @@
-"""How mqtwin is started: the command line, Java, jars, the embedded broker, images.
+"""Everything around the streaming job: the command line, Java, jars, an embedded broker, a container image.
 
 - :mod:`deploy.cli`: the command ``mqtwin``
-- :mod:`deploy.java`: a Java that Spark and Kafka can run on
+- :mod:`deploy.commands`: one module per command
+- :mod:`deploy.show`: tables, lines and pictures for a terminal
+- :mod:`deploy.java`: a Java that runs Spark and Kafka
 - :mod:`deploy.jars`: the jars of Spark's Kafka connector and of the broker, by coordinates and SHA-256
 - :mod:`deploy.broker`: a real Kafka broker as a child process
-- :mod:`deploy.doctor`: what this machine has and what it lacks
+- :mod:`deploy.supervisor`: restarts of ``mqtwin stream``
+- :mod:`deploy.doctor`: the examination of this machine
+- :mod:`deploy.stopping`: stop requests by signals
 """

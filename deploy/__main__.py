@@ -1,4 +1,4 @@
-"""``python -m deploy`` is ``mqtwin`` where the command is not on the path."""
+"""``python -m deploy``: the command ``mqtwin`` where it is not on the path."""
 
 import sys
 

@@ -1,11 +1,11 @@
-"""A real Kafka broker (KRaft, one node) as a child process: for the demo, for tests. No Docker, no root.
+"""A real Kafka broker (KRaft, one node) as a child process, for the demo and for tests. No Docker, no root.
 
-It listens on the loopback address only. Everything it writes is in one folder: its data, its settings, its log
-(``broker.log``). A broker started on the folder of an earlier one is the same cluster with the same topics, at the same
-address where that is free.
+The broker listens on the loopback address only. It writes to one folder: data, settings and the log ``broker.log``. A
+broker started on the folder of an earlier one is the same cluster with the same topics, on the same port if that is
+free.
 
 On Linux the kernel kills the broker when the process that started it ends in any way, ``kill -9`` included
-(:mod:`deploy._child`). On other systems a ``kill -9`` of the parent leaves it running.
+(:mod:`deploy._child`). On other systems a ``kill -9`` of the parent leaves the broker running.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from deploy.java import find_java
 from twin.errors import MqtwinError, UsageError
 
 HOST = "127.0.0.1"
-MAX_RECORD_BYTES = 16 * 1024 * 1024  # the largest record batch taken
-START_SECONDS = 90.0  # 3 s on a quiet machine of two cores; much more is a machine in trouble
+MAX_RECORD_BYTES = 16 * 1024 * 1024  # the largest record batch accepted
+START_SECONDS = 90.0  # a start takes 3 s on an idle machine with two cores
 STOP_SECONDS = 20.0  # a clean stop takes half a second
 _HERE = Path(__file__).parent
 _JVM = ("-Xmx512m", "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={_HERE / 'broker-log4j2.properties'}")
@@ -48,7 +48,7 @@ _SETTINGS = {
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAINTEXT",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    # One node: nothing to replicate to, no other member to wait for.
+    # There is one node: nothing to replicate to, no other member to wait for.
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",
@@ -58,7 +58,7 @@ _SETTINGS = {
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
-    # After kill -9 the controller waits for the old session to end: 12 s by default, 5 s with these.
+    # After kill -9 the controller waits for the old session to end: 12 s by default, 5 s with these settings.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
     "message.max.bytes": str(MAX_RECORD_BYTES),
@@ -66,9 +66,9 @@ _SETTINGS = {
     "socket.request.max.bytes": str(4 * MAX_RECORD_BYTES),
     # A mistyped topic name is an error, not a new topic.
     "auto.create.topics.enable": "false",
-    # Records may carry the times of their events: a retention by time would delete last year's as they are published.
+    # Records may carry event times: a retention by time would delete last year's records as they are published.
     "log.retention.ms": "-1",
-    # Small machine, one client: the defaults (8 I/O threads, 128 MB for the cleaner) are for servers.
+    # The defaults (8 I/O threads, 128 MB for the cleaner) are for servers; this broker has one client.
     "num.io.threads": "4",
     "num.network.threads": "2",
     "background.threads": "2",
@@ -77,47 +77,48 @@ _SETTINGS = {
 
 
 class Broker:
-    """An embedded broker. Use it as a context manager, or call :meth:`start` and :meth:`stop`.
+    """An embedded broker: a context manager, or :meth:`start` and :meth:`stop`.
 
-    ``data``: the folder to keep everything in; without it a temporary one, removed by :meth:`stop` (and kept after a
-    failed start, for its log). ``port``: the port to listen on; without it the one of the last start on ``data``, or
-    any free one.
+    Args:
+        data: Folder for everything the broker writes. Default: a temporary one, which :meth:`stop` removes. It stays
+            after a failed start, for its log.
+        port: Port to listen on. Default: that of the last start on ``data``, or any free one.
 
     Raises:
-        UsageError: ``data`` is in use by another broker, or not a broker's folder; ``port`` is taken.
+        UsageError: ``data`` is in use by another broker or is not a broker's folder, or ``port`` is in use.
     """
 
     def __init__(self, *, data: Path | None = None, port: int | None = None) -> None:
         self._temporary = data is None
         self.data = (data or Path(tempfile.mkdtemp(prefix="mqtwin-broker-"))).absolute()
-        self._wanted_port = port
+        self._requested_port = port
         self._port: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = filelock.FileLock(self.data / ".lock", thread_local=False)
 
     @property
     def log(self) -> Path:
-        """The broker's log file; starts on the same data append to it."""
+        """The broker's log file. Each start on the same data appends to it."""
         return self.data / "broker.log"
 
     @property
     def bootstrap_servers(self) -> str:
-        """HOST:PORT for clients; the port is known once it has been started."""
+        """HOST:PORT for clients; known after the start."""
         if self._port is None:
             raise MqtwinError("the broker has not been started: it has no address yet")
         return f"{HOST}:{self._port}"
 
     @property
     def pid(self) -> int | None:
-        """The process id of the broker's Java; None while it is not running."""
+        """The process id of the broker's Java, None while it is not running."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     def start(self, timeout: float = START_SECONDS) -> Self:
-        """Starts it and returns when it answers an admin request; at most ``timeout`` seconds.
+        """Start the broker and return when it answers an admin request, within ``timeout`` seconds.
 
         Raises:
-            UsageError: see the class.
-            MqtwinError: no Java, jars not to be had, the broker ended or did not answer in time.
+            UsageError: See the class.
+            MqtwinError: There is no Java, jars cannot be fetched, the broker ended or did not answer in time.
         """
         if self.pid is not None:
             return self
@@ -138,19 +139,19 @@ class Broker:
         return self
 
     def stop(self, timeout: float = STOP_SECONDS) -> None:
-        """Stops it cleanly (SIGTERM), after ``timeout`` seconds with SIGKILL. Removes a temporary folder."""
+        """Stop the broker with SIGTERM, after ``timeout`` seconds with SIGKILL. Remove a temporary folder."""
         self._end_process(timeout)
         self._lock.release()
         if self._temporary:
             shutil.rmtree(self.data, ignore_errors=True)
 
     def kill(self) -> None:
-        """Ends it as a power cut would (SIGKILL). The data stay; :meth:`start` starts it again on them."""
+        """End the broker as a power cut would (SIGKILL). The data stay, and :meth:`start` uses them."""
         self._end_process(0)
         self._lock.release()
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """Waits until it ends by itself: its exit status; None if it still runs after ``timeout`` seconds."""
+        """Wait until the broker ends, and return its exit status; None if it still runs after ``timeout`` seconds."""
         if self._process is None:
             return None
         try:
@@ -178,51 +179,52 @@ class Broker:
         except filelock.Timeout:
             raise UsageError(f"{self.data}: another broker runs on this folder: stop it or name another") from None
         except OSError as error:
-            raise UsageError(f"{self.data}: {error.strerror}: a folder that can be written is right") from error
+            raise UsageError(f"{self.data}: {error.strerror}; expected: a folder that can be written") from error
 
     @property
     def _properties(self) -> Path:
         return self.data / "server.properties"
 
     def _write_properties(self) -> Path:
-        with contextlib.ExitStack() as held:  # different free ports: hold the first while looking for the next
-            self._port = self._choose_port(held)
-            controller = _bind(0, held)
+        with contextlib.ExitStack() as ports:  # keeps each port open while the next is chosen
+            self._port = self._choose_port(ports)
+            controller_port = _bind(0, ports)
             settings = _SETTINGS | {
-                "listeners": f"PLAINTEXT://{HOST}:{self._port},CONTROLLER://{HOST}:{controller}",
+                "listeners": f"PLAINTEXT://{HOST}:{self._port},CONTROLLER://{HOST}:{controller_port}",
                 "advertised.listeners": f"PLAINTEXT://{HOST}:{self._port}",
-                "controller.quorum.voters": f"1@{HOST}:{controller}",
+                "controller.quorum.voters": f"1@{HOST}:{controller_port}",
                 "log.dirs": str(self.data / "data"),
             }
-            settings = self._protect(settings, held)
+            settings = self._protect(settings, ports)
         text = "".join(f"{name}={_escaped(value)}\n" for name, value in settings.items())
         self._properties.write_text(text, encoding="ascii")
         return self._properties
 
-    def _protect(self, settings: dict[str, str], held: contextlib.ExitStack) -> dict[str, str]:
-        """Return the settings with what protects the broker added: nothing here, for it has no users.
+    def _protect(self, settings: dict[str, str], ports: contextlib.ExitStack) -> dict[str, str]:
+        """Return the settings with those of security added. A hook: this broker has no users and adds none.
 
         Args:
-            settings: those of the broker as it is.
-            held: keeps ports taken until the settings are written, see `_bind`.
+            settings: Settings of the broker.
+            ports: Keeps ports open until the settings are written; see `_bind`.
         """
-        del held
+        del ports
         return settings
 
-    def _choose_port(self, held: contextlib.ExitStack) -> int:
-        if self._wanted_port is not None:
+    def _choose_port(self, ports: contextlib.ExitStack) -> int:
+        if self._requested_port is not None:
             try:
-                return _bind(self._wanted_port, held)
+                return _bind(self._requested_port, ports)
             except OSError as error:
-                what = f"port {self._wanted_port}: {error.strerror}: name a free port, or none to get one"
-                raise UsageError(what) from error
+                raise UsageError(
+                    f"port {self._requested_port}: {error.strerror}: name a free port, or none to get one"
+                ) from error
         try:
-            return _bind(self._last_port(), held)
+            return _bind(self._last_port(), ports)
         except OSError:
-            return _bind(0, held)
+            return _bind(0, ports)
 
     def _last_port(self) -> int:
-        """The port of the last start on this data, so that its clients find it again; 0 (any) at the first start."""
+        """Return the port of the last start on this data, which its clients know; 0 (any) before the first start."""
         if self._port is not None:
             return self._port
         if not self._properties.exists():
@@ -233,26 +235,26 @@ class Broker:
         )
 
     def _format(self, java: str, jars: str, properties: Path) -> None:
-        """Gives new data a cluster id; data that have one keep it."""
+        """Give new data a cluster id. Data that have one keep it."""
         if (self.data / "data" / "meta.properties").exists():
             return
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
         tool = [java, *_JVM, "-cp", jars, "kafka.tools.StorageTool", "format"]
         with self.log.open("ab") as log:
-            # With =, as one argument: an id in base64 may begin with a hyphen, which would pass for an option.
-            done = subprocess.run(
+            # The = makes it one argument: an id in base64 may begin with a hyphen, which looks like an option.
+            formatted = subprocess.run(
                 [*tool, f"--cluster-id={cluster}", "-c", str(properties), "--ignore-formatted", *self._first_users()],
                 stdout=log,
                 stderr=log,
                 check=False,
             )
-        if done.returncode != 0:
+        if formatted.returncode != 0:
             raise MqtwinError(
-                f"the broker's folder was not formatted (exit status {done.returncode}){self.last_error()}"
+                f"the broker's folder was not formatted (exit status {formatted.returncode}){self.last_error()}"
             )
 
     def _first_users(self) -> list[str]:
-        """Return the arguments with which new data are formatted so that there are users: none here."""
+        """Return the arguments that create users when new data are formatted. A hook: none here."""
         return []
 
     def _wait_until_ready(self, deadline: float) -> None:
@@ -276,7 +278,7 @@ class Broker:
         raise MqtwinError(f"the broker did not answer in time{self.last_error()}")
 
     def last_error(self) -> str:
-        """The last error in the log, and where the whole log is, to end a message with."""
+        """Return the end of an error message: the last error in the log, and the path of the log."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
         errors = [line for line in lines if " ERROR " in line or " FATAL " in line or line.startswith("Error")]
         return f": {errors[-1].strip()}: see {self.log}" if errors else f": see {self.log}"
@@ -297,26 +299,38 @@ class Broker:
 _OURS = {".lock", "broker.log", "server.properties", "data"}
 
 
-def _bind(port: int, held: contextlib.ExitStack) -> int:
-    """The port, held until the stack closes; 0 gives any free one. OSError where it is taken."""
-    listener = held.enter_context(socket.socket())
-    if port:  # as Kafka binds: connections in TIME_WAIT from the last start do not matter
+def _bind(port: int, ports: contextlib.ExitStack) -> int:
+    """Bind a port until the stack closes, and return its number.
+
+    Args:
+        port: The port; 0: any free one.
+        ports: The stack.
+
+    Raises:
+        OSError: The port is in use.
+    """
+    listener = ports.enter_context(socket.socket())
+    if port:  # Kafka binds in the same way: connections in TIME_WAIT from the last start do not matter
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((HOST, port))
     return int(listener.getsockname()[1])
 
 
 def _escaped(value: str) -> str:
-    """A value as a Java properties file takes it: backslashes doubled, what is not ASCII as UTF-16 escapes."""
+    """Return a value for a Java properties file: backslashes doubled, other than ASCII as UTF-16 escapes."""
     units = value.replace("\\", "\\\\").encode("utf-16-be")
     codes = [int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2)]
     return "".join(chr(code) if 32 <= code < 127 else f"\\u{code:04x}" for code in codes)
 
 
 def _start_child(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    """The command as a child that does not outlive this process, in a session of its own (Ctrl-C is ours to handle).
+    """Start a child that does not outlive this process, in a session of its own, so that Ctrl-C reaches only us.
 
-    The kernel looks at the *thread* that started the child, so a thread is kept for it until it ends.
+    The kernel kills the child when the *thread* that started it ends, so a thread waits for the child.
+
+    Args:
+        command: The child's command.
+        log: File for its standard output and standard error.
     """
     started: Future[subprocess.Popen[bytes]] = Future()
 

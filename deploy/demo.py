@@ -15,12 +15,12 @@ from rich.console import Console
 from rich.live import Live
 
 from deploy.broker import Broker
-from deploy.commands.alerts import in_one_line
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.java import find_java
-from deploy.show.foreseen import in_words
+from deploy.show.alerts import alert_line
+from deploy.show.forecast import forecast_text
 from deploy.show.picture import picture
-from deploy.show.verdict import Line, fixed_line, verdict
+from deploy.show.verdict import StaticAlarm, judge_demo, static_alarm
 from streams.kafka.pace import Pace
 from streams.kafka.publish import publish
 from streams.kafka.state_reader import StateReader
@@ -35,27 +35,42 @@ from twin.simulation import Outcome, demo_estate, make_scenario, simulate
 from twin.units import as_span
 
 SCENARIO = "getter-outage"
-_REFRESH = 4  # pictures a second
-_PATIENCE = 120.0  # seconds without a new state record after which the demo gives up
+_PICTURES_PER_SECOND = 4
+_TIMEOUT_S = 120.0  # the demo fails after this time without a new state record
 
 
 @dataclass(slots=True)
-class Played:
-    """What the demo showed. line: see `deploy.show.verdict`."""
+class DemoRun:
+    """The results of a demo run.
+
+    Attributes:
+        outcome: Outcome of the simulation.
+        alerts: Alerts of the job, in their order.
+        static: Alarm of the static threshold on the same recording, if any.
+    """
 
     outcome: Outcome
     alerts: list[AlertRecord] = field(default_factory=list)
-    line: Line | None = None
+    static: StaticAlarm | None = None
 
-    def verdict(self) -> tuple[bool, list[str]]:
-        """Whether the forecast's alert came before the first 2192, and the last lines that say so."""
-        return verdict(self.outcome, self.alerts, self.line)
+    def judge(self) -> tuple[bool, list[str]]:
+        """Return True if the forecast's alert opened before the first 2192, and the last lines of the demo."""
+        return judge_demo(self.outcome, self.alerts, self.static)
 
 
-def play(folder: Path, *, seconds: float, seed: int, on_ready: Callable[[str], None] | None = None) -> Iterator[Played]:
-    """Run the demo in `folder`; yields what it showed, with everything still running, then ends it.
+def run_demo(
+    folder: Path, *, seconds: float, seed: int, on_ready: Callable[[str], None] | None = None
+) -> Iterator[DemoRun]:
+    """Run the demo and yield its results while broker and job are still running; then stop them.
 
-    seconds: wall time the recording is played in. Raises MqtwinError where broker, job or playing fails.
+    Args:
+        folder: Scratch folder.
+        seconds: Wall time for the whole recording.
+        seed: Seed of the simulation.
+        on_ready: Called with the broker's address when the broker is ready.
+
+    Raises:
+        MqtwinError: The broker, the job or the publishing fails.
     """
     console = Console()
     configure_logging(json_lines=True, stream=(folder / "job.log").open("w", encoding="utf-8"))
@@ -63,21 +78,21 @@ def play(folder: Path, *, seconds: float, seed: int, on_ready: Callable[[str], N
     recording = folder / "getter-outage.arrow"
     with console.status("simulating two hours without a getter", spinner="dots"):
         outcome = simulate(make_scenario(SCENARIO), estate, recording, seed)
-    _say(f"{outcome.events:,} events simulated, {as_span((outcome.last - outcome.first) / 1e6)} of event time")
+    _print_line(f"Simulated {outcome.events:,} events, {as_span((outcome.last - outcome.first) / 1e6)} of event time.")
     with console.status("starting Kafka", spinner="dots"):
         broker = Broker(data=folder / "kafka").start()
     try:
-        _say(f"Kafka runs at {broker.bootstrap_servers}")
+        _print_line(f"Kafka is running on {broker.bootstrap_servers}.")
         if on_ready is not None:
             on_ready(broker.bootstrap_servers)
-        with console.status("starting Spark; kernels are compiled once on a machine, half a minute", spinner="dots"):
-            job = _start(estate, broker.bootstrap_servers, folder)
+        with console.status("starting Spark (about 30 s more at the first start, to compile kernels)", spinner="dots"):
+            job = _start_job(estate, broker.bootstrap_servers, folder)
         try:
-            _say("the job runs; its log is " + str(folder / "job.log"))
-            played = _show(console, job, estate, broker.bootstrap_servers, recording, Played(outcome), seconds)
-            with console.status("looking where a static line would have come", spinner="dots"):
-                played.line = fixed_line(recording, estate, outcome)
-            yield played
+            _print_line(f"The streaming job is running. Its log: {folder / 'job.log'}")
+            run = _show(console, job, estate, broker.bootstrap_servers, recording, DemoRun(outcome), seconds)
+            with console.status("replaying the recording with a static threshold", spinner="dots"):
+                run.static = static_alarm(recording, estate, outcome)
+            yield run
         finally:
             job.stop()
             job.session.stop()
@@ -85,7 +100,7 @@ def play(folder: Path, *, seconds: float, seed: int, on_ready: Callable[[str], N
         broker.stop()
 
 
-def _start(estate: Estate, servers: str, folder: Path) -> Job:
+def _start_job(estate: Estate, servers: str, folder: Path) -> Job:
     settings = JobSettings(
         estate=estate,
         bootstrap_servers=servers,
@@ -98,80 +113,103 @@ def _start(estate: Estate, servers: str, folder: Path) -> Job:
 
 
 def _show(
-    console: Console, job: Job, estate: Estate, servers: str, recording: Path, played: Played, seconds: float
-) -> Played:
-    """Play the recording and show states and alerts until the last event is in the twin."""
+    console: Console, job: Job, estate: Estate, servers: str, recording: Path, run: DemoRun, seconds: float
+) -> DemoRun:
+    """Publish the recording, and show states and alerts until the twin has applied the last event.
+
+    Args:
+        console: Console for the picture.
+        job: The running job.
+        estate: Estate of the demo.
+        servers: Address of the broker.
+        recording: The recording.
+        run: Results so far; the alerts are added.
+        seconds: Wall time for the whole recording.
+    """
     kafka, topics = {"bootstrap.servers": servers}, Topics()
-    speed = max(1.0, (played.outcome.last - played.outcome.first) / 1e6 / seconds)
-    states, told = StateReader(kafka, topics), dict[str, str]()
+    speed = max(1.0, (run.outcome.last - run.outcome.first) / 1e6 / seconds)
+    states, printed = StateReader(kafka, topics), dict[str, str]()
     with (
         AlertReader(kafka, topics, from_beginning=True) as reader,
-        _publishing(recording, estate, kafka, speed) as failed,
+        _publishing(recording, estate, kafka, speed) as failures,
     ):
         try:
             with _screen(console) as refresh:
-                last = time.monotonic()
-                while sum(int(state["events"]) for state in states.latest.values()) < played.outcome.events:
-                    if failed:
-                        raise failed[0]
+                last_state = time.monotonic()
+                while sum(int(state["events"]) for state in states.latest.values()) < run.outcome.events:
+                    if failures:
+                        raise failures[0]
                     if not job.query.isActive:
                         job.wait()
                         raise MqtwinError("the job ended before the recording did")
-                    last = time.monotonic() if states.read(1 / _REFRESH) else last
-                    if time.monotonic() - last > _PATIENCE:
-                        raise MqtwinError(f"the job has told nothing for {_PATIENCE:.0f} seconds")
-                    _take(console, reader, played)
+                    last_state = time.monotonic() if states.read(1 / _PICTURES_PER_SECOND) else last_state
+                    if time.monotonic() - last_state > _TIMEOUT_S:
+                        raise MqtwinError(f"the job has written no state record for {_TIMEOUT_S:.0f} s")
+                    _read_alerts(console, reader, run)
                     if not console.is_terminal:
-                        _tell_forecasts(states.latest, told)
-                    refresh(picture(states.latest, played.alerts, played.outcome.events, speed))
-                _take(console, reader, played, wait=1.0)
-                refresh(picture(states.latest, played.alerts, played.outcome.events, speed))
+                        _print_forecasts(states.latest, printed)
+                    refresh(picture(states.latest, run.alerts, run.outcome.events, speed))
+                _read_alerts(console, reader, run, timeout_s=1.0)
+                refresh(picture(states.latest, run.alerts, run.outcome.events, speed))
         finally:
             states.close()
-    return played
+    return run
 
 
-def _take(console: Console, reader: AlertReader, played: Played, wait: float = 0.01) -> None:
-    for alert in reader.read(wait):
-        played.alerts.append(alert)
+def _read_alerts(console: Console, reader: AlertReader, run: DemoRun, timeout_s: float = 0.01) -> None:
+    for alert in reader.read(timeout_s):
+        run.alerts.append(alert)
         if not console.is_terminal:
-            _say(in_one_line(alert))
+            _print_line(alert_line(alert))
 
 
-def _tell_forecasts(states: Mapping[str, Mapping[str, Any]], told: dict[str, str]) -> None:
-    """What is foreseen, a line for each store and ten minutes of event time. told: store -> the last of these."""
+def _print_forecasts(states: Mapping[str, Mapping[str, Any]], printed: dict[str, str]) -> None:
+    """Print the forecast of each store, one line per ten minutes of event time.
+
+    Args:
+        states: Latest state record of each store.
+        printed: The ten minutes of the last printed forecast of each store, updated.
+    """
     for name, state in sorted(states.items()):
-        if state["forecast"] is not None and told.get(name) != state["time"][:15]:
-            told[name] = state["time"][:15]
-            _say(f"{state['time']}  {'forecast':<17}  {name}  {in_words(state['forecast'])}")
+        ten_minutes = state["time"][:15] if state["forecast"] is not None else None
+        if ten_minutes is not None and printed.get(name) != ten_minutes:
+            printed[name] = ten_minutes
+            _print_line(f"{state['time']}  {'forecast':<17}  {name}  {forecast_text(state['forecast'])}")
 
 
 @contextmanager
 def _screen(console: Console) -> Iterator[Callable[..., None]]:
-    """A picture that renews itself on a terminal; nothing elsewhere, where alerts are printed as lines."""
+    """Yield a function that draws a picture over the last one; without a terminal it does nothing."""
     if not console.is_terminal:
         yield lambda _: None
         return
-    with Live(console=console, refresh_per_second=_REFRESH) as live:
+    with Live(console=console, refresh_per_second=_PICTURES_PER_SECOND) as live:
         yield live.update
 
 
 @contextmanager
 def _publishing(recording: Path, estate: Estate, kafka: dict[str, str], speed: float) -> Iterator[list[BaseException]]:
-    """Play the recording into Kafka in the background; the list gets what went wrong."""
-    failed: list[BaseException] = []
+    """Publish the recording in the background, and yield a list that receives the error of a failure.
+
+    Args:
+        recording: The recording.
+        estate: Its estate.
+        kafka: Settings of the Kafka client.
+        speed: Event time over real time.
+    """
+    failures: list[BaseException] = []
 
     def send() -> None:
         try:
             publish(recording, estate, kafka, Topics(), content_type=ARROW, pace=Pace(speed=speed))
-        except BaseException as error:  # noqa: BLE001 -- raised again by who shows the demo
-            failed.append(error)
+        except BaseException as error:  # noqa: BLE001 -- raised again in the main thread
+            failures.append(error)
 
     thread = threading.Thread(target=send, name="mqtwin-demo-publish", daemon=True)
     thread.start()
-    yield failed
-    thread.join(timeout=_PATIENCE)
+    yield failures
+    thread.join(timeout=_TIMEOUT_S)
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     print(line, flush=True, file=sys.stdout)

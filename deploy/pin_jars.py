@@ -1,6 +1,6 @@
-"""``python -m deploy.pin_jars``: resolves ``jars.toml`` anew and writes ``jars.lock.toml`` beside it.
+"""``python -m deploy.pin_jars``: resolve ``jars.toml`` and write ``jars.lock.toml``.
 
-For maintainers, after a change of versions. The sums are those of what Maven Central serves now, so look at the
+For maintainers, after a change of versions. The sums are those of the files that Maven Central serves now: review the
 difference before committing it.
 """
 
@@ -12,27 +12,29 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from deploy.jars import DOWNLOADS_AT_ONCE, maven
+from deploy.jars import MAX_DOWNLOADS, maven
 
-WANTED = Path(__file__).with_name("jars.toml")
+DIRECT = Path(__file__).with_name("jars.toml")
 LOCK = Path(__file__).with_name("jars.lock.toml")
 
 
 def resolve(coordinates: list[str], excluded: list[str], folder: Path) -> dict[str, str]:
-    """Every jar that ``coordinates`` need at run time, but for ``excluded``: coordinate -> SHA-256.
+    """Return the SHA-256 sum of every jar needed at run time, by coordinate.
 
-    ``coordinates`` are group:artifact:version, ``excluded`` group:artifact. ``folder`` takes the downloads; an empty
-    one, as what an interrupted run left in it would be taken for good.
+    Args:
+        coordinates: Direct dependencies, group:artifact:version.
+        excluded: Dependencies to leave out, group:artifact.
+        folder: Folder for the downloads. It must be empty: files of an interrupted run would be taken as complete.
     """
-    # EnvironmentBuilder.from_spec would do it all, but it first looks for a JDK of its own and fails without a home.
+    # EnvironmentBuilder.from_spec does all of this, but it first looks for a JDK of its own and fails without a home.
     from jgo.env import EnvironmentBuilder, EnvironmentSpec
 
     context = maven(folder)
     builder = EnvironmentBuilder(context=context, cache_dir=folder)
-    wanted = builder.spec_to_dependencies(EnvironmentSpec(coordinates=coordinates, exclusions=excluded))
-    direct, transitive = context.resolver.resolve(wanted)
+    dependencies = builder.spec_to_dependencies(EnvironmentSpec(coordinates=coordinates, exclusions=excluded))
+    direct, transitive = context.resolver.resolve(dependencies)
     jars = sorted({dependency.artifact for dependency in (*direct, *transitive)}, key=str)
-    with ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as pool:
+    with ThreadPoolExecutor(MAX_DOWNLOADS) as pool:
         files = list(pool.map(lambda artifact: artifact.resolve(), jars))
     return {
         f"{jar.groupId}:{jar.artifactId}:{jar.version}": hashlib.sha256(file.read_bytes()).hexdigest()
@@ -41,11 +43,11 @@ def resolve(coordinates: list[str], excluded: list[str], folder: Path) -> dict[s
 
 
 def main() -> None:
-    """Writes ``jars.lock.toml``."""
+    """Write ``jars.lock.toml``."""
     lines = ["# Written by python -m deploy.pin_jars from jars.toml: every jar with its SHA-256. Do not edit."]
-    for name, wanted in tomllib.loads(WANTED.read_text(encoding="utf-8")).items():
+    for name, jar_set in tomllib.loads(DIRECT.read_text(encoding="utf-8")).items():
         with tempfile.TemporaryDirectory() as folder:
-            jars = resolve(wanted["coordinates"], wanted["excluded"], Path(folder))
+            jars = resolve(jar_set["coordinates"], jar_set["excluded"], Path(folder))
         lines += ["", f"[{name}]", *(f'"{coordinate}" = "{sha256}"' for coordinate, sha256 in sorted(jars.items()))]
         print(f"{name}: {len(jars)} jars")
     LOCK.write_text("\n".join(lines) + "\n", encoding="utf-8")

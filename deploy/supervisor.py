@@ -1,8 +1,9 @@
-"""Starts a command again when it fails: ``python -m deploy.supervisor FAILURES LOG LEVEL COMMAND...``.
+"""``python -m deploy.supervisor FAILURES LOG LEVEL COMMAND...``: restarts of a command that fails.
 
-`mqtwin stream --restart` becomes this program, so that what waits for months is small: it imports neither Spark nor
-numba. The command is a child in a session of its own: stop signals reach it once, from here. A failure that the
-command reports (`reported_failure`) is logged with each restart. The child is killed when this process is.
+`mqtwin stream --restart` becomes this program, so that the process that waits for months is small: it imports neither
+Spark nor numba. The command is a child in a session of its own, so a stop signal reaches it once, from here. Each
+restart logs the failure that the command reported (`reported_failure`). If this process is killed, the child is killed
+too.
 """
 
 from __future__ import annotations
@@ -21,16 +22,17 @@ from typing import NoReturn
 
 import structlog
 
+from deploy.stopping import STOP_SIGNALS
 from streams.log import configure_logging
 from twin.errors import MqtwinError, UsageError
 
-VARIABLE = "MQTWIN_SUPERVISED"  # in the command's environment: the descriptor for its failure
+VARIABLE = "MQTWIN_SUPERVISED"  # environment variable of the command: the descriptor to which it writes its failure
 ALWAYS, NEVER = "always", "never"
-FIRST_WAIT_SECONDS = 1.0  # doubled with each failure in a row
+FIRST_WAIT_SECONDS = 1.0  # doubled after each failure in a row
 MAX_WAIT_SECONDS = 300.0
-GOOD_SECONDS = 3600.0  # a command that ran so long begins a new row
+GOOD_SECONDS = 3600.0  # a run of this length ends a row of failures
 _WRONG_USE = 2
-_CAUSE_BYTES = 4096  # a pipe takes that much without a reader
+_CAUSE_BYTES = 4096  # a pipe buffers this much without a reader
 
 
 def is_supervised() -> bool:
@@ -39,25 +41,31 @@ def is_supervised() -> bool:
 
 
 def supervise(restart: str, log: str, log_level: str) -> NoReturn:
-    """Become the supervisor of this very command line. `restart`, `log`, `log_level`: see `mqtwin stream`."""
+    """Replace this process by a supervisor that runs the same command line.
+
+    Args:
+        restart: --restart of `mqtwin stream`.
+        log: --log of `mqtwin stream`.
+        log_level: --log-level of `mqtwin stream`.
+    """
     module = ["-m", "deploy.supervisor", restart, log, log_level]
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, *module, sys.executable, *sys.orig_argv[1:]])  # noqa: S606 -- itself
+    os.execv(sys.executable, [sys.executable, *module, sys.executable, *sys.orig_argv[1:]])  # noqa: S606 -- the command is our own
 
 
 def check_restart(text: str) -> None:
-    """UsageError where it is neither a word nor a number."""
+    """Raise UsageError unless `text` is never, always or a positive number."""
     if text not in {ALWAYS, NEVER} and not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise UsageError(f"--restart {text}: expected: {NEVER}, {ALWAYS}, or how many failures in a row, from 1")
+        raise UsageError(f"--restart {text}; expected: {NEVER}, {ALWAYS}, or a number of failures in a row, 1 or more")
 
 
 @contextmanager
 def reported_failure() -> Iterator[None]:
-    """Within it a failure goes to the supervisor, which logs it; without one it is raised as ever."""
+    """Report a failure within the block to the supervisor, which logs it. Without a supervisor, raise it as usual."""
     try:
         yield
-    except UsageError:  # starting again does not help: said as ever
+    except UsageError:  # a restart does not help
         raise
     except MqtwinError as error:
         if not is_supervised() or os.environ.get("MQTWIN_DEBUG", "") == "1":
@@ -67,7 +75,12 @@ def reported_failure() -> Iterator[None]:
 
 
 class Supervisor:
-    """Runs a command, again and again. max_failures: in a row, then it gives up; None: it never does."""
+    """A process that runs a command and restarts it after failures.
+
+    Args:
+        command: The command.
+        max_failures: Number of failures in a row after which it gives up; None: never.
+    """
 
     def __init__(self, command: Sequence[str], max_failures: int | None) -> None:
         self._command = command
@@ -77,20 +90,20 @@ class Supervisor:
         self._log = structlog.get_logger("mqtwin.supervisor")
 
     def run(self) -> int:
-        """Return the exit status: the command's when it ends well, was used wrongly, or was asked to stop.
+        """Run the command until it succeeds, is used wrongly or is asked to stop, and return its exit status.
 
         Raises:
-            MqtwinError: too many failures in a row; the message is the last cause.
+            MqtwinError: There were too many failures in a row. The message is the last cause.
         """
         failures = 0
         while True:
-            began = time.monotonic()
-            status, cause = self._run_once()
-            if status in {0, _WRONG_USE} or (self._stop.is_set() and status < 0):  # stopped before it could listen
+            started = time.monotonic()
+            status, cause = self._run_command()
+            if status in {0, _WRONG_USE} or (self._stop.is_set() and status < 0):  # stopped before it handled signals
                 return max(status, 0)
             if self._stop.is_set():
                 raise MqtwinError(cause)
-            failures = 1 if time.monotonic() - began >= GOOD_SECONDS else failures + 1
+            failures = 1 if time.monotonic() - started >= GOOD_SECONDS else failures + 1
             if self._max_failures is not None and failures > self._max_failures:
                 raise MqtwinError(f"{cause}; failures in a row: {failures}, --restart {self._max_failures}: given up")
             wait = min(MAX_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** min(failures - 1, 30))
@@ -99,31 +112,31 @@ class Supervisor:
                 return 0
 
     def request_stop(self, _number: int, _frame: FrameType | None) -> None:
-        """Ask the command to stop, and start it no more: a signal handler."""
+        """Ask the command to stop, and do not restart it. A signal handler."""
         self._stop.set()
         if self._child is not None:
             self._child.terminate()
 
-    def _run_once(self) -> tuple[int, str]:
-        """Run the command to its end. Returns its exit status, negative after a signal, and why it failed."""
-        reading, writing = os.pipe()
+    def _run_command(self) -> tuple[int, str]:
+        """Run the command to its end. Return its exit status, negative after a signal, and the cause of a failure."""
+        read_end, write_end = os.pipe()
         try:
-            guard = [sys.executable, "-I", "-S", str(Path(__file__).with_name("_child.py")), str(os.getpid())]
+            wrapper = [sys.executable, "-I", "-S", str(Path(__file__).with_name("_child.py")), str(os.getpid())]
             self._child = subprocess.Popen(
-                [*guard, *self._command],
-                env={**os.environ, VARIABLE: str(writing)},
-                pass_fds=(writing,),
+                [*wrapper, *self._command],
+                env={**os.environ, VARIABLE: str(write_end)},
+                pass_fds=(write_end,),
                 start_new_session=True,
             )
-            if self._stop.is_set():  # asked to while it was being started
+            if self._stop.is_set():  # the request came during the start
                 self._child.terminate()
             status = self._child.wait()
             self._child = None
-            os.set_blocking(reading, False)
-            cause = _read(reading)
+            os.set_blocking(read_end, False)
+            cause = _read(read_end)
         finally:
-            os.close(reading)
-            os.close(writing)
+            os.close(read_end)
+            os.close(write_end)
         if status < 0:
             cause = f"the job was killed by signal {-status}{' (out of memory?)' * (status == -signal.SIGKILL)}"
         return status, cause or f"the job ended with status {status}"
@@ -132,17 +145,17 @@ class Supervisor:
 def _read(descriptor: int) -> str:
     try:
         return os.read(descriptor, _CAUSE_BYTES).decode(errors="replace")
-    except BlockingIOError:  # nothing was written
+    except BlockingIOError:  # the command has written nothing
         return ""
 
 
 def main() -> int:
-    """Run the supervisor; its arguments come from `supervise`."""
+    """Run the supervisor with the arguments from `supervise`."""
     restart, log, log_level, *command = sys.argv[1:]
     configure_logging(json_lines=None if log == "auto" else log == "json", level=log_level)
     supervisor = Supervisor(command, None if restart == ALWAYS else int(restart))
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+    for number in STOP_SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP
             signal.signal(number, supervisor.request_stop)
     try:
         return supervisor.run()

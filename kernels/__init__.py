@@ -1,7 +1,7 @@
 """Compiled kernels: the storage mechanisms of IBM MQ as plain loops over numpy arrays.
 
-They know nothing of estates, Kafka or Spark. One file a mechanism; `layout` names the arrays, `_compile` owns how
-everything is compiled.
+They know nothing of estates, Kafka or Spark. Each file has one mechanism. `layout` defines the arrays, `_compile` how
+kernels are compiled.
 """
 
 from kernels.layout import (

@@ -2,16 +2,16 @@
 
 Kernels are plain Python functions under `@kernel`; none of them says how it is compiled. The policy:
 
-* machine code is kept on disk, so that Spark's Python workers load kernels instead of compiling them;
-* the folder it is kept in is named by a hash of all kernel sources and of the compiler's version. numba notices a
-  change of the file a function stands in, not of the functions it calls in other files; a folder of its own for each
-  state of the sources makes a stale hit impossible;
-* loading and compiling happen under a lock between processes (`warm`): numba's on-disk cache has crashed where
-  several processes wrote it at once (numba issue 4807);
-* a kernel that another kernel calls is compiled without the code that takes Python's arguments apart, which for a
-  store of 35 arrays takes five times as long to compile as the kernel itself; what Python calls is compiled once more,
-  with it;
-* no fast-math: state must be the same on every machine.
+* Machine code is kept on disk, so that Spark's Python workers load kernels instead of compiling them.
+* Its folder is named by a hash of all kernel sources and of the compiler's version. numba notices a change of the file
+  that defines a function, not of the functions it calls in other files. A folder per state of the sources makes a stale
+  hit impossible.
+* Loading and compiling happen under a lock between processes (`twin.warm`): numba's on-disk cache has crashed when
+  several processes wrote it at once (numba issue 4807).
+* A kernel called by another kernel is compiled without the code that unpacks Python's arguments, which takes five times
+  as long to compile as the kernel itself for a store of 35 arrays. A kernel called from Python is compiled once more,
+  with that code.
+* There is no fast-math: state must be the same on every machine.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _cache_folder() -> Path:
 
 
 class CacheFolderError(OSError):
-    """Machine code cannot be kept on disk; the message is one line that says what to do."""
+    """The cache folder of machine code cannot be written. The message is one line with the remedy."""
 
     is_wrong_use = True  # for the command line
 
@@ -64,7 +64,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Kernel:
-    """A compiled function, twice: as other kernels call it (`inner`), and as Python does."""
+    """A function compiled twice: for calls from other kernels (`inner`) and for calls from Python."""
 
     def __init__(self, function: Callable[..., Any], *, inlined: bool) -> None:
         functools.update_wrapper(self, function)
@@ -74,18 +74,18 @@ class _Kernel:
         self._outer: Any = None
 
     def __call__(self, *args: Any) -> Any:
-        """Call it from Python."""
+        """Call the kernel from Python, compiling or loading it at the first call."""
         if self._outer is None:
             self._outer = self._dispatcher("outer", no_cfunc_wrapper=True)
         return self._outer(*args)
 
     @property
     def signatures(self) -> list[Any]:
-        """What types it was called with from Python so far."""
+        """Argument types of the calls from Python so far."""
         return [] if self._outer is None else list(self._outer.signatures)
 
     def _dispatcher(self, folder: str, **flags: bool) -> Any:
-        # numba's files do not say by which flags they were made: a folder for each.
+        # numba's files do not record the flags they were compiled with, so each set of flags has a folder.
         numba_config.CACHE_DIR = str(CACHE_FOLDER / folder)  # type: ignore[attr-defined]  # set at run time
         options: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True, "forceinline": self._inlined}
         dispatcher = numba.njit(_nrt=False, **options, **flags)(self.py_func)  # type: ignore[call-overload]  # no _nrt
@@ -95,31 +95,31 @@ class _Kernel:
 
 @typeof_impl.register(_Kernel)
 def _typeof_kernel(kernel: _Kernel, _: Any) -> types.Dispatcher:
-    """What a kernel is to numba where another one names it."""
+    """Return the type that numba gives a kernel named in another kernel."""
     return types.Dispatcher(kernel.inner)
 
 
 def kernel(function: F) -> F:
-    """Compile a step of the hot path: inlined into whatever calls it.
+    """Compile a step of the hot path, inlined into its callers.
 
-    Measured, 10,000 messages held, put and get in turn, million events a second: 0.5 as numba compiles by default
-    (every call counts references to every array of the store), 7 without reference counts (kernels allocate nothing),
-    22 inlined as well (a call hands over 25 arrays).
-    Division follows numpy: no exception on zero, input checks have excluded it.
+    Measured with 10,000 messages held, puts and gets in turn, in million events per second: 0.5 as numba compiles by
+    default (every call counts references to every array of the store), 7 without reference counts (kernels allocate
+    nothing), 22 inlined as well (a call passes 25 arrays).
+    Division follows numpy: it raises no exception on zero, which input checks have excluded.
     """
     return cast(F, _Kernel(function, inlined=True))
 
 
 def routine(function: F) -> F:
-    """Compile a function that is called seldom, or from Python: code of its own, not inlined."""
+    """Compile a function that is called rarely, or from Python, without inlining it."""
     return cast(F, _Kernel(function, inlined=False))
 
 
 def compile_lock() -> FileLock:
-    """The lock under which machine code is loaded from, or written to, `CACHE_FOLDER`."""
+    """Return the lock for loading machine code from `CACHE_FOLDER` and writing it there."""
     return FileLock(CACHE_FOLDER / "compile.lock")
 
 
 def compiled_here() -> int:
-    """How many signatures this process compiled itself, instead of loading them from disk."""
+    """Return the number of signatures that this process compiled instead of loading them from disk."""
     return sum(sum(dispatcher.stats.cache_misses.values()) for dispatcher in _compiled)

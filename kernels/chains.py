@@ -1,10 +1,10 @@
-"""Chains of messages: available ones by queue and priority, in the order of their age; uncommitted ones by unit.
+"""Chains of messages: available ones by queue and priority, by age; uncommitted ones by unit of work.
 
-A message that returns, or is committed, after younger ones have come is late: if its place in the chain is near, it is
-entered there; if not, it goes to a heap beside the chain (see heap.py). What is first is the older of the head of the
-chain and the top of the heap. So no order of commits and backouts makes the search for a place long.
+A message that returns, or is committed, after younger ones have arrived is late. If its place in the chain is near, it
+is inserted there, otherwise into a heap beside the chain (see heap.py). The first message is the older of the head of
+the chain and the top of the heap. So no order of commits and backouts makes the search for a place long.
 
-Sources: domain.md section 6 ("by priority then age"); IBM MQ, MQGET ("first in, first out within priority").
+Source: [IBM: IBM MQ, MQGET, "first in, first out within priority"].
 """
 
 from __future__ import annotations
@@ -13,18 +13,16 @@ from kernels import heap
 from kernels._compile import kernel, routine
 from kernels.layout import CHAIN_SHIFT, MARK_LATE, MESSAGE_SHIFT, NONE, PRIORITIES, UNIT_SHIFT, Store, touch
 
-_NEAR = 16  # steps that a place in a chain is looked for, from each end
-
 
 @kernel
 def chain_of(queue: int, priority: int) -> int:
-    """Row of `chains` for a queue and priority."""
+    """Return the row of `chains` of a queue and priority."""
     return queue * PRIORITIES + priority
 
 
 @kernel
 def _join(store: Store, before: int, row: int, after: int, chain: int) -> None:
-    """Put `row` between its neighbours (NONE: the chain's end) and mark what was written."""
+    """Insert `row` between its neighbours (NONE: the chain's end) and mark the pages written."""
     message = store.messages[row]
     message.prev = before
     message.next = after
@@ -44,11 +42,11 @@ def _join(store: Store, before: int, row: int, after: int, chain: int) -> None:
 
 @kernel
 def insert(store: Store, row: int, hint: int) -> None:
-    """Enter an available message at its age into the chain of its queue and priority, or into the heap beside it.
+    """Insert an available message by its age into the chain of its queue and priority, or into the heap beside it.
 
     A plain put is the youngest and goes to the tail at once. The place of a message that returns or is committed late
-    is looked for from both ends at the same time, and from `hint` (a row of the same chain, younger ones behind it;
-    NONE: none), so that a unit of work is merged in one walk.
+    is searched from both ends alternately. `hint`, a row of the same chain or NONE, replaces the head as a starting
+    point if it is older, so that a unit of work is merged in one walk.
     """
     message = store.messages[row]
     chain = chain_of(message.queue, message.priority)
@@ -69,7 +67,7 @@ def _insert_late(store: Store, row: int, hint: int, chain: int) -> None:
     if hint != NONE and store.messages[hint].age < age:
         ahead = hint
     behind = ends.tail
-    for _ in range(_NEAR):
+    for _ in range(heap.MAX_STEPS):
         after = store.messages[ahead].next
         if store.messages[after].age > age:
             _join(store, ahead, row, after, chain)
@@ -108,7 +106,7 @@ def _remove_late(store: Store, row: int) -> None:
 
 @kernel
 def remove(store: Store, row: int) -> None:
-    """Take an available message out of the chain of its queue and priority, or out of the heap beside it."""
+    """Remove an available message from the chain of its queue and priority, or from the heap beside it."""
     message = store.messages[row]
     if message.marks & MARK_LATE:
         _remove_late(store, row)
@@ -141,7 +139,7 @@ def first(store: Store, queue: int, priority: int) -> int:
 
 @kernel
 def highest_priority(store: Store, queue: int) -> int:
-    """The highest priority of an available message of the queue, or NONE."""
+    """Return the highest priority of an available message of the queue, or NONE."""
     for priority in range(PRIORITIES - 1, -1, -1):
         ends = store.chains[chain_of(queue, priority)]
         if ends.head != NONE or ends.late != NONE:
@@ -151,18 +149,18 @@ def highest_priority(store: Store, queue: int) -> int:
 
 @kernel
 def oldest(store: Store, queue: int) -> int:
-    """The oldest available message of the queue whatever its priority, or NONE."""
-    found = NONE
+    """Return the oldest available message of the queue of any priority, or NONE."""
+    best = NONE
     for priority in range(PRIORITIES):
         row = first(store, queue, priority)
-        if row != NONE and (found == NONE or store.messages[row].age < store.messages[found].age):
-            found = row
-    return found
+        if row != NONE and (best == NONE or store.messages[row].age < store.messages[best].age):
+            best = row
+    return best
 
 
 @kernel
 def append_to_unit(store: Store, row: int, unit: int) -> None:
-    """Enter an uncommitted message at the end of its unit's operations."""
+    """Append an uncommitted message to the operations of its unit."""
     message = store.messages[row]
     owner = store.units[unit]
     message.unit = unit

@@ -1,9 +1,11 @@
-"""A store's clock: event time only, and ticks on a fixed raster of it.
+"""The clock of a store: the latest event time, and ticks on a fixed raster of it.
 
-Source: contract section 7 ("An event more than 24 hours ahead of a store's clock does not move the clock, unless the
-store's very next event lies within 24 hours of it: then both do."). A clock that a majority of later events contradicts
-goes back: `support` counts the events within 24 hours of the clock less those further behind, since it last jumped.
-Where nothing is left of it, the clock was wrong.
+An event more than 24 hours ahead of the clock does not move it, unless the store's very next event lies within 24 hours
+of that event: then both do. A clock that a majority of later events contradicts goes back: `support` counts the events
+within 24 hours of the clock, minus those further behind, since the clock last jumped. A clock without support was
+wrong.
+
+The rule: docs/events.md#time.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from kernels._compile import kernel
 from kernels.layout import NEVER, Store
 
 SECOND = 1_000_000  # microseconds
-TICK = 10 * SECOND  # whatever looks at the clock acts on this raster of event time
-FAR = 24 * 3600 * SECOND
-TRUST = 100  # by so many events must those contradict a clock that has just jumped
-MAX_SUPPORT = 1_000_000
+TICK = 10 * SECOND  # the raster of event time on which everything that depends on the clock acts
+MINUTE_TICKS = 60 * SECOND // TICK
+FAR = 24 * 3600 * SECOND  # an event further from the clock than this does not move it alone
+TRUST = 100  # the support of a clock that has just jumped, in events
+MAX_SUPPORT = 1_000_000  # events
 
 
 @kernel
@@ -24,10 +27,16 @@ def _is_far(clock: int, time: int) -> bool:
 
 
 @kernel
+def _confirms_far(far: int, time: int) -> bool:
+    """Return True if the previous event was too far ahead and this one lies within 24 hours of it."""
+    return far != NEVER and abs(time - far) <= FAR
+
+
+@kernel
 def clock_after(store: Store, time: int) -> int:
-    """The clock, microseconds, as an event of that time leaves it that does not turn it back; changes nothing."""
+    """Return the clock, microseconds, after an event of that time that does not turn it back, without moving it."""
     scalars = store.scalars[0]
-    if scalars.far != NEVER and abs(time - scalars.far) <= FAR:
+    if _confirms_far(scalars.far, time):
         return max(scalars.clock, scalars.far, time)
     if _is_far(scalars.clock, time):
         return scalars.clock
@@ -36,14 +45,14 @@ def clock_after(store: Store, time: int) -> int:
 
 @kernel
 def turns_back(store: Store, time: int) -> bool:
-    """True if an event of that time leaves the clock without support: it goes back before the event."""
+    """Return True if an event of that time leaves the clock without support: the clock goes back before the event."""
     scalars = store.scalars[0]
     return scalars.support <= 1 and scalars.clock != NEVER and time < scalars.clock - FAR
 
 
 @kernel
 def time_to_turn_to(store: Store, time: int) -> int:
-    """The latest of the times that contradict the clock, of those within 24 hours of the last one, `time`."""
+    """Return the latest time that contradicts the clock, among those within 24 hours of the last one, `time`."""
     back = store.scalars[0].back
     if back == NEVER or abs(time - back) > FAR:
         return time
@@ -52,10 +61,10 @@ def time_to_turn_to(store: Store, time: int) -> int:
 
 @kernel
 def move_clock(store: Store, time: int) -> None:
-    """Let an accepted event move the clock, or remember that it was too far ahead, or that it contradicts the clock."""
+    """Move the clock to an accepted event, or note that the event was too far ahead or contradicts the clock."""
     scalars = store.scalars[0]
     after = clock_after(store, time)
-    if scalars.clock == NEVER or (scalars.far != NEVER and abs(time - scalars.far) <= FAR):
+    if scalars.clock == NEVER or _confirms_far(scalars.far, time):
         scalars.far = NEVER
         scalars.back = NEVER
         scalars.support = store.params[0].trust

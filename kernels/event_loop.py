@@ -1,7 +1,7 @@
 """The event loop of every store that holds messages.
 
-An event is a fact: the real system did it. `apply` follows contract sections 2 and 7; with `demands` it is the real
-system's stand-in instead: puts that do not fit are refused with 2192, gets that find nothing end with 2033.
+An event is a fact: the real system did it (docs/events.md#operations). With `demands`, `apply` stands in for the real
+system instead: puts that do not fit are refused with 2192, gets that find no message end with 2033.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ DONE, TICK_DUE, CONTROL, FIRED, NO_ROOM, CLOCK_WRONG = range(6)  # why `apply` s
 
 @kernel
 def _has_rows(store: Store, op: int, event: Row, count: int) -> bool:
-    """Whether the tables have rows for all this event may add."""
+    """Return True if the tables have rows for everything this event may add."""
     scalars = store.scalars[0]
     if scalars.unit_high + 1 > store.units.size:
         return False
     if event.reason != 0 or event.flags & FLAG_DIRECT:
         return True
     if op == PUT:
-        kept = messages.kept_at_most(store, count)
+        puts = messages.max_stored(store, count)
         free = scalars.message_high - scalars.messages
-        enough = scalars.message_high + max(0, kept - free) <= store.messages.size
-        return enough and storage.has_rows(store, event.length, kept)
+        enough = scalars.message_high + max(0, puts - free) <= store.messages.size
+        return enough and storage.has_rows(store, event.length, puts)
     return scalars.held_high + 1 <= store.held.size
 
 
@@ -67,7 +67,7 @@ def _put(store: Store, event: Row, queue: int, qmgr: int, count: int) -> None:
             store.scalars[0].overfull_puts += 1
             continue
         row = messages.store_message(store, queue, qmgr, event.length, event.priority, event.msgid, keyed, persistent)
-        storage.operated(store, row, unit, PUT)
+        storage.on_operation(store, row, unit, PUT)
         if unit == NONE:
             messages.make_available(store, row, NONE)
         else:
@@ -76,19 +76,19 @@ def _put(store: Store, event: Row, queue: int, qmgr: int, count: int) -> None:
 
 @kernel
 def _get(store: Store, event: Row, queue: int, qmgr: int, count: int) -> int:
-    """Take `count` messages, what is not there being held aside; the age of the last one taken, NONE: none."""
+    """Get `count` messages and hold the rest aside; return the age of the last message taken, or NONE."""
     keyed = event.flags & FLAG_HAS_MSGID != 0
     unit = NONE
     if event.flags & FLAG_HAS_UOW:
         unit = units.find_or_open(store, event.uow, qmgr, queue)
     age = int(NONE)
-    for taken in range(count):
+    for i in range(count):
         row = ids.find(store, queue, event.msgid) if keyed else messages.find_next(store, queue)
         if row == NONE:
-            held.hold(store, event.msgid, keyed, queue, unit, count - taken)
+            held.hold(store, event.msgid, keyed, queue, unit, count - i)
             break
         age = store.messages[row].age
-        storage.operated(store, row, unit, GET)
+        storage.on_operation(store, row, unit, GET)
         messages.take(store, row, unit)
     return age
 
@@ -100,7 +100,7 @@ def _expire(store: Store, event: Row, queue: int, count: int) -> None:
         row = ids.find(store, queue, event.msgid) if keyed else chains.oldest(store, queue)
         if row == NONE:
             return
-        storage.operated(store, row, NONE, EXPIRE)
+        storage.on_operation(store, row, NONE, EXPIRE)
         messages.take(store, row, NONE)
 
 
@@ -113,14 +113,14 @@ def _clear(store: Store, queue: int) -> None:
             persistent |= store.messages[row].marks & MARK_PERSISTENT != 0
             messages.take(store, row, NONE)
             row = chains.first(store, queue, priority)
-    storage.cleared(store, persistent)
+    storage.on_clear(store, persistent)
 
 
 @kernel
 def _end_unit(store: Store, event: Row, queue: int, qmgr: int, committed: bool) -> None:
     unit = units.find(store, event.uow, qmgr, queue)
     if unit != NONE:
-        storage.ends(store, unit)
+        storage.on_unit_end(store, unit)
         messages.end_unit(store, unit, committed)
         units.close(store, unit)
 
@@ -131,19 +131,19 @@ def _restart(store: Store, qmgr: int, flows: int) -> None:
     while unit != NONE:
         following = int(store.units[unit].next)
         if store.units[unit].qmgr == qmgr:
-            storage.ends(store, unit)
+            storage.on_unit_end(store, unit)
             messages.end_unit(store, unit, False)
             units.close(store, unit)
         unit = following
     if store.params[0].kind != STRUCTURE:
         messages.drop_nonpersistent(store)
-        storage.restarted(store)
+        storage.on_restart(store)
     sequence.restart_numbering(store, qmgr, flows)
 
 
 @kernel
 def _refuse(store: Store, event: Row, queue: int, qmgr: int) -> None:
-    """Give a demand the reason the real system would give it."""
+    """Set the reason of a demand to that of the real system."""
     if event.op == PUT and event.reason == 0 and not event.flags & FLAG_DIRECT:
         if not storage.fits(store, qmgr, event.length, event.flags & FLAG_PERSISTENT != 0):
             event.reason = MQRC_STORAGE_MEDIUM_FULL
@@ -156,12 +156,12 @@ def _refuse(store: Store, event: Row, queue: int, qmgr: int) -> None:
 
 @routine
 def _act(store: Store, event: Row, queue: int, qmgr: int, flows: int) -> int:
-    """Apply one accepted event; the age of the message a get took, NONE: none."""
+    """Apply one accepted event; return the age of the message that a get took, or NONE."""
     op = event.op
     age = int(NONE)
     if op == PUT:
         if event.reason == MQRC_STORAGE_MEDIUM_FULL:
-            watch.refused(store, qmgr, event.length, event.count)
+            watch.on_refused_put(store, qmgr, event.length, event.count)
         elif event.reason == 0:
             store.scalars[0].puts += event.count
             if not event.flags & FLAG_DIRECT:
@@ -187,13 +187,23 @@ def _act(store: Store, event: Row, queue: int, qmgr: int, flows: int) -> int:
 def apply(
     store: Store, events: Array, routes: Array, base: int, start: int, flows: int, demands: bool, ages: Array
 ) -> tuple[int, int]:
-    """Apply events[start:]; (place of the next event, why it stopped there).
+    """Apply events[start:] until one needs the twin.
 
-    events: EVENT[n], in the store's order; routes: ROUTE[m], for route numbers from `base`; flows: rows of FLOW in
-    use; ages: i8[n], written where demands is set: age of the message each get took, NONE.
-    DONE: all applied. TICK_DUE: the next event moves the clock over a tick, which comes first. CONTROL: the next event
-    is accepted, counted and the twin's to apply. FIRED: conditions fired at the event before. NO_ROOM: tables must
-    grow before the next event. CLOCK_WRONG: the clock must go back (`kernels.turn`) before the next event.
+    Args:
+        store: arrays of the store.
+        events: EVENT[n], in the store's order.
+        routes: ROUTE[m], of the route numbers from `base` on.
+        base: first route number.
+        start: index of the first event to apply.
+        flows: number of rows of FLOW in use.
+        demands: True to refuse what the real system would refuse.
+        ages: i8[n], written with `demands`: age of the message that each get took, or NONE.
+
+    Returns:
+        The index of the next event, and the reason to stop there. DONE: all events are applied. TICK_DUE: the next
+        event moves the clock over a tick, which comes first. CONTROL: the next event is accepted and counted, the twin
+        applies it. FIRED: the event before fired conditions. NO_ROOM: tables must grow before the next event.
+        CLOCK_WRONG: the clock must go back (`kernels.turn`) before the next event.
     """
     scalars = store.scalars[0]
     for i in range(start, events.size):
@@ -227,7 +237,7 @@ def apply(
             ages[i] = _act(store, event, route.queue, route.qmgr, flows)
         else:
             _act(store, event, route.queue, route.qmgr, flows)
-        storage.settled(store)
+        storage.on_event_end(store)
         fired = op == PUT and watch.look(store, route.qmgr)
         if enrolled and scm.is_due(store) and watch.move(store, scalars.clock * scm.NANOSECONDS):
             fired = True

@@ -1,25 +1,30 @@
-"""Paths: a store's own rules rolled forward over resampled flows.
+"""Paths of a forecast: a store's own rules rolled forward over resampled flows.
 
-One path is one possible future: bins of the present regime, drawn in blocks so that bursts stay bursts, shifted by what
-is not known of their mean, are put through the rules of the store step by step, by class of length. Everything random
+A path is one possible future. Bins of the present regime are drawn in blocks, so that bursts stay bursts, shifted by
+the uncertainty of their mean, and put through the rules of the store step by step, by length class. Everything random
 is drawn beforehand, so a path is a plain function of its arguments (tests/naive/forecast.py is the same, slowly).
 
-Sources of the rules: those of the kernels that move single messages (offload.py, pools.py, smds.py).
+The rules are those of the kernels that move single messages: offload.py, pools.py, smds.py, scm.py.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kernels._compile import kernel, routine
+from kernels.clock import MINUTE_TICKS
 from kernels.layout import RULES, Array, Row
-from kernels.pools import ELEMENT_BYTES, ENTRY_BYTES
+from kernels.pools import AUTO_ALTER_GROWTH_PCT, ELEMENT_BYTES, ENTRY_BYTES
+from kernels.resources import ENTRIES, FIRST_DATA_SET, NOTHING_FULL, SPACE
+from kernels.scm import PREFETCH_UNTIL, PRESTAGE_ABOVE
 
-# columns of `classes`
-PUT_SPACE = 0  # a message put takes so much of the store when not offloaded
-HELD_SPACE = 1  # a message held there takes so much
-KEPT = 2  # messages held in the store itself
-AWAY = 3  # messages held in data sets
+# Columns of `Model.classes`
+PUT_SPACE = 0  # space that a message put takes of the store when it is not offloaded
+HELD_SPACE = 1  # space that a message held in the store itself takes
+IN_STORE = 2  # messages held in the store itself
+IN_DATA_SETS = 3  # messages held in data sets
 MIX = 4  # share of the puts
 COLUMNS = 5
 
@@ -29,265 +34,402 @@ MODEL = np.dtype(
         ("ents_max", "f8"),
         ("space", "f8"),  # elements, pages or blocks in use
         ("space_max", "f8"),
-        ("away_space", "f8"),  # what an offloaded message takes of the store
-        ("served", "f8"),  # messages held that anybody gets
-        ("served_share", "f8"),  # of the messages that stay: those that anybody will get
-        ("th", "f8", (RULES,)),  # shares above which the rules are in force
-        ("scm_most", "f8"),  # what SCM can take: entries and elements in it together; 0: none
+        ("away_space", "f8"),  # space that an offloaded message takes of the store
+        ("served", "f8"),  # messages held on queues that have a getter
+        ("served_share", "f8"),  # share of the messages that stay which a getter will take
+        ("th", "f8", (RULES,)),  # shares above which the offload rules are in force
+        ("scm_max", "f8"),  # what SCM can take, entries and elements together; 0: there is no SCM
         ("scm_ents", "f8"),
         ("scm_space", "f8"),
-        ("alter_from", "f8"),  # share in use from which the structure is altered by itself; inf: never
-        ("size", "f8"),  # bytes now, and what it may grow to
-        ("size_most", "f8"),
-        ("per_byte", "f8"),  # pools for each byte of its size, 1: as many as fit
-        ("wait", "f8"),  # bins from a message's put to its get, where it is not got soon
+        ("alter_from", "f8"),  # share in use from which automatic alter acts; inf: never
+        ("size", "f8"),  # bytes
+        ("size_max", "f8"),  # bytes it may grow to
+        ("per_byte", "f8"),  # share of the pools that fit into its size which it has
+        ("wait", "f8"),  # bins from the put of a message to its get, where it is not got soon
         ("counts_ents", "i8"),  # 1: entries can run out
     ],
     align=True,
 )
 
-NOWHERE = -1  # no resource was full within the horizon
-ENTRIES, SPACE, FIRST_SET = 0, 1, 2  # resources; data set d is FIRST_SET + d; behind them SCM
-PRESTAGE_ABOVE, PREFETCH_UNTIL = 0.9, 0.7  # shares of the structure in use (see scm.py)
-GROWTH = 1.1  # of the size, a minute (twin/stores/auto_alter.py)
-MINUTE = 6.0  # bins
+PATH = np.dtype(
+    [
+        ("ents", "f8"),  # as in MODEL, from here on as of the present step
+        ("ents_max", "f8"),
+        ("space", "f8"),
+        ("space_max", "f8"),
+        ("served", "f8"),
+        ("scm_ents", "f8"),
+        ("scm_space", "f8"),
+        ("scm_short", "i8"),  # 1: SCM had too little room in this step
+        ("size", "f8"),
+        ("elapsed", "f8"),  # bins before this step
+        ("begin", "i8"),  # bin of the regime with which this step begins
+        ("left", "i8"),  # bins left of the block
+        ("put_step", "i8"),  # step in which what leaves now was put
+        ("put_elapsed", "f8"),  # bins before that step
+        ("first", "i8"),  # resource that is full first in this step, or NOTHING_FULL
+        ("part", "f8"),  # share of this step after which it is full
+    ],
+    align=True,
+)
+
+_PRESTAGE_ABOVE, _PREFETCH_UNTIL = PRESTAGE_ABOVE / 100, PREFETCH_UNTIL / 100  # shares of the structure in use
+_GROWTH = 1 + AUTO_ALTER_GROWTH_PCT / 100  # factor on the size per minute
+
+
+class Model(NamedTuple):
+    """The fill model of a store, with c length classes (any) and d data sets.
+
+    Attributes:
+        scalars: MODEL[1].
+        classes: f8[c, COLUMNS].
+        offload: f8[2**RULES, c], share of the puts of a class that is offloaded, by the offload rules in force.
+        sets: f8[d, 2], blocks in use, and at most.
+        set_put: f8[d, c], blocks of an offloaded message put, on average over all data sets.
+        set_held: f8[d, c], blocks that an offloaded message gives back, on average over all data sets.
+    """
+
+    scalars: Array
+    classes: Array
+    offload: Array
+    sets: Array
+    set_put: Array
+    set_held: Array
+
+
+class Flows(NamedTuple):
+    """Drawn futures of the flows of a store, by length class.
+
+    Attributes:
+        cumulated: f8[bins + longest + 1, 3 * c], sums of the bins before each: messages that stay, that leave the store
+            itself, that leave data sets. The first bins stand again behind the last one, as many as the longest step or
+            block has.
+        bins: number of bins of the regime.
+        trend: f8[steps, 3 * c], messages per bin more than the regime has.
+        lengths: i8[steps], bins per step.
+        starts: i8[paths, steps], bin of the regime with which a block begins, should it begin with that step.
+        extra: f8[paths, steps], messages put per bin more than the regime has.
+        larger: f8[paths, 1 + d], factor on the space of a message put, in the store itself and in each data set.
+        block: bins per block.
+    """
+
+    cumulated: Array
+    bins: int
+    trend: Array
+    lengths: Array
+    starts: Array
+    extra: Array
+    larger: Array
+    block: int
+
+
+class Scratch(NamedTuple):
+    """Working space of `roll`, and its results.
+
+    Attributes:
+        path: PATH[1], the path being rolled.
+        in_store: f8[c], messages held in the store itself.
+        in_sets: f8[c], messages held in data sets.
+        offloaded: f8[c], messages offloaded in this step.
+        used: f8[d], blocks of each data set in use.
+        rules: i8[steps], bits of the offload rules in force.
+        full_at: f8[paths], the result: bins until something is full, or inf.
+        full_of: i8[paths], the result: the resource that is full (kernels/resources.py), or NOTHING_FULL.
+    """
+
+    path: Array
+    in_store: Array
+    in_sets: Array
+    offloaded: Array
+    used: Array
+    rules: Array
+    full_at: Array
+    full_of: Array
+
+
+def new_scratch(model: Model, flows: Flows) -> Scratch:
+    """Return working space for a model and flows."""
+    classes, paths = model.classes.shape[0], flows.starts.shape[0]
+    return Scratch(
+        path=np.zeros(1, PATH),
+        in_store=np.empty(classes),
+        in_sets=np.empty(classes),
+        offloaded=np.empty(classes),
+        used=np.empty(model.sets.shape[0]),
+        rules=np.empty(flows.lengths.size, np.int64),
+        full_at=np.empty(paths),
+        full_of=np.empty(paths, np.int64),
+    )
+
+
+@routine
+def roll(model: Model, flows: Flows, scratch: Scratch) -> None:
+    """Roll every path to the end of the horizon, or until something is full; write the results into `scratch`.
+
+    What leaves was put `wait` bins before. As long as that was before the forecast, it leaves in the lengths and from
+    where messages leave now; later, from where the rules in force at its put placed it, and of what comes only the
+    share that is got at all (`served_share`) leaves in the lengths that come.
+    """
+    path = scratch.path[0]
+    for number in range(flows.starts.shape[0]):
+        _begin_path(model, scratch)
+        scratch.full_at[number] = np.inf
+        scratch.full_of[number] = NOTHING_FULL
+        for step in range(flows.lengths.size):
+            length = flows.lengths[step]
+            _begin_step(model, flows, scratch, number, step)
+            ents_before, space_before = path.ents, path.space
+            _put(model, flows, scratch, number, step)
+            _fill_data_sets(model, flows, scratch, number)
+            _get(model, flows, scratch, step)
+            if model.scalars[0].scm_max > 0.0:
+                _move_to_scm(model, path)
+            _alter(model, path, length)
+            _check_pools(model, path, ents_before, space_before)
+            if path.first != NOTHING_FULL:
+                scratch.full_at[number] = path.elapsed + path.part * length
+                scratch.full_of[number] = path.first
+                break
+            path.elapsed += length
+            path.begin = (path.begin + length) % flows.bins
+            path.left -= length
 
 
 @kernel
-def _rules_in_force(model: Row, usage: float) -> int:
-    """Bits of the rules whose threshold is exceeded."""
+def _usage(path: Row) -> float:
+    """Return the share of the pools in use, entries or space, whichever is larger."""
+    return max(path.ents / path.ents_max, path.space / path.space_max)
+
+
+@kernel
+def _begin_path(model: Model, scratch: Scratch) -> None:
+    """Set a path to the store as it is now."""
+    scalars, path = model.scalars[0], scratch.path[0]
+    for size in range(model.classes.shape[0]):
+        scratch.in_store[size] = model.classes[size, IN_STORE]
+        scratch.in_sets[size] = model.classes[size, IN_DATA_SETS]
+    for data_set in range(model.sets.shape[0]):
+        scratch.used[data_set] = model.sets[data_set, 0]
+    path.ents = scalars.ents
+    path.ents_max = scalars.ents_max
+    path.space = scalars.space
+    path.space_max = scalars.space_max
+    path.served = scalars.served
+    path.scm_ents = scalars.scm_ents
+    path.scm_space = scalars.scm_space
+    path.scm_short = 0
+    path.size = scalars.size
+    path.elapsed = 0.0
+    path.begin = 0
+    path.left = 0
+    path.put_step = 0
+    path.put_elapsed = 0.0
+
+
+@kernel
+def _begin_step(model: Model, flows: Flows, scratch: Scratch, number: int, step: int) -> None:
+    """Begin a block of bins where the last one does not reach, and note the offload rules in force."""
+    path = scratch.path[0]
+    length = flows.lengths[step]
+    if path.left < length:
+        path.begin = flows.starts[number, step]
+        path.left = max(flows.block, length)
+    scratch.rules[step] = _rules_in_force(model.scalars[0], _usage(path))
+    path.first = NOTHING_FULL
+    path.part = 2.0
+
+
+@kernel
+def _rules_in_force(scalars: Row, usage: float) -> int:
+    """Return the bits of the offload rules whose threshold is exceeded."""
     mask = 0
     for rule in range(RULES):
-        if usage > model.th[rule]:
+        if usage > scalars.th[rule]:
             mask |= 1 << rule
     return mask
 
 
+# --- puts ------------------------------------------------------------------------------------------------------------
+
+
 @kernel
-def _crossed(before: float, after: float, limit: float) -> float:
-    """The share of a step after which a quantity passes its limit."""
-    if after <= before:
-        return 0.0
-    return min(1.0, max(0.0, (limit - before) / (after - before)))
+def _put(model: Model, flows: Flows, scratch: Scratch, number: int, step: int) -> None:
+    """Add the messages of a step that stay, to the store itself and to data sets."""
+    scalars, path = model.scalars[0], scratch.path[0]
+    begin, length, mask = path.begin, flows.lengths[step], scratch.rules[step]
+    ents, space, served = path.ents, path.space, path.served
+    for size in range(model.classes.shape[0]):
+        arriving = flows.cumulated[begin + length, size] - flows.cumulated[begin, size]
+        arriving += (flows.trend[step, size] + flows.extra[number, step] * model.classes[size, MIX]) * length
+        out = arriving * model.offload[mask, size]
+        scratch.offloaded[size] = out
+        scratch.in_store[size] += arriving - out
+        scratch.in_sets[size] += out
+        space += (arriving - out) * model.classes[size, PUT_SPACE] * flows.larger[number, 0] + out * scalars.away_space
+        ents += arriving
+        served += arriving * scalars.served_share
+    path.ents = ents
+    path.space = space
+    path.served = served
 
 
-@routine
-def roll(
-    model: Array,
-    classes: Array,
-    offload: Array,
-    sets: Array,
-    set_put: Array,
-    set_held: Array,
-    cumulated: Array,
-    bins: int,
-    trend: Array,
-    lengths: Array,
-    starts: Array,
-    extra: Array,
-    larger: Array,
-    block: int,
-    work: Array,
-    used: Array,
-    masks: Array,
-    full_at: Array,
-    full_of: Array,
-) -> None:
-    """Roll every path to the end of the horizon, or until something is full.
+@kernel
+def _fill_data_sets(model: Model, flows: Flows, scratch: Scratch, number: int) -> None:
+    """Add the blocks of the messages offloaded in this step, and check whether a data set is full."""
+    path = scratch.path[0]
+    for data_set in range(model.sets.shape[0]):
+        before = scratch.used[data_set]
+        blocks = 0.0
+        for size in range(model.classes.shape[0]):
+            blocks += scratch.offloaded[size] * model.set_put[data_set, size]
+        scratch.used[data_set] = max(0.0, before + blocks * flows.larger[number, 1 + data_set])
+        if scratch.used[data_set] > model.sets[data_set, 1]:
+            _note_full(path, FIRST_DATA_SET + data_set, before, scratch.used[data_set], model.sets[data_set, 1])
 
-    model: MODEL[1]; classes: f8[c, COLUMNS], of any c classes; offload: f8[2**RULES, c], share of the puts of a class
-    that is offloaded, by the rules in force; sets: f8[d, 2], blocks in use and at most; set_put, set_held: f8[d, c],
-    blocks that an offloaded message put takes, or one held gives back, on average over all data sets. cumulated:
-    f8[bins + most + 1, 3 * c], sums of the bins before each, of messages that stay, of those that leave the store
-    itself and of those that leave data sets, the bins and then the first `most` (the longest step or block) again;
-    trend: f8[steps, 3 * c], what a bin of each step has more; lengths: i8[steps], bins a step; starts: i8[paths,
-    steps], 0..bins-1, where a new block begins; extra: f8[paths, steps], messages more a bin; larger: f8[paths,
-    1 + d], times as much as on average that messages put take, of the store itself and of each data set; block: bins
-    a block has. work, used, masks: room for f8[3, c], f8[d], i8[steps]. Out: full_at f8[paths], bins until something
-    is full, or inf; full_of i8[paths], what, or NOWHERE.
 
-    What leaves was put `wait` bins before. As long as that was before the forecast, it leaves in the lengths and from
-    where messages leave now; later, where the rules of then put it, and as far as what comes is got at all
-    (`served_share`) in the lengths that come.
-    """
-    rules = model[0]
-    kept, away, offloaded = work[0], work[1], work[2]
-    count = classes.shape[0]
-    for path in range(starts.shape[0]):
+# --- gets ------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _get(model: Model, flows: Flows, scratch: Scratch, step: int) -> None:
+    """Let messages leave. What one class lacks is taken from all of them."""
+    scalars, path = model.scalars[0], scratch.path[0]
+    count = model.classes.shape[0]
+    while path.put_elapsed + flows.lengths[path.put_step] <= path.elapsed - scalars.wait:
+        path.put_elapsed += flows.lengths[path.put_step]
+        path.put_step += 1
+    leaving = 0.0
+    if path.elapsed >= scalars.wait:
+        for lane in range(count, 3 * count):
+            leaving += _lane(flows, path.begin, step, lane)
+    lacking, stock = 0.0, 0.0
+    for size in range(count):
+        near = _lane(flows, path.begin, step, count + size)
+        far = _lane(flows, path.begin, step, 2 * count + size)
+        if path.elapsed >= scalars.wait:
+            both = near + far + scalars.served_share * (leaving * model.classes[size, MIX] - near - far)
+            offloaded = model.offload[scratch.rules[path.put_step], size]
+            near, far = both * (1.0 - offloaded), both * offloaded
+        near, far, lack = _limit_to_stock(near, far, scratch.in_store[size], scratch.in_sets[size], path.served)
+        _leave(model, scratch, size, near, far)
+        lacking += lack
+        stock += max(0.0, scratch.in_store[size]) + max(0.0, scratch.in_sets[size])
+    lacking = min(lacking, max(0.0, path.served), stock)
+    if lacking > 0.0:
+        share = lacking / stock
         for size in range(count):
-            kept[size] = classes[size, KEPT]
-            away[size] = classes[size, AWAY]
-        for one in range(sets.shape[0]):
-            used[one] = sets[one, 0]
-        full_at[path] = np.inf
-        full_of[path] = NOWHERE
-        ents, space, served = rules.ents, rules.space, rules.served
-        ents_max, space_max, bytes_now = rules.ents_max, rules.space_max, rules.size
-        scm_ents, scm_space, short = rules.scm_ents, rules.scm_space, False
-        elapsed = 0.0
-        begin, left = 0, 0
-        behind, passed = 0, 0.0  # the step in which what leaves was put, when it began
-        for step in range(lengths.size):
-            length = lengths[step]
-            if left < length:
-                begin, left = starts[path, step], max(block, length)
-            mask = _rules_in_force(rules, max(ents / ents_max, space / space_max))
-            masks[step] = mask
-            ents_before, space_before = ents, space
-            for size in range(count):
-                come = cumulated[begin + length, size] - cumulated[begin, size]
-                come += (trend[step, size] + extra[path, step] * classes[size, MIX]) * length
-                out = come * offload[mask, size]
-                offloaded[size] = out
-                kept[size] += come - out
-                away[size] += out
-                space += (come - out) * classes[size, PUT_SPACE] * larger[path, 0] + out * rules.away_space
-                ents += come
-                served += come * rules.served_share
-            first, part = NOWHERE, 2.0
-            for one in range(sets.shape[0]):
-                before = used[one]
-                blocks = 0.0
-                for size in range(count):
-                    blocks += offloaded[size] * set_put[one, size]
-                used[one] = max(0.0, before + blocks * larger[path, 1 + one])
-                if used[one] > sets[one, 1]:
-                    share = _crossed(before, used[one], sets[one, 1])
-                    if share < part:
-                        first, part = FIRST_SET + one, share
-            while passed + lengths[behind] <= elapsed - rules.wait:
-                passed += lengths[behind]
-                behind += 1
-            leaving = 0.0
-            if elapsed >= rules.wait:
-                for lane in range(count, 3 * count):
-                    leaving += _lane(cumulated, trend, begin, length, step, lane)
-            lacking, stock = 0.0, 0.0
-            for size in range(count):
-                near = _lane(cumulated, trend, begin, length, step, count + size)
-                far = _lane(cumulated, trend, begin, length, step, 2 * count + size)
-                if elapsed >= rules.wait:
-                    both = near + far + rules.served_share * (leaving * classes[size, MIX] - near - far)
-                    near, far = _shared_out(both, offload[masks[behind], size])
-                near, far, lack = _found(near, far, kept[size], away[size], served)
-                space, ents, served = _leave(
-                    rules, classes, set_held, kept, away, used, size, near, far, space, ents, served
-                )
-                lacking += lack
-                stock += max(0.0, kept[size]) + max(0.0, away[size])
-            lacking = min(lacking, max(0.0, served), stock)
-            if lacking > 0.0:
-                share = lacking / stock
-                for size in range(count):
-                    near, far = max(0.0, kept[size]) * share, max(0.0, away[size]) * share
-                    space, ents, served = _leave(
-                        rules, classes, set_held, kept, away, used, size, near, far, space, ents, served
-                    )
-            ents = max(0.0, ents)
-            space = max(0.0, space)
-            if rules.scm_most > 0.0:
-                usage = max(ents / ents_max, space / space_max)
-                near, far, short = _moved(usage, ents, space, ents_max, space_max, scm_ents, scm_space, rules.scm_most)
-                ents, scm_ents = ents - near, scm_ents + near
-                space, scm_space = space - far, scm_space + far
-            if max(ents / ents_max, space / space_max) >= rules.alter_from and scm_ents <= 0.0 and ents > 0.0:
-                bytes_now = min(rules.size_most, bytes_now * GROWTH ** (length / MINUTE))
-                ratio = space / ents
-                ents_max = bytes_now * rules.per_byte / (ENTRY_BYTES + ELEMENT_BYTES * ratio)
-                space_max = max(1.0, ents_max * ratio)
-            if space > space_max:
-                share = _crossed(space_before, space, space_max)
-                if share < part:
-                    first, part = FIRST_SET + sets.shape[0] if short else SPACE, share
-            if rules.counts_ents == 1 and ents > ents_max:
-                share = _crossed(ents_before, ents, ents_max)
-                if share < part:
-                    first, part = FIRST_SET + sets.shape[0] if short else ENTRIES, share
-            if first != NOWHERE:
-                full_at[path] = elapsed + part * length
-                full_of[path] = first
-                break
-            elapsed += length
-            begin = (begin + length) % bins
-            left -= length
+            near, far = max(0.0, scratch.in_store[size]) * share, max(0.0, scratch.in_sets[size]) * share
+            _leave(model, scratch, size, near, far)
+    path.ents = max(0.0, path.ents)
+    path.space = max(0.0, path.space)
 
 
 @kernel
-def _moved(
-    usage: float,
-    ents: float,
-    space: float,
-    ents_max: float,
-    space_max: float,
-    scm_ents: float,
-    scm_space: float,
-    scm_most: float,
-) -> tuple[float, float, bool]:
-    """(entries, elements that move into SCM, below 0: back; whether SCM had too little room for them)."""
-    if usage > PRESTAGE_ABOVE:
-        share = 1.0 - PRESTAGE_ABOVE / usage
-        wanted = (ents + space) * share
-        room = max(0.0, scm_most - scm_ents - scm_space)
-        if wanted > room:
-            share *= room / wanted
-        return ents * share, space * share, wanted > room
-    if usage <= PREFETCH_UNTIL and scm_ents > 0.0:
-        whole = max(scm_ents / ents_max, scm_space / space_max)
-        share = min(1.0, (PREFETCH_UNTIL - usage) / max(whole, 1e-12))
-        return -scm_ents * share, -scm_space * share, False
-    return 0.0, 0.0, False
+def _lane(flows: Flows, begin: int, step: int, lane: int) -> float:
+    """Return the messages that are to leave by one lane in a step."""
+    length = flows.lengths[step]
+    return max(
+        0.0, flows.cumulated[begin + length, lane] - flows.cumulated[begin, lane] + flows.trend[step, lane] * length
+    )
 
 
 @kernel
-def _lane(cumulated: Array, trend: Array, begin: int, length: int, step: int, lane: int) -> float:
-    """Messages that want to leave by one lane in a step."""
-    return max(0.0, cumulated[begin + length, lane] - cumulated[begin, lane] + trend[step, lane] * length)
-
-
-@kernel
-def _shared_out(messages: float, away: float) -> tuple[float, float]:
-    """(those kept in the store itself, those in data sets)."""
-    return messages * (1.0 - away), messages * away
-
-
-@kernel
-def _found(near: float, far: float, kept: float, away: float, served: float) -> tuple[float, float, float]:
-    """(messages of a class that leave the store itself, that leave data sets, wanted but not there).
-
-    Where there are not enough in one place, the other has to do.
-    """
-    kept, away = max(0.0, kept), max(0.0, away)
-    wanted = near + far
-    near, far = min(near, kept), min(far, away)
-    near += min(wanted - near - far, kept - near)
-    far += min(wanted - near - far, away - far)
-    taken = near + far
-    if taken > max(0.0, served):
-        near *= max(0.0, served) / taken
-        far *= max(0.0, served) / taken
-        taken = max(0.0, served)
-    return near, far, wanted - taken
-
-
-@kernel
-def _leave(
-    rules: Row,
-    classes: Array,
-    set_held: Array,
-    kept: Array,
-    away: Array,
-    used: Array,
-    size: int,
-    near: float,
-    far: float,
-    space: float,
-    ents: float,
-    served: float,
+def _limit_to_stock(
+    near: float, far: float, in_store: float, in_sets: float, served: float
 ) -> tuple[float, float, float]:
-    """Let messages of a class go, from the store itself and from data sets; (space, entries, served) then."""
-    kept[size] -= near
-    away[size] -= far
+    """Limit the messages of a class that leave to those there are. What one place lacks, the other has to give.
+
+    Args:
+        near: messages to leave the store itself.
+        far: messages to leave data sets.
+        in_store: messages held in the store itself.
+        in_sets: messages held in data sets.
+        served: messages held on queues that have a getter.
+
+    Returns:
+        Messages that leave the store itself, that leave data sets, and that are lacking.
+    """
+    in_store, in_sets = max(0.0, in_store), max(0.0, in_sets)
+    demand = near + far
+    near, far = min(near, in_store), min(far, in_sets)
+    near += min(demand - near - far, in_store - near)
+    far += min(demand - near - far, in_sets - far)
+    total = near + far
+    if total > max(0.0, served):
+        near *= max(0.0, served) / total
+        far *= max(0.0, served) / total
+        total = max(0.0, served)
+    return near, far, demand - total
+
+
+@kernel
+def _leave(model: Model, scratch: Scratch, size: int, near: float, far: float) -> None:
+    """Remove messages of a class, `near` from the store itself and `far` from data sets."""
+    path = scratch.path[0]
+    scratch.in_store[size] -= near
+    scratch.in_sets[size] -= far
     if far > 0.0:
-        for one in range(used.size):
-            used[one] = max(0.0, used[one] - far * set_held[one, size])
-    return space - near * classes[size, HELD_SPACE] - far * rules.away_space, ents - near - far, served - near - far
+        for data_set in range(scratch.used.size):
+            scratch.used[data_set] = max(0.0, scratch.used[data_set] - far * model.set_held[data_set, size])
+    path.space = path.space - near * model.classes[size, HELD_SPACE] - far * model.scalars[0].away_space
+    path.ents = path.ents - near - far
+    path.served = path.served - near - far
+
+
+# --- the pools -------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _move_to_scm(model: Model, path: Row) -> None:
+    """Move messages into SCM above its pre-staging mark, back from it at its pre-fetching mark."""
+    usage = _usage(path)
+    ents, space = 0.0, 0.0  # to move into SCM, below 0: back
+    path.scm_short = 0
+    if usage > _PRESTAGE_ABOVE:
+        share = 1.0 - _PRESTAGE_ABOVE / usage
+        demand = (path.ents + path.space) * share
+        room = max(0.0, model.scalars[0].scm_max - path.scm_ents - path.scm_space)
+        if demand > room:
+            share *= room / demand
+            path.scm_short = 1
+        ents, space = path.ents * share, path.space * share
+    elif usage <= _PREFETCH_UNTIL and path.scm_ents > 0.0:
+        whole = max(path.scm_ents / path.ents_max, path.scm_space / path.space_max)
+        share = min(1.0, (_PREFETCH_UNTIL - usage) / max(whole, 1e-12))
+        ents, space = -path.scm_ents * share, -path.scm_space * share
+    path.ents -= ents
+    path.scm_ents += ents
+    path.space -= space
+    path.scm_space += space
+
+
+@kernel
+def _alter(model: Model, path: Row, length: int) -> None:
+    """Alter the structure as ALLOWAUTOALT(YES) does: to the ratio in use, and larger by a share per minute."""
+    scalars = model.scalars[0]
+    if _usage(path) >= scalars.alter_from and path.scm_ents <= 0.0 and path.ents > 0.0:
+        path.size = min(scalars.size_max, path.size * _GROWTH ** (length / MINUTE_TICKS))
+        ratio = path.space / path.ents
+        path.ents_max = path.size * scalars.per_byte / (ENTRY_BYTES + ELEMENT_BYTES * ratio)
+        path.space_max = max(1.0, path.ents_max * ratio)
+
+
+@kernel
+def _check_pools(model: Model, path: Row, ents_before: float, space_before: float) -> None:
+    """Check whether space or entries are full; where SCM lacked room for them, SCM is what is full."""
+    scm = FIRST_DATA_SET + model.sets.shape[0]
+    if path.space > path.space_max:
+        _note_full(path, scm if path.scm_short == 1 else SPACE, space_before, path.space, path.space_max)
+    if model.scalars[0].counts_ents == 1 and path.ents > path.ents_max:
+        _note_full(path, scm if path.scm_short == 1 else ENTRIES, ents_before, path.ents, path.ents_max)
+
+
+@kernel
+def _note_full(path: Row, resource: int, before: float, after: float, limit: float) -> None:
+    """Note a resource as the first to be full in this step if it passes its limit before any other."""
+    part = 0.0
+    if after > before:
+        part = min(1.0, max(0.0, (limit - before) / (after - before)))
+    if part < path.part:
+        path.first = resource
+        path.part = part

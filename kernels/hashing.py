@@ -1,8 +1,10 @@
 """64-bit keys of message ids and unit-of-work ids: xxHash64, seed 0.
 
-Source of the algorithm: the xxHash specification ("XXH64 Algorithm Description"). A test holds it equal to the
-reference implementation. Two different ids of one queue share a key with probability n * n / 2**65 where n messages
-are held: 3 in a million for ten million messages. A collision would let a get by message id remove the other message.
+A test compares it with the reference implementation. With n messages held, two different ids of a queue share a key
+with probability n * n / 2**65: 3 in a million for ten million messages. A collision would let a get by message id
+remove the other message.
+
+Source: [published: xxHash specification, "XXH64 Algorithm Description"].
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ import numpy.typing as npt
 
 from kernels._compile import kernel, routine
 
-_P1 = np.uint64(0x9E3779B185EBCA87)
+GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / 1.618..., odd: spreads consecutive numbers
+
+PRIME_1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
 _P3 = np.uint64(0x165667B19E3779F9)
 _P4 = np.uint64(0x85EBCA77C2B2AE63)
@@ -29,52 +33,52 @@ def _rotated(x: np.uint64, bits: int) -> np.uint64:
 
 
 @kernel
-def _word(data: npt.NDArray[np.uint8], at: int, size: int) -> np.uint64:
-    """`size` bytes from `at`, little-endian."""
+def _word(data: npt.NDArray[np.uint8], start: int, size: int) -> np.uint64:
+    """Return the little-endian integer of `size` bytes at `start`."""
     word = np.uint64(0)
     for i in range(size):
-        word |= np.uint64(data[at + i]) << np.uint64(8 * i)
+        word |= np.uint64(data[start + i]) << np.uint64(8 * i)
     return word
 
 
 @kernel
 def _round(acc: np.uint64, lane: np.uint64) -> np.uint64:
-    return _rotated(acc + lane * _P2, 31) * _P1
+    return _rotated(acc + lane * _P2, 31) * PRIME_1
 
 
 @kernel
 def _merged(acc: np.uint64, lane: np.uint64) -> np.uint64:
-    return (acc ^ _round(np.uint64(0), lane)) * _P1 + _P4
+    return (acc ^ _round(np.uint64(0), lane)) * PRIME_1 + _P4
 
 
 @kernel
 def _xxh64(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
-    at = start
+    i = start
     if end - start >= 32:
-        v1 = _P1 + _P2
+        v1 = PRIME_1 + _P2
         v2 = _P2
         v3 = np.uint64(0)
-        v4 = np.uint64(0) - _P1
-        while at + 32 <= end:
-            v1 = _round(v1, _word(data, at, 8))
-            v2 = _round(v2, _word(data, at + 8, 8))
-            v3 = _round(v3, _word(data, at + 16, 8))
-            v4 = _round(v4, _word(data, at + 24, 8))
-            at += 32
+        v4 = np.uint64(0) - PRIME_1
+        while i + 32 <= end:
+            v1 = _round(v1, _word(data, i, 8))
+            v2 = _round(v2, _word(data, i + 8, 8))
+            v3 = _round(v3, _word(data, i + 16, 8))
+            v4 = _round(v4, _word(data, i + 24, 8))
+            i += 32
         acc = _rotated(v1, 1) + _rotated(v2, 7) + _rotated(v3, 12) + _rotated(v4, 18)
         acc = _merged(_merged(_merged(_merged(acc, v1), v2), v3), v4)
     else:
         acc = _P5
     acc += np.uint64(end - start)
-    while at + 8 <= end:
-        acc = _rotated(acc ^ _round(np.uint64(0), _word(data, at, 8)), 27) * _P1 + _P4
-        at += 8
-    if at + 4 <= end:
-        acc = _rotated(acc ^ (_word(data, at, 4) * _P1), 23) * _P2 + _P3
-        at += 4
-    while at < end:
-        acc = _rotated(acc ^ (np.uint64(data[at]) * _P5), 11) * _P1
-        at += 1
+    while i + 8 <= end:
+        acc = _rotated(acc ^ _round(np.uint64(0), _word(data, i, 8)), 27) * PRIME_1 + _P4
+        i += 8
+    if i + 4 <= end:
+        acc = _rotated(acc ^ (_word(data, i, 4) * PRIME_1), 23) * _P2 + _P3
+        i += 4
+    while i < end:
+        acc = _rotated(acc ^ (np.uint64(data[i]) * _P5), 11) * PRIME_1
+        i += 1
     acc = (acc ^ (acc >> np.uint64(33))) * _P2
     acc = (acc ^ (acc >> np.uint64(29))) * _P3
     return acc ^ (acc >> np.uint64(32))
@@ -82,16 +86,20 @@ def _xxh64(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
 
 @routine
 def xxh64_bytes(data: npt.NDArray[np.uint8]) -> np.uint64:
-    """xxHash64 (seed 0) of `data`, u1[n]."""
+    """Return the xxHash64 (seed 0) of `data`, u1[n]."""
     return _xxh64(data, 0, data.size)
 
 
 @routine
 def xxh64_column(offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8], out: npt.NDArray[np.uint64]) -> None:
-    """xxHash64 (seed 0) of each string of an Arrow string column.
+    """Hash each string of an Arrow string column with xxHash64 (seed 0).
 
-    offsets: i4[n + 1] or i8[n + 1], bytes; data: u1[...]; out: u8[n], written. An empty string gives the hash of no
-    bytes, not 0.
+    An empty string gives the hash of no bytes, not 0.
+
+    Args:
+        offsets: i4[n + 1] or i8[n + 1], bytes.
+        data: u1[...].
+        out: u8[n], written.
     """
     for i in range(out.size):
         out[i] = _xxh64(data, offsets[i], offsets[i + 1])

@@ -1,10 +1,11 @@
-"""Pairing heaps of messages: the highest priority on top, then the oldest; in some heaps the youngest.
+"""Pairing heaps of messages: the highest priority on top, then the oldest, or in some heaps the youngest.
 
-A heap stands in the rows of an array with the fields `child`, `next` and `prev`: a row's first child, its next sibling,
-and its previous sibling or, of a first child, its parent. The row on top has no siblings; what its `next` and `prev`
-hold is its owner's. Entering takes constant time, leaving takes logarithmic time, amortised, whatever the order.
+A heap is stored in the rows of an array with the fields `child`, `next` and `prev`: a row's first child, its next
+sibling, and its previous sibling or, for a first child, its parent. The row on top has no siblings, so its `next` and
+`prev` are free for the owner of the heap. Inserting takes constant time and removing takes logarithmic time, amortised,
+in any order.
 
-Source: M. Fredman, R. Sedgewick, D. Sleator, R. Tarjan: "The pairing heap: a new form of self-adjusting heap" (1986).
+Source: [published: Fredman, Sedgewick, Sleator, Tarjan, "The pairing heap: a new form of self-adjusting heap", 1986].
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from kernels._compile import kernel, routine
 from kernels.layout import MESSAGE_SHIFT, NONE, ORDER_SHIFT, Array, Store, touch
 
 OF_ID, OF_CHAIN, OLDEST, YOUNGEST = range(4)
-"""Which heap: of an id, in LINK; beside a chain of messages, in MESSAGE; beside one of ORDER, in ORDER, with the oldest
-or the youngest on top."""
+"""Kinds of heaps: of an id, in LINK; beside a chain of MESSAGE; beside one of ORDER, with the oldest or the youngest on
+top."""
+
+MAX_STEPS = 16  # from each end of a chain to the place of a late message, which otherwise goes to the heap beside it
 
 
 @kernel
 def comes_before(store: Store, row: int, other: int, which: int) -> bool:
-    """True if message `row` is above message `other`: higher priority, then older, or younger."""
+    """Return True if message `row` belongs above message `other`: a higher priority, then older, or younger."""
     message, against = store.messages[row], store.messages[other]
     if message.priority != against.priority:
         return message.priority > against.priority
@@ -28,7 +31,7 @@ def comes_before(store: Store, row: int, other: int, which: int) -> bool:
 
 @kernel
 def _note(store: Store, row: int, which: int) -> None:
-    """Mark what was written, where the heap stands in a table that has pages."""
+    """Mark the page of `row` as written, if the heap is in a table that has pages."""
     if which == OF_CHAIN:
         touch(store.messages_dirty, row, MESSAGE_SHIFT)
     elif which != OF_ID:
@@ -56,16 +59,16 @@ def _meld(store: Store, links: Array, row: int, other: int, which: int) -> int:
 
 @routine
 def join(store: Store, links: Array, row: int, other: int, which: int) -> int:
-    """Join the heaps with `row` and `other` on top; the row on top of both.
+    """Join the heaps with `row` and `other` on top; return the row on top of both.
 
-    links: MESSAGE, LINK or ORDER, a row a message, as `which` says.
+    `links` is MESSAGE, LINK or ORDER, according to `which`.
     """
     return _meld(store, links, row, other, which)
 
 
 @routine
 def without_top(store: Store, links: Array, row: int, which: int) -> int:
-    """Take `row` from the top of its heap; the row that is on top now, without `next` and `prev`, or NONE."""
+    """Remove `row` from the top of its heap; return the new top, without `next` and `prev`, or NONE."""
     pairs = NONE
     left = int(links[row].child)
     while left != NONE:
@@ -94,7 +97,7 @@ def without_top(store: Store, links: Array, row: int, which: int) -> int:
 
 @routine
 def without(store: Store, links: Array, top: int, row: int, which: int) -> None:
-    """Take `row`, which is not on top, out of the heap under `top`."""
+    """Remove `row`, which is not on top, from the heap under `top`."""
     link = links[row]
     before = int(link.prev)
     if links[before].child == row:

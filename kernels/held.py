@@ -1,8 +1,10 @@
-"""Gets held aside: their message is not there yet, or not available.
+"""Held gets: gets whose message has not arrived yet, or is not available.
 
-Source: contract section 7 (held aside for an hour of event time; takes the message when it comes or becomes available;
-inside a unit of work it waits on after the commit and is dropped by the backout). A get of several messages is one row
-with a count: it takes message by message as they come.
+A get is held for an hour of event time and takes its message when that arrives or becomes available. In a unit of work
+it keeps waiting after the commit and is dropped by the backout. A get of several messages is one row with a count and
+takes them one by one.
+
+The rule: docs/events.md#duplicates-gaps-and-late-events.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ def _expired(store: Store, row: int) -> bool:
 
 @routine
 def hold(store: Store, key: np.uint64, keyed: bool, queue: int, unit: int, count: int) -> None:
-    """Hold a get of `count` messages aside; unit: row of UNITS, NONE outside syncpoint."""
+    """Hold a get of `count` messages. `unit` is a row of UNIT, or NONE outside syncpoint."""
     scalars = store.scalars[0]
     row = scalars.held_free
     if row == NONE:
@@ -102,7 +104,7 @@ def _leave_unit(store: Store, row: int) -> None:
 
 @routine
 def forget(store: Store, row: int) -> None:
-    """Take a get held aside out of every chain and free its row; `unmatched_gets` is the caller's."""
+    """Remove a held get from every chain and free its row; the caller adjusts `unmatched_gets`."""
     scalars = store.scalars[0]
     get = store.held[row]
     owner = store.queues[get.queue]
@@ -134,8 +136,8 @@ def forget(store: Store, row: int) -> None:
 
 
 @kernel
-def take_one(store: Store, row: int) -> None:
-    """Let a get held aside have one message; it waits on where it wants more."""
+def give_message(store: Store, row: int) -> None:
+    """Give a held get one message; it keeps waiting if it wants more."""
     store.scalars[0].unmatched_gets -= 1
     if store.held[row].count > 1:
         store.held[row].count -= 1
@@ -169,20 +171,20 @@ def _oldest_of_any(store: Store, queue: int) -> int:
 
 @kernel
 def match(store: Store, queue: int, key: np.uint64, keyed: bool) -> int:
-    """The get held aside first, among those that take a message of that queue and id; NONE: none waits."""
+    """Return the longest held get that takes a message of that queue and id, or NONE."""
     if store.scalars[0].held_open == 0:
         return NONE
-    found = _oldest_of_any(store, queue)
+    get = _oldest_of_any(store, queue)
     if keyed:
         by_key = _oldest_keyed(store, key, queue)
-        if found == NONE or (by_key != NONE and store.held[by_key].age < store.held[found].age):
-            found = by_key
-    return found
+        if get == NONE or (by_key != NONE and store.held[by_key].age < store.held[get].age):
+            get = by_key
+    return get
 
 
 @kernel
 def release_unit(store: Store, unit: int, dropped: bool) -> None:
-    """End the unit for its gets held aside: they wait on (commit), or are dropped (backout)."""
+    """Release the held gets of a unit that ends: they keep waiting (commit) or are dropped (backout)."""
     row = store.units[unit].held_head
     while row != NONE:
         following = store.held[row].unit_next
@@ -200,7 +202,7 @@ def release_unit(store: Store, unit: int, dropped: bool) -> None:
 
 @routine
 def sweep(store: Store, queues: int) -> None:
-    """Free the rows of gets held aside for more than an hour; they stay counted. queues: rows of QUEUE in use."""
+    """Free the rows of gets held for an hour; they stay counted. `queues` is the number of rows of QUEUE in use."""
     for queue in range(queues):
         row = store.queues[queue].keyed_head
         while row != NONE and _expired(store, row):

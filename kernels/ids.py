@@ -1,8 +1,8 @@
-"""The index of messages by id: of each (queue, id) the available message that a get by that id takes.
+"""The index of messages by id: for each (queue, id) the available message that a get by that id takes.
 
-A bucket holds one row of each (queue, id): the message of the highest priority, the oldest of these. The other
-available ones of the same id are in a heap below it, so that a get by id takes the first at once, however many share
-the id. Uncommitted messages are not in the index. It is in memory only and rebuilt when a store is loaded.
+A bucket holds one row per (queue, id): the oldest message of the highest priority. The other available messages with
+the same id are in a heap below it, so that a get by id finds its message at once, however many share the id.
+Uncommitted messages are not in the index. The index is in memory only and rebuilt when a store is loaded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kernels.layout import NONE, Store
 
 @kernel
 def find(store: Store, queue: int, key: np.uint64) -> int:
-    """Return the available message of that queue and id that a get takes, or NONE."""
+    """Return the available message that a get of that queue and id takes, or NONE."""
     mixed = index.mix(key, queue)
     row = index.first(store.message_buckets, mixed)
     while row != NONE:
@@ -30,7 +30,7 @@ def find(store: Store, queue: int, key: np.uint64) -> int:
 
 @kernel
 def enter(store: Store, row: int) -> None:
-    """Enter a message that has become available."""
+    """Add a message that has become available."""
     message = store.messages[row]
     link = store.message_links[row]
     link.child = NONE
@@ -45,17 +45,17 @@ def enter(store: Store, row: int) -> None:
 
 @routine
 def _leave_others(store: Store, first: int, row: int) -> None:
-    """Take `row` out of the messages that share its id, of which `first` is the first."""
+    """Remove `row` from the messages that share its id, with `first` on top."""
     if row != first:
         heap.without(store, store.message_links, first, row, heap.OF_ID)
         return
-    now_first = heap.without_top(store, store.message_links, row, heap.OF_ID)
-    index.replace(store.message_buckets, store.message_links, row, now_first)
+    successor = heap.without_top(store, store.message_links, row, heap.OF_ID)
+    index.replace(store.message_buckets, store.message_links, row, successor)
 
 
 @kernel
 def leave(store: Store, row: int) -> None:
-    """Take a message that is available no more out of the index."""
+    """Remove a message that is no longer available."""
     message = store.messages[row]
     first = find(store, message.queue, message.key)
     if first == row and store.message_links[row].child == NONE:

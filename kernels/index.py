@@ -1,9 +1,8 @@
-"""Hash index: from a key to the rows of a table that carry it, oldest first.
+"""Hash index: from a key to the rows of a table that have it, oldest first.
 
-Buckets hold a chain of rows; links stand beside the table, not in it, so that growing the index dirties no page of
-state: the index is in memory only and rebuilt when a store is loaded. Rows are appended at the tail: within a key the
-chain goes from the oldest to the youngest, so that the first hit is the oldest. Of messages that share an id only one
-stands in the bucket (see ids.py).
+A bucket is a chain of rows. Links are kept beside the table, not in it, so that growing the index dirties no page of
+state: the index is in memory only and rebuilt when a store is loaded. Rows are appended at the tail, so the first row
+with a key is the oldest. Of messages that share an id only one is in the bucket (see ids.py).
 """
 
 from __future__ import annotations
@@ -11,21 +10,20 @@ from __future__ import annotations
 import numpy as np
 
 from kernels._compile import kernel, routine
+from kernels.hashing import GOLDEN_RATIO
 from kernels.layout import NONE, Array, Row
-
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
 def mix(key: np.uint64, queue: int) -> int:
-    """The 32-bit hash of (key, queue)."""
-    mixed = (key ^ (np.uint64(queue + 1) * _SPREAD)) * _SPREAD
+    """Return the 32-bit hash of (key, queue)."""
+    mixed = (key ^ (np.uint64(queue + 1) * GOLDEN_RATIO)) * GOLDEN_RATIO
     return int(mixed >> np.uint64(32))
 
 
 @kernel
 def first(buckets: Array, mixed: int) -> int:
-    """The oldest row in the bucket of a hash, or NONE; other keys share the bucket. buckets: BUCKET[2**k]."""
+    """Return the oldest row in the bucket of a hash, which other hashes share, or NONE. `buckets`: BUCKET[2**k]."""
     return int(buckets[mixed & (buckets.size - 1)].head)
 
 
@@ -50,7 +48,7 @@ def _append(bucket: Row, links: Array, row: int) -> None:
 
 @kernel
 def leave(buckets: Array, links: Array, row: int) -> None:
-    """Take `row` out of its bucket."""
+    """Remove `row` from its bucket."""
     link = links[row]
     bucket = buckets[int(link.mixed) & (buckets.size - 1)]
     if link.prev == NONE:
@@ -65,7 +63,7 @@ def leave(buckets: Array, links: Array, row: int) -> None:
 
 @kernel
 def replace(buckets: Array, links: Array, old: int, new: int) -> None:
-    """Let row `new`, which has the same hash, stand in its bucket where `old` stood."""
+    """Replace row `old` in its bucket by row `new`, which has the same hash."""
     link = links[new]
     link.next = links[old].next
     link.prev = links[old].prev
@@ -83,7 +81,7 @@ def replace(buckets: Array, links: Array, old: int, new: int) -> None:
 
 @routine
 def split(buckets: Array, links: Array, old: int) -> None:
-    """Spread the rows of the first `old` buckets over all `buckets.size` = 2 * old, order within a key kept."""
+    """Distribute the rows of the first `old` buckets over all 2 * old, keeping the order within a key."""
     for i in range(old, buckets.size):
         buckets[i].head = NONE
         buckets[i].tail = NONE

@@ -1,4 +1,4 @@
-"""Building the indexes of a store anew from its tables, after these were loaded from pages."""
+"""Rebuilding the indexes of a store from its tables, after these were loaded from pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from kernels.layout import AVAILABLE, MARK_KEYED, NONE, Array, Store
 
 @routine
 def reindex(store: Store, messages_by_age: Array, held_by_age: Array) -> None:
-    """Fill all indexes. messages_by_age, held_by_age: i8[...], rows in the order of their age, free ones included."""
+    """Fill all indexes.
+
+    Args:
+        store: arrays of the store.
+        messages_by_age: i8[...], rows of MESSAGE from the oldest to the youngest, free rows included.
+        held_by_age: i8[...], rows of HELD from the oldest to the youngest, free rows included.
+    """
     index.clear(store.message_buckets)
     for row in messages_by_age:
         message = store.messages[row]

@@ -1,8 +1,9 @@
-"""Compiled reading of the metadata of Arrow IPC streams: how much a stream would be in memory, before any of it is.
+"""Compiled reading of the metadata of Arrow IPC streams: the size of a stream in memory, before it is read into memory.
 
-Only the flatbuffers in front of the bodies are read, and of a compressed buffer the eight bytes that say how long it
-will be. Sources: the Arrow columnar format, "Encapsulated message format" and "RecordBatch message"; `Message.fbs`;
-the FlatBuffers binary format, "Tables" and "Vectors".
+Only the flatbuffers in front of the bodies are read, and the eight bytes of a compressed buffer that hold its size.
+
+Sources: [published: Arrow columnar format, "Encapsulated message format" and "RecordBatch message", `Message.fbs`];
+[published: FlatBuffers binary format, "Tables" and "Vectors"].
 """
 
 from __future__ import annotations
@@ -17,73 +18,73 @@ from kernels._compile import kernel, routine
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
 
-COLUMN_BYTES = 256  # of memory that one column of one batch takes beside its buffers
+COLUMN_BYTES = 256  # memory that a column of a batch takes besides its buffers
 
-_HUGE = np.int64(1 << 48)  # sums stop here
-_V5 = 4  # MetadataVersion: compression is declared by the batch
+_HUGE = np.int64(1 << 48)  # sums do not grow beyond this
+_V5 = 4  # MetadataVersion from which the batch declares compression
 _DICTIONARY, _BATCH = 2, 3  # MessageHeader
-_KEY = (65, 82, 82, 79, 87, 58, 101, 120)  # "ARROW:ex": how version 4 declared compression
+_KEY = (65, 82, 82, 79, 87, 58, 101, 120)  # "ARROW:ex", with which version 4 declared compression
 
 
 @kernel
-def _number(data: Bytes, at: int, size: int) -> Any:
-    """The signed little-endian integer of `size` bytes (2, 4 or 8) at `at`."""
+def _number(data: Bytes, pos: int, size: int) -> Any:
+    """Return the signed little-endian integer of `size` bytes (2, 4 or 8) at `pos`."""
     word = np.uint64(0)
     for i in range(size):
-        word |= np.uint64(data[at + i]) << np.uint64(8 * i)
-    if size < 8 and data[at + size - 1] >= 128:
+        word |= np.uint64(data[pos + i]) << np.uint64(8 * i)
+    if size < 8 and data[pos + size - 1] >= 128:
         word |= ~np.uint64(0) << np.uint64(8 * size)
     return np.int64(word)
 
 
 @kernel
 def _field(data: Bytes, table: int, slot: int, low: int, high: int) -> Any:
-    """Where a field of a table stands; -1: absent; -2: the table does not lie within low:high."""
+    """Return the position of a field of a table; -1: absent; -2: the table does not lie within low:high."""
     if table < low or table + 4 > high:
         return -2
-    places = table - _number(data, table, 4)
-    if places < low or places + 4 > high:
+    vtable = table - _number(data, table, 4)
+    if vtable < low or vtable + 4 > high:
         return -2
-    size = _number(data, places, 2) & 0xFFFF
-    if places + size > high:
+    size = _number(data, vtable, 2) & 0xFFFF
+    if vtable + size > high:
         return -2
     if 4 + 2 * slot + 2 > size:
         return -1
-    offset = _number(data, places + 4 + 2 * slot, 2) & 0xFFFF
+    offset = _number(data, vtable + 4 + 2 * slot, 2) & 0xFFFF
     if offset == 0:
         return -1
-    at = table + offset
-    return at if at < high else -2
+    pos = table + offset
+    return pos if pos < high else -2
 
 
 @kernel
-def _target(data: Bytes, at: int, low: int, high: int) -> Any:
-    """Where the reference at `at` leads; -2 where that is not within low:high."""
-    if at < low or at + 4 > high:
+def _target(data: Bytes, pos: int, low: int, high: int) -> Any:
+    """Return the target of the reference at `pos`; -2 if it is not within low:high."""
+    if pos < low or pos + 4 > high:
         return -2
-    offset = _number(data, at, 4) & 0xFFFFFFFF
-    if at + offset + 4 > high:
+    offset = _number(data, pos, 4) & 0xFFFFFFFF
+    if pos + offset + 4 > high:
         return -2
-    return at + offset
+    return pos + offset
 
 
 @kernel
 def _integer(data: Bytes, table: int, slot: int, low: int, high: int) -> Any:
-    """An int64 field, 0 where absent, -1 where unreadable."""
-    at = _field(data, table, slot, low, high)
-    if at == -1:
+    """Return an int64 field; 0: absent; -1: unreadable."""
+    pos = _field(data, table, slot, low, high)
+    if pos == -1:
         return np.int64(0)
-    if at < 0 or at + 8 > high:
+    if pos < 0 or pos + 8 > high:
         return np.int64(-1)
-    return _number(data, at, 8)
+    return _number(data, pos, 8)
 
 
 @kernel
 def _names_compression(data: Bytes, low: int, high: int) -> bool:
-    """True if the metadata holds the key by which version 4 declared compression."""
-    for at in range(low, high - 8):
+    """Return True if the metadata holds the key with which version 4 declared compression."""
+    for pos in range(low, high - 8):
         i = 0
-        while i < 8 and data[at + i] == _KEY[i]:
+        while i < 8 and data[pos + i] == _KEY[i]:
             i += 1
         if i == 8:
             return True
@@ -98,37 +99,37 @@ def scan_streams(
 
     Args:
         data: u1[...].
-        starts: i8[n].
-        ends: i8[n].
+        starts: i8[n], byte at which a stream begins.
+        ends: i8[n], byte behind a stream.
         rows: i8[n], written: rows of all record batches.
-        longest: i8[n], written: values of the longest column, those nested in others and dictionaries included.
-        sizes: i8[n], written: bytes of all buffers once decompressed, and COLUMN_BYTES for each column of each batch; a
+        longest: i8[n], written: values of the longest column, nested columns and dictionaries included.
+        sizes: i8[n], written: bytes of all buffers once decompressed, and COLUMN_BYTES per column and batch. A
             dictionary that grows counts again as a whole, since Arrow copies it.
-        sound: i8[n], written: the bytes of the value up to which whole messages stand; all of them where the stream
-            ends there, or with an end mark before.
+        sound: i8[n], written: bytes from the start of the stream that are whole messages; the whole stream if it ends
+            with a message or has an end mark.
     """
     for k in range(starts.size):
         rows[k] = 0
         longest[k] = 0
         sizes[k] = 0
-        words = np.int64(0)
-        at = starts[k]
+        dictionary_bytes = np.int64(0)
+        pos = starts[k]
         end = ends[k]
         while True:
-            sound[k] = at - starts[k]
-            if at + 4 > end:
+            sound[k] = pos - starts[k]
+            if pos + 4 > end:
                 break
             head = 4
-            size = _number(data, at, 4)
+            size = _number(data, pos, 4)
             if size == -1:
-                if at + 8 > end:
+                if pos + 8 > end:
                     break
                 head = 8
-                size = _number(data, at + 4, 4)
+                size = _number(data, pos + 4, 4)
             if size == 0:
                 sound[k] = end - starts[k]
                 break
-            low = at + head
+            low = pos + head
             high = low + size
             if size < 8 or high > end:
                 break
@@ -169,8 +170,8 @@ def scan_streams(
                 if version < _V5 and not compressed:
                     compressed = _names_compression(data, low, high)
                 total = np.int64(0)
-                most = count
-                good = True
+                longest_column = count
+                is_sound = True
                 for slot in range(1, 3):  # nodes, then buffers: both are pairs of 8 bytes
                     vector_at = _field(data, batch, slot, low, high)
                     if vector_at == -1:
@@ -179,40 +180,40 @@ def scan_streams(
                     if vector_at >= 0:
                         vector = _target(data, vector_at, low, high)
                     if vector < 0:
-                        good = False
+                        is_sound = False
                         break
                     pairs = _number(data, vector, 4) & 0xFFFFFFFF
                     if vector + 4 + 16 * pairs > high:
-                        good = False
+                        is_sound = False
                         break
                     for i in range(pairs):
-                        one = _number(data, vector + 4 + 16 * i, 8)
-                        two = _number(data, vector + 4 + 16 * i + 8, 8)
-                        if one < 0 or (two < 0 and slot == 2):
-                            good = False
+                        first = _number(data, vector + 4 + 16 * i, 8)
+                        second = _number(data, vector + 4 + 16 * i + 8, 8)
+                        if first < 0 or (second < 0 and slot == 2):
+                            is_sound = False
                             break
                         if slot == 1:
                             total += COLUMN_BYTES
-                            most = max(most, one)
+                            longest_column = max(longest_column, first)
                         else:
-                            if one > length or two > length - one:
-                                good = False
+                            if first > length or second > length - first:
+                                is_sound = False
                                 break
-                            if compressed and two >= 8:
-                                whole = _number(data, high + one, 8)
-                                if whole >= 0:
-                                    two = whole
-                            total = min(_HUGE, total + min(_HUGE, two))
-                    if not good:
+                            if compressed and second >= 8:
+                                decompressed = _number(data, high + first, 8)
+                                if decompressed >= 0:
+                                    second = decompressed
+                            total = min(_HUGE, total + min(_HUGE, second))
+                    if not is_sound:
                         break
-                if not good:
+                if not is_sound:
                     break
                 if kind == _DICTIONARY:
                     if grows:
-                        total += words
-                    words = min(_HUGE, words + total)
+                        total += dictionary_bytes
+                    dictionary_bytes = min(_HUGE, dictionary_bytes + total)
                 else:
                     rows[k] = min(_HUGE, rows[k] + min(_HUGE, count))
-                longest[k] = max(longest[k], min(_HUGE, most))
+                longest[k] = max(longest[k], min(_HUGE, longest_column))
                 sizes[k] = min(_HUGE, sizes[k] + total)
-            at = high + length
+            pos = high + length

@@ -1,10 +1,10 @@
-"""Compiled reading of the events that almost all traffic consists of, straight from JSON bytes into EVENT rows.
+"""Compiled reading of plain events, which are almost all traffic, from JSON bytes into EVENT rows.
 
-`scan_json` takes what it is sure of: one object, known fields of the right shape, an operation on a queue that the
-estate has. Whatever else it meets (an escape, a letter outside ASCII, a number that is not a plain integer, a repeated
-name, a value out of range, another operation, bytes that are not JSON) it leaves to `twin.events.rules`, which alone
-decides what is right: an event is never refused here. So the two can differ only where this file accepts too much;
-tests hold them equal.
+`scan_json` reads what it is sure of: an object with known fields of the right shape, and an operation on a queue that
+the estate has. Everything else (an escape, a letter outside ASCII, a number that is not a plain integer, a repeated
+name, a value out of range, another operation, bytes that are not JSON) it leaves to the exact rules,
+`twin.events.rules`. They alone refuse events. So the two can differ only where this file accepts too much, and tests
+compare them.
 """
 
 # ruff: noqa: PLR1714 -- plain comparisons are what compiles
@@ -17,8 +17,19 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels._compile import kernel, routine
-from kernels.hashing import _xxh64
-from kernels.layout import FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT, PUT
+from kernels.clock import SECOND
+from kernels.hashing import PRIME_1, _xxh64
+from kernels.layout import (
+    CLEAR,
+    FLAG_DIRECT,
+    FLAG_HAS_MSGID,
+    FLAG_HAS_UOW,
+    FLAG_PERSISTENT,
+    MAX_MESSAGE_BYTES,
+    OPS,
+    PRIORITIES,
+    PUT,
+)
 
 Bytes = npt.NDArray[np.uint8]
 Array = npt.NDArray[Any]
@@ -30,30 +41,32 @@ NAMES = (
     *("time", "qmgr", "seq", "op", "queue", "msgid", "count", "length"),
     *("priority", "persistent", "uow", "direct", "reason", "store", "attributes", "measured"),
 )
-QUEUE_OPS = ("PUT", "GET", "COMMIT", "BACKOUT", "EXPIRE", "CLEAR")
+QUEUE_OPS = OPS[: CLEAR + 1]
 
 ABSENT, STRING, INTEGER, TRUE, FALSE = range(5)
-UNSURE = -1  # the answer of every function here that leaves the event to the exact rules
+UNSURE = -1  # the result of a function that leaves the event to the exact rules
 
 TIME_LOW = 946_684_800_000_000  # 2000-01-01T00:00:00Z, microseconds since 1970
 TIME_HIGH = 4_133_980_800_000_000  # 2101-01-01T00:00:00Z
 MSGID_MAX = 48  # bytes
-LENGTH_MAX = 104_857_600  # bytes
-SEQ_SURE = 10**18 - 1
+LENGTH_MAX = MAX_MESSAGE_BYTES
+SEQ_SURE = 10**18 - 1  # the largest number of 18 digits
 COUNT_MAX = 1_000_000
-PRIORITY_MAX = 9
+PRIORITY_MAX = PRIORITIES - 1
 REASON_MAX = 2**31 - 1
-
-SECOND = 1_000_000  # microseconds
 
 _QUOTE, _BACKSLASH, _COMMA, _COLON, _MINUS, _PLUS, _DOT, _ZERO = (ord(c) for c in '"\\,:-+.0')
 _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = (ord(c) for c in "{}[]")
 _T, _Z, _E, _LOWER = ord("T"), ord("Z"), ord("E"), 32
-_DEEPEST = 60  # levels of a value that nobody reads
+_MAX_DEPTH = 60  # levels of a value that is skipped
 
 
 def _lookup(words: tuple[str, ...]) -> tuple[Array, Bytes, Array]:
-    """Words told apart by length and first letter: the word's number or -1 by length * 32 + letter; bytes; offsets."""
+    """Return a lookup table for words that differ in length or first letter.
+
+    Returns:
+        The number of a word, or -1, by length * 32 + letter; the bytes of all words; the offsets of the words in them.
+    """
     table = np.full(16 * 32, -1, np.int8)
     for number, word in enumerate(words):
         slot = len(word) * 32 + (ord(word[0]) & 31)
@@ -69,9 +82,11 @@ _OP_TABLE, _OP_BYTES, _OP_OFFSETS = _lookup(QUEUE_OPS)
 _DAYS_BEFORE = np.array([0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365], np.int64)
 
 
-MEMBER = np.dtype([("kind", "i8"), ("start", "i8"), ("end", "i8"), ("number", "i8")])  # of an event, by NAMES
+MEMBER = np.dtype(  # a member of an event, by its index in NAMES
+    [("kind", "i8"), ("start", "i8"), ("end", "i8"), ("number", "i8")]
+)
 
-PLACE = np.dtype(  # of the hash table of (queue manager, queue) pairs; free where route is -1
+PLACE = np.dtype(  # a slot of the hash table of (queue manager, queue) pairs, free if route is -1
     [("key", "u8"), ("route", "i4"), ("qmgr", "i4"), ("queue", "i4"), ("end", "i4")],  # names[qmgr:queue], [queue:end]
     align=True,
 )
@@ -79,8 +94,8 @@ PLACE = np.dtype(  # of the hash table of (queue manager, queue) pairs; free whe
 
 @kernel
 def pair_key(qmgr: np.uint64, queue: np.uint64) -> np.uint64:
-    """The hash of a pair from the hashes of its names."""
-    return qmgr * np.uint64(0x9E3779B185EBCA87) + queue
+    """Return the hash of a pair from the hashes of its names."""
+    return qmgr * PRIME_1 + queue
 
 
 @kernel
@@ -95,25 +110,25 @@ def _same(a: Bytes, a_start: int, a_end: int, b: Bytes, b_start: int, b_end: int
 
 @kernel
 def _route(places: Array, names: Bytes, data: Bytes, qmgr: Record, queue: Record) -> int:
-    """The route of the queue manager and queue that two members name, or UNSURE."""
+    """Return the route of the queue manager and queue that two members name, or UNSURE."""
     key = pair_key(_xxh64(data, qmgr.start, qmgr.end), _xxh64(data, queue.start, queue.end))
     mask = places.size - 1
-    at = int(np.int64(key & np.uint64(mask)))  # int() alone leaves it unsigned
-    while places[at].route >= 0:
-        place = places[at]
+    pos = int(np.int64(key & np.uint64(mask)))  # int() alone would leave it unsigned
+    while places[pos].route >= 0:
+        place = places[pos]
         if (
             place.key == key
             and _same(data, qmgr.start, qmgr.end, names, place.qmgr, place.queue)
             and _same(data, queue.start, queue.end, names, place.queue, place.end)
         ):
             return int(place.route)
-        at = (at + 1) & mask
+        pos = (pos + 1) & mask
     return UNSURE
 
 
 @kernel
 def _word(data: Bytes, start: int, end: int, table: Array, words: Bytes, offsets: Array) -> int:
-    """The number of the word data[start:end], or UNSURE."""
+    """Return the number of the word data[start:end], or UNSURE."""
     size = end - start
     if size == 0 or size > 15:
         return UNSURE
@@ -124,154 +139,157 @@ def _word(data: Bytes, start: int, end: int, table: Array, words: Bytes, offsets
 
 
 @kernel
-def _space(data: Bytes, at: int, end: int) -> int:
-    """The next place from `at` that is not JSON white space."""
-    while at < end and (data[at] == 32 or data[at] == 10 or data[at] == 13 or data[at] == 9):
-        at += 1
-    return at
+def _space(data: Bytes, pos: int, end: int) -> int:
+    """Return the next position from `pos` on that is not JSON white space."""
+    while pos < end and (data[pos] == 32 or data[pos] == 10 or data[pos] == 13 or data[pos] == 9):
+        pos += 1
+    return pos
 
 
 @kernel
-def _string(data: Bytes, at: int, end: int) -> int:
-    """The closing quote of the string whose first letter stands at `at`, or UNSURE: only plain ASCII is taken."""
-    while at < end:
-        letter = data[at]
+def _string(data: Bytes, pos: int, end: int) -> int:
+    """Return the position of the closing quote of the plain ASCII string that begins at `pos`, or UNSURE."""
+    while pos < end:
+        letter = data[pos]
         if letter == _QUOTE:
-            return at
+            return pos
         if letter < 32 or letter == _BACKSLASH or letter >= 128:
             return UNSURE
-        at += 1
+        pos += 1
     return UNSURE
 
 
 @kernel
-def _literal(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Kind and end of true, false or null at `at`; kind UNSURE where it is none of them."""
-    if at + 4 <= end:
-        a, b, c, d = data[at], data[at + 1], data[at + 2], data[at + 3]
+def _literal(data: Bytes, pos: int, end: int) -> tuple[int, int]:
+    """Return the kind and the end of true, false or null at `pos`; the kind is UNSURE if it is none of them."""
+    if pos + 4 <= end:
+        a, b, c, d = data[pos], data[pos + 1], data[pos + 2], data[pos + 3]
         if a == 116 and b == 114 and c == 117 and d == 101:
-            return TRUE, at + 4
+            return TRUE, pos + 4
         if a == 110 and b == 117 and c == 108 and d == 108:
-            return ABSENT, at + 4
-        if at + 5 <= end and a == 102 and b == 97 and c == 108 and d == 115 and data[at + 4] == 101:
-            return FALSE, at + 5
-    return UNSURE, at
+            return ABSENT, pos + 4
+        if pos + 5 <= end and a == 102 and b == 97 and c == 108 and d == 115 and data[pos + 4] == 101:
+            return FALSE, pos + 5
+    return UNSURE, pos
 
 
 @kernel
-def _integer(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Value and end of the integer at `at`; value UNSURE where it is negative, of more than 18 digits or no integer."""
-    start = at
+def _integer(data: Bytes, pos: int, end: int) -> tuple[int, int]:
+    """Return the value and the end of the integer at `pos`.
+
+    The value is UNSURE if it is negative, has more than 18 digits or is no integer.
+    """
+    start = pos
     value = 0
-    while at < end and 48 <= data[at] <= 57:
-        value = value * 10 + (data[at] - 48)
-        at += 1
-    digits = at - start
+    while pos < end and 48 <= data[pos] <= 57:
+        value = value * 10 + (data[pos] - 48)
+        pos += 1
+    digits = pos - start
     if digits == 0 or digits > 18 or (digits > 1 and data[start] == _ZERO):
-        return UNSURE, at
-    return value, at
+        return UNSURE, pos
+    return value, pos
 
 
 @kernel
-def _digits_end(data: Bytes, at: int, end: int) -> int:
-    """The place behind one or more digits at `at`, or UNSURE."""
-    start = at
-    while at < end and 48 <= data[at] <= 57:
-        at += 1
-    return at if at > start else UNSURE
+def _digits_end(data: Bytes, pos: int, end: int) -> int:
+    """Return the position behind one or more digits at `pos`, or UNSURE."""
+    start = pos
+    while pos < end and 48 <= data[pos] <= 57:
+        pos += 1
+    return pos if pos > start else UNSURE
 
 
 @kernel
-def _number_end(data: Bytes, at: int, end: int) -> int:
-    """The place behind the JSON number at `at`, or UNSURE."""
-    if data[at] == _MINUS:
-        at += 1
-    first = at
-    at = _digits_end(data, at, end)
-    if at < 0 or (data[first] == _ZERO and at > first + 1):
+def _number_end(data: Bytes, pos: int, end: int) -> int:
+    """Return the position behind the JSON number at `pos`, or UNSURE."""
+    if data[pos] == _MINUS:
+        pos += 1
+    first = pos
+    pos = _digits_end(data, pos, end)
+    if pos < 0 or (data[first] == _ZERO and pos > first + 1):
         return UNSURE
-    if at < end and data[at] == _DOT:
-        at = _digits_end(data, at + 1, end)
-    if 0 <= at < end and data[at] & ~_LOWER == _E:
-        at += 1
-        if at < end and (data[at] == _PLUS or data[at] == _MINUS):
-            at += 1
-        at = _digits_end(data, at, end)
-    return at
+    if pos < end and data[pos] == _DOT:
+        pos = _digits_end(data, pos + 1, end)
+    if 0 <= pos < end and data[pos] & ~_LOWER == _E:
+        pos += 1
+        if pos < end and (data[pos] == _PLUS or data[pos] == _MINUS):
+            pos += 1
+        pos = _digits_end(data, pos, end)
+    return pos
 
 
 @routine
-def _skipped(data: Bytes, at: int, end: int) -> int:
-    """The place behind the JSON value at `at`, however nested, or UNSURE."""
+def _skip(data: Bytes, pos: int, end: int) -> int:
+    """Return the position behind the JSON value at `pos`, nested or not, or UNSURE."""
     depth = 0
-    objects = 0  # a bit for each level, the innermost lowest: 1 in an object
+    objects = 0  # a bit per level, the innermost lowest: 1 in an object
     while True:
-        if at >= end:
+        if pos >= end:
             return UNSURE
-        letter = data[at]
-        ended = True
+        letter = data[pos]
+        is_complete = True
         if letter == _QUOTE:
-            at = _string(data, at + 1, end) + 1
-            if at <= 0:
+            pos = _string(data, pos + 1, end) + 1
+            if pos <= 0:
                 return UNSURE
         elif letter == _OPEN or letter == _OPEN_LIST:
-            at = _space(data, at + 1, end)
-            if at >= end or depth == _DEEPEST:
+            pos = _space(data, pos + 1, end)
+            if pos >= end or depth == _MAX_DEPTH:
                 return UNSURE
-            if data[at] == letter + 2:  # } and ] stand two places behind { and [
-                at += 1
+            if data[pos] == letter + 2:  # the codes of } and ] are two above those of { and [
+                pos += 1
             else:
                 depth += 1
                 objects = objects * 2 + (1 if letter == _OPEN else 0)
-                ended = False
+                is_complete = False
         elif letter == _MINUS or 48 <= letter <= 57:
-            at = _number_end(data, at, end)
-            if at < 0:
+            pos = _number_end(data, pos, end)
+            if pos < 0:
                 return UNSURE
         else:
-            kind, at = _literal(data, at, end)
+            kind, pos = _literal(data, pos, end)
             if kind < 0:
                 return UNSURE
-        while ended:
+        while is_complete:
             if depth == 0:
-                return at
-            at = _space(data, at, end)
-            if at >= end:
+                return pos
+            pos = _space(data, pos, end)
+            if pos >= end:
                 return UNSURE
-            if data[at] == (_CLOSE if objects & 1 else _CLOSE_LIST):
-                at += 1
+            if data[pos] == (_CLOSE if objects & 1 else _CLOSE_LIST):
+                pos += 1
                 depth -= 1
                 objects //= 2
-            elif data[at] == _COMMA:
-                at = _space(data, at + 1, end)
-                ended = False
+            elif data[pos] == _COMMA:
+                pos = _space(data, pos + 1, end)
+                is_complete = False
             else:
                 return UNSURE
         if objects & 1:
-            at = _value(data, at, end)
-            if at < 0:
+            pos = _value(data, pos, end)
+            if pos < 0:
                 return UNSURE
 
 
 @kernel
-def _value(data: Bytes, at: int, end: int) -> int:
-    """The place of the value whose name stands at `at`, or UNSURE."""
-    if at >= end or data[at] != _QUOTE:
+def _value(data: Bytes, pos: int, end: int) -> int:
+    """Return the position of the value whose name is at `pos`, or UNSURE."""
+    if pos >= end or data[pos] != _QUOTE:
         return UNSURE
-    at = _string(data, at + 1, end)
-    if at < 0:
+    pos = _string(data, pos + 1, end)
+    if pos < 0:
         return UNSURE
-    at = _space(data, at + 1, end)
-    if at >= end or data[at] != _COLON:
+    pos = _space(data, pos + 1, end)
+    if pos >= end or data[pos] != _COLON:
         return UNSURE
-    return _space(data, at + 1, end)
+    return _space(data, pos + 1, end)
 
 
 @kernel
-def _digits(data: Bytes, at: int, size: int) -> int:
-    """The number of `size` digits at `at`, or UNSURE."""
+def _digits(data: Bytes, pos: int, size: int) -> int:
+    """Return the number of `size` digits at `pos`, or UNSURE."""
     value = 0
-    for i in range(at, at + size):
+    for i in range(pos, pos + size):
         digit = int(data[i]) - 48
         if digit < 0 or digit > 9:
             return UNSURE
@@ -281,7 +299,7 @@ def _digits(data: Bytes, at: int, size: int) -> int:
 
 @kernel
 def _days(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01 to a day of the Gregorian calendar, or UNSURE where there is no such day."""
+    """Return the days from 1970-01-01 to a day of the Gregorian calendar, or UNSURE if there is no such day."""
     if month < 1 or month > 12 or day < 1:
         return UNSURE
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
@@ -294,103 +312,111 @@ def _days(year: int, month: int, day: int) -> int:
 
 
 @kernel
-def rfc3339(data: Bytes, at: int, end: int) -> int:
-    """Microseconds since 1970 of the RFC 3339 date-time data[at:end], or UNSURE (section 5.6; no leap seconds).
+def rfc3339(data: Bytes, pos: int, end: int) -> int:
+    """Return the microseconds since 1970 of the date-time data[pos:end], or UNSURE.
 
-    Digits of the second beyond the sixth are cut off.
+    Digits of the second beyond the sixth are cut off. Leap seconds are UNSURE.
+
+    Source: [published: RFC 3339, section 5.6].
     """
-    if end - at < 20:
+    if end - pos < 20:
         return UNSURE
-    year, month, day = _digits(data, at, 4), _digits(data, at + 5, 2), _digits(data, at + 8, 2)
-    hour, minute, second = _digits(data, at + 11, 2), _digits(data, at + 14, 2), _digits(data, at + 17, 2)
+    year, month, day = _digits(data, pos, 4), _digits(data, pos + 5, 2), _digits(data, pos + 8, 2)
+    hour, minute, second = _digits(data, pos + 11, 2), _digits(data, pos + 14, 2), _digits(data, pos + 17, 2)
     if year < 1970 or hour < 0 or hour > 23 or minute < 0 or minute > 59 or second < 0 or second > 59:
         return UNSURE
-    if data[at + 4] != _MINUS or data[at + 7] != _MINUS or data[at + 13] != _COLON or data[at + 16] != _COLON:
+    if data[pos + 4] != _MINUS or data[pos + 7] != _MINUS or data[pos + 13] != _COLON or data[pos + 16] != _COLON:
         return UNSURE
     days = _days(year, month, day)
-    if days < 0 or data[at + 10] | _LOWER != _T | _LOWER:
+    if days < 0 or data[pos + 10] | _LOWER != _T | _LOWER:
         return UNSURE
-    at += 19
+    pos += 19
     micros = 0
-    if data[at] == _DOT:
-        at += 1
-        start = at
+    if data[pos] == _DOT:
+        pos += 1
+        start = pos
         scale = 100_000
-        while at < end and 48 <= data[at] <= 57:
-            micros += (data[at] - 48) * scale
+        while pos < end and 48 <= data[pos] <= 57:
+            micros += (data[pos] - 48) * scale
             scale //= 10
-            at += 1
-        if at == start or at == end:
+            pos += 1
+        if pos == start or pos == end:
             return UNSURE
     offset = 0
-    if at + 1 == end:
-        if data[at] | _LOWER != _Z | _LOWER:
+    if pos + 1 == end:
+        if data[pos] | _LOWER != _Z | _LOWER:
             return UNSURE
     else:
-        if at + 6 != end or data[at + 3] != _COLON or (data[at] != _PLUS and data[at] != _MINUS):
+        if pos + 6 != end or data[pos + 3] != _COLON or (data[pos] != _PLUS and data[pos] != _MINUS):
             return UNSURE
-        hours, minutes = _digits(data, at + 1, 2), _digits(data, at + 4, 2)
+        hours, minutes = _digits(data, pos + 1, 2), _digits(data, pos + 4, 2)
         if hours < 0 or hours > 23 or minutes < 0 or minutes > 59:
             return UNSURE
-        offset = (hours * 60 + minutes) * (60 if data[at] == _PLUS else -60)
+        offset = (hours * 60 + minutes) * (60 if data[pos] == _PLUS else -60)
     return (days * 86_400 + hour * 3_600 + minute * 60 + second - offset) * SECOND + micros
 
 
 @routine
 def rfc3339_column(offsets: Array, data: Bytes, out: Array) -> None:
-    """`rfc3339` of each string of an Arrow column: offsets i8[n + 1], data u1[...]; out i8[n], written."""
+    """Read each string of an Arrow column with `rfc3339`.
+
+    Args:
+        offsets: i8[n + 1], bytes.
+        data: u1[...].
+        out: i8[n], written: microseconds since 1970, or UNSURE.
+    """
     for i in range(out.size):
         out[i] = rfc3339(data, offsets[i], offsets[i + 1])
 
 
 @kernel
-def _members(data: Bytes, at: int, end: int, members: Array) -> bool:
-    """Cut one flat JSON object data[at:end] into its known members; False where the exact rules must look.
+def _members(data: Bytes, pos: int, end: int, members: Array) -> bool:
+    """Cut the flat JSON object data[pos:end] into its known members; return False if the exact rules must read it.
 
-    members MEMBER[16] is written, by place in NAMES: start and end of strings, number of integers.
+    `members`, MEMBER[16] by index in NAMES, is written: start and end of strings, number of integers.
     """
     for name in range(members.size):
         members[name].kind = ABSENT
     seen = 0
-    at = _space(data, at, end)
-    if at >= end or data[at] != _OPEN:
+    pos = _space(data, pos, end)
+    if pos >= end or data[pos] != _OPEN:
         return False
-    at = _space(data, at + 1, end)
+    pos = _space(data, pos + 1, end)
     while True:
-        if at >= end or data[at] != _QUOTE:
+        if pos >= end or data[pos] != _QUOTE:
             return False
-        stop = _string(data, at + 1, end)
+        stop = _string(data, pos + 1, end)
         if stop < 0:
             return False
-        name = _word(data, at + 1, stop, _NAME_TABLE, _NAME_BYTES, _NAME_OFFSETS)
-        at = _space(data, stop + 1, end)
-        if at >= end or data[at] != _COLON:
+        name = _word(data, pos + 1, stop, _NAME_TABLE, _NAME_BYTES, _NAME_OFFSETS)
+        pos = _space(data, stop + 1, end)
+        if pos >= end or data[pos] != _COLON:
             return False
-        at = _space(data, at + 1, end)
-        if at >= end:
+        pos = _space(data, pos + 1, end)
+        if pos >= end:
             return False
-        start = at
-        stop = at
+        start = pos
+        stop = pos
         number = 0
         if name < 0:
             kind = ABSENT
-            at = _skipped(data, at, end)
-            if at < 0:
+            pos = _skip(data, pos, end)
+            if pos < 0:
                 return False
-        elif data[at] == _QUOTE:
+        elif data[pos] == _QUOTE:
             kind = STRING
-            start = at + 1
+            start = pos + 1
             stop = _string(data, start, end)
             if stop < 0:
                 return False
-            at = stop + 1
-        elif 48 <= data[at] <= 57:
+            pos = stop + 1
+        elif 48 <= data[pos] <= 57:
             kind = INTEGER
-            number, at = _integer(data, at, end)
+            number, pos = _integer(data, pos, end)
             if number < 0:
                 return False
         else:
-            kind, at = _literal(data, at, end)
+            kind, pos = _literal(data, pos, end)
             if kind < 0:
                 return False
         if name >= 0:
@@ -402,19 +428,19 @@ def _members(data: Bytes, at: int, end: int, members: Array) -> bool:
             member.start = start
             member.end = stop
             member.number = number
-        at = _space(data, at, end)
-        if at >= end:
+        pos = _space(data, pos, end)
+        if pos >= end:
             return False
-        if data[at] == _CLOSE:
-            return _space(data, at + 1, end) == end
-        if data[at] != _COMMA:
+        if data[pos] == _CLOSE:
+            return _space(data, pos + 1, end) == end
+        if data[pos] != _COMMA:
             return False
-        at = _space(data, at + 1, end)
+        pos = _space(data, pos + 1, end)
 
 
 @kernel
 def _number(member: Record, low: int, high: int, default: int) -> int:
-    """The integer of a member if it lies in low..high, `default` where it is absent, else UNSURE - 1."""
+    """Return the integer of a member if it lies in low..high, `default` if it is absent, else UNSURE - 1."""
     if member.kind == ABSENT:
         return default
     if member.kind != INTEGER or member.number < low or member.number > high:
@@ -424,7 +450,7 @@ def _number(member: Record, low: int, high: int, default: int) -> int:
 
 @kernel
 def _flag(member: Record, bit: int) -> int:
-    """`bit` where the member is true, 0 where it is false or absent, else UNSURE."""
+    """Return `bit` if the member is true, 0 if it is false or absent, else UNSURE."""
     if member.kind == STRING or member.kind == INTEGER:
         return UNSURE
     return bit if member.kind == TRUE else 0
@@ -432,7 +458,7 @@ def _flag(member: Record, bit: int) -> int:
 
 @kernel
 def _row(data: Bytes, members: Array, places: Array, names: Bytes, event: Record) -> bool:
-    """Write one event from its members; False where the exact rules must look."""
+    """Write an event from its members; return False if the exact rules must read it."""
     if members[QMGR].kind != STRING or members[OP].kind != STRING or members[QUEUE].kind != STRING:
         return False
     op = _word(data, members[OP].start, members[OP].end, _OP_TABLE, _OP_BYTES, _OP_OFFSETS)
@@ -486,13 +512,19 @@ def _row(data: Bytes, members: Array, places: Array, names: Bytes, event: Record
 
 @routine
 def scan_json(
-    data: Bytes, starts: Array, ends: Array, places: Array, names: Bytes, members: Array, events: Array, taken: Array
+    data: Bytes, starts: Array, ends: Array, places: Array, names: Bytes, members: Array, events: Array, sure: Array
 ) -> None:
-    """Read the JSON events data[starts[i]:ends[i]], as far as they are plain.
+    """Read the JSON events data[starts[i]:ends[i]] that are plain.
 
-    data u1[...]; starts and ends i8[n], bytes; places PLACE[2**k] and names u1[...]: the estate's queues; members
-    MEMBER[16]: working space; events EVENT[n], written where taken; taken u1[n], written: 1 where the row stands, 0
-    where the exact rules must look.
+    Args:
+        data: u1[...].
+        starts: i8[n], byte at which an event begins.
+        ends: i8[n], byte behind an event.
+        places: PLACE[2**k], the estate's queues.
+        names: u1[...], bytes of the names that `places` refers to.
+        members: MEMBER[16], working space.
+        events: EVENT[n], written if the event is plain.
+        sure: u1[n], written: 1 if the row of `events` is written, 0 if the exact rules must read the event.
     """
     for i in range(starts.size):
-        taken[i] = _members(data, starts[i], ends[i], members) and _row(data, members, places, names, events[i])
+        sure[i] = _members(data, starts[i], ends[i], members) and _row(data, members, places, names, events[i])

@@ -1,8 +1,8 @@
-"""The arrays a store is made of: event rows, tables of slots, counters.
+"""The arrays of a store: event rows, tables, counters.
 
-Everything a kernel reads or writes is a numpy structured array; a store's state is exactly the bytes of these arrays.
-Tables are cut into pages of a fixed number of rows; whoever writes a row marks its page dirty (`touch`), and only
-dirty pages go to the state store at the end of a batch.
+Everything that a kernel reads or writes is a numpy structured array, and the state of a store is exactly the bytes of
+these arrays. Tables are cut into pages of a fixed number of rows. A kernel that writes a row marks its page dirty
+(`touch`), and only dirty pages go to the state store at the end of a batch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from kernels._compile import kernel
 
 Array = npt.NDArray[Any]
-Row = Any  # one row of a structured array: kernels read and write its fields as attributes
+Row = Any  # a row of a structured array, whose fields kernels read and write as attributes
 
 # --- events ----------------------------------------------------------------------------------------------------------
 
@@ -27,17 +27,19 @@ FLAG_DIRECT = 2
 FLAG_HAS_MSGID = 4
 FLAG_HAS_UOW = 8
 
+MAX_MESSAGE_BYTES = 104_857_600  # 100 MB [IBM: IBM MQ, MAXMSGL]
+
 EVENT = np.dtype(
     [
         ("time", "i8"),  # microseconds since 1970, UTC
-        ("msgid", "u8"),  # xxHash64 of the message id; 0 where absent
-        ("uow", "u8"),  # xxHash64 of the unit of work's id; 0 where absent
-        ("seq", "i8"),  # -1 where absent
-        ("route", "i4"),  # place in the estate's routes: store, queue manager and queue
+        ("msgid", "u8"),  # xxHash64 of the message id, or 0
+        ("uow", "u8"),  # xxHash64 of the id of the unit of work, or 0
+        ("seq", "i8"),  # or -1
+        ("route", "i4"),  # index in the estate's routes: store, queue manager and queue
         ("length", "i4"),  # bytes
         ("count", "i4"),
         ("reason", "i4"),  # MQRC
-        ("op", "u1"),  # place in OPS
+        ("op", "u1"),  # index in OPS
         ("priority", "u1"),
         ("flags", "u1"),
         ("pad", "u1"),
@@ -47,22 +49,22 @@ EVENT = np.dtype(
 
 # --- tables ----------------------------------------------------------------------------------------------------------
 
-NONE = -1  # no row: the end of a chain
+NONE = -1  # no row, such as at the end of a chain
 
-FREE, AVAILABLE, UNCOMMITTED_PUT, UNCOMMITTED_GET = range(4)  # states of a message's slot
+FREE, AVAILABLE, UNCOMMITTED_PUT, UNCOMMITTED_GET = range(4)  # states of a row of MESSAGE
 
-MARK_KEYED = 1  # the message has an id of its own; while it is available it stands in the index
+MARK_KEYED = 1  # the message has an id; while available it is in the index
 MARK_PERSISTENT = 2
 MARK_OFFLOADED = 4
-MARK_IN_ORDER = 8  # it stands in a chain of ORDER: that of the structure, or
-MARK_IN_SCM = 16  # that of storage class memory
-MARK_LATE = 32  # available, and in the heap of its queue and priority, not in the chain
+MARK_IN_ORDER = 8  # the message is in a chain of ORDER, of the structure or of storage class memory
+MARK_IN_SCM = 16  # its chain of ORDER is that of storage class memory
+MARK_LATE = 32  # it is available, in the heap beside the chain of its queue and priority
 MARK_OVERFULL = 64  # it did not fit when it was put
-MARK_ORDER_LATE = 128  # in ORDER, and in the heap beside its chain
+MARK_ORDER_LATE = 128  # it is in the heap beside its chain of ORDER
 
 
 def _with_alias(dtype: np.dtype[Any], alias: str, name: str) -> np.dtype[Any]:
-    """Return `dtype` with a second name for one of its fields."""
+    """Return `dtype` with the second name `alias` for its field `name`."""
     fields = dict(dtype.fields or {})
     fields[alias] = fields[name]
     described: Any = {
@@ -77,16 +79,15 @@ def _with_alias(dtype: np.dtype[Any], alias: str, name: str) -> np.dtype[Any]:
 _MESSAGE = np.dtype(
     [
         ("key", "u8"),  # xxHash64 of the message id
-        ("age", "i8"),  # order of its put among all puts of the store
-        ("next", "i4"),  # available: chain or heap of its queue and priority; uncommitted: of its unit; free: free list
+        ("age", "i8"),  # number of its put among all puts of the store
+        ("next", "i4"),  # chain or heap of its queue and priority (available), of its unit (uncommitted); free list
         ("prev", "i4"),
-        ("unit", "i4"),  # row of UNITS while uncommitted; `child`, in the same place, while in a heap (see heap.py)
+        ("unit", "i4"),  # row of UNIT while uncommitted; shares its bytes with `child`, used in a heap (see heap.py)
         ("queue", "i4"),
         ("length", "i4"),  # bytes
-        ("elems", "i4"),  # data elements it was stored at; in a page set bytes
-        ("block", "i4"),  # row of BLOCKS: the last block its data lie in, unless they fill it up; of PACKED: the page
-        # it shares; NONE
-        ("pages", "i4"),  # 4 KB pages in the data set or page set, shared ones left out; blocks in a queue file
+        ("elems", "i4"),  # data elements charged at its put; in a page set bytes
+        ("block", "i4"),  # row of BLOCK: its last block, unless it fills that up; of PACKED: the page it shares; NONE
+        ("pages", "i4"),  # 4 KB pages in the data set or page set, shared ones excluded; blocks in a queue file
         ("owner", "i2"),  # data set (row of DATASETS)
         ("priority", "u1"),
         ("state", "u1"),
@@ -99,15 +100,15 @@ MESSAGE = _with_alias(_MESSAGE, "child", "unit")
 HELD = np.dtype(
     [
         ("key", "u8"),
-        ("age", "i8"),  # order among all gets held aside
-        ("held_at", "i8"),  # the store's clock then, microseconds
+        ("age", "i8"),  # number among all held gets
+        ("held_at", "i8"),  # the clock when it was held, microseconds
         ("next", "i4"),  # chain of its queue, oldest first; free list
         ("prev", "i4"),
         ("unit_next", "i4"),  # chain of its unit
         ("unit_prev", "i4"),
         ("unit", "i4"),
         ("queue", "i4"),
-        ("count", "i4"),  # messages it still waits for; 1 where it is keyed
+        ("count", "i4"),  # messages it still waits for; 1 for a get by id
         ("keyed", "u1"),
         ("used", "u1"),
     ],
@@ -116,18 +117,18 @@ HELD = np.dtype(
 
 UNIT = np.dtype(
     [
-        ("key", "u8"),  # xxHash64 of the unit of work's id
-        ("opened", "i8"),  # order of its first operation
+        ("key", "u8"),  # xxHash64 of the id of the unit of work
+        ("opened", "i8"),  # number among all units opened
         ("qmgr", "i4"),
         ("queue", "i4"),
         ("head", "i4"),  # its uncommitted messages, in the order of the operations
         ("tail", "i4"),
-        ("held_head", "i4"),  # its gets held aside
+        ("held_head", "i4"),  # its held gets
         ("held_tail", "i4"),
-        ("next", "i4"),  # chain of all open units, as they were opened; free list
+        ("next", "i4"),  # chain of all open units, oldest first; free list
         ("prev", "i4"),
         ("used", "u1"),
-        ("logged", "u1"),  # it has a persistent operation: its end writes a log record
+        ("logged", "u1"),  # 1: it has a persistent operation, so its end writes a log record
     ],
     align=True,
 )
@@ -136,43 +137,43 @@ QUEUE = np.dtype(
     [
         ("depth", "i8"),  # messages that hold storage, uncommitted ones included
         ("bytes", "i8"),
-        ("elems", "i8"),  # sums of those of its messages
+        ("elems", "i8"),  # sum over its messages
         ("pages", "i8"),
-        ("depth_then", "i8"),  # the same at the last mark in time, and at the one before: what grew
+        ("depth_then", "i8"),  # the same at the last sample, for growth
         ("elems_then", "i8"),
         ("pages_then", "i8"),
-        ("depth_before", "i8"),
+        ("depth_before", "i8"),  # the same at the sample before the last
         ("elems_before", "i8"),
         ("pages_before", "i8"),
         ("uncommitted", "i8"),
-        ("keyed_head", "i4"),  # gets by message id held aside, oldest first
+        ("keyed_head", "i4"),  # held gets by message id, oldest first
         ("keyed_tail", "i4"),
-        ("any_head", "i4"),  # gets of the next message held aside, oldest first
+        ("any_head", "i4"),  # held gets of any message, oldest first
         ("any_tail", "i4"),
-        ("puts", "i8"),  # messages stored, and given back, so far
-        ("gets", "i8"),
-        ("puts_then", "i8"),  # as above: at the last mark in time, and at the one before
+        ("puts", "i8"),  # messages stored so far
+        ("gets", "i8"),  # messages removed so far
+        ("puts_then", "i8"),  # the same at the last sample
         ("gets_then", "i8"),
-        ("puts_before", "i8"),
+        ("puts_before", "i8"),  # the same at the sample before the last
         ("gets_before", "i8"),
-        ("got_at", "i8"),  # tick at which a message was given back last
+        ("got_at", "i8"),  # tick at which a message was last removed
     ],
     align=True,
 )
 
 PRIORITIES = 10
-CHAIN = np.dtype(  # one for each queue and priority, row queue * 10 + priority
-    [("head", "i4"), ("tail", "i4"), ("late", "i4")]  # late: the top of the heap of those that came back late
+CHAIN = np.dtype(  # row queue * PRIORITIES + priority
+    [("head", "i4"), ("tail", "i4"), ("late", "i4")]  # late: top of the heap of late messages
 )
 
 FLOW = np.dtype([("first", "i8"), ("highest", "i8"), ("qmgr", "i4"), ("started", "u1")], align=True)
-SEQ_WINDOW = 4096  # numbers remembered of a (queue manager, queue); contract section 7
+SEQ_WINDOW = 4096  # numbers remembered per (queue manager, queue), docs/events.md#duplicates-gaps-and-late-events
 SEEN_WORDS = SEQ_WINDOW // 64
-SEEN = np.dtype("u8")  # SEEN_WORDS rows a flow, one bit a number
+SEEN = np.dtype("u8")  # SEEN_WORDS rows per flow, one bit per number
 
-BLOCK = np.dtype([("pages", "i4"), ("next", "i4")])  # a block that messages may share: pages in use; free list
+BLOCK = np.dtype([("pages", "i4"), ("next", "i4")])  # a block that messages may share: pages in use, free list
 
-NORMAL, FAILED, MAXIMUM = range(3)  # EXPANDST of DISPLAY CFSTATUS TYPE(SMDS)
+NORMAL, FAILED, MAXIMUM = range(3)  # expansion [IBM: IBM MQ, DISPLAY CFSTATUS TYPE(SMDS), EXPANDST]
 
 DATASET = np.dtype(
     [
@@ -182,59 +183,59 @@ DATASET = np.dtype(
         ("pages", "i8"),
         ("messages", "i8"),
         ("limit", "i8"),  # blocks it may grow to
-        ("extent", "i8"),  # blocks of an expansion; 0: a tenth of what there is
-        ("base_blocks", "i8"),  # baseline, as measured first
+        ("extent", "i8"),  # blocks of an expansion; 0: a tenth of the present blocks
+        ("base_blocks", "i8"),  # baseline, as set by the first MEASURE
         ("base_pages", "i8"),
         ("base_messages", "i8"),
-        ("last_full", "i8"),  # time of the last put refused for want of room here
+        ("last_full", "i8"),  # time of the last put refused because this data set was full
         ("filling", "i4"),  # block being filled, NONE
         ("room", "i4"),  # pages left in it
         ("status", "u1"),
-        ("limited", "u1"),  # the limit is the volumes', not the product's
+        ("limited", "u1"),  # 1: the limit is that of the volumes, not of the product
         ("armed", "u1"),  # conditions that may fire (see watch.py)
         ("fired", "u1"),
     ],
     align=True,
 )
 
-ORDER = np.dtype(  # of a message by priority and age, in the structure or in SCM: in a chain or in a heap
+ORDER = np.dtype(  # place of a message by priority and age, in the structure or in SCM, in a chain or in a heap
     [("next", "i4"), ("prev", "i4"), ("child", "i4")]
 )
-ORDERS = 2 * PRIORITIES  # chains of ORDER: by priority, in the structure; by priority, in SCM
-ORDER_ENDS = np.dtype(  # finger: where a message was entered last; late: the top of the heap
+ORDERS = 2 * PRIORITIES  # chains of ORDER: of the structure by priority, then of SCM by priority
+ORDER_ENDS = np.dtype(  # finger: row inserted last; late: top of the heap of late messages
     [("head", "i4"), ("tail", "i4"), ("finger", "i4"), ("late", "i4")]
 )
 
-SCM_USE = np.dtype(  # storage class memory of a structure; SMF 74.4 has the same
+SCM_USE = np.dtype(  # use of storage class memory by a structure, as SMF 74.4 reports it
     [
-        ("messages", "i8"),  # in it, an entry each
+        ("messages", "i8"),  # in SCM, an entry each
         ("elems", "i8"),
         ("prestaged", "i8"),  # messages moved out so far
         ("prefetched", "i8"),  # messages brought back so far
         ("faults", "i8"),  # gets of a message in SCM
-        ("fault_wait_us", "i8"),  # what they waited, microseconds
-        ("free_at", "i8"),  # when the movement under way ends, nanoseconds since 1970; NEVER: nothing moves
-        ("enrolled", "u1"),  # the structure has SCM: its messages stand in the chains of ORDER
+        ("fault_wait_us", "i8"),  # total wait of these gets
+        ("free_at", "i8"),  # end of the movement under way, nanoseconds since 1970; NEVER: nothing moves
+        ("enrolled", "u1"),  # 1: the structure has SCM, and its messages are in the chains of ORDER
     ],
     align=True,
 )
 
-PACKED = np.dtype([("records", "i4"), ("persistent", "i4"), ("next", "i4")])  # a page of short messages; free list
+PACKED = np.dtype([("records", "i4"), ("persistent", "i4"), ("next", "i4")])  # a page of short messages, free list
 
-PAGE_USE = np.dtype(  # pages of a page set; DISPLAY USAGE and SMF 115 QIS1 have the same
+PAGE_USE = np.dtype(  # pages of a page set, as DISPLAY USAGE and SMF 115 QIS1 report them
     [
         ("allocated", "i8"),  # 4 KB records of the data set, space map included
-        ("usable", "i8"),  # of them for messages
+        ("usable", "i8"),  # pages of them for messages
         ("persistent", "i8"),  # pages with a persistent message
         ("nonpersistent", "i8"),
         ("expansions", "i8"),
-        ("base_persistent", "i8"),  # baseline, as measured first
+        ("base_persistent", "i8"),  # baseline, as set by the first MEASURE
         ("base_nonpersistent", "i8"),
         ("last_full", "i8"),  # time of the last put refused
         ("filling", "i4"),  # row of PACKED being filled, NONE
         ("room", "i4"),  # bytes left in it
-        ("free", "i4"),  # head of the free list of PACKED; rows ever used
-        ("high", "i4"),
+        ("free", "i4"),  # head of the free list of PACKED
+        ("high", "i4"),  # rows of PACKED ever used
         ("status", "u1"),
     ],
     align=True,
@@ -249,26 +250,26 @@ FILE_USE = np.dtype(  # blocks, log and checkpoints of a queue file
         ("since_checkpoint", "i8"),  # log records since the last checkpoint
         ("checkpoints", "i8"),
         ("truncations", "i8"),
-        ("checkpoint_at", "i8"),  # time of the last checkpoint; NEVER: none, and no event yet
-        ("base_nonpersistent", "i8"),  # baseline, as measured first
+        ("checkpoint_at", "i8"),  # time of the last checkpoint, or of the first tick; NEVER: no tick yet
+        ("base_nonpersistent", "i8"),  # baseline, as set by the first MEASURE
         ("base_persistent", "i8"),
         ("last_full", "i8"),  # time of the last put refused
     ],
     align=True,
 )
 
-NEVER = np.iinfo(np.int64).min  # a time that has not been
+NEVER = np.iinfo(np.int64).min  # the time of something that has not happened
 
 SCALARS = np.dtype(
     [
         ("clock", "i8"),
-        ("far", "i8"),  # time of the event before, where it was too far ahead; else NEVER
-        ("back", "i8"),  # latest time of the events that contradict the clock (see clock.py); NEVER: none did
-        ("support", "i8"),  # events that agree with the clock less those that contradict it
+        ("far", "i8"),  # time of the previous event if it was too far ahead, else NEVER
+        ("back", "i8"),  # latest time of the events that contradict the clock (see clock.py), or NEVER
+        ("support", "i8"),  # events that agree with the clock minus those that contradict it
         ("tick", "i8"),  # ticks done: clock // TICK
-        ("turns", "i8"),  # how often the clock went back
+        ("turns", "i8"),  # number of times the clock went back
         ("ages", "i8"),  # puts so far
-        ("holds", "i8"),  # gets held aside so far
+        ("holds", "i8"),  # gets held so far
         ("opens", "i8"),  # units opened so far
         ("messages", "i8"),
         ("bytes", "i8"),
@@ -283,33 +284,33 @@ SCALARS = np.dtype(
         ("unmatched_gets", "i8"),
         ("full_puts", "i8"),
         ("overfull_puts", "i8"),
-        ("overfull_held", "i8"),  # messages held that did not fit when they were put
+        ("overfull_held", "i8"),  # messages stored that did not fit when they were put
         ("refused_alters", "i8"),
-        ("puts", "i8"),  # messages put since the last report, those handed to a waiting getter included
+        ("puts", "i8"),  # messages put since the last report, including those put to a waiting getter
         ("gets", "i8"),  # gets since the last report
         ("unmatched_then", "i8"),  # unmatched_gets when the baseline was set
-        ("base_messages", "i8"),  # baseline, as measured first
+        ("base_messages", "i8"),  # baseline, as set by the first MEASURE
         ("base_ents", "i8"),
         ("base_elems", "i8"),
-        ("last_full_ents", "i8"),  # times of the last puts refused for want of entries, of elements
+        ("last_full_ents", "i8"),  # times of the last puts refused because entries, or elements, were used up
         ("last_full_elems", "i8"),
-        ("message_free", "i4"),  # heads of the free lists; rows ever used
-        ("message_high", "i4"),
+        ("message_free", "i4"),  # head of the free list
+        ("message_high", "i4"),  # rows ever used
         ("held_free", "i4"),
         ("held_high", "i4"),
         ("held_open", "i4"),
         ("unit_free", "i4"),
         ("unit_high", "i4"),
-        ("unit_head", "i4"),  # open units, in the order they were opened
+        ("unit_head", "i4"),  # open units, oldest first
         ("unit_tail", "i4"),
         ("block_free", "i4"),
         ("block_high", "i4"),
         ("bin", "i4"),  # row of `bins` being filled (see meters.py)
-        ("young_from", "i8"),  # puts so far, five minutes ago: messages put since are young
-        ("steady_from", "i8"),  # tick since which flows tell anything; NEVER: no tick yet
+        ("young_from", "i8"),  # `ages` of five minutes ago: messages put since are young (see meters.py)
+        ("steady_from", "i8"),  # tick from which bins of flow are valid; NEVER: no tick yet
         ("armed", "u4"),  # conditions that may fire (see watch.py)
         ("fired", "u4"),
-        ("based", "u1"),  # a baseline is set
+        ("based", "u1"),  # 1: a baseline is set
     ],
     align=True,
 )
@@ -317,16 +318,16 @@ SCALARS = np.dtype(
 OFFLOAD_NONE, OFFLOAD_SMDS, OFFLOAD_DB2 = range(3)
 EXPAND_NONE, EXPAND_USER, EXPAND_SYSTEM = range(3)
 RULES = 3
-RULE_OFF = 65_536  # OFFLDnSZ(64K): the rule is not in effect
+RULE_OFF = 65_536  # OFFLDnSZ(64K), with which an offload rule is not in effect
 
 STRUCTURE, PAGE_SET, QUEUE_FILE = range(3)  # kinds of stores that hold messages
 
 PARAMS = np.dtype(
     [
         ("kind", "i8"),
-        ("most_messages", "i8"),  # that the twin keeps; and of those, that did not fit
+        ("most_messages", "i8"),  # maximum of messages stored, and of those among them that did not fit
         ("most_overfull", "i8"),
-        ("trust", "i8"),  # support of a clock that has just jumped (see clock.py)
+        ("trust", "i8"),  # support of a clock that has just jumped, in events (see clock.py)
         ("size_now", "i8"),  # bytes allocated
         ("ents_max", "i8"),
         ("elems_max", "i8"),
@@ -339,40 +340,44 @@ PARAMS = np.dtype(
         ("cf_level", "i4"),
         ("offload", "i4"),
         ("ds_expand", "u1"),
-        ("scm_max", "i8"),  # bytes of SCM the structure may use, 0: none
+        ("scm_max", "i8"),  # bytes of SCM the structure may use; 0: none
         ("aug_max", "i8"),  # bytes the coupling facility has for its dynamic augmented space
-        ("aug_ppm", "i8"),  # dynamic augmented space, millionths of the SCM in use
-        ("stage_ns", "i8"),  # nanoseconds to pre-stage, to pre-fetch a block of 4 KB
+        ("aug_ppm", "i8"),  # dynamic augmented space in millionths of the SCM in use
+        ("stage_ns", "i8"),  # nanoseconds to pre-stage a block of 4 KB, and to pre-fetch one
         ("fetch_ns", "i8"),
-        ("read_us", "i8"),  # microseconds of a synchronous read of a block of 4 KB
-        ("packs", "u1"),  # page set: short messages share pages, as before MQ 7.0.1
+        ("read_us", "i8"),  # microseconds to read a block of 4 KB synchronously
+        ("packs", "u1"),  # page set: 1: short messages share pages, as before MQ 7.0.1
         ("expand", "u1"),  # page set: EXPAND_NONE, EXPAND_USER, EXPAND_SYSTEM
         ("secondary_pages", "i8"),
-        ("max_pages", "i8"),  # what the page set's volumes hold; beyond MQ's limit: that alone counts
-        ("np_buffer", "i8"),  # queue file: blocks of the nonpersistent and of the persistent buffer
+        ("max_pages", "i8"),  # pages that the volumes hold, or more than MQ's own limit
+        ("np_buffer", "i8"),  # queue file: blocks of the nonpersistent buffer, and of the persistent one
         ("p_buffer", "i8"),
-        ("file_max", "i8"),  # blocks the file may have
+        ("file_max", "i8"),  # queue file: maximum of blocks
     ],
     align=True,
 )
 
-ROUTE = np.dtype([("flow", "i4"), ("qmgr", "i4"), ("queue", "i4")])  # of an event's route number, local to the store
+ROUTE = np.dtype([("flow", "i4"), ("qmgr", "i4"), ("queue", "i4")])  # of a route number of events, local to the store
 
 BUCKET = np.dtype([("head", "i4"), ("tail", "i4")])  # of an index
-LINK = np.dtype(  # of an index: chain of a bucket; heap of those with the same id (see ids.py); the row's hash
+LINK = np.dtype(  # of an index: chain of a bucket, heap of rows with the same id (see ids.py), hash
     [("next", "i4"), ("prev", "i4"), ("child", "i4"), ("mixed", "u4")]
 )
 
 
 class Store(NamedTuple):
-    """All arrays of one store, as kernels take them.
+    """All arrays of a store, as kernels take them.
 
-    Tables (rows may be more than used): messages MESSAGE, held HELD, units UNIT, queues QUEUE, chains CHAIN, flows
-    FLOW, seen u8, blocks BLOCK, order ORDER (a row a message, where there is SCM), packed PACKED, those of
-    meter_rows.py; datasets DATASET, a row a queue manager; scm_ends ORDER_ENDS[ORDERS]; one row each: scm SCM_USE,
-    page_use PAGE_USE, file_use FILE_USE, scalars SCALARS, params PARAMS. Indexes: `*_buckets` BUCKET[2**k], `*_links`
-    LINK[rows of the table]. `*_dirty` u1[pages]: pages written since the last snapshot. A store uses what its kind
-    needs; the rest stays as it was made.
+    Tables, which may have more rows than are used: messages MESSAGE, held HELD, units UNIT, queues QUEUE, chains CHAIN,
+    flows FLOW, seen SEEN, blocks BLOCK, order ORDER (a row per message, if there is SCM), packed PACKED; bins BIN,
+    counts i4, stocks STOCK, tides TIDE, rises RISE (see meter_rows.py).
+
+    Arrays of fixed size: datasets DATASET, a row per queue manager; scm_ends ORDER_ENDS[ORDERS]; of one row each: scm
+    SCM_USE, page_use PAGE_USE, file_use FILE_USE, scalars SCALARS, params PARAMS.
+
+    Indexes: `*_buckets` BUCKET[2**k], `*_links` LINK, a row per row of the table. `*_dirty` u1[pages]: 1 for pages
+    written since the last snapshot. A store uses the arrays that its kind needs; the others keep their initial
+    contents.
     """
 
     messages: Array
@@ -388,7 +393,6 @@ class Store(NamedTuple):
     bins: Array
     counts: Array
     stocks: Array
-    slots: Array
     tides: Array
     rises: Array
     datasets: Array
@@ -417,13 +421,12 @@ class Store(NamedTuple):
     bins_dirty: Array
     counts_dirty: Array
     stocks_dirty: Array
-    slots_dirty: Array
     tides_dirty: Array
     rises_dirty: Array
 
 
-# Rows a page, as powers of two: pages of about 8 KB. A state call costs as much as writing 5 KB, so smaller pages are
-# not cheaper for traffic in order; larger ones cost more where gets by message id touch slots here and there.
+# Rows per page, as powers of two: pages of about 8 KB. A state call costs as much as writing 5 KB, so smaller pages are
+# not cheaper for traffic in order. Larger ones cost more when gets by message id touch rows here and there.
 MESSAGE_SHIFT = 7
 HELD_SHIFT = 7
 UNIT_SHIFT = 7

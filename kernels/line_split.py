@@ -23,37 +23,46 @@ def split_lines(
     firsts: Array,
     lasts: Array,
 ) -> int:
-    """Cut the values data[starts[k]:ends[k]] at their line breaks; lines of nothing but white space are left out.
+    """Cut the values data[starts[k]:ends[k]] at their line breaks, skipping lines of white space only.
 
-    data u1[...]; breaks i8[b]: where LF stands, ascending; starts, ends i8[n], ascending; written: record i4[b + n]
-    (k), index i8[b + n] (line within the value, those left out counted), firsts, lasts i8[b + n] (the line, without
-    a CR at its end). Returns how many.
+    Args:
+        data: u1[...].
+        breaks: i8[b], positions of LF, ascending.
+        starts: i8[n], byte at which a value begins, ascending.
+        ends: i8[n], byte behind a value, ascending.
+        record: i4[b + n], written: k of a line.
+        index: i8[b + n], written: number of a line within its value, counting those skipped.
+        firsts: i8[b + n], written: first byte of a line.
+        lasts: i8[b + n], written: byte behind a line, without a CR at its end.
+
+    Returns:
+        The number of lines.
     """
     count = 0
-    at_break = 0
+    next_break = 0
     for k in range(starts.size):
-        at = starts[k]
+        pos = starts[k]
         end = ends[k]
         line = 0
-        while at_break < breaks.size and breaks[at_break] < at:
-            at_break += 1
-        while at < end:
+        while next_break < breaks.size and breaks[next_break] < pos:
+            next_break += 1
+        while pos < end:
             stop = end
-            if at_break < breaks.size and breaks[at_break] < end:
-                stop = breaks[at_break]
-                at_break += 1
+            if next_break < breaks.size and breaks[next_break] < end:
+                stop = breaks[next_break]
+                next_break += 1
             last = stop
-            if last > at and data[last - 1] == 13:
+            if last > pos and data[last - 1] == 13:
                 last -= 1
-            first = at
+            first = pos
             while first < last and (data[first] == 32 or data[first] == 9 or data[first] == 13):
                 first += 1
             if first < last:
                 record[count] = k
                 index[count] = line
-                firsts[count] = at
+                firsts[count] = pos
                 lasts[count] = last
                 count += 1
             line += 1
-            at = stop + 1
+            pos = stop + 1
     return count

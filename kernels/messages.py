@@ -1,7 +1,9 @@
-"""A message's life in a store: stored, available, taken, discarded.
+"""The life of a message in a store: stored, available, taken, discarded.
 
-Sources: domain.md section 6 (storage is taken at MQPUT, before the commit; a get under syncpoint frees it at the
-commit); contract section 7 (a message keeps the cost it was stored at; a put accepted in a full store is kept).
+Storage is taken at MQPUT, before the commit; a get under syncpoint frees it at the commit. A message keeps the cost it
+was stored at. A put accepted by a full store is kept.
+
+Sources: docs/storage-model.md#puts-gets-and-units-of-work, docs/storage-model.md#what-a-twin-keeps.
 """
 
 from __future__ import annotations
@@ -41,17 +43,17 @@ def _new_row(store: Store) -> int:
 
 
 @kernel
-def kept_at_most(store: Store, count: int) -> int:
-    """Return how many of `count` puts may need a row at most: a store keeps a limited number of messages."""
+def max_stored(store: Store, count: int) -> int:
+    """Return the maximum of rows that `count` puts may need: a store keeps a limited number of messages."""
     return max(0, min(count, store.params[0].most_messages - store.scalars[0].messages))
 
 
 @kernel
 def is_kept(store: Store, qmgr: int, length: int, persistent: bool) -> bool:
-    """True if a message put now is kept; otherwise it only counts as overfull.
+    """Return True if a message put now is kept; otherwise it only counts as overfull.
 
-    A store keeps a limited number of messages, and a limited number of those that did not fit (`params`): memory is
-    bounded, whatever events say.
+    A store keeps a limited number of messages, and a limited number of those that did not fit (`params`), so that
+    memory is bounded for any events.
     """
     scalars = store.scalars[0]
     params = store.params[0]
@@ -64,7 +66,7 @@ def is_kept(store: Store, qmgr: int, length: int, persistent: bool) -> bool:
 def store_message(
     store: Store, queue: int, qmgr: int, length: int, priority: int, key: np.uint64, keyed: bool, persistent: bool
 ) -> int:
-    """Store one message at what it costs now; its row, not yet in any chain."""
+    """Store a message at its present cost; return its row, which is in no chain yet."""
     scalars = store.scalars[0]
     row = _new_row(store)
     message = store.messages[row]
@@ -91,7 +93,7 @@ def store_message(
     owner.bytes += length
     owner.elems += message.elems
     owner.pages += message.pages
-    meters.stored(store, row, qmgr)
+    meters.count_put(store, row, qmgr)
     touch(store.messages_dirty, row, MESSAGE_SHIFT)
     touch(store.queues_dirty, queue, QUEUE_SHIFT)
     return row
@@ -99,7 +101,7 @@ def store_message(
 
 @kernel
 def discard(store: Store, row: int) -> None:
-    """Free a message that stands in no chain any more, with everything it held."""
+    """Free a message that is in no chain any more, with its storage."""
     scalars = store.scalars[0]
     message = store.messages[row]
     owner = store.queues[message.queue]
@@ -109,7 +111,7 @@ def discard(store: Store, row: int) -> None:
     owner.bytes -= message.length
     owner.elems -= message.elems
     owner.pages -= message.pages
-    meters.given_back(store, row)
+    meters.count_removal(store, row)
     storage.refund(store, row)
     if message.marks & MARK_OVERFULL:
         scalars.overfull_held -= 1
@@ -122,7 +124,7 @@ def discard(store: Store, row: int) -> None:
 
 @kernel
 def make_uncommitted(store: Store, row: int, unit: int, state: int) -> None:
-    """Let a message that stands in no chain belong to a unit of work, as its put or its get."""
+    """Add a message that is in no chain to a unit of work, as a put or a get according to `state`."""
     message = store.messages[row]
     message.state = state
     chains.append_to_unit(store, row, unit)
@@ -133,7 +135,7 @@ def make_uncommitted(store: Store, row: int, unit: int, state: int) -> None:
 
 @kernel
 def take(store: Store, row: int, unit: int) -> None:
-    """Get an available message: for good outside syncpoint (unit NONE), else until its unit ends."""
+    """Get an available message: finally outside syncpoint (unit NONE), else until its unit ends."""
     chains.remove(store, row)
     if store.messages[row].marks & MARK_KEYED:
         ids.leave(store, row)
@@ -142,7 +144,7 @@ def take(store: Store, row: int, unit: int) -> None:
 
 @kernel
 def _hand_over(store: Store, row: int, unit: int) -> None:
-    """Let a get have a message that stands in no chain."""
+    """Give a message that is in no chain to a get."""
     if unit == NONE:
         discard(store, row)
     else:
@@ -151,9 +153,9 @@ def _hand_over(store: Store, row: int, unit: int) -> None:
 
 @kernel
 def make_available(store: Store, row: int, hint: int) -> int:
-    """Let a message be got, by a get held aside at once where one waits; its row, or NONE where it was taken.
+    """Make a message available, or give it to the held get that waits for it.
 
-    hint: see chains.insert.
+    Returns its row, or NONE if a held get took it. `hint`: see `chains.insert`.
     """
     message = store.messages[row]
     message.state = AVAILABLE
@@ -166,17 +168,17 @@ def make_available(store: Store, row: int, hint: int) -> int:
             ids.enter(store, row)
         return row
     unit = store.held[get].unit
-    held.take_one(store, get)
-    storage.operated(store, row, unit, GET)
+    held.give_message(store, get)
+    storage.on_operation(store, row, unit, GET)
     _hand_over(store, row, unit)
     return NONE
 
 
 @routine
 def end_unit(store: Store, unit: int, committed: bool) -> None:
-    """Commit or back out a unit: gets held aside first, then its operations in their order.
+    """Commit or back out a unit: first its held gets, then its operations in their order.
 
-    Committed: puts become available, gets are gone. Backed out: puts are gone, gets return at their age.
+    A commit makes its puts available and discards its gets. A backout discards its puts and returns its gets by age.
     """
     held.release_unit(store, unit, not committed)
     hint = NONE
@@ -189,8 +191,8 @@ def end_unit(store: Store, unit: int, committed: bool) -> None:
         touch(store.queues_dirty, message.queue, QUEUE_SHIFT)
         if (message.state == UNCOMMITTED_PUT) == committed:
             if not committed:
-                storage.returned(store, row)
-            hint = make_available(store, row, _standing(store, hint, message.priority))
+                storage.on_get_backed_out(store, row)
+            hint = make_available(store, row, _if_in_chain(store, hint, message.priority))
         else:
             discard(store, row)
         row = following
@@ -199,8 +201,8 @@ def end_unit(store: Store, unit: int, committed: bool) -> None:
 
 
 @kernel
-def _standing(store: Store, row: int, priority: int) -> int:
-    """`row` if it stands in the chain of available messages of that priority, else NONE."""
+def _if_in_chain(store: Store, row: int, priority: int) -> int:
+    """Return `row` if it is in the chain of available messages of that priority, else NONE."""
     if row == NONE or store.messages[row].state != AVAILABLE or store.messages[row].priority != priority:
         return NONE
     return NONE if store.messages[row].marks & MARK_LATE else row
@@ -208,7 +210,7 @@ def _standing(store: Store, row: int, priority: int) -> int:
 
 @kernel
 def find_next(store: Store, queue: int) -> int:
-    """The available message of the queue that the next get takes; NONE: none."""
+    """Return the available message of the queue that the next get takes, or NONE."""
     priority = chains.highest_priority(store, queue)
     if priority == NONE:
         return NONE
@@ -217,7 +219,7 @@ def find_next(store: Store, queue: int) -> int:
 
 @routine
 def drop_nonpersistent(store: Store) -> None:
-    """Discard every available nonpersistent message, as a restart of its queue manager does (no unit may be open)."""
+    """Discard every available nonpersistent message, as a restart of its queue manager does. No unit may be open."""
     if not storage.may_hold_nonpersistent(store):
         return
     for row in range(store.scalars[0].message_high):

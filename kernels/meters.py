@@ -1,127 +1,126 @@
-"""Meters: what flows in and out of a store, by size of message, in bins of one tick.
+"""Meters: flows in and out of a store, by length class, in bins of one tick.
 
-Counted where storage is really taken and given back. A message is young when it leaves within five minutes of its put:
-what comes and goes at once is no growth, and is not mistaken for the working off of a backlog. Classes of length lie
-on powers of two, where OFFLDnSZ usually stands, and on the two lengths at which the rules themselves change (140
-bytes, 63 KB; see offload.py).
+Messages are counted where storage is really taken and given back. A message is young if it leaves within five minutes
+of its put: such a message is no growth, and its get does not reduce a backlog. Length classes have their edges at
+powers of two, which OFFLDnSZ usually has, and at the two lengths at which the offload rules themselves change (140
+bytes and 63 KB, see offload.py).
 
-Everything is fixed in size for a store: a ring of bins (about an hour), what is held by class, a week by quarters of an
-hour, the last rises of each resource.
+All tables have a fixed size per store: a ring of bins (about an hour), stocks by class, a week by quarters of an hour,
+the last rises of each resource.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from kernels import pools, smds
+from kernels import offload, pools, smds
 from kernels._compile import kernel, routine
-from kernels.layout import NEVER, NONE, STRUCTURE, Store, touch
+from kernels.layout import MAX_MESSAGE_BYTES, NEVER, NONE, STRUCTURE, Store, touch
 from kernels.meter_rows import (
-    AWAY,
     BIN_SHIFT,
     BINS,
     CLASSES,
     COUNT_SHIFT,
     COUNTS,
-    KEPT,
+    DATA_SET_GETS,
     PUTS,
     RISE_SHIFT,
     RISES,
-    SLOT_SHIFT,
-    SLOTS,
     STOCK_SHIFT,
+    STORE_GETS,
     TIDE_SHIFT,
-    YOUNG,
+    YOUNG_GETS,
 )
 
 YOUNG_FOR = 30  # ticks: five minutes
-SLOT_TICKS = 90  # a quarter of an hour
-TURN = 0.03  # of a resource: a fall or climb of so much is a turn of the tide
+QUARTER_TICKS = 90  # a quarter of an hour
+TURN = 0.03  # share of a resource by which utilisation falls or climbs when a rise ends or begins
 
-_COUNTED_AT_MOST = 2**31 - 1
+_MAX_COUNT = 2**31 - 1
 
-EDGES = (0, 140, 1024, 2048, 4096, 8192, 16_384, 32_768, 64_512, 131_072, 262_144, 1_048_576, 104_857_600)
-"""Class c has the lengths over EDGES[c] up to EDGES[c + 1]."""
+EDGES = (
+    *(0, 140, 1024, 2048, 4096, 8192, 16_384, 32_768),
+    *(offload.ALWAYS_OFFLOADED, 131_072, 262_144, 1_048_576, MAX_MESSAGE_BYTES),
+)
+"""Edges of the length classes: class c has the lengths over EDGES[c] up to EDGES[c + 1]."""
 
-_BY_KB = np.zeros(1026, np.uint8)  # class of a length by its KB, rounded up
+_BY_KB = np.zeros(1026, np.uint8)  # class by length in KB, rounded up
 for _kb in range(1026):
     _BY_KB[_kb] = next(c for c in range(CLASSES) if c > 0 and (_kb * 1024 <= EDGES[c + 1] or c == CLASSES - 1))
 
 
 @kernel
 def class_of(length: int) -> int:
-    """0..CLASSES-1: the class of a length in bytes."""
-    if length <= 140:
+    """Return the class, 0..CLASSES-1, of a length in bytes."""
+    if length <= EDGES[1]:
         return 0
-    if length > 64_512 and length <= 65_536:
-        return 8
     return int(_BY_KB[min((length + 1023) >> 10, 1025)])
 
 
 @kernel
-def _would_take(store: Store, length: int, took: int) -> int:
-    """What a message takes of the store itself when it is not offloaded. took: what it did take."""
-    return pools.elements_of(length) if store.params[0].kind == STRUCTURE else took
+def _space_in_store(store: Store, length: int, space: int) -> int:
+    """Return the space of a message in the store itself if it is not offloaded. `space` is the space that it took."""
+    return pools.elements_of(length) if store.params[0].kind == STRUCTURE else space
 
 
 @kernel
-def _count(store: Store, at: int) -> None:
-    """Count one message more, up to what 32 bits hold: a tick may have any number of events."""
-    if store.counts[at] < _COUNTED_AT_MOST:
-        store.counts[at] += 1
+def _count(store: Store, lane: int) -> None:
+    """Count a message, up to what 32 bits hold: a tick may have any number of events."""
+    if store.counts[lane] < _MAX_COUNT:
+        store.counts[lane] += 1
 
 
 @kernel
-def stored(store: Store, row: int, qmgr: int) -> None:
-    """Count message `row`, which has taken its storage. qmgr: who put it."""
+def count_put(store: Store, row: int, qmgr: int) -> None:
+    """Count message `row`, put by queue manager `qmgr`, after it has taken its storage."""
     message = store.messages[row]
     size = class_of(message.length)
-    at = store.scalars[0].bin * COUNTS
-    _count(store, at + PUTS + size)
-    touch(store.counts_dirty, at, COUNT_SHIFT)
+    first = store.scalars[0].bin * COUNTS
+    _count(store, first + PUTS + size)
+    touch(store.counts_dirty, first, COUNT_SHIFT)
     in_store = message.owner == NONE
-    took = message.pages if not in_store or store.params[0].kind != STRUCTURE else message.elems
+    space = message.pages if not in_store or store.params[0].kind != STRUCTURE else message.elems
     put = (qmgr + 1) * CLASSES + size
     stock = store.stocks[put]
     stock.puts += 1.0
-    stock.puts_space += _would_take(store, message.length, took)
+    stock.puts_space += _space_in_store(store, message.length, space)
     stock.puts_pages += smds.pages_of(store, message.length)
     touch(store.stocks_dirty, put, STOCK_SHIFT)
-    place = size if in_store else put
-    store.stocks[place].held += 1
-    store.stocks[place].held_space += took
-    touch(store.stocks_dirty, place, STOCK_SHIFT)
+    stock_row = size if in_store else put
+    store.stocks[stock_row].held += 1
+    store.stocks[stock_row].held_space += space
+    touch(store.stocks_dirty, stock_row, STOCK_SHIFT)
     store.queues[message.queue].puts += 1
 
 
 @kernel
-def given_back(store: Store, row: int) -> None:
-    """Count message `row`, which gives back its storage."""
+def count_removal(store: Store, row: int) -> None:
+    """Count message `row` before it gives back its storage."""
     message = store.messages[row]
     scalars = store.scalars[0]
     size = class_of(message.length)
-    at = scalars.bin * COUNTS
+    first = scalars.bin * COUNTS
     in_store = message.owner == NONE
     if message.age >= scalars.young_from:
-        _count(store, at + YOUNG + size)
+        _count(store, first + YOUNG_GETS + size)
     else:
-        _count(store, at + (KEPT if in_store else AWAY) + size)
+        _count(store, first + (STORE_GETS if in_store else DATA_SET_GETS) + size)
         store.bins[scalars.bin].lag += scalars.ages - message.age
         touch(store.bins_dirty, scalars.bin, BIN_SHIFT)
-    touch(store.counts_dirty, at, COUNT_SHIFT)
-    took = message.pages if not in_store or store.params[0].kind != STRUCTURE else message.elems
-    place = (message.owner + 1) * CLASSES + size
-    store.stocks[place].held -= 1
-    store.stocks[place].held_space -= took
-    touch(store.stocks_dirty, place, STOCK_SHIFT)
+    touch(store.counts_dirty, first, COUNT_SHIFT)
+    space = message.pages if not in_store or store.params[0].kind != STRUCTURE else message.elems
+    stock_row = (message.owner + 1) * CLASSES + size
+    store.stocks[stock_row].held -= 1
+    store.stocks[stock_row].held_space -= space
+    touch(store.stocks_dirty, stock_row, STOCK_SHIFT)
     owner = store.queues[message.queue]
     owner.gets += 1
     owner.got_at = scalars.tick
 
 
 @routine
-def begin_bin(store: Store, tick: int, space: int) -> None:
-    """Begin the bin of `tick`; those since the last one had no events. space: bytes of the messages held."""
+def begin_bin(store: Store, tick: int) -> None:
+    """Begin the bin of `tick`, and empty ones since the last bin."""
     scalars = store.scalars[0]
     last = store.bins[scalars.bin].tick
     if last == NEVER:
@@ -131,15 +130,13 @@ def begin_bin(store: Store, tick: int, space: int) -> None:
         last = tick - BINS
     for passed in range(last + 1, tick + 1):
         row = int(passed % BINS)
-        for at in range(row * COUNTS, row * COUNTS + COUNTS):
-            store.counts[at] = 0
+        for lane in range(row * COUNTS, row * COUNTS + COUNTS):
+            store.counts[lane] = 0
         touch(store.counts_dirty, row * COUNTS, COUNT_SHIFT)
-        one = store.bins[row]
-        one.tick = passed
-        one.ages = scalars.ages
-        one.ents = scalars.messages
-        one.space = space
-        one.lag = 0
+        fresh = store.bins[row]
+        fresh.tick = passed
+        fresh.ages = scalars.ages
+        fresh.lag = 0
         touch(store.bins_dirty, row, BIN_SHIFT)
     scalars.bin = int(tick % BINS)
     young = store.bins[int((tick - YOUNG_FOR) % BINS)]
@@ -147,45 +144,33 @@ def begin_bin(store: Store, tick: int, space: int) -> None:
 
 
 @routine
-def end_slot(store: Store, before: int, tick: int, sets: int, space: int) -> None:
-    """At the end of a quarter of an hour keep what flowed in it, and let older puts count half as much.
+def fade_puts(store: Store, before: int, tick: int, sets: int) -> None:
+    """Halve the weight of older puts for every quarter of an hour that has ended.
 
-    before, tick: ticks acted at last and now; sets: data sets there are.
+    Args:
+        store: arrays of the store.
+        before: the tick acted on last.
+        tick: the present tick.
+        sets: number of data sets.
     """
-    quarter = before // SLOT_TICKS
-    if tick // SLOT_TICKS == quarter:
+    passed = tick // QUARTER_TICKS - before // QUARTER_TICKS
+    if passed == 0:
         return
-    passed = tick // SLOT_TICKS - quarter
-    slot = store.slots[int(quarter % SLOTS)]
-    slot.tick = quarter * SLOT_TICKS
-    slot.puts = 0
-    slot.gets = 0
-    slot.space = space
-    for back in range(SLOT_TICKS):
-        one = store.bins[int((quarter * SLOT_TICKS + back) % BINS)]
-        if one.tick != quarter * SLOT_TICKS + back:
-            continue
-        row = int((quarter * SLOT_TICKS + back) % BINS) * COUNTS
-        for size in range(CLASSES):
-            slot.puts += store.counts[row + PUTS + size]
-            slot.gets += store.counts[row + YOUNG + size] + store.counts[row + KEPT + size]
-            slot.gets += store.counts[row + AWAY + size]
-    touch(store.slots_dirty, int(quarter % SLOTS), SLOT_SHIFT)
     fade = 0.5 ** min(passed, 40)
-    for at in range(CLASSES, (sets + 1) * CLASSES):
-        stock = store.stocks[at]
+    for row in range(CLASSES, (sets + 1) * CLASSES):
+        stock = store.stocks[row]
         stock.puts *= fade
         stock.puts_space *= fade
         stock.puts_pages *= fade
-        touch(store.stocks_dirty, at, STOCK_SHIFT)
+        touch(store.stocks_dirty, row, STOCK_SHIFT)
 
 
 @kernel
 def watch_tide(store: Store, resource: int, tick: int, share: float) -> None:
-    """Follow the rises and falls of one resource. share: of it in use.
+    """Follow the rises and falls of a resource, of which `share` is in use.
 
-    A rise begins where usage was last near its lowest and ends where it was last near its highest, once it has turned
-    by TURN.
+    A rise begins where utilisation was last near its lowest and ends where it was last near its highest, once it has
+    turned by TURN.
     """
     tide = store.tides[resource]
     touch(store.tides_dirty, resource, TIDE_SHIFT)
@@ -219,15 +204,11 @@ def watch_tide(store: Store, resource: int, tick: int, share: float) -> None:
 
 @kernel
 def turn_back(store: Store, tick: int) -> None:
-    """Go on from an earlier tick: flows before now tell nothing, and what was seen in the future was seen now."""
+    """Continue from an earlier tick: invalidate the bins so far, and take times in the future as of now."""
     scalars = store.scalars[0]
     store.bins[scalars.bin].tick = tick - BINS - 1
-    begin_bin(store, tick, scalars.bytes)
+    begin_bin(store, tick)
     scalars.steady_from = tick + 1
-    for row in range(store.slots.size):
-        if store.slots[row].tick > tick:
-            store.slots[row].tick = NEVER
-            touch(store.slots_dirty, row, SLOT_SHIFT)
     for row in range(store.tides.size):
         tide = store.tides[row]
         if max(tide.began, tide.topped) > tick:
@@ -240,9 +221,3 @@ def turn_back(store: Store, tick: int) -> None:
             rise.began = min(rise.began, tick)
             rise.ended = tick
             touch(store.rises_dirty, row, RISE_SHIFT)
-
-
-@routine
-def forget(store: Store) -> None:
-    """Let flows before now tell nothing: a CLEAR or a RESTART is not how messages usually leave."""
-    store.scalars[0].steady_from = store.scalars[0].tick + 1

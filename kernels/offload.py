@@ -1,7 +1,7 @@
-"""Where the data of a message go at its put: into the structure, or offloaded.
+"""Placement of the data of a message at its put: in the structure, or offloaded.
 
-Sources: seed "Specifying offload options for shared messages" (three rules, 63.75 KB always, 64K switches a rule off);
-domain.md section 1 (costs: APAR PM77094; messages of 140 bytes or less save nothing; CFLEVEL 4 and 3).
+Sources: [IBM: IBM MQ, "Specifying offload options for shared messages"] (the three offload rules, 63.75 KB, 64K);
+[IBM: APAR PM77094] (costs); [IBM: IBM MQ, DEFINE CFSTRUCT] (CFLEVEL 3 and 4); docs/storage-model.md#offloading.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from kernels._compile import kernel
 from kernels.layout import OFFLOAD_NONE, OFFLOAD_SMDS, RULE_OFF, RULES, Store
 from kernels.pools import elements_of, exceeds
 
-ALWAYS_OFFLOADED = 64_512  # bytes of data above which a message cannot stand in a structure (63 KB)
-OFFLOADED_ELEMENTS = 2  # of an offloaded message [pub, PM77094]
-DB2_PLACEHOLDER_ELEMENTS = 16  # CFLEVEL(4): 4 KB stay in the structure
+ALWAYS_OFFLOADED = 64_512  # bytes of data above which a message cannot be held in a structure (63 KB)
+OFFLOADED_ELEMENTS = 2  # elements of an offloaded message [IBM: APAR PM77094]
+DB2_PLACEHOLDER_ELEMENTS = 16  # at CFLEVEL(4) 4 KB stay in the structure [IBM: IBM MQ, DEFINE CFSTRUCT]
 
 IN_STRUCTURE, TO_DATASET, TO_DB2 = range(3)
 
 
 @kernel
 def rule_in_force(store: Store, rule: int) -> bool:
-    """Whether offload rule 0..2 is not switched off and its threshold is exceeded now."""
+    """Return True if offload rule 0..2 is not switched off and its threshold is exceeded now."""
     params = store.params[0]
     return params.offld_sz[rule] != RULE_OFF and exceeds(store, params.offld_th[rule])
 
 
 @kernel
 def highest_rule(store: Store) -> int:
-    """1..3: the highest rule in force; 0: none (contract section 7, `offload_rule`)."""
+    """Return the number 1..3 of the highest offload rule in force, or 0."""
     params = store.params[0]
     if params.cf_level < 5 or params.offload == OFFLOAD_NONE:
         return 0
@@ -49,10 +49,10 @@ def _offloaded_by_rule(store: Store, length: int) -> bool:
 
 @kernel
 def placement(store: Store, length: int) -> tuple[int, int]:
-    """(place, elements) of a message of `length` bytes put now.
+    """Return the place and the elements of a message of `length` bytes put now.
 
-    place: IN_STRUCTURE, TO_DATASET or TO_DB2. At CFLEVEL(3) and below a longer message cannot be put at all; as a fact
-    it is kept in the structure (contract section 7).
+    The place is IN_STRUCTURE, TO_DATASET or TO_DB2. At CFLEVEL(3) and below a message over 63 KB cannot be put; if an
+    event says that it was, it is kept in the structure.
     """
     params = store.params[0]
     if params.cf_level >= 5 and params.offload != OFFLOAD_NONE:
@@ -66,7 +66,7 @@ def placement(store: Store, length: int) -> tuple[int, int]:
 
 @kernel
 def can_be_put(store: Store, length: int) -> bool:
-    """Whether the structure takes messages of that length at all: over 63 KB needs CFLEVEL(4)."""
+    """Return True if the structure takes messages of that length: over 63 KB needs CFLEVEL(4)."""
     params = store.params[0]
     offloads = params.cf_level == 4 or (params.cf_level >= 5 and params.offload != OFFLOAD_NONE)
     return length <= ALWAYS_OFFLOADED or offloads

@@ -1,9 +1,10 @@
-"""Chains of all messages of a structure by priority and age, whatever their queue: what KEYPRIORITY1 looks at.
+"""Chains of all messages of a structure by priority and age, across queues, as KEYPRIORITY1 needs them.
 
-Ten are of the structure, by priority, ten of storage class memory. The mover takes the youngest of the structure and
-the oldest of SCM. A message whose place in its chain is not near goes to a heap beside it (see heap.py).
+There are ten chains of the structure, by priority, and ten of storage class memory. The mover takes the youngest
+message of the structure and the oldest of SCM. A message whose place in its chain is not near goes to a heap beside it
+(see heap.py).
 
-Source: seed "How storage class memory works with IBM MQ for z/OS" (priority, then age, decides what moves).
+Source: [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"] (priority, then age, decides what moves).
 """
 
 from __future__ import annotations
@@ -12,12 +13,10 @@ from kernels import heap
 from kernels._compile import kernel, routine
 from kernels.layout import MARK_IN_ORDER, MARK_ORDER_LATE, NONE, ORDER_SHIFT, PRIORITIES, Row, Store, touch
 
-_NEAR = 16  # steps that a place in a chain is looked for, from each end
-
 
 @kernel
 def _join(store: Store, ends: Row, before: int, row: int, after: int) -> None:
-    """Put `row` between its neighbours (NONE: the chain's end)."""
+    """Insert `row` between its neighbours (NONE: the chain's end)."""
     link = store.order[row]
     link.prev = before
     link.next = after
@@ -36,7 +35,7 @@ def _join(store: Store, ends: Row, before: int, row: int, after: int) -> None:
 
 @kernel
 def append(store: Store, row: int) -> None:
-    """Enter a message that was put this moment, the youngest of all, into the structure's chain of its priority."""
+    """Append a message just put, the youngest of all, to the structure's chain of its priority."""
     message = store.messages[row]
     ends = store.scm_ends[int(message.priority)]
     message.marks |= MARK_IN_ORDER
@@ -62,7 +61,7 @@ def first(store: Store, chain: int) -> int:
 
 @kernel
 def enter(store: Store, row: int, chain: int) -> None:
-    """Enter a message at its age, or into the heap beside the chain."""
+    """Insert a message by its age into the chain, or into the heap beside it."""
     ends = store.scm_ends[chain]
     age = store.messages[row].age
     if ends.tail == NONE or store.messages[ends.tail].age < age:
@@ -77,9 +76,9 @@ def enter(store: Store, row: int, chain: int) -> None:
 
 @routine
 def _enter_within(store: Store, row: int, chain: int) -> None:
-    """Look for the place of a message from both ends at once, the finger being one of them.
+    """Search the place of a message from both ends alternately, with the finger as one of them.
 
-    Messages move by age and return by the unit of work, so that the next one's place is beside the last one's.
+    Messages move by age and return by unit of work, so that the place of the next one is beside that of the last one.
     """
     ends = store.scm_ends[chain]
     age = store.messages[row].age
@@ -89,7 +88,7 @@ def _enter_within(store: Store, row: int, chain: int) -> None:
         low = ends.finger
     elif ends.finger != NONE:
         high = ends.finger
-    for _ in range(_NEAR):
+    for _ in range(heap.MAX_STEPS):
         after = store.order[low].next
         if store.messages[after].age > age:
             _join(store, ends, low, row, after)
@@ -125,7 +124,7 @@ def _leave_heap(store: Store, row: int, chain: int) -> None:
 
 @kernel
 def leave(store: Store, row: int, chain: int) -> None:
-    """Take a message out of its chain, or out of the heap beside it; who calls marks the message as written."""
+    """Remove a message from its chain, or from the heap beside it; the caller marks the message as written."""
     if store.messages[row].marks & MARK_ORDER_LATE:
         _leave_heap(store, row, chain)
         return

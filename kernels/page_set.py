@@ -1,8 +1,7 @@
 """Page sets 01 to 99: pages of short, long and very long messages, the space map, extents.
 
-Sources: seed "Page sets 01 to 99" (sizes of headers, segments and control information); domain.md section 4 (one short
-message a page since MQ 7.0.1; usable pages, fitted to SMF 115 QIS1; expansion: assumptions stated there); contract
-section 7 (at most 119 expansions).
+Sources: [IBM: IBM MQ, "Page sets 01 to 99"] (sizes of headers, segments and control information); [fitted] to SMF 115
+QIS1 (usable pages); [IBM: IBM MQ, DEFINE PSID] and [assumed] (expansion); docs/storage-model.md#page-sets.
 """
 
 from __future__ import annotations
@@ -23,30 +22,34 @@ from kernels.layout import (
 from kernels.pools import base_left, keep_persistent
 
 PAGE_BYTES = 4096
-PAGE_SPACE = 4057  # bytes of a page for messages [seed]
-HEADER = 352  # message descriptor [seed]
-CONTROL = 20  # control information of a short message [seed]
-SHORT = 3685  # longest data of a short message [seed]
-SEGMENT = 4049  # bytes of a long message on a page [seed]
-VERY_LONG = 4 << 20  # longer messages are stored in pieces of 4 MB [seed]
-VERY_LONG_PAGES = 1037  # of each 4 MB [seed]
-MAP_COVERS = 16_184  # pages that a space map page covers [fit]
-EXPAND_ABOVE = 90  # percent of the usable pages in use [param]
-MOST_EXPANSIONS = 119  # contract section 7
-MOST_PAGES = 16_777_216  # 64 GB [pub]
+# Sizes in bytes [IBM: IBM MQ, "Page sets 01 to 99"]
+PAGE_SPACE = 4057  # of a page, for messages
+HEADER = 352  # of a message descriptor
+CONTROL = 20  # of the control information of a short message
+SHORT = 3685  # of the data of the longest short message
+SEGMENT = 4049  # of a long message per page
+VERY_LONG = 4 << 20  # of the data of the longest long message, and of each piece of a longer one
+VERY_LONG_PAGES = 1037  # pages per piece of 4 MB
+
+MAP_COVERS = 16_184  # pages per page of the space map [fitted]
+EXPAND_ABOVE = 90  # percent of the usable pages in use, from which it expands [assumed]
+MAX_EXPANSIONS = 119  # [IBM: IBM MQ, DEFINE PSID]
+MAX_PAGES = 16_777_216  # 64 GB [IBM: IBM MQ, DEFINE PSID]
 
 
 @kernel
 def usable_pages(allocated: int) -> int:
-    """Pages for messages of a page set of `allocated` 4 KB records: without the header page and the space map."""
+    """Return the pages for messages in `allocated` 4 KB records: without the header page and the space map."""
     return max(0, allocated - 1 - (allocated + MAP_COVERS - 1) // MAP_COVERS)
 
 
 @kernel
 def pages_of(length: int) -> tuple[int, int]:
-    """(pages of its own, bytes stored like a short message) of a message with `length` bytes of data.
+    """Return the storage of a message with `length` bytes of data.
 
-    The second is the short message itself, or the control information that points to the pages of a long one.
+    Returns:
+        Pages of its own, and bytes stored as a short message is: the short message itself, or the control information
+        that points to the pages of a long one.
     """
     pages = 0
     if length > VERY_LONG:
@@ -62,7 +65,7 @@ def pages_of(length: int) -> tuple[int, int]:
 
 @kernel
 def pages_in_use(store: Store) -> int:
-    """Pages in use, what is left of the baseline included."""
+    """Return the pages in use, including what is left of the baseline."""
     use = store.page_use[0]
     used = use.persistent + use.nonpersistent
     if use.base_persistent != 0 or use.base_nonpersistent != 0:
@@ -72,14 +75,14 @@ def pages_in_use(store: Store) -> int:
 
 @kernel
 def is_full(store: Store) -> bool:
-    """Whether no page is free and, where messages share pages, not even the shortest fits into the one being filled."""
+    """Return True if no page is free and, if messages share pages, the one being filled has no room for any message."""
     use = store.page_use[0]
     return pages_in_use(store) >= use.usable and (store.params[0].packs == 0 or use.room < HEADER + CONTROL)
 
 
 @kernel
 def _new_pages(store: Store, pages: int, record: int) -> int:
-    """Pages that a message needs beyond those in use."""
+    """Return the pages that a message needs beyond those in use."""
     if record == 0 or (store.params[0].packs == 1 and record <= store.page_use[0].room):
         return pages
     return pages + 1
@@ -87,17 +90,17 @@ def _new_pages(store: Store, pages: int, record: int) -> int:
 
 @routine
 def make_room(store: Store, new: int) -> bool:
-    """Whether `new` more pages fit, the page set being expanded for them where it may."""
+    """Return True if `new` more pages fit, after expanding the page set for them if it may expand."""
     use = store.page_use[0]
     params = store.params[0]
     used = pages_in_use(store) + new
     while use.status == NORMAL and params.expand != EXPAND_NONE and used * 100 > EXPAND_ABOVE * use.usable:
         extent = max(1, use.allocated // 10) if params.expand == EXPAND_SYSTEM else params.secondary_pages
-        if use.expansions >= MOST_EXPANSIONS:
+        if use.expansions >= MAX_EXPANSIONS:
             use.status = MAXIMUM
         elif extent == 0 or use.allocated + extent > params.max_pages:
             use.status = FAILED
-        elif use.allocated + extent > MOST_PAGES:
+        elif use.allocated + extent > MAX_PAGES:
             use.status = MAXIMUM
         else:
             use.allocated += extent
@@ -107,16 +110,16 @@ def make_room(store: Store, new: int) -> bool:
 
 
 @kernel
-def usable_at_last(store: Store) -> int:
-    """Usable pages after every expansion the page set can still make."""
+def max_usable_pages(store: Store) -> int:
+    """Return the usable pages after all expansions that the page set can still make."""
     use = store.page_use[0]
     params = store.params[0]
     allocated = use.allocated
     if use.status == NORMAL and params.expand != EXPAND_NONE:
-        most = min(params.max_pages, MOST_PAGES)
-        for _ in range(use.expansions, MOST_EXPANSIONS):
+        limit = min(params.max_pages, MAX_PAGES)
+        for _ in range(use.expansions, MAX_EXPANSIONS):
             extent = max(1, allocated // 10) if params.expand == EXPAND_SYSTEM else params.secondary_pages
-            if allocated + extent > most:
+            if allocated + extent > limit:
                 break
             allocated += extent
     return usable_pages(allocated)
@@ -124,7 +127,7 @@ def usable_at_last(store: Store) -> int:
 
 @kernel
 def fits(store: Store, length: int) -> bool:
-    """Whether a put of that length would be accepted now; expands the page set where the put would."""
+    """Return True if a put of that length would be accepted now; expand the page set if the put would."""
     pages, record = pages_of(length)
     return make_room(store, _new_pages(store, pages, record))
 
@@ -140,10 +143,10 @@ def _count(store: Store, persistent: bool, pages: int) -> None:
 
 @routine
 def charge(store: Store, row: int) -> bool:
-    """Take the pages of message `row`; whether they did not fit and are kept as a fact all the same.
+    """Take the pages of message `row`; return True if they did not fit, in which case the message is kept all the same.
 
-    message.pages: those of its own; message.block: row of PACKED of the one it shares, NONE; message.elems: bytes of
-    the page set it takes, of a shared page its record.
+    message.pages is set to its own pages, message.block to the row of PACKED that it shares or NONE, and message.elems
+    to its bytes of the page set: its own pages, and its record on a shared page.
     """
     message = store.messages[row]
     pages, record = pages_of(message.length)
@@ -163,14 +166,14 @@ def charge(store: Store, row: int) -> bool:
 
 @kernel
 def _pack(store: Store, row: int, record: int, persistent: bool) -> None:
-    """Store a short record in the page being filled, or begin a new one; a page is persistent if one record is."""
+    """Store a record in the page being filled, or begin a new page. A page is persistent if any record on it is."""
     use = store.page_use[0]
     if record > use.room:
         use.filling = _take_page(store)
         use.room = PAGE_SPACE
         use.nonpersistent += 1
-    place = use.filling
-    page = store.packed[place]
+    page_row = use.filling
+    page = store.packed[page_row]
     page.records += 1
     if persistent:
         if page.persistent == 0:
@@ -178,28 +181,28 @@ def _pack(store: Store, row: int, record: int, persistent: bool) -> None:
             use.persistent += 1
         page.persistent += 1
     use.room -= record
-    store.messages[row].block = place
-    touch(store.packed_dirty, place, PACKED_SHIFT)
+    store.messages[row].block = page_row
+    touch(store.packed_dirty, page_row, PACKED_SHIFT)
 
 
 @kernel
 def _take_page(store: Store) -> int:
     use = store.page_use[0]
-    place = use.free
-    if place == NONE:
-        place = use.high
+    page_row = use.free
+    if page_row == NONE:
+        page_row = use.high
         use.high += 1
     else:
-        use.free = store.packed[place].next
-    store.packed[place].records = 0
-    store.packed[place].persistent = 0
-    store.packed[place].next = NONE
-    return place
+        use.free = store.packed[page_row].next
+    store.packed[page_row].records = 0
+    store.packed[page_row].persistent = 0
+    store.packed[page_row].next = NONE
+    return page_row
 
 
 @routine
 def refund(store: Store, row: int) -> None:
-    """Give back the pages of message `row`; a shared page is free when its last record is gone."""
+    """Give back the pages of message `row`. A shared page is free when its last record is gone."""
     message = store.messages[row]
     persistent = message.marks & MARK_PERSISTENT != 0
     _count(store, persistent, -message.pages)
@@ -210,8 +213,8 @@ def refund(store: Store, row: int) -> None:
 @kernel
 def _unpack(store: Store, row: int, persistent: bool) -> None:
     use = store.page_use[0]
-    place = store.messages[row].block
-    page = store.packed[place]
+    page_row = store.messages[row].block
+    page = store.packed[page_row]
     page.records -= 1
     if persistent:
         page.persistent -= 1
@@ -220,18 +223,18 @@ def _unpack(store: Store, row: int, persistent: bool) -> None:
             use.nonpersistent += 1
     if page.records == 0:
         use.nonpersistent -= 1
-        if place == use.filling:
+        if page_row == use.filling:
             use.filling = NONE
             use.room = 0
         page.next = use.free
-        use.free = place
+        use.free = page_row
     store.messages[row].block = NONE
-    touch(store.packed_dirty, place, PACKED_SHIFT)
+    touch(store.packed_dirty, page_row, PACKED_SHIFT)
 
 
 @kernel
-def restarted(store: Store) -> None:
-    """Let go of the nonpersistent pages of the baseline, as a restart of the queue manager does."""
+def on_restart(store: Store) -> None:
+    """Drop the nonpersistent pages of the baseline, as a restart of the queue manager does."""
     use = store.page_use[0]
     persistent = base_left(store, use.base_persistent)
     keep_persistent(store, persistent, base_left(store, use.base_nonpersistent))

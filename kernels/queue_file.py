@@ -1,8 +1,7 @@
 """Queue files of distributed queue managers: blocks of 512 bytes, buffers before the file, log records, checkpoints.
 
-Sources: seed "WebSphere MQ internals" (distributed-queue-manager-internals.txt: Notes "Views of the Queue", "What's the
-point of logging?", "Put to a waiting getter"); domain.md section 5 (364 bytes before a message, one log record for each
-persistent operation: assumptions stated there).
+Sources: [IBM: WebSphere MQ internals, "Views of the Queue", "What's the point of logging?", "Put to a waiting getter"];
+[assumed] (364 bytes before a message, one log record per persistent operation); docs/storage-model.md#queue-files.
 """
 
 from __future__ import annotations
@@ -12,32 +11,37 @@ from kernels.clock import SECOND, TICK
 from kernels.layout import MARK_PERSISTENT, NEVER, NONE, UNIT_SHIFT, Store, touch
 from kernels.pools import base_left, keep_persistent
 
-BLOCK_BYTES = 512  # of the space map [seed]
-HEADER = 364  # bytes before a message's data: an MQMD version 2 [param]
-LOG_RECORDS = 10_000  # log records that bring a checkpoint [seed]
-LOG_RECORDS_AT_LEAST = 100  # of a checkpoint by time [seed]
-CHECKPOINT_AFTER = 30 * 60 * SECOND  # [seed]
-OVERSIZED_BLOCKS = 16 * 1024 // BLOCK_BYTES  # a file is cut that is oversized by 16 KB and by 1 % [seed]
+BLOCK_BYTES = 512  # per block of the space map [IBM: WebSphere MQ internals, "Views of the Queue"]
+HEADER = 364  # bytes before the data of a message: an MQMD version 2 [assumed]
+
+# Checkpoints [IBM: WebSphere MQ internals, "What's the point of logging?"]
+LOG_RECORDS = 10_000  # log records until a checkpoint
+MIN_LOG_RECORDS = 100  # log records without which time brings no checkpoint
+CHECKPOINT_AFTER = 30 * 60 * SECOND
+
+# A file is truncated if it is oversized by both [IBM: WebSphere MQ internals, "Views of the Queue"]
+OVERSIZED_BLOCKS = 16 * 1024 // BLOCK_BYTES
 OVERSIZED_PERCENT = 1
-WARN_ABOVE = 90  # percent of the most the file may have [param]
+
+WARN_ABOVE = 90  # percent of the largest file [assumed]
 
 
 @kernel
 def blocks_of(length: int) -> int:
-    """Blocks of a message of `length` bytes."""
+    """Return the blocks of a message of `length` bytes."""
     return (length + HEADER + BLOCK_BYTES - 1) // BLOCK_BYTES
 
 
 @kernel
 def nonpersistent_in_use(store: Store) -> int:
-    """Blocks with nonpersistent data, what is left of the baseline included."""
+    """Return the blocks with nonpersistent data, including what is left of the baseline."""
     use = store.file_use[0]
     return use.nonpersistent + base_left(store, use.base_nonpersistent)
 
 
 @kernel
 def persistent_in_use(store: Store) -> int:
-    """Blocks with persistent data, what is left of the baseline included."""
+    """Return the blocks with persistent data, including what is left of the baseline."""
     use = store.file_use[0]
     return use.persistent + base_left(store, use.base_persistent)
 
@@ -50,26 +54,26 @@ def _beyond(store: Store, nonpersistent: int, persistent: int) -> int:
 
 @kernel
 def overflow(store: Store) -> int:
-    """Blocks that neither buffer holds: they are in the file."""
+    """Return the blocks that the buffers do not hold, which are in the file."""
     return _beyond(store, nonpersistent_in_use(store), persistent_in_use(store))
 
 
 @kernel
 def let_grow(store: Store) -> None:
-    """Let the file hold what the buffers do not."""
+    """Extend the file to hold what the buffers do not."""
     use = store.file_use[0]
     use.file_blocks = max(use.file_blocks, overflow(store))
 
 
 @kernel
 def is_full(store: Store) -> bool:
-    """Whether the file is as large as it may be and every block of it holds data."""
+    """Return True if the file has its maximum size and every block of it holds data."""
     return overflow(store) >= store.params[0].file_max
 
 
 @kernel
 def fits(store: Store, length: int, persistent: bool) -> bool:
-    """Whether a put of that length would be accepted now: its buffer takes it, or the file may hold the rest."""
+    """Return True if a put of that length would be accepted now: its buffer takes it, or the file may hold the rest."""
     blocks = blocks_of(length)
     more = blocks if persistent else 0
     beyond = _beyond(store, nonpersistent_in_use(store) + blocks - more, persistent_in_use(store) + more)
@@ -78,10 +82,10 @@ def fits(store: Store, length: int, persistent: bool) -> bool:
 
 @kernel
 def charge(store: Store, row: int) -> bool:
-    """Take the blocks of message `row`; whether it did not fit and is kept as a fact all the same.
+    """Take the blocks of message `row`; return True if it did not fit, in which case it is kept all the same.
 
-    message.pages: its blocks. Inlined, with `refund`: measured 6.9 instead of 5.3 million puts and gets a second; of
-    page sets it makes no difference.
+    message.pages is set to its blocks. Inlining this and `refund` was measured at 6.9 instead of 5.3 million puts and
+    gets per second; for page sets it makes no difference.
     """
     use = store.file_use[0]
     message = store.messages[row]
@@ -98,7 +102,7 @@ def charge(store: Store, row: int) -> bool:
 
 @kernel
 def refund(store: Store, row: int) -> None:
-    """Give back the blocks of message `row`: free, and allocated as long as the file is not truncated."""
+    """Give back the blocks of message `row`. They stay allocated until the file is truncated."""
     use = store.file_use[0]
     message = store.messages[row]
     if message.marks & MARK_PERSISTENT:
@@ -108,8 +112,8 @@ def refund(store: Store, row: int) -> None:
 
 
 @kernel
-def operated(store: Store, row: int, unit: int) -> None:
-    """Log the put, get or expiry of message `row`, if it is persistent. unit: in which it was done, NONE."""
+def log_operation(store: Store, row: int, unit: int) -> None:
+    """Log the put, get or expiry of message `row` in `unit` (or NONE), if the message is persistent."""
     if store.messages[row].marks & MARK_PERSISTENT:
         if unit != NONE:
             store.units[unit].logged = 1
@@ -119,7 +123,7 @@ def operated(store: Store, row: int, unit: int) -> None:
 
 @routine
 def write_log(store: Store) -> None:
-    """Write a log record; the 10,000th since the last checkpoint brings the next one."""
+    """Write a log record. The 10,000th since the last checkpoint brings the next one."""
     use = store.file_use[0]
     use.log_records += 1
     use.since_checkpoint += 1
@@ -129,7 +133,7 @@ def write_log(store: Store) -> None:
 
 @kernel
 def _checkpoint(store: Store, time: int) -> None:
-    """Take a checkpoint; the queue had a persistent update since the last one, so its file is looked at."""
+    """Take a checkpoint of a queue with persistent updates, and truncate its file if it is oversized."""
     use = store.file_use[0]
     use.checkpoints += 1
     use.since_checkpoint = 0
@@ -141,8 +145,8 @@ def _checkpoint(store: Store, time: int) -> None:
 
 
 @routine
-def cleared(store: Store, persistent: bool) -> None:
-    """Truncate the file after a CLEAR; persistent: it removed persistent messages, which one log record says."""
+def on_clear(store: Store, persistent: bool) -> None:
+    """Truncate the file after a CLEAR. `persistent`: it removed persistent messages, which takes one log record."""
     use = store.file_use[0]
     if persistent:
         write_log(store)
@@ -152,8 +156,8 @@ def cleared(store: Store, persistent: bool) -> None:
 
 
 @kernel
-def restarted(store: Store) -> None:
-    """Let go of the nonpersistent blocks of the baseline, as a restart of the queue manager does."""
+def on_restart(store: Store) -> None:
+    """Drop the nonpersistent blocks of the baseline, as a restart of the queue manager does."""
     use = store.file_use[0]
     persistent = persistent_in_use(store) - use.persistent
     keep_persistent(store, persistent, nonpersistent_in_use(store) - use.nonpersistent)
@@ -163,11 +167,11 @@ def restarted(store: Store) -> None:
 
 @routine
 def pass_time(store: Store, before: int, tick: int) -> None:
-    """Take the checkpoint that is due after 30 minutes, if it is, at a tick. before: the tick acted at last."""
+    """Take a checkpoint if one is due after 30 minutes, at `tick`. `before` is the tick acted on last."""
     use = store.file_use[0]
     if use.checkpoint_at == NEVER:
         use.checkpoint_at = (before + 1) * TICK
     due = max(use.checkpoint_at + CHECKPOINT_AFTER, (before + 1) * TICK)
     due = (due + TICK - 1) // TICK * TICK
-    if due <= tick * TICK and use.since_checkpoint >= LOG_RECORDS_AT_LEAST:
+    if due <= tick * TICK and use.since_checkpoint >= MIN_LOG_RECORDS:
         _checkpoint(store, due)

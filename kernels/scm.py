@@ -1,12 +1,14 @@
-"""Storage class memory of a structure, SCMALGORITHM(KEYPRIORITY1): what moves when, and what waits for it.
+"""Storage class memory of a structure, SCMALGORITHM(KEYPRIORITY1): its mover, and the gets that wait for a read.
 
-Sources: seed "How storage class memory works with IBM MQ for z/OS" (marks of 90 and 70 %, KEYPRIORITY1, faults);
-domain.md section 3 (the test is made anew for each message; bytes in SCM, bandwidth, augmented space are assumptions).
+A message that holds storage is in a chain of its priority, by age: of the structure, or of SCM. A message that a get
+has taken without a commit is in no chain, since it was read. One mover moves one message at a time. A message counts as
+moved from the moment its movement begins, and the mover is free for the next one at its end (`free_at`). Between two
+events only the mover changes a structure, so the result of `advance` does not depend on when and how often it is
+called.
 
-A message that holds storage stands in a chain of its priority, by age: of the structure, or of SCM. One that a get took
-and has not committed stands in none: it was read. One mover moves one message at a time. A message counts as moved
-from the moment its movement begins; the mover is free for the next at its end (`free_at`). Between two events nothing
-but the mover changes a structure, so `advance` finds the same whenever, and however often, it is asked.
+Sources: [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"] (thresholds of 90 and 70 %, KEYPRIORITY1,
+faults); [assumed] (a test per message, bytes in SCM, bandwidth, augmented space);
+docs/storage-model.md#storage-class-memory.
 """
 
 from __future__ import annotations
@@ -28,50 +30,52 @@ from kernels.layout import (
     touch,
 )
 
-PRESTAGE_ABOVE = 90  # percent of the structure [seed]
+# Percent of the structure in use [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"]
+PRESTAGE_ABOVE = 90
 PREFETCH_UNTIL = 70
-BLOCK_BYTES = 4096  # in which SCM is used, written and read [domain.md section 3]
-ELEMENTS_A_BLOCK = 16  # 256 bytes an element, and as much for the entry [param, domain.md section 3]
-NANOSECONDS = 1000  # of a microsecond: events have those, movements are shorter
 
-NOTHING, MOVED, NO_SCM, NO_AUGMENTED = range(4)  # what the mover did; the last two: what it lacks
+BLOCK_BYTES = 4096  # unit in which SCM is used, written and read [assumed]
+ELEMENTS_PER_BLOCK = 16  # 256 bytes per element, and as much per entry [assumed]
+NANOSECONDS = 1000  # per microsecond: event times are in microseconds, movements are shorter
+
+NOTHING, MOVED, NO_SCM, NO_AUGMENTED = range(4)  # results of the mover; the last two are what it lacks
 
 
 @kernel
 def blocks_of(messages: int, elements: int) -> int:
-    """4 KB blocks of so many messages, whose elements are `elements` in all: those of one are moved and read alone."""
-    return (messages + int(elements) + ELEMENTS_A_BLOCK - 1) // ELEMENTS_A_BLOCK
+    """Return the 4 KB blocks of `messages` messages with `elements` elements in total."""
+    return (messages + int(elements) + ELEMENTS_PER_BLOCK - 1) // ELEMENTS_PER_BLOCK
 
 
 @kernel
 def bytes_in_use(store: Store) -> int:
-    """Bytes of SCM in use: entries and elements of all messages in it together, in 4 KB blocks."""
+    """Return the bytes of SCM in use: entries and elements of all messages in it together, in 4 KB blocks."""
     use = store.scm[0]
     return blocks_of(use.messages, use.elems) * BLOCK_BYTES
 
 
 @kernel
-def augmented(store: Store, used: int) -> int:
-    """Bytes of dynamic augmented space for so many bytes in SCM, rounded up [param, domain.md section 3]."""
+def augmented_bytes(store: Store, used: int) -> int:
+    """Return the bytes of dynamic augmented space for `used` bytes of SCM, rounded up [assumed]."""
     return (used * store.params[0].aug_ppm + 999_999) // 1_000_000
 
 
 @kernel
-def bytes_at_most(store: Store) -> int:
-    """Bytes of SCM that may be used: SCMMAXSIZE, or what there is dynamic augmented space for; at least 1."""
+def max_bytes(store: Store) -> int:
+    """Return the bytes of SCM that may be used: SCMMAXSIZE or less, if augmented space is scarce; at least 1."""
     params = store.params[0]
-    most = params.scm_max
+    limit = params.scm_max
     if params.aug_ppm > 0:
-        most = min(most, params.aug_max // params.aug_ppm * 1_000_000)
-    return max(1, most)
+        limit = min(limit, params.aug_max // params.aug_ppm * 1_000_000)
+    return max(1, limit)
 
 
-# --- a message's way -------------------------------------------------------------------------------------------------
+# --- messages --------------------------------------------------------------------------------------------------------
 
 
 @kernel
 def _count_out(store: Store, row: int) -> None:
-    """Count a message from the structure into SCM; thresholds look at what is left [pub, SMF 74.4]."""
+    """Count a message from the structure into SCM; thresholds apply to the rest [IBM: z/OS, SMF 74.4]."""
     scalars = store.scalars[0]
     use = store.scm[0]
     message = store.messages[row]
@@ -99,7 +103,7 @@ def _count_in(store: Store, row: int) -> None:
 
 @kernel
 def drop(store: Store, row: int) -> None:
-    """Take a message out of its chain, from SCM without a fault: CLEAR, EXPIRE, a put backed out."""
+    """Remove a message from its chain, from SCM without a fault, as CLEAR, EXPIRE and the backout of a put do."""
     message = store.messages[row]
     if message.marks & MARK_IN_SCM:
         order.leave(store, row, PRIORITIES + int(message.priority))
@@ -111,8 +115,8 @@ def drop(store: Store, row: int) -> None:
 
 
 @kernel
-def got(store: Store, row: int) -> None:
-    """Let a get have the message; one in SCM is read while it waits: a fault [seed]."""
+def on_get(store: Store, row: int) -> None:
+    """Give a message to a get. Reading one from SCM is a fault, for which the get waits."""
     message = store.messages[row]
     if message.marks & MARK_IN_SCM:
         use = store.scm[0]
@@ -122,8 +126,8 @@ def got(store: Store, row: int) -> None:
 
 
 @kernel
-def returned(store: Store, row: int) -> None:
-    """Enter a message whose get was backed out: into the structure's chain, at its age."""
+def on_get_backed_out(store: Store, row: int) -> None:
+    """Insert a message whose get was backed out into the structure's chain, by its age."""
     message = store.messages[row]
     message.marks |= MARK_IN_ORDER
     order.enter(store, row, int(message.priority))
@@ -134,8 +138,8 @@ def returned(store: Store, row: int) -> None:
 
 
 @kernel
-def _above_mark_with(store: Store, elements: int) -> bool:
-    """Whether the structure would be above the mark of pre-staging with one more entry and so many elements."""
+def _would_prestage(store: Store, elements: int) -> bool:
+    """Return True if an entry with `elements` elements more would exceed the pre-staging threshold."""
     params = store.params[0]
     return (pools.entries_in_use(store) + 1) * 100 > PRESTAGE_ABOVE * params.ents_max or (
         pools.elements_in_use(store) + elements
@@ -144,7 +148,7 @@ def _above_mark_with(store: Store, elements: int) -> bool:
 
 @kernel
 def _least_likely(store: Store) -> int:
-    """The message of the structure that is least likely to be got next: the lowest priority, put last; NONE: none."""
+    """Return the message of the structure least likely to be got next, of the lowest priority and put last, or NONE."""
     for priority in range(PRIORITIES):
         row = order.first(store, priority)
         if row != NONE:
@@ -154,20 +158,20 @@ def _least_likely(store: Store) -> int:
 
 @kernel
 def _lacks(store: Store, row: int) -> int:
-    """What there is no room in for a message: NO_SCM, NO_AUGMENTED, else NOTHING."""
+    """Return what has no room for a message: NO_SCM, NO_AUGMENTED, else NOTHING."""
     params = store.params[0]
     use = store.scm[0]
     used = blocks_of(use.messages + 1, use.elems + store.messages[row].elems) * BLOCK_BYTES
     if used > params.scm_max:
         return NO_SCM
-    if augmented(store, used) > params.aug_max:
+    if augmented_bytes(store, used) > params.aug_max:
         return NO_AUGMENTED
     return NOTHING
 
 
 @routine
 def lacking(store: Store) -> int:
-    """What keeps the mover from pre-staging now: NO_SCM, NO_AUGMENTED, else NOTHING; changes nothing."""
+    """Return what keeps the mover from pre-staging now: NO_SCM, NO_AUGMENTED, else NOTHING."""
     row = _least_likely(store)
     if row == NONE or not pools.exceeds(store, PRESTAGE_ABOVE):
         return NOTHING
@@ -175,7 +179,7 @@ def lacking(store: Store) -> int:
 
 
 @kernel
-def _prestage(store: Store, at: int) -> int:
+def _prestage(store: Store, now: int) -> int:
     """Begin to move out the message least likely to be got next."""
     use = store.scm[0]
     row = _least_likely(store)
@@ -189,15 +193,15 @@ def _prestage(store: Store, at: int) -> int:
     order.enter(store, row, PRIORITIES + priority)
     _count_out(store, row)
     use.prestaged += 1
-    use.free_at = at + blocks_of(1, store.messages[row].elems) * store.params[0].stage_ns
+    use.free_at = now + blocks_of(1, store.messages[row].elems) * store.params[0].stage_ns
     return MOVED
 
 
 @kernel
-def _prefetch(store: Store, at: int) -> int:
-    """Begin to bring back the message most likely to be got next: the highest priority, the oldest.
+def _prefetch(store: Store, now: int) -> int:
+    """Begin to bring back the message most likely to be got next, of the highest priority and the oldest.
 
-    Not one that would take the structure above the mark of pre-staging: it would go back and forth for ever.
+    A message that would take the structure above the pre-staging threshold stays: it would go back and forth for ever.
     """
     use = store.scm[0]
     priority = PRIORITIES - 1
@@ -206,25 +210,25 @@ def _prefetch(store: Store, at: int) -> int:
         priority -= 1
         row = order.first(store, PRIORITIES + priority)
     elements = store.messages[row].elems
-    if _above_mark_with(store, elements):
+    if _would_prestage(store, elements):
         return NOTHING
     order.leave(store, row, PRIORITIES + priority)
     order.enter(store, row, priority)
     _count_in(store, row)
     use.prefetched += 1
-    use.free_at = at + blocks_of(1, elements) * store.params[0].fetch_ns
+    use.free_at = now + blocks_of(1, elements) * store.params[0].fetch_ns
     return MOVED
 
 
 @kernel
-def _step(store: Store, at: int) -> int:
-    """Let the mover, free at `at`, begin the movement that is due."""
+def _step(store: Store, now: int) -> int:
+    """Begin the movement that is due at `now`, at which the mover is free."""
     use = store.scm[0]
     use.free_at = NEVER
     if pools.exceeds(store, PRESTAGE_ABOVE):
-        return _prestage(store, at)
+        return _prestage(store, now)
     if use.messages > 0 and not pools.exceeds(store, PREFETCH_UNTIL):
-        return _prefetch(store, at)
+        return _prefetch(store, now)
     return NOTHING
 
 
@@ -236,16 +240,16 @@ def _run(store: Store, now: int) -> None:
 
 @kernel
 def advance(store: Store, now: int) -> None:
-    """Let the mover do what it does until `now`, nanoseconds since 1970."""
+    """Let the mover work until `now`, nanoseconds since 1970."""
     if store.scm[0].free_at != NEVER and store.scm[0].free_at <= now:
         _run(store, now)
 
 
 @kernel
 def begin(store: Store, now: int) -> int:
-    """Let the mover, if it is free, begin what is due at `now` (nanoseconds since 1970); what it did or lacks.
+    """Begin the movement that is due at `now`, in nanoseconds, if the mover is free; return what it did or lacks.
 
-    Only events and attributes change what is due: it is asked after each of them, and at ticks.
+    Only events and attributes change what is due, so this is called after each of them, and at ticks.
     """
     if store.scm[0].free_at != NEVER:
         return NOTHING
@@ -254,7 +258,7 @@ def begin(store: Store, now: int) -> int:
 
 @kernel
 def is_due(store: Store) -> bool:
-    """Whether the mover is free and stands at one of its marks: whether `begin` is worth calling."""
+    """Return True if the mover is free and usage is beyond one of its thresholds, so that `begin` has to be called."""
     use = store.scm[0]
     if use.free_at != NEVER:
         return False
@@ -266,9 +270,13 @@ def is_due(store: Store) -> bool:
 
 @routine
 def enrol(store: Store, by_age: Array) -> None:
-    """Begin to have SCM: every message into its chain. by_age: i8[...], rows in the order of their age, free ones too.
+    """Add SCM to a structure: insert every message into its chain.
 
-    The table of ORDER must have a row for each of MESSAGE.
+    The table of ORDER must have a row for each row of MESSAGE.
+
+    Args:
+        store: arrays of the store.
+        by_age: i8[...], rows of MESSAGE from the oldest to the youngest, free rows included.
     """
     use = store.scm[0]
     use.enrolled = 1
@@ -287,7 +295,7 @@ def enrol(store: Store, by_age: Array) -> None:
 
 @routine
 def bring_back(store: Store) -> None:
-    """Have SCM no more: what is in it comes back into the structure, which may then hold more than it can."""
+    """Remove SCM from a structure: its messages come back, so the structure may hold more than fits."""
     for row in range(store.scalars[0].message_high):
         message = store.messages[row]
         if message.marks & MARK_IN_ORDER:

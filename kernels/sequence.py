@@ -1,7 +1,9 @@
 """Duplicates and gaps in the numbering of a (queue manager, queue).
 
-Source: contract section 7: the last 4,096 numbers are remembered; one of them not seen before is late and closes its
-gap; an older one counts as a duplicate; the first number seen is where a numbering starts.
+The last 4,096 numbers are remembered. One of them that was not seen before is late and closes its gap, an older one
+counts as a duplicate. The first number seen starts a numbering.
+
+The rule: docs/events.md#duplicates-gaps-and-late-events.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ def _bit(number: int) -> np.uint64:
 
 @kernel
 def is_duplicate(store: Store, flow: int, number: int) -> bool:
-    """Whether this number was taken before, or is older than what is remembered; changes nothing."""
+    """Return True if this number was seen before, or is older than the numbers remembered."""
     numbering = store.flows[flow]
     if numbering.started == 0 or number > numbering.highest:
         return False
@@ -35,7 +37,7 @@ def is_duplicate(store: Store, flow: int, number: int) -> bool:
 
 @kernel
 def take_number(store: Store, flow: int, number: int) -> None:
-    """Remember a number that is no duplicate, and count the gaps it opens or closes."""
+    """Remember a number that is no duplicate, and count the gaps that it opens or closes."""
     numbering = store.flows[flow]
     scalars = store.scalars[0]
     if numbering.started == 0:
@@ -59,7 +61,7 @@ def take_number(store: Store, flow: int, number: int) -> None:
 
 @kernel
 def _forget(store: Store, flow: int, start: int, end: int) -> None:
-    """Clear what the window remembers in the places of the numbers start..end: they are new."""
+    """Clear the bits of the numbers start..end, which are new to the window."""
     if end - start >= SEQ_WINDOW - 1:
         for word in range(flow * SEEN_WORDS, (flow + 1) * SEEN_WORDS):
             store.seen[word] = np.uint64(0)
@@ -71,9 +73,12 @@ def _forget(store: Store, flow: int, start: int, end: int) -> None:
 
 @kernel
 def restart_numbering(store: Store, qmgr: int, flows: int) -> None:
-    """Begin every numbering of a queue manager anew; what was missing stays in `gaps`.
+    """Restart every numbering of a queue manager. Numbers missing before stay in `gaps`.
 
-    flows: rows of FLOW in use.
+    Args:
+        store: arrays of the store.
+        qmgr: number of the queue manager.
+        flows: number of rows of FLOW in use.
     """
     for flow in range(flows):
         if store.flows[flow].qmgr == qmgr and store.flows[flow].started == 1:

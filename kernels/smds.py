@@ -1,8 +1,10 @@
 """Shared message data sets: blocks, 4 KB pages within blocks, the space map, expansion.
 
-Sources: domain.md section 2 (space map: APAR PI40571; placement and expansion: assumptions stated there); contract
-section 7 (`blocks_total`, refusal). Blocks of one data set are interchangeable, and so are rows of `blocks`: all data
-sets of a store draw them from one free list.
+Blocks of a data set are interchangeable, and so are rows of `blocks`: all data sets of a store take them from one free
+list.
+
+Sources: [IBM: APAR PI40571] (space map); [assumed] (placement and expansion);
+docs/storage-model.md#shared-message-data-sets.
 """
 
 from __future__ import annotations
@@ -12,31 +14,31 @@ from kernels.layout import BLOCK_SHIFT, FAILED, MAXIMUM, MESSAGE_SHIFT, NONE, NO
 from kernels.pools import base_left
 
 PAGE_BYTES = 4096
-EXPAND_ABOVE = 90  # percent of the blocks in use [param]
+EXPAND_ABOVE = 90  # percent of the blocks in use, from which it expands [assumed]
 
 
 @kernel
 def pages_of_length(length: int, prefix: int) -> int:
-    """4 KB pages of a message of `length` bytes in a data set that keeps `prefix` bytes before it."""
+    """Return the 4 KB pages of a message of `length` bytes in a data set that keeps `prefix` bytes before it."""
     return max(1, (length + prefix + PAGE_BYTES - 1) // PAGE_BYTES)
 
 
 @kernel
 def pages_of(store: Store, length: int) -> int:
-    """4 KB pages of a message of `length` bytes in a data set."""
+    """Return the 4 KB pages of a message of `length` bytes in a data set."""
     return pages_of_length(length, store.params[0].smds_prefix)
 
 
 @kernel
 def map_blocks(total: int, ds_block: int) -> int:
-    """Space map blocks among `total` blocks of `ds_block` bytes: a map block has a byte for each of ds_block - 4096."""
+    """Return the space map blocks among `total` blocks of `ds_block` bytes; each covers ds_block - 4096 data blocks."""
     covered = ds_block - PAGE_BYTES + 1
     return (total + covered - 1) // covered
 
 
 @kernel
 def blocks_in_use(store: Store, dataset: int) -> int:
-    """Blocks that hold at least one page, map blocks and what is left of the baseline included."""
+    """Return the blocks with at least one page in use, including map blocks and what is left of the baseline."""
     data = store.datasets[dataset]
     used = map_blocks(data.blocks_total, store.params[0].ds_block) + data.blocks_data
     if data.base_blocks != 0:
@@ -46,7 +48,7 @@ def blocks_in_use(store: Store, dataset: int) -> int:
 
 @kernel
 def pages_in_use(store: Store, dataset: int) -> int:
-    """Pages in use, what is left of the baseline included."""
+    """Return the pages in use, including what is left of the baseline."""
     data = store.datasets[dataset]
     return data.pages + base_left(store, data.base_pages)
 
@@ -61,7 +63,7 @@ def _new_blocks(store: Store, dataset: int, pages: int) -> int:
 
 @kernel
 def _expand(store: Store, dataset: int, new: int) -> None:
-    """Expand while more than 90 % of the blocks would be in use with `new` more, as far as the data set may grow."""
+    """Expand the data set while `new` more blocks would take it above 90 %, as far as it may grow."""
     data = store.datasets[dataset]
     params = store.params[0]
     while params.ds_expand == 1 and data.status == NORMAL:
@@ -77,7 +79,7 @@ def _expand(store: Store, dataset: int, new: int) -> None:
 
 @kernel
 def make_room(store: Store, dataset: int, pages: int) -> bool:
-    """Whether so many pages fit, the data set being expanded for them where it may."""
+    """Return True if `pages` more pages fit, after expanding the data set for them if it may expand."""
     new = _new_blocks(store, dataset, pages)
     _expand(store, dataset, new)
     return blocks_in_use(store, dataset) + new <= store.datasets[dataset].blocks_total
@@ -85,13 +87,13 @@ def make_room(store: Store, dataset: int, pages: int) -> bool:
 
 @kernel
 def has_room(store: Store, dataset: int, pages: int) -> bool:
-    """Whether so many pages fit into the data set as it is."""
+    """Return True if `pages` more pages fit into the data set as it is."""
     return blocks_in_use(store, dataset) + _new_blocks(store, dataset, pages) <= store.datasets[dataset].blocks_total
 
 
 @kernel
-def blocks_at_last(store: Store, dataset: int) -> int:
-    """Blocks the data set has after every expansion it can still make."""
+def max_blocks(store: Store, dataset: int) -> int:
+    """Return the blocks after all expansions that the data set can still make."""
     data = store.datasets[dataset]
     total = data.blocks_total
     if store.params[0].ds_expand == 0 or data.status != NORMAL:
@@ -107,17 +109,17 @@ def blocks_at_last(store: Store, dataset: int) -> int:
 
 @kernel
 def is_full(store: Store, dataset: int) -> bool:
-    """Whether no block is free and the block being filled has no page left."""
+    """Return True if no block is free and the block being filled has no page left."""
     data = store.datasets[dataset]
     return data.room == 0 and blocks_in_use(store, dataset) >= data.blocks_total
 
 
 @kernel
-def rows_at_most(store: Store, length: int, count: int) -> int:
-    """Rows of `blocks` that `count` messages of `length` bytes may take at most.
+def max_rows(store: Store, length: int, count: int) -> int:
+    """Return the maximum of rows of `blocks` that `count` messages of `length` bytes take.
 
-    Only a block that messages may share has a row: the one a message begins and does not fill up. So a message takes
-    one row at most, however long it is and whether or not it fits into the data set.
+    Only a block that messages may share has a row: the one that a message begins and does not fill up. So a message
+    takes one row or none, whatever its length and whether or not it fits into the data set.
     """
     params = store.params[0]
     if params.cf_level < 5 or params.offload != OFFLOAD_SMDS:
@@ -143,10 +145,10 @@ def _take_row(store: Store) -> int:
 
 @kernel
 def place(store: Store, row: int, dataset: int, pages: int) -> None:
-    """Give message `row` its pages: in the block being filled, or from the next free block on.
+    """Give message `row` its pages, in the block being filled or from the next free block on.
 
-    The last block it starts becomes the block being filled, unless the message fills it up. Blocks that the message
-    fills up are its own: they are counted and have no row.
+    The last block that it starts becomes the block being filled, unless the message fills it up. Blocks that the
+    message fills up are its own: they are counted and have no row.
     """
     data = store.datasets[dataset]
     message = store.messages[row]
@@ -178,7 +180,7 @@ def place(store: Store, row: int, dataset: int, pages: int) -> None:
 
 @kernel
 def release(store: Store, row: int) -> None:
-    """Give back the pages of message `row`; a block is free again when its last page is."""
+    """Give back the pages of message `row`. A block is free again when its last page is."""
     message = store.messages[row]
     data = store.datasets[message.owner]
     per_block = store.params[0].ds_block // PAGE_BYTES

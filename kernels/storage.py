@@ -1,7 +1,7 @@
-"""What a message costs, whatever the kind of the store: the one place where mechanisms are chosen.
+"""The storage of a message in any kind of store: the only place that selects a mechanism.
 
-The event loop, units of work, held gets and chains are the same for every store; how storage is taken and given back
-is not. `params.kind` says which mechanism it is: the branch costs nothing beside the loop, one loop is compiled.
+The event loop, units of work, held gets and chains are the same for every store; taking and giving back storage is not.
+`params.kind` selects the mechanism. One loop is compiled for all kinds, in which the branch costs nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from kernels.layout import GET, MARK_IN_ORDER, PAGE_SET, QUEUE_FILE, STRUCTURE, 
 
 @kernel
 def has_rows(store: Store, length: int, count: int) -> bool:
-    """Whether the tables beside that of the messages have rows for `count` puts of that length."""
+    """Return True if the tables other than that of messages have rows for `count` puts of that length."""
     kind = store.params[0].kind
     if kind == STRUCTURE:
-        return store.scalars[0].block_high + smds.rows_at_most(store, length, count) <= store.blocks.size
+        return store.scalars[0].block_high + smds.max_rows(store, length, count) <= store.blocks.size
     if kind == PAGE_SET:
         return store.params[0].packs == 0 or store.page_use[0].high + count <= store.packed.size
     return True
@@ -24,7 +24,7 @@ def has_rows(store: Store, length: int, count: int) -> bool:
 
 @kernel
 def fits(store: Store, qmgr: int, length: int, persistent: bool) -> bool:
-    """Whether a put of that length would be accepted by the real system now; expands the store where the put would."""
+    """Return True if the real system would accept a put of that length now; expand the store if the put would."""
     kind = store.params[0].kind
     if kind == STRUCTURE:
         return structure.fits(store, qmgr, length)
@@ -35,7 +35,7 @@ def fits(store: Store, qmgr: int, length: int, persistent: bool) -> bool:
 
 @kernel
 def charge(store: Store, row: int, qmgr: int) -> bool:
-    """Take the storage of message `row`, whose length and marks are set; whether it did not fit (a fact is kept)."""
+    """Take the storage of message `row`, whose length and marks are set; return True if it did not fit."""
     kind = store.params[0].kind
     if kind == STRUCTURE:
         return structure.charge(store, row, qmgr)
@@ -57,52 +57,49 @@ def refund(store: Store, row: int) -> None:
 
 
 @kernel
-def operated(store: Store, row: int, unit: int, op: int) -> None:
-    """Do what the put, get or expiry of message `row` does besides: log it, read it from SCM.
-
-    unit: in which it was done, NONE.
-    """
+def on_operation(store: Store, row: int, unit: int, op: int) -> None:
+    """Log the put, get or expiry of message `row` in `unit` (or NONE), or read a message from SCM for its get."""
     if store.params[0].kind == QUEUE_FILE:
-        queue_file.operated(store, row, unit)
+        queue_file.log_operation(store, row, unit)
     elif op == GET and store.messages[row].marks & MARK_IN_ORDER:
-        scm.got(store, row)
+        scm.on_get(store, row)
 
 
 @kernel
-def returned(store: Store, row: int) -> None:
-    """Do what the backout of the get of message `row` does besides."""
+def on_get_backed_out(store: Store, row: int) -> None:
+    """Insert message `row` into the chains of SCM after its get was backed out."""
     if store.scm[0].enrolled:
-        scm.returned(store, row)
+        scm.on_get_backed_out(store, row)
 
 
 @kernel
-def ends(store: Store, unit: int) -> None:
-    """Do what the end of a unit of work does first: log it, where it had a persistent operation."""
+def on_unit_end(store: Store, unit: int) -> None:
+    """Log the end of a unit of work that had a persistent operation, before the unit ends."""
     if store.params[0].kind == QUEUE_FILE and store.units[unit].logged == 1:
         queue_file.write_log(store)
 
 
 @kernel
-def settled(store: Store) -> None:
-    """Do what an event brings about once it is done.
+def on_event_end(store: Store) -> None:
+    """Adjust the store after an event.
 
-    A get held aside that finds its message, or is dropped, gives back to the baseline what it drew: of a queue file
-    that may be more than its buffers hold.
+    A held get that takes its message, or is dropped, gives back to the baseline what it had drawn down. For a queue
+    file that may be more than its buffers hold.
     """
     if store.params[0].kind == QUEUE_FILE and store.scalars[0].based == 1:
         queue_file.let_grow(store)
 
 
 @kernel
-def cleared(store: Store, persistent: bool) -> None:
-    """Do what a CLEAR does besides; persistent: it removed persistent messages."""
+def on_clear(store: Store, persistent: bool) -> None:
+    """Truncate a queue file after a CLEAR. `persistent`: it removed persistent messages."""
     if store.params[0].kind == QUEUE_FILE:
-        queue_file.cleared(store, persistent)
+        queue_file.on_clear(store, persistent)
 
 
 @kernel
 def may_hold_nonpersistent(store: Store) -> bool:
-    """False if the store certainly holds no nonpersistent message: none has pages or blocks."""
+    """Return False if the store holds no nonpersistent message for certain, since none has pages or blocks."""
     params = store.params[0]
     if params.kind == PAGE_SET:
         return params.packs == 1 or store.page_use[0].nonpersistent > 0
@@ -110,10 +107,10 @@ def may_hold_nonpersistent(store: Store) -> bool:
 
 
 @kernel
-def restarted(store: Store) -> None:
-    """Do what a restart of the queue manager does besides: what it held beyond the model is nonpersistent no more."""
+def on_restart(store: Store) -> None:
+    """Drop the nonpersistent part of the baseline after a restart of the queue manager."""
     kind = store.params[0].kind
     if kind == PAGE_SET:
-        page_set.restarted(store)
+        page_set.on_restart(store)
     elif kind == QUEUE_FILE:
-        queue_file.restarted(store)
+        queue_file.on_restart(store)

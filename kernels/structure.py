@@ -1,7 +1,8 @@
-"""What a message costs a coupling facility structure: an entry, elements, and its place in a data set.
+"""The storage of a message in a coupling facility structure: an entry, elements, and pages in a data set.
 
-Sources: domain.md sections 1 and 2; contract section 7 (a message keeps the cost it was stored at; a put accepted in a
-full store is kept).
+A message keeps the cost it was stored at. A put accepted by a full store is kept.
+
+Sources: docs/storage-model.md#entries-and-elements, docs/storage-model.md#what-a-twin-keeps.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from kernels.layout import MARK_IN_ORDER, MARK_OFFLOADED, NONE, Store
 
 @kernel
 def fits(store: Store, qmgr: int, length: int) -> bool:
-    """Whether a put of that length by that queue manager would be accepted by the real system now.
+    """Return True if the real system would accept a put of that length by that queue manager now.
 
-    Expands the data set where the put would.
+    Expands the data set if the put would.
     """
     place, elements = offload.placement(store, length)
     if not pools.has_room(store, elements) or not offload.can_be_put(store, length):
@@ -25,7 +26,7 @@ def fits(store: Store, qmgr: int, length: int) -> bool:
 
 @kernel
 def charge(store: Store, row: int, qmgr: int) -> bool:
-    """Take what message `row` costs now; whether it did not fit and is kept as a fact all the same."""
+    """Take the storage of message `row` at its present cost; return True if it did not fit and is kept all the same."""
     scalars = store.scalars[0]
     message = store.messages[row]
     length = message.length
@@ -49,7 +50,7 @@ def charge(store: Store, row: int, qmgr: int) -> bool:
 
 @kernel
 def refund(store: Store, row: int) -> None:
-    """Give back what message `row` took."""
+    """Give back the storage of message `row`."""
     scalars = store.scalars[0]
     message = store.messages[row]
     if message.marks & MARK_IN_ORDER:

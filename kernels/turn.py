@@ -1,4 +1,4 @@
-"""What a clock that goes back does to a store: every time kept that would lie in the future is taken as of now."""
+"""The effect of a clock that goes back: every stored time that would lie in the future is taken as of now."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from kernels.scm import NANOSECONDS
 
 @routine
 def turn_back(store: Store, time: int, queues: int) -> None:
-    """Let the clock go back, at an event of that time. queues: rows of QUEUE in use.
+    """Turn the clock back before an event.
 
-    The tick acted at last becomes that of the clock: ticks after it are acted at again. Gets held aside that have
-    expired stay so.
+    The tick acted on last becomes that of the clock, and later ticks are acted on again. Held gets that have expired
+    stay so.
+
+    Args:
+        store: arrays of the store.
+        time: time of the event, microseconds.
+        queues: number of rows of QUEUE in use.
     """
     held.sweep(store, queues)
     scalars = store.scalars[0]

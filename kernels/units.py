@@ -1,6 +1,6 @@
-"""Units of work: found by (queue manager, queue, id), opened at their first operation.
+"""Units of work, identified by (queue manager, queue, id) and opened by their first operation.
 
-Source: domain.md section 6; contract section 2 (`uow`: ended by COMMIT or BACKOUT of the same qmgr, queue and uow).
+A COMMIT or BACKOUT of the same qmgr, queue and uow ends a unit (docs/events.md#operations).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _mix(uow: np.uint64, qmgr: int, queue: int) -> int:
 
 @kernel
 def find(store: Store, uow: np.uint64, qmgr: int, queue: int) -> int:
-    """Row of the open unit, or NONE."""
+    """Return the row of the open unit, or NONE."""
     row = index.first(store.unit_buckets, _mix(uow, qmgr, queue))
     while row != NONE:
         unit = store.units[row]
@@ -33,7 +33,7 @@ def find(store: Store, uow: np.uint64, qmgr: int, queue: int) -> int:
 
 @kernel
 def find_or_open(store: Store, uow: np.uint64, qmgr: int, queue: int) -> int:
-    """Row of the unit, opened where it is new."""
+    """Return the row of the unit, after opening a new one."""
     row = find(store, uow, qmgr, queue)
     if row != NONE:
         return row
@@ -71,7 +71,7 @@ def find_or_open(store: Store, uow: np.uint64, qmgr: int, queue: int) -> int:
 
 @kernel
 def enter(store: Store, row: int) -> None:
-    """Enter an open unit into the index."""
+    """Add an open unit to the index."""
     unit = store.units[row]
     index.enter(store.unit_buckets, store.unit_links, row, _mix(unit.key, unit.qmgr, unit.queue))
 

@@ -1,8 +1,9 @@
-"""Conditions that must be told at once, not at the next tick: thresholds reached, stores full.
+"""Conditions that are reported at once, not at the next tick: thresholds reached, stores full.
 
-A condition fires once and is then disarmed; the twin arms it again when it clears the alert. Sources: z/OS structure
-full monitoring (IXC585E at or above FULLTHRESHOLD); MQRC 2192; domain.md section 2 (expansion mark of a data set) and
-section 3 (storage class memory or storage for augmented space used up).
+A condition fires once and is then disarmed. The twin arms it again when it clears the alert.
+
+Sources: [IBM: z/OS MVS System Messages, IXC585E] (structure full monitoring at or above FULLTHRESHOLD); [IBM: MQRC
+2192]; [assumed] (thresholds of data sets, page sets and queue files); docs/alerts.md#conditions.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ def _fire_dataset(store: Store, dataset: int, bit: int) -> None:
 
 
 @kernel
-def refused(store: Store, qmgr: int, length: int, count: int) -> None:
-    """Count puts that got 2192 and fire `full` for the resource that the model would name."""
+def on_refused_put(store: Store, qmgr: int, length: int, count: int) -> None:
+    """Count puts that got 2192, and fire `full` for the resource that is full by the model."""
     store.scalars[0].full_puts += count
     kind = store.params[0].kind
     if kind == STRUCTURE:
-        _refused_by_structure(store, qmgr, length)
+        _fire_full_of_structure(store, qmgr, length)
     elif kind == PAGE_SET:
         store.page_use[0].last_full = store.scalars[0].clock
         _fire(store, FULL)
@@ -59,10 +60,10 @@ def refused(store: Store, qmgr: int, length: int, count: int) -> None:
 
 
 @kernel
-def _refused_by_structure(store: Store, qmgr: int, length: int) -> None:
-    """The data set that the put needed, else the pool nearest to its end.
+def _fire_full_of_structure(store: Store, qmgr: int, length: int) -> None:
+    """Fire `full` for the data set that the put needed, else for the pool nearest to its limit.
 
-    The data set is looked at as it is: a put that was refused expands nothing.
+    The data set is checked as it is: a put that was refused expands nothing.
     """
     scalars = store.scalars[0]
     params = store.params[0]
@@ -70,7 +71,7 @@ def _refused_by_structure(store: Store, qmgr: int, length: int) -> None:
     if place == offload.TO_DATASET and not smds.has_room(store, qmgr, smds.pages_of(store, length)):
         store.datasets[qmgr].last_full = scalars.clock
         _fire_dataset(store, qmgr, DATASET_FULL)
-    # What was measured may be so much that the product leaves 64 bits: as floats.
+    # Measured numbers may be so large that the product exceeds 64 bits, so it is computed in floats.
     elif 1.0 * pools.entries_in_use(store) * params.elems_max >= 1.0 * pools.elements_in_use(store) * params.ents_max:
         scalars.last_full_ents = scalars.clock
         _fire(store, FULL_ENTRIES)
@@ -81,26 +82,26 @@ def _refused_by_structure(store: Store, qmgr: int, length: int) -> None:
 
 @kernel
 def entries_exhausted(store: Store) -> bool:
-    """Whether no entry is left."""
+    """Return True if no entry is left."""
     return pools.entries_in_use(store) >= store.params[0].ents_max
 
 
 @kernel
 def elements_exhausted(store: Store) -> bool:
-    """Whether not even the smallest message finds its elements."""
+    """Return True if not even the smallest message has its elements left."""
     return pools.elements_in_use(store) + pools.SMALLEST_ELEMENTS > store.params[0].elems_max
 
 
 @kernel
-def dataset_above_mark(store: Store, dataset: int) -> bool:
-    """Whether more than 90 % of a data set's blocks are in use."""
+def is_dataset_above_threshold(store: Store, dataset: int) -> bool:
+    """Return True if more than 90 % of the blocks of a data set are in use."""
     total = store.datasets[dataset].blocks_total
     return smds.blocks_in_use(store, dataset) * 100 > smds.EXPAND_ABOVE * total
 
 
 @kernel
 def look(store: Store, qmgr: int) -> bool:
-    """Fire what holds after a put by that queue manager; whether anything fired."""
+    """Fire the conditions that hold after a put by that queue manager; return True if any has fired."""
     kind = store.params[0].kind
     if kind == STRUCTURE:
         return _look_at_structure(store, qmgr)
@@ -125,8 +126,7 @@ def _look_at_pages(store: Store) -> bool:
 @routine
 def _look_at_file(store: Store) -> bool:
     used = queue_file.overflow(store)
-    most = store.params[0].file_max
-    if used * 100 > queue_file.WARN_ABOVE * most:
+    if used * 100 > queue_file.WARN_ABOVE * store.params[0].file_max:
         _fire(store, THRESHOLD)
     if queue_file.is_full(store):
         _fire(store, FULL)
@@ -135,18 +135,18 @@ def _look_at_file(store: Store) -> bool:
 
 @routine
 def move(store: Store, now: int) -> bool:
-    """Let the mover of SCM begin what is due at `now`, nanoseconds; fire what it lacks; whether anything has fired."""
-    lacking = scm.begin(store, now)
-    if lacking == scm.NO_SCM:
+    """Begin the movement of SCM due at `now`, in nanoseconds, and fire what it lacks; return True if anything fired."""
+    result = scm.begin(store, now)
+    if result == scm.NO_SCM:
         _fire(store, SCM_EXHAUSTED)
-    elif lacking == scm.NO_AUGMENTED:
+    elif result == scm.NO_AUGMENTED:
         _fire(store, AUGMENTED_EXHAUSTED)
     return store.scalars[0].fired != 0
 
 
 @kernel
 def _look_at_structure(store: Store, dataset: int) -> bool:
-    """What holds of the structure and of the putter's data set."""
+    """Fire the conditions that hold for the structure and the data set of the queue manager that put."""
     params = store.params[0]
     scalars = store.scalars[0]
     entries = pools.entries_in_use(store)
@@ -161,7 +161,7 @@ def _look_at_structure(store: Store, dataset: int) -> bool:
     if elements_exhausted(store):
         _fire(store, FULL_ELEMENTS)
     data = store.datasets[dataset]
-    if (data.messages > 0 or data.base_blocks > 0) and dataset_above_mark(store, dataset):
+    if (data.messages > 0 or data.base_blocks > 0) and is_dataset_above_threshold(store, dataset):
         _fire_dataset(store, dataset, DATASET_THRESHOLD)
         if data.status != NORMAL:
             _fire_dataset(store, dataset, DATASET_CANNOT_EXPAND)

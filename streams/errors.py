@@ -1,4 +1,4 @@
-"""What a person is shown of a failure inside Spark: its cause, on one line."""
+"""Causes of failures inside Spark, on one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TRACE = re.compile(r"^\s+at |^\s*\.\.\. \d+ more|^\s*File \"|^Traceback ")
 
 
 def one_line(error: BaseException | str, limit: int = LIMIT) -> str:
-    """The cause of an error on one line of at most `limit` characters.
+    """Return the cause of an error on one line of at most `limit` characters.
 
     Spark wraps a failure of a Python worker into Java exceptions whose text carries the Python traceback, and a failure
     of the JVM into a Python exception whose text carries the Java one. The innermost message is what helps: the last
@@ -22,7 +22,7 @@ def one_line(error: BaseException | str, limit: int = LIMIT) -> str:
     if not lines:
         return type(error).__name__
     python = [line.strip() for line in lines if _PYTHON.match(line.strip()) and not line.lstrip().startswith("py4j.")]
-    java = [found for line in lines if (found := _JAVA.match(line.strip()))]
+    java = [match for line in lines if (match := _JAVA.match(line.strip()))]
     if python:
         text = python[-1]
     elif java:

@@ -1,4 +1,4 @@
-"""Logs of the commands that run for long, on standard error: for a terminal, or as JSON lines for a collector."""
+"""Logging of long-running commands to standard error: formatted for a terminal, or JSON lines for a collector."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def configure_logging(*, json_lines: bool | None = None, level: str = "info", st
     """Set up structlog for this process.
 
     Args:
-        json_lines: JSON lines, or lines for a person; None: JSON lines unless `stream` is a terminal.
-        level: the lowest level that is shown.
-        stream: where to; standard error by default.
+        json_lines: True for JSON lines, False for text; None: JSON lines unless `stream` is a terminal.
+        level: lowest level that is logged.
+        stream: destination; None: standard error.
     """
     out = stream or sys.stderr
     as_json = not out.isatty() if json_lines is None else json_lines
@@ -45,6 +45,6 @@ def _dumps(value: Any, **_: Any) -> str:
 
 
 def _without_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """No value of a setting that is a secret is ever logged, at the top level or in a mapping."""
+    """Redact the values of secret settings, at the top level and in mappings one level down."""
     clean = redact(event)
     return {key: redact(value) if isinstance(value, dict) else value for key, value in clean.items()}

@@ -1,4 +1,4 @@
-"""What the Python workers are given: estate, topics, limits. Sent as bytes with each task, opened once per process."""
+"""The plan of a job: estate, topics, limits. It is sent as bytes with each task and unpacked once per process."""
 
 from __future__ import annotations
 
@@ -14,21 +14,33 @@ from twin.estate import Estate
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """For tests: how often the caches are lost between batches, decided from `seed`, store and batch."""
+    """Random loss of caches between batches, for tests.
+
+    Args:
+        probability: of a loss, per store and batch.
+        seed: decides, with store and batch, which ones are lost.
+    """
 
     probability: float = 0.0
     seed: int = 0
 
     @classmethod
     def parse(cls, text: str) -> Loss:
-        """``0.3,7``: probability, seed."""
+        """Parse ``PROBABILITY,SEED``, as in ``0.3,7``; the seed may be missing."""
         probability, _, seed = text.partition(",")
         return cls(float(probability), int(seed or 0))
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """See the module. `digest` names the estate: arrays made for one are not used for another."""
+    """The input of every Python worker.
+
+    Args:
+        estate: stores, queues and queue managers.
+        topics: names of the topics.
+        limits: largest value that each output topic takes.
+        loss: see `Loss`.
+    """
 
     estate: Estate
     topics: Topics
@@ -38,23 +50,28 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class PackedPlan:
-    """A plan as it travels: compressed bytes, and a digest of them."""
+    """A plan as compressed bytes.
+
+    Args:
+        data: the bytes.
+        digest: SHA-256 of `data`, hexadecimal. It identifies the estate: arrays of one plan are not used for another.
+    """
 
     data: bytes
     digest: str
 
     @classmethod
-    def of(cls, plan: Plan) -> PackedPlan:
+    def pack(cls, plan: Plan) -> PackedPlan:
         """Pack a plan."""
         data = zlib.compress(pickle.dumps(plan, protocol=pickle.HIGHEST_PROTOCOL))
         return cls(data, hashlib.sha256(data).hexdigest())
 
-    def open(self) -> Plan:
-        """The plan; the same object at every call in a process."""
-        return _open(self)
+    def unpack(self) -> Plan:
+        """Return the plan; the same object at every call in a process."""
+        return _unpack(self)
 
 
 @lru_cache(maxsize=4)
-def _open(packed: PackedPlan) -> Plan:
+def _unpack(packed: PackedPlan) -> Plan:
     plan: Plan = pickle.loads(zlib.decompress(packed.data))  # noqa: S301 -- made by the driver of this job
     return plan

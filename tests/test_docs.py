@@ -19,9 +19,9 @@ import msgspec
 import pytest
 
 from deploy.cli import COMMANDS, _new_app, main
-from deploy.commands.alerts import in_colour
 from deploy.options import KafkaOptions
-from deploy.show.sized import Planned
+from deploy.show.alerts import alert_block
+from deploy.size_options import SizeOptions
 from docs.make_pictures import OUT as PICTURE
 from docs.make_pictures import draw, played
 from kernels import OPS, pools
@@ -198,7 +198,7 @@ def test_the_options_of_kafka_are_all_there():
 
 def test_the_options_of_size_are_all_there():
     text = section("commands.md", "size")
-    fields = inspect.signature(Planned).parameters
+    fields = inspect.signature(SizeOptions).parameters
     assert set(first_codes(text[: text.index("###")])) == OF_SIZE == {f"--{name}" for name in fields}
     assert re.findall(r"^### (size .*)$", text, re.MULTILINE) == SIZE_COMMANDS
     assert set(_new_app()["size"]) - {"--help", "-h", "--version"} == {name[5:] for name in SIZE_COMMANDS}
@@ -495,7 +495,7 @@ def test_the_alert_of_the_readme_is_what_the_demo_brings():
     _, alerts, _, _ = played()
     foreseen = next(alert for alert in alerts if alert.data.condition == "full-forecast")
     [text] = re.findall(r"^```text\n(20.*?)^```$", TEXTS["README.md"], re.MULTILINE | re.DOTALL)
-    assert without_numbers(text) == without_numbers(in_colour(foreseen).plain)
+    assert without_numbers(text) == without_numbers(alert_block(foreseen).plain)
     [(_, example)] = examples("alert")
     assert without_numbers(msgspec.json.decode(example)["data"]["cause"]) == without_numbers(foreseen.data.cause)
 

@@ -6,6 +6,7 @@ workers. Every process therefore loads under one lock, the first one compiles, a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 import msgspec
@@ -18,6 +19,7 @@ from twin.conditions import Condition
 from twin.estate import Estate, PageSet, QueueFile, QueueManager, Route, Smds, StoreConfig, Structure
 from twin.events import Decoder, EventBlock
 from twin.state.arrays import MemoryArrays
+from twin.stores.message_store import MessageStore
 from twin.stores.open import open_message_store
 
 _QMGR, _QUEUE = "QM", "Q"
@@ -47,9 +49,7 @@ def warm() -> int:
         _decode(Decoder(_estate(_STORES[0][0])))
         for config, resources in _STORES:
             estate = _estate(config)
-            twin = open_message_store(estate, config.name)
-            for resource in resources:
-                twin.resource(resource).is_over(Condition.FULL, 0)
+            _look(open_message_store(estate, config.name), resources)
             _run(estate, config.name)
         _run_scm()
     return compiled_here()
@@ -60,6 +60,12 @@ def _decode(decoder: Decoder) -> None:
     event = {"time": "2026-11-20T12:00:00Z", "qmgr": _QMGR, "op": "GET", "queue": _QUEUE, "msgid": "m", "uow": "u"}
     decoder.ndjson([msgspec.json.encode(event)])
     decoder.arrow_table(pa.Table.from_pylist([event]))
+
+
+def _look(twin: MessageStore, resources: Iterable[str]) -> None:
+    """Look at every resource as an open alert does."""
+    for resource in resources:
+        twin.resource(resource).is_over(Condition.FULL, 0)
 
 
 def _estate(config: StoreConfig) -> Estate:

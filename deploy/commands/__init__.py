@@ -1,1 +1,1 @@
-"""One module a command; :data:`deploy.cli.COMMANDS` names them."""
+"""One module per command of mqtwin. `deploy.cli` lists the commands and imports a module when its command runs."""

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.broker import Broker
-from deploy.signals import StopRequestedError, stop_on_request
+from deploy.stopping import StopRequestedError, raise_on_stop
 from twin.errors import MqtwinError
 
 
@@ -18,16 +18,16 @@ def broker(
     port: Annotated[int | None, Parameter(validator=Number(gte=1, lte=65535))] = None,
     data: Path | None = None,
 ) -> None:
-    """The embedded Kafka in the foreground, until Ctrl-C or SIGTERM.
+    """Run the embedded Kafka broker in the foreground until Ctrl-C or SIGTERM.
 
-    Prints bootstrap.servers=HOST:PORT on standard output when it is ready.
+    Prints bootstrap.servers=HOST:PORT on standard output when the broker is ready.
 
     Args:
-        port: Port to listen on (loopback only). Default: that of the last start on the same data, else any free one.
-        data: Folder to keep the topics in. Default: a temporary one, removed at the end.
+        port: Port on the loopback address. Default: that of the last start on the same data, else any free one.
+        data: Folder for topics, settings and log. Default: a temporary folder, removed at the end.
     """
     try:
-        with stop_on_request(), Broker(data=data, port=port) as running:
+        with raise_on_stop(), Broker(data=data, port=port) as running:
             print(f"bootstrap.servers={running.bootstrap_servers}", flush=True)
             status = running.wait()
             raise MqtwinError(f"the broker ended by itself (exit status {status}){running.last_error()}")

@@ -10,8 +10,8 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.demo import play
-from deploy.signals import StopRequestedError, stop_on_request
+from deploy.demo import run_demo
+from deploy.stopping import StopRequestedError, raise_on_stop
 
 
 def demo(
@@ -20,33 +20,32 @@ def demo(
     seconds: Annotated[float, Parameter(validator=Number(gte=1))] = 60.0,
     seed: int = 1,
 ) -> int:
-    """Broker, job and a scenario in fast motion: a getter stops, a structure fills, alerts come before the first 2192.
+    """Show a structure filling in fast motion after its getter stopped, with alerts before the first 2192.
 
-    Shows when the stores will be full, and at the end how early the forecast's alert came, a static line at 80 % beside
-    it. Ends by itself; exit status 0 where that alert came before the first 2192.
+    Runs a broker and the streaming job. At the end it prints when the forecast's alert opened, and when a static
+    threshold of 80 % would have alerted. The exit status is 0 if the alert opened before the first 2192.
 
     Args:
-        keep: Leave broker and job running at the end, until Ctrl-C.
-        seconds: Wall time in which the four hours of the recording are played.
-        seed: Of the scenario's random numbers.
+        keep: Keep broker and job running at the end, until Ctrl-C.
+        seconds: Wall time for the four hours of the recording.
+        seed: Seed of the scenario's random numbers.
     """
     passed = False
     try:
-        with stop_on_request(), tempfile.TemporaryDirectory(prefix="mqtwin-demo-") as folder:
-            for played in play(Path(folder), seconds=seconds, seed=seed):
-                passed, lines = played.verdict()
+        with raise_on_stop(), tempfile.TemporaryDirectory(prefix="mqtwin-demo-") as folder:
+            for run in run_demo(Path(folder), seconds=seconds, seed=seed):
+                passed, lines = run.judge()
                 print(*lines, sep="\n", flush=True)
                 if keep:
-                    _wait()
+                    _wait_for_stop()
     except StopRequestedError:
         if not keep:
             return 130
     return 0 if passed else 1
 
 
-def _wait() -> None:
-    """Until somebody asks to stop."""
+def _wait_for_stop() -> None:
     import threading
 
-    print("broker and job go on; Ctrl-C ends them", file=sys.stderr, flush=True)
+    print("Broker and job keep running until Ctrl-C.", file=sys.stderr, flush=True)
     threading.Event().wait()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from cyclopts import App
 
-from deploy.show.table import show
-from deploy.show.warnings import warned
+from deploy.show.table import print_table
+from deploy.show.warnings import print_warnings
 from twin.estate import HEADINGS, load_estate, summary
 
 estate = App(name="estate")
@@ -16,12 +16,14 @@ estate = App(name="estate")
 
 @estate.command
 def check(file: Path, /) -> None:
-    """Parse an estate, warn of what is unwise, and summarise its stores.
+    """Check an estate file, print warnings, and summarise its stores.
 
-    Wrong text is one line on standard error, exit status 2.
+    An error in the file is one line on standard error, exit status 2.
 
     Args:
-        file: The estate, a TOML file.
+        file: Estate file (TOML).
     """
-    lines = [[str(value) for value in astuple(row)] for row in summary(warned(load_estate(file)))]
-    show(HEADINGS, lines, right={"size", "queues"})
+    loaded_estate = load_estate(file)
+    print_warnings(loaded_estate.warnings)
+    lines = [[str(value) for value in astuple(row)] for row in summary(loaded_estate)]
+    print_table(HEADINGS, lines, right={"size", "queues"})

@@ -10,8 +10,9 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.options import KafkaOptions
-from deploy.show.progress import counted, per_second, shown
-from deploy.show.warnings import warned
+from deploy.show.progress import show_progress
+from deploy.show.summaries import published_summary
+from deploy.show.warnings import print_warnings
 from streams.kafka.pace import Pace
 from streams.kafka.publish import publish as send
 from streams.kafka.topics import Topics
@@ -33,24 +34,25 @@ def publish(
     rate: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
     create_topics: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """A recording into the events topic, keyed by store, as fast as it goes or at a pace.
+    """Publish a recording to the events topic, keyed by store, at full speed or at a given pace.
 
     Args:
-        recording: The events, .ndjson, .ndjson.zst or .arrow.
-        estate: What exists, a TOML file; it says which store an event belongs to.
-        kafka: The broker, and how to reach it.
-        as_: One JSON event a record, or many events a record as NDJSON or Arrow.
-        speed: Event time goes so many times faster than real time.
-        rate: Events a second.
-        create_topics: Create the events topic where it is missing; otherwise that is an error.
+        recording: Recording to read: .ndjson, .ndjson.zst or .arrow.
+        estate: Estate file (TOML), which names the store of each event.
+        kafka: Kafka connection.
+        as_: Format of the records: json has one event per record, ndjson and arrow have many.
+        speed: Speed of event time; 2 is twice as fast as real time.
+        rate: Events per second.
+        create_topics: Create the events topic if it does not exist, instead of an error.
     """
     if speed is not None and rate is not None:
-        raise UsageError("--speed and --rate: one of them is right, or neither")
-    described = warned(load_estate(estate))
-    with shown("publish", recording) as advance:
+        raise UsageError("--speed and --rate exclude each other; expected: one of them, or neither")
+    loaded_estate = load_estate(estate)
+    print_warnings(loaded_estate.warnings)
+    with show_progress("publish", recording) as advance:
         published = send(
             recording,
-            described,
+            loaded_estate,
             kafka.client(),
             Topics(kafka.topic_prefix),
             content_type=_CONTENT_TYPES[as_],
@@ -58,7 +60,4 @@ def publish(
             create_topics=create_topics,
             on_progress=advance,
         )
-    said = f"{counted(published.events, 'event')} in {counted(published.records, 'record')}"
-    if published.rejects:
-        said += f", and {counted(published.rejects, 'record')} that no store takes (key ?: dead letters of the stream)"
-    print(f"{said}, {per_second(published.events, published.seconds)}", file=sys.stderr)
+    print(published_summary(published), file=sys.stderr)

@@ -10,9 +10,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from deploy.options import KafkaOptions
-from deploy.show.progress import counted, per_second, shown
-from deploy.stop_flag import asked_to_stop
-from streams.kafka.record import record as take
+from deploy.show.progress import show_progress
+from deploy.show.summaries import recorded_summary
+from deploy.stopping import stop_requested
+from streams.kafka.record import record as record_events
 from streams.kafka.topics import Topics
 
 
@@ -23,29 +24,21 @@ def record(
     kafka: KafkaOptions,
     follow: Annotated[bool, Parameter(negative="--until-end")] = False,
 ) -> None:
-    """The events topic into a recording: all that is there now, or what comes until Ctrl-C as well.
+    """Record the events topic into a file: the events there now, with --follow also new ones until Ctrl-C.
 
     Args:
-        out: The recording, .ndjson, .ndjson.zst or .arrow; replaced where it exists, when the new one is whole.
-        kafka: The broker, and how to reach it.
-        follow: Go on until Ctrl-C or SIGTERM instead of stopping at the present end; continue OUT where it exists.
+        out: Recording to write: .ndjson, .ndjson.zst or .arrow. Replaces an existing one when it is complete.
+        kafka: Kafka connection.
+        follow: Continue until Ctrl-C or SIGTERM instead of stopping at the current end; append to an existing OUT.
     """
-    began = time.monotonic()
-    with shown("record") as advance, asked_to_stop() as stop:
-        recorded = take(
+    started = time.monotonic()
+    with show_progress("record") as advance, stop_requested() as is_stopping:
+        recorded = record_events(
             out,
             kafka.client(),
             Topics(kafka.topic_prefix),
             follow=follow,
-            stop=stop,
-            on_progress=lambda so_far: advance(None, so_far.events),
+            stop=is_stopping,
+            on_progress=lambda progress: advance(None, progress.events),
         )
-    said = f"{counted(recorded.events, 'event')} of {counted(recorded.records, 'record')}"
-    if recorded.lost:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(recorded.lost.items()))
-        said += f", and what {out.name} cannot hold: {reasons} (the first: {recorded.first_lost})"
-    if recorded.is_untouched:
-        said += f": {out} stays as it was"
-    elif recorded.path != out:
-        said += f", stopped before the end: {out} stays as it was, what came is in {recorded.path}"
-    print(f"{said}, {per_second(recorded.events, time.monotonic() - began)}", file=sys.stderr)
+    print(recorded_summary(out, recorded, time.monotonic() - started), file=sys.stderr)

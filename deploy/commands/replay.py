@@ -11,20 +11,20 @@ from typing import Annotated, Any, BinaryIO
 import msgspec
 from cyclopts import Parameter
 
-from deploy.show import usage
-from deploy.show.progress import counted, per_second, shown
-from deploy.show.table import show
-from deploy.show.warnings import warned
+from deploy.show.progress import show_progress
+from deploy.show.summaries import count_text, reject_text, replayed_summary
+from deploy.show.usage import print_usage
+from deploy.show.warnings import print_warnings
 from twin.errors import MqtwinError, UsageError
 from twin.estate import load_estate
 from twin.events import Reject
-from twin.replays import Replayed, dead_letter
-from twin.replays import replay as play
+from twin.replays import dead_letter
+from twin.replays import replay as replay_recording
 
 
 def _file_or_hyphen(_: Any, value: str | None) -> None:
     if value is not None and value.startswith("-") and value != "-":
-        raise ValueError(f"{value} is an option: a file, or - for standard output, is right")
+        raise ValueError(f"{value} is an option; expected: a file, or - for standard output")
 
 
 _Output = Annotated[str | None, Parameter(allow_leading_hyphen=True, validator=_file_or_hyphen)]
@@ -39,65 +39,51 @@ def replay(
     state: _Output = None,
     dlq: _Output = None,
 ) -> None:
-    """The same twin without Kafka or Spark: a recording's alerts, states and dead letters as NDJSON.
+    """Replay a recording through the twin, without Kafka or Spark. Writes alerts, states, dead letters as NDJSON.
 
-    How full each store is at the end, and a summary, go to standard error.
+    The usage of each store at the end, and a summary, go to standard error.
 
     Args:
-        recording: The events, .ndjson, .ndjson.zst or .arrow.
-        estate: What exists, a TOML file.
-        alerts: Where the alerts go, a file or - for standard output.
-        state: Where the last state record of each store goes, sorted by store.
-        dlq: Where the dead letters go.
+        recording: Recording to read: .ndjson, .ndjson.zst or .arrow.
+        estate: Estate file (TOML).
+        alerts: File for the alerts; - is standard output.
+        state: File for the last state record of each store, sorted by store; - is standard output.
+        dlq: File for the dead letters; - is standard output.
     """
-    described = warned(load_estate(estate))
+    loaded_estate = load_estate(estate)
+    print_warnings(loaded_estate.warnings)
     _check_different(alerts, state, dlq)
     with ExitStack() as files:
         alert_file, state_file, dlq_file = (files.enter_context(_output(name)) for name in (alerts, state, dlq))
-        advance = files.enter_context(shown("replay", recording))
+        advance = files.enter_context(show_progress("replay", recording))
 
         def write_letter(reject: Reject) -> None:
             if dlq_file is not None:
                 _write(dlq_file, [msgspec.json.encode(dead_letter(reject))])
 
-        replayed = play(recording, described, on_reject=write_letter, on_chunk=advance)
+        replayed = replay_recording(recording, loaded_estate, on_reject=write_letter, on_chunk=advance)
         if alert_file is not None:
             _write(alert_file, (alert.record() for alert in replayed.alerts))
         if state_file is not None:
             _write(state_file, map(msgspec.json.encode, replayed.states.values()))
-    show(usage.HEADINGS, usage.lines(replayed.states.values()), usage.RIGHT, stderr=True)
+    print_usage(replayed.states.values(), stderr=True)
     if replayed.dead_letters and not replayed.events:
-        letters = counted(replayed.dead_letters, "dead letter")
-        raise MqtwinError(f"{recording}: not one event was accepted, {letters}{_why_rejected(recording, replayed)}")
-    print(
-        f"{counted(replayed.events, 'event')}, {counted(replayed.dead_letters, 'dead letter')}, "
-        f"{counted(len(replayed.alerts), 'alert')}, {per_second(replayed.events, replayed.seconds)}"
-        f"{_why_rejected(recording, replayed)}",
-        file=sys.stderr,
-    )
-
-
-def _why_rejected(recording: Path, replayed: Replayed) -> str:
-    """Return the end of the summary: the dead letters by reason, and where the first one stands; "" without any."""
-    first = replayed.first_reject
-    if first is None:
-        return ""
-    by_reason = ", ".join(f"{reason} {count:,}" for reason, count in replayed.reasons.items())
-    unit = "row" if recording.suffix == ".arrow" else "line"
-    return f"; dead letters: {by_reason}; first: {unit} {first.index + 1:,}: {first.reason}: {first.detail}"
+        letters = count_text(replayed.dead_letters, "dead letter")
+        raise MqtwinError(f"{recording}: not one event was accepted, {letters}{reject_text(recording, replayed)}")
+    print(replayed_summary(recording, replayed), file=sys.stderr)
 
 
 def _check_different(*names: str | None) -> None:
-    """UsageError where two kinds of records would overwrite each other in one file."""
+    """Raise UsageError if two outputs would overwrite each other in one file."""
     files = [Path(name).absolute() for name in names if name is not None and name != "-"]
     for file in files:
         if files.count(file) > 1:
-            raise UsageError(f"{file}: two outputs in one file: name a file for each")
+            raise UsageError(f"{file}: two outputs in one file; expected: a file for each")
 
 
 @contextmanager
 def _output(name: str | None) -> Iterator[BinaryIO | None]:
-    """The file of that name, standard output for -, None for none."""
+    """Yield the file of that name, standard output for -, None for None."""
     if name is None:
         yield None
         return
@@ -106,9 +92,9 @@ def _output(name: str | None) -> Iterator[BinaryIO | None]:
         sys.stdout.buffer.flush()
         return
     try:
-        file = Path(name).open("wb")  # noqa: SIM115 - closed below; only its opening is wrong use
+        file = Path(name).open("wb")  # noqa: SIM115 - closed below; only a failure to open it is wrong use
     except OSError as error:
-        raise UsageError(f"{name}: {error.strerror}: a file in a folder that exists, or -, is right") from None
+        raise UsageError(f"{name}: {error.strerror}; expected: a file in a folder that exists, or -") from None
     with file:
         yield file
 

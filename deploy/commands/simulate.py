@@ -7,18 +7,16 @@ from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from deploy.options import parse_settings
-from deploy.show.outcome import start_time, summary
-from deploy.show.progress import shown
-from deploy.show.warnings import warned
+from deploy.options import parse_settings, parse_start
+from deploy.show.progress import show_progress
+from deploy.show.scenarios import print_scenarios
+from deploy.show.summaries import simulated_summary
+from deploy.show.warnings import print_warnings
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.simulation import SCENARIOS, START, make_scenario, parameters
-from twin.simulation import simulate as play
+from twin.simulation import START, make_scenario
+from twin.simulation import simulate as run_simulation
 
 
 def simulate(
@@ -32,50 +30,36 @@ def simulate(
     rate: float | None = None,
     hours: float | None = None,
     start: str | None = None,
-    set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="")] = (),
+    set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="", show_default=False)] = (),
     list_: Annotated[bool, Parameter(name="--list", negative="")] = False,
 ) -> None:
-    """A recording with its true 2192s: a scenario played on an estate. The same seed gives the same recording.
+    """Simulate a scenario on an estate: a recording with its true 2192s. The same seed gives the same recording.
 
     Args:
-        scenario: Which one; --list names them.
-        estate: What exists, a TOML file.
-        output: The recording, .ndjson, .ndjson.zst or .arrow.
-        seed: Of the random numbers.
-        store: The store it is about; by default the first structure, page set or queue file with queues.
-        queue: The queue it is about; by default the store's first.
-        rate: Puts a second to that queue; by default as many as make the story on that store.
-        hours: Event time the recording lasts.
-        start: Its first event's time; by default 2026-11-20T00:00:00Z.
-        set_: A parameter of the scenario, NAME=NUMBER; may be repeated. --list names them.
-        list_: Name the scenarios with their parameters, and do nothing else.
+        scenario: Scenario; --list shows them.
+        estate: Estate file (TOML).
+        output: Recording to write: .ndjson, .ndjson.zst or .arrow.
+        seed: Seed of the random numbers.
+        store: Store that fills. Default: the first structure, page set or queue file with queues.
+        queue: Queue that grows. Default: the first of the store.
+        rate: Puts per second to that queue. Default: enough for the scenario on that store.
+        hours: Event time of the recording, hours.
+        start: Time of the first event. Default: 2026-11-20T00:00:00Z.
+        set_: Scenario parameter, NAME=NUMBER; may be repeated. --list shows them.
+        list_: Show the scenarios and their parameters, then stop.
     """
     if list_:
-        _list()
+        print_scenarios()
         return
     if scenario is None or estate is None or output is None:
-        raise UsageError("simulate: SCENARIO --estate FILE -o RECORDING is right; --list names the scenarios")
+        raise UsageError("simulate: missing arguments; expected: SCENARIO --estate FILE -o RECORDING, or --list")
     settings = dict(parse_settings("--set", set_))
     if hours is not None:
         settings["hours"] = str(hours)
-    begin = START if start is None else start_time(start)
-    chosen = make_scenario(scenario, store=store, queue=queue, rate=rate, start=begin, settings=settings)
-    described = warned(load_estate(estate))
-    with shown(f"simulate {scenario}") as advance:
-        outcome = play(chosen, described, output, seed, lambda events, _: advance(None, events))
-    print(summary(outcome))
-
-
-def _list() -> None:
-    """A table on a terminal; elsewhere a scenario a line with tabs: name, sentence, parameters with their defaults."""
-    console = Console()
-    if not console.is_terminal:
-        for name, kind in SCENARIOS.items():
-            settings = " ".join(f"{key}={default:g}" for key, (default, _) in parameters(kind).items())
-            print(name, kind.sentence, settings, sep="\t")
-        return
-    for name, kind in SCENARIOS.items():
-        table = Table(box=None, show_header=False, padding=(0, 2))
-        for key, (default, text) in parameters(kind).items():
-            table.add_row(Text(f"  {key}"), Text(f"{default:g}"), Text(text))
-        console.print(Text(name, style="bold"), Text(kind.sentence), table, sep="\n")
+    start_us = START if start is None else parse_start(start)
+    chosen_scenario = make_scenario(scenario, store=store, queue=queue, rate=rate, start=start_us, settings=settings)
+    loaded_estate = load_estate(estate)
+    print_warnings(loaded_estate.warnings)
+    with show_progress(f"simulate {scenario}") as advance:
+        outcome = run_simulation(chosen_scenario, loaded_estate, output, seed, lambda events, _: advance(None, events))
+    print(simulated_summary(outcome))

@@ -1,4 +1,4 @@
-"""``mqtwin size``: the planning arithmetic of the documents, and that of the twin beside it."""
+"""``mqtwin size``: the planning formulas of IBM's documents, and those of the twin."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from deploy.show.sized import Planned, human, in_words, scm_of, size_of, tell
+from deploy.show.sizes import extent_text, print_plan, rounded_size
+from deploy.size_options import SizeOptions, parse_size_option, scm_of_facility
 from twin.errors import UsageError
 from twin.estate import PageSet, Structure, format_size
 from twin.estate.model import packs
@@ -28,21 +29,21 @@ from twin.sizing.structure import has_rules
 
 size = App(name="size")
 
-_Repeated = Annotated[tuple[str, ...], Parameter(negative="")]
-_PLAIN = Planned()
+_Repeated = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
+_DEFAULTS = SizeOptions()
 
 
 @size.command
-def structure(*, messages: _Repeated = (), size: str | None = None, of: Planned = _PLAIN) -> None:
-    """SIZE of a structure for so many messages, or with --size how many it holds.
+def structure(*, messages: _Repeated = (), size: str | None = None, options: SizeOptions = _DEFAULTS) -> None:
+    """Plan the SIZE of a structure for a number of messages; with --size also how many messages fit.
 
     Args:
-        messages: LENGTH:COUNT, as 64K:5000; may be repeated. Without a count, shares of a mix.
-        size: SIZE of the structure: also say how many messages of the mix fit.
-        of: See Planned.
+        messages: LENGTH:COUNT, such as 64K:5000; may be repeated. Without COUNT, equal shares of a mix.
+        size: SIZE of the structure, for the number of messages that fit.
+        options: Store and output format.
     """
-    _, config, given = of.structure(size, needed=False)
-    plans = plan_structure(config, parse_mix(messages), given)
+    _, config, size_bytes = options.load_structure(size, needs_size=False)
+    plans = plan_structure(config, parse_mix(messages), size_bytes)
     headings = ["data", "ratio", "entries", "elements", "bytes", "SIZE"]
     lines = [
         [
@@ -56,7 +57,9 @@ def structure(*, messages: _Repeated = (), size: str | None = None, of: Planned 
         ]
         for plan in plans
     ]
-    tell(of, {"plans": plans}, headings + ([f"fit in {format_size(given)}"] if given else []), lines)
+    if size_bytes:
+        headings.append(f"fit in {format_size(size_bytes)}")
+    print_plan({"plans": plans}, headings, lines, as_json=options.json)
 
 
 @size.command
@@ -65,55 +68,57 @@ def threshold(
     backlog: Annotated[int, Parameter(validator=Number(gte=1, lte=10**12))],
     size: str | None = None,
     aim: Annotated[int, Parameter(validator=Number(gte=1, lte=100))] = 90,
-    of: Planned = _PLAIN,
+    options: SizeOptions = _DEFAULTS,
 ) -> None:
-    """OFFLD3TH for a predetermined number of messages, with the MQSC text that sets it.
+    """Plan OFFLD3TH for a known number of messages, with the MQSC command that sets it.
 
     Args:
-        backlog: Messages that must fit once everything is offloaded.
+        backlog: Messages that must fit when all are offloaded.
         size: SIZE of the structure.
-        aim: Percent of SIZE that may be used in the end.
-        of: See Planned.
+        aim: Maximum usage of SIZE, percent.
+        options: Store and output format.
     """
-    _, config, _ = of.structure(size, needed=True)
+    _, config, _ = options.load_structure(size, needs_size=True)
     plan = plan_threshold(config, backlog, aim)
-    pools = "none" if plan.pools_latest is None else f"{plan.pools_latest} or lower"
+    model_maximum = "none" if plan.pools_latest is None else str(plan.pools_latest)
     lines = [
-        ["0.75 KB a message", f"{plan.needed / 10**6:,.2f} MB"],
-        ["of SIZE, as the document counts", f"{plan.documented_pct:.2f} %"],
-        ["of SIZE, bytes against bytes", f"{plan.exact_pct:.2f} %"],
-        ["OFFLD3TH at the latest", f"{plan.latest} or lower"],
-        [f"OFFLD3TH to use at most {plan.aim} %", f"around {plan.threshold} (exactly {plan.aimed:.2f})"],
-        ["entries they take, by the model", f"{plan.ents_pct:.2f} %"],
-        ["elements they take, by the model", f"{plan.elems_pct:.2f} %"],
-        ["OFFLD3TH that the model needs", pools],
+        ["0.75 KB per message", f"{plan.needed / 10**6:,.2f} MB"],
+        ["share of SIZE, in the document's units", f"{plan.documented_pct:.2f} %"],
+        ["share of SIZE, in bytes", f"{plan.exact_pct:.2f} %"],
+        ["maximum OFFLD3TH", str(plan.latest)],
+        [f"OFFLD3TH for a usage of up to {plan.aim} %", f"around {plan.threshold} (exactly {plan.aimed:.2f})"],
+        ["entries used, by the model", f"{plan.ents_pct:.2f} %"],
+        ["elements used, by the model", f"{plan.elems_pct:.2f} %"],
+        ["maximum OFFLD3TH, by the model", model_maximum],
         ["MQSC", plan.mqsc],
     ]
-    tell(of, plan, ["threshold", f"{backlog:,} messages in {format_size(plan.size)}"], lines, plan.warnings)
+    headings = ["threshold", f"{backlog:,} messages in {format_size(plan.size)}"]
+    print_plan(plan, headings, lines, plan.warnings, as_json=options.json)
 
 
 @size.command
-def smds(*, messages: _Repeated = (), ds_block: str | None = None, of: Planned = _PLAIN) -> None:
-    """The shared message data set of one queue manager for the messages it puts.
+def smds(*, messages: _Repeated = (), ds_block: str | None = None, options: SizeOptions = _DEFAULTS) -> None:
+    """Plan the shared message data set of a queue manager for the messages that it puts.
 
     Args:
-        messages: LENGTH:COUNT, as 64K:5000; may be repeated.
-        ds_block: DSBLOCK, 8K to 1M.
-        of: See Planned.
+        messages: LENGTH:COUNT, such as 64K:5000; may be repeated.
+        ds_block: DSBLOCK, 8K to 1M. Default: that of the store, else 256K.
+        options: Store and output format.
     """
-    found = of.described(Structure)
-    config = found[1] if found else bare_structure(0)
-    plan = plan_smds(config, parse_mix(messages), size_of("--ds-block", ds_block) if ds_block else None)
+    loaded = options.load_store(Structure)
+    config = loaded[1] if loaded else bare_structure(0)
+    plan = plan_smds(config, parse_mix(messages), parse_size_option("--ds-block", ds_block) if ds_block else None)
     lines = [
         ["messages offloaded", f"{plan.messages:,}"],
-        ["4 KB pages in use", f"{plan.pages:,}"],
-        ["blocks of messages", f"{plan.data_blocks:,}"],
-        ["blocks of the space map", f"{plan.map_blocks:,}"],
-        ["data set that just holds them", in_words(plan.least)],
-        ["data set that does not expand", in_words(plan.unexpanded)],
-        *([f"blocks used of that of {qmgr}", f"{pct:.1f} %"] for qmgr, pct in plan.used_pct.items()),
+        ["4 KB pages used", f"{plan.pages:,}"],
+        ["message blocks", f"{plan.data_blocks:,}"],
+        ["space map blocks", f"{plan.map_blocks:,}"],
+        ["smallest data set", extent_text(plan.least)],
+        ["smallest that does not expand", extent_text(plan.unexpanded)],
+        *([f"blocks used in {qmgr}'s data set", f"{pct:.1f} %"] for qmgr, pct in plan.used_pct.items()),
     ]
-    tell(of, plan, ["data set", f"DSBLOCK({format_size(plan.ds_block)})"], lines, plan.warnings)
+    headings = ["data set", f"DSBLOCK({format_size(plan.ds_block)})"]
+    print_plan(plan, headings, lines, plan.warnings, as_json=options.json)
 
 
 @size.command
@@ -123,79 +128,81 @@ def page_set(
     rate: _Repeated = (),
     delay: str | None = None,
     mq_version: str | None = None,
-    of: Planned = _PLAIN,
+    options: SizeOptions = _DEFAULTS,
 ) -> None:
-    """Pages and cylinders of a page set for a mix of messages, and for gets that are delayed.
+    """Plan the pages and cylinders of a page set for a mix of messages and for delayed gets.
 
     Args:
-        messages: LENGTH:COUNT, the greatest depth of its queues; may be repeated.
-        rate: LENGTH:PER_SECOND that is put while nobody gets; may be repeated.
-        delay: How long gets may be delayed, as 2h.
-        mq_version: Of the queue manager, as 9.4; before 7.0.1 short messages share pages.
-        of: See Planned.
+        messages: LENGTH:COUNT at the maximum depth of the queues; may be repeated.
+        rate: LENGTH:PER_SECOND of puts during the delay; may be repeated.
+        delay: Maximum delay of gets, such as 2h.
+        mq_version: Version of the queue manager, such as 9.4. Before 7.0.1 short messages share pages.
+        options: Store and output format.
     """
     if bool(rate) != (delay is not None):
-        raise UsageError("--rate and --delay: both are right, or neither")
-    found = of.described(PageSet)
-    version = mq_version or (found[1].version if found else None)
+        raise UsageError("--rate and --delay belong together; expected: both, or neither")
+    loaded = options.load_store(PageSet)
+    version = mq_version or (loaded[1].version if loaded else None)
     mix = parse_mix(messages) + (backlog_of(parse_rates(rate), parse_seconds(delay)) if delay else ())
-    plan = plan_page_set(mix, packed=packs(version), allocated=found[1].pages if found else None)
+    plan = plan_page_set(mix, packed=packs(version), allocated=loaded[1].pages if loaded else None)
     lines = [
         *_length_lines(plan),
-        ["pages of messages", f"{plan.pages:,}"],
+        ["message pages", f"{plan.pages:,}"],
         ["control pages", f"{plan.control_pages:,} ({plan.control_pct:.2f} %)"],
-        ["page set that just holds them", in_words(plan.least)],
-        ["page set that does not expand", in_words(plan.unexpanded)],
+        ["smallest page set", extent_text(plan.least)],
+        ["smallest that does not expand", extent_text(plan.unexpanded)],
         ["records by the document", f"{plan.documented_records:,}"],
     ]
-    if found:
-        lines.append([f"of the {usable_pages(found[1].pages):,} usable of {found[1].name}", f"{plan.used_pct:.1f} %"])
-    how = "short messages share pages" if plan.packed else "one short message a page"
-    tell(of, plan, ["page set", f"{plan.messages:,} messages, {how}"], lines, plan.warnings)
+    if loaded:
+        config = loaded[1]
+        lines.append([f"used of {config.name}, {usable_pages(config.pages):,} pages", f"{plan.used_pct:.1f} %"])
+    packing = "short messages share pages" if plan.packed else "one short message per page"
+    headings = ["page set", f"{plan.messages:,} messages, {packing}"]
+    print_plan(plan, headings, lines, plan.warnings, as_json=options.json)
 
 
 def _length_lines(plan: PageSetPlan) -> list[list[str]]:
-    return [
-        [
-            f"{one.messages:,} {one.kind} of {format_size(one.length)}",
-            f"n = {one.n}, c = {one.c}, {one.bytes:,} bytes each" if one.n else f"{one.bytes:,} bytes each",
-        ]
-        for one in plan.lengths
-    ]
+    lines = []
+    for group in plan.lengths:
+        formula = f"n = {group.n}, c = {group.c}, " if group.n else ""
+        messages = f"{group.messages:,} {group.kind} messages of {format_size(group.length)}"
+        lines.append([messages, f"{formula}{group.bytes:,} bytes each"])
+    return lines
 
 
 @size.command
 def scm(
-    *, messages: _Repeated = (), size: str | None = None, scm_total: str | None = None, of: Planned = _PLAIN
+    *, messages: _Repeated = (), size: str | None = None, scm_total: str | None = None, options: SizeOptions = _DEFAULTS
 ) -> None:
-    """Storage class memory for a backlog beyond the structure, with the CFRM text that gives it.
+    """Plan storage class memory for a backlog larger than the structure, with the CFRM statement that defines it.
 
     Args:
-        messages: LENGTH:COUNT of the whole backlog, as 2048:5000000; may be repeated.
+        messages: LENGTH:COUNT of the whole backlog, such as 2048:5000000; may be repeated.
         size: SIZE of the structure.
-        scm_total: SCM of the coupling facility: warn where SCMMAXSIZE over-commits it.
-        of: See Planned.
+        scm_total: SCM of the coupling facility, for a warning if SCMMAXSIZE over-commits it.
+        options: Store and output format.
     """
-    estate, config, _ = of.structure(size, needed=True)
-    total, committed = scm_of(estate, config)
+    estate, config, _ = options.load_structure(size, needs_size=True)
+    total, committed = scm_of_facility(estate, config)
     if scm_total is not None:
-        total = size_of("--scm-total", scm_total)
+        total = parse_size_option("--scm-total", scm_total)
     mix = parse_mix(messages)
     plans = [
         plan_scm(config, mix, total, committed, offloaded=offloaded)
         for offloaded in ((False, True) if has_rules(config) else (False,))
     ]
     lines = [
-        ["entries, without SCM", *(f"{plan.ents_max:,}, {plan.ents_without:,}" for plan in plans)],
-        ["elements, without SCM", *(f"{plan.elems_max:,}, {plan.elems_without:,}" for plan in plans)],
-        ["messages that stay", *(f"{plan.in_structure:,}" for plan in plans)],
+        ["entries (without SCM)", *(f"{plan.ents_max:,} ({plan.ents_without:,})" for plan in plans)],
+        ["elements (without SCM)", *(f"{plan.elems_max:,} ({plan.elems_without:,})" for plan in plans)],
+        ["messages in the structure", *(f"{plan.in_structure:,}" for plan in plans)],
         ["messages in SCM", *(f"{plan.in_scm:,}" for plan in plans)],
-        ["SCM in use", *(human(plan.scm_used) for plan in plans)],
+        ["SCM used", *(rounded_size(plan.scm_used) for plan in plans)],
         ["SCMMAXSIZE", *(format_size(plan.scm_max_size) if plan.scm_max_size else "none" for plan in plans)],
-        ["augmented space, fixed", *(human(plan.aug_fixed) for plan in plans)],
-        ["augmented space, dynamic", *(human(plan.aug_dynamic) for plan in plans)],
-        ["storage of the CF", *(human(plan.cf_storage) for plan in plans)],
+        ["fixed augmented space", *(rounded_size(plan.aug_fixed) for plan in plans)],
+        ["dynamic augmented space", *(rounded_size(plan.aug_dynamic) for plan in plans)],
+        ["storage of the CF", *(rounded_size(plan.cf_storage) for plan in plans)],
         ["CFRM", *(plan.cfrm for plan in plans)],
     ]
     warnings = [f"{plan.data}: {warning}" for plan in plans for warning in plan.warnings]
-    tell(of, {"plans": plans}, ["SCM", *(plan.data for plan in plans)], lines, warnings)
+    headings = ["SCM", *(plan.data for plan in plans)]
+    print_plan({"plans": plans}, headings, lines, warnings, as_json=options.json)

@@ -13,7 +13,7 @@ from cyclopts.validators import Number
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.java import find_java
 from deploy.options import KafkaOptions, parse_settings
-from deploy.show.warnings import warned
+from deploy.show.warnings import print_warnings
 from deploy.supervisor import NEVER, check_restart, is_supervised, reported_failure, supervise
 from streams.log import configure_logging
 from streams.query.job import TRIGGER, JobSettings, run_job
@@ -37,30 +37,30 @@ def stream(
     starting_offsets: str = "earliest",
     tolerate_data_loss: Annotated[bool, Parameter(negative="")] = False,
     master: str | None = None,
-    conf: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    conf: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     restart: str = NEVER,
     log: Literal["auto", "text", "json"] = "auto",
     log_level: Literal["debug", "info", "warning", "error"] = "info",
 ) -> None:
-    """The streaming job: events from Kafka into the twin of every store, alerts and state back to Kafka.
+    """Run the streaming job: events from Kafka to the twin of each store, alerts and states back to Kafka.
 
-    Creates its topics where they are missing. Stops on SIGTERM or Ctrl-C after the running batch; started again on its
-    checkpoint it goes on where it was.
+    Creates missing topics. On SIGTERM or Ctrl-C it stops after the running batch. A restart on the same checkpoint
+    continues where it stopped.
 
     Args:
-        estate: What exists, a TOML file.
-        kafka: Where Kafka is.
-        checkpoint: Folder, or any URI Spark can write, that keeps offsets and state.
-        available_now: Work off what is there, then end.
-        trigger: Least time between the beginnings of two batches, as Spark writes it: "2 seconds".
-        max_records: At most so many Kafka records in a batch; 0: no limit. By default as many as have about 256 MB.
-        starting_offsets: Where a new checkpoint begins: earliest, latest, or Spark's JSON of offsets.
-        tolerate_data_loss: Go on with the next event where Kafka deleted events before they were read.
-        master: Spark's master; all cores of this machine by default.
-        conf: A Spark setting, KEY=VALUE; may be repeated.
-        restart: After a failure start again: never, always, or until so many failures in a row.
-        log: Lines for a person or JSON lines, on standard error; auto: JSON unless it is a terminal.
-        log_level: The lowest level that is logged.
+        estate: Estate file (TOML).
+        kafka: Kafka connection.
+        checkpoint: Folder, or any URI that Spark can write, for offsets and state.
+        available_now: Process the events available now, then stop.
+        trigger: Minimum interval between the starts of two batches, in Spark's notation: "2 seconds".
+        max_records: Maximum Kafka records per batch; 0: no limit. Default: as many as make up about 256 MB.
+        starting_offsets: Start of a new checkpoint: earliest, latest, or Spark's JSON of offsets.
+        tolerate_data_loss: Continue with the next event if Kafka deleted events before they were read.
+        master: Spark master. Default: all cores of this machine.
+        conf: Spark setting, KEY=VALUE; may be repeated.
+        restart: Restart after a failure: never, always, or a number of failures in a row after which it gives up.
+        log: Format of the log on standard error; auto: JSON unless that is a terminal.
+        log_level: Lowest level to log.
     """
     _check_trigger(trigger)
     _check_starting_offsets(starting_offsets)
@@ -68,18 +68,19 @@ def stream(
     if restart != NEVER and not is_supervised():
         supervise(restart, log, log_level)
     with reported_failure():
-        described = warned(load_estate(estate))
+        loaded_estate = load_estate(estate)
+        print_warnings(loaded_estate.warnings)
         configure_logging(json_lines=None if log == "auto" else log == "json", level=log_level)
-        spark = parse_settings("--conf", conf)
-        local = is_local(master or spark.get("spark.master") or MASTER)
+        spark_settings = parse_settings("--conf", conf)
+        is_local_master = is_local(master or spark_settings.get("spark.master") or MASTER)
         run_job(
             JobSettings(
-                estate=described,
+                estate=loaded_estate,
                 bootstrap_servers=kafka.bootstrap_servers,
                 checkpoint=checkpoint,
                 prefix=kafka.topic_prefix,
                 kafka=kafka.settings(),
-                conf=spark,
+                conf=spark_settings,
                 master=master,
                 trigger=trigger,
                 available_now=available_now,
@@ -87,26 +88,26 @@ def stream(
                 starting_offsets=starting_offsets,
                 fail_on_data_loss=not tolerate_data_loss,
                 jars=ensure_jars(SPARK_CONNECTOR),
-                java_home=find_java().home if local else None,
+                java_home=find_java().home if is_local_master else None,
             )
         )
 
 
 def _check_trigger(trigger: str) -> None:
-    """UsageError where it is no interval: Spark itself says so only when everything has been started."""
+    """Raise UsageError unless `trigger` is an interval. Spark itself would check it only after the start."""
     if not _INTERVAL.fullmatch(trigger.strip()):
-        raise UsageError(f'--trigger {trigger}: an interval is written as "2 seconds" or "1 minute 30 seconds"')
+        raise UsageError(f'--trigger {trigger}; expected: an interval such as "2 seconds" or "1 minute 30 seconds"')
 
 
 def _check_starting_offsets(text: str) -> None:
-    """UsageError where it is neither a word nor a JSON object; what is in the object, Spark checks."""
+    """Raise UsageError unless `text` is earliest, latest or a JSON object, whose content Spark checks."""
     if text in {"earliest", "latest"}:
         return
     try:
-        found = msgspec.json.decode(text)
+        offsets = msgspec.json.decode(text)
     except msgspec.DecodeError:
-        found = None
-    if not isinstance(found, dict):
+        offsets = None
+    if not isinstance(offsets, dict):
         raise UsageError(
-            f'--starting-offsets {text}: earliest, latest or JSON such as {{"mqtwin.events":{{"0":23}}}} is right'
+            f'--starting-offsets {text}; expected: earliest, latest or JSON such as {{"mqtwin.events":{{"0":23}}}}'
         )

@@ -1,1 +1,1 @@
-"""What commands print and draw: tables, progress, pictures and sentences."""
+"""Everything that commands print or draw: tables, progress, pictures, summary lines."""

@@ -1,4 +1,4 @@
-"""Progress of a command that works through events: a line on standard error that renews itself, on a terminal only."""
+"""Progress of a command that reads or writes events: a live line on standard error, on a terminal only."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rich.text import Text
 from twin.recordings import Chunk, LinesChunk
 
 
-class _Rate(ProgressColumn):
-    """Events so far, and a second."""
+class _RateColumn(ProgressColumn):
+    """A column with the number of events and the rate per second."""
 
     def render(self, task: Task) -> Text:
         events = task.fields["events"]
@@ -22,34 +22,26 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def shown(what: str, recording: Path | None = None) -> Iterator[Callable[[Chunk | None, int], None]]:
-    """Shows `what` is going on; the function within takes the piece worked on, if any, and the number of events so far.
+def show_progress(activity: str, recording: Path | None = None) -> Iterator[Callable[[Chunk | None, int], None]]:
+    """Show the progress of an activity. Yield a function that takes the current chunk and the events so far.
 
-    With a plain `.ndjson` recording it also shows how much of the file is done.
+    Args:
+        activity: Name of the activity.
+        recording: The recording that is read. For a plain `.ndjson` file the progress includes the share of the file.
     """
     console = Console(stderr=True)
-    plain = recording is not None and recording.suffix == ".ndjson" and recording.is_file()
-    size = recording.stat().st_size if plain and recording is not None else None
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), _Rate(), TimeElapsedColumn())
+    has_size = recording is not None and recording.suffix == ".ndjson" and recording.is_file()
+    size_bytes = recording.stat().st_size if has_size and recording is not None else None
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), _RateColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(what, total=size, events=0)
-        last = -1
+        task = progress.add_task(activity, total=size_bytes, events=0)
+        last_line = -1
 
         def advance(chunk: Chunk | None, events: int) -> None:
-            nonlocal last
-            done = 0
-            if isinstance(chunk, LinesChunk) and chunk.first != last:
-                last, done = chunk.first, len(chunk.data)
-            progress.update(task, advance=done, events=events)
+            nonlocal last_line
+            new_bytes = 0
+            if isinstance(chunk, LinesChunk) and chunk.first != last_line:
+                last_line, new_bytes = chunk.first, len(chunk.data)
+            progress.update(task, advance=new_bytes, events=events)
 
         yield advance
-
-
-def per_second(count: int, seconds: float) -> str:
-    """A rate for a summary line: `1,234,567 events/s`."""
-    return f"{count / max(seconds, 1e-3):,.0f} events/s"
-
-
-def counted(count: int, what: str) -> str:
-    """`1 event`, `2,000 events`."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

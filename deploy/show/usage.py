@@ -1,26 +1,42 @@
-"""What state records say of their stores, whatever the kind: the resource that is nearest to its end, and
-what is foreseen.
-"""
+"""The table of stores from state records: the resource nearest to full, and the forecast."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from deploy.show.foreseen import in_words
+from deploy.show.forecast import forecast_text
+from deploy.show.table import print_table
 
-HEADINGS = ("store", "kind", "messages", "used", "total", "of", "usage", "forecast")
-RIGHT = frozenset({"messages", "used", "total", "usage"})
-_BLOCK = 512  # bytes of a queue file's block
+HEADINGS = ("store", "kind", "messages", "used", "total", "unit", "usage", "forecast")
+_RIGHT = frozenset({"messages", "used", "total", "usage"})
+_BLOCK_BYTES = 512  # of a queue file
 
 State = Mapping[str, Any]
-Usage = tuple[float, float, str]  # used, total, what of
+Usage = tuple[float, float, str]  # used, total, unit
+
+
+def print_usage(states: Iterable[State], *, stderr: bool = False) -> None:
+    """Print the table, to standard error if `stderr` is true."""
+    print_table(HEADINGS, usage_lines(states), _RIGHT, stderr=stderr)
+
+
+def usage_lines(states: Iterable[State]) -> list[Sequence[str]]:
+    """Return a row of `HEADINGS` for each state record."""
+    lines: list[Sequence[str]] = []
+    for state in states:
+        usage = _USAGE_BY_KIND[state["kind"]](state)
+        used, total, unit = usage
+        counts = (f"{state['messages']:,}", f"{used:,.0f}", f"{total:,.0f}")
+        kind, pct = state["kind"].replace("_", " "), f"{_usage_pct(usage):.1f} %"
+        lines.append((state["store"], kind, *counts, unit, pct, forecast_text(state["forecast"])))
+    return lines
 
 
 def _structure(state: State) -> Usage:
     entries = state["ents_used"], state["ents_max"], "entries"
     elements = state["elems_used"], state["elems_max"], "elements"
-    return max(entries, elements, key=_pct)
+    return max(entries, elements, key=_usage_pct)
 
 
 def _page_set(state: State) -> Usage:
@@ -28,8 +44,9 @@ def _page_set(state: State) -> Usage:
 
 
 def _queue_file(state: State) -> Usage:
-    """Blocks of the file with data, as `usage_pct` counts them."""
-    return state["file_bytes"] // _BLOCK - state["blocks_allocated"], state["file_max_bytes"] // _BLOCK, "file blocks"
+    """Return the blocks of the file that hold data, as in `usage_pct`."""
+    used = state["file_bytes"] // _BLOCK_BYTES - state["blocks_allocated"]
+    return used, state["file_max_bytes"] // _BLOCK_BYTES, "file blocks"
 
 
 def _coupling_facility(state: State) -> Usage:
@@ -40,7 +57,7 @@ def _uniform_cluster(state: State) -> Usage:
     return state["rate"], state["capacity"], "messages/s"
 
 
-_OF_KIND: Mapping[str, Callable[[State], Usage]] = {
+_USAGE_BY_KIND: Mapping[str, Callable[[State], Usage]] = {
     "structure": _structure,
     "page_set": _page_set,
     "queue_file": _queue_file,
@@ -49,18 +66,6 @@ _OF_KIND: Mapping[str, Callable[[State], Usage]] = {
 }
 
 
-def _pct(usage: Usage) -> float:
+def _usage_pct(usage: Usage) -> float:
     used, total, _ = usage
     return 100.0 * used / total if total else 0.0
-
-
-def lines(states: Iterable[State]) -> list[Sequence[str]]:
-    """A line of `HEADINGS` for each state record."""
-    found: list[Sequence[str]] = []
-    for state in states:
-        usage = _OF_KIND[state["kind"]](state)
-        used, total, of = usage
-        counts = (f"{state['messages']:,}", f"{used:,.0f}", f"{total:,.0f}")
-        kind, pct = state["kind"].replace("_", " "), f"{_pct(usage):.1f} %"
-        found.append((state["store"], kind, *counts, of, pct, in_words(state["forecast"])))
-    return found

@@ -1,7 +1,7 @@
-"""What the demo ends with: how early the forecast's alert came, and when a fixed line would have come.
+"""The last lines of the demo: when the forecast's alert opened, and when a static threshold would have alerted.
 
-The line is that of the scorecard (twin/scoring/baselines.py), on the same recording: whatever fills, data sets of SMDS
-included, at 80 % of what it may become, looked at every 30 seconds.
+The static threshold is that of the scorecard (twin/scoring/baselines.py) on the same recording: 80 % of the maximum
+size of any resource, data sets of SMDS included, checked every 30 seconds.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from deploy.show.forecast import full_in
 from kernels.clock import SECOND
 from streams.kafka.subscribe import AlertRecord
 from twin.conditions import CLEARED, Condition
@@ -20,58 +21,76 @@ from twin.estate import Estate
 from twin.scoring import play
 from twin.scoring.baselines import BASELINES
 from twin.simulation import Outcome
-from twin.units import as_range, as_span, as_text
+from twin.units import as_span, as_text
 
-_LINE = "static 80 %"  # of twin.scoring.baselines
+_STATIC = "static 80 %"  # a name in twin.scoring.baselines
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """When the fixed line was reached. resource: what reached it; at_full: percent of that in use at the first 2192."""
+class StaticAlarm:
+    """An alarm of the static threshold.
 
-    opened: int  # microseconds since 1970
+    Attributes:
+        opened_us: Microseconds since 1970.
+        resource: The resource that reached the threshold.
+        pct_at_first_2192: Usage of that resource at the first 2192, percent.
+    """
+
+    opened_us: int
     resource: str
-    at_full: float
+    pct_at_first_2192: float
 
 
-def fixed_line(recording: Path, estate: Estate, outcome: Outcome) -> Line | None:
-    """The line's alarm that was open at the first 2192 or, where none was, the first one after it; None: there is none.
+def static_alarm(recording: Path, estate: Estate, outcome: Outcome) -> StaticAlarm | None:
+    """Return the static threshold's alarm that was open at the first 2192, else the first one after it, else None.
 
-    Plays the recording once more, without Kafka and Spark.
+    This replays the recording, without Kafka and Spark.
+
+    Args:
+        recording: The recording.
+        estate: Its estate.
+        outcome: Outcome of the simulation that wrote the recording.
     """
     if outcome.first_full is None:
         return None
-    full, store = outcome.first_full
+    full_at, store = outcome.first_full
     series = play(recording, estate).series[store]
-    [baseline] = [one for one in BASELINES if one.name == _LINE]
+    [baseline] = [baseline for baseline in BASELINES if baseline.name == _STATIC]
     alarms, _ = baseline.judge(series)
-    alarm = next((one for one in alarms if one.is_open(full) or one.opened >= full), None)
+    alarm = next((alarm for alarm in alarms if alarm.is_open(full_at) or alarm.opened >= full_at), None)
     if alarm is None:
         return None
     column = int(np.argmax(series.usage[np.searchsorted(series.times, alarm.opened)]))
-    at_full = series.usage[np.searchsorted(series.times, full, side="right") - 1, column]
-    return Line(alarm.opened, series.resources[column], float(at_full))
+    pct = series.usage[np.searchsorted(series.times, full_at, side="right") - 1, column]
+    return StaticAlarm(alarm.opened, series.resources[column], float(pct))
 
 
-def verdict(outcome: Outcome, alerts: Iterable[AlertRecord], line: Line | None) -> tuple[bool, list[str]]:
-    """Whether a `full-forecast` alert came before the first 2192 and was open then, and what there is to say of it."""
+def judge_demo(outcome: Outcome, alerts: Iterable[AlertRecord], static: StaticAlarm | None) -> tuple[bool, list[str]]:
+    """Return True if a `full-forecast` alert was open just before the first 2192, and the lines that report it.
+
+    Args:
+        outcome: Outcome of the simulation.
+        alerts: Alerts of the job, in their order.
+        static: Alarm of the static threshold, if any.
+    """
     if outcome.first_full is None:
-        return True, ["No put was refused with 2192: there was nothing to warn of."]
-    full, store = outcome.first_full
-    refused = f"the first 2192 ({_clock(as_text(full))} on {store})"
-    alert = _warning(alerts, store, as_text(full))
+        return True, ["No put was refused with 2192: there was nothing to predict."]
+    full_at, store = outcome.first_full
+    first_2192 = f"the first 2192 ({_clock(as_text(full_at))} on {store})"
+    alert = _opening(alerts, store, as_text(full_at))
     if alert is None:
-        return False, [f"No full-forecast alert was open before {refused}.", _compared(line, full)]
-    lead = full / SECOND - datetime.fromisoformat(alert.data.time).timestamp()
-    told = f"The full-forecast alert came {as_span(lead)} before {refused}: at {_clock(alert.data.time)} it said"
-    return True, [f"{told} {_said(alert)}.", _compared(line, full)]
+        return False, [f"No full-forecast alert was open before {first_2192}.", _static_line(static, full_at)]
+    lead_s = full_at / SECOND - datetime.fromisoformat(alert.data.time).timestamp()
+    lead = f"The full-forecast alert opened {as_span(lead_s)} before {first_2192}"
+    prediction = f"{_clock(alert.data.time)}: {_prediction(alert)}"
+    return True, [f"{lead}. Its prediction at {prediction}.", _static_line(static, full_at)]
 
 
-def _warning(alerts: Iterable[AlertRecord], store: str, full: str) -> AlertRecord | None:
-    """The opening of the store's forecast alert that was open just before a time."""
+def _opening(alerts: Iterable[AlertRecord], store: str, time: str) -> AlertRecord | None:
+    """Return the first record of the store's forecast alert that was open just before a time."""
     opened: dict[str, AlertRecord] = {}
     for alert in alerts:
-        if alert.data.store != store or alert.data.condition != Condition.FULL_FORECAST or alert.data.time >= full:
+        if alert.data.store != store or alert.data.condition != Condition.FULL_FORECAST or alert.data.time >= time:
             continue
         if alert.change == CLEARED:
             opened.pop(alert.data.alert_id, None)
@@ -80,25 +99,26 @@ def _warning(alerts: Iterable[AlertRecord], store: str, full: str) -> AlertRecor
     return min(opened.values(), key=lambda alert: alert.data.time, default=None)
 
 
-def _said(alert: AlertRecord) -> str:
+def _prediction(alert: AlertRecord) -> str:
     times, probability = alert.data.time_to_full_s, alert.data.full_probability
-    if times is None or probability is None:  # no forecast is without them
+    if times is None or probability is None:  # a full-forecast alert has both
         return f"{alert.data.resource} will be full"
-    between = as_range(times["p10"], times["p90"])
-    return f"{alert.data.resource} full in {as_span(times['p50'])} ({between}), {100 * probability:.0f} % likely"
+    return f"{alert.data.resource} full in {full_in(times, probability)}"
 
 
-def _compared(line: Line | None, full: int) -> str:
-    would = "A static line at 80 % would"
-    if line is None:
-        return f"{would} not have come at all."
-    if line.opened >= full:
-        return f"{would} have come {as_span((line.opened - full) / SECOND)} after that 2192, for {line.resource}."
-    when = (
-        f"{would} have come {as_span((full - line.opened) / SECOND)} before that 2192 ({_clock(as_text(line.opened))})"
-    )
-    return f"{when}, for {line.resource}, of which {line.at_full:.1f} % were in use at the first 2192."
+def _static_line(static: StaticAlarm | None, full_at: int) -> str:
+    subject = "A static threshold of 80 %"
+    if static is None:
+        return f"{subject} would not have alerted."
+    if static.opened_us >= full_at:
+        delay = as_span((static.opened_us - full_at) / SECOND)
+        return f"{subject} would have alerted {delay} after that 2192, on {static.resource}."
+    lead = as_span((full_at - static.opened_us) / SECOND)
+    time = _clock(as_text(static.opened_us))
+    usage = f"{static.pct_at_first_2192:.1f} % in use at the first 2192"
+    return f"{subject} would have alerted {lead} before that 2192 ({time}), on {static.resource} ({usage})."
 
 
 def _clock(time: str) -> str:
+    """Return the time of day of a timestamp: HH:MM:SS."""
     return time[11:19]

@@ -1,14 +1,12 @@
-"""What is sound but unwise, said once on standard error."""
+"""Warnings on standard error."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 
-from twin.estate import Estate
 
-
-def warned(estate: Estate) -> Estate:
-    """The estate, its warnings printed one a line."""
-    for warning in estate.warnings:
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Print warnings to standard error, one per line."""
+    for warning in warnings:
         print(f"mqtwin: warning: {warning}", file=sys.stderr)
-    return estate

@@ -1,1 +1,1 @@
-"""The machine: descriptors and memory, scratch directories, memory mappings and Spark's Java process."""
+"""The machine: descriptors, memory, scratch directories, memory mappings and Spark's Java process."""

@@ -1,4 +1,4 @@
-"""Spark's Java process: started so that signals meant for this process do not reach it, ended with this process."""
+"""Spark's Java process: shielded from signals that are meant for this process, ended together with it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
     from pyspark import SparkConf, SparkContext
 
-END_SECONDS = 5.0  # for Java to end by itself when its input is closed
-GONE_SECONDS = 2.0  # between a connection that breaks and the end of the process that broke it
+EXIT_SECONDS = 5.0  # Java may take this long to exit by itself after its input was closed
+DEATH_SECONDS = 2.0  # a broken connection may precede the end of the process by this long
 
 
 class _LaunchOptions(dict[str, Any]):
-    """Options of `subprocess.Popen` for Spark's Java; PySpark adds its own two, which are extended here.
+    """Options of `subprocess.Popen` for Spark's Java; the two that PySpark sets are extended here.
 
-    Java gets a session of its own: Ctrl-C, `timeout` and `kill -- -PGID` reach the whole process group, and Java would
-    stop under the driver's hands while the last batch is running. systemd's default KillMode reaches every process of
-    the service, so Java ignores SIGTERM too. It ends when its standard input is closed, that is, with this process.
+    Java gets a session of its own: Ctrl-C, `timeout` and `kill -- -PGID` signal the whole process group and would stop
+    Java while the driver finishes its last batch. Java also ignores SIGTERM, because systemd's default KillMode signals
+    every process of the service. It ends when its standard input is closed, that is, with this process.
     """
 
     def __init__(self, environment: Mapping[str, str], **options: Any) -> None:
@@ -38,27 +38,27 @@ class _LaunchOptions(dict[str, Any]):
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key == "preexec_fn":
-            value = _ignoring_sigterm(value)
+            value = _ignore_sigterm_after(value)
         elif key == "env":
             value = {**value, **self._environment}
         super().__setitem__(key, value)
 
 
-def _ignoring_sigterm(before: Callable[[], None]) -> Callable[[], None]:
+def _ignore_sigterm_after(inner: Callable[[], None]) -> Callable[[], None]:
     def prepare() -> None:
-        before()
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Java leaves a signal alone that is ignored when it starts
+        inner()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Java installs no handler for a signal that is ignored at start
 
     return prepare
 
 
 def launch_java(conf: SparkConf, scratch: list[ScratchDirectory], environment: Mapping[str, str]) -> JavaGateway:
-    """Start Spark's JVM, its output going to the log of this process.
+    """Start Spark's JVM and log its output.
 
     Args:
-        conf: Spark's settings.
-        scratch: directories to remove when it has ended.
-        environment: variables for it, beside those of this process.
+        conf: settings of Spark.
+        scratch: directories to remove once it has ended.
+        environment: environment variables for it, in addition to those of this process.
     """
     from pyspark.java_gateway import launch_gateway
 
@@ -77,8 +77,12 @@ def launch_java(conf: SparkConf, scratch: list[ScratchDirectory], environment: M
     return gateway
 
 
-def gone_java(wait_seconds: float = 0.0) -> str:
-    """Return how Spark's Java process has ended, as a sentence; empty while it runs, or where there is none of ours."""
+def explain_java_exit(wait_seconds: float = 0.0) -> str:
+    """Return a sentence about the end of Spark's Java process; empty while it runs, or if this process started none.
+
+    Args:
+        wait_seconds: time to wait for its end.
+    """
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway  # noqa: SLF001 -- PySpark has no other way to ask
@@ -89,7 +93,7 @@ def gone_java(wait_seconds: float = 0.0) -> str:
         status = process.wait(wait_seconds)
     except subprocess.TimeoutExpired:
         return ""
-    if status == -signal.SIGABRT:  # how a Java that crashes ends
+    if status == -signal.SIGABRT:  # a Java that crashes ends with this signal
         how = f"it crashed: {crash_report(temporary_base())} says where"
     else:
         how = f"signal {-status}: killed? out of memory?" if status < 0 else f"exit status {status}"
@@ -97,11 +101,11 @@ def gone_java(wait_seconds: float = 0.0) -> str:
 
 
 def _end_java(process: subprocess.Popen[bytes], scratch: list[ScratchDirectory]) -> None:
-    """End Java and remove what it wrote for its lifetime.
+    """End Java and remove its scratch directories.
 
-    With Spark stopped there is nothing left for it to do, and it is killed: an orderly end runs the destructors of
-    RocksDB beside RocksDB's own threads, which has crashed it (SIGSEGV in DBImpl::PersistStats). Else its input is
-    closed, which lets it stop Spark first.
+    If Spark is stopped, Java has nothing left to do and is killed: an orderly exit runs the destructors of RocksDB
+    beside the threads of RocksDB, which has crashed it (SIGSEGV in DBImpl::PersistStats). Otherwise its input is
+    closed, so that it stops Spark first.
     """
     from pyspark import SparkContext
 
@@ -110,7 +114,7 @@ def _end_java(process: subprocess.Popen[bytes], scratch: list[ScratchDirectory])
     elif process.stdin is not None:
         process.stdin.close()
     try:
-        process.wait(END_SECONDS)
+        process.wait(EXIT_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -119,16 +123,16 @@ def _end_java(process: subprocess.Popen[bytes], scratch: list[ScratchDirectory])
 
 
 def quiet_updates(context: SparkContext) -> None:
-    """Let PySpark's server of accumulator updates log a broken connection for debugging, not print a traceback."""
+    """Make PySpark's accumulator server log a broken connection at debug level instead of printing a traceback."""
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *_: structlog.get_logger("mqtwin.java").debug("a connection of Java's broke")
 
 
 def _quiet_py4j() -> None:
-    """Send what Py4J logs of broken connections to our log, for debugging; the failure itself is raised.
+    """Send Py4J's messages about broken connections to our log at debug level; the failure itself is raised.
 
-    It logs by way of the root logger too, which without a handler would print to standard error.
+    Py4J also uses the root logger, which would print to standard error if it had no handler.
     """
     for logger in (logging.getLogger("py4j"), logging.getLogger()):
         if not logger.handlers:
@@ -137,10 +141,10 @@ def _quiet_py4j() -> None:
 
 
 class _ToLog(logging.Handler):
-    """Hands records of the standard library's logging to structlog: Py4J's at debug, others at their level."""
+    """A handler that passes records of the standard library's logging to structlog, those of Py4J at debug level."""
 
     def emit(self, record: logging.LogRecord) -> None:
         log = structlog.get_logger("mqtwin.java")
-        of_py4j = record.name.startswith("py4j") or "py4j" in record.pathname
-        level = logging.DEBUG if of_py4j else record.levelno
+        is_py4j = record.name.startswith("py4j") or "py4j" in record.pathname
+        level = logging.DEBUG if is_py4j else record.levelno
         log.log(level, record.getMessage())

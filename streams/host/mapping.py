@@ -1,7 +1,7 @@
-"""Shared memory mappings of a file that keep no descriptor of it.
+"""Shared memory mappings of files that hold no file descriptor.
 
-Python's `mmap` holds a duplicate of the descriptor as long as the mapping lives (its `trackfd` came with Python 3.13);
-of thousands of mapped files that would be thousands of descriptors. The system needs none once the mapping is made.
+Python's `mmap` keeps a duplicate of the descriptor as long as the mapping lives (`trackfd` came with Python 3.13).
+Thousands of mapped files would need thousands of descriptors. The system needs none once the file is mapped.
 """
 
 from __future__ import annotations
@@ -32,23 +32,25 @@ def _libc() -> Any:
 
 
 class _Mapping:
-    """One mapping, given back when the last array that views it is gone."""
+    """A mapping that is unmapped when the last array that views it is deleted."""
 
     def __init__(self, address: int, size: int) -> None:
         self.__array_interface__ = {"version": 3, "typestr": "|u1", "shape": (size,), "data": (address, False)}
-        # Not at exit: arrays may still be used then, and the system gives everything back by itself.
+        # Not at exit: arrays may still be in use then, and the system unmaps everything by itself.
         weakref.finalize(self, _libc().munmap, address, size).atexit = False
 
 
 def map_shared(file: int, size: int) -> npt.NDArray[np.uint8]:
-    """Map the first `size` bytes of a file, writable and shared; the descriptor may be closed afterwards.
+    """Map the first `size` bytes of a file, writable and shared, and return them as an array.
+
+    The descriptor may be closed afterwards.
 
     Args:
         file: descriptor of the open file, which has at least `size` bytes.
-        size: bytes, more than none.
+        size: bytes, at least 1.
 
     Raises:
-        OSError: the file cannot be mapped; ENOMEM where the process has as many mappings as it may.
+        OSError: the file cannot be mapped; ENOMEM if the process has reached its limit of mappings.
     """
     address = _libc().mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, file, 0)
     if address == _FAILED:

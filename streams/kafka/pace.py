@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kernels.clock import FAR
+
 GRAIN_S = 0.02  # events due within it are sent together
-MAX_STEP_US = 24 * 3600 * 1_000_000  # a single time further ahead moves no clock: docs/events.md, Time
+MAX_STEP_US = FAR  # a single time further ahead moves no clock: docs/events.md, Time
 
 Times = npt.NDArray[Any]
 

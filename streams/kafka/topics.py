@@ -193,7 +193,7 @@ def end_offsets(kafka: Mapping[str, str], name: str) -> dict[int, int]:
 
 def _max_message_bytes(admin: AdminClient, name: str) -> int:
     from confluent_kafka import KafkaError, KafkaException
-    from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
+    from confluent_kafka.admin import ConfigResource, ResourceType
 
     def is_unknown(error: BaseException) -> bool:
         return isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
@@ -254,7 +254,7 @@ def _existing(admin: AdminClient, kafka: Mapping[str, str], required: Mapping[st
 
 def _create(admin: AdminClient, names: list[str], topics: Topics, partitions: int, replication: int) -> None:
     from confluent_kafka import KafkaError, KafkaException
-    from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+    from confluent_kafka.admin import NewTopic
 
     if not names:
         return

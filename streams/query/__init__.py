@@ -1,1 +1,1 @@
-"""The Spark query: its stages, its session, and what is checked before it starts."""
+"""The Spark query: its stages, its session, and the checks before its start."""

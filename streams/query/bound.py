@@ -1,8 +1,8 @@
-"""How many Kafka records a batch takes where nobody says: about so many that a backlog is worked off in pieces.
+"""The default bound on the Kafka records of a batch, chosen so that a backlog is processed in pieces.
 
-Spark bounds a batch by records only, and records differ in size by five orders of magnitude: one JSON event, or an
-Arrow stream of thousands. So the size of a record is measured at the start of the job, on some records of each
-partition, the oldest and the newest ones. What a batch takes has no influence on alerts and state.
+Spark bounds a batch by the number of records only, and records differ in size by five orders of magnitude: one JSON
+event, or an Arrow stream of thousands. The job therefore measures the size of records at its start, on a sample of the
+oldest and the newest records of each partition. The bound has no influence on alerts and state.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from twin.errors import MqtwinError
 BATCH_BYTES = 256_000_000  # some seconds of work on two cores
 MIN_RECORDS = 16
 MAX_RECORDS = 1_000_000
-UNKNOWN_RECORDS = 100_000  # of a topic that is empty yet
-SAMPLE_RECORDS = 50  # of a partition, at each of its ends
+UNKNOWN_RECORDS = 100_000  # the bound for a topic that is still empty
+SAMPLE_RECORDS = 50  # per partition and end
 SAMPLE_SECONDS = 5.0
 SAMPLE_FETCH_BYTES = 1 << 20
-# Rights are needed for this group; the job needs them for groups of this prefix anyway.
+# The user needs rights for this group; the job needs them for all groups of the prefix anyway.
 _GROUP = "spark-kafka-mqtwin-sample"
 
 _log = structlog.get_logger("mqtwin.stream")
@@ -32,7 +32,12 @@ _log = structlog.get_logger("mqtwin.stream")
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The bound on a batch. records: 0 is none. record_bytes: mean size of a record; None where it was not measured."""
+    """The bound on a batch.
+
+    Args:
+        records: maximum number of records; 0: no bound.
+        record_bytes: mean size of a record; None: not measured.
+    """
 
     records: int
     record_bytes: int | None = None
@@ -41,10 +46,14 @@ class Bound:
 def choose_bound(kafka: Mapping[str, str], topic: str) -> Bound:
     """Return the number of records of a topic that have about `BATCH_BYTES`.
 
-    Where the topic is empty or cannot be read the number is `UNKNOWN_RECORDS`; why it cannot be read is logged.
+    It is `UNKNOWN_RECORDS` for a topic that is empty or cannot be read; the reason is logged.
+
+    Args:
+        kafka: client settings, ``bootstrap.servers`` among them.
+        topic: its name.
     """
     try:
-        size = mean_size(kafka, topic)
+        size = measure_mean_size(kafka, topic)
     except (KafkaException, MqtwinError) as error:
         _log.warning("record size not measured", topic=topic, reason=str(error), max_records=UNKNOWN_RECORDS)
         size = None
@@ -53,10 +62,8 @@ def choose_bound(kafka: Mapping[str, str], topic: str) -> Bound:
     return Bound(min(max(round(BATCH_BYTES / max(size, 1.0)), MIN_RECORDS), MAX_RECORDS), round(size))
 
 
-def mean_size(kafka: Mapping[str, str], topic: str) -> float | None:
-    """Return the mean size of values in bytes, of the oldest or of the newest records, whichever is larger.
-
-    None where there is no record.
+def measure_mean_size(kafka: Mapping[str, str], topic: str) -> float | None:
+    """Return the larger of the mean sizes, in bytes, of the oldest and of the newest values; None without records.
 
     Raises:
         KafkaException: a broker does not answer, or refuses.
@@ -73,28 +80,30 @@ def mean_size(kafka: Mapping[str, str], topic: str) -> float | None:
                 ranges[number] = low, high
         oldest = {number: (low, min(low + SAMPLE_RECORDS, high)) for number, (low, high) in ranges.items()}
         newest = {number: (max(low, high - SAMPLE_RECORDS), high) for number, (low, high) in ranges.items()}
-        means = [_mean(consumer, topic, part) for part in (oldest, newest)]
+        means = [_measure_mean(consumer, topic, ranges) for ranges in (oldest, newest)]
         return max((mean for mean in means if mean is not None), default=None)
     finally:
         consumer.close()
 
 
-def _mean(consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int, int]]) -> float | None:
-    """Return the mean size of the records between two offsets of each partition; of those that come in time."""
-    waited_for = {number: end for number, (_, end) in ranges.items()}
+def _measure_mean(consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int, int]]) -> float | None:
+    """Return the mean size of the records in a range of offsets of each partition; of those that arrive in time."""
+    awaited = {number: end for number, (_, end) in ranges.items()}
     consumer.assign([TopicPartition(topic, number, begin) for number, (begin, _) in ranges.items()])
     count = total = 0
     deadline = time.monotonic() + SAMPLE_SECONDS
-    while waited_for and (left := deadline - time.monotonic()) > 0:
+    while awaited and (left := deadline - time.monotonic()) > 0:
         message = consumer.poll(left)
         if message is None:
             break
         if not check(message.error(), topic):
             continue
         number, offset = message.partition(), message.offset()
-        if number in waited_for and offset < waited_for[number]:
+        if number not in awaited or offset is None:  # a record that was fetched before `assign`
+            continue
+        if offset < awaited[number]:
             count += 1
             total += len(message.value() or b"")
-        if number in waited_for and offset + 1 >= waited_for[number]:
-            del waited_for[number]
+        if offset + 1 >= awaited[number]:
+            del awaited[number]
     return total / count if count else None

@@ -1,10 +1,11 @@
-"""Spark's Python daemon with everything imported and every kernel loaded before it forks its workers.
+"""Spark's Python daemon, which imports everything and loads every kernel before it forks workers.
 
-Spark starts one daemon an executor and forks a worker from it when there is none idle; idle workers end after a minute.
-A worker forked from this daemon is ready at once and shares the daemon's memory; one forked from Spark's own imports
-numba, pandas and pyarrow and loads the kernels first, three seconds on a busy machine, after every quiet minute.
+Spark starts one daemon per executor and forks a worker from it if none is idle; idle workers end after a minute. A
+worker forked from this daemon is ready at once and shares the daemon's memory. A worker forked from Spark's own daemon
+has to import numba, pandas and pyarrow and to load the kernels first. That takes three seconds on a busy machine, after
+every quiet minute.
 
-Spark warns of threads at the time of a fork: what is imported here starts none (a test holds that).
+Threads at the time of a fork would be unsafe, and Spark warns of them. The imports here start none, as a test checks.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import traceback
 
 MODULE = "streams.query.daemon"  # for spark.python.daemon.module
 
-# Read by libraries when they are imported: no thread of OpenBLAS, none of Arrow's jemalloc.
+# Libraries read these when they are imported; they keep OpenBLAS and Arrow's jemalloc from starting threads.
 _NO_THREADS = {"OMP_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
 
 def preload() -> None:
-    """Import what both stages of the query need, load the kernels, and keep the garbage collector off all of it."""
+    """Import the modules of both stages, load the kernels, and exempt all of it from garbage collection."""
     os.environ.update(_NO_THREADS)
-    import google.protobuf  # type: ignore[import-untyped]  # noqa: F401 -- what the stateful operator's connection speaks
+    import google.protobuf  # noqa: F401 -- the protocol of the stateful operator
     import pandas as pd  # noqa: F401
     import pyarrow.compute  # noqa: F401
     import pyspark.sql.pandas.serializers
@@ -38,14 +39,14 @@ def preload() -> None:
 
 
 def main() -> None:
-    """Preload, then be Spark's daemon. Where preloading fails the workers meet the same error and report it."""
+    """Preload, then run Spark's daemon. If preloading fails, the workers meet the same error and report it."""
     from pyspark.daemon import manager
 
-    standard_output = os.dup(1)  # it belongs to the protocol with the JVM: nothing imported may print to it
+    standard_output = os.dup(1)  # the protocol with the JVM uses it, so no import may print to it
     os.dup2(2, 1)
     try:
         preload()
-    except Exception:  # noqa: BLE001 -- the preflight's workers raise it again, where Spark can report it
+    except Exception:  # noqa: BLE001 -- the workers of the preflight raise it again, and Spark reports it
         traceback.print_exc(file=sys.stderr)
     finally:
         sys.stdout.flush()

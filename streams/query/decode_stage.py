@@ -1,7 +1,7 @@
-"""First stage of the query: Kafka records in, blocks of events by store out, reports passed on, dead letters aside.
+"""First stage of the query: it decodes Kafka records into event batches per store, reports, and dead letters.
 
-It runs before the shuffle in Spark's `mapInArrow`. All records of a task are gathered into one block for each store, so
-that a batch of single JSON events costs the stages behind it as little as one of Arrow blocks.
+It runs before the shuffle, in Spark's `mapInArrow`. It joins the events of all records of a task into one event batch
+per store and partition, so that records of single JSON events cost the next stage as little as Arrow streams do.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from twin.events import Decoder, EventBlock, Reason, Reject
 from twin.events.limits import DETAIL_CHARACTERS, Limits
 from twin.stores.reports import Report
 
-FLUSH_EVENTS = 262_144  # events gathered before blocks go out: 6 MB of shuffle at 24 bytes an event
-FLUSH_BYTES = 16 * 1024 * 1024  # of dead letters and other bytes gathered
+FLUSH_EVENTS = 262_144  # decoded events that trigger a flush: 6 MB of shuffle at 24 bytes per event
+FLUSH_BYTES = 16 * 1024 * 1024  # bytes of dead letters, reports and extras that trigger a flush
 
-# The columns of `streams.query.job.events_frame`. Partition n of the reports topic is -1 - n: a column with the topic's
-# name would cost every event.
+# Columns of `streams.query.job.events_frame`. Partition n of the reports topic is given as -1 - n, because a column
+# with the topic's name would cost time for every event.
 KAFKA_COLUMNS = ("value", "content_type", "partition", "offset")
 
 
 def decode_function(packed: PackedPlan, source: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`: record batches as `KAFKA_COLUMNS` in, as `BLOCK_ROWS` out.
+    """Return the function for `mapInArrow`, from record batches of `KAFKA_COLUMNS` to those of `BLOCK_ROWS`.
 
     Args:
-        packed: estate, topics and limits.
-        source: the topic the events come from, for dead letters.
+        packed: the plan.
+        source: topic of the events, as named in dead letters.
     """
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -50,25 +50,38 @@ def decode_function(packed: PackedPlan, source: str) -> Callable[[Iterable[pa.Re
 def decode_task(
     packed: PackedPlan, source: str, task: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Decode the record batches of a task; see `decode_function`. Its number spreads dead letters over keys."""
-    gathered = Gathered(decoder_of(packed), packed.open(), source, f"{DEAD_KEY}{task % DEAD_KEYS}")
+    """Decode the record batches of a task.
+
+    Args:
+        packed: the plan.
+        source: topic of the events, as named in dead letters.
+        task: number of the task; it spreads dead letters over keys.
+        batches: record batches of `KAFKA_COLUMNS`.
+    """
+    buffer = OutputBuffer(open_decoder(packed), packed.unpack(), source, f"{DEAD_KEY}{task % DEAD_KEYS}")
     for batch in batches:
-        yield from gathered.add(batch)
-    if not gathered.is_empty:
-        yield gathered.flush()
+        yield from buffer.add(batch)
+    if not buffer.is_empty:
+        yield buffer.flush()
 
 
 @lru_cache(maxsize=4)
-def decoder_of(packed: PackedPlan) -> Decoder:
-    """The decoder of a plan's estate, made once in a process."""
+def open_decoder(packed: PackedPlan) -> Decoder:
+    """Return the decoder of a plan's estate; one per process and plan."""
     prepare_worker()
-    plan = packed.open()
+    plan = packed.unpack()
     return Decoder(plan.estate, Limits(value_bytes=plan.limits.dlq))
 
 
 @dataclass(slots=True)
 class _Blocks:
-    """The blocks gathered of one store from one partition, in the order of the topic."""
+    """Event batches of one store from one partition, in the order of the topic.
+
+    Args:
+        offset: of the record with the first event.
+        index: of the first event in that record.
+        blocks: the event batches.
+    """
 
     offset: int
     index: int
@@ -77,14 +90,26 @@ class _Blocks:
 
 @dataclass(slots=True)
 class _Reports:
-    """The reports gathered for one shared store from one partition, in the order of the topic."""
+    """Reports for one shared store from one partition, in the order of the topic.
+
+    Args:
+        offset: of the first record.
+        reports: the reports.
+    """
 
     offset: int
     reports: list[Report] = field(default_factory=list)
 
 
-class Gathered:
-    """What a task has decoded and not yet sent."""
+class OutputBuffer:
+    """Decoded output of a task that is not yet sent.
+
+    Args:
+        decoder: of the plan's estate.
+        plan: names of topics, limits.
+        source: topic of the events, as named in dead letters.
+        dead_key: key of the rows with dead letters.
+    """
 
     def __init__(self, decoder: Decoder, plan: Plan, source: str, dead_key: str) -> None:
         self._decoder = decoder
@@ -102,18 +127,18 @@ class Gathered:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to send."""
+        """True if it is time to flush."""
         return self._events >= FLUSH_EVENTS or self._bytes >= FLUSH_BYTES
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to send."""
+        """True if there is nothing to send."""
         return not self._stores and not self._reports and not self._letters
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Decode a record batch as `KAFKA_COLUMNS`: records of any partitions, each in the order of its offsets.
+        """Decode a record batch of `KAFKA_COLUMNS`, and yield the buffered output whenever the buffer is full.
 
-        Yields what has been gathered whenever that is enough, however much the batch decodes to.
+        The batch may have records of several partitions, those of each in the order of their offsets.
         """
         partitions = batch.column("partition")
         numbers = pc.unique(partitions).to_pylist()
@@ -173,9 +198,9 @@ class Gathered:
         self._bytes += len(value) + len(letter.detail)
 
     def flush(self) -> pa.RecordBatch:
-        """What has been gathered, as rows of `BLOCK_ROWS`; then nothing is."""
+        """Return the buffered output as rows of `BLOCK_ROWS` and empty the buffer."""
         rows = [
-            (store, BLOCK, partition, entry.offset, entry.index, joined(entry.blocks).pack())
+            (store, BLOCK, partition, entry.offset, entry.index, join_blocks(entry.blocks).pack())
             for (store, partition), entry in self._stores.items()
         ]
         rows += [
@@ -192,8 +217,8 @@ class Gathered:
         )
 
 
-def joined(blocks: list[EventBlock]) -> EventBlock:
-    """Blocks of one store, at least one, as one."""
+def join_blocks(blocks: list[EventBlock]) -> EventBlock:
+    """Concatenate event batches, at least one, of one store."""
     if len(blocks) == 1:
         return blocks[0]
     extras: dict[int, bytes] = {}

@@ -1,7 +1,7 @@
-"""The streaming job: Kafka in, the live twin of every store, Kafka out. One query, one sink.
+"""The streaming job: one Spark query from Kafka through the live twin of every store to Kafka.
 
-The query reads the events, and the reports that stores write to those they share: its own topic, written in one batch
-and read in a later one.
+The query reads the topics of events and of reports. Stores report to the stores they share by the latter: the query
+writes it in one batch and reads it in a later one.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import structlog
 from streams.checkpoint.guard import CheckpointGuard
 from streams.checkpoint.manifest import local_directory
 from streams.errors import one_line
-from streams.host.java_process import gone_java
-from streams.host.resources import resources_of
+from streams.host.java_process import explain_java_exit
+from streams.host.resources import measure_session
 from streams.kafka.rights import explain_refusal
 from streams.kafka.settings import for_spark, redact
 from streams.kafka.topics import Topics, end_offsets, partitions_of, prepare_topics
@@ -47,25 +47,25 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-TRIGGER = "0 seconds"  # the next batch begins when the last one has ended
-FETCH_BYTES = 16 * 1024 * 1024  # of a partition at a time; a larger record is still taken, alone
+TRIGGER = "0 seconds"  # the next batch starts when the previous one has ended
+FETCH_BYTES = 16 * 1024 * 1024  # per partition and fetch; a larger record is fetched alone
 LOSS_VARIABLE = "MQTWIN_TEST_LOSE_CACHE"  # for tests: see streams.plan.Loss
 _OFFSETS = {"earliest": -2, "latest": -1}  # Spark's numbers
 _POLL_SECONDS = 0.05
 _SAME_REQUEST_SECONDS = 0.5
-_LISTENER_SECONDS = 10.0  # Spark tells listeners of a batch a moment after its end
+_LISTENER_SECONDS = 10.0  # Spark calls listeners a moment after the end of a batch
 
-# Kafka's consumer and producer; a user's --kafka settings win.
+# Settings of Kafka's consumer and producer; the user's --kafka settings override them.
 _SOURCE_SETTINGS = {
     "kafka.max.partition.fetch.bytes": str(FETCH_BYTES),
     "kafka.fetch.max.bytes": str(4 * FETCH_BYTES),
     "kafka.max.poll.records": "10000",
 }
-# A record waits so long for its topic to be found; after that the task fails and is tried again.
+# Milliseconds that a record waits for metadata of its topic; after that the task fails and is tried again.
 _SINK_SETTINGS = {"kafka.compression.type": "zstd", "kafka.max.block.ms": "15000"}
 
-# The header named content-type, mostly the first: looking there before filtering saves a fifth of what a record costs
-# the JVM. Header names are case-sensitive. (`lower` would also cost the first batch two seconds: it loads all of ICU.)
+# The header content-type, which is mostly the first one: checking that before filtering saves a fifth of the JVM's time
+# per record. Header names are case-sensitive; `lower` would load all of ICU, two seconds of the first batch.
 CONTENT_TYPE = (
     "if(get(headers, 0).key = 'content-type', get(headers, 0).value, "
     "get(filter(headers, h -> h.key = 'content-type'), 0).value) as content_type"
@@ -76,17 +76,23 @@ _log = structlog.get_logger("mqtwin.stream")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
-    """What `mqtwin stream` was asked to do.
+    """The settings of a job, as given to `mqtwin stream`.
 
-    estate, bootstrap_servers, checkpoint: as on the command line; `checkpoint` is a directory or any URI Spark can
-    write.
-    kafka: Kafka client settings; see `streams.kafka.settings`. conf: Spark settings.
-    trigger: least time between the beginnings of two batches, as Spark writes it ("2 seconds").
-    available_now: work off what is there, and the reports that come of it, then end.
-    max_records: at most so many Kafka records in a batch; 0: no limit; None: see `streams.query.bound`.
-    starting_offsets: "earliest", "latest" or Spark's JSON; only for a new checkpoint.
-    fail_on_data_loss: end when records were deleted before they were read; False: log nothing and go on with the next.
-    jars, java_home: see `streams.query.session.open_session`.
+    Args:
+        estate: stores, queues and queue managers.
+        bootstrap_servers: Kafka's addresses.
+        checkpoint: a directory or any URI that Spark can write.
+        prefix: of the names of topics.
+        kafka: client settings, see `streams.kafka.settings`.
+        conf: settings of Spark.
+        master: see `streams.query.session.open_session`.
+        trigger: minimum time between the starts of two batches, in Spark's notation ("2 seconds").
+        available_now: process the records that exist now, and the reports that result, then end.
+        max_records: maximum number of Kafka records per batch; 0: no limit; None: see `streams.query.bound`.
+        starting_offsets: "earliest", "latest" or Spark's JSON; only for a new checkpoint.
+        fail_on_data_loss: fail if records were deleted before they were read; False: continue silently with the next.
+        jars: see `streams.query.session.open_session`.
+        java_home: see `streams.query.session.open_session`.
     """
 
     estate: Estate
@@ -106,24 +112,24 @@ class JobSettings:
 
     @property
     def client(self) -> dict[str, str]:
-        """All Kafka client settings, the servers among them."""
+        """All Kafka client settings, ``bootstrap.servers`` among them."""
         return {**self.kafka, "bootstrap.servers": self.bootstrap_servers}
 
     @property
     def topics(self) -> Topics:
-        """The topics' names."""
+        """Names of the topics."""
         return Topics(self.prefix)
 
 
 def run_job(settings: JobSettings, *, on_batch: Callable[[dict[str, Any]], None] | None = None) -> None:
-    """Run the job until it is stopped (SIGTERM, SIGINT: after the running batch) or, with `available_now`, done.
+    """Run the job until SIGTERM or SIGINT, which let the running batch finish, or until it is done (`available_now`).
 
     Args:
-        settings: see there.
+        settings: of the job.
         on_batch: called with the figures of each batch, see `streams.query.progress.batch_figures`.
 
     Raises:
-        UsageError: a wrong setting.
+        UsageError: a setting is wrong.
         MqtwinError: the query failed; the message is the cause on one line.
     """
     with stop_requests() as stop:
@@ -131,7 +137,7 @@ def run_job(settings: JobSettings, *, on_batch: Callable[[dict[str, Any]], None]
         try:
             job.wait(stop)
         finally:
-            if not gone_java():
+            if not explain_java_exit():
                 job.stop()
                 job.session.stop()
 
@@ -145,15 +151,15 @@ def start_job(
     """Prepare topics, Spark and executors, and start the query.
 
     Args:
-        settings: see there.
-        session: a session to use; None: one is opened.
+        settings: of the job.
+        session: session to use; None: a new one.
         on_batch: see `run_job`.
 
     Raises:
-        UsageError: a wrong setting.
-        MqtwinError: Kafka or an executor is not fit.
+        UsageError: a setting is wrong.
+        MqtwinError: Kafka does not answer, or an executor lacks something.
     """
-    for_spark(settings.client)  # wrong settings are told before anything is started
+    for_spark(settings.client)  # wrong settings are reported before anything is started
     if session is None:
         check_master(settings.master or settings.conf.get("spark.master", ""))
     guard = CheckpointGuard(
@@ -185,16 +191,16 @@ def _start_guarded(
     limits = prepare_topics(settings.topics, settings.client)
     _log.info("topics ready", topics=[settings.topics.events, *settings.topics.out])
     session = session or _open_session(settings)
-    if "spark.sql.shuffle.partitions" not in settings.conf:  # Spark's default is 200, each costs a batch 60 ms
+    if "spark.sql.shuffle.partitions" not in settings.conf:  # Spark's default is 200, each of which costs a batch 60 ms
         session.conf.set("spark.sql.shuffle.partitions", session.sparkContext.defaultParallelism)
     executors = check_executors(session)
     directories = set(executors.values()) if is_local(session.sparkContext.master or "") else set()
     loss = Loss.parse(os.environ.get(LOSS_VARIABLE, "0"))
-    packed = PackedPlan.of(Plan(settings.estate, settings.topics, limits, loss))
-    watched = SourceBits(settings.estate).names and not settings.available_now
-    sources = SourceGuard(settings.estate, settings.client, settings.topics) if watched else None
+    packed = PackedPlan.pack(Plan(settings.estate, settings.topics, limits, loss))
+    has_watched_sources = SourceBits(settings.estate).names and not settings.available_now
+    sources = SourceGuard(settings.estate, settings.client, settings.topics) if has_watched_sources else None
     log = BatchLog(
-        on_batch, resources_of(session), ends=lambda topic: end_offsets(settings.client, topic), guard=sources
+        on_batch, measure_session(session), ends=lambda topic: end_offsets(settings.client, topic), guard=sources
     )
 
     def explain_failure(error: BaseException) -> str:
@@ -231,7 +237,7 @@ def _start_guarded(
     )
 
     def read_reports() -> StreamingQuery | None:
-        """The query again, to read the reports it wrote: what is there is settled when it starts."""
+        """Start the query again to read the reports it wrote: it reads only what existed at its start."""
         if not settings.available_now or end_offsets(settings.client, settings.topics.reports) == written:
             return None
         return _start_query(settings, session, packed, str(limits.request), explain_failure)
@@ -283,7 +289,7 @@ def _start_query(
 
 
 def events_frame(session: SparkSession, settings: JobSettings) -> DataFrame:
-    """The topics of events and reports as a streaming frame of `KAFKA_COLUMNS`: value, content type, place."""
+    """Return the topics of events and reports as a streaming frame of `KAFKA_COLUMNS`."""
     topics = settings.topics
     options = {
         **_SOURCE_SETTINGS,
@@ -292,32 +298,38 @@ def events_frame(session: SparkSession, settings: JobSettings) -> DataFrame:
         "includeHeaders": "true",
         "startingOffsets": _starting_offsets(settings),
         "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
-        # A topic of fewer partitions than cores is read by all cores; blocks carry their offsets, so order is not lost.
+        # All cores read a topic with fewer partitions than cores; the offsets of event batches restore the order.
         "minPartitions": str(session.sparkContext.defaultParallelism),
     }
     if settings.max_records:
         options["maxOffsetsPerTrigger"] = str(settings.max_records)
     source = session.readStream.format("kafka").options(**options).load()
-    place = f"if(topic = '{topics.reports}', -1 - partition, partition) as partition"
-    return source.selectExpr("value", CONTENT_TYPE, place, "offset").select(*KAFKA_COLUMNS)
+    partition = f"if(topic = '{topics.reports}', -1 - partition, partition) as partition"
+    return source.selectExpr("value", CONTENT_TYPE, partition, "offset").select(*KAFKA_COLUMNS)
 
 
 def _starting_offsets(settings: JobSettings) -> str:
-    """Where a new checkpoint begins, as Spark's JSON.
+    """Return the starting offsets of a new checkpoint, as Spark's JSON.
 
-    Of the reports, at their end: those of an earlier job are of its state, this one writes its own.
+    The reports are read from their end: existing ones belong to the state of an earlier job.
     """
-    topics, told = settings.topics, settings.starting_offsets
-    if told in _OFFSETS:
-        places = {topics.events: dict.fromkeys(partitions_of(settings.client, topics.events), _OFFSETS[told])}
+    topics, start = settings.topics, settings.starting_offsets
+    if start in _OFFSETS:
+        offsets = {topics.events: dict.fromkeys(partitions_of(settings.client, topics.events), _OFFSETS[start])}
     else:
-        places = msgspec.json.decode(told)
+        offsets = msgspec.json.decode(start)
     reports = dict.fromkeys(partitions_of(settings.client, topics.reports), _OFFSETS["latest"])
-    return msgspec.json.encode({topics.reports: reports, **places}).decode()
+    return msgspec.json.encode({topics.reports: reports, **offsets}).decode()
 
 
 def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
-    """Kafka records (`KAFKA_COLUMNS`) to Kafka records (topic, key, value, headers); figures are observed."""
+    """Return the output of the query as a frame of Kafka records: topic, key, value, headers.
+
+    Args:
+        events: input records, of `KAFKA_COLUMNS`.
+        packed: the plan.
+        source: topic of the events, as named in dead letters.
+    """
     from pyspark.sql import functions as f
 
     from streams.query.processor import TwinProcessor
@@ -325,7 +337,7 @@ def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
     blocks = events.mapInArrow(decode_function(packed, source), BLOCK_DDL)
     records = blocks.groupBy("store").transformWithStateInPandas(TwinProcessor(packed), RECORD_DDL, "Update", "None")
     sums = [f.sum(f.col("figures")[i]).alias(FIGURES[i]) for i in range(len(FIGURES))]
-    plan = packed.open()
+    plan = packed.unpack()
     words = [f.bit_or(f.get(HEARD, f.lit(i))).alias(name) for i, name in enumerate(SourceBits(plan.estate).columns)]
     is_letter = f.col("topic") == plan.topics.dlq
     reason = f.get("headers", f.lit(0))["value"]  # the first header: `streams.query.rows.DeadLetter.headers`
@@ -336,10 +348,15 @@ def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
 class Job:
     """A running query.
 
-    again: starts it once more when it has ended by itself; None where that is not needed.
-    explain_failure: returns the cause of a failure on one line.
-    guard: of its checkpoint.
-    sources: watches for sources that go silent; None: no queue manager is watched.
+    Args:
+        session: that runs it.
+        query: the query.
+        log: its listener.
+        local_directories: directories of executors on this machine, from which `stop` removes mirrors.
+        restart: called when the query has ended by itself; starts it again, or returns None if that is not needed.
+        explain_failure: returns the cause of a failure on one line.
+        guard: of its checkpoint.
+        sources: the watch over sources; None: no queue manager is watched.
     """
 
     def __init__(
@@ -348,7 +365,7 @@ class Job:
         query: StreamingQuery,
         log: BatchLog,
         local_directories: set[Path],
-        again: Callable[[], StreamingQuery | None] = lambda: None,
+        restart: Callable[[], StreamingQuery | None] = lambda: None,
         explain_failure: Callable[[BaseException], str] = one_line,
         guard: CheckpointGuard | None = None,
         sources: SourceGuard | None = None,
@@ -357,13 +374,13 @@ class Job:
         self.query = query
         self._batches = log
         self._local_directories = local_directories
-        self._again = again
+        self._restart = restart
         self._guard = guard
         self._sources = sources
         self._explain_failure = explain_failure
 
     def wait(self, stop: threading.Event | None = None) -> None:
-        """Return when the query has ended, or when `stop` is set and the batch then running has ended.
+        """Wait for the end of the query or, once `stop` is set, for the end of the running batch.
 
         Raises:
             MqtwinError: the query failed; the message is the cause on one line.
@@ -371,16 +388,16 @@ class Job:
         from py4j.protocol import Py4JError
 
         try:
-            self._wait_for_all(stop)
+            self._wait_with_restart(stop)
         except (Py4JError, OSError, EOFError) as error:  # the connection to Java broke
             raise MqtwinError(f"the stream failed: {self._explain_failure(error)}") from error
 
-    def _wait_for_all(self, stop: threading.Event | None) -> None:
+    def _wait_with_restart(self, stop: threading.Event | None) -> None:
         self._wait(stop)
         if not (stop is not None and stop.is_set()):
             self._batches.query_ended.wait(_LISTENER_SECONDS)
             self._batches.query_ended.clear()
-            query = self._again()
+            query = self._restart()
             if query is None:
                 self._batches.query_ended.set()
             else:
@@ -398,7 +415,7 @@ class Job:
             raise MqtwinError(f"the stream failed: {self._explain_failure(failure)}{self._batches.shortage(failure)}")
 
     def _finish_batch(self) -> None:
-        """Wait for the end of the batch that is running; at once where none is."""
+        """Wait for the end of the running batch, if there is one."""
         _log.info("stopping", after="the running batch")
         self._batches.batch_ended.clear()
         while (
@@ -409,7 +426,7 @@ class Job:
             pass
 
     def stop(self) -> None:
-        """End the query now, give back what it kept on this host. Its checkpoint is where it goes on."""
+        """Stop the query, release its checkpoint and remove its mirrors. A later job resumes from the checkpoint."""
         if self._sources is not None:
             self._sources.stop()
         query_id = self.query.id
@@ -428,10 +445,10 @@ class Job:
 
 @contextmanager
 def stop_requests() -> Iterator[threading.Event]:
-    """While it lasts, SIGTERM and SIGINT set the event instead of ending the process; a second one ends it.
+    """Turn SIGTERM and SIGINT into an event; a second signal ends the process.
 
-    One that comes within `_SAME_REQUEST_SECONDS` is the same request: `timeout` signals its command and then the whole
-    process group, which is the command again.
+    A signal within `_SAME_REQUEST_SECONDS` counts as the same request: `timeout` signals its command and then the whole
+    process group, and so the command again.
     """
     stop = threading.Event()
     requested = 0.0
@@ -444,14 +461,14 @@ def stop_requests() -> Iterator[threading.Event]:
         elif time.monotonic() - requested > _SAME_REQUEST_SECONDS:
             raise SystemExit(128 + number)
 
-    before = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield stop
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
 def is_local_path(location: str) -> bool:
-    """Whether a checkpoint is a path on this machine: no scheme, or ``file``."""
+    """Return True if a checkpoint is a path on this machine: it has no scheme, or ``file``."""
     return local_directory(location) is not None

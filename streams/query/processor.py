@@ -1,8 +1,8 @@
-"""Second stage of the query: the live twin of each store, driven by blocks of events, and by reports of other stores.
+"""Second stage of the query: the live twin of each store, driven by event batches and by reports of other stores.
 
-A thin adaptor between Spark's `transformWithStateInPandas` and the twin: it puts a batch's blocks in order, lets the
-twin apply them, then the reports, writes what changed to the state store and publishes alerts, a state record, dead
-letters, and what the store reports itself.
+It is a thin adaptor between Spark's `transformWithStateInPandas` and the twin. It sorts the event batches, lets the
+twin apply them and then the reports, writes the changed pages to the state store, and emits alerts, a state record,
+dead letters and the reports of the store itself.
 """
 
 from __future__ import annotations
@@ -42,9 +42,16 @@ _HEADER = StructType([StructField("token", BinaryType(), False), StructField("he
 
 @dataclass(slots=True)
 class Output:
-    """Rows of `RECORD_DDL`: Kafka records, and the figures of one key's batch on the first of them.
+    """Rows of `RECORD_DDL`: Kafka records, the first of them with the figures of the key in this batch.
 
-    heard: see `streams.query.source_bits.SourceBits.words`.
+    Args:
+        plan: names and limits of topics.
+        topics: topic of each record.
+        keys: key of each record.
+        values: value of each record.
+        headers: headers of each record.
+        figures: by the names of `FIGURES`.
+        heard: see `streams.query.source_bits.SourceBits.words`.
     """
 
     plan: Plan
@@ -56,30 +63,30 @@ class Output:
     heard: list[int] = field(default_factory=list)
 
     def add(self, topic: str, key: bytes, value: bytes, headers: list[dict[str, Any]] | None = None) -> None:
-        """One Kafka record."""
+        """Add a Kafka record."""
         self.topics.append(topic)
         self.keys.append(key)
         self.values.append(value)
         self.headers.append(headers)
 
     def add_alert(self, alert: Alert) -> None:
-        """An alert's record, keyed by its id; a dead letter instead where the topic does not take it."""
+        """Add the record of an alert, keyed by its id; a dead letter instead if it is too large for its topic."""
         self.figures["alerts"] += 1
         self._add_own(self.plan.topics.alerts, alert.alert_id, alert.record(), self.plan.limits.alerts, _CLOUDEVENT)
 
     def add_state(self, store: str, state: dict[str, Any]) -> None:
-        """A state record, keyed by its store; a dead letter instead where the topic does not take it."""
+        """Add a state record, keyed by its store; a dead letter instead if it is too large for its topic."""
         self._add_own(self.plan.topics.state, store, msgspec.json.encode(state), self.plan.limits.state, None)
 
     def add_reports(self, reports: list[Report]) -> None:
-        """What a store reports to those it shares: few records, each as large as the topic takes."""
+        """Add the reports of a store to the stores it shares, in few records that fit their topic."""
         self.figures["reports"] += len(reports)
         limit = self.plan.limits.reports
         for key, value in report_records(reports, limit):
             self._add_own(self.plan.topics.reports, key.decode(), value, limit, _REPORTS)
 
     def add_letter(self, letter: DeadLetter) -> None:
-        """A dead letter; its value is not longer than the topic takes, see `streams.query.decode_stage`."""
+        """Add a dead letter; the decode stage has cut its value to the limit of the topic."""
         self.figures["dead_letters"] += 1
         key = f"{letter.topic}/{letter.partition}/{letter.offset}/{letter.index}".encode()
         self.add(self.plan.topics.dlq, key, letter.value, letter.headers())
@@ -89,11 +96,11 @@ class Output:
             self.add(topic, key.encode(), value, headers)
             return
         detail = f"record {key} of {topic} has {len(value)} bytes, the topic takes {limit}; raise its max.message.bytes"
-        cut = value[: self.plan.limits.dlq]
-        self.add_letter(DeadLetter(Reason.TOO_LARGE, detail, topic, -1, -1, 0, cut, len(value)))
+        beginning = value[: self.plan.limits.dlq]
+        self.add_letter(DeadLetter(Reason.TOO_LARGE, detail, topic, -1, -1, 0, beginning, len(value)))
 
     def frame(self) -> pd.DataFrame:
-        """The rows. There is at least one record, or the figures would be lost."""
+        """Return the rows. There must be at least one record, or the figures would be lost."""
         columns: dict[str, Any] = {
             "topic": self.topics,
             "key": self.keys,
@@ -106,45 +113,45 @@ class Output:
 
 
 class TwinProcessor(StatefulProcessor):
-    """See the module. One key is one store, or one of the pseudo keys of dead letters."""
+    """The stateful operator. A key is a store, or a pseudo key of dead letters."""
 
     def __init__(self, packed: PackedPlan) -> None:
         self._packed = packed
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Spark's: name the state variables, once a task."""
+        """Name the state variables; Spark calls this once per task."""
         self._pages = StatePages(handle)
         self._header = handle.getValueState("header", _HEADER)
 
-    def handleInputRows(  # type: ignore[override]  # noqa: N802 -- Spark's name; in pandas, its type says rows too
+    def handleInputRows(  # noqa: N802 -- Spark's name
         self,
         key: Any,
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: ARG002, N803
     ) -> Iterator[pd.DataFrame]:
-        """Spark's: all rows of one key in a batch."""
+        """Return the output for all rows of a key in a batch; Spark calls this."""
         name = str(key[0])
-        output = Output(self._packed.open())
+        output = Output(self._packed.unpack())
         if name.startswith(DEAD_KEY):
-            for _, payload in _payloads(rows):
+            for _, payload in _sort_payloads(rows):
                 for letter in unpack_letters(payload):
                     output.add_letter(letter)
         else:
-            payloads = _payloads(rows)
+            payloads = _sort_payloads(rows)
             blocks = [EventBlock.unpack(payload) for kind, payload in payloads if kind == BLOCK]
-            reports = [one for kind, payload in payloads if kind == REPORT for one in unpack_reports(payload)]
+            reports = [report for kind, payload in payloads if kind == REPORT for report in unpack_reports(payload)]
             self._advance(name, blocks, reports, output)
         yield output.frame()
 
     def close(self) -> None:
-        """Spark's: the end of a task. The twins stay for the next one."""
+        """Do nothing at the end of a task: the twins stay in memory for the next one."""
 
     def _advance(self, store: str, blocks: list[EventBlock], reports: list[Report], output: Output) -> None:
-        """Apply a batch's blocks, then its reports, to the twin of their store, and save what changed."""
-        began = time.perf_counter_ns()
+        """Apply event batches, then reports, to the twin of a store, and write the changed pages to the state store."""
+        started = time.perf_counter_ns()
         row = self._header.get()
         saved = SavedState(bytes(row[0]), bytes(row[1])) if row is not None else None
-        with twins_of(self._packed, _query()).lease(store, _batch(), saved, self._pages.read) as lease:
+        with open_twins(self._packed, _query_id()).lease(store, _batch_number(), saved, self._pages.read) as lease:
             opened = time.perf_counter_ns()
             for block in blocks:
                 for alert in lease.twin.apply(block):
@@ -167,7 +174,7 @@ class TwinProcessor(StatefulProcessor):
             "unmirrored": int(not lease.is_mirrored),
             "pages": pages,
             "page_bytes": size,
-            "open_us": (opened - began) // 1000,
+            "open_us": (opened - started) // 1000,
             "apply_us": (applied - opened) // 1000,
             "write_us": (written - applied) // 1000,
         }
@@ -176,37 +183,37 @@ class TwinProcessor(StatefulProcessor):
 @lru_cache(maxsize=4)
 def source_bits(packed: PackedPlan) -> SourceBits:
     """Return the watched queue managers of a plan's estate."""
-    return SourceBits(packed.open().estate)
+    return SourceBits(packed.unpack().estate)
 
 
 @lru_cache(maxsize=4)
-def twins_of(packed: PackedPlan, query: str) -> Twins:
-    """The twins of a query in this process; they outlive the task."""
+def open_twins(packed: PackedPlan, query: str) -> Twins:
+    """Return the twins of a query in this process; they outlive the task."""
     prepare_worker()
-    plan = packed.open()
+    plan = packed.unpack()
     return Twins(plan.estate, query_directory(query, packed.digest) if query else None, plan.loss)
 
 
-def _payloads(rows: Iterable[pd.DataFrame]) -> list[tuple[str, bytes]]:
-    """(kind, payload) of a key's rows in the order of the topic: Spark promises no order within a key."""
-    found = [
+def _sort_payloads(rows: Iterable[pd.DataFrame]) -> list[tuple[str, bytes]]:
+    """Return (kind, payload) of a key's rows in the order of the topic; Spark promises no order within a key."""
+    ordered = [
         (partition, offset, index, kind, payload)
         for frame in rows
         for partition, offset, index, kind, payload in zip(
             frame["partition"], frame["offset"], frame["index"], frame["kind"], frame["payload"], strict=True
         )
     ]
-    found.sort(key=lambda row: row[:3])
-    return [(kind, payload) for *_, kind, payload in found]
+    ordered.sort(key=lambda row: row[:3])
+    return [(kind, payload) for *_, kind, payload in ordered]
 
 
-def _query() -> str:
-    """The id of the query, the same over restarts; empty outside Spark."""
+def _query_id() -> str:
+    """Return the id of the query, which restarts keep; empty outside Spark."""
     context = TaskContext.get()
     return (context.getLocalProperty("sql.streaming.queryId") or "") if context is not None else ""
 
 
-def _batch() -> int:
-    """The number of the batch; -1 outside Spark."""
+def _batch_number() -> int:
+    """Return the number of the batch; -1 outside Spark."""
     context = TaskContext.get()
     return int(context.getLocalProperty("streaming.sql.batchId") or -1) if context is not None else -1

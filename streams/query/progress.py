@@ -1,10 +1,10 @@
-"""What each micro-batch did, as one log line, and what the query died of."""
+"""The log line of each micro-batch, and the events that tell of its end and of the end of the query."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import structlog
@@ -17,17 +17,14 @@ from pyspark.sql.streaming.listener import (
 
 from streams.host.resources import FDS_REMEDY, Resources
 from streams.query.rows import FIGURES
-from streams.query.silence import read_offsets
+from streams.query.silence import SourceGuard, read_offsets
 from twin.errors import MqtwinError
 from twin.events import Reason
 
-if TYPE_CHECKING:
-    from streams.query.silence import SourceGuard
+OBSERVED = "mqtwin"  # name of the observation with the figures of `streams.query.rows.FIGURES`
+LETTERS = {f"dlq_{reason.name.lower()}": str(reason) for reason in Reason}  # reason by the observed name of its count
 
-OBSERVED = "mqtwin"  # name under which the figures of `streams.query.rows.FIGURES` are observed
-LETTERS = {f"dlq_{reason.name.lower()}": str(reason) for reason in Reason}  # observed names of counts -> the reasons
-
-# Spark's names of a batch's phases -> ours, milliseconds.
+# Names of the phases of a batch in Spark's report, and in the log line; milliseconds.
 _DURATIONS = {
     "triggerExecution": "batch_ms",
     "addBatch": "run_ms",
@@ -39,11 +36,17 @@ _DURATIONS = {
 
 
 def batch_figures(progress: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of a batch from Spark's progress report (as its JSON), named for a person.
+    """Return the figures of a batch from Spark's progress report (its decoded JSON), with readable names.
 
-    records: Kafka records read; behind: records not yet read; the names of `streams.query.rows.FIGURES`;
-    dead_letter_reasons: counts by reason, only where there are any; state_bytes: memory of the state stores;
-    state_commit_ms: of all state partitions together; durations in milliseconds of wall time.
+    | figure | meaning |
+    | --- | --- |
+    | `records` | Kafka records read |
+    | `behind` | records per partition not yet read |
+    | names of `FIGURES` | see `streams.query.rows` |
+    | `dead_letter_reasons` | counts by reason; missing if there are none |
+    | `state_bytes` | memory of the state stores |
+    | `state_commit_ms` | sum over all state partitions |
+    | durations | milliseconds of wall time |
     """
     figures: dict[str, Any] = {"batch": progress["batchId"], "records": progress.get("numInputRows", 0)}
     sources = progress.get("sources") or [{}]
@@ -64,32 +67,32 @@ def batch_figures(progress: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measure_behind(progress: Mapping[str, Any], ends: Callable[[str], Mapping[int, int]]) -> int:
-    """Return how many records of a partition are not yet read, on average.
+    """Return the mean number of records per partition that are not yet read.
 
-    Spark says so itself, but not of the batch that it runs again after it was killed: of that it has not asked Kafka.
+    Spark reports it too, except for a batch that it runs again after it was killed: for that it did not ask Kafka.
 
     Args:
-        progress: Spark's report, as its JSON.
-        ends: gives the end of each partition of a topic. MqtwinError: Kafka does not answer.
+        progress: Spark's report, its decoded JSON.
+        ends: returns the end offset of each partition of a topic; MqtwinError if Kafka does not answer.
     """
     unread = [
-        max(0, ends_now[number] - read)
-        for topic, places in read_offsets(progress).items()
-        for ends_now in (ends(topic),)
-        for number, read in places.items()
-        if number in ends_now
+        max(0, end_offsets[number] - offset)
+        for topic, offsets in read_offsets(progress).items()
+        for end_offsets in (ends(topic),)
+        for number, offset in offsets.items()
+        if number in end_offsets
     ]
     return round(sum(unread) / len(unread)) if unread else 0
 
 
 class BatchLog(StreamingQueryListener):
-    """Logs every batch with data, and tells whoever waits that one, or the query, has ended.
+    """A listener that logs every batch with data, and sets events at the end of a batch and of the query.
 
     Args:
         on_batch: called with the figures of each batch with data, after they were logged.
-        resources: what the job's processes use, for the figures; None: not known.
-        ends: see `measure_behind`; None: `behind` is left out where Spark does not say it.
-        guard: told of every batch; None: no source is watched.
+        resources: use of resources by the job's processes, for the figures; None: left out.
+        ends: see `measure_behind`; None: `behind` is left out if Spark does not report it.
+        guard: notified of every batch; None: no source is watched.
     """
 
     def __init__(
@@ -111,20 +114,20 @@ class BatchLog(StreamingQueryListener):
 
     @property
     def _jlistener(self) -> Any:
-        """What Spark calls. PySpark's own asks the JVM for every field of a report; this one for its JSON."""
+        """The listener that Spark calls. PySpark's asks the JVM for every field of a report, this one for its JSON."""
         from pyspark import SparkContext
 
         if not hasattr(self, "_wrapped"):
-            jvm = SparkContext._jvm  # noqa: SLF001 -- where PySpark's listener looks, too
-            self._wrapped = jvm.PythonStreamingQueryListenerWrapper(_Callbacks(self))  # type: ignore[union-attr]
+            jvm: Any = SparkContext._jvm  # noqa: SLF001 -- PySpark's listener uses it too
+            self._wrapped = jvm.PythonStreamingQueryListenerWrapper(_Callbacks(self))
         return self._wrapped
 
-    def progressed(self, report: str) -> None:
-        """A batch has ended; `report` is Spark's JSON."""
+    def on_progress(self, report: str) -> None:
+        """Log a batch from Spark's report, a JSON text."""
         progress = msgspec.json.decode(report)
         figures = batch_figures(progress)
         if self._guard is not None:
-            self._guard.progressed(progress)
+            self._guard.on_progress(progress)
         if "behind" not in figures and figures["records"] and self._ends is not None:
             try:
                 behind = {"behind": measure_behind(progress, self._ends)}
@@ -141,13 +144,13 @@ class BatchLog(StreamingQueryListener):
                 self._on_batch(figures)
         self.batch_ended.set()
 
-    def idle(self, timestamp: str) -> None:
-        """A trigger, begun at that time (ISO 8601), found nothing to read."""
+    def on_idle(self, timestamp: str) -> None:
+        """Notify the guard of a trigger, started at a time (ISO 8601), without anything to read."""
         if self._guard is not None:
-            self._guard.idle(timestamp)
+            self._guard.on_idle(timestamp)
 
     def _warn(self, figures: dict[str, Any]) -> None:
-        """Log once that arrays are not in the mirror, and once for each limit that is near."""
+        """Log once that arrays are not in the mirror, and once per limit that is near."""
         if figures["unmirrored"] and not self._warned_of_memory:
             self._warned_of_memory = True
             self._log.warning(
@@ -159,45 +162,45 @@ class BatchLog(StreamingQueryListener):
             self._resources.warn_once(figures)
 
     def shortage(self, error: BaseException) -> str:
-        """Return what the end of the query has to do with limits, to be put behind its text; empty where nothing."""
+        """Return the limit that an error comes from, as a suffix of its message; empty if from none."""
         return self._resources.shortage(error) if self._resources is not None else ""
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 -- Spark's names
-        """Spark's: the query runs; `streams.query.job` says so itself."""
+        """Do nothing: `streams.query.job` logs the start itself."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """Spark's: a batch has ended."""
-        self.progressed(event.progress.json)
+        """Log a batch."""
+        self.on_progress(event.progress.json)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: ARG002, N802
-        """Spark's: the query ended, all batches have been told of; `streams.query.job` reports why."""
+        """Set both events: the query has ended and all batches are logged. `streams.query.job` reports the cause."""
         self.query_ended.set()
         self.batch_ended.set()
 
 
 class _Callbacks:
-    """The Java interface of a listener, by way of Py4J."""
+    """A listener with the method names of the Java interface, called through Py4J."""
 
     def __init__(self, log: BatchLog) -> None:
         self._batches = log
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 -- Spark's names
-        """Not of interest."""
+        """Do nothing."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        """A batch has ended."""
-        self._batches.progressed(event.progress().json())
+        """Log a batch."""
+        self._batches.on_progress(event.progress().json())
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """There was nothing to read."""
-        self._batches.idle(str(event.timestamp()))
+        """Pass on that there was nothing to read."""
+        self._batches.on_idle(str(event.timestamp()))
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: ARG002, N802
-        """The query has ended."""
+        """Set both events of the log."""
         self._batches.query_ended.set()
         self._batches.batch_ended.set()
 
     class Java:
-        """What Py4J asks for."""
+        """The name of the interface, as Py4J expects it."""
 
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)

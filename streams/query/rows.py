@@ -1,6 +1,6 @@
-"""The rows that travel between the stages of the query, in Spark's and in Arrow's words.
+"""The rows between the stages of the query, as schemas of Spark and of Arrow.
 
-Few rows, each a block: what is paid by the row (shuffle, sort, stateful operator) is then paid seldom.
+Each row carries an event batch, not an event, because shuffle, sort and the stateful operator have a cost per row.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-BLOCK, REPORT, DEAD = "block", "report", "dead"  # kinds of rows between decode stage and processor
+BLOCK, REPORT, DEAD = "block", "report", "dead"  # kinds of rows between the decode stage and the processor
 DEAD_KEY = "#dlq/"  # pseudo keys of dead letters; no store's name begins with #
-DEAD_KEYS = 16  # so many pseudo keys, spread over the state partitions; nothing is kept of them
+DEAD_KEYS = 16  # number of pseudo keys, spread over the state partitions; they have no state
 
-# Decode stage -> processor. partition, offset, index: where the first event of the row stood.
+# Decode stage to processor. partition, offset, index: position of the first event of the row.
 BLOCK_DDL = "store string, kind string, partition int, offset long, index int, payload binary"
 BLOCK_ROWS = pa.schema(
     [
@@ -28,8 +28,8 @@ BLOCK_ROWS = pa.schema(
     ]
 )
 
-# Processor -> sink: a Kafka record, and figures that are summed up for the batch's log line and go no further. They are
-# one column: PySpark takes 0.1 ms per column and store to hand a frame over, however few rows it has.
+# Processor to sink: a Kafka record, and figures, which Spark sums up for the log line of the batch. The figures are one
+# column because PySpark takes 0.1 ms per column and store to pass a frame, however few its rows.
 FIGURES = (
     "events",
     "blocks",
@@ -55,9 +55,17 @@ RECORD_DDL += ", heard array<long>"  # queue managers that had events: see `stre
 
 
 class DeadLetter(msgspec.Struct, frozen=True, array_like=True):
-    """An event that cannot be used, as contract section 5 wants it published.
+    """An event that cannot be used, in the form of docs/events.md#dead-letters.
 
-    index: its place within the record. value: its bytes, cut to what the topic takes. length: how many they were.
+    Args:
+        reason: code of the reason.
+        detail: the problem in words.
+        topic: topic of the record.
+        partition: partition of the record.
+        offset: offset of the record.
+        index: of the event within the record.
+        value: its bytes, cut to the limit of the topic.
+        length: bytes of the uncut value.
     """
 
     reason: str
@@ -70,7 +78,7 @@ class DeadLetter(msgspec.Struct, frozen=True, array_like=True):
     length: int
 
     def headers(self) -> list[dict[str, Any]]:
-        """The headers of its record; `original-length` only where bytes were cut off."""
+        """Return the headers of its record, with `original-length` only if bytes were cut off."""
         texts = {
             "reason": self.reason,
             "detail": self.detail,
@@ -88,10 +96,10 @@ _letters = msgspec.msgpack.Decoder(list[DeadLetter])
 
 
 def pack_letters(letters: Iterable[DeadLetter]) -> bytes:
-    """The payload of a row of dead letters."""
+    """Return the payload of a row of dead letters."""
     return msgspec.msgpack.encode(list(letters))
 
 
 def unpack_letters(payload: bytes) -> list[DeadLetter]:
-    """What `pack_letters` packed."""
+    """Return the dead letters of a payload; see `pack_letters`."""
     return _letters.decode(payload)

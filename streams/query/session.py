@@ -1,6 +1,6 @@
-"""The SparkSession of the streaming job: settings that were measured to pay, nothing that a user cannot override.
+"""The SparkSession of the streaming job, with settings that were measured and that users can override.
 
-Figures: two cores, PySpark 4.2.0, small micro-batches with two state partitions.
+The figures in comments were measured on two cores, PySpark 4.2.0, small micro-batches with two state partitions.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-LOCAL_FAILURES = 4  # attempts at a task before the job fails, as many as Spark gives it on a cluster
+LOCAL_FAILURES = 4  # attempts at a task before the job fails, as on a cluster
 MASTER = f"local[*,{LOCAL_FAILURES}]"
 LOOPBACK = "127.0.0.1"
-ARROW_BATCH_BYTES = 32 * 1024 * 1024  # Kafka records differ in size by five orders of magnitude: bound batches by bytes
+ARROW_BATCH_BYTES = 32 * 1024 * 1024  # bounds bytes, because Kafka records differ in size by five orders of magnitude
 ARROW_BATCH_RECORDS = 10_000
-STATE_RECORDS_PER_FETCH = 512  # pages read back at a time: Spark's default of 10,000 would be one message of 80 MB
+STATE_RECORDS_PER_FETCH = 512  # state pages per message; Spark's default of 10,000 would make messages of 80 MB
 
 SETTINGS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    # State: RocksDB with a changelog. Without it each commit uploads whole SST files.
+    # RocksDB with a changelog; without a changelog each commit uploads whole SST files.
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # Counting rows costs a look-up for each page written; the job's own figures count them.
+    # Spark's count of rows costs a look-up per written page; the job counts pages itself.
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
-    # Batches without data would only re-run the stateful operator: this job has no timers and no watermark.
+    # Batches without data would run the stateful operator for nothing: the job has no timers and no watermark.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # Unix sockets between the JVM and its Python workers.
     "spark.python.unix.domain.socket.enabled": "true",
-    # Workers are forked from a daemon that has everything imported.
+    # Workers are forked from a daemon that has imported everything.
     "spark.python.daemon.module": daemon.MODULE,
     # A crash inside native code (numba, RocksDB) leaves a Python traceback in the error.
     "spark.python.worker.faulthandler.enabled": "true",
@@ -63,7 +63,7 @@ LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.driver.memory": "2g",  # in local mode the driver's JVM does all the work
 }
 
-# Spark's own manager for local files forks about nine processes a batch: 114 ms instead of 10 ms for a state commit.
+# Spark's own manager for local files forks about nine processes per batch: 114 ms instead of 10 ms for a state commit.
 LOCAL_CHECKPOINT_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
@@ -76,19 +76,19 @@ def open_session(
     conf: Mapping[str, str] | None = None,
     local_checkpoint: bool = True,
 ) -> SparkSession:
-    """Start Spark for the job, or return the session that runs already in this process.
+    """Start Spark, or return the session that already runs in this process.
 
     Args:
-        name: what Spark shows as the application.
+        name: of the application.
         master: Spark's master; None: `spark.master` of `conf`, else all cores of this machine.
-        jars: Spark's Kafka connector and what it needs (``deploy.jars``); empty where the cluster has them.
-        java_home: the Java to run on; None: the environment decides.
-        conf: any Spark settings; they win over everything here.
-        local_checkpoint: the checkpoint is on a local disk; False for HDFS, S3 and the like.
+        jars: Spark's Kafka connector and its dependencies (``deploy.jars``); empty if the cluster has them.
+        java_home: of the Java to use; None: the environment decides.
+        conf: settings of Spark; they override all others.
+        local_checkpoint: the checkpoint is on a local disk, not on HDFS, S3 or the like.
 
     Raises:
-        UsageError: Spark could not be started; the message is one line with the cause.
-        MqtwinError: the same on a cluster.
+        UsageError: Spark does not start on this machine; the message is one line with the cause.
+        MqtwinError: Spark does not start on a cluster.
     """
     if java_home is not None:
         os.environ["JAVA_HOME"] = str(java_home)
@@ -99,13 +99,13 @@ def open_session(
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    wanted = SparkConf().setAppName(name).setAll(list(settings.items()))
+    spark_conf = SparkConf().setAppName(name).setAll(list(settings.items()))
     try:
         if SparkContext._active_spark_context is None:  # noqa: SLF001 -- PySpark has no other way to ask
-            scratch, environment = _claim_scratch(wanted)
+            scratch, environment = _claim_scratch(spark_conf)
             with _own_interrupt_handler():
-                quiet_updates(SparkContext(conf=wanted, gateway=launch_java(wanted, scratch, environment)))
-        session = SparkSession.builder.config(conf=wanted).getOrCreate()
+                quiet_updates(SparkContext(conf=spark_conf, gateway=launch_java(spark_conf, scratch, environment)))
+        session = SparkSession.builder.config(conf=spark_conf).getOrCreate()
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         if not is_local(settings["spark.master"]):  # a master may come back
             raise MqtwinError(f"Spark does not start on {settings['spark.master']}: {one_line(error)}") from error
@@ -121,10 +121,10 @@ def session_settings(
     conf: Mapping[str, str] | None = None,
     local_checkpoint: bool = True,
 ) -> dict[str, str]:
-    """All settings of the session, the user's included; see `open_session`."""
-    given = dict(conf or {})
+    """Return all settings of a session, including the user's; see `open_session`."""
+    own = dict(conf or {})
     settings = dict(SETTINGS)
-    settings["spark.master"] = with_retries(master or given.pop("spark.master", "") or MASTER)
+    settings["spark.master"] = with_retries(master or own.pop("spark.master", "") or MASTER)
     if is_local(settings["spark.master"]):
         settings.update(LOCAL_SETTINGS)
         settings["spark.sql.shuffle.partitions"] = str(local_cores(settings["spark.master"]))
@@ -133,36 +133,37 @@ def session_settings(
         settings["spark.sql.streaming.checkpointFileManagerClass"] = LOCAL_CHECKPOINT_MANAGER
     jar_list = ",".join(str(jar) for jar in jars)
     if jar_list:
-        settings["spark.jars"] = ",".join(filter(None, (jar_list, given.pop("spark.jars", ""))))
+        settings["spark.jars"] = ",".join(filter(None, (jar_list, own.pop("spark.jars", ""))))
     java_options = f"-Dlog4j2.configurationFile={resources.files('streams').joinpath('log4j2.properties')}"
     for process in ("driver", "executor") if is_local(settings["spark.master"]) else ("driver",):
         key = f"spark.{process}.extraJavaOptions"
-        settings[key] = " ".join(filter(None, (java_options, given.pop(key, ""))))
-    given.pop("spark.master", None)
-    settings.update(given)
+        settings[key] = " ".join(filter(None, (java_options, own.pop(key, ""))))
+    own.pop("spark.master", None)
+    settings.update(own)
     return settings
 
 
 @contextmanager
 def _own_interrupt_handler() -> Iterator[None]:
-    """Keep this process's handler of SIGINT: a new SparkContext installs one that cancels the running batch."""
-    if threading.current_thread() is not threading.main_thread():  # then it installs none
+    """Restore the handler of SIGINT: a new SparkContext installs one that cancels the running batch."""
+    if threading.current_thread() is not threading.main_thread():  # SparkContext installs none in other threads
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
+    handler = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)
 
 
 def _claim_scratch(conf: SparkConf) -> tuple[list[ScratchDirectory], dict[str, str]]:
-    """Give Java directories that are this job's alone, see `streams.host.scratch`; complete `conf` accordingly.
+    """Claim scratch directories for Java and add them to `conf`; see `streams.host.scratch`.
 
-    Returns the directories, and environment variables for Java.
+    Returns:
+        The directories, and environment variables for Java.
 
     Raises:
-        OSError: a directory cannot be made.
+        OSError: a directory cannot be created.
     """
     temporary = ScratchDirectory.claim(temporary_base())
     scratch, environment = [temporary], {}
@@ -175,33 +176,33 @@ def _claim_scratch(conf: SparkConf) -> tuple[list[ScratchDirectory], dict[str, s
         scratch += directories
         local = ",".join(str(directory.path) for directory in directories or [temporary])
         conf.set("spark.local.dir", local)
-        if os.environ.get("SPARK_LOCAL_DIRS"):  # it wins over the setting
+        if os.environ.get("SPARK_LOCAL_DIRS"):  # it overrides the setting
             environment["SPARK_LOCAL_DIRS"] = local
-        if not os.environ.get("SPARK_LOCAL_IP"):  # the only thing that Spark's UI asks where to listen
+        if not os.environ.get("SPARK_LOCAL_IP"):  # nothing else decides on which address Spark's UI listens
             environment["SPARK_LOCAL_IP"] = LOOPBACK
     return scratch, environment
 
 
 def with_retries(master: str) -> str:
-    """Return a local master that tries a task several times: ``local[2]`` becomes ``local[2,4]``.
+    """Return a local master with several attempts per task: ``local[2]`` becomes ``local[2,4]``.
 
-    Spark gives a task of a local master one attempt unless told otherwise, so that one killed Python worker would end
-    the job. A number of attempts that the user gives stays.
+    By default a local master gives a task one attempt, so that one killed Python worker would end the job. An explicit
+    number of attempts stays.
     """
-    found = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
-    return master if found is None else f"local[{found.group(1) or 1},{LOCAL_FAILURES}]"
+    match = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
+    return master if match is None else f"local[{match.group(1) or 1},{LOCAL_FAILURES}]"
 
 
 def is_local(master: str) -> bool:
-    """Whether Spark runs inside this process's machine as one JVM (``local``, ``local[2]``, ``local[*]``)."""
+    """Return True if Spark runs on this machine as one JVM (``local``, ``local[2]``, ``local[*]``)."""
     return re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
 def local_cores(master: str) -> int:
-    """Cores of a local master: ``local[3]`` is 3, ``local[*]`` what this process may use, ``local`` is 1."""
-    found = re.match(r"local\[(\*|\d+)", master)
-    if found is None:
+    """Return the cores of a local master: 3 for ``local[3]``, all of this process for ``local[*]``, 1 for ``local``."""
+    match = re.match(r"local\[(\*|\d+)", master)
+    if match is None:
         return 1
-    if found.group(1) != "*":
-        return int(found.group(1))
+    if match.group(1) != "*":
+        return int(match.group(1))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

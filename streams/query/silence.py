@@ -1,10 +1,11 @@
-"""The watch over sources: which queue managers events come of, and the heartbeat that reports one gone silent.
+"""The watch over sources: it notices queue managers that send no events, and writes heartbeats that report them.
 
-The stages of the query say in each batch which queue managers they met. The driver keeps, in wall time, when it last
-heard of each; after `silence_s` of the estate without any event it writes a HEARTBEAT for each store of the queue
-manager to the events topic. All that follows from it is the twin's: see `twin.stores.silence`.
+The stages of the query report which queue managers have events in a batch. The driver records in wall time when each
+was last heard. After `silence_s` (of the estate) without any event it writes a HEARTBEAT for each store of the queue
+manager to the events topic. The twin raises the alert: see `twin.stores.silence`.
 
-A job that is behind hears late. So nobody is reported before the job has read what the topic held when the time was up.
+A job that is behind hears late. A queue manager is therefore reported only after the job has read everything that the
+topic held when the time was up.
 """
 
 from __future__ import annotations
@@ -29,46 +30,59 @@ from twin.events import JSON
 from twin.stores.open import MESSAGE_KINDS
 from twin.stores.silence import heartbeat, watched_queue_managers
 
-_LEAST_REPEAT_S = TICK / SECOND  # a store's clock acts every ten seconds: more heartbeats change nothing
-_LOOKS = 10  # in the shortest silence
-_LONGEST_LOOK_S = 5.0
+_MIN_REPEAT_S = TICK / SECOND  # the clock of a store ticks every ten seconds; more heartbeats would change nothing
+_CHECKS = 10  # per shortest limit of silence
+_MAX_CHECK_INTERVAL_S = 5.0
 
 _log = structlog.get_logger("mqtwin.stream")
 
-Offsets = Mapping[int, int]  # partition -> the next record's offset
+Offsets = Mapping[int, int]  # offset of the next record, by partition
 
 
 @dataclass(slots=True)
 class _Source:
-    """A watched queue manager, in seconds of the monotonic clock."""
+    """A watched queue manager, in seconds of the monotonic clock.
 
-    limit: float
-    heard_at: float
-    reported_at: float | None = None  # since it was last heard
+    Args:
+        limit_s: silence after which it is reported.
+        heard_at_s: time of its last event.
+        reported_at_s: time of the last report since then; None: not reported.
+    """
+
+    limit_s: float
+    heard_at_s: float
+    reported_at_s: float | None = None
 
     def is_due(self, now: float) -> bool:
-        if self.reported_at is None:
-            return now >= self.heard_at + self.limit
-        return now >= self.reported_at + max(self.limit, _LEAST_REPEAT_S)
+        if self.reported_at_s is None:
+            return now >= self.heard_at_s + self.limit_s
+        return now >= self.reported_at_s + max(self.limit_s, _MIN_REPEAT_S)
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
-    """Queue managers whose time was up, and where the events topic ended then. asked_at: wall time, seconds."""
+class _Suspicion:
+    """Queue managers that are due, to be reported once the job has read the events topic up to `ends`.
+
+    Args:
+        names: the queue managers.
+        ends: end of the events topic when they became due.
+        time_s: wall time of that moment.
+    """
 
     names: tuple[str, ...]
     ends: Offsets
-    asked_at: float
+    time_s: float
 
 
 class SourceWatch:
-    """When each watched queue manager was last heard from; `look` reports those that are silent.
+    """The times of the last event of each watched queue manager; `check` reports those that are silent.
 
     Args:
         limits: seconds of silence by queue manager.
-        ends: the end of each partition of the events topic. MqtwinError: Kafka does not answer.
+        ends: returns the end of each partition of the events topic; MqtwinError if Kafka does not answer.
         report: called with the queue manager and the seconds for which it has been silent.
-        monotonic, wall: clocks, seconds.
+        monotonic: monotonic clock, seconds.
+        wall: wall clock, seconds since 1970.
     """
 
     def __init__(
@@ -87,61 +101,73 @@ class SourceWatch:
         self._lock = threading.Lock()
         self._sources = {name: _Source(limit, monotonic()) for name, limit in limits.items()}
         self._read: Offsets = {}
-        self._idle_at = 0.0
-        self._question: _Question | None = None
+        self._idle_at_s = 0.0
+        self._suspicion: _Suspicion | None = None
 
-    def batch_ended(self, heard: Iterable[str], read: Offsets) -> None:
-        """Take in a batch: the queue managers it had events of, and how far the events topic is read."""
+    def on_batch(self, heard: Iterable[str], read: Offsets) -> None:
+        """Record the end of a batch.
+
+        Args:
+            heard: queue managers with events in the batch.
+            read: offsets up to which the events topic is read.
+        """
         now = self._monotonic()
         with self._lock:
             for name in heard:
-                self._sources[name].heard_at, self._sources[name].reported_at = now, None
+                self._sources[name].heard_at_s, self._sources[name].reported_at_s = now, None
             self._read = dict(read)
 
-    def found_nothing(self, at: float) -> None:
-        """Take in that the job looked for events at that wall time, or later, and there were none to read."""
+    def on_idle(self, time_s: float) -> None:
+        """Record that the job looked for events, at that wall time or later, and found none to read."""
         with self._lock:
-            self._idle_at = at
+            self._idle_at_s = time_s
 
-    def look(self) -> None:
-        """Report who is silent; called again and again."""
-        if self._question is None:
+    def check(self) -> None:
+        """Report queue managers that are silent; to be called periodically."""
+        if self._suspicion is None:
             now = self._monotonic()
             with self._lock:
                 due = tuple(name for name, source in self._sources.items() if source.is_due(now))
             if due:
-                asked_at = self._wall()
+                time_s = self._wall()
                 try:
-                    self._question = _Question(due, self._ends(), asked_at)
+                    self._suspicion = _Suspicion(due, self._ends(), time_s)
                 except MqtwinError as error:
-                    self._count_anew(str(error))
-        if self._question is not None:
-            self._answer(self._question)
+                    self._restart_limits(str(error))
+        if self._suspicion is not None:
+            self._settle(self._suspicion)
 
-    def _answer(self, question: _Question) -> None:
+    def _settle(self, suspicion: _Suspicion) -> None:
+        """Report those of a suspicion that are still due, if the job has read far enough."""
         now = self._monotonic()
         with self._lock:
-            is_read = all(self._read.get(number, -1) >= end for number, end in question.ends.items())
-            if not is_read and self._idle_at < question.asked_at:
+            is_read = all(self._read.get(number, -1) >= end for number, end in suspicion.ends.items())
+            if not is_read and self._idle_at_s < suspicion.time_s:
                 return
-            self._question = None
-            silent = {name: self._sources[name] for name in question.names if self._sources[name].is_due(now)}
+            self._suspicion = None
+            silent = {name: self._sources[name] for name in suspicion.names if self._sources[name].is_due(now)}
             for source in silent.values():
-                source.reported_at = now
+                source.reported_at_s = now
         for name, source in silent.items():
-            self._report(name, max(1, int(now - source.heard_at)))
+            self._report(name, max(1, int(now - source.heard_at_s)))
 
-    def _count_anew(self, why: str) -> None:
-        """Start to count again: while Kafka is away, nobody could have been heard."""
+    def _restart_limits(self, why: str) -> None:
+        """Start all limits again: while Kafka does not answer, no source can be heard."""
         _log.warning("sources are not watched while Kafka does not answer", why=why)
         now = self._monotonic()
         with self._lock:
             for source in self._sources.values():
-                source.heard_at, source.reported_at = now, None
+                source.heard_at_s, source.reported_at_s = now, None
 
 
 class SourceGuard:
-    """A `SourceWatch` over the sources of an estate, in a thread of its own, that writes heartbeats to Kafka."""
+    """A thread with a `SourceWatch` over the sources of an estate, which writes heartbeats to Kafka.
+
+    Args:
+        estate: queue managers and their `silence_s`.
+        kafka: client settings, ``bootstrap.servers`` among them.
+        topics: names of the topics.
+    """
 
     def __init__(self, estate: Estate, kafka: Mapping[str, str], topics: Topics) -> None:
         self._estate = estate
@@ -154,36 +180,36 @@ class SourceGuard:
         self._thread = threading.Thread(target=self._run, name="sources", daemon=True)
 
     def start(self) -> None:
-        """Watch from now on."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Watch no more."""
+        """Stop the thread."""
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join(_LONGEST_LOOK_S)
+            self._thread.join(_MAX_CHECK_INTERVAL_S)
 
-    def progressed(self, progress: Mapping[str, Any]) -> None:
-        """Take in Spark's report of a batch, as its JSON."""
+    def on_progress(self, progress: Mapping[str, Any]) -> None:
+        """Record the end of a batch from Spark's report, its decoded JSON."""
         observed = (progress.get("observedMetrics") or {}).get("mqtwin") or {}
-        self._watch.batch_ended(self._bits.heard(observed), read_offsets(progress).get(self._topics.events, {}))
+        self._watch.on_batch(self._bits.heard(observed), read_offsets(progress).get(self._topics.events, {}))
 
-    def idle(self, timestamp: str) -> None:
-        """Take in that a trigger, begun at that time (ISO 8601), found nothing to read."""
-        self._watch.found_nothing(datetime.fromisoformat(timestamp).timestamp())
+    def on_idle(self, timestamp: str) -> None:
+        """Record that a trigger, started at a time (ISO 8601), found nothing to read."""
+        self._watch.on_idle(datetime.fromisoformat(timestamp).timestamp())
 
     def _run(self) -> None:
-        wait = min(_LONGEST_LOOK_S, min(self._limits.values()) / _LOOKS)
-        while not self._stop.wait(wait):
+        interval_s = min(_MAX_CHECK_INTERVAL_S, min(self._limits.values()) / _CHECKS)
+        while not self._stop.wait(interval_s):
             try:
-                self._watch.look()
+                self._watch.check()
             except MqtwinError as error:
                 _log.error(
                     "a silent source cannot be reported", why=str(error), right="WRITE", topic=self._topics.events
                 )
 
     def _write(self, qmgr: str, silent_s: int) -> None:
-        """Write a heartbeat for each store of a queue manager that holds messages."""
+        """Write a heartbeat for each store with messages of a queue manager."""
         routes = (self._estate.routes[number] for number in self._estate.routes_of_qmgr(qmgr))
         stores = [route.store for route in routes if self._estate.stores[route.store].kind in MESSAGE_KINDS]
         now = time.time_ns() // 1000
@@ -194,7 +220,7 @@ class SourceGuard:
 
 
 def read_offsets(progress: Mapping[str, Any]) -> dict[str, dict[int, int]]:
-    """Return how far each topic is read after a batch: topic, partition, the next record's offset."""
+    """Return the offset of the next record after a batch, by topic and partition."""
     sources = progress.get("sources") or [{}]
     ends = sources[0].get("endOffset") or {}
-    return {topic: {int(number): int(end) for number, end in places.items()} for topic, places in ends.items()}
+    return {topic: {int(number): int(end) for number, end in offsets.items()} for topic, offsets in ends.items()}

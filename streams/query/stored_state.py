@@ -1,4 +1,4 @@
-"""The state records that a checkpoint holds, read from Spark's state store: no Kafka, and no job, is needed."""
+"""State records of a checkpoint, read from Spark's state store without Kafka or a running job."""
 
 from __future__ import annotations
 
@@ -33,50 +33,50 @@ def read_states(
 
     Args:
         directory: the checkpoint.
-        estate: what exists: names and sizes are not in the checkpoint. Stores it does not describe are left out.
-        store: one store only.
-        java_home: the Java to run on.
-        session: a session to use; None: one is opened for the while.
+        estate: stores and queues, whose names and sizes are not in the checkpoint. Other stores are left out.
+        store: name of a single store to read; None: all.
+        java_home: of the Java to use.
+        session: session to use; None: a temporary one.
 
     Raises:
         UsageError: there is no such store.
         MqtwinError: the state cannot be read, or does not fit the estate.
     """
-    own = session is None
+    is_own = session is None
     session = session or open_session(name="mqtwin state", master="local[1]", java_home=java_home)
     try:
-        yield from _states(session, directory, estate, store)
+        yield from _read_states(session, directory, estate, store)
     finally:
-        if own:
+        if is_own:
             session.stop()
 
 
-def _states(session: SparkSession, directory: Path, estate: Estate, store: str | None) -> Iterator[dict[str, Any]]:
+def _read_states(session: SparkSession, directory: Path, estate: Estate, store: str | None) -> Iterator[dict[str, Any]]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    _ = session.streams  # makes the coordinator of state stores, which their readers ask for
+    _ = session.streams  # creates the coordinator of state stores, which their readers need
     try:
         headers = {
             str(row["store"]): bytes(row["header"])
-            for row in _variable(session, directory, HEADER_NAME)
+            for row in _read_variable(session, directory, HEADER_NAME)
             .selectExpr("key.store as store", "value.header as header")
             .toLocalIterator()
         }
-        wanted = sorted(headers.keys() & estate.stores.keys() if store is None else {store} & headers.keys())
-        if store is not None and not wanted:
+        names = sorted(headers.keys() & estate.stores.keys() if store is None else {store} & headers.keys())
+        if store is not None and not names:
             raise UsageError(f"--store {store}: the checkpoint has no state of it; it has {', '.join(sorted(headers))}")
-        pages = _variable(session, directory, STATE_NAME).selectExpr(
+        pages = _read_variable(session, directory, STATE_NAME).selectExpr(
             "key.store as store", "user_map_key.page as page", "user_map_value.data as data"
         )
-        pages = pages.where(pages["store"].isin(wanted)).sort("store")
-        waiting = iter(wanted)
+        pages = pages.where(pages["store"].isin(names)).sort("store")
+        remaining = iter(names)
         for name, rows in groupby(pages.toLocalIterator(), key=lambda row: str(row["store"])):
-            for bare in iter(lambda: next(waiting), name):  # stores without pages come between
-                yield _state(estate, bare, headers[bare], [])
-            yield _state(estate, name, headers[name], [(int(row["page"]), bytes(row["data"])) for row in rows])
-        for bare in waiting:
-            yield _state(estate, bare, headers[bare], [])
+            for bare in iter(lambda: next(remaining), name):  # stores without pages, which `pages` lacks
+                yield _restore_state(estate, bare, headers[bare], [])
+            yield _restore_state(estate, name, headers[name], [(int(row["page"]), bytes(row["data"])) for row in rows])
+        for bare in remaining:
+            yield _restore_state(estate, bare, headers[bare], [])
     except (PySparkException, Py4JError) as error:
         raise MqtwinError(
             f"checkpoint {directory}: its state cannot be read: {one_line(error)}; "
@@ -84,12 +84,12 @@ def _states(session: SparkSession, directory: Path, estate: Estate, store: str |
         ) from error
 
 
-def _variable(session: SparkSession, directory: Path, name: str) -> DataFrame:
+def _read_variable(session: SparkSession, directory: Path, name: str) -> DataFrame:
     """Return a state variable of the query as a frame."""
     return session.read.format("statestore").option("stateVarName", name).load(str(directory.resolve()))
 
 
-def _state(estate: Estate, name: str, header: bytes, pages: list[tuple[int, bytes]]) -> dict[str, Any]:
+def _restore_state(estate: Estate, name: str, header: bytes, pages: list[tuple[int, bytes]]) -> dict[str, Any]:
     try:
         return open_store(estate, name, None, header, pages).state()
     except StateError as error:

@@ -1,4 +1,4 @@
-"""What a Python worker does once, before its first block of events."""
+"""Preparation of a Python worker before its first event batch."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from twin.warm import warm
 
 @cache
 def prepare_worker() -> None:
-    """Load the compiled kernels; keep the garbage collector off what stays for good.
+    """Load the compiled kernels and exempt all existing objects from garbage collection; once per process.
 
-    Spark's worker collects all garbage after every task. With numba, pandas and pyarrow imported that is a walk over
-    half a million objects, most of a small batch's work in Python; frozen objects are not walked.
+    Spark's worker collects all garbage after every task. With numba, pandas and pyarrow imported it would traverse half
+    a million objects, most of the Python time of a small batch; frozen objects are not traversed.
     """
     warm()
     gc.collect()

@@ -150,6 +150,6 @@ def _look_ms(twin: MessageStore) -> float:
     durations = []
     for _ in range(_LOOKS):
         began = time.perf_counter()
-        monitor._look(twin, tick)
+        monitor.look(twin, tick)
         durations.append(1000 * (time.perf_counter() - began))
     return statistics.median(durations)

@@ -195,7 +195,7 @@ class Rig:
     def run_decoding(self, settings: JobSettings) -> list[Batch]:
         """The job's source and first stage, into nothing."""
         limits = prepare_topics(settings.topics, settings.client)
-        packed = PackedPlan.of(Plan(settings.estate, settings.topics, limits))
+        packed = PackedPlan.pack(Plan(settings.estate, settings.topics, limits))
         decode = decode_function(packed, settings.topics.events)
         return self._run_frame(settings, events_frame(self.session, settings).mapInArrow(decode, BLOCK_DDL))
 

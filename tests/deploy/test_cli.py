@@ -11,7 +11,7 @@ import pytest
 from deploy import cli
 from deploy.cli import main
 from deploy.options import KafkaOptions, parse_settings
-from deploy.signals import StopRequestedError, stop_on_request
+from deploy.stopping import StopRequestedError, raise_on_stop
 from twin.errors import MqtwinError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def command(monkeypatch):
-    """Puts a function in the place of ``mqtwin doctor``; no traceback unless asked for."""
+    """Return a function that replaces ``mqtwin doctor``, without tracebacks."""
     monkeypatch.setenv("MQTWIN_DEBUG", "0")
     return lambda function: monkeypatch.setattr("deploy.commands.doctor.doctor", function)
 
@@ -51,7 +51,7 @@ def test_every_command_can_be_loaded_and_explains_itself(capsys):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["borker"], "borker: no such command: "),
+        (["borker"], "borker: no such command; expected: "),
         (["broker", "--prot", "1"], "broker: Unknown option: --prot"),
         (["broker", "--port", "many"], "--port"),
         (["broker", "--port", "70000"], "65535"),
@@ -63,10 +63,10 @@ def test_every_command_can_be_loaded_and_explains_itself(capsys):
 )
 def test_wrong_use_is_one_line_and_exit_status_2(arguments, complaint, capsys):
     assert main(arguments) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("mqtwin: ") and said.err.count("\n") == 1
-    assert complaint in said.err
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("mqtwin: ") and printed.err.count("\n") == 1
+    assert complaint in printed.err
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_an_error_is_one_line_and_its_exit_status(command, capsys, error, status
 def test_debug_shows_the_traceback_before_the_line(command, capsys, arguments):
     command(raising(MqtwinError("the broker ended")))
     assert main(arguments) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("Traceback ") and said.endswith("\nmqtwin: the broker ended\n")
+    printed = capsys.readouterr().err
+    assert printed.startswith("Traceback ") and printed.endswith("\nmqtwin: the broker ended\n")
 
 
 def test_ctrl_c_ends_with_130(command, capsys):
@@ -116,7 +116,7 @@ def test_the_first_stop_signal_stops_and_the_second_does_not_disturb():
     stopped = []
 
     def stopped_twice():
-        with stop_on_request():
+        with raise_on_stop():
             try:
                 os.kill(os.getpid(), signal.SIGTERM)
             finally:
@@ -166,8 +166,8 @@ def test_settings_of_a_file_give_way_to_those_of_the_command_line(tmp_path, caps
     path = tmp_path / "kafka.properties"
     path.write_text("client.id=file\nacks=all\nbootstrap.servers=other:1\nssl.key.password=hush\n")
     path.chmod(0o600)
-    given = ("client.id=line", "config.providers=env")
-    options = KafkaOptions(bootstrap_servers="a:1", kafka=given, kafka_file=path)
+    from_options = ("client.id=line", "config.providers=env")
+    options = KafkaOptions(bootstrap_servers="a:1", kafka=from_options, kafka_file=path)
     settings = options.client()
     assert (settings["client.id"], settings["acks"], settings["bootstrap.servers"]) == ("line", "all", "a:1")
     assert settings["ssl.key.password"] == f"${{mqtwin:{path}:ssl.key.password}}"
@@ -195,7 +195,7 @@ def test_kafka_options_are_read_from_the_command_line(command, capsys):
     assert main(["doctor"]) == 2
     assert "--bootstrap-servers" in capsys.readouterr().err
     assert main(["doctor", "--bootstrap-servers", "a"]) == 2
-    assert capsys.readouterr().err == "mqtwin: --bootstrap-servers a: an address is HOST:PORT, as localhost:9092\n"
+    assert capsys.readouterr().err == "mqtwin: --bootstrap-servers a; expected: HOST:PORT, such as localhost:9092\n"
 
 
 @pytest.mark.parametrize(
@@ -216,4 +216,4 @@ def test_a_cache_that_cannot_be_written_is_one_line_that_says_what_to_do(argumen
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("mqtwin: the cache folder /proc/none cannot be written (")
-    assert line.endswith("): set MQTWIN_CACHE to a folder that can")
+    assert line.endswith("): set MQTWIN_CACHE to a writable folder")

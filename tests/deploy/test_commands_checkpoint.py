@@ -1,4 +1,4 @@
-"""`mqtwin checkpoint`, `mqtwin state`, and what `mqtwin stream` refuses of a checkpoint before it starts anything."""
+"""`mqtwin checkpoint`, `mqtwin state`, and the checkpoints that `mqtwin stream` refuses at its start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Run = Callable[..., tuple[int, list[str], list[str]]]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command: its status, the lines of standard output, those of standard error."""
+    """Run a command; return its status, the lines of standard output, and those of standard error."""
 
     def run(*arguments: str | Path) -> tuple[int, list[str], list[str]]:
         status = main([str(argument) for argument in arguments])
@@ -75,40 +75,40 @@ def test_check_lists_every_damage_and_ends_with_1(run: Run, directory: Path) -> 
 
 @pytest.mark.parametrize("command", ["check", "describe"])
 def test_what_is_no_checkpoint_is_wrong_use(run: Run, tmp_path: Path, command: str) -> None:
-    for path, said in ((tmp_path, "is no checkpoint"), (tmp_path / "none", "there is no such directory")):
+    for path, message in ((tmp_path, "is no checkpoint"), (tmp_path / "none", "there is no such directory")):
         status, out, (line,) = run("checkpoint", command, path)
         assert (status, out) == (2, [])
-        assert said in line and "expected: " in line
+        assert message in line and "expected: " in line
 
 
 def test_describe_says_what_it_belongs_to(run: Run, directory: Path, estate: Path) -> None:
     note(directory, estate)
     status, lines, error = run("checkpoint", "describe", directory)
     assert (status, error) == (0, [])
-    told = [tuple(line.split("\t")) for line in lines]
+    rows = [tuple(line.split("\t")) for line in lines]
     for line in (
         ("topic prefix", "mqtwin"),
         ("topic", "mqtwin.events (id id-1)"),
         ("topic", "mqtwin.reports"),
         ("last batch", "5"),
-        ("next of mqtwin.events/0", "60"),
-        ("next of mqtwin.reports/0", "30"),
+        ("next offset of mqtwin.events/0", "60"),
+        ("next offset of mqtwin.reports/0", "30"),
         ("state partitions", "2"),
         ("running job", "none"),
     ):
-        assert line in told
-    assert "QSG1/APP1" in dict(told)["stores"]
+        assert line in rows
+    assert "QSG1/APP1" in dict(rows)["stores"]
 
 
 def test_describe_as_json_of_a_checkpoint_without_a_manifest(run: Run, directory: Path) -> None:
     status, (line,), _ = run("checkpoint", "describe", directory, "--json")
-    told = json.loads(line)
+    description = json.loads(line)
     assert status == 0
-    assert told["offsets"] == {"mqtwin.events": {"0": 60}, "mqtwin.reports": {"0": 30}}
-    assert (told["last_batch"], told["last_committed_batch"], told["stores"]) == (5, 5, None)
+    assert description["offsets"] == {"mqtwin.events": {"0": 60}, "mqtwin.reports": {"0": 30}}
+    assert (description["last_batch"], description["last_committed_batch"], description["stores"]) == (5, 5, None)
 
 
-def test_a_running_job_is_told(run: Run, directory: Path) -> None:
+def test_a_running_job_is_reported(run: Run, directory: Path) -> None:
     guard = LocalGuard(directory)
     _, lines, error = run("checkpoint", "describe", directory)
     assert any(line.startswith("running job\tpid ") for line in lines)
@@ -124,21 +124,21 @@ def test_state_asks_for_a_checkpoint_with_state_and_a_store_of_the_estate(
     run: Run, directory: Path, estate: Path, tmp_path: Path
 ) -> None:
     new = write_checkpoint(tmp_path / "new", batches=1, committed=0)
-    for arguments, said in (
+    for arguments, message in (
         (["--checkpoint", tmp_path / "none"], "there is no such directory"),
         (["--checkpoint", new], "has no committed batch"),
         (["--checkpoint", directory, "--store", "QSG1/NONE"], "expected: QSG1/APP1"),
     ):
         status, out, lines = run("state", "--estate", estate, *arguments)
         assert (status, out) == (2, [])
-        assert said in lines[-1]
+        assert message in lines[-1]
 
 
 # --- stream ----------------------------------------------------------------------------------------------------------
 
 
 def stream(run: Run, estate: Path, checkpoint: object, *options: str) -> str:
-    """The one line with which `mqtwin stream` refuses; no Kafka was asked, or it would say so."""
+    """Return the line with which `mqtwin stream` refuses a checkpoint, before it connects to Kafka."""
     where = ["--estate", estate, "--bootstrap-servers", NOBODY, "--checkpoint", str(checkpoint)]
     status, out, lines = run("stream", *where, *options)
     assert (status, out) == (2, [])

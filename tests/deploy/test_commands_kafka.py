@@ -54,8 +54,8 @@ def test_published_and_recorded_again_a_recording_replays_to_the_same(
 ) -> None:
     client = ["--bootstrap-servers", kafka, "--topic-prefix", topic_prefix, "--kafka", "client.id=me"]
     assert main(["publish", str(recording), "--estate", str(estate), *client, "--as", name, "--create-topics"]) == 0
-    said = capsysbinary.readouterr().err.decode().splitlines()[-1]
-    assert "events in " in said and f"{len(BAD_LINES)} records that no store takes" in said
+    message = capsysbinary.readouterr().err.decode().splitlines()[-1]
+    assert "events in " in message and f"{len(BAD_LINES)} records of no store" in message
     assert {header(m) for m in everything(kafka, f"{topic_prefix}.events") if m.key() != b"?"} == {kind}
     again = tmp_path / "again.ndjson.zst"
     assert main(["record", str(again), *client]) == 0
@@ -64,7 +64,7 @@ def test_published_and_recorded_again_a_recording_replays_to_the_same(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--speed", "1", "--rate", "1"], "one of them"),
         (["--speed", "0"], "--speed"),
@@ -75,11 +75,11 @@ def test_published_and_recorded_again_a_recording_replays_to_the_same(
     ],
 )
 def test_wrong_use_of_publish_is_one_line_and_status_2(
-    arguments: list[str], said: str, estate: Path, recording: Path, kafka: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, estate: Path, recording: Path, kafka: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["publish", str(recording), "--estate", str(estate), "--bootstrap-servers", kafka, *arguments]) == 2
     (line,) = errors(capsys.readouterr().err)
-    assert said in line
+    assert message in line
 
 
 def test_publishing_to_a_topic_that_does_not_exist_is_wrong_use(
@@ -172,10 +172,10 @@ def test_following_is_ended_by_a_signal_and_the_recording_is_whole(
         threading.Event().wait(1)
         process.send_signal(signal.SIGTERM)
         assert process.stderr is not None
-        said = process.stderr.read().decode()
+        message = process.stderr.read().decode()
         status = process.wait()
         guard.cancel()
-    assert status == 0 and said.startswith("1 event of 1 record, ")
+    assert status == 0 and message.startswith("1 event of 1 record, ")
     from twin.recordings import open_recording
 
     assert [line for chunk in open_recording(out) for line in chunk.lines()] == [b'{"n":1}']

@@ -83,8 +83,8 @@ messages_per_second = 1000
 def test_a_mixed_estate_shows_the_state_of_every_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "estate.toml").write_text(MIXED)
     puts = [
-        {"time": 1_795_176_000_000_000 + at * 1_000_000, "qmgr": qmgr, "op": "PUT", "queue": queue, "length": 1000}
-        for at in range(30)
+        {"time": 1_795_176_000_000_000 + second * 1_000_000, "qmgr": qmgr, "op": "PUT", "queue": queue, "length": 1000}
+        for second in range(30)
         for qmgr, queue in (("QM01", "SHARED"), ("QM01", "LOCAL"), ("QMD1", "INVOICES"))
     ]
     recording = write_lines(tmp_path / "mixed.ndjson", lines_of(put | {"count": 10} for put in puts))
@@ -95,7 +95,7 @@ def test_a_mixed_estate_shows_the_state_of_every_kind(tmp_path: Path, capsys: py
     assert (states["QM01/PS04"]["pages_used"], states["QM01/PS04"]["expansions"]) == (300, 13)
     assert (states["QMD1/INVOICES"]["blocks_nonpersistent"], states["QMD1/INVOICES"]["file_bytes"]) == (900, 644 * 512)
     table = {line.split("\t")[0]: line.split("\t")[1:] for line in err.splitlines() if "\t" in line}
-    assert table["store"] == ["kind", "messages", "used", "total", "of", "usage", "forecast"]
+    assert table["store"] == ["kind", "messages", "used", "total", "unit", "usage", "forecast"]
     assert table["QM01/PS04"] == ["page set", "300", "300", "340", "pages", "88.2 %", ""]
     assert table["QMD1/INVOICES"] == ["queue file", "300", "644", "2,048", "file blocks", "31.4 %", ""]
     assert table["QSG1/APP1"] == ["structure", "300", "300", "455", "entries", "65.9 %", ""]
@@ -121,7 +121,7 @@ def test_an_estate_of_other_queues_is_one_line_with_the_reasons_and_status_1(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["nowhere.ndjson"], "is not a file"),
         (["estate.toml"], "no recording by its name"),
@@ -134,7 +134,7 @@ def test_an_estate_of_other_queues_is_one_line_with_the_reasons_and_status_1(
 )
 def test_wrong_use_is_one_line_and_status_2(
     arguments: list[str],
-    said: str,
+    message: str,
     estate: Path,
     recording: Path,
     tmp_path: Path,
@@ -149,4 +149,4 @@ def test_wrong_use_is_one_line_and_status_2(
     assert main(["replay", *arguments]) == 2
     out, err = capsys.readouterr()
     errors = [line for line in err.splitlines() if not line.startswith("mqtwin: warning: ")]
-    assert out == "" and len(errors) == 1 and said in errors[0] and errors[0].startswith("mqtwin: ")
+    assert out == "" and len(errors) == 1 and message in errors[0] and errors[0].startswith("mqtwin: ")

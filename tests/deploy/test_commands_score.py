@@ -25,11 +25,11 @@ def estate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def recordings(estate: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """An outage that ends in 2192, and two quiet hours."""
     folder = tmp_path_factory.mktemp("recordings")
-    found = {"outage": folder / "outage.arrow", "quiet": folder / "quiet.ndjson"}
-    simulate(make_scenario("getter-outage"), load_estate(estate), found["outage"], seed=1)
+    paths = {"outage": folder / "outage.arrow", "quiet": folder / "quiet.ndjson"}
+    simulate(make_scenario("getter-outage"), load_estate(estate), paths["outage"], seed=1)
     quiet = make_scenario("getter-outage", rate=0.2, settings={"hours": 2, "outage": 0.1})
-    simulate(quiet, load_estate(estate), found["quiet"], seed=1)
-    return found
+    simulate(quiet, load_estate(estate), paths["quiet"], seed=1)
+    return paths
 
 
 def scored(estate: Path, recordings: list[Path], capsys: pytest.CaptureFixture[str], *options: str) -> str:
@@ -40,27 +40,28 @@ def scored(estate: Path, recordings: list[Path], capsys: pytest.CaptureFixture[s
 def test_the_table_has_a_column_for_every_method(
     estate: Path, recordings: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = scored(estate, list(recordings.values()), capsys)
-    head, *lines = said.splitlines()
+    printed = scored(estate, list(recordings.values()), capsys)
+    head, *lines = printed.splitlines()
     assert head.strip().startswith("all: 2 recordings, 1 fillings, ")
-    assert all(method in said for method in METHODS)
-    [told] = [line for line in lines if line.startswith("outage.arrow: QSG1/APP1 filled its ")]
-    assert " by ORDERS (" in told
-    assert "first 2192 at 2026-11-20T0" in told
-    assert "; lead: twin " in told
+    assert all(method in printed for method in METHODS)
+    [line] = [line for line in lines if line.startswith("outage.arrow: QSG1/APP1 ")]
+    assert " filled in " in line
+    assert " by ORDERS (" in line
+    assert "first 2192 at 2026-11-20T0" in line
+    assert "; lead: twin " in line
 
 
 def test_json_has_the_same_and_the_true_fillings(
     estate: Path, recordings: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = json.loads(scored(estate, [recordings["outage"]], capsys, "--json"))
-    [filling] = said["fillings"]
+    scorecard = json.loads(scored(estate, [recordings["outage"]], capsys, "--json"))
+    [filling] = scorecard["fillings"]
     assert filling["onset"] < filling["first"] < filling["last"]
     assert filling["onset"].startswith("2026-11-20T00:3")  # the getter stops after half an hour
     assert filling["fillers"][0]["queue"] == "ORDERS"
     assert filling["refused"] > 0
-    assert list(said["methods"]) == list(METHODS) == list(filling["lead_s"])
-    static = said["methods"]["static 80 %"]
+    assert list(scorecard["methods"]) == list(METHODS) == list(filling["lead_s"])
+    static = scorecard["methods"]["static 80 %"]
     assert (static["recall"], static["precision"], static["fillings"]) == (1.0, 1.0, 1)
     assert 60 < static["lead_p50"] == filling["lead_s"]["static 80 %"] < 3600
 
@@ -96,27 +97,27 @@ def test_without_matplotlib_it_says_how_to_get_it(
     monkeypatch.setattr(builtins, "__import__", without)
     assert main(["score", "r.arrow", "--estate", str(estate), "--pictures", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        "mqtwin: --pictures needs matplotlib, which is not installed; right: pip install 'mqtwin[pictures]'\n"
+        "mqtwin: --pictures needs matplotlib, which is not installed; expected: pip install 'mqtwin[pictures]'\n"
     )
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        ([], "score: RECORDING... --estate FILE is right"),
+        ([], "score: no recordings; expected: RECORDING... --estate FILE"),
         (["nowhere.arrow"], "nowhere.arrow is not a file"),
         (["r.csv"], "r.csv is no recording by its name"),
         (
             ["r.arrow", "--pictures", "/dev/null/x"],
-            "--pictures /dev/null/x: Not a directory: a folder that can be made",
+            "--pictures /dev/null/x: Not a directory; expected: a folder that can be made",
         ),
     ],
     ids=["nothing", "missing", "suffix", "folder"],
 )
 def test_wrong_use_is_one_line_and_exit_status_2(
-    estate: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    estate: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["score", *arguments, "--estate", str(estate)]) == 2
-    told = capsys.readouterr().err
-    assert said in told
-    assert told.count("\n") == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1

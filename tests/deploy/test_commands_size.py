@@ -1,4 +1,4 @@
-"""`mqtwin size`: tables, JSON, what an estate gives, wrong use."""
+"""`mqtwin size`: tables, JSON, sizes from an estate, wrong use."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MILLION = "1000000"
 
 
 @pytest.fixture
-def said(capsys: pytest.CaptureFixture[str]) -> Any:
-    """Runs `mqtwin size` with so many words; its lines as lists of cells."""
+def run_size(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run `mqtwin size`; return the cells of each line."""
 
     def run(*words: str) -> list[list[str]]:
         assert main(["size", *words]) == 0
@@ -26,13 +26,13 @@ def said(capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 @pytest.fixture
-def planned(capsys: pytest.CaptureFixture[str]) -> Any:
-    """Runs `mqtwin size --json` with so many words; (the object, warnings)."""
+def plan_json(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run `mqtwin size --json`; return the object and the warnings."""
 
     def run(*words: str) -> tuple[dict[str, Any], list[str]]:
         assert main(["size", *words, "--json"]) == 0
-        told = capsys.readouterr()
-        return json.loads(told.out), told.err.splitlines()
+        printed = capsys.readouterr()
+        return json.loads(printed.out), printed.err.splitlines()
 
     return run
 
@@ -42,16 +42,16 @@ def estate(tmp_path: Path) -> list[str]:
     return ["--estate", str(write_estate(tmp_path)), "--store"]
 
 
-def test_a_structure_is_a_line_for_each_place_of_the_data(said: Any) -> None:
-    heads, *lines = said("structure", "--messages", f"2048:{MILLION}", "--messages", "64K:5000")
-    assert heads == ["data", "ratio", "entries", "elements", "bytes", "SIZE"]
+def test_a_structure_is_a_line_for_each_place_of_the_data(run_size: Any) -> None:
+    headings, *lines = run_size("structure", "--messages", f"2048:{MILLION}", "--messages", "64K:5000")
+    assert headings == ["data", "ratio", "entries", "elements", "bytes", "SIZE"]
     assert [line[0] for line in lines] == ["in the structure", "offloaded", "offloaded", "by the document"]
     assert lines[0] == ["in the structure", "1:6", "1,005,000", "10,010,000", "3,261,035,000", "3550M"]
 
 
-def test_with_a_size_it_says_how_many_messages_fit(said: Any) -> None:
-    heads, in_structure, *_ = said("structure", "--messages", "2048", "--size", "4G")
-    assert (heads[-1], in_structure[-1]) == ("fit in 4G", "1,155,078")
+def test_with_a_size_it_says_how_many_messages_fit(run_size: Any) -> None:
+    headings, in_structure, *_ = run_size("structure", "--messages", "2048", "--size", "4G")
+    assert (headings[-1], in_structure[-1]) == ("fit in 4G", "1,155,078")
 
 
 def test_on_a_terminal_it_is_a_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,69 +62,71 @@ def test_on_a_terminal_it_is_a_table(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "\t" not in out and "in the structure" in out
 
 
-def test_a_threshold_comes_with_its_mqsc(said: Any) -> None:
-    lines = dict(said("threshold", "--backlog", MILLION, "--size", "10G")[1:])
-    assert lines["OFFLD3TH at the latest"] == "92 or lower"
-    assert lines["OFFLD3TH to use at most 90 %"] == "around 80 (exactly 82.85)"
+def test_a_threshold_comes_with_its_mqsc(run_size: Any) -> None:
+    lines = dict(run_size("threshold", "--backlog", MILLION, "--size", "10G")[1:])
+    assert lines["maximum OFFLD3TH"] == "92"
+    assert lines["OFFLD3TH for a usage of up to 90 %"] == "around 80 (exactly 82.85)"
     assert lines["MQSC"] == "ALTER CFSTRUCT(name) OFFLD3TH(80) OFFLD3SZ(0K)"
 
 
-def test_a_threshold_of_a_store_names_it_and_takes_its_size(planned: Any, estate: list[str]) -> None:
-    plan, _ = planned("threshold", "--backlog", "100", *estate, "QSG1/APP1")
+def test_a_threshold_of_a_store_names_it_and_takes_its_size(plan_json: Any, estate: list[str]) -> None:
+    plan, _ = plan_json("threshold", "--backlog", "100", *estate, "QSG1/APP1")
     assert plan["size"] == 1 << 20
     assert plan["mqsc"].startswith("ALTER CFSTRUCT(APP1) ")
-    larger, _ = planned("threshold", "--backlog", "100", *estate, "QSG1/APP1", "--size", "4G")
+    larger, _ = plan_json("threshold", "--backlog", "100", *estate, "QSG1/APP1", "--size", "4G")
     assert larger["size"] == 4 << 30
 
 
-def test_a_data_set_is_told_in_records_and_cylinders(said: Any) -> None:
-    heads, *lines = said("smds", "--messages", "64K:5000", "--ds-block", "512K")
-    assert heads == ["data set", "DSBLOCK(512K)"]
-    assert ["data set that just holds them", "80,128 records, 446 cylinders, 313M"] in lines
+def test_a_data_set_is_printed_in_records_and_cylinders(run_size: Any) -> None:
+    headings, *lines = run_size("smds", "--messages", "64K:5000", "--ds-block", "512K")
+    assert headings == ["data set", "DSBLOCK(512K)"]
+    assert ["smallest data set", "80,128 records, 446 cylinders, 313M"] in lines
 
 
-def test_the_data_sets_of_a_store_are_compared_with_what_is_needed(planned: Any, estate: list[str]) -> None:
-    plan, _ = planned("smds", "--messages", "64K:5", *estate, "QSG1/APP1")
+def test_the_data_sets_of_a_store_are_compared_with_what_is_needed(plan_json: Any, estate: list[str]) -> None:
+    plan, _ = plan_json("smds", "--messages", "64K:5", *estate, "QSG1/APP1")
     assert plan["ds_block"] == 256 << 10
     assert sorted(plan["used_pct"]) == ["QM01", "QM02"]
     assert all(0 < pct < 100 for pct in plan["used_pct"].values())
 
 
-def test_a_page_set_has_room_for_gets_that_are_delayed(planned: Any, said: Any) -> None:
+def test_a_page_set_has_room_for_gets_that_are_delayed(plan_json: Any, run_size: Any) -> None:
     words = ["page-set", "--rate", "2048:50", "--delay", "2h", "--messages", "20000:100"]
-    plan, _ = planned(*words)
+    plan, _ = plan_json(*words)
     assert plan["pages"] == 360_000 + 700
     assert plan["lengths"][0]["n"] == 6 and plan["lengths"][0]["c"] == 38
-    assert ["pages of messages", "360,700"] in said(*words)
+    assert ["message pages", "360,700"] in run_size(*words)
 
 
-def test_a_queue_manager_before_7_0_1_needs_fewer_pages(planned: Any) -> None:
+def test_a_queue_manager_before_7_0_1_needs_fewer_pages(plan_json: Any) -> None:
     words = ["page-set", "--messages", "100:1000"]
-    assert planned(*words)[0]["pages"] == 1_000
-    assert planned(*words, "--mq-version", "7.0.0")[0]["pages"] == 125
+    assert plan_json(*words)[0]["pages"] == 1_000
+    assert plan_json(*words, "--mq-version", "7.0.0")[0]["pages"] == 125
 
 
-def test_a_page_set_of_the_estate_is_compared_with_what_is_needed(planned: Any, said: Any, estate: list[str]) -> None:
+def test_a_page_set_of_the_estate_is_compared_with_what_is_needed(
+    plan_json: Any, run_size: Any, estate: list[str]
+) -> None:
     words = ["page-set", "--messages", "100:499", *estate, "QM01/PS04"]
-    assert planned(*words)[0]["used_pct"] == pytest.approx(50.0)
-    assert ["of the 998 usable of QM01/PS04", "50.0 %"] in said(*words)
+    assert plan_json(*words)[0]["used_pct"] == pytest.approx(50.0)
+    assert ["used of QM01/PS04, 998 pages", "50.0 %"] in run_size(*words)
 
 
-def test_scm_comes_with_its_cfrm_and_warns_where_it_is_over_committed(planned: Any, said: Any) -> None:
+def test_scm_comes_with_its_cfrm_and_warns_where_it_is_over_committed(plan_json: Any, run_size: Any) -> None:
     words = ["scm", "--messages", "2048:2500000", "--size", "4G"]
-    plans, warnings = planned(*words, "--scm-total", "2G")
+    plans, warnings = plan_json(*words, "--scm-total", "2G")
     assert [plan["data"] for plan in plans["plans"]] == ["in the structure", "offloaded"]
     assert plans["plans"][0]["cfrm"].endswith("SCMALGORITHM(KEYPRIORITY1) SCMMAXSIZE(4006M)")
     [warning] = warnings
     assert warning.startswith("mqtwin: warning: in the structure: SCM would be over-committed: 4006M, there are 2G")
-    assert planned(*words, "--scm-total", "8G")[1] == []
-    assert ["SCMMAXSIZE", "4006M", "601M"] in said(*words)
+    assert plan_json(*words, "--scm-total", "8G")[1] == []
+    assert ["SCMMAXSIZE", "4006M", "601M"] in run_size(*words)
 
 
-def test_scm_of_a_store_counts_what_the_other_structures_may_use(planned: Any, shared: Path) -> None:
+def test_scm_of_a_store_counts_what_the_other_structures_may_use(plan_json: Any, shared: Path) -> None:
     path = str(shared / "fixtures" / "estates" / "estate.toml")
     words = ["scm", "--messages", "2048:9000000", "--estate", path, "--store", "QSG1/APP2"]
-    plans, warnings = planned(*words)
+    plans, warnings = plan_json(*words)
     assert plans["plans"][0]["cfrm"].startswith("STRUCTURE NAME(QSG1APP2) SIZE(2G) INITSIZE(1G) ")
     assert any("over-committed" in warning and "there are 16G" in warning for warning in warnings)
 
@@ -134,16 +136,16 @@ def test_scm_of_a_store_counts_what_the_other_structures_may_use(planned: Any, s
     [
         (["structure"], "no messages: say how many of which length"),
         (["structure", "--messages", "x"], "--messages x: a length is right"),
-        (["structure", "--messages", "1", "--size", "0"], "--size 0: a size is right"),
+        (["structure", "--messages", "1", "--size", "0"], "--size 0; expected: bytes, or a number with K"),
         (["structure", "--messages", "1", "--store", "QSG1/APP1"], "--store QSG1/APP1: give --estate, too"),
-        (["threshold", "--backlog", "5"], "--size: the structure's SIZE is right"),
+        (["threshold", "--backlog", "5"], "--size is missing; expected: a size such as 4G"),
         (["threshold", "--backlog", "0", "--size", "4G"], "--backlog"),
         (["threshold", "--backlog", "5", "--size", "1"], "is right"),
         (["smds", "--messages", "100:5"], "above 140 bytes are right"),
         (["page-set", "--rate", "2048:50"], "--rate and --delay"),
         (["page-set", "--messages", "5:5", "--delay", "2h"], "--rate and --delay"),
         (["page-set", "--rate", "2048:50", "--delay", "soon"], "--delay soon"),
-        (["scm", "--messages", "2048:50"], "--size: the structure's SIZE is right"),
+        (["scm", "--messages", "2048:50"], "--size is missing; expected: a size such as 4G"),
         (["scm", "--messages", "2048:50", "--size", "4G", "--scm-total", "much"], "--scm-total much"),
         (["queue-file"], "queue-file"),
     ],
@@ -162,6 +164,6 @@ def test_a_store_that_is_not_there_is_answered_with_those_that_are(
     estate: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["size", "structure", "--messages", "1", *estate, "QM01/PS04"]) == 2
-    assert "QSG1/APP1, QSG1/APP2 would be right" in capsys.readouterr().err
+    assert "; expected: QSG1/APP1, QSG1/APP2" in capsys.readouterr().err
     assert main(["size", "page-set", "--messages", "1", *estate[:2]]) == 2
     assert "--store is missing" in capsys.readouterr().err

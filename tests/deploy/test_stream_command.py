@@ -55,7 +55,7 @@ def run(*arguments: str | Path, program: tuple[str, ...] = ("-m", "deploy")) -> 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--estate", "none.toml"], "none.toml"),
         (["--conf", "spark.local.dir"], "--conf KEY=VALUE"),
@@ -71,24 +71,24 @@ def run(*arguments: str | Path, program: tuple[str, ...] = ("-m", "deploy")) -> 
         (["--starting-offsets", "sometime"], "earliest, latest"),
         (["--starting-offsets", "[1]"], "earliest, latest"),
         (["--max-records", "-1"], "--max-records"),
-        (["--restart", "often"], "how many failures in a row"),
+        (["--restart", "often"], "a number of failures in a row"),
         (["--log", "xml"], "--log"),
         (["--no-such-option"], "--no-such-option"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_wrong_use_is_one_line_and_status_2_before_anything_is_started(
-    arguments: list[str], said: str, estate: Path, tmp_path: Path
+    arguments: list[str], message: str, estate: Path, tmp_path: Path
 ) -> None:
     sound = {"--estate": str(estate), "--checkpoint": str(tmp_path / "checkpoint"), "--bootstrap-servers": NOBODY}
     if arguments[0] in sound:
         del sound[arguments[0]]
-    began = time.monotonic()
+    started_at = time.monotonic()
     status, out, error = run(*[part for pair in sound.items() for part in pair], *arguments)
     assert (status, out) == (2, "")
     (line,) = error.splitlines()
-    assert line.startswith("mqtwin: ") and said in line and SECRET not in line
-    assert time.monotonic() - began < 25  # it has not waited for a Kafka
+    assert line.startswith("mqtwin: ") and message in line and SECRET not in line
+    assert time.monotonic() - started_at < 25  # it has not waited for a Kafka
     assert not (tmp_path / "checkpoint").exists()
 
 
@@ -110,12 +110,12 @@ def test_no_kafka_is_one_line_and_status_1_without_secrets(estate: Path, tmp_pat
 
 def test_no_master_is_one_line_and_status_1(estate: Path, tmp_path: Path) -> None:
     files = ["--estate", estate, "--checkpoint", tmp_path / "checkpoint", "--bootstrap-servers", NOBODY]
-    began = time.monotonic()
+    started_at = time.monotonic()
     status, out, error = run(*files, "--master", "spark://nohost.invalid:7077")
     assert (status, out) == (1, "")
     (line,) = error.splitlines()
     assert line.startswith("mqtwin: --master spark://nohost.invalid:7077: nobody answers (nohost.invalid:7077: ")
-    assert time.monotonic() - began < 25
+    assert time.monotonic() - started_at < 25
 
 
 @pytest.mark.system
@@ -171,13 +171,13 @@ class Running:
         return [entry for entry in self.entries if entry["event"] == "batch"]
 
     def wait_for_batches(self, count: int) -> None:
-        """Until so many batches are in the log."""
+        """Wait until the log has this number of batches."""
         deadline = time.monotonic() + PATIENCE
         while len(self.batches()) < count:
             assert self._next(deadline) is not None, "".join(self.lines)
 
     def end(self) -> tuple[int, str]:
-        """Waits until it has ended: its exit status and standard output."""
+        """Wait for the end; return the exit status and standard output."""
         deadline = time.monotonic() + PATIENCE
         while self._next(deadline) is not None:
             pass
@@ -245,8 +245,10 @@ def test_it_stops_after_the_running_batch_and_goes_on_from_its_checkpoint(
     assert all(0 < batch["records"] <= cut for batch in done)
     for name in ("events", "dead_letters", "batch_ms", "state_bytes", "level", "timestamp"):
         assert name in done[0]
-    told = [entry["event"] for entry in first.entries if entry["event"] in {"query started", "stopping", "stopped"}]
-    assert told == ["query started", "stopping", "stopped"]
+    job_events = [
+        entry["event"] for entry in first.entries if entry["event"] in {"query started", "stopping", "stopped"}
+    ]
+    assert job_events == ["query started", "stopping", "stopped"]
     assert not [entry for entry in first.entries if entry["level"] in {"warning", "error"}]
     assert states(kafka, topics)[-1]["messages"] == stopped  # all of its last batch is out
 
@@ -267,5 +269,5 @@ def test_it_stops_after_the_running_batch_and_goes_on_from_its_checkpoint(
         assert SECRET not in "".join(child.lines)
         (started,) = [entry for entry in child.entries if entry["event"] == "query started"]
         assert started["kafka"]["sasl.password"] == "***"
-    kept = [path for path in checkpoint.rglob("*") if path.is_file()]
-    assert kept and not any(SECRET.encode() in path.read_bytes() for path in kept)
+    written = [path for path in checkpoint.rglob("*") if path.is_file()]
+    assert written and not any(SECRET.encode() in path.read_bytes() for path in written)

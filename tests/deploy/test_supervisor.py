@@ -1,4 +1,4 @@
-"""A command that fails is started again, says why, waits longer each time, and stops when it is asked to."""
+"""Restarts of a command that fails: logged causes, growing waits, stop requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deploy.supervisor import VARIABLE, Supervisor, check_restart, reported_fail
 from twin.errors import MqtwinError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
-# Fails as often as it is told to, by way of a file, then ends well.
+# Fails a number of times, counted in a file, then succeeds.
 FAILS = """
 import os, sys
 from pathlib import Path
@@ -29,17 +29,17 @@ if count < int(sys.argv[2]):
     os.write(int(os.environ["MQTWIN_SUPERVISED"]), f"reason {count}".encode())
     sys.exit(1)
 """
-# Ends well on the first SIGTERM; a second one would be seen.
+# Succeeds at the first SIGTERM, fails if there is a second one.
 WAITS = """
 import signal, sys, time
 from pathlib import Path
-asked = []
-signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+signals = []
+signal.signal(signal.SIGTERM, lambda *_: signals.append(1))
 Path(sys.argv[1]).touch()
-while not asked:
+while not signals:
     time.sleep(0.05)
 time.sleep(0.3)
-sys.exit(0 if len(asked) == 1 else 3)
+sys.exit(0 if len(signals) == 1 else 3)
 """
 
 
@@ -122,10 +122,10 @@ def test_a_signal_during_the_wait_ends_it_at_once() -> None:
         line = process.stderr.readline()
         assert '"cause":"the job ended with status 5"' in line
         waits = float(line.partition('"wait_seconds":')[2].partition(",")[0])
-    began = time.monotonic()
+    started_at = time.monotonic()
     process.terminate()
     assert process.wait(60) == 0
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - started_at < 2
     process.stderr.close()
 
 
@@ -149,7 +149,7 @@ def test_it_is_small() -> None:
 @pytest.mark.parametrize("text", ["0", "-1", "often", "1.5", ""])
 def test_another_number_of_restarts_is_wrong_use(text: str) -> None:
     with pytest.raises(
-        UsageError, match=r"--restart .*expected: never, always, or how many failures in a row, from 1$"
+        UsageError, match=r"--restart .*expected: never, always, or a number of failures in a row, 1 or more$"
     ):
         check_restart(text)
 

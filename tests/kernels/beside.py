@@ -1,4 +1,4 @@
-"""The twin of a store beside the oracle: the same public events for both, and what each says afterwards."""
+"""The twin of a store and its oracle, with the same public events for both, and the comparison of their states."""
 
 import json
 import tempfile
@@ -27,16 +27,16 @@ Config = Structure | Private
 
 
 def estate_of(config: Config) -> Estate:
-    """The estate that describes a store, its queues and its alias queues, read from its files."""
+    """Return the estate of a store, its queues and its alias queues, read from its files."""
     write = write_private_estate if isinstance(config, Private) else write_estate
     with tempfile.TemporaryDirectory() as folder:
         return load_estate(write(Path(folder), config, aliases_of(config)))
 
 
 class Decoding:
-    """The way of the public events of one store: NDJSON, decoder, blocks, twins.
+    """The pipeline of the public events of a store: NDJSON, decoder, blocks, twins.
 
-    foresees: not where only state is looked at; of random workloads forecasts are nine tenths of the time.
+    `foresees` is False in tests of states only: forecasts take nine tenths of the time of random workloads.
     """
 
     def __init__(self, config: Config, *, foresees: bool = True) -> None:
@@ -46,21 +46,22 @@ class Decoding:
         self._decoder = Decoder(self.estate)
 
     def block(self, events: Iterable[Event]) -> tuple[EventBlock, list[Event]]:
-        """The events in one block, and those of them that are no dead letters."""
-        given = list(events)
-        decoded = self._decoder.ndjson(["\n".join(json.dumps(event) for event in given).encode()])
+        """Return the events in a block, and those of them that are not dead letters."""
+        all_events = list(events)
+        decoded = self._decoder.ndjson(["\n".join(json.dumps(event) for event in all_events).encode()])
         refused = {reject.index for reject in decoded.rejects}
         blocks = decoded.blocks(self.estate) or [EventBlock(self.name, decoded.events, {})]
         assert [block.store for block in blocks] == [self.name]
-        return blocks[0], [event for index, event in enumerate(given) if index not in refused]
+        return blocks[0], [event for index, event in enumerate(all_events) if index not in refused]
 
-    def twin(self, *kept: Any) -> Any:
-        """A new twin, or, of what was kept (arrays, header, pages), the twin as it was."""
-        twin: Any = open_store(self.estate, self.name, *kept)
-        twin.foresight.enabled = self.foresees and twin.is_foreseen
+    def twin(self, *saved: Any) -> Any:
+        """Return a new twin, or one restored from saved arrays, header and pages."""
+        twin: Any = open_store(self.estate, self.name, *saved)
+        twin.monitor.enabled = self.foresees and twin.has_fill_model
         return twin
 
     def oracle(self, workload: Workload) -> NaiveStore:
+        """Return the oracle of a workload's store."""
         config = workload.config
         if isinstance(config, Private):
             oracle = {"page_set": NaivePageSet, "queue_file": NaiveQueueFile}[config.kind]
@@ -73,7 +74,7 @@ class Decoding:
 
 
 def cut(block: EventBlock, *places: int) -> list[EventBlock]:
-    """A block cut before the events at those places (any order, any number of times)."""
+    """Cut a block before the events at `places`, in any order and with repetitions."""
     size = len(block)
     ends = sorted({min(place, size) for place in places} | {0, size})
     return [
@@ -86,8 +87,8 @@ def cut(block: EventBlock, *places: int) -> list[EventBlock]:
     ]
 
 
-def told_by_oracle(oracle: NaiveStore) -> dict[str, Any]:
-    """The oracle's state as a state record writes it: every field that it knows."""
+def oracle_record(oracle: NaiveStore) -> dict[str, Any]:
+    """Return the fields of the state record that the oracle has, as a state record writes them."""
     state = oracle.state()
     deepest = sorted(state["queues"].items(), key=lambda entry: (-entry[1][0], entry[0]))[:10]
     return state | {
@@ -99,14 +100,14 @@ def told_by_oracle(oracle: NaiveStore) -> dict[str, Any]:
 
 
 def assert_same(twin: MessageStore, oracle: NaiveStore) -> None:
-    """Every field of the state record that the oracle knows is the same."""
-    expected, found = told_by_oracle(oracle), twin.state()
-    different = {name: (value, found[name]) for name, value in expected.items() if found[name] != value}
+    """Assert that all fields of the state record that the oracle has are equal."""
+    expected, actual = oracle_record(oracle), twin.state()
+    different = {name: (value, actual[name]) for name, value in expected.items() if actual[name] != value}
     assert not different, f"oracle, twin: {different}"
 
 
 def all_of(twin: MessageStore) -> Pages:
-    """Every page of a twin, written or not: what it holds."""
+    """Return every page of a twin, dirty or not."""
     for name in twin.tables.store._fields:
         if name.endswith("_dirty"):
             getattr(twin.tables.store, name)[:] = 1
@@ -115,5 +116,5 @@ def all_of(twin: MessageStore) -> Pages:
 
 
 def records(alerts: Iterable[Alert]) -> list[bytes]:
-    """Alerts as they are published."""
+    """Return alerts as they are published."""
     return [alert.record() for alert in alerts]

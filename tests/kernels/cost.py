@@ -1,7 +1,6 @@
-"""What each operation costs, in lines of kernels that it runs: counted, not timed, so that no machine makes it differ.
+"""The cost of each operation, counted in lines of kernels instead of time, so that it is the same on every machine.
 
-Run with NUMBA_DISABLE_JIT=1, which leaves kernels the Python that they are written in; prints JSON: of each case the
-lines at two sizes.
+Run it with NUMBA_DISABLE_JIT=1, which leaves kernels uncompiled. It prints JSON: the lines of each case at two sizes.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _LARGE: dict[str, Any] = {"size": 1 << 30, "full_threshold": 0}
 
 
 class _Records(MemoryArrays):
-    """Arrays whose rows have attributes, as they have for compiled kernels."""
+    """Arrays whose rows have attributes, as in compiled kernels."""
 
     def tables(self, sizes: Mapping[str, Size]) -> dict[str, Array]:
         return {name: _with_attributes(array) for name, array in super().tables(sizes).items()}
@@ -64,8 +63,8 @@ class _Rows(np.ndarray):  # type: ignore[type-arg]  # of any shape
     """A structured array whose rows are `_Row`."""
 
     def __getitem__(self, key: Any) -> Any:
-        found = super().__getitem__(key)
-        return _Row(found) if isinstance(found, np.void) else found
+        value = super().__getitem__(key)
+        return _Row(value) if isinstance(value, np.void) else value
 
 
 def _with_attributes(array: Array) -> Array:
@@ -84,7 +83,7 @@ class _Tables(Tables):
 
 
 def slow_twin(decoding: Decoding) -> Any:
-    """A new twin whose kernels run as Python."""
+    """Return a new twin whose kernels run as Python."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(message_store, "Tables", _Tables)
         twin = decoding.twin(_Records())
@@ -94,7 +93,7 @@ def slow_twin(decoding: Decoding) -> Any:
 
 
 def slow_blocks(decoding: Decoding, events: list[Event]) -> list[EventBlock]:
-    """Events as such a twin takes them; none is a dead letter."""
+    """Return the blocks of events for such a twin; none may be a dead letter."""
     decoded = decoding._decoder.arrow_table(to_table(events))
     assert not decoded.rejects, decoded.rejects
     return [
@@ -104,7 +103,7 @@ def slow_blocks(decoding: Decoding, events: list[Event]) -> list[EventBlock]:
 
 
 class _Steps:
-    """Lines of kernels run while it is entered."""
+    """A context that counts the lines of kernels that run in it."""
 
     count = 0
 
@@ -124,7 +123,7 @@ class _Steps:
 
 
 def lines(config: Config, before: list[Event], counted: list[Event]) -> int:
-    """Lines that the second events run, after the first."""
+    """Return the lines that the events `counted` run after the events `before`."""
     decoding = Decoding(config, foresees=False)
     twin = slow_twin(decoding)
     for block in slow_blocks(decoding, before) if before else ():
@@ -136,7 +135,7 @@ def lines(config: Config, before: list[Event], counted: list[Event]) -> int:
     return steps.count
 
 
-# --- events in a few words -------------------------------------------------------------------------------------------
+# --- events in short form ---------------------------------------------------------------------------------------------
 
 
 def _event(op: str, time: int = START_US, **fields: Any) -> Event:
@@ -145,7 +144,7 @@ def _event(op: str, time: int = START_US, **fields: Any) -> Event:
 
 
 def _puts(n: int, **fields: Any) -> Iterator[Event]:
-    """`n` puts; a field may be a function of the number of the put."""
+    """Yield `n` puts. A field may be a function of the number of the put."""
     yield from _many("PUT", n, length=100, **fields)
 
 
@@ -168,7 +167,7 @@ def _shuffled(n: int, name: Callable[[int], str]) -> Callable[[int], str]:
 
 
 def _mixed(n: int) -> list[int]:
-    """0..n-1 in an order without any order."""
+    """Return 0..n-1 in random order."""
     return [int(i) for i in np.random.default_rng(1).permutation(n)]
 
 
@@ -184,7 +183,7 @@ def _none(n: int) -> Iterator[Event]:  # noqa: ARG001
 
 
 def _units_of_one_get(n: int) -> Iterator[Event]:
-    """`n` messages, a unit of work for each that got it, in no order, and as many younger messages."""
+    """Yield `n` puts, a get of each in a unit of its own in random order, and `n` younger puts."""
     yield from _puts(n, msgid=_id)
     yield from _many("GET", n, msgid=_shuffled(n, _id), uow=_uow)
     yield from _puts(n)
@@ -196,7 +195,7 @@ def _units_of_one_put(n: int) -> Iterator[Event]:
 
 
 def _poisoned(n: int) -> Iterator[Event]:
-    """Each message of a deep queue is got by its id and backed out, in no order."""
+    """Yield a get by id and a backout of each message of a deep queue, in random order."""
     for i in _mixed(n):
         yield _event("GET", msgid=_id(i), uow="u")
         yield _event("BACKOUT", uow="u")
@@ -279,7 +278,7 @@ STRUCTURES_ONLY = frozenset({"rebuild"})
 
 def main() -> None:
     """Print the lines of each case of a kind of store at both sizes."""
-    found = {}
+    costs_by_case = {}
     config = STORES[sys.argv[1]]
     skipped = frozenset() if sys.argv[1].startswith("structure") else STRUCTURES_ONLY
     for name, case in CASES.items():
@@ -292,8 +291,8 @@ def main() -> None:
                 if "store" in event:
                     event["store"] = config.name
             costs.append(lines(config, before, counted))
-        found[name] = costs
-    print(json.dumps(found))
+        costs_by_case[name] = costs
+    print(json.dumps(costs_by_case))
 
 
 if __name__ == "__main__":

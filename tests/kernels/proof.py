@@ -1,6 +1,7 @@
-"""What is proven of the twin of every kind of store: it says what the oracle says, and what must not matter does not.
+"""Properties of the twin of every kind of store.
 
-Cuts, restarts, where arrays live; that every page an event changes is marked.
+Its states equal those of the oracle. Cuts of blocks, restarts and the location of arrays do not change its results.
+Every page that an event changes is marked as dirty.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from twin.stores.message_store import MessageStore
 
 
 def compare(workload: Workload, every: int) -> None:
-    """Both take the workload; their states are the same after every so many events and at the end."""
+    """Apply a workload to twin and oracle; assert equal states after every `every` events and at the end."""
     decoding = Decoding(workload.config, foresees=False)
     twin, oracle = decoding.twin(), decoding.oracle(workload)
     assert_same(twin, oracle)
@@ -28,7 +29,7 @@ def compare(workload: Workload, every: int) -> None:
 
 
 class Run:
-    """A twin and what it has told: alerts as published, and every page it has ever written."""
+    """A twin, its alerts as published, and every page it has ever written."""
 
     def __init__(self, twin: MessageStore) -> None:
         self.twin = twin
@@ -38,47 +39,50 @@ class Run:
     def apply(self, block: Any) -> None:
         self.alerts += records(self.twin.apply(block))
 
-    def keep(self) -> bytes:
-        """What a state store keeps: pages on top of those kept before; the header."""
+    def save(self) -> bytes:
+        """Save the dirty pages on top of those saved before, as a state store does; return the header."""
         self.pages |= dict(self.twin.dirty_pages())
         return self.twin.header()
 
     def end(self) -> dict[str, Any]:
-        header = self.keep()
+        """Return all results, after checking that saved pages and arrays are equal."""
+        header = self.save()
         everything = all_of(self.twin)
         written = {number: page for number, page in everything.items() if any(page)}
-        kept = {number: page for number, page in self.pages.items() if any(page)}
-        assert sorted(kept) == sorted(written)
-        assert not [number for number, page in kept.items() if page != written[number]]
+        saved = {number: page for number, page in self.pages.items() if any(page)}
+        assert sorted(saved) == sorted(written)
+        assert not [number for number, page in saved.items() if page != written[number]]
         return {"alerts": self.alerts, "header": header, "pages": everything, "state": self.twin.state()}
 
 
-def check_that_nothing_matters(decoding: Decoding, block: Any, where: list[int]) -> None:
+def check_same_results(decoding: Decoding, block: Any, places: list[int]) -> None:
+    """Assert that a block cut at `places` has the same results in one run, with restarts, and with attached arrays."""
     whole = Run(decoding.twin())
     whole.apply(block)
     expected = whole.end()
     for way in (in_blocks, with_restarts, attached):
         run = Run(decoding.twin())
-        way(decoding, run, cut(block, *where))
-        found = run.end()
-        different = [name for name in expected if found[name] != expected[name]]
-        assert not different, way.__name__  # not the values: pages are long
+        way(decoding, run, cut(block, *places))
+        actual = run.end()
+        different = [name for name in expected if actual[name] != expected[name]]
+        assert not different, way.__name__  # without the values, since pages are long
 
 
 def in_blocks(_: Decoding, run: Run, blocks: list[Any]) -> None:
+    """Apply the blocks one after the other."""
     for block in blocks:
         run.apply(block)
 
 
 def with_restarts(decoding: Decoding, run: Run, blocks: list[Any]) -> None:
-    """After each block a new twin, of the header and of all pages ever written."""
+    """Open a new twin after each block, from the header and all pages ever written."""
     for block in blocks:
         run.apply(block)
-        run.twin = decoding.twin(None, run.keep(), run.pages.items())
+        run.twin = decoding.twin(None, run.save(), run.pages.items())
 
 
 class LastingArrays(MemoryArrays):
-    """Arrays that are found again by the next twin, as those in files are."""
+    """Arrays that the next twin attaches, as it does those in files."""
 
     def tables(self, sizes: Mapping[str, Size]) -> dict[str, Array]:
         if not self._arrays:
@@ -88,16 +92,16 @@ class LastingArrays(MemoryArrays):
 
 
 def attached(decoding: Decoding, run: Run, blocks: list[Any]) -> None:
-    """After each block a new twin, of the header and of the arrays as they are."""
+    """Open a new twin after each block, from the header and the arrays as they are."""
     arrays = LastingArrays()
     run.twin = decoding.twin(arrays)
     for block in blocks:
         run.apply(block)
-        run.twin = decoding.twin(arrays, run.keep(), None)
+        run.twin = decoding.twin(arrays, run.save(), None)
 
 
 def rows_of(twin: MessageStore) -> dict[str, Array]:
-    """A copy of every table that is cut into pages: u1[pages, bytes a page]."""
+    """Return a copy of every table that is cut into pages: u1[pages, bytes per page]."""
     store = twin.tables.store
     names = [name.removesuffix("_dirty") for name in store._fields if name.endswith("_dirty")]
     pages = {name: getattr(store, f"{name}_dirty").size for name in names}
@@ -105,20 +109,20 @@ def rows_of(twin: MessageStore) -> dict[str, Array]:
 
 
 def check_marks(workload: Workload) -> None:
-    """Event by event: a page that has changed is marked."""
+    """Assert after each event that every page that has changed is marked."""
     decoding = Decoding(workload.config, foresees=False)
     twin = decoding.twin()
     block, _ = decoding.block(workload.events)
     before = rows_of(twin)
     list(twin.dirty_pages())
-    for number, one in enumerate(cut(block, *range(len(block)))):
-        twin.apply(one)
+    for number, event in enumerate(cut(block, *range(len(block)))):
+        twin.apply(event)
         after = rows_of(twin)
         for name, pages in after.items():
             marked = getattr(twin.tables.store, f"{name}_dirty").astype(bool)
-            kept = before[name].shape[0]
+            old = before[name].shape[0]
             changed = pages.any(axis=1)
-            changed[:kept] = (pages[:kept] != before[name]).any(axis=1)
+            changed[:old] = (pages[:old] != before[name]).any(axis=1)
             assert not (changed & ~marked).any(), f"{name}, after event {number}"
         before = after
         list(twin.dirty_pages())

@@ -1,4 +1,4 @@
-"""Events within their documented ranges cost bounded memory: what is kept of many messages, pages, waiting gets."""
+"""Events within their documented ranges take bounded memory for messages, pages and held gets."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.beside import Decoding
-from tests.kernels.proof import check_that_nothing_matters, compare
+from tests.kernels.proof import check_same_results, compare
 from tests.kernels.told import GIB, MIB, Told, ToldPageSet, ToldQueueFile
 from tests.naive import NaiveStore
 from tests.support.mixes import MIXES
@@ -20,7 +20,7 @@ MILLION = 1_000_000
 
 
 def rows(told: Told) -> dict[str, int]:
-    """Rows allocated of each table."""
+    """Return the number of rows allocated, by table."""
     return told.twin.tables.rows()
 
 
@@ -64,7 +64,7 @@ def test_a_get_of_many_waits_on_after_its_commit() -> None:
 
 @pytest.mark.parametrize("make", [Told, ToldPageSet, ToldQueueFile])
 def test_any_number_of_puts_is_worked_off_in_bounded_memory(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_store, "MOST_MESSAGES", 3000)
+    monkeypatch.setattr(message_store, "MAX_KEPT_MESSAGES", 3000)
     told = make()
     for number in range(10):
         state = told.put(count=MILLION)
@@ -74,8 +74,8 @@ def test_any_number_of_puts_is_worked_off_in_bounded_memory(make: Any, monkeypat
     assert told.get(count=5000)["messages"] == 0
 
 
-def test_of_messages_that_did_not_fit_a_limited_number_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_store, "MOST_OVERFULL", 10)
+def test_a_limited_number_of_messages_that_did_not_fit_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_store, "MAX_KEPT_OVERFULL", 10)
     told = Told()
     state = told.put(count=MILLION)
     fits = state["messages"] - 10
@@ -87,37 +87,37 @@ def test_of_messages_that_did_not_fit_a_limited_number_is_kept(monkeypatch: pyte
 @pytest.mark.parametrize("kind", MIXES)
 @settings(max_examples=25)
 @given(data=st.data())
-def test_the_twin_keeps_what_the_oracle_keeps(kind: str, data: st.DataObject) -> None:
+def test_twin_and_oracle_keep_the_same_messages(kind: str, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        most, overfull = data.draw(st.integers(1, 40)), data.draw(st.integers(0, 5))
-        patch.setattr(message_store, "MOST_MESSAGES", most)
-        patch.setattr(message_store, "MOST_OVERFULL", overfull)
-        patch.setattr(NaiveStore, "most_messages", most)
-        patch.setattr(NaiveStore, "most_overfull", overfull)
+        max_messages, max_overfull = data.draw(st.integers(1, 40)), data.draw(st.integers(0, 5))
+        patch.setattr(message_store, "MAX_KEPT_MESSAGES", max_messages)
+        patch.setattr(message_store, "MAX_KEPT_OVERFULL", max_overfull)
+        patch.setattr(NaiveStore, "max_messages", max_messages)
+        patch.setattr(NaiveStore, "max_overfull", max_overfull)
         compare(data.draw(workloads("filling", kind=kind)), every=1)
 
 
 @pytest.mark.parametrize("kind", MIXES)
-def test_nor_does_it_matter_where_blocks_are_cut(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_store, "MOST_MESSAGES", 40)
-    monkeypatch.setattr(message_store, "MOST_OVERFULL", 3)
+def test_cuts_of_blocks_do_not_change_results_at_the_limits(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_store, "MAX_KEPT_MESSAGES", 40)
+    monkeypatch.setattr(message_store, "MAX_KEPT_OVERFULL", 3)
     workload = random_workload(11, 400, "filling", kind)
     decoding = Decoding(workload.config, foresees=False)
     block, _ = decoding.block(workload.events)
-    check_that_nothing_matters(decoding, block, np.random.default_rng(5).integers(0, 400, 20).tolist())
+    check_same_results(decoding, block, np.random.default_rng(5).integers(0, 400, 20).tolist())
 
 
 def test_a_measurement_of_anything_is_bounded() -> None:
-    most, messages = 2**53 - 1, 2**31 - 1  # what an event may say
+    limit, messages = 2**53 - 1, 2**31 - 1  # the largest numbers in an event
     told = Told()
     told.measure(
-        messages=messages, ents_used=most, elems_used=most, smds={"QM01": {"blocks_used": most, "pages_used": most}}
+        messages=messages, ents_used=limit, elems_used=limit, smds={"QM01": {"blocks_used": limit, "pages_used": limit}}
     )
     told.put(reason=2192)
     assert all(0 < told.get(count=MILLION)[name] < 1 << 49 for name in ("messages", "ents_used", "elems_used"))
     of_pages = ToldPageSet()
-    of_pages.measure(messages=messages, pages_used=most, pages_persistent=most)
+    of_pages.measure(messages=messages, pages_used=limit, pages_persistent=limit)
     assert 0 < of_pages.did("RESTART", None)["pages_used"] <= 1 << 32
     of_blocks = ToldQueueFile()
-    of_blocks.measure(messages=messages, blocks_persistent=most, blocks_nonpersistent=most, file_bytes=most)
+    of_blocks.measure(messages=messages, blocks_persistent=limit, blocks_nonpersistent=limit, file_bytes=limit)
     assert 0 < of_blocks.did("RESTART", None)["blocks_persistent"] <= 1 << 31

@@ -1,4 +1,4 @@
-"""A clock that a majority of later events contradicts goes back; what was kept of the future is taken as of now."""
+"""A clock that a majority of later events contradicts goes back, and stored future times become the present."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kernels import clock
 from tests.kernels.beside import Decoding
-from tests.kernels.proof import check_marks, check_that_nothing_matters, compare
+from tests.kernels.proof import check_marks, check_same_results, compare
 from tests.kernels.told import Told
 from tests.naive.clock import NaiveClock
 from tests.naive.estates import aliases_of
@@ -27,8 +27,8 @@ BACK_AND_FORTH = (
 
 
 @pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Clocks that believe three events more than the others."""
+def trust_of_three(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let three events turn a clock back."""
     monkeypatch.setattr(clock, "TRUST", 3)
     monkeypatch.setattr(NaiveClock, "trust", 3)
     return None
@@ -87,11 +87,11 @@ def test_a_get_held_in_the_future_waits_an_hour_of_the_clock_that_went_back() ->
     assert told.put()["messages"] == 1
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("trust_of_three")
 @pytest.mark.parametrize("kind", MIXES)
 @settings(max_examples=30)
 @given(data=st.data())
-def test_the_twin_says_what_the_oracle_says_when_clocks_go_back(kind: str, data: st.DataObject) -> None:
+def test_twin_and_oracle_have_equal_states_when_clocks_go_back(kind: str, data: st.DataObject) -> None:
     mix = replace(MIXES[kind], times=BACK_AND_FORTH)
     config = data.draw(mix.configs)
     maker = EventMaker(config, mix)
@@ -99,10 +99,10 @@ def test_the_twin_says_what_the_oracle_says_when_clocks_go_back(kind: str, data:
     compare(Workload(config, aliases_of(config), events), every=1)
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("trust_of_three")
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("kind", MIXES)
-def test_the_twin_says_what_the_oracle_says_of_hundreds_of_events(kind: str, seed: int) -> None:
+def test_twin_and_oracle_have_equal_states_for_hundreds_of_events_when_clocks_go_back(kind: str, seed: int) -> None:
     workload = back_and_forth(kind, seed, 400)
     compare(workload, every=10)
     decoding = Decoding(workload.config)
@@ -111,16 +111,16 @@ def test_the_twin_says_what_the_oracle_says_of_hundreds_of_events(kind: str, see
     assert twin.tables.store.scalars[0]["turns"] > 2
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("trust_of_three")
 @pytest.mark.parametrize("kind", MIXES)
-def test_where_blocks_are_cut_does_not_matter_when_clocks_go_back(kind: str) -> None:
+def test_cuts_of_blocks_do_not_change_results_when_clocks_go_back(kind: str) -> None:
     workload = back_and_forth(kind, 3, 300)
     decoding = Decoding(workload.config)
     block, _ = decoding.block(workload.events)
-    check_that_nothing_matters(decoding, block, np.random.default_rng(5).integers(0, 300, 20).tolist())
+    check_same_results(decoding, block, np.random.default_rng(5).integers(0, 300, 20).tolist())
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("trust_of_three")
 @pytest.mark.parametrize("kind", MIXES)
 def test_every_page_that_changes_is_marked_when_clocks_go_back(kind: str) -> None:
     check_marks(back_and_forth(kind, 4, 200))

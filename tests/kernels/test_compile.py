@@ -1,4 +1,4 @@
-"""Kernels are compiled once a machine and state of their sources, by one process, and then only loaded."""
+"""Kernels are compiled once per machine and state of their sources, by one process, and loaded by all others."""
 
 import os
 import subprocess
@@ -9,8 +9,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 WARM_A_PART = """
 from twin import warm
-warm._look = warm._run = warm._run_scm = lambda *_: None  # what opening and decoding call: seconds, not minutes
-print(warm.warm())
+warm._look = warm._run = warm._run_scm = lambda *_: None  # only what opening and decoding call: seconds instead of
+minutes print(warm.warm())
 """
 WORK = """
 from kernels import _compile
@@ -54,24 +54,24 @@ def start(program: str, **environment: str) -> subprocess.Popen[str]:
     )
 
 
-def said(process: subprocess.Popen[str]) -> str:
+def output_of(process: subprocess.Popen[str]) -> str:
     output, errors = process.communicate(timeout=600)
     assert process.returncode == 0, errors
     return output.strip()
 
 
-def test_of_processes_that_start_at_once_one_compiles_and_later_ones_find_everything(tmp_path: Path) -> None:
+def test_one_of_several_processes_started_at_once_compiles_and_later_ones_load_everything(tmp_path: Path) -> None:
     """numba's cache has crashed where several processes wrote it at once (numba issue 4807)."""
     several = [start(WARM_A_PART, MQTWIN_CACHE=str(tmp_path)) for _ in range(3)]
-    compiled = sorted(int(said(process)) for process in several)
+    compiled = sorted(int(output_of(process)) for process in several)
     assert compiled[:2] == [0, 0]
     assert compiled[2] > 0
-    assert said(start(WARM_A_PART, MQTWIN_CACHE=str(tmp_path))) == "0"
+    assert output_of(start(WARM_A_PART, MQTWIN_CACHE=str(tmp_path))) == "0"
 
 
-def test_what_was_warmed_is_all_that_work_calls() -> None:
-    """Whether on disk or not: after warming, Python calls no kernel, and none with types, that it did not call then."""
-    before, forecasts, more = said(start(WORK)).split(" ", 2)
+def test_warming_covers_every_kernel_that_work_calls() -> None:
+    """After warming, Python calls no kernel, and no kernel with argument types, that it did not call while warming."""
+    before, forecasts, more = output_of(start(WORK)).split(" ", 2)
     assert int(before) > 40
     assert int(forecasts) > 100
     assert more == "set()"

@@ -1,4 +1,4 @@
-"""The cost of each operation is proportional to its size, but for a logarithm: lines of kernels, counted."""
+"""The cost of each operation, counted in lines of kernels, is proportional to its size, apart from a logarithm."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 from tests.kernels.cost import SIZES, STORES
 
 ROOT = Path(__file__).resolve().parents[2]
-LARGEST_RATIO = 1.5  # of the cost to the size: a logarithm's part; what is quadratic has 4
+MAX_RATIO = 1.5  # of the growth of cost to that of size: room for a logarithm; a quadratic cost has 4
 
 
 @pytest.mark.parametrize("kind", STORES)
@@ -29,7 +29,5 @@ def test_the_cost_of_each_operation_grows_with_its_size_and_no_faster(kind: str)
     costs = json.loads(process.stdout)
     assert len(costs) > 30
     growth = SIZES[1] / SIZES[0]
-    too_fast = {
-        name: (small, large) for name, (small, large) in costs.items() if large > LARGEST_RATIO * growth * small
-    }
+    too_fast = {name: (small, large) for name, (small, large) in costs.items() if large > MAX_RATIO * growth * small}
     assert not too_fast

@@ -1,9 +1,9 @@
-"""Structures in a crowd of units of work and held gets; what of a twin is written, and what is not."""
+"""Structures with hundreds of units of work and held gets, and the pages that a twin writes."""
 
 import numpy as np
 
 from tests.kernels.beside import Decoding, Event
-from tests.kernels.proof import check_marks, check_that_nothing_matters, compare
+from tests.kernels.proof import check_marks, check_same_results, compare
 from tests.naive.estates import QUEUES, structure
 from tests.support.workloads import MINUTE_US, START_US, Workload, random_workload
 
@@ -11,38 +11,38 @@ CROWD = {"PUT": 0.6, "GET": 0.3, "COMMIT": 0.05, "BACKOUT": 0.03, "HEARTBEAT": 0
 
 
 def crowd(seed: int, n: int) -> Workload:
-    """Hundreds of units of work, message ids and gets held aside at once: tables and indexes grow several times."""
+    """Return a workload with hundreds of units, ids and held gets at a time, for which tables and indexes grow."""
     rng = np.random.default_rng(seed)
     config = structure(size=4_000_000, queues=QUEUES[:2], ds_block=8192, offld1_th=5, offld1_sz=1024)
 
     def event(number: int) -> Event:
         op = str(rng.choice(list(CROWD), p=list(CROWD.values())))
-        made: Event = {"time": START_US + number * MINUTE_US // 10, "qmgr": f"QM0{rng.integers(1, 3)}", "op": op}
+        fields: Event = {"time": START_US + number * MINUTE_US // 10, "qmgr": f"QM0{rng.integers(1, 3)}", "op": op}
         if op in ("HEARTBEAT", "RESTART"):
-            return made | {"store": config.name}
-        made |= {"queue": QUEUES[rng.integers(0, 2)]}
+            return fields | {"store": config.name}
+        fields |= {"queue": QUEUES[rng.integers(0, 2)]}
         if op in ("COMMIT", "BACKOUT"):
-            return made | {"uow": f"unit {rng.integers(0, 400)}"}
+            return fields | {"uow": f"unit {rng.integers(0, 400)}"}
         if op == "PUT":
-            made |= {"length": int(rng.integers(0, 12_000)), "priority": int(rng.integers(0, 3))}
+            fields |= {"length": int(rng.integers(0, 12_000)), "priority": int(rng.integers(0, 3))}
         if rng.integers(0, 2):
-            made |= {"uow": f"unit {rng.integers(0, 400)}"}
+            fields |= {"uow": f"unit {rng.integers(0, 400)}"}
         if rng.integers(0, 3):
-            made |= {"msgid": f"message {rng.integers(0, 700)}"}
-        return made
+            fields |= {"msgid": f"message {rng.integers(0, 700)}"}
+        return fields
 
     return Workload(config, {}, [event(number) for number in range(n)])
 
 
-def test_the_twin_says_what_the_oracle_says_in_a_crowd_of_units_and_held_gets() -> None:
+def test_twin_and_oracle_have_equal_states_with_hundreds_of_units_and_held_gets() -> None:
     compare(crowd(1, 3000), every=250)
 
 
-def test_nor_does_it_matter_in_a_crowd() -> None:
+def test_cuts_of_blocks_and_restarts_do_not_change_results_with_hundreds_of_units() -> None:
     workload = crowd(2, 4000)
     decoding = Decoding(workload.config)
     block, _ = decoding.block(workload.events)
-    check_that_nothing_matters(decoding, block, list(range(100, 4000, 170)))
+    check_same_results(decoding, block, list(range(100, 4000, 170)))
 
 
 def test_pages_of_a_snapshot_are_only_those_written_since_the_last() -> None:
@@ -58,7 +58,7 @@ def test_pages_of_a_snapshot_are_only_those_written_since_the_last() -> None:
     assert not list(twin.dirty_pages())
 
 
-def test_every_page_that_an_event_changes_is_marked_in_a_crowd() -> None:
+def test_every_page_that_an_event_changes_is_marked_with_hundreds_of_units() -> None:
     check_marks(crowd(3, 4000))
 
 

@@ -1,4 +1,4 @@
-"""Paths of a forecast: the kernel says of each what the oracle says."""
+"""Paths of a forecast: the kernel fills the same resource at the same time as the oracle."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ from tests.naive.forecast import CLASSES, RULES, NaiveDataSet, NaiveStore, roll
 STEPS, PATHS = 30, 4
 
 
-def drawn(seed: int) -> dict[str, Any]:
-    """A random store, regime and futures, as the kernel takes them."""
+def random_case(seed: int) -> dict[str, Any]:
+    """Return a random fill model, regime and futures by name."""
     rng = np.random.default_rng(seed)
     bins, sets, block = int(rng.integers(1, 40)), int(rng.integers(0, 4)), int(rng.integers(1, 12))
     lengths = np.sort(rng.integers(1, 13, STEPS))
@@ -25,11 +25,11 @@ def drawn(seed: int) -> dict[str, Any]:
     model["served_share"], model["counts_ents"] = rng.uniform(), rng.integers(0, 2)
     model["wait"] = rng.choice([0.0, rng.uniform(0, 100), 1e9])
     if rng.integers(0, 2):
-        model["scm_most"] = rng.uniform(0, 8000)
+        model["scm_max"] = rng.uniform(0, 8000)
         model["scm_ents"], model["scm_space"] = rng.uniform(0, 300), rng.uniform(0, 1000)
     model["alter_from"] = rng.choice([np.inf, 0.8])
-    model["size"], model["size_most"], model["per_byte"] = 2_000_000, rng.uniform(2e6, 4e6), rng.choice([1.0, 0.97])
-    # not 0.3, 0.7, 0.9: a structure that SCM holds at just 90 % is above or below by the last bit
+    model["size"], model["size_max"], model["per_byte"] = 2_000_000, rng.uniform(2e6, 4e6), rng.choice([1.0, 0.97])
+    # not 0.3, 0.7 or 0.9: a structure that SCM holds at 90 % is above or below that by the last bit
     model["th"] = rng.choice([-1.0, 0.31, 0.72, 0.92, np.inf], RULES)
     classes = rng.uniform(0, 40, (CLASSES, forecast.COLUMNS)) * rng.integers(0, 2, (CLASSES, 1))
     classes[:, forecast.MIX] /= max(1e-9, classes[:, forecast.MIX].sum())
@@ -52,62 +52,59 @@ def drawn(seed: int) -> dict[str, Any]:
     }
 
 
-def by_kernel(of: dict[str, Any]) -> list[tuple[float, int]]:
-    flows, bins = of["flows"], of["flows"].shape[0]
-    most = max(of["block"], int(of["lengths"].max()))
-    cumulated = np.zeros((bins + most + 1, 3 * CLASSES))
-    np.cumsum(flows[np.arange(bins + most) % bins], axis=0, out=cumulated[1:])
-    full_at, full_of = np.empty(PATHS), np.empty(PATHS, np.int64)
-    names = ("model", "classes", "offload", "sets", "set_put", "set_held")
-    forecast.roll(
-        *(of[name] for name in names),
-        cumulated,
-        bins,
-        *(of[name] for name in ("trend", "lengths", "starts", "extra", "larger", "block")),
-        np.empty((3, CLASSES)),
-        np.empty(of["sets"].shape[0]),
-        np.empty(STEPS, np.int64),
-        full_at,
-        full_of,
-    )
-    return list(zip(full_at.tolist(), full_of.tolist(), strict=True))
+def by_kernel(case: dict[str, Any]) -> list[tuple[float, int]]:
+    """Return (bins until full, resource) of each path by the kernel."""
+    flows, bins = case["flows"], case["flows"].shape[0]
+    longest = max(case["block"], int(case["lengths"].max()))
+    cumulated = np.zeros((bins + longest + 1, 3 * CLASSES))
+    np.cumsum(flows[np.arange(bins + longest) % bins], axis=0, out=cumulated[1:])
+    model = forecast.Model(case["model"], *(case[name] for name in forecast.Model._fields[1:]))
+    fields = {name: case[name] for name in ("trend", "lengths", "starts", "extra", "larger", "block")}
+    futures = forecast.Flows(cumulated=cumulated, bins=bins, **fields)
+    scratch = forecast.new_scratch(model, futures)
+    forecast.roll(model, futures, scratch)
+    return list(zip(scratch.full_at.tolist(), scratch.full_of.tolist(), strict=True))
 
 
-def naive_store(of: dict[str, Any], larger: list[float]) -> NaiveStore:
-    model, classes = of["model"][0], of["classes"]
+def naive_store(case: dict[str, Any], larger: list[float]) -> NaiveStore:
+    model, classes = case["model"][0], case["classes"]
     return NaiveStore(
         **{name: float(model[name]) for name in ("ents", "ents_max", "space", "space_max", "away_space")},
         served=float(model["served"]),
-        **{name: float(model[name]) for name in ("scm_most", "scm_ents", "scm_space", "alter_from")},
-        **{name: float(model[name]) for name in ("size", "size_most", "per_byte", "wait")},
+        **{name: float(model[name]) for name in ("scm_max", "scm_ents", "scm_space", "alter_from")},
+        **{name: float(model[name]) for name in ("size", "size_max", "per_byte", "wait")},
         larger=larger[0],
         served_share=float(model["served_share"]),
         counts_ents=bool(model["counts_ents"]),
         thresholds=model["th"].tolist(),
         put_space=classes[:, forecast.PUT_SPACE].tolist(),
         held_space=classes[:, forecast.HELD_SPACE].tolist(),
-        kept=classes[:, forecast.KEPT].tolist(),
-        away=classes[:, forecast.AWAY].tolist(),
+        in_store=classes[:, forecast.IN_STORE].tolist(),
+        in_sets=classes[:, forecast.IN_DATA_SETS].tolist(),
         mix=classes[:, forecast.MIX].tolist(),
-        offloaded=of["offload"].tolist(),
+        offloaded=case["offload"].tolist(),
         sets=[
             NaiveDataSet(
-                *of["sets"][row].tolist(), larger[1 + row], of["set_put"][row].tolist(), of["set_held"][row].tolist()
+                *case["sets"][row].tolist(),
+                larger[1 + row],
+                case["set_put"][row].tolist(),
+                case["set_held"][row].tolist(),
             )
-            for row in range(of["sets"].shape[0])
+            for row in range(case["sets"].shape[0])
         ],
     )
 
 
-def by_oracle(of: dict[str, Any]) -> list[tuple[float, int]]:
-    shared = of["flows"].tolist(), of["trend"].tolist(), of["lengths"].tolist()
+def by_oracle(case: dict[str, Any]) -> list[tuple[float, int]]:
+    """Return (bins until full, resource) of each path by the oracle."""
+    shared = case["flows"].tolist(), case["trend"].tolist(), case["lengths"].tolist()
     return [
         roll(
-            naive_store(of, of["larger"][path].tolist()),
+            naive_store(case, case["larger"][path].tolist()),
             *shared,
-            of["starts"][path].tolist(),
-            of["extra"][path].tolist(),
-            of["block"],
+            case["starts"][path].tolist(),
+            case["extra"][path].tolist(),
+            case["block"],
         )
         for path in range(PATHS)
     ]
@@ -115,13 +112,13 @@ def by_oracle(of: dict[str, Any]) -> list[tuple[float, int]]:
 
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_every_path_goes_as_the_oracle_goes(seed: int) -> None:
-    of = drawn(seed)
-    found, expected = by_kernel(of), by_oracle(of)
-    assert [what for _, what in found] == [what for _, what in expected]
-    assert [at for at, _ in found] == pytest.approx([at for at, _ in expected], rel=1e-6, abs=1e-6)
+def test_every_path_fills_as_that_of_the_oracle(seed: int) -> None:
+    case = random_case(seed)
+    actual, expected = by_kernel(case), by_oracle(case)
+    assert [resource for _, resource in actual] == [resource for _, resource in expected]
+    assert [bins for bins, _ in actual] == pytest.approx([bins for bins, _ in expected], rel=1e-6, abs=1e-6)
 
 
-def test_the_paths_drawn_here_fill_everything_that_can_be_full() -> None:
-    seen = {what for seed in range(200) for _, what in by_oracle(drawn(seed))}
+def test_the_random_cases_fill_every_resource() -> None:
+    seen = {resource for seed in range(200) for _, resource in by_oracle(random_case(seed))}
     assert {-1, 0, 1, 2, 3, 4} <= seen

@@ -1,4 +1,4 @@
-"""Keys of message ids and units of work are xxHash64, seed 0: the same as the reference implementation gives."""
+"""Keys of message ids and units of work are xxHash64, seed 0, equal to those of the reference implementation."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The hash index against a dict of lists: from a key to its rows, oldest first."""
+"""The hash index, compared with a dict of lists from a key to its rows, oldest first."""
 
 import numpy as np
 from hypothesis import given
@@ -11,14 +11,14 @@ ROWS = 64
 
 
 def rows_of(buckets: np.ndarray, links: np.ndarray, mixed: int) -> list[int]:
-    """The rows of one hash; other hashes share its bucket."""
-    found = []
+    """Return the rows of a hash, whose bucket other hashes share."""
+    rows = []
     row = int(index.first(buckets, mixed))
     while row != NONE:
         if links[row]["mixed"] == mixed:
-            found.append(row)
+            rows.append(row)
         row = int(links[row]["next"])
-    return found
+    return rows
 
 
 @given(st.lists(st.tuples(st.sampled_from(["enter", "leave", "grow"]), st.integers(0, ROWS - 1), st.integers(0, 5))))

@@ -1,4 +1,4 @@
-"""The twin of every kind of store against its oracle in random workloads, and what must not matter: cuts, restarts."""
+"""The twin of every kind of store against its oracle in random workloads, with any cuts of blocks and restarts."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.beside import Decoding
-from tests.kernels.proof import check_marks, check_that_nothing_matters, compare
+from tests.kernels.proof import check_marks, check_same_results, compare
 from tests.support.mixes import MIXES
 from tests.support.workloads import SEEDS, long_workload, random_workload, workloads
 
@@ -19,43 +19,41 @@ places = st.lists(st.integers(0, 160), max_size=8)
 @EVERY_KIND
 @settings(max_examples=30)
 @given(data=st.data())
-def test_the_twin_says_what_the_oracle_says(kind: str, profile: str, data: st.DataObject) -> None:
+def test_twin_and_oracle_have_equal_states(kind: str, profile: str, data: st.DataObject) -> None:
     compare(data.draw(workloads(profile, kind=kind)), every=1)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @EVERY_KIND
-def test_the_twin_says_what_the_oracle_says_for_hundreds_of_events(kind: str, profile: str, seed: int) -> None:
+def test_twin_and_oracle_have_equal_states_for_hundreds_of_events(kind: str, profile: str, seed: int) -> None:
     compare(long_workload(seed, profile, kind), every=20)
 
 
 @EVERY_KIND
 @settings(max_examples=15)
 @given(data=st.data())
-def test_where_blocks_are_cut_and_the_twin_restarts_does_not_matter(
-    kind: str, profile: str, data: st.DataObject
-) -> None:
+def test_cuts_of_blocks_and_restarts_do_not_change_results(kind: str, profile: str, data: st.DataObject) -> None:
     workload = data.draw(workloads(profile, 60, kind))
     decoding = Decoding(workload.config, foresees=False)
     block, _ = decoding.block(workload.events)
-    check_that_nothing_matters(decoding, block, data.draw(places))
+    check_same_results(decoding, block, data.draw(places))
 
 
 @EVERY_KIND
-def test_nor_does_it_matter_in_long_runs(kind: str, profile: str) -> None:
+def test_cuts_of_blocks_and_restarts_do_not_change_results_of_long_runs(kind: str, profile: str) -> None:
     workload = random_workload(7, 1000, profile, kind)
     decoding = Decoding(workload.config, foresees=False)
     block, _ = decoding.block(workload.events)
-    check_that_nothing_matters(decoding, block, np.random.default_rng(5).integers(0, 1000, 20).tolist())
+    check_same_results(decoding, block, np.random.default_rng(5).integers(0, 1000, 20).tolist())
 
 
 @pytest.mark.parametrize("profile", ["mixed", "filling"])
 @pytest.mark.parametrize("kind", MIXES)
-def test_nor_does_it_matter_to_forecasts(kind: str, profile: str) -> None:
+def test_cuts_of_blocks_and_restarts_do_not_change_forecasts(kind: str, profile: str) -> None:
     workload = random_workload(7, 300, profile, kind)
     decoding = Decoding(workload.config)
     block, _ = decoding.block(workload.events)
-    check_that_nothing_matters(decoding, block, np.random.default_rng(5).integers(0, 300, 20).tolist())
+    check_same_results(decoding, block, np.random.default_rng(5).integers(0, 300, 20).tolist())
 
 
 @EVERY_KIND

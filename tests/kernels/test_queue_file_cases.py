@@ -1,4 +1,4 @@
-"""What random workloads of queue files hardly ever come to."""
+"""Cases of queue files that random workloads hardly ever reach."""
 
 from tests.kernels.proof import compare
 from tests.naive.private_estates import queue_file
@@ -6,13 +6,13 @@ from tests.support.workloads import START_US, Workload
 
 
 def test_what_comes_back_to_the_baseline_is_in_the_file() -> None:
-    """A put that meets a get held aside gives the baseline its message back; the file had been truncated."""
-    of_queue = {"qmgr": "QM01", "queue": "A.QUEUE"}
+    """A put that a held get takes gives the baseline its message back, after the file was truncated."""
+    queue = {"qmgr": "QM01", "queue": "A.QUEUE"}
     measured = {"blocks_nonpersistent": 30, "messages": 10}
     events = [
         {"time": START_US, "qmgr": "QM01", "op": "MEASURE", "store": "QM01/A.QUEUE", "measured": measured},
-        {"time": START_US, "op": "GET", **of_queue},
-        {"time": START_US, "op": "CLEAR", **of_queue},
-        {"time": START_US, "op": "PUT", "length": 148, **of_queue},
+        {"time": START_US, "op": "GET", **queue},
+        {"time": START_US, "op": "CLEAR", **queue},
+        {"time": START_US, "op": "PUT", "length": 148, **queue},
     ]
     compare(Workload(queue_file(default_q_buffer_size=0), {}, events), every=1)

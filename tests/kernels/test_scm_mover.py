@@ -1,4 +1,4 @@
-"""The mover of storage class memory: when it is asked does not matter, nor how blocks are cut; and a published case."""
+"""The mover of storage class memory: its result does not depend on when it is called; and a published case."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ PROFILES = sorted(MIXES["scm"].weights)
 
 
 def chain(twin: StructureTwin, number: int) -> list[int]:
-    """Rows of a chain of ORDER, from its head."""
+    """Return the rows of a chain of ORDER, from its head."""
     store = twin.tables.store
     rows, before = [], -1
     row = int(store.scm_ends["head"][number])
@@ -31,7 +31,7 @@ def chain(twin: StructureTwin, number: int) -> list[int]:
 
 
 def check_chains(twin: StructureTwin) -> None:
-    """Every message with storage, but those taken by uncommitted gets, is in its chain, by age; counts are theirs."""
+    """Assert that each message with storage, unless taken by an uncommitted get, is counted and in its chain."""
     store = twin.tables.store
     messages = store.messages
     if not store.scm[0]["enrolled"]:
@@ -56,26 +56,26 @@ def check_chains(twin: StructureTwin) -> None:
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("seed", range(4))
-def test_every_message_stands_in_its_chain_and_asking_the_mover_oftener_changes_nothing(
+def test_every_message_is_in_its_chain_and_advancing_the_mover_more_often_changes_nothing(
     profile: str, seed: int
 ) -> None:
     workload = random_workload(seed, 800, profile, "scm")
     decoding = Decoding(workload.config, foresees=False)
-    twin, asked = decoding.twin(), decoding.twin()
+    twin, other = decoding.twin(), decoding.twin()
     block, _ = decoding.block(workload.events)
     rng = np.random.default_rng(seed)
-    for number, one in enumerate(cut(block, *range(len(block)))):
-        twin.apply(one)
-        _ask(asked, int(twin.tables.store.scalars[0]["clock"]), rng)
-        asked.apply(one)
-        assert twin.state() == asked.state(), number
+    for number, event in enumerate(cut(block, *range(len(block)))):
+        twin.apply(event)
+        _advance_often(other, int(twin.tables.store.scalars[0]["clock"]), rng)
+        other.apply(event)
+        assert twin.state() == other.state(), number
         if number % 20 == 0:
             check_chains(twin)
-    assert twin.header() == asked.header()
+    assert twin.header() == other.header()
 
 
-def _ask(twin: StructureTwin, until: int, rng: Any) -> None:
-    """Let the mover go on to moments before the next event, at `until`, and before the next tick, which comes first."""
+def _advance_often(twin: StructureTwin, until: int, rng: Any) -> None:
+    """Advance the mover to random moments before the next event, at `until`, and before the next tick."""
     store = twin.tables.store
     if not store.scm[0]["enrolled"] or store.scalars[0]["clock"] < 0:
         return
@@ -85,11 +85,11 @@ def _ask(twin: StructureTwin, until: int, rng: Any) -> None:
         scm.advance(store, moment * scm.NANOSECONDS)
 
 
-# -- IBM Q Replication report, pp. 7-13
+# -- [IBM: Q Replication report, pp. 7-13]
 
 
 def loaded(twin: StructureTwin, messages: int) -> int:
-    """So many messages of 2 KB are put, one in 20 us; how many of them are refused."""
+    """Put messages of 2 KB, one per 20 us; return the number of them refused."""
     refused, piece = 0, 1 << 18
     for start in range(0, messages, piece):
         events = np.zeros(min(piece, messages - start), EVENT)

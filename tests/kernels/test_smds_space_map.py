@@ -1,4 +1,4 @@
-"""The space map of a shared message data set (domain.md, 2): a byte a block, DSBLOCK - 4096 of them in a map block."""
+"""The space map of a shared message data set: a byte per block, DSBLOCK - 4096 bytes per map block."""
 
 import pytest
 
@@ -14,11 +14,11 @@ def test_a_map_block_covers_exactly_63_gib_at_a_block_of_256_kb() -> None:
 
 
 @pytest.mark.parametrize("ds_block", [8 * KIB << n for n in range(8)])  # 8K to 1M
-def test_total_is_data_blocks_and_one_map_block_for_each_that_many(ds_block: int) -> None:
+def test_total_is_data_blocks_and_one_map_block_per_covered_blocks(ds_block: int) -> None:
     covered = ds_block - 4096
     for data_blocks in (1, 2, covered - 1, covered, covered + 1, 2 * covered, 2 * covered + 1, 1000 * covered + 7):
-        of_map = -(-data_blocks // covered)
-        assert smds.map_blocks(data_blocks + of_map, ds_block) == of_map
+        map_blocks = -(-data_blocks // covered)
+        assert smds.map_blocks(data_blocks + map_blocks, ds_block) == map_blocks
 
 
 def test_a_data_set_without_a_block_has_no_map() -> None:

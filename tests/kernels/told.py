@@ -1,4 +1,4 @@
-"""A twin to which public events are told in a few words, for cases worked by hand."""
+"""A twin driven by public events in short form, for cases worked by hand."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -17,12 +17,16 @@ KIB, MIB, GIB = 1024, 1024**2, 1024**3
 
 
 class Told:
-    """A twin of one structure; each event comes a second after the one before. `alerts`: all that there were."""
+    """The twin of a structure with a method per operation, and all its alerts.
+
+    Each event comes a second after the previous one.
+    """
 
     def __init__(self, **fields: Any) -> None:
-        self.of(structure(**fields))
+        self.open(structure(**fields))
 
-    def of(self, config: Config) -> None:
+    def open(self, config: Config) -> None:
+        """Open the twin of a store, without events."""
         self.decoding = Decoding(config)
         self.twin = self.decoding.twin()
         self.alerts: list[Alert] = []
@@ -30,7 +34,7 @@ class Told:
         self.time = START_US
 
     def did(self, op: str, queue: str | None = "A.QUEUE", qmgr: str = "QM01", **fields: Any) -> dict[str, Any]:
-        """One event; the state after it."""
+        """Apply an event; return the state after it."""
         self.time = fields.pop("time", self.time + SECOND_US)
         event = {"time": self.time, "qmgr": qmgr, "op": op, **fields}
         if queue is not None:
@@ -61,36 +65,36 @@ class Told:
         return self.did("MEASURE", None, store=self.decoding.name, measured=measured)
 
     def wait(self, seconds: float) -> dict[str, Any]:
-        """Time goes by: a HEARTBEAT so many seconds later."""
+        """Let seconds pass, with a HEARTBEAT at the end."""
         return self.did("HEARTBEAT", None, time=self.time + int(seconds * SECOND_US), store=self.decoding.name)
 
     def told(self) -> list[tuple[str, str, str]]:
-        """What the alerts were so far: change, condition, resource."""
+        """Return (change, condition, resource) of the alerts so far."""
         return [(alert.change, alert.condition, alert.resource) for alert in self.alerts]
 
     def again(self, arrays: Any = None) -> "Told":
-        """The same twin from its header and the pages it has written, as after a restart."""
+        """Open the twin again from its header and the pages it has written, as after a restart."""
         self.pages |= dict(self.twin.dirty_pages())
         self.twin = self.decoding.twin(arrays, self.twin.header(), self.pages.items())
         return self
 
 
 class ToldPageSet(Told):
-    """A page set of 100 pages, 98 of them for messages, which does not expand unless said otherwise."""
+    """A page set of 100 pages, 98 of them for messages, which by default does not expand."""
 
     def __init__(self, **fields: Any) -> None:
-        self.of(page_set(**{"expand": "NONE", **fields}))
+        self.open(page_set(**{"expand": "NONE", **fields}))
 
 
 class ToldQueueFile(Told):
-    """A queue file with buffers of 8 (nonpersistent) and 16 blocks (persistent) unless said otherwise."""
+    """A queue file with buffers of 8 (nonpersistent) and 16 blocks (persistent) by default."""
 
     def __init__(self, **fields: Any) -> None:
-        self.of(queue_file(**{"default_q_buffer_size": 8 * 512, "default_pq_buffer_size": 16 * 512, **fields}))
+        self.open(queue_file(**{"default_q_buffer_size": 8 * 512, "default_pq_buffer_size": 16 * 512, **fields}))
 
 
 def demands(route: int, lengths: Iterable[int], op: str = "PUT", keys: Iterable[int] | None = None) -> np.ndarray:
-    """EVENT[n]: puts or gets without messages ids, or with the given keys, all at the same time."""
+    """Return EVENT[n]: puts or gets at the same time, with `keys` as message ids or without ids."""
     sizes = np.fromiter(lengths, np.int32)
     events = np.zeros(sizes.size, EVENT)
     events["time"], events["seq"], events["count"] = START_US, -1, 1

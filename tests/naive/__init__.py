@@ -1,28 +1,28 @@
-"""The oracles: the slowest, most obvious twins of stores, in plain Python. Read them as the specification.
+"""The oracles: slow and obvious twins of stores, in plain Python. Read them as the specification.
 
-Lists, dicts and linear searches only; every sum is taken anew, nothing is kept twice. The kernels must give the same
-answers (``tests/kernels``). The sources of the rules are ``domain.md`` (how IBM MQ for z/OS stores messages) and
-``contract.md`` (what others rely on); where both leave a choice, the rule says "our reading".
+They use lists, dicts and linear searches only, compute every sum anew and keep nothing twice. The kernels must give the
+same results (``tests/kernels``). The rules are those of ``docs/storage-model.md`` and ``docs/events.md``, which name
+their sources. A rule marked [assumed] is one that neither settles.
 
 =============== ============================================================================================
-module          what it settles
+module          subject
 =============== ============================================================================================
-sequence        which events are duplicates, how many are missing
-clock           event time: late events, and events far in the future
-store           what every store that holds messages does with an event: ``NaiveStore.apply(event)``, ``state()``
-pools           entries and elements of a structure, what a message costs, when an offload rule applies
-smds            blocks and pages of a shared message data set, and how it expands
+sequence        duplicates and gaps of event numbers
+clock           event time, with late events and events far in the future
+store           events of any store that holds messages: ``NaiveStore.apply(event)``, ``state()``
+pools           entries and elements of a structure, cost of a message, offload rules
+smds            blocks, pages and expansion of a shared message data set
 units           units of work: uncommitted puts and gets
-held            gets that came before their message
+held            gets that arrived before their message
 attributes      ALTER and REBUILD of a structure
-baseline        MEASURE: what the real system holds beyond the model
+baseline        MEASURE: the contents of the real system beyond the model
 structure       a CF structure with its data sets
-private         what the stores of one queue manager have in common
+private         base of the stores of a single queue manager
 page_set        a page set: packing, expansion
 queue_file      a queue file: buffers, log, checkpoints, truncation
 estates         tiny structures for tests, and the estate files that describe them
-private_estates tiny page sets and queue files likewise
-told            oracles that are told events in a few words
+private_estates the same for tiny page sets and queue files
+told            oracles driven by events in short form
 =============== ============================================================================================
 """
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from twin.estate.model import Structure
 
-KEPT = (  # contract.md, 1, and the assumptions of domain.md, 1 and 2
+ATTRIBUTES = (  # docs/estate.md
     "size",
     "init_size",
     "full_threshold",
@@ -29,17 +29,17 @@ KEPT = (  # contract.md, 1, and the assumptions of domain.md, 1 and 2
 SIZES = ("size", "init_size", "scm_max_size", "offld1_sz", "offld2_sz", "offld3_sz", "ds_block")
 UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
-# Our reading: they belong to the CFRM policy, which only a rebuild of the structure takes up.
+# They belong to the CFRM policy, which takes effect at a rebuild of the structure [assumed].
 ONLY_AT_REBUILD = ("init_size", "scm_max_size", "coupling_facility")
 
 
 def attributes_of(config: Structure) -> dict[str, Any]:
-    """The attributes that matter here, of a structure as the estate describes it."""
-    return {name: getattr(config, name) for name in KEPT}
+    """Return the attributes of a structure of the estate that change its storage."""
+    return {name: getattr(config, name) for name in ATTRIBUTES}
 
 
 def size_in_bytes(value: int | str | None) -> int | None:
-    """Sizes: integers (bytes) or strings with K, M, G, T, powers of 1024 (contract.md, 1); None (null): absent."""
+    """Return a size in bytes, given as an integer or as text with K, M, G or T (powers of 1024); None means absent."""
     if value is None or isinstance(value, int):
         return value
     text = value.strip().upper()
@@ -47,5 +47,5 @@ def size_in_bytes(value: int | str | None) -> int | None:
 
 
 def read_attributes(attributes: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of an ALTER or REBUILD event, sizes as bytes."""
+    """Return the attributes of an ALTER or REBUILD event, with sizes in bytes."""
     return {name: size_in_bytes(value) if name in SIZES else value for name, value in attributes.items()}

@@ -1,7 +1,9 @@
-"""MEASURE: what the real system holds beyond the model (contract.md, 7, Events).
+"""MEASURE: the contents of the real system beyond the model.
 
-The first MEASURE of a store sets its baseline; gets of messages the model never saw draw it down, evenly by message;
-each MEASURE says how far the model is off.
+The first MEASURE of a store sets its baseline. Gets of messages that the model never saw draw it down evenly by
+message. Each MEASURE gives the error of the model.
+
+The rule: docs/events.md#measurements.
 """
 
 from typing import Any
@@ -10,24 +12,24 @@ from tests.naive.pools import rounded_up
 
 
 def beyond(measured: dict[str, Any], name: str, model: int) -> int:
-    """Measured less model, never below 0; 0 for what was not measured (our reading), which null says too."""
+    """Return measured minus model, at least 0; 0 for what was not measured or is null [assumed]."""
     return max(0, measured[name] - model) if measured.get(name) is not None else 0
 
 
 class NaiveBaseline:
-    """What the real system held beyond the model at the first MEASURE."""
+    """The contents of the real system beyond the model at the first MEASURE."""
 
-    def __init__(self, shown: dict[str, Any], unmatched_gets: int) -> None:
-        """`shown`: as the state record shows it, amounts by name, `messages` among them."""
-        self.shown = shown
-        self.amounts = flat(shown)
+    def __init__(self, fields: dict[str, Any], unmatched_gets: int) -> None:
+        """Set the baseline to amounts by name, `messages` among them, as the state record shows them."""
+        self.fields = fields
+        self.amounts = flat(fields)
         self.unmatched_before = unmatched_gets
 
     def left(self, name: str, unmatched_gets: int) -> int:
-        """What is left of an amount after the unmatched gets since then: each took one message, evenly.
+        """Return what is left of an amount after the unmatched gets since the baseline, each of which took one message.
 
-        `name`: as it is shown, of a data set "smds/QM01/blocks". Our reading: the part drawn rounds down; where no
-        messages were measured nothing can be drawn.
+        `name` is as in `flat`, such as "smds/QM01/blocks". Assumed: the part drawn down is rounded down, and nothing
+        can be drawn down if no messages were measured.
         """
         amount, messages = self.amounts.get(name, 0), self.amounts["messages"]
         if messages == 0:
@@ -36,36 +38,36 @@ class NaiveBaseline:
         return amount - amount * drawn // messages
 
     def restart(self, persistent: str, nonpersistent: str, unmatched_gets: int) -> None:
-        """A restart takes what is nonpersistent of it too (our reading), with its share of the messages.
+        """Drop the nonpersistent part of the baseline with its share of the messages, as a restart does [assumed].
 
-        `persistent`, `nonpersistent`: the names of the two amounts. Our reading: what is left begins anew, messages
-        rounded up; where neither was measured no message is known to be gone.
+        `persistent` and `nonpersistent` are the names of the two amounts. Assumed: what is left becomes the new
+        baseline, messages are rounded up, and no message is lost if neither amount was measured.
         """
-        kept, lost = self.left(persistent, unmatched_gets), self.left(nonpersistent, unmatched_gets)
+        remaining, lost = self.left(persistent, unmatched_gets), self.left(nonpersistent, unmatched_gets)
         messages = self.left("messages", unmatched_gets)
-        if kept + lost > 0:
-            messages = rounded_up(messages * kept, kept + lost)
-        self.amounts |= {persistent: kept, nonpersistent: 0, "messages": messages}
+        if remaining + lost > 0:
+            messages = rounded_up(messages * remaining, remaining + lost)
+        self.amounts |= {persistent: remaining, nonpersistent: 0, "messages": messages}
         self.unmatched_before = unmatched_gets
 
     def record(self) -> dict[str, Any]:
-        """As the state record shows it: what was measured, whatever is left of it."""
-        return self.shown
+        """Return the baseline of the state record: as measured, whatever is left of it."""
+        return self.fields
 
 
 def flat(amounts: dict[str, Any], prefix: str = "") -> dict[str, int]:
-    """Amounts within amounts by one name: {"smds": {"QM01": {"blocks": 4}}} as {"smds/QM01/blocks": 4}."""
-    found: dict[str, int] = {}
+    """Return nested amounts by path: {"smds": {"QM01": {"blocks": 4}}} as {"smds/QM01/blocks": 4}."""
+    by_path: dict[str, int] = {}
     for name, amount in amounts.items():
-        found |= flat(amount, f"{prefix}{name}/") if isinstance(amount, dict) else {f"{prefix}{name}": amount}
-    return found
+        by_path |= flat(amount, f"{prefix}{name}/") if isinstance(amount, dict) else {f"{prefix}{name}": amount}
+    return by_path
 
 
 def drift_pct(compared: list[tuple[int, int, int]], before: float | None) -> float | None:
-    """Model less measured, in percent of the total, the worst resource (contract.md, 7, Events).
+    """Return the largest difference of model and measured, in percent of the total.
 
-    `compared`: model (what is left of the baseline included), measured and total of each resource measured. Our
-    reading: the first of several that are equally far off, and `before` stays where none of them was measured.
+    `compared` has (model, measured, total) of each resource measured; the model includes what is left of the baseline.
+    Assumed: the first of several equal ones counts, and `before` stays if no resource was measured.
     """
     drifts = [100.0 * (model - measured) / total for model, measured, total in compared if total > 0]
     return max(drifts, key=abs) if drifts else before

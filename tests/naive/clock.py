@@ -1,35 +1,35 @@
 """Event time of one store."""
 
 DAY_US = 24 * 60 * 60 * 1_000_000
-TICK_US = 10 * 1_000_000  # whatever time alone does, it does on this raster
-TRUST = 100  # docs/events.md: events by which a clock that has just jumped must be contradicted
-MOST_SUPPORT = 1_000_000
+TICK_US = 10 * 1_000_000  # the raster on which the passing of time has effects
+TRUST = 100  # events that support a clock that has just jumped, docs/events.md#time
+MAX_SUPPORT = 1_000_000
 
 
 class NaiveClock:
     """The clock of a store: the latest event time, in microseconds since 1970 UTC; None before the first event.
 
-    Late events leave it where it is, unless a majority of events contradicts it: then it goes back.
+    Late events do not move it, unless a majority of events contradicts it: then it goes back.
     """
 
     trust = TRUST
 
     def __init__(self) -> None:
         self.now: int | None = None
-        self.far: int | None = None  # time of the previous event, when that lay too far ahead to be believed
-        self.support = 0  # events within a day of the clock, less those more than a day behind it, since it jumped
+        self.far: int | None = None  # time of the previous event, if it was too far ahead
+        self.support = 0  # events within a day of the clock, minus those further behind, since it jumped
         self.behind: list[int] = []  # times of the latter, since the clock jumped
         self.turned = False  # the last event took the clock back
 
     def advance(self, time: int) -> None:
         """Take the time of the next accepted event.
 
-        contract.md, 7 (Events): an event more than 24 hours ahead of the clock does not move it, unless the store's
-        very next event lies within 24 hours of it: then both do. Our reading: the very first event is believed, and
-        duplicates are no events of the store, so "the very next" is the next accepted one.
+        An event more than 24 hours ahead of the clock does not move it, unless the store's next event lies within 24
+        hours of that event: then both do. Assumed: the first event of all always moves the clock, and a duplicate is
+        not the next event.
 
-        docs/events.md: a clock that a majority contradicts goes back to the latest of the times that contradict it, of
-        those that lie within 24 hours of one another, from the last one on.
+        A clock that a majority contradicts goes back to the latest of the contradicting times, among those within 24
+        hours of each other, from the last one backwards.
         """
         self.turned = False
         if self.now is None or (self.far is not None and abs(time - self.far) <= DAY_US):
@@ -39,7 +39,7 @@ class NaiveClock:
         elif time >= self.now - DAY_US:
             self.now = max(self.now, time)
             self.far = None
-            self.support = min(self.support + 1, MOST_SUPPORT)
+            self.support = min(self.support + 1, MAX_SUPPORT)
         else:
             self.far = None
             self.support -= 1
@@ -60,5 +60,5 @@ class NaiveClock:
         return latest
 
     def tick(self) -> int | None:
-        """How many ticks since 1970 have been; None before the first event."""
+        """Return the number of ticks since 1970, or None before the first event."""
         return None if self.now is None else self.now // TICK_US

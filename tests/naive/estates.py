@@ -1,6 +1,6 @@
-"""Tiny structures, such that pools, offload rules, blocks and expansions are crossed by a few messages.
+"""Tiny structures, in which a few messages reach the limits of pools, offload rules, blocks and expansions.
 
-Chosen, random, and as the estate files that describe them.
+They are chosen or random, and written as estate files.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ QMGRS = ("QM01", "QM02", "QM03")
 QUEUES = ("A.QUEUE", "B.QUEUE", "C.QUEUE", "D.QUEUE")
 ALIASES = {"ALIAS.QUEUE": "A.QUEUE"}
 ALIASES_FILE = "aliases.mqsc"
-ENTRY_AND_6_ELEMENTS = 695 + 6 * 256  # bytes of SIZE a message of up to 1,164 bytes needs
+ENTRY_AND_6_ELEMENTS = 695 + 6 * 256  # bytes of SIZE per message of up to 1,164 bytes
 
 
 # -- one structure
 
 
 def structure(**different: Any) -> Structure:
-    """A structure as the estate describes it, tiny unless said otherwise: 40 entries, two queue managers."""
+    """Return a structure of the estate: tiny by default, with 40 entries and two queue managers."""
     described: dict[str, Any] = {
         "name": STORE,
         "queue_sharing_group": "QSG1",
@@ -63,11 +63,11 @@ class OnFacility(Structure):
     """A structure that is alone on its coupling facility."""
 
     facility_size: int
-    facility_scm: int | None  # None: it has none
+    facility_scm: int | None  # bytes; None: it has none
 
 
 def data_set(size: int, secondary: int | None = None, max_size: int | None = None) -> Smds:
-    """A data set as the estate describes it, all in bytes."""
+    """Return a data set of the estate, sizes in bytes."""
     return Smds(size=size, secondary=secondary, max_size=max_size)
 
 
@@ -77,11 +77,11 @@ BLOCK_SIZES = (8 * 1024, 16 * 1024, 32 * 1024)
 LEVELS = ((5, "SMDS"), (5, "SMDS"), (5, "SMDS"), (5, "DB2"), (4, "NONE"), (3, "NONE"))
 
 
-# -- random structures: a handful of small integers, one for each choice
+# -- random structures: small integers, one per choice
 
 
 class Choices(NamedTuple):
-    """What a random structure is made from, each a small integer."""
+    """The choices of a random structure, each a small integer."""
 
     entries: int = 0
     odd_bytes: int = 0
@@ -103,7 +103,7 @@ def pick(table: Sequence[Any], number: int) -> Any:
 
 
 def structure_from(choices: Choices) -> Structure:
-    """The structure that the choices stand for."""
+    """Return a structure made from choices."""
     size = (20 + choices.entries) * ENTRY_AND_6_ELEMENTS + choices.odd_bytes
     cf_level, offload = pick(LEVELS, choices.level)
     ds_block = pick(BLOCK_SIZES, choices.block)
@@ -142,12 +142,12 @@ def _data_set_from(blocks: int, odd_bytes: int, secondary: int, max_size: int, d
 
 
 def aliases_of(config: Structure) -> dict[str, str]:
-    """The alias queues of a structure: which queue each leads to."""
+    """Return the targets of the alias queues of a structure."""
     return {alias: queue for alias, queue in ALIASES.items() if queue in config.queues}
 
 
 def structures() -> st.SearchStrategy[Structure]:
-    """Random tiny structures."""
+    """Return a strategy for tiny structures."""
     small = st.integers(0, 8)
     return st.builds(
         Choices,
@@ -168,7 +168,7 @@ def structures() -> st.SearchStrategy[Structure]:
 
 
 def random_structure(seed: int) -> Structure:
-    """A random tiny structure; the same for the same seed."""
+    """Return a random tiny structure, a function of the seed."""
     rng = np.random.default_rng([seed, 1])
     smds = tuple((int(a), int(b), int(c), int(d)) for a, b, c, d in rng.integers(0, (38, 8192, 9, 9), (3, 4)))
     entries, odd_bytes, level = (int(n) for n in rng.integers(0, (381, ENTRY_AND_6_ELEMENTS, 6)))
@@ -184,12 +184,12 @@ def random_structure(seed: int) -> Structure:
 
 
 def write_estate(folder: Path, config: Structure, aliases: dict[str, str]) -> Path:
-    """Write the estate (contract.md, 1) of a structure, its queues and alias queues; gives its TOML file."""
+    """Write the estate of a structure, its queues and alias queues; return the TOML file."""
     return write_files(folder, estate_toml(config, ALIASES_FILE), aliases)
 
 
 def write_files(folder: Path, toml: str, aliases: dict[str, str]) -> Path:
-    """Write an estate's TOML and the MQSC of alias queues that it imports; gives the TOML file."""
+    """Write the TOML of an estate and the MQSC of alias queues that it imports; return the TOML file."""
     path = folder / "estate.toml"
     path.write_text(toml)
     mqsc = [f"DEFINE QALIAS({alias}) TARGET({queue})\n" for alias, queue in aliases.items()]
@@ -198,7 +198,7 @@ def write_files(folder: Path, toml: str, aliases: dict[str, str]) -> Path:
 
 
 def estate_toml(config: Structure, mqsc: str) -> str:
-    """The TOML that describes a structure and its queues, and imports an MQSC text."""
+    """Return the TOML of a structure and its queues, which imports an MQSC text."""
     group, name = config.name.split("/")
     lines = ["schema = 1", "[[import]]", line("mqsc", mqsc), line("queue_sharing_group", group)]
     lines += [f'[coupling_facility."{config.coupling_facility}"]', *_facility_lines(config)]
@@ -226,7 +226,7 @@ NOT_ATTRIBUTES = ("facility_size", "facility_scm", "name", "queue_sharing_group"
 
 
 def _fields(thing: Structure | Smds) -> list[tuple[str, Any]]:
-    """The fields that are there, with their values."""
+    """Return the fields that are not None, with their values."""
     values = [(f.name, getattr(thing, f.name)) for f in fields(thing)]
     return [(name, value) for name, value in values if value is not None]
 
@@ -236,7 +236,7 @@ def _quoted(text: str) -> str:
 
 
 def line(name: str, value: Any) -> str:
-    """A line of TOML."""
+    """Return a line of TOML."""
     if isinstance(value, bool):
         return f"{name} = {str(value).lower()}"
     return f"{name} = {_quoted(value) if isinstance(value, str) else value}"

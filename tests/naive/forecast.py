@@ -1,7 +1,7 @@
-"""One path of a forecast, the slow and obvious way: what `kernels.forecast.roll` must say of it.
+"""A path of a forecast, rolled in a slow and obvious way: the oracle of `kernels.forecast.roll`.
 
-A store is a dict of counts by class of message length, data sets are dicts, a path is a loop over its steps. What is
-random comes as arguments, the same that the kernel gets.
+A store has counts by length class, a path is a loop over its steps. Everything random is an argument, the same as that
+of the kernel.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ CLASSES, RULES = 12, 3
 
 @dataclass
 class NaiveDataSet:
-    """used, most: blocks; put, gives_back: blocks of an offloaded message of each class, on average; larger: times."""
+    """A data set. `put` and `gives_back`: mean blocks per offloaded message, by class; `larger`: factor on `put`."""
 
-    used: float
-    most: float
+    used: float  # blocks
+    total: float
     larger: float
     put: list[float]
     gives_back: list[float]
@@ -25,7 +25,7 @@ class NaiveDataSet:
 
 @dataclass
 class NaiveStore:
-    """A store by classes of length. kept, away: messages in the store and in data sets; thresholds: shares."""
+    """A store by length class. `in_store`, `in_sets`: messages in the store and in data sets; `thresholds`: shares."""
 
     ents: float
     ents_max: float
@@ -38,16 +38,16 @@ class NaiveStore:
     thresholds: list[float]
     put_space: list[float]
     held_space: list[float]
-    kept: list[float]
-    away: list[float]
+    in_store: list[float]
+    in_sets: list[float]
     mix: list[float]
     offloaded: list[list[float]]  # by the set of rules in force, by class
-    scm_most: float
+    scm_max: float
     scm_ents: float
     scm_space: float
     alter_from: float
     size: float
-    size_most: float
+    size_max: float
     per_byte: float
     wait: float
     larger: float
@@ -58,16 +58,16 @@ class NaiveStore:
         return max(self.ents / self.ents_max, self.space / self.space_max)
 
     def move(self) -> None:
-        """Above 90 % to SCM, as far as it has room, until 90 %; at 70 % and below back, until 70 %."""
+        """Move to SCM above 90 % of usage, as far as it has room, until 90 %; back at or below 70 %, until 70 %."""
         usage = self.usage()
         moved = 0.0  # of what is in the structure
         back = 0.0  # of what is in SCM
         self.scm_was_short = False
         if usage > 0.9:
-            wanted = (self.ents + self.space) * (1 - 0.9 / usage)
-            room = max(0.0, self.scm_most - self.scm_ents - self.scm_space)
-            moved = min(wanted, room) / (self.ents + self.space)
-            self.scm_was_short = wanted > room
+            leaving = (self.ents + self.space) * (1 - 0.9 / usage)
+            room = max(0.0, self.scm_max - self.scm_ents - self.scm_space)
+            moved = min(leaving, room) / (self.ents + self.space)
+            self.scm_was_short = leaving > room
         elif usage <= 0.7 and self.scm_ents > 0:
             whole = max(self.scm_ents / self.ents_max, self.scm_space / self.space_max)
             back = min(1.0, (0.7 - usage) / whole)
@@ -76,10 +76,10 @@ class NaiveStore:
         self.space, self.scm_space = self.space - space, self.scm_space + space
 
     def alter(self, bins: int) -> None:
-        """From its threshold on a structure takes the ratio of what is in use, and grows by 10 % a minute."""
+        """Alter a structure from its threshold on: to the ratio in use, and larger by 10 % per minute."""
         if self.usage() < self.alter_from or self.scm_ents > 0 or self.ents <= 0:
             return
-        self.size = min(self.size_most, self.size * 1.1 ** (bins / 6))
+        self.size = min(self.size_max, self.size * 1.1 ** (bins / 6))
         ratio = self.space / self.ents
         self.ents_max = self.size * self.per_byte / (695 + 256 * ratio)
         self.space_max = max(1.0, self.ents_max * ratio)
@@ -87,59 +87,59 @@ class NaiveStore:
     def rules_in_force(self) -> int:
         return sum(1 << rule for rule in range(RULES) if self.usage() > self.thresholds[rule])
 
-    def put(self, come: list[float], rules: int) -> None:
-        """Messages of each class come and stay."""
+    def put(self, arriving: list[float], rules: int) -> None:
+        """Put messages of each class, which stay."""
         for size in range(CLASSES):
-            away = come[size] * self.offloaded[rules][size]
-            kept = come[size] - away
-            self.kept[size] += kept
-            self.away[size] += away
-            self.space += kept * self.put_space[size] * self.larger + away * self.away_space
-            self.ents += come[size]
-            self.served += come[size] * self.served_share
-            for one in self.sets:
-                one.used += away * one.put[size] * one.larger
-        for one in self.sets:
-            one.used = max(0.0, one.used)
+            out = arriving[size] * self.offloaded[rules][size]
+            staying = arriving[size] - out
+            self.in_store[size] += staying
+            self.in_sets[size] += out
+            self.space += staying * self.put_space[size] * self.larger + out * self.away_space
+            self.ents += arriving[size]
+            self.served += arriving[size] * self.served_share
+            for data_set in self.sets:
+                data_set.used += out * data_set.put[size] * data_set.larger
+        for data_set in self.sets:
+            data_set.used = max(0.0, data_set.used)
 
-    def leave(self, size: int, kept: float, away: float) -> None:
-        """Messages of a class go, from the store itself and from data sets."""
-        self.kept[size] -= kept
-        self.away[size] -= away
-        self.space -= kept * self.held_space[size] + away * self.away_space
-        self.ents -= kept + away
-        self.served -= kept + away
-        for one in self.sets:
-            one.used = max(0.0, one.used - away * one.gives_back[size])
+    def leave(self, size: int, near: float, far: float) -> None:
+        """Remove messages of a class, from the store itself and from data sets."""
+        self.in_store[size] -= near
+        self.in_sets[size] -= far
+        self.space -= near * self.held_space[size] + far * self.away_space
+        self.ents -= near + far
+        self.served -= near + far
+        for data_set in self.sets:
+            data_set.used = max(0.0, data_set.used - far * data_set.gives_back[size])
 
-    def here(self, size: int) -> tuple[float, float]:
-        return max(0.0, self.kept[size]), max(0.0, self.away[size])
+    def stock(self, size: int) -> tuple[float, float]:
+        return max(0.0, self.in_store[size]), max(0.0, self.in_sets[size])
 
-    def get(self, wanted: list[tuple[float, float]]) -> None:
-        """Old messages of each class go; where there are not enough of one kind, others go in their stead."""
+    def get(self, demand: list[tuple[float, float]]) -> None:
+        """Remove old messages of each class; where one class lacks messages, others are removed instead."""
         lacking = 0.0
         for size in range(CLASSES):
-            want_kept, want_away = wanted[size]
-            here_kept, here_away = self.here(size)
-            kept, away = min(want_kept, here_kept), min(want_away, here_away)
-            kept += min(want_kept + want_away - kept - away, here_kept - kept)
-            away += min(want_kept + want_away - kept - away, here_away - away)
+            want_near, want_far = demand[size]
+            stock_near, stock_far = self.stock(size)
+            near, far = min(want_near, stock_near), min(want_far, stock_far)
+            near += min(want_near + want_far - near - far, stock_near - near)
+            far += min(want_near + want_far - near - far, stock_far - far)
             served = max(0.0, self.served)
-            if kept + away > served:
-                kept, away = kept * served / (kept + away), away * served / (kept + away)
-            lacking += want_kept + want_away - kept - away
-            self.leave(size, kept, away)
-        stock = sum(sum(self.here(size)) for size in range(CLASSES))
+            if near + far > served:
+                near, far = near * served / (near + far), far * served / (near + far)
+            lacking += want_near + want_far - near - far
+            self.leave(size, near, far)
+        stock = sum(sum(self.stock(size)) for size in range(CLASSES))
         lacking = min(lacking, max(0.0, self.served), stock)
         if lacking > 0:
             for size in range(CLASSES):
-                kept, away = self.here(size)
-                self.leave(size, kept * lacking / stock, away * lacking / stock)
+                near, far = self.stock(size)
+                self.leave(size, near * lacking / stock, far * lacking / stock)
         self.ents, self.space = max(0.0, self.ents), max(0.0, self.space)
 
 
-def passes(before: float, after: float, limit: float) -> float:
-    """Where in a step a quantity passes its limit, 0..1."""
+def crossing(before: float, after: float, limit: float) -> float:
+    """Return the share of a step, 0..1, after which a quantity crosses its limit."""
     if after <= before:
         return 0.0
     return min(1.0, max(0.0, (limit - before) / (after - before)))
@@ -154,50 +154,48 @@ def roll(
     extra: list[float],
     block: int,
 ) -> tuple[float, int]:
-    """(bins until something is full or inf, what: 0 entries, 1 space, 2 and on data sets, then SCM, or -1) of one path.
+    """Return the bins until something is full, or inf, and its number: 0 entries, 1 space, 2 on data sets, SCM; or -1.
 
-    bins: messages of each class that come and stay, then those that go, for each bin of the regime.
+    `bins` has, per bin of the regime, the messages by class that come and stay, then those that leave.
     """
-    elapsed, at, left = 0.0, 0, 0
-    rules_then: list[tuple[float, int]] = []  # (end of a step, rules in force in it)
+    elapsed, begin, left = 0.0, 0, 0
+    rules_of_steps: list[tuple[float, int]] = []  # (end of a step, rules in force in it)
     for step, length in enumerate(lengths):
         if left < length:
-            at, left = starts[step], max(block, length)
-        flows = [sum(bins[(at + k) % len(bins)][lane] for k in range(length)) for lane in range(3 * CLASSES)]
-        come = [flows[c] + (trend[step][c] + extra[step] * store.mix[c]) * length for c in range(CLASSES)]
-        gone = [max(0.0, flows[lane] + trend[step][lane] * length) for lane in range(CLASSES, 3 * CLASSES)]
-        ents, space, used = store.ents, store.space, [one.used for one in store.sets]
+            begin, left = starts[step], max(block, length)
+        flows = [sum(bins[(begin + k) % len(bins)][lane] for k in range(length)) for lane in range(3 * CLASSES)]
+        arriving = [flows[c] + (trend[step][c] + extra[step] * store.mix[c]) * length for c in range(CLASSES)]
+        departing = [max(0.0, flows[lane] + trend[step][lane] * length) for lane in range(CLASSES, 3 * CLASSES)]
+        ents, space, used = store.ents, store.space, [data_set.used for data_set in store.sets]
         rules = store.rules_in_force()
-        rules_then.append((elapsed + length, rules))
-        store.put(come, rules)
+        rules_of_steps.append((elapsed + length, rules))
+        store.put(arriving, rules)
         reached: list[tuple[float, int]] = []
-        for number, one in enumerate(store.sets):
-            if one.used > one.most:
-                reached.append((passes(used[number], one.used, one.most), 2 + number))
-        wanted = [(gone[c], gone[CLASSES + c]) for c in range(CLASSES)]
+        for number, data_set in enumerate(store.sets):
+            if data_set.used > data_set.total:
+                reached.append((crossing(used[number], data_set.used, data_set.total), 2 + number))
+        leaving = [(departing[c], departing[CLASSES + c]) for c in range(CLASSES)]
         if elapsed >= store.wait:  # what leaves was put on this path
-            then = next(rules for end, rules in rules_then if end > elapsed - store.wait)
-            all_of_them = sum(map(sum, wanted))
-            lengths_of = store.served_share, 1 - store.served_share
-            messages = [
-                lengths_of[0] * all_of_them * store.mix[c] + lengths_of[1] * sum(wanted[c]) for c in range(CLASSES)
-            ]
-            shares = store.offloaded[then]
-            wanted = [(both * (1 - share), both * share) for both, share in zip(messages, shares, strict=True)]
-        store.get(wanted)
-        if store.scm_most > 0:
+            rules_at_put = next(rules for end, rules in rules_of_steps if end > elapsed - store.wait)
+            total = sum(map(sum, leaving))
+            share_new, share_old = store.served_share, 1 - store.served_share
+            messages = [share_new * total * store.mix[c] + share_old * sum(leaving[c]) for c in range(CLASSES)]
+            shares = store.offloaded[rules_at_put]
+            leaving = [(both * (1 - share), both * share) for both, share in zip(messages, shares, strict=True)]
+        store.get(leaving)
+        if store.scm_max > 0:
             store.move()
         store.alter(length)
         if store.space > store.space_max:
-            what = 2 + len(store.sets) if store.scm_was_short else 1
-            reached.append((passes(space, store.space, store.space_max), what))
+            resource = 2 + len(store.sets) if store.scm_was_short else 1
+            reached.append((crossing(space, store.space, store.space_max), resource))
         if store.counts_ents and store.ents > store.ents_max:
-            what = 2 + len(store.sets) if store.scm_was_short else 0
-            reached.append((passes(ents, store.ents, store.ents_max), what))
+            resource = 2 + len(store.sets) if store.scm_was_short else 0
+            reached.append((crossing(ents, store.ents, store.ents_max), resource))
         if reached:
-            part, what = min(reached, key=lambda entry: entry[0])
-            return elapsed + part * length, what
+            part, resource = min(reached, key=lambda entry: entry[0])
+            return elapsed + part * length, resource
         elapsed += length
-        at = (at + length) % len(bins)
+        begin = (begin + length) % len(bins)
         left -= length
     return math.inf, -1

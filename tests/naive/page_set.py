@@ -1,6 +1,6 @@
-"""A page set of a z/OS queue manager: what its messages cost, how it expands, what its state record says.
+"""A page set of a z/OS queue manager: cost of messages, expansion, state record.
 
-Sources: domain.md, 4, and the document "Page sets 01 to 99" (`page-sets-01-to-99.txt`).
+The rules: docs/storage-model.md#page-sets.
 """
 
 from dataclasses import dataclass, field
@@ -13,28 +13,28 @@ from tests.naive.store import Event
 from tests.naive.units import Message, fields_of
 
 PAGE_ROOM = 4057  # bytes of a page for messages
-SHORT_LENGTH = 3685  # bytes of data of a short message, at most
+SHORT_LENGTH = 3685  # bytes of data of the longest short message
 SHORT_HEADER = 372  # a descriptor of 352 bytes and 20 of control information
-SEGMENT = 4049  # bytes a page holds of a long message
+SEGMENT = 4049  # bytes of a long message per page
 DESCRIPTOR = 352
 LONG_LENGTH = 4 * 1024**2
-VERY_LONG_PAGES = 1037  # what each whole 4 MB of a very long message uses
-MAP_COVERS = 16_184  # pages that one page of the space map covers
+VERY_LONG_PAGES = 1037  # per 4 MB of a very long message
+MAP_COVERS = 16_184  # pages per page of the space map [fitted]
 LARGEST_PAGE_SET = 16_777_216  # 64 GB
-MOST_EXPANSIONS = 119
-EXPANDS_ABOVE_PCT = 90  # domain.md, 4 (an assumption there)
+MAX_EXPANSIONS = 119
+EXPANDS_ABOVE_PCT = 90  # [assumed]
 ONE_A_PAGE_SINCE = (7, 0, 1)
 DEFAULTS = {"expand": "USER", "secondary_pages": None, "max_pages": None, "version": None, "buffer_pool": 0}
 OF_EXPANSION = ("pages", "expand", "secondary_pages", "max_pages")
 
 
 def usable_pages(allocated: int) -> int:
-    """Pages for messages (domain.md, 4)."""
+    """Return the pages for messages."""
     return allocated - (1 + rounded_up(allocated, MAP_COVERS))
 
 
 def whole_pages_and_record(length: int) -> tuple[int, int]:
-    """Pages that a message has to itself, and the bytes of the record beside them (0: there is none)."""
+    """Return the pages of a message's own, and the bytes of its record on another page (0: none)."""
     if length > LONG_LENGTH:
         rest = length % LONG_LENGTH
         pages, record = whole_pages_and_record(rest) if rest > 0 else (0, 0)
@@ -46,7 +46,7 @@ def whole_pages_and_record(length: int) -> tuple[int, int]:
 
 
 def packs(version: str | None) -> bool:
-    """Short messages share pages before 7.0.1. Our reading: an unknown version is a current one (domain.md, 4)."""
+    """Return True if short messages share pages, as before 7.0.1. Assumed: an unknown version is a current one."""
     if version is None:
         return False
     return tuple(int(part) for part in version.split(".")) < ONE_A_PAGE_SINCE
@@ -54,24 +54,24 @@ def packs(version: str | None) -> bool:
 
 @dataclass(eq=False)
 class Page:
-    """A page of records: short messages, and control information of long ones."""
+    """A page of records: short messages, and control information of long messages."""
 
-    room: int  # bytes never used yet
-    records: list["PageSetMessage"] = field(default_factory=list)  # whose
+    room: int  # bytes not used yet
+    records: list["PageSetMessage"] = field(default_factory=list)  # with a record here
 
 
 @dataclass(eq=False, kw_only=True)
 class PageSetMessage(Message):
     """A message of a page set."""
 
-    whole_pages: int  # that it has to itself
-    page: Page | None  # its record lies in
+    whole_pages: int  # of its own
+    page: Page | None  # with its record
 
 
 class NaivePageSet(NaivePrivateStore):
-    """The twin of one page set.
+    """The twin of a page set.
 
-    `described`: its attributes as the estate names them, and the version of its queue manager.
+    `described` has its attributes with their names in the estate, and the version of its queue manager.
     """
 
     messages: list[PageSetMessage]
@@ -105,11 +105,11 @@ class NaivePageSet(NaivePrivateStore):
         return message
 
     def _shares(self, record: int) -> bool:
-        """A record fits on the page being filled: before 7.0.1 only; since then each has a page of its own."""
+        """Return True if a record goes on the page being filled; since 7.0.1 each record has a page of its own."""
         return packs(self.attributes["version"]) and self.filling is not None and record <= self.filling.room
 
     def _page_for(self, record: int, shares: bool) -> Page:
-        """The page being filled or, what is left of it being unused, a new one, which then is the one being filled."""
+        """Return the page being filled, or begin a new one and leave the rest of the old one unused."""
         if not shares:
             self.filling = Page(PAGE_ROOM)
             self.pages.append(self.filling)
@@ -118,7 +118,7 @@ class NaivePageSet(NaivePrivateStore):
         return self.filling
 
     def _free(self, message: PageSetMessage) -> None:
-        """A page is free when its last record is gone, and no longer filled (our reading)."""
+        """Remove the record of a message. A page without records is free and no longer being filled [assumed]."""
         page = message.page
         if page is None:
             return
@@ -131,24 +131,24 @@ class NaivePageSet(NaivePrivateStore):
     # -- expansion
 
     def _make_room(self, new: int) -> bool:
-        """Expand as the message needs it; True when it fits then (domain.md, 4).
+        """Expand the page set for a message; return True if the message fits then.
 
-        Our reading: the pages of the message to come are counted as used; it expands again until it need not.
+        Assumed: the pages of the new message count as used, and the page set expands as often as needed.
         """
-        wants = True
-        while wants and self.attributes["expand"] != "NONE" and self.status == "NORMAL":
-            wants = (self._used() + new) * 100 > EXPANDS_ABOVE_PCT * self._total()
-            if wants:
+        is_tight = True
+        while is_tight and self.attributes["expand"] != "NONE" and self.status == "NORMAL":
+            is_tight = (self._used() + new) * 100 > EXPANDS_ABOVE_PCT * self._total()
+            if is_tight:
                 self._expand()
         return self._used() + new <= self._total()
 
     def _expand(self) -> None:
-        """One extent more, or the reason why not. `max_pages`: what the volumes hold."""
+        """Add an extent, or set the status that says why not. `max_pages` is what the volumes hold."""
         extent = max(1, self.allocated // 10)
         if self.attributes["expand"] == "USER":
             extent = self.attributes["secondary_pages"] or 0
         largest = self.attributes["max_pages"]
-        if self.expansions >= MOST_EXPANSIONS:
+        if self.expansions >= MAX_EXPANSIONS:
             self.status = "MAXIMUM"
         elif extent == 0 or (largest is not None and self.allocated + extent > largest):
             self.status = "FAILED"
@@ -164,17 +164,17 @@ class NaivePageSet(NaivePrivateStore):
         return usable_pages(self.allocated)
 
     def _of_model(self, persistent: bool) -> int:
-        """Pages with a persistent message, or those with others only."""
+        """Return the pages with a persistent message, or those without one."""
         whole = sum(message.whole_pages for message in self.messages if message.persistent == persistent)
         return whole + len([page for page in self.pages if any(m.persistent for m in page.records) == persistent])
 
     # -- ALTER, MEASURE
 
     def _alter(self, attributes: dict[str, Any]) -> None:
-        """ALTER PSID, whole or refused whole and counted (our reading).
+        """Apply an ALTER PSID as a whole, or refuse it as a whole and count it [assumed].
 
-        It holds what is used, extents are not given back, and its volumes hold it. Expansion is tried again after what
-        it depends on was altered.
+        It is refused if the new size does not hold the used pages, gives back extents, or exceeds the volumes. After a
+        change of what expansion depends on, expansion is possible again.
         """
         new = in_bytes(attributes)
         allocated = new.get("pages", self.allocated)
@@ -190,25 +190,25 @@ class NaivePageSet(NaivePrivateStore):
             self.status = "NORMAL"
 
     def _measure(self, measured: dict[str, Any]) -> None:
-        """A measurement of the buffer pool alone says nothing of the page set: it is no baseline (our reading)."""
+        """Apply a MEASURE. One of the buffer pool alone sets no baseline [assumed]."""
         of_page_set = {name: value for name, value in measured.items() if value is not None}
         self.buffer_pool_pct = of_page_set.pop("buffer_pool_pct", self.buffer_pool_pct)
         if of_page_set:
             super()._measure(of_page_set)
 
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
-        """Our reading: of `pages_used` all that is not known to be nonpersistent is persistent."""
-        found = dict(measured)
-        used = found.get("pages_used")
-        if used is not None and "pages_persistent" not in found:
-            nonpersistent = found.get("pages_nonpersistent", self._of_model(persistent=False))
-            found["pages_persistent"] = used - nonpersistent
-        elif used is not None and "pages_nonpersistent" not in found:
-            found["pages_nonpersistent"] = used - found["pages_persistent"]
-        return super()._new_baseline(found)
+        """Return the baseline. Assumed: used pages not known to be nonpersistent are persistent."""
+        pages = dict(measured)
+        used = pages.get("pages_used")
+        if used is not None and "pages_persistent" not in pages:
+            nonpersistent = pages.get("pages_nonpersistent", self._of_model(persistent=False))
+            pages["pages_persistent"] = used - nonpersistent
+        elif used is not None and "pages_nonpersistent" not in pages:
+            pages["pages_nonpersistent"] = used - pages["pages_persistent"]
+        return super()._new_baseline(pages)
 
     def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
-        """Persistent, nonpersistent, all used, of the pages that there are."""
+        """Return persistent, nonpersistent and all used pages, compared with all pages."""
         names = ("pages_persistent", "pages_nonpersistent", "pages_used")
         model = self._fields()
         return [(model[name], measured[name], self._total()) for name in names if name in measured]
@@ -216,9 +216,10 @@ class NaivePageSet(NaivePrivateStore):
     # -- the state record
 
     def _fields(self) -> dict[str, Any]:
-        """total = unused + persistent + nonpersistent, as DISPLAY USAGE and SMF 115 QIS1 report them (domain.md, 4).
+        """Return the fields of a page set.
 
-        Our reading: nothing is unused where facts did not fit.
+        total = unused + persistent + nonpersistent, as DISPLAY USAGE and SMF 115 QIS1 report them. Assumed: unused is 0
+        if messages were kept that did not fit.
         """
         return {
             "pages_total": self._total(),
@@ -236,7 +237,7 @@ class NaivePageSet(NaivePrivateStore):
 
 
 def writes_at(buffer_pool_pct: float | None) -> str | None:
-    """Asynchronous writes from 85 % used, synchronous from 95 % (domain.md, 4); None: not measured."""
+    """Return "asynchronous" from 85 % used, "synchronous" from 95 %, or None if not measured."""
     if buffer_pool_pct is None:
         return None
     if buffer_pool_pct >= 95:

@@ -1,51 +1,52 @@
-"""Entries and elements of a CF list structure: how many there are, what a message takes, which offload rule applies.
+"""Entries and elements of a CF list structure, the cost of a message, and offload rules.
 
-``attributes`` is everywhere the dict of the structure's attributes as the estate names them (contract.md, 1), sizes in
-bytes.
+``attributes`` is always the dict of the structure's attributes with their names in the estate, and sizes in bytes.
+
+The rules: docs/storage-model.md#entries-and-elements, docs/storage-model.md#offloading.
 """
 
 from fractions import Fraction
 from math import floor
 from typing import Any, NamedTuple
 
-ENTRY_BYTES = 695  # domain.md, 1: what a list entry takes of SIZE
-ELEMENT_BYTES = 256  # domain.md, 1: a data element
-MESSAGE_HEADER_BYTES = 372  # domain.md, 1: what MQ adds to a message held in the structure
-LARGEST_IN_STRUCTURE = 64_512  # domain.md, 1: 63 KB of data at most
-OFFLOADED_ELEMENTS = 2  # domain.md, 1: 1 entry and 2 elements point to SMDS or Db2
-PLACEHOLDER_ELEMENTS = 16  # domain.md, 1: at CFLEVEL(4) a 4 KB placeholder points to Db2
-RULE_OFF = 65_536  # domain.md, 1: OFFLDnSZ(64K) switches rule n off
-RATIO = 6  # domain.md, 1: elements an entry, at allocation
-RATIO_ALL_OFFLOADED = 2  # domain.md, 1: where some rule has threshold 0 and size 0
+ENTRY_BYTES = 695  # of SIZE per list entry [fitted]
+ELEMENT_BYTES = 256  # per data element
+MESSAGE_HEADER_BYTES = 372  # that MQ adds to a message held in the structure [fitted]
+LARGEST_IN_STRUCTURE = 64_512  # 63 KB of data
+OFFLOADED_ELEMENTS = 2  # with 1 entry, that refer to SMDS or Db2
+PLACEHOLDER_ELEMENTS = 16  # the placeholder of 4 KB that refers to Db2 at CFLEVEL(4)
+RULE_OFF = 65_536  # OFFLDnSZ(64K) switches rule n off
+RATIO = 6  # elements per entry at allocation [fitted]
+RATIO_ALL_OFFLOADED = 2  # if an offload rule has threshold 0 and size 0
 RULES = (1, 2, 3)
 
 
 class Pools(NamedTuple):
-    """A number of entries and of elements: those a structure has, or those in use."""
+    """Numbers of entries and elements, of a structure or in use."""
 
     entries: int
     elements: int
 
 
 class Cost(NamedTuple):
-    """What a message takes: always 1 entry, so many elements; where its data is: "" (the structure), SMDS or DB2."""
+    """The cost of a message besides its entry: elements, and the place of its data: "" (the structure), SMDS or DB2."""
 
     elements: int
     data: str
 
 
 def rounded_up(dividend: int, divisor: int) -> int:
-    """The least whole number not below dividend / divisor."""
+    """Return dividend / divisor, rounded up."""
     return (dividend + divisor - 1) // divisor
 
 
 def has_offload_rules(attributes: dict[str, Any]) -> bool:
-    """OFFLOAD(SMDS) and OFFLOAD(DB2) need CFLEVEL(5) (domain.md, 1)."""
+    """Return True if offload rules apply: OFFLOAD(SMDS) and OFFLOAD(DB2) need CFLEVEL(5)."""
     return attributes["cf_level"] >= 5 and attributes["offload"] in ("SMDS", "DB2")
 
 
 def rules_in_effect(attributes: dict[str, Any]) -> list[tuple[int, int, int]]:
-    """(n, threshold in %, size in bytes) of the rules that are not switched off."""
+    """Return (n, threshold in %, size in bytes) of the rules that are not switched off."""
     if not has_offload_rules(attributes):
         return []
     rules = [(n, attributes[f"offld{n}_th"], attributes[f"offld{n}_sz"]) for n in RULES]
@@ -53,9 +54,9 @@ def rules_in_effect(attributes: dict[str, Any]) -> list[tuple[int, int, int]]:
 
 
 def ratio_at_allocation(attributes: dict[str, Any]) -> int:
-    """Elements an entry: 6, or 2 when some offload rule has threshold 0 and size 0 (domain.md, 1).
+    """Return the elements per entry: 6, or 2 if an offload rule has threshold 0 and size 0.
 
-    contract.md, 7 (Estate): chosen at allocation and at REBUILD, not at an ALTER of the rules.
+    The ratio is chosen at allocation and at REBUILD, not when the rules are altered.
     """
     for _, threshold, size in rules_in_effect(attributes):
         if threshold == 0 and size == 0:
@@ -64,9 +65,9 @@ def ratio_at_allocation(attributes: dict[str, Any]) -> int:
 
 
 def pools_of_size(size: int, ratio: int | Fraction, attributes: dict[str, Any]) -> Pools:
-    """Entries and elements that `size` bytes give at a ratio (domain.md, 1). Our reading: both rounded down.
+    """Return the entries and elements of `size` bytes at a ratio, both rounded down [assumed].
 
-    domain.md, 3: 3 % fewer where the structure has SCM; contract.md, 7 (Estate): that rounds down, each pool by itself.
+    A structure with SCM has 3 % fewer, each pool rounded down by itself [assumed].
     """
     entries = floor(size / (ENTRY_BYTES + Fraction(ratio) * ELEMENT_BYTES))
     elements = floor(entries * ratio)
@@ -76,15 +77,15 @@ def pools_of_size(size: int, ratio: int | Fraction, attributes: dict[str, Any]) 
 
 
 def reaches(threshold: int, used: Pools, total: Pools) -> bool:
-    """Entries or elements in use are at FULLTHRESHOLD (domain.md, 1); 0 switches it off."""
-    at = used.entries * 100 >= threshold * total.entries or used.elements * 100 >= threshold * total.elements
-    return threshold > 0 and at
+    """Return True if entries or elements in use are at or above FULLTHRESHOLD; 0 switches it off."""
+    reached = used.entries * 100 >= threshold * total.entries or used.elements * 100 >= threshold * total.elements
+    return threshold > 0 and reached
 
 
 def exceeds(threshold: int, used: Pools, total: Pools) -> bool:
-    """Usage is more than `threshold` %: of the entries or of the elements (domain.md, 1).
+    """Return True if more than `threshold` percent of the entries or of the elements are in use.
 
-    contract.md, 7 (State): threshold 0 is always exceeded, that is, by an empty structure too.
+    Threshold 0 is always exceeded, even by an empty structure.
     """
     if threshold == 0:
         return True
@@ -92,20 +93,20 @@ def exceeds(threshold: int, used: Pools, total: Pools) -> bool:
 
 
 def offload_rule(attributes: dict[str, Any], used: Pools, total: Pools) -> int:
-    """The highest rule whose threshold is exceeded, 0: none; rules switched off do not count (contract.md, 7)."""
+    """Return the highest rule whose threshold is exceeded, or 0. Rules switched off do not count."""
     exceeded = [n for n, threshold, _ in rules_in_effect(attributes) if exceeds(threshold, used, total)]
     return max(exceeded, default=0)
 
 
 def elements_of_length(length: int) -> int:
-    """Elements of a message held in the structure (domain.md, 1)."""
+    """Return the elements of a message held in the structure."""
     return rounded_up(length + MESSAGE_HEADER_BYTES, ELEMENT_BYTES)
 
 
 def must_be_offloaded(length: int, attributes: dict[str, Any], used: Pools, total: Pools) -> bool:
-    """At CFLEVEL(5): by size, or by a rule at the moment of the put (`used` is before it) (domain.md, 1).
+    """Return True if a message is offloaded at CFLEVEL(5), by its size or by a rule; `used` is before its put.
 
-    A rule does not touch a message that needs only 2 elements anyway: `offload_min_length` (domain.md, 1).
+    A rule does not offload a message that needs only 2 elements anyway: `offload_min_length` [assumed].
     """
     if length > LARGEST_IN_STRUCTURE:
         return True
@@ -116,7 +117,7 @@ def must_be_offloaded(length: int, attributes: dict[str, Any], used: Pools, tota
 
 
 def cost_of_put(length: int, attributes: dict[str, Any], used: Pools, total: Pools) -> Cost:
-    """What a message of `length` bytes takes when it is put while `used` of `total` are in use (domain.md, 1)."""
+    """Return the cost of a message of `length` bytes put while `used` of `total` are in use."""
     if has_offload_rules(attributes):
         if must_be_offloaded(length, attributes, used, total):
             return Cost(OFFLOADED_ELEMENTS, attributes["offload"])
@@ -126,21 +127,21 @@ def cost_of_put(length: int, attributes: dict[str, Any], used: Pools, total: Poo
 
 
 def fits_pools(cost: Cost, used: Pools, total: Pools) -> bool:
-    """There is an entry, and the elements, for one more message."""
+    """Return True if an entry and the elements are left."""
     return used.entries + 1 <= total.entries and used.elements + cost.elements <= total.elements
 
 
 def fits_structure(length: int, cost: Cost) -> bool:
-    """False for more than 63 KB kept in the structure, which cannot be: at CFLEVEL(3) and below (domain.md, 1).
+    """Return False for a message over 63 KB in the structure, which cannot be put: at CFLEVEL(3) and below.
 
-    contract.md, 7 (State): such a put is a fact all the same, at 1 entry and the elements of its length.
+    If an event says that it was put, it is kept, at 1 entry and the elements of its length.
     """
     return cost.data != "" or length <= LARGEST_IN_STRUCTURE
 
 
 def usage_pct(used: Pools, total: Pools) -> float:
-    """100 x max(entries used / entries, elements used / elements) (domain.md, 1).
+    """Return 100 * max(entries used / entries, elements used / elements).
 
-    Our reading: a pool of none, which automatic alter may make of an overfull structure, counts as one.
+    Assumed: an empty pool, which automatic alter may leave of an overfull structure, counts as 1.
     """
     return 100.0 * max(used.entries / max(1, total.entries), used.elements / max(1, total.elements))

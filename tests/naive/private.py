@@ -1,4 +1,4 @@
-"""What the stores of one queue manager have in common: page sets and queue files."""
+"""Base of the stores of a single queue manager: page sets and queue files."""
 
 from abc import abstractmethod
 from typing import Any
@@ -11,14 +11,14 @@ WORDS = ("expand", "version")
 
 
 def in_bytes(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes as the estate or an event gives them, sizes as bytes."""
+    """Return attributes of the estate or of an event, with sizes in bytes."""
     return {name: value if name in WORDS else size_in_bytes(value) for name, value in attributes.items()}
 
 
 class NaivePrivateStore(NaiveStore):
-    """A store whose persistent and nonpersistent messages are counted apart, in pages or in blocks.
+    """A store that counts persistent and nonpersistent messages separately, in pages or in blocks.
 
-    `described`: attributes as the estate names them; those left out are at `defaults`.
+    `described` has attributes with their names in the estate, `defaults` the others.
     """
 
     unit: str  # "pages" or "blocks", as in the fields of the state record
@@ -29,27 +29,27 @@ class NaivePrivateStore(NaiveStore):
 
     @abstractmethod
     def _of_model(self, persistent: bool) -> int:
-        """Pages or blocks that messages hold: persistent ones, or the others."""
+        """Return the pages or blocks of the messages, persistent or nonpersistent ones."""
 
     def _name(self, persistent: bool) -> str:
-        """The field of the state record that counts those of persistent messages, or the others."""
+        """Return the field of the state record that counts the pages or blocks."""
         return f"{self.unit}_{'persistent' if persistent else 'nonpersistent'}"
 
     def _in_use(self, persistent: bool) -> int:
-        """Pages or blocks in use, what is left of the baseline included (our reading)."""
+        """Return the pages or blocks in use, including what is left of the baseline [assumed]."""
         return self._of_model(persistent) + self._beyond(self._name(persistent))
 
     def _used(self) -> int:
         return self._in_use(persistent=True) + self._in_use(persistent=False)
 
     def _rebuild(self, attributes: dict[str, Any]) -> None:  # noqa: ARG002
-        """Only structures are rebuilt: refused (our reading)."""
+        """Refuse a REBUILD, which only structures have [assumed]."""
         self.refused_alters += 1
 
     # -- restart
 
     def _restarted(self) -> None:
-        """Nonpersistent messages are gone (contract.md, 7, Events), those of the baseline too (our reading)."""
+        """Discard nonpersistent messages, and those of the baseline [assumed]."""
         for message in [message for message in self.messages if not message.persistent]:
             self._remove(message)
         if self.baseline is not None:
@@ -58,7 +58,7 @@ class NaivePrivateStore(NaiveStore):
     # -- MEASURE
 
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
-        """Our reading: where messages were not measured, there is one for each page or block."""
+        """Return the baseline. Assumed: if messages were not measured, there is one per page or block."""
         parts = {
             self._name(persistent): beyond(measured, self._name(persistent), self._of_model(persistent))
             for persistent in (True, False)

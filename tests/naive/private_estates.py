@@ -1,6 +1,6 @@
-"""Tiny page sets and queue files, such that packing, expansion, buffers and checkpoints are crossed by a few messages.
+"""Tiny page sets and queue files, in which a few messages reach packing, expansion, buffers and checkpoints.
 
-Chosen, random, and as the TOML that describes them.
+They are chosen or random, and written as TOML.
 """
 
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ PAGE_SET_QUEUES = ("A.QUEUE", "B.QUEUE", "C.QUEUE")
 
 @dataclass(frozen=True)
 class Private:
-    """A page set or a queue file of one queue manager, as the estate describes it."""
+    """A page set or a queue file of a queue manager, as in the estate."""
 
     kind: str  # page_set, queue_file
     name: str
     queues: tuple[str, ...]
-    attributes: dict[str, Any] = field(hash=False)  # those that the estate's file gives, sizes in bytes
+    attributes: dict[str, Any] = field(hash=False)  # those in the estate's file, sizes in bytes
     version: str | None = None  # of the queue manager
     queue_managers: tuple[str, ...] = (QMGR,)
 
@@ -36,19 +36,19 @@ MAX_SIZES = (None, 40 * 512, 512 * 3 + 1, 1, 300 * 512, "64K")
 
 
 def page_set(queues: int = 1, version: str | None = None, **attributes: Any) -> Private:
-    """A page set of 100 pages unless said otherwise; attributes that are None are left out."""
-    kept = {name: value for name, value in attributes.items() if value is not None}
-    return Private("page_set", f"{QMGR}/PS04", PAGE_SET_QUEUES[:queues], {"pages": 100} | kept, version)
+    """Return a page set, of 100 pages by default, without the attributes that are None."""
+    values = {name: value for name, value in attributes.items() if value is not None}
+    return Private("page_set", f"{QMGR}/PS04", PAGE_SET_QUEUES[:queues], {"pages": 100} | values, version)
 
 
 def queue_file(**attributes: Any) -> Private:
-    """A queue file; attributes that are None are left out."""
-    kept = {name: value for name, value in attributes.items() if value is not None}
-    return Private("queue_file", f"{QMGR}/A.QUEUE", ("A.QUEUE",), kept)
+    """Return a queue file, without the attributes that are None."""
+    values = {name: value for name, value in attributes.items() if value is not None}
+    return Private("queue_file", f"{QMGR}/A.QUEUE", ("A.QUEUE",), values)
 
 
 def page_set_from(*choices: int) -> Private:
-    """The page set that seven small integers stand for."""
+    """Return a page set made from seven small integers."""
     pages, scale, expand, secondary, volumes, version, queues = choices
     allocated = 3 + pages * (1, 1, 1, 30)[scale % 4]
     return page_set(
@@ -62,7 +62,7 @@ def page_set_from(*choices: int) -> Private:
 
 
 def queue_file_from(*choices: int) -> Private:
-    """The queue file that seven small integers stand for."""
+    """Return a queue file made from seven small integers."""
     nonpersistent, persistent, largest, volume, *_ = choices
     return queue_file(
         default_q_buffer_size=pick(BUFFERS, nonpersistent),
@@ -82,32 +82,32 @@ def _seeded(seed: int) -> list[int]:
 
 
 def page_sets() -> st.SearchStrategy[Private]:
-    """Random tiny page sets."""
+    """Return a strategy for tiny page sets."""
     return _small_integers().map(lambda choices: page_set_from(*choices))
 
 
 def queue_files() -> st.SearchStrategy[Private]:
-    """Random tiny queue files."""
+    """Return a strategy for tiny queue files."""
     return _small_integers().map(lambda choices: queue_file_from(*choices))
 
 
 def random_page_set(seed: int) -> Private:
-    """A random tiny page set; the same for the same seed."""
+    """Return a random tiny page set, a function of the seed."""
     return page_set_from(*_seeded(seed))
 
 
 def random_queue_file(seed: int) -> Private:
-    """A random tiny queue file; the same for the same seed."""
+    """Return a random tiny queue file, a function of the seed."""
     return queue_file_from(*_seeded(seed))
 
 
 def write_private_estate(folder: Path, config: Private, aliases: dict[str, str]) -> Path:
-    """Write the estate of a page set or a queue file, its queues and alias queues; gives its TOML file."""
+    """Write the estate of a page set or a queue file, its queues and alias queues; return the TOML file."""
     return write_files(folder, private_toml(config, ALIASES_FILE), aliases)
 
 
 def private_toml(config: Private, mqsc: str) -> str:
-    """The TOML that describes a page set or a queue file and its queues, and imports an MQSC text."""
+    """Return the TOML of a page set or a queue file and its queues, which imports an MQSC text."""
     qmgr, name = config.name.split("/")
     lines = ["schema = 1", "[[import]]", line("mqsc", mqsc), line("queue_manager", qmgr)]
     lines += [f'[queue_manager."{qmgr}"]']

@@ -1,7 +1,6 @@
-"""The file of one queue of a distributed queue manager: blocks and buffers, log and checkpoints.
+"""The file of a queue of a distributed queue manager: blocks, buffers, log and checkpoints.
 
-Sources: domain.md, 5, and the document "Distributed queue manager internals", "Views of the Queue"
-(`distributed-queue-manager-internals.txt`).
+The rules: docs/storage-model.md#queue-files.
 """
 
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from tests.naive.store import Event
 from tests.naive.units import Message, Unit, fields_of
 
 BLOCK_BYTES = 512
-DESCRIPTOR = 364  # domain.md, 5 (an assumption there)
-NONPERSISTENT_BUFFER = 128 * 1024  # bytes: the default, doubled on 64 bit
+DESCRIPTOR = 364  # bytes before the data of a message [assumed]
+NONPERSISTENT_BUFFER = 128 * 1024  # bytes by default, on 64 bit
 PERSISTENT_BUFFER = 256 * 1024
 DEFAULTS = {
     "max_size": 2_088_960 * 1024**2,
@@ -26,13 +25,13 @@ DEFAULTS = {
 }
 CHECKPOINT_RECORDS = 10_000  # log records
 CHECKPOINT_US = 30 * 60 * 1_000_000
-CHECKPOINT_LEAST = 100  # log records, of a checkpoint that time brings
+MIN_CHECKPOINT_RECORDS = 100  # log records without which time brings no checkpoint
 OVERSIZED_BYTES = 16 * 1024
 OVERSIZED_PCT = 1
 
 
 def blocks_of_length(length: int) -> int:
-    """Blocks of a message (domain.md, 5)."""
+    """Return the blocks of a message."""
     return rounded_up(length + DESCRIPTOR, BLOCK_BYTES)
 
 
@@ -44,10 +43,7 @@ class QueueFileMessage(Message):
 
 
 class NaiveQueueFile(NaivePrivateStore):
-    """The twin of one queue file.
-
-    `described`: its attributes as the estate names them.
-    """
+    """The twin of a queue file. `described` has its attributes with their names in the estate."""
 
     messages: list[QueueFileMessage]
     unit = "blocks"
@@ -56,16 +52,16 @@ class NaiveQueueFile(NaivePrivateStore):
         super().__init__(described, DEFAULTS, aliases)
         self.file_blocks = 0
         self.log_records = 0
-        self.records_since = 0  # the last checkpoint
+        self.records_since = 0  # log records since the last checkpoint
         self.checkpoints = 0
         self.truncations = 0
-        self.checkpoint_at: int | None = None  # when the last checkpoint was, else the first tick; None: neither yet
+        self.checkpoint_at: int | None = None  # time of the last checkpoint, or of the first tick
         self.persistent_update = False  # since the last checkpoint
 
     # -- what a message costs
 
     def _fits(self, event: Event) -> bool:
-        """It fits where its buffer takes it all, or the file is not larger than it may be (our reading)."""
+        """Return True if the buffer takes all of a message, or the file does not exceed its limit [assumed]."""
         needed = self._needed(blocks_of_length(event["length"]), event.get("persistent", False))
         return needed == self._needed() or needed <= self._largest_file()
 
@@ -75,15 +71,15 @@ class NaiveQueueFile(NaivePrivateStore):
         return message
 
     def _largest_file(self) -> int:
-        """Blocks the file may have: its own limit, or the file system's where that is smaller."""
+        """Return the maximum of blocks of the file: its own limit or that of the file system, the smaller one."""
         sizes = [self.attributes["max_size"], self.attributes["file_system_size"]]
         return int(min(size for size in sizes if size is not None)) // BLOCK_BYTES
 
     def _free(self, message: QueueFileMessage) -> None:
-        """The file keeps the blocks, free and allocated, until it is truncated."""
+        """Keep the blocks of a message allocated until the file is truncated."""
 
     def _buffer(self, persistent: bool) -> int:
-        """Blocks of one of the two buffers."""
+        """Return the blocks of one of the two buffers."""
         name = "default_pq_buffer_size" if persistent else "default_q_buffer_size"
         return int(self.attributes[name]) // BLOCK_BYTES
 
@@ -91,7 +87,7 @@ class NaiveQueueFile(NaivePrivateStore):
         return sum(message.blocks for message in self.messages if message.persistent == persistent)
 
     def _needed(self, coming: int = 0, persistent: bool = False) -> int:
-        """Blocks of the file that hold data: what neither buffer holds (our reading), with those of a put to come."""
+        """Return the blocks of the file that hold data, which the buffers do not [assumed], with those of a new put."""
         needed = 0
         for kind in (True, False):
             in_use = self._in_use(kind) + (coming if kind == persistent else 0)
@@ -101,32 +97,32 @@ class NaiveQueueFile(NaivePrivateStore):
     # -- log and checkpoints
 
     def _put_done(self, message: Message, unit: Unit | None) -> None:  # noqa: ARG002
-        """A persistent put writes a log record."""
+        """Write a log record for a persistent put."""
         if message.persistent:
             self._log()
 
     def _taking(self, message: Message, unit: Unit | None, operation: str) -> None:  # noqa: ARG002
-        """A persistent get or expiry writes a log record, before its blocks are free (our reading)."""
+        """Write a log record for a persistent get or expiry, before its blocks are free [assumed]."""
         if message.persistent:
             self._log()
 
     def _ending(self, operations: list[tuple[str, Message]]) -> None:
-        """A commit or backout writes a log record where there was a persistent operation, before it takes effect.
+        """Write a log record for the end of a unit with a persistent operation, before the end takes effect.
 
-        The document's "MQCMIT Walkthrough": "Once the log records have been written to the disk all changes under this
-        transaction are made visible".
+        Source: [IBM: WebSphere MQ internals, "MQCMIT Walkthrough"]: "Once the log records have been written to the disk
+        all changes under this transaction are made visible".
         """
         if any(message.persistent for _, message in operations):
             self._log()
 
     def _cleared(self, removed: list[Message]) -> None:
-        """CLEAR truncates at once, and writes one log record where it removed persistent messages."""
+        """Truncate the file at once, and write a log record if persistent messages were removed."""
         self._truncate()
         if any(message.persistent for message in removed):
             self._log()
 
     def _log(self) -> None:
-        """One more log record; the 10,000th since the last checkpoint brings the next."""
+        """Write a log record. The 10,000th since the last checkpoint brings the next one."""
         self.log_records += 1
         self.records_since += 1
         self.persistent_update = True
@@ -134,27 +130,27 @@ class NaiveQueueFile(NaivePrivateStore):
             self._checkpoint(self._now())
 
     def _ticks(self, before: int, until: int) -> None:
-        """A checkpoint at the first tick 30 minutes after the last, or later, as soon as there are 100 log records.
+        """Take a checkpoint at the first tick 30 minutes after the last one, or later, once there are 100 log records.
 
-        Our reading: the first 30 minutes begin with the first tick after the first event.
+        Assumed: the first 30 minutes begin with the first tick after the first event.
         """
         if self.checkpoint_at is None:
             self.checkpoint_at = (before + 1) * TICK_US
         for tick in range(before + 1, until + 1):
-            if self.records_since < CHECKPOINT_LEAST:
-                return  # nor will the ticks to come bring one
+            if self.records_since < MIN_CHECKPOINT_RECORDS:
+                return  # time alone adds none
             if tick * TICK_US - self.checkpoint_at >= CHECKPOINT_US:
                 self._checkpoint(tick * TICK_US)
 
     def _turned_back(self, now: int) -> None:
-        """The last checkpoint was now, if it was later."""
+        """Take a later time of the last checkpoint as of now."""
         if self.checkpoint_at is not None:
             self.checkpoint_at = min(self.checkpoint_at, now)
 
-    def _checkpoint(self, at: int) -> None:
-        """Truncate the file where it is oversized by both 1 % and 16 KB, if there was a persistent update."""
+    def _checkpoint(self, time: int) -> None:
+        """Take a checkpoint; truncate a file with persistent updates that is oversized by both 1 % and 16 KB."""
         self.checkpoints += 1
-        self.checkpoint_at = at
+        self.checkpoint_at = time
         self.records_since = 0
         free = self.file_blocks - self._needed()
         oversized = free * BLOCK_BYTES >= OVERSIZED_BYTES and free * 100 >= OVERSIZED_PCT * self.file_blocks
@@ -175,15 +171,15 @@ class NaiveQueueFile(NaivePrivateStore):
         self.attributes |= in_bytes(attributes)
 
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
-        """Our reading: the file is at least as large as measured, in whole blocks."""
-        blocks = super()._new_baseline(measured).shown
+        """Return the baseline. Assumed: the file is at least as large as measured, in whole blocks."""
+        blocks = super()._new_baseline(measured).fields
         file_bytes = beyond(measured, "file_bytes", self.file_blocks * BLOCK_BYTES)
         self.baseline = NaiveBaseline(blocks | {"file_bytes": file_bytes}, self.held.unmatched())
         self.file_blocks = max(self.file_blocks + rounded_up(file_bytes, BLOCK_BYTES), self._needed())
         return self.baseline
 
     def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
-        """Blocks with persistent data, with nonpersistent data, the file: in percent of all blocks there are."""
+        """Return blocks with persistent and nonpersistent data, and the file, compared with all blocks."""
         model = self._fields()
         compared = [
             (model[name], measured[name], model["blocks"])
@@ -195,15 +191,16 @@ class NaiveQueueFile(NaivePrivateStore):
         return compared
 
     def _has_acted(self) -> None:
-        """The file holds what the buffers do not, also what comes back to the baseline (our reading)."""
+        """Extend the file to hold what the buffers do not, including what returns to the baseline [assumed]."""
         self.file_blocks = max(self.file_blocks, self._needed())
 
     # -- the state record
 
     def _fields(self) -> dict[str, Any]:
-        """blocks = free + allocated + nonpersistent + persistent = those of both buffers + those of the file.
+        """Return the fields of a queue file.
 
-        Free blocks of the buffers are `blocks_free`, free blocks of the file `blocks_allocated` (our reading).
+        blocks = free + allocated + nonpersistent + persistent = blocks of both buffers + blocks of the file. Free
+        blocks of the buffers are `blocks_free`, free blocks of the file are `blocks_allocated` [assumed].
         """
         persistent, nonpersistent = self._in_use(persistent=True), self._in_use(persistent=False)
         return {

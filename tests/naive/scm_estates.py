@@ -1,6 +1,6 @@
-"""Tiny structures with storage class memory: pre-staging, pre-fetching and their bounds are a few messages away.
+"""Tiny structures with storage class memory, in which a few messages reach pre-staging, pre-fetching and their bounds.
 
-Chosen and random; also structures that automatic alter changes.
+They are chosen or random. Some are changed by automatic alter.
 """
 
 from typing import Any
@@ -15,15 +15,15 @@ from twin.estate.model import Structure
 
 NO_RULES = {"offld1_sz": 65_536, "offld2_sz": 65_536, "offld3_sz": 65_536}
 MIB = 1024**2
-RATES = (500_000_000, MIB, 4 * MIB, 100 * MIB, MIB)  # bytes/s; the slowest there is: 3.9 ms for 4 KB
+RATES = (500_000_000, MIB, 4 * MIB, 100 * MIB, MIB)  # bytes/s; at the minimum a block of 4 KB takes 3.9 ms
 SCM_SIZES = (MIB, 3 * BLOCK_BYTES, 16 * BLOCK_BYTES, 16 * BLOCK_BYTES + 1, 60 * BLOCK_BYTES, 1, 300 * BLOCK_BYTES)
 FACILITY_SCM = (*(64 * MIB,) * 8, 8 * BLOCK_BYTES, 30 * BLOCK_BYTES, 0, None)
-LEFT_FOR_AUGMENTED = (*(64 * MIB,) * 7, 82 * 4, 82 * 30, 500, 82, 0)  # 82 bytes for each block of 4 KB
+LEFT_FOR_AUGMENTED = (*(64 * MIB,) * 7, 82 * 4, 82 * 30, 500, 82, 0)  # 82 bytes per block of 4 KB
 FULL_THRESHOLDS = (80, 80, 0, 50, 95, 100)
 
 
 def with_scm(facility_scm: int | None = 64 * MIB, left_for_augmented: int = 64 * MIB, **different: Any) -> OnFacility:
-    """A structure with SCM, of 40 entries (38 with SCM) and without offload rules unless said otherwise."""
+    """Return a structure with SCM, by default without offload rules and of 40 entries (38 with SCM)."""
     described = structure_without(**{"scm_max_size": MIB, **NO_RULES, **different})
     allocated = described.init_size or described.size
     fixed = FIXED_AUGMENTED if described.scm_max_size is not None else 0
@@ -35,8 +35,8 @@ def with_scm(facility_scm: int | None = 64 * MIB, left_for_augmented: int = 64 *
 
 
 def scm_structure_from(*choices: int) -> OnFacility:
-    """The structure that twelve small integers stand for."""
-    entries, most, facility, augmented, stage, fetch, init, automatic, threshold, rules, qmgrs, queues = choices
+    """Return a structure made from twelve small integers."""
+    entries, scm_max, facility, augmented, stage, fetch, init, automatic, threshold, rules, qmgrs, queues = choices
     size = (20 + entries % 50) * ENTRY_AND_6_ELEMENTS
     names = QMGRS[: 1 + qmgrs % 2]
     rule = {"offld1_th": pick(THRESHOLDS, threshold), "offld1_sz": pick(RULE_SIZES, rules)} if rules > 5 else {}
@@ -46,7 +46,7 @@ def scm_structure_from(*choices: int) -> OnFacility:
         **rule,
         size=size,
         init_size=pick((None, None, size, size * 3 // 4, size // 2), init),
-        scm_max_size=None if most == 11 else pick(SCM_SIZES, most),
+        scm_max_size=None if scm_max == 11 else pick(SCM_SIZES, scm_max),
         scm_prestage_rate=pick(RATES, stage),
         scm_prefetch_rate=pick(RATES, fetch),
         scm_read_us=pick((275, 0, 1), stage),
@@ -59,12 +59,12 @@ def scm_structure_from(*choices: int) -> OnFacility:
 
 
 def scm_structures() -> st.SearchStrategy[OnFacility]:
-    """Random tiny structures with SCM."""
+    """Return a strategy for tiny structures with SCM."""
     choices = st.tuples(st.integers(0, 100), *[st.integers(0, 11)] * 11)
-    return choices.map(lambda chosen: scm_structure_from(*chosen))
+    return choices.map(lambda integers: scm_structure_from(*integers))
 
 
 def random_scm_structure(seed: int) -> OnFacility:
-    """A random tiny structure with SCM; the same for the same seed."""
+    """Return a random tiny structure with SCM, a function of the seed."""
     rng = np.random.default_rng([seed, 1])
     return scm_structure_from(int(rng.integers(0, 101)), *(int(n) for n in rng.integers(0, 12, 11)))

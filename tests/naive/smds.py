@@ -1,83 +1,85 @@
-"""A shared message data set: one for each (structure, queue manager), in blocks of DSBLOCK bytes and pages of 4 KB."""
+"""A shared message data set of a structure and queue manager, in blocks of DSBLOCK bytes and pages of 4 KB.
+
+The rules: docs/storage-model.md#shared-message-data-sets.
+"""
 
 from tests.naive.pools import rounded_up
 from twin.estate.model import Smds
 
-PAGE_BYTES = 4096  # domain.md, 2
-LARGEST_DATA_SET = 16 * 1024**4  # domain.md, 2: 16 TB
-EXPANDS_ABOVE_PCT = 90  # domain.md, 2 (an assumption there)
+PAGE_BYTES = 4096
+LARGEST_DATA_SET = 16 * 1024**4  # 16 TB
+EXPANDS_ABOVE_PCT = 90  # [assumed]
 
 
 def pages_of_length(length: int, prefix: int) -> int:
-    """4 KB pages of an offloaded message (domain.md, 2). Our reading: a message of no bytes takes one page too."""
+    """Return the 4 KB pages of an offloaded message. Assumed: an empty message takes a page too."""
     return max(1, rounded_up(length + prefix, PAGE_BYTES))
 
 
 def map_blocks(blocks_total: int, ds_block: int) -> int:
-    """How many of `blocks_total` blocks are space map.
+    """Return the space map blocks among `blocks_total` blocks.
 
-    domain.md, 2: one byte of map a block, DSBLOCK - 4096 bytes of them in a map block, and
-    total = data + ceil(data / (DSBLOCK - 4096)). Solved for the map blocks of a total: one of every
-    DSBLOCK - 4096 + 1 blocks, begun ones included.
+    The map has a byte per block, and a map block holds DSBLOCK - 4096 of them:
+    total = data + ceil(data / (DSBLOCK - 4096)). Solved for the map blocks of a total, that is one of every
+    DSBLOCK - 4096 + 1 blocks, rounded up.
     """
     return rounded_up(blocks_total, ds_block - PAGE_BYTES + 1)
 
 
 class NaiveDataSet:
-    """The data set of one queue manager.
+    """The data set of a queue manager.
 
-    `blocks[n]` is the number of pages in use in data block n; 0: the block is free. The list is as long as it ever had
-    to be: a put that does not fit is a fact and is placed all the same (contract.md, 7, State).
+    `blocks[n]` is the number of pages in use in data block n, 0 for a free block. The list grows as needed: a put that
+    does not fit is placed all the same.
     """
 
     def __init__(self, size: int, secondary: int | None, max_size: int | None, ds_block: int) -> None:
-        self.size = size  # bytes now, expansions included
+        self.size = size  # bytes, expansions included
         self.secondary = secondary
         self.max_size = max_size
         self.ds_block = ds_block
         self.status = "NORMAL"
         self.blocks: list[int] = []
-        self.filling: int | None = None  # number of the block being filled
-        self.left = 0  # pages not yet used at the end of the block being filled
+        self.filling: int | None = None  # index of the block being filled
+        self.left = 0  # unused pages of the block being filled
 
-    # -- how much there is, how much is used
+    # -- size and usage
 
     def blocks_total(self) -> int:
-        """Size / DSBLOCK rounded down, map blocks included (domain.md, 2)."""
+        """Return size / DSBLOCK rounded down, map blocks included."""
         return self.size // self.ds_block
 
     def data_blocks_in_use(self) -> int:
-        """Data blocks holding at least one page in use."""
+        """Return the number of data blocks with at least one page in use."""
         return len([pages for pages in self.blocks if pages > 0])
 
     def blocks_used(self) -> int:
-        """Blocks holding at least one page in use, space map blocks included (contract.md, 3)."""
+        """Return the number of blocks with at least one page in use, space map blocks included."""
         return map_blocks(self.blocks_total(), self.ds_block) + self.data_blocks_in_use()
 
     def pages_used(self) -> int:
-        """Pages that messages hold."""
+        """Return the number of pages of the messages."""
         return sum(self.blocks)
 
-    def pages_a_block(self) -> int:
-        """Pages of a block."""
+    def pages_per_block(self) -> int:
+        """Return the number of pages per block."""
         return self.ds_block // PAGE_BYTES
 
     # -- putting and getting
 
     def new_blocks_for(self, pages: int) -> int:
-        """Free blocks that a message would take: none when it fits in what is left of the block being filled."""
-        return 0 if pages <= self.left else rounded_up(pages, self.pages_a_block())
+        """Return the free blocks that a message would take: 0 if it fits into the block being filled."""
+        return 0 if pages <= self.left else rounded_up(pages, self.pages_per_block())
 
     def make_room(self, pages: int, ds_expand: bool, beyond_the_model: int) -> bool:
-        """Expand as the message needs it; True when it fits then.
+        """Expand the data set for a message; return True if the message fits then.
 
-        domain.md, 2: DSEXPAND(YES) expands when more than 90 % of the blocks are in use, by the secondary allocation,
-        else by 10 %; at most 16 TB. Our reading: the blocks of the message to come are counted as in use; an extent is
-        whole blocks, at least one; it is taken whole or not at all; the data set expands again until it need not.
-        `max_size` is what its volumes hold: beyond it the state is FAILED, beyond 16 TB it is MAXIMUM, and no
-        expansion is tried again in either.
+        DSEXPAND(YES) expands when more than 90 % of the blocks are in use, by the secondary allocation or else by 10 %,
+        up to 16 TB. Assumed: the blocks of the new message count as in use. An extent is a whole number of blocks, at
+        least one, and is taken whole or not at all. The data set expands as often as needed. `max_size` is what its
+        volumes hold: beyond it the state is FAILED, beyond 16 TB it is MAXIMUM, and neither expands again.
 
-        `beyond_the_model`: blocks in use that only a MEASURE knows of (contract.md, 7, Events).
+        `beyond_the_model` is the number of blocks in use that only a MEASURE knows of.
         """
         new = self.new_blocks_for(pages) + beyond_the_model
         while self._wants_to_expand(new) and ds_expand and self.status == "NORMAL":
@@ -93,18 +95,18 @@ class NaiveDataSet:
         return (self.blocks_used() + new) * 100 > EXPANDS_ABOVE_PCT * self.blocks_total()
 
     def extent_blocks(self) -> int:
-        """Blocks of the next expansion."""
+        """Return the number of blocks of the next expansion."""
         if self.secondary is not None:
             return max(1, self.secondary // self.ds_block)
         return max(1, self.blocks_total() // 10)
 
     def place(self, pages: int) -> list[tuple[int, int]]:
-        """Place a message; gives (block, pages in it) of each block it lies in.
+        """Place a message; return (block, pages in it) for each of its blocks.
 
-        domain.md, 2: contiguous in the block being filled; a message that does not fit in what is left starts at the
-        next free block and takes whole blocks as it needs, the rest of its last block becoming the block being filled.
-        The rest of the old one is lost until that block is free. Our reading: a message that leaves no rest in its last
-        block leaves the block being filled as it is.
+        A message goes into the block being filled if it fits there. Otherwise it starts at the next free block and
+        takes whole blocks as it needs. Its last block becomes the block being filled, and the rest of the old one is
+        lost until that block is free. Assumed: a message that fills its last block leaves the block being filled as it
+        is.
         """
         if pages <= self.left:
             assert self.filling is not None
@@ -114,19 +116,19 @@ class NaiveDataSet:
         where = []
         while pages > 0:
             block = self._free_block()
-            self.blocks[block] = min(pages, self.pages_a_block())
+            self.blocks[block] = min(pages, self.pages_per_block())
             where.append((block, self.blocks[block]))
             pages -= self.blocks[block]
         last, pages_in_last = where[-1]
-        if pages_in_last < self.pages_a_block():
+        if pages_in_last < self.pages_per_block():
             self.filling = last
-            self.left = self.pages_a_block() - pages_in_last
+            self.left = self.pages_per_block() - pages_in_last
         return where
 
     def release(self, where: list[tuple[int, int]]) -> None:
-        """Free the pages of a message; a block is free again when its last page is (domain.md, 2).
+        """Free the pages of a message. A block is free again when its last page is.
 
-        Our reading: a block being filled that becomes free is no longer the block being filled.
+        Assumed: a block being filled that becomes free is no longer being filled.
         """
         for block, pages in where:
             self.blocks[block] -= pages
@@ -144,16 +146,16 @@ class NaiveDataSet:
     # -- ALTER
 
     def set_block_size(self, ds_block: int) -> None:
-        """Take a new DSBLOCK: only while the data set is empty; it keeps its bytes (our reading)."""
+        """Set a new DSBLOCK, which needs an empty data set; the size in bytes stays [assumed]."""
         assert self.pages_used() == 0
         self.ds_block = ds_block
         self.blocks = []
 
     def try_again(self) -> None:
-        """ALTER CFSTRUCT DSEXPAND(YES): expansion is tried again after it failed (our reading)."""
+        """Allow expansion again after it failed, as ALTER CFSTRUCT DSEXPAND(YES) does [assumed]."""
         self.status = "NORMAL"
 
 
 def new_data_set(smds: Smds, ds_block: int) -> NaiveDataSet:
-    """The data set of a queue manager, as the estate describes it."""
+    """Return the data set of a queue manager from the estate."""
     return NaiveDataSet(smds.size, smds.secondary, smds.max_size, ds_block)

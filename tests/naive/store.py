@@ -1,4 +1,7 @@
-"""What every store that holds messages does with its events; what a message costs is the kind's."""
+"""Events of any store that holds messages. The cost of a message depends on the kind of store.
+
+The rules: docs/events.md#operations, docs/storage-model.md#puts-gets-and-units-of-work.
+"""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -17,14 +20,14 @@ Event = dict[str, Any]
 
 
 class NaiveStore(ABC):
-    """The twin of one store that holds messages.
+    """The twin of a store that holds messages.
 
-    `aliases` says which queue each alias queue leads to. Events are the public ones of contract.md, 2, valid and of
-    this store, `time` in microseconds since 1970 UTC.
+    `aliases` has the target of each alias queue. Events are valid public events of this store, with `time` in
+    microseconds since 1970 UTC.
     """
 
-    most_messages = 1 << 25  # that a twin keeps; and of those, that did not fit
-    most_overfull = 1 << 20
+    max_messages = 1 << 25  # docs/storage-model.md#what-a-twin-keeps
+    max_overfull = 1 << 20
 
     def __init__(self, aliases: dict[str, str] | None = None) -> None:
         self.aliases = aliases or {}
@@ -32,7 +35,7 @@ class NaiveStore(ABC):
         self.sequences = NaiveSequences()
         self.units = NaiveUnits()
         self.held = NaiveHeldGets()
-        self.messages: list[Any] = []  # all that hold storage, in the order of their puts, which is their age
+        self.messages: list[Any] = []  # all that hold storage, oldest first
         self.baseline: NaiveBaseline | None = None
         self.drift_pct: float | None = None
         self.events = 0
@@ -41,73 +44,73 @@ class NaiveStore(ABC):
         self.overfull_puts = 0
         self.refused_alters = 0
 
-    # -- what a kind adds
+    # -- for each kind of store
 
     @abstractmethod
     def _fits(self, event: Event) -> bool:
-        """Return whether a message put now fits, the store being expanded for it where it may."""
+        """Return True if a message put now fits, after expanding the store for it if it may expand."""
 
     @abstractmethod
     def _keep(self, event: Event) -> Any:
-        """Take storage for a message that was put, whether it fits or not."""
+        """Take storage for a message that was put, whether it fits or not, and return the message."""
 
     @abstractmethod
     def _free(self, message: Any) -> None:
-        """Give back what a message held, which is no longer among the messages."""
+        """Give back the storage of a message that has been removed."""
 
     @abstractmethod
     def _alter(self, attributes: dict[str, Any]) -> None:
-        """ALTER, with the attributes as the event gives them."""
+        """Apply an ALTER with the attributes of the event."""
 
     @abstractmethod
     def _rebuild(self, attributes: dict[str, Any]) -> None:
-        """REBUILD, with the attributes as the event gives them."""
+        """Apply a REBUILD with the attributes of the event."""
 
     @abstractmethod
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
-        """What was measured beyond the model."""
+        """Return what was measured beyond the model."""
 
     @abstractmethod
     def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
-        """(model, measured, total) of each resource measured."""
+        """Return (model, measured, total) of each resource measured."""
 
     @abstractmethod
     def _fields(self) -> dict[str, Any]:
-        """The fields of the state record that only this kind has."""
+        """Return the fields of the state record that only this kind has."""
 
     def _ticks(self, before: int, until: int) -> None:
-        """Do what time alone does, at the ticks (10 s of event time each) from the one after `before` to `until`."""
+        """Apply the passing of time at each tick (10 s of event time) after `before`, up to `until`."""
 
     def _turned_back(self, now: int) -> None:
-        """The clock has gone back to `now`: what a kind keeps of a later time is taken as of now."""
+        """Take later times as of `now`, to which the clock has gone back."""
 
     def _time_has_come(self) -> None:
-        """Do what is due at an event's time, before it acts."""
+        """Apply what is due at the time of an event, before the event."""
 
     def _has_acted(self) -> None:
-        """Do what an event brings about, after it acted."""
+        """Apply the consequences of an event, after the event."""
 
     def _put_done(self, message: Any, unit: Unit | None) -> None:
-        """A message was put and has its storage, but is not available yet."""
+        """Apply the put of a message that has its storage and is not available yet."""
 
     def _taking(self, message: Any, unit: Unit | None, operation: str) -> None:
-        """A message is about to be taken by a "get" or an "expire"; a held get too."""
+        """Apply a "get" (or held get) or an "expire" of a message, before the message is taken."""
 
     def _ending(self, operations: list[tuple[str, Message]]) -> None:
-        """A unit of work that has done this is about to be committed or backed out."""
+        """Apply the end of a unit of work with these operations, before its commit or backout."""
 
     def _cleared(self, removed: list[Message]) -> None:
-        """A CLEAR removed these."""
+        """Apply a CLEAR that removed these messages."""
 
     def _restarted(self) -> None:
-        """The queue manager was started again; its units are backed out. Shared messages stay (contract.md, 7)."""
+        """Apply a restart of the queue manager, after its units are backed out. Shared messages stay."""
 
     # -- one event
 
     def apply(self, event: Event) -> None:
-        """Take the next event of the store: first its sequence number, then its time, then what it did.
+        """Apply the next event of the store: first its sequence number, then its time, then its operation.
 
-        A duplicate only counts as one. `events` counts the accepted ones (contract.md, 7, State).
+        A duplicate is only counted. `events` counts accepted events.
         """
         if self._is_duplicate(event):
             self.duplicates += 1
@@ -119,7 +122,7 @@ class NaiveStore(ABC):
         self._has_acted()
 
     def _take_time(self, time: int) -> None:
-        """Move the clock; ticks it passes or reaches come before the event. None before the first event."""
+        """Move the clock. Ticks that it passes or reaches come before the event."""
         before, clock = self.clock.tick(), self.clock.now
         self.clock.advance(time)
         until = self.clock.tick()
@@ -155,18 +158,18 @@ class NaiveStore(ABC):
             self._measure(event["measured"])
 
     def _is_duplicate(self, event: Event) -> bool:
-        """Only the events of a queue have sequence numbers: `seq` counts those of one (qmgr, queue) (contract.md, 2).
+        """Return True if the event repeats a sequence number. Only events of a queue have them, per (qmgr, queue).
 
-        Our reading: by the name the event gives, so an alias queue has a numbering of its own.
+        Assumed: the queue is the name in the event, so an alias queue has a numbering of its own.
         """
         if event["op"] not in OF_A_QUEUE or event.get("seq") is None:
             return False
         return self.sequences.is_duplicate(event["qmgr"], event["queue"], event["seq"])
 
     def _failed(self, event: Event) -> None:
-        """A reason other than 0 stored or removed nothing (contract.md, 7, Events).
+        """Apply an event with a reason other than 0, which stored or removed nothing.
 
-        But a COMMIT with 2003 is a BACKOUT, and 2192 on a PUT counts in `full_puts`, as often as its `count` says.
+        A COMMIT with 2003 is a BACKOUT. A PUT with 2192 adds its `count` to `full_puts`.
         """
         if event["op"] == "PUT" and event["reason"] == MQRC_STORAGE_MEDIUM_FULL:
             self.full_puts += event.get("count", 1)
@@ -174,7 +177,7 @@ class NaiveStore(ABC):
             self._back_out(event)
 
     def _queue(self, event: Event) -> str:
-        """The queue itself: an alias queue holds no messages."""
+        """Return the queue itself: an alias queue holds no messages."""
         queue: str = event["queue"]
         return self.aliases.get(queue, queue)
 
@@ -185,12 +188,11 @@ class NaiveStore(ABC):
     # -- puts
 
     def _put(self, event: Event) -> None:
-        """`count` messages one after the other (contract.md, 2): usage grows from each to the next.
+        """Put `count` messages one after the other: usage grows from each to the next.
 
-        A message put to a waiting getter was never stored (contract.md, 2, `direct`).
-        Storage is taken at MQPUT, before the commit (domain.md, 6). A put accepted in a full store is a fact: kept and
-        counted (contract.md, 7, State), once a message, whatever is short. Our reading: so many messages, and so many
-        that did not fit, are kept; beyond that a put only counts.
+        A message put to a waiting getter (`direct`) is never stored. Storage is taken at MQPUT, before the commit. A
+        put accepted by a full store is kept and counted, once per message. Beyond `max_messages` and `max_overfull` a
+        put is only counted.
         """
         if event.get("direct", False):
             return
@@ -198,27 +200,27 @@ class NaiveStore(ABC):
             unit = None
             if event.get("uow") is not None:
                 unit = self.units.find_or_open(event["qmgr"], self._queue(event), event["uow"])
-            if len(self.messages) >= self.most_messages:
+            if len(self.messages) >= self.max_messages:
                 self.overfull_puts += 1
                 continue
             fits = self._fits(event)
             if not fits:
                 self.overfull_puts += 1
-                if len([message for message in self.messages if message.overfull]) >= self.most_overfull:
+                if len([message for message in self.messages if message.overfull]) >= self.max_overfull:
                     continue
             message = self._keep(event)
             message.overfull = not fits
             self.messages.append(message)
             self._put_done(message, unit)
             if unit is None:
-                self._becomes_available(message)
+                self._make_available(message)
             else:
                 unit.operations.append(("put", message))
 
-    def _becomes_available(self, message: Message) -> None:
-        """A message is there: a get held aside takes it at once (contract.md, 7, Events).
+    def _make_available(self, message: Message) -> None:
+        """Make a message available, or give it to a held get that matches.
 
-        Our reading: a get held inside a unit of work still open takes it inside that unit.
+        Assumed: a get held in a unit of work that is still open takes it in that unit.
         """
         message.available, message.got = True, False
         get = self.held.pop_first_for(message, self._now())
@@ -229,7 +231,7 @@ class NaiveStore(ABC):
     # -- gets
 
     def _get(self, event: Event) -> None:
-        """`count` messages one after the other; what is not there is held aside (contract.md, 7, Events)."""
+        """Get `count` messages one after the other, and hold the gets that find none."""
         queue = self._queue(event)
         unit = None
         if event.get("uow") is not None:
@@ -243,11 +245,11 @@ class NaiveStore(ABC):
                 self.held.hold(HeldGet(queue, event.get("msgid"), self._now(), unit))
 
     def _available(self, queue: str, msgid: str | None) -> list[Message]:
-        """The available messages of a queue, those of a msgid if one is given, oldest first."""
+        """Return the available messages of a queue and, if it is not None, a msgid, oldest first."""
         return [m for m in self.messages if m.available and m.queue == queue and msgid in (None, m.msgid)]
 
     def _next_message(self, queue: str, msgid: str | None) -> Message | None:
-        """The first that matches, by priority, then age (domain.md, 6; contract.md, 2, `msgid`)."""
+        """Return the first matching message by priority, then age, or None."""
         messages = self._available(queue, msgid)
         highest = max([message.priority for message in messages], default=0)
         for message in messages:
@@ -256,7 +258,7 @@ class NaiveStore(ABC):
         return None
 
     def _take(self, message: Message, unit: Unit | None) -> None:
-        """Outside syncpoint the message goes; under syncpoint it holds its storage until MQCMIT (domain.md, 6)."""
+        """Remove a message outside syncpoint; under syncpoint it keeps its storage until MQCMIT."""
         message.available, message.got = False, unit is not None
         if unit is None:
             self._remove(message)
@@ -264,14 +266,14 @@ class NaiveStore(ABC):
             unit.operations.append(("get", message))
 
     def _remove(self, message: Message) -> None:
-        """The message goes, and frees what it held."""
+        """Remove a message and free its storage."""
         self.messages.remove(message)
         self._free(message)
 
     def _expire(self, event: Event) -> None:
-        """Messages that expired went: with a msgid the next of that id, without the oldest (contract.md, 2).
+        """Remove messages that expired: with a msgid the next of that id, without one the oldest.
 
-        One that is not there changes nothing (contract.md, 7, Events). Our reading: it is always outside syncpoint.
+        An expiry without a message changes nothing. Assumed: an expiry is always outside syncpoint.
         """
         queue, msgid = self._queue(event), event.get("msgid")
         for _ in range(event.get("count", 1)):
@@ -284,7 +286,7 @@ class NaiveStore(ABC):
                 self._take(message, None)
 
     def _clear(self, event: Event) -> None:
-        """CLEAR spares uncommitted messages (contract.md, 7, Events)."""
+        """Remove all available messages of a queue; uncommitted ones stay."""
         removed = self._available(self._queue(event), None)
         for message in removed:
             self._take(message, None)
@@ -293,10 +295,10 @@ class NaiveStore(ABC):
     # -- units of work
 
     def _commit(self, event: Event) -> None:
-        """Puts become available, gets are final. A unit that is not known changes nothing (our reading).
+        """Commit a unit: its puts become available, its gets are final. An unknown unit changes nothing [assumed].
 
-        Gets held aside wait on without the unit (contract.md, 7, Events); our reading: they are freed of it first, then
-        the operations are ended in their order.
+        Its held gets keep waiting without the unit. Assumed: they leave it first, then the operations end in their
+        order.
         """
         unit = self._unit_of(event)
         if unit is None:
@@ -306,12 +308,12 @@ class NaiveStore(ABC):
         self.held.commit(unit)
         for kind, message in unit.operations:
             if kind == "put":
-                self._becomes_available(message)
+                self._make_available(message)
             else:
                 self._remove(message)
 
     def _back_out(self, event: Event) -> None:
-        """As ``_back_out_unit``; a unit that is not known changes nothing (our reading)."""
+        """Back out the unit of an event. An unknown unit changes nothing [assumed]."""
         unit = self._unit_of(event)
         if unit is not None:
             self._back_out_unit(unit)
@@ -322,9 +324,9 @@ class NaiveStore(ABC):
         return self.units.find(event["qmgr"], self._queue(event), event["uow"])
 
     def _back_out_unit(self, unit: Unit) -> None:
-        """Backout of a put frees, backout of a get puts the message back (domain.md, 6), at its age (our reading).
+        """Back out a unit: discard its puts, return its gets by age [assumed].
 
-        Gets held aside in it are dropped (contract.md, 7, Events); our reading: before anything else.
+        Its held gets are dropped. Assumed: before anything else.
         """
         self._ending(unit.operations)
         self.units.close(unit)
@@ -333,12 +335,12 @@ class NaiveStore(ABC):
             if kind == "put":
                 self._remove(message)
             else:
-                self._becomes_available(message)
+                self._make_available(message)
 
     def _restart(self, event: Event) -> None:
-        """Open units of that queue manager are backed out (contract.md, 7, Events).
+        """Restart a queue manager: back out its open units and restart its numberings.
 
-        Its numberings begin anew. Our reading: unit by unit, in the order they were opened.
+        Assumed: units are backed out one by one, oldest first.
         """
         for unit in self.units.of_queue_manager(event["qmgr"]):
             self._back_out_unit(unit)
@@ -348,22 +350,22 @@ class NaiveStore(ABC):
     # -- MEASURE
 
     def _measure(self, measured: dict[str, Any]) -> None:
-        """The first sets the baseline (contract.md, 7, Events). Our reading: each sets `drift_pct`, the first too."""
+        """Set the baseline at the first MEASURE, and `drift_pct` at each one, including the first [assumed]."""
         if self.baseline is None:
             self.baseline = self._new_baseline(measured)
         self.drift_pct = drift_pct(self._compared(measured), self.drift_pct)
 
     def _beyond(self, name: str) -> int:
-        """What is left of an amount that a MEASURE found beyond the model."""
+        """Return what is left of an amount of the baseline."""
         return 0 if self.baseline is None else self.baseline.left(name, self.held.unmatched())
 
     # -- the state record
 
     def state(self) -> dict[str, Any]:
-        """The state record of contract.md, 3; every queue that holds messages, not only the ten deepest.
+        """Return the state record (docs/state.md), with every queue that holds messages instead of the ten deepest.
 
-        `messages`, `bytes`, `queues` count whatever holds storage (contract.md, 7, State). Our reading: `messages` has
-        what is left of the baseline, `bytes` and `queues` have not: nobody measured those.
+        `messages`, `bytes` and `queues` count everything that holds storage. Assumed: `messages` includes what is left
+        of the baseline; `bytes` and `queues`, which were not measured, do not.
         """
         return {
             "time": self.clock.now,

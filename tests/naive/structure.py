@@ -1,4 +1,7 @@
-"""A CF structure with its shared message data sets: what its messages cost, and what its state record says."""
+"""A CF structure with its shared message data sets: cost of messages, attributes, state record.
+
+The rules: docs/storage-model.md#entries-and-elements and the following sections.
+"""
 
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -24,11 +27,11 @@ from tests.naive.store import Event, NaiveStore
 from tests.naive.units import Message, Unit, fields_of
 from twin.estate.model import Structure
 
-LOOK_EVERY = 6  # ticks: 60 s
+SAMPLE_TICKS = 6  # 60 s
 
 
 class Facility(NamedTuple):
-    """The coupling facility of a structure, which no other structure is on: its storage and its SCM, bytes."""
+    """The coupling facility of a single structure: its storage and its SCM, in bytes."""
 
     size: int
     scm: int
@@ -39,16 +42,16 @@ PLENTY = Facility(64 * 1024**3, 64 * 1024**3)
 
 @dataclass(eq=False, kw_only=True)
 class StructureMessage(Message):
-    """A message of a structure: 1 entry, and what follows."""
+    """A message of a structure, which takes 1 entry and the following."""
 
     elements: int
-    data: str  # where the data is: "" (the structure), SMDS or DB2
-    where: list[tuple[int, int]] = field(default_factory=list)  # blocks and pages in the data set
+    data: str  # place of the data: "" (the structure), SMDS or DB2
+    where: list[tuple[int, int]] = field(default_factory=list)  # (block, pages in it) of the data set
     in_scm: bool = False
 
 
 class NaiveStructure(NaiveStore):
-    """The twin of one CF structure."""
+    """The twin of a CF structure."""
 
     messages: list[StructureMessage]
 
@@ -62,7 +65,7 @@ class NaiveStructure(NaiveStore):
         self.data_sets = {qmgr: new_data_set(smds, ds_block) for qmgr, smds in sorted(config.smds.items())}
 
     def _allocate(self) -> None:
-        """Pools of INITSIZE, else SIZE, at the ratio the rules ask for now (contract.md, 7, Estate)."""
+        """Allocate pools of INITSIZE, or else SIZE, at the ratio of the present rules."""
         init_size = self.attributes["init_size"]
         self.size: int = self.attributes["size"] if init_size is None else init_size
         self.ratio: Fraction = Fraction(ratio_at_allocation(self.attributes))
@@ -76,7 +79,7 @@ class NaiveStructure(NaiveStore):
     # -- what a message costs
 
     def _fits(self, event: Event) -> bool:
-        """It fits where entries, elements and the data set do (domain.md, 1 and 2)."""
+        """Return True if entry, elements and pages of a message fit."""
         length, used = event["length"], self._used()
         cost = cost_of_put(length, self.attributes, used, self.pools)
         fits = fits_pools(cost, used, self.pools) and fits_structure(length, cost)
@@ -86,7 +89,7 @@ class NaiveStructure(NaiveStore):
         return fits
 
     def _keep(self, event: Event) -> StructureMessage:
-        """Data go into the putting queue manager's own data set (domain.md, 2)."""
+        """Store a message; its data go into the data set of the queue manager that put it."""
         length = event["length"]
         cost = cost_of_put(length, self.attributes, self._used(), self.pools)
         message = StructureMessage(**fields_of(event, self._queue(event)), elements=cost.elements, data=cost.data)
@@ -103,11 +106,11 @@ class NaiveStructure(NaiveStore):
     # -- storage class memory, automatic alter
 
     def _alterable(self) -> bool:
-        """Only while no data is in SCM (domain.md, 3)."""
+        """Return True if no data is in SCM."""
         return self.scm is None or not self.scm.held()
 
     def _taking(self, message: StructureMessage, unit: Unit | None, operation: str) -> None:  # noqa: ARG002
-        """Of a message in SCM only a get reads it; an expiry does not (our reading), nor does a CLEAR."""
+        """Read a message from SCM for a get. An expiry [assumed] and a CLEAR do not read it."""
         if self.scm is not None and operation == "get":
             self.scm.read(message)
 
@@ -120,22 +123,22 @@ class NaiveStructure(NaiveStore):
             self.scm.begin_if_idle(self._now())
 
     def _ticks(self, before: int, until: int) -> None:
-        """ALLOWAUTOALT(YES): a look every 60 s of event time (domain.md, 1: an assumption), SCM being as it is then."""
+        """Sample ALLOWAUTOALT(YES) every 60 s of event time [assumed], with SCM advanced to that time."""
         for tick in range(before + 1, until + 1):
-            if tick % LOOK_EVERY == 0 and self.attributes["allow_auto_alter"]:
+            if tick % SAMPLE_TICKS == 0 and self.attributes["allow_auto_alter"]:
                 if self.scm is not None:
                     self.scm.advance(tick * TICK_US)
                 self._automatic_alter()
 
     def _turned_back(self, now: int) -> None:
-        """A movement that would end later ends now."""
+        """End a movement now that would end later."""
         if self.scm is not None and self.scm.busy_until is not None:
             self.scm.busy_until = min(self.scm.busy_until, now * 1000)
 
     def _automatic_alter(self) -> None:
-        """At FULLTHRESHOLD: the ratio in use, then, where it is still there, 10 % more, up to SIZE (domain.md, 1).
+        """Alter the structure at FULLTHRESHOLD to the ratio in use, then, if still there, by 10 % up to SIZE.
 
-        While data is in SCM no alter takes effect (domain.md, 3): it counts as refused, each time (our reading).
+        While data is in SCM no alter takes effect, and each one counts as refused [assumed].
         """
         used, threshold = self._used(), self.attributes["full_threshold"]
         if not reaches(threshold, used, self.pools):
@@ -153,11 +156,10 @@ class NaiveStructure(NaiveStore):
     # -- attributes
 
     def _alter(self, attributes: dict[str, Any]) -> None:
-        """ALTER CFSTRUCT and SETXCF START,ALTER: whole, or refused whole and counted (our reading).
+        """Apply an ALTER CFSTRUCT or SETXCF START,ALTER as a whole, or refuse it as a whole and count it [assumed].
 
-        Refused too while data is in SCM (domain.md, 3).
-        contract.md, 7 (Estate): `size` takes effect at once at the present ratio, between the used and SIZE; beyond
-        that it is refused and counted. The ratio does not follow the rules.
+        It is refused while data is in SCM. `size` takes effect at once at the present ratio, between what is used and
+        SIZE; beyond that it is refused. The ratio does not follow the rules.
         """
         new = attrs.read_attributes(attributes)
         of_policy = any(name in attrs.ONLY_AT_REBUILD for name in new)
@@ -174,12 +176,12 @@ class NaiveStructure(NaiveStore):
         self._take_up({name: value for name, value in new.items() if name != "size"})
 
     def _rebuild(self, attributes: dict[str, Any]) -> None:
-        """New policy values, SIZE and INITSIZE included, and pools allocated anew (contract.md, 7, Estate).
+        """Take new policy values, SIZE and INITSIZE included, and allocate pools anew.
 
-        SCM comes and goes with a rebuild (the document's own words). Our reading: what is in it comes back where it
-        goes, and stays in it, even beyond a smaller SCMMAXSIZE, where it does not.
+        SCM comes and goes with a rebuild. Assumed: its contents come back if it goes, and otherwise stay, even beyond a
+        smaller SCMMAXSIZE.
 
-        Our reading: never too small for what it holds (that is a fact), but refused where INITSIZE would be above SIZE.
+        Assumed: a rebuild is refused if INITSIZE would be above SIZE, but not for being smaller than the contents.
         """
         new = attrs.read_attributes(attributes)
         policy = self.attributes | new
@@ -197,14 +199,14 @@ class NaiveStructure(NaiveStore):
             self.scm = self._new_scm()
 
     def _refuses_block_size(self, new: dict[str, Any]) -> bool:
-        """DSBLOCK can change only while every data set is empty (our reading; a baseline is not seen)."""
+        """Return True for a new DSBLOCK while a data set is not empty, apart from a baseline [assumed]."""
         if new.get("ds_block", self.attributes["ds_block"]) == self.attributes["ds_block"]:
             return False
         return any(data_set.pages_used() > 0 for data_set in self.data_sets.values())
 
     def _take_up(self, new: dict[str, Any]) -> None:
-        """Attributes count from this event on; messages already stored keep their cost (contract.md, 7, State)."""
-        self.attributes.update({name: value for name, value in new.items() if name in attrs.KEPT})
+        """Set new attributes, valid from this event on. Messages already stored keep their cost."""
+        self.attributes.update({name: value for name, value in new.items() if name in attrs.ATTRIBUTES})
         for data_set in self.data_sets.values():
             if data_set.ds_block != self.attributes["ds_block"]:
                 data_set.set_block_size(self.attributes["ds_block"])
@@ -214,7 +216,7 @@ class NaiveStructure(NaiveStore):
     # -- MEASURE
 
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
-        """Our reading: where messages were not measured, each entry is one message."""
+        """Return the baseline. Assumed: if messages were not measured, each entry is a message."""
         model = self.state()
         entries = beyond(measured, "ents_used", model["ents_used"])
         elements = beyond(measured, "elems_used", model["elems_used"])
@@ -222,18 +224,18 @@ class NaiveStructure(NaiveStore):
         if measured.get("messages") is not None:
             messages = beyond(measured, "messages", model["messages"])
         smds: dict[str, dict[str, int]] = {}
-        for qmgr, fields in measured.get("smds", {}).items():
+        for qmgr, data_set in measured.get("smds", {}).items():
             if qmgr in model["smds"]:
                 smds[qmgr] = {
-                    "blocks": beyond(fields, "blocks_used", model["smds"][qmgr]["blocks_used"]),
-                    "pages": beyond(fields, "pages_used", model["smds"][qmgr]["pages_used"]),
-                    "messages": beyond(fields, "messages", model["smds"][qmgr]["messages"]),
+                    "blocks": beyond(data_set, "blocks_used", model["smds"][qmgr]["blocks_used"]),
+                    "pages": beyond(data_set, "pages_used", model["smds"][qmgr]["pages_used"]),
+                    "messages": beyond(data_set, "messages", model["smds"][qmgr]["messages"]),
                 }
-        shown = {"messages": messages, "entries": entries, "elements": elements, "smds": smds}
-        return NaiveBaseline(shown, self.held.unmatched())
+        fields = {"messages": messages, "entries": entries, "elements": elements, "smds": smds}
+        return NaiveBaseline(fields, self.held.unmatched())
 
     def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
-        """Entries, elements, SCM, blocks of each data set, in that order."""
+        """Return entries, elements, SCM and blocks of each data set, in that order."""
         state, compared = self.state(), []
         if measured.get("ents_used") is not None:
             compared.append((state["ents_used"], measured["ents_used"], state["ents_max"]))
@@ -241,7 +243,7 @@ class NaiveStructure(NaiveStore):
             compared.append((state["elems_used"], measured["elems_used"], state["elems_max"]))
         scm_used = measured.get("scm", {}).get("used")
         if scm_used is not None and self.scm is not None:
-            compared.append((self.scm.used(), scm_used, self.scm.most()))
+            compared.append((self.scm.used(), scm_used, self.scm.limit()))
         for qmgr, fields in sorted(measured.get("smds", {}).items()):
             if qmgr in state["smds"] and fields.get("blocks_used") is not None:
                 data_set = state["smds"][qmgr]
@@ -251,13 +253,13 @@ class NaiveStructure(NaiveStore):
     # -- what is in use
 
     def _used(self) -> Pools:
-        """Entries and elements in use, without what is in SCM (domain.md, 3), with what is left of the baseline."""
-        here = [message for message in self.messages if not message.in_scm]
-        elements = sum(message.elements for message in here)
-        return Pools(len(here) + self._beyond("entries"), elements + self._beyond("elements"))
+        """Return entries and elements in use, without those in SCM, with what is left of the baseline."""
+        outside = [message for message in self.messages if not message.in_scm]
+        elements = sum(message.elements for message in outside)
+        return Pools(len(outside) + self._beyond("entries"), elements + self._beyond("elements"))
 
     def _fields(self) -> dict[str, Any]:
-        """Our reading: `offloaded_messages` has nothing of the baseline: nobody measured those."""
+        """Return the fields of a structure. Assumed: `offloaded_messages` excludes the baseline."""
         used = self._used()
         offloaded = [message for message in self.messages if message.data != ""]
         return {

@@ -1,4 +1,4 @@
-"""The oracle itself, against the published tables and cases worked by hand."""
+"""The oracle of a structure, against published tables and cases worked by hand."""
 
 import tomllib
 from pathlib import Path
@@ -18,10 +18,10 @@ def test_the_next_message_is_of_the_highest_priority_then_the_oldest() -> None:
     twin = Twin()
     for length, priority in ((1, 0), (2, 5), (3, 5), (4, 9)):
         twin.put(length, priority=priority)
-    for gone in (4, 2, 3, 1):
-        assert gone in twin.lengths()
+    for length in (4, 2, 3, 1):
+        assert length in twin.lengths()
         twin.get()
-        assert gone not in twin.lengths()
+        assert length not in twin.lengths()
 
 
 def test_a_message_id_need_not_be_unique_and_belongs_to_its_queue() -> None:
@@ -112,7 +112,7 @@ def test_a_restart_backs_out_the_units_of_its_queue_manager_and_shared_messages_
     assert (state["bytes"], state["uncommitted"]) == (4, 1)
 
 
-# -- gets held aside
+# -- held gets
 
 
 def test_a_get_before_its_put_takes_the_message_when_it_comes() -> None:
@@ -339,10 +339,10 @@ def invariants(twin: NaiveStructure) -> None:
     assert state["gaps"] >= 0
     open_operations = [message for unit in twin.units.open_units for _, message in unit.operations]
     assert len(open_operations) == len(set(open_operations)) == state["uncommitted"]
-    for qmgr, one in twin.data_sets.items():
-        lying = [place for m in twin.messages if m.qmgr == qmgr for place in m.where]
-        for block, pages in enumerate(one.blocks):
-            assert pages == sum(n for number, n in lying if number == block) <= one.pages_a_block()
+    for qmgr, smds in twin.data_sets.items():
+        parts = [part for m in twin.messages if m.qmgr == qmgr for part in m.where]
+        for block, pages in enumerate(smds.blocks):
+            assert pages == sum(n for number, n in parts if number == block) <= smds.pages_per_block()
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,4 +1,4 @@
-"""The oracle of a page set, against the document's own words, real SMF records, and cases worked by hand."""
+"""The oracle of a page set, against IBM's manual, real SMF records and cases worked by hand."""
 
 import csv
 from pathlib import Path
@@ -9,14 +9,14 @@ from tests.naive.page_set import packs, usable_pages, whole_pages_and_record
 from tests.naive.told import PageSetTwin
 
 MIB4 = 4 * 1024**2
-KEPT = ("pages_used", "pages_persistent", "pages_nonpersistent", "pages_unused")
+FIELDS = ("pages_used", "pages_persistent", "pages_nonpersistent", "pages_unused")
 
 
 def pages(state: dict[str, int]) -> tuple[int, ...]:
-    return tuple(state[name] for name in KEPT)
+    return tuple(state[name] for name in FIELDS)
 
 
-# -- how much a message takes (page-sets-01-to-99.txt)
+# -- storage of a message [IBM: IBM MQ, "Page sets 01 to 99"]
 
 
 def test_a_short_message_is_its_data_and_372_bytes_up_to_a_whole_page() -> None:
@@ -41,13 +41,13 @@ def test_each_4_mb_of_a_very_long_message_uses_1037_pages_and_the_rest_is_a_long
 
 
 def test_usable_pages_of_the_published_maximum() -> None:
-    assert usable_pages(16_777_216) == 16_776_178  # domain.md, 4
+    assert usable_pages(16_777_216) == 16_776_178
     assert usable_pages(16_184) == 16_182
     assert usable_pages(16_185) == 16_182
 
 
 def test_usable_pages_of_real_page_sets(shared: Path) -> None:
-    """Each of the eleven totals that SMF reports is what whole tracks, 12 pages of 4 KB each, leave usable."""
+    """Each of the eleven totals in SMF is the usable part of whole tracks, 12 pages of 4 KB each."""
     with (shared / "fixtures/smf/expected/SMF_MQ1000-QIS1.csv").open() as file:
         rows = list(csv.DictReader(file))
     totals = {int(row["Total_Pages"]) for row in rows} - {0}

@@ -5,14 +5,14 @@ import pytest
 from tests.naive.queue_file import blocks_of_length
 from tests.naive.told import QueueFileTwin
 
-KEPT = ("blocks", "blocks_free", "blocks_allocated", "blocks_nonpersistent", "blocks_persistent")
+FIELDS = ("blocks", "blocks_free", "blocks_allocated", "blocks_nonpersistent", "blocks_persistent")
 MINUTE = 60
 
 
 def blocks(state: dict[str, int]) -> tuple[int, ...]:
-    found = tuple(state[name] for name in KEPT)
-    assert found[0] == sum(found[1:])
-    return found
+    values = tuple(state[name] for name in FIELDS)
+    assert values[0] == sum(values[1:])
+    return values
 
 
 def log(state: dict[str, int]) -> tuple[int, int]:
@@ -80,7 +80,7 @@ def test_each_persistent_put_get_and_expiry_writes_a_log_record() -> None:
     assert log(twin.get(count=4)) == (4, 0)
     assert log(twin.did("EXPIRE")) == (5, 0)
     assert log(twin.get(count=5)) == (6, 0)
-    assert log(twin.put(persistent=True)) == (8, 0)  # a get held aside takes it
+    assert log(twin.put(persistent=True)) == (8, 0)  # a held get takes it
 
 
 def test_the_end_of_a_unit_with_a_persistent_operation_writes_one_more() -> None:
@@ -91,7 +91,7 @@ def test_the_end_of_a_unit_with_a_persistent_operation_writes_one_more() -> None
     assert log(twin.did("BACKOUT", uow="P")) == (2, 0)
     twin.get(uow="G")
     assert log(twin.did("COMMIT", uow="G")) == (2, 0)
-    twin.get(uow="H")  # held aside
+    twin.get(uow="H")  # held
     twin.put(persistent=True)  # taken in H
     assert log(twin.did("BACKOUT", uow="H")) == (5, 0)
     twin.put(persistent=True, uow="R")
@@ -171,7 +171,7 @@ def test_a_checkpoint_truncates_what_is_oversized_by_both_1_percent_and_16_kb(
 
 
 def length_of(number: int) -> int:
-    """The longest message of so many blocks."""
+    """Return the length of the longest message of `number` blocks."""
     return number * 512 - 364
 
 
@@ -194,4 +194,4 @@ def test_what_comes_back_to_the_baseline_is_in_the_file() -> None:
     twin.measure(blocks_nonpersistent=30, messages=10)
     assert blocks(twin.get()) == (46, 16, 3, 27, 0)
     assert blocks(twin.did("CLEAR")) == (43, 16, 0, 27, 0)
-    assert blocks(twin.put(148)) == (46, 16, 0, 30, 0)  # the get held aside takes it, and draws nothing down any more
+    assert blocks(twin.put(148)) == (46, 16, 0, 30, 0)  # the held get takes it and no longer draws the baseline down

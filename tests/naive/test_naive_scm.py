@@ -16,12 +16,12 @@ GIB = 1024**3
 
 
 def moved(state: dict[str, Any]) -> tuple[int, ...]:
-    """Entries in use, messages in SCM, and how often messages were moved or read."""
+    """Return entries in use, messages in SCM, and counts of messages moved and read."""
     return state["ents_used"], *(state["scm"][name] for name in ("messages", "prestaged", "prefetched", "faults"))
 
 
 def filled(count: int = 34, **fields: Any) -> ScmTwin:
-    """34 of 38 entries are in use, 68 of 232 elements: as many as can be without pre-staging."""
+    """Return a structure with 34 of 38 entries and 68 of 232 elements in use, the most without pre-staging."""
     twin = ScmTwin(**fields)
     twin.put(100, count=count)
     return twin
@@ -34,7 +34,7 @@ def test_nothing_moves_up_to_90_percent_and_one_message_for_each_above() -> None
     twin = filled()
     assert moved(twin.wait(10)) == (34, 0, 0, 0, 0)
     assert moved(twin.put(100)) == (34, 1, 1, 0, 0)
-    assert moved(twin.put(100, count=4)) == (37, 2, 2, 0, 0)  # one moves at once, the others when their turn comes
+    assert moved(twin.put(100, count=4)) == (37, 2, 2, 0, 0)  # one moves at once, the others in turn
     assert moved(twin.wait(1)) == (34, 5, 5, 0, 0)
     assert twin.state()["messages"] == 39
     assert twin.state()["overfull_puts"] == 0
@@ -159,7 +159,7 @@ def test_the_sum_of_what_is_in_scm_is_in_blocks_of_4_kb() -> None:
 
 
 def test_5_gb_of_2_kb_messages_fit_into_4_gb_with_4_gb_of_scm_beside_it() -> None:
-    """Q Replication's published case, at the end of the load (domain.md, 3): the structure and SCM hold them all."""
+    """The published case of Q Replication at the end of the load: the structure and SCM hold all messages."""
     pools = pools_of_size(4 * GIB, 6, {"scm_max_size": 4 * GIB})
     messages, elements = 5 * GIB // 2048, elements_of_length(2048)
     in_scm = messages - min(pools.entries, pools.elements // elements)
@@ -219,7 +219,7 @@ def test_a_rebuild_adds_scm_and_takes_it_away() -> None:
 
 
 def automatic(**fields: Any) -> Twin:
-    """40 entries of 80 that it may grow to."""
+    """Return a structure of 40 entries that may grow to 80."""
     sizes = {"size": 80 * ENTRY_AND_6_ELEMENTS, "init_size": 40 * ENTRY_AND_6_ELEMENTS}
     no_rules = {f"offld{n}_sz": 65_536 for n in (1, 2, 3)}
     return Twin(**sizes, **no_rules, **{"allow_auto_alter": True, "full_threshold": 80} | fields)

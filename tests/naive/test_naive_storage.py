@@ -15,7 +15,7 @@ GIB = 1024**3
 
 
 def vars_of(config: Structure) -> dict[str, Any]:
-    """The attributes of a structure as the pool rules take them."""
+    """Return the attributes of a structure for the rules of pools."""
     return NaiveStructure(config).attributes
 
 
@@ -72,8 +72,8 @@ def test_a_rule_of_threshold_0_and_size_0_gives_a_ratio_of_1_to_2() -> None:
 def test_a_rule_applies_when_usage_is_more_than_its_threshold_and_length_exceeds_its_size() -> None:
     attributes = vars_of(structure())
     total = Pools(100, 600)
-    kept, offloaded = (elements_of_length(32_769), ""), (2, "SMDS")
-    assert cost_of_put(32_769, attributes, Pools(70, 420), total) == kept
+    in_structure, offloaded = (elements_of_length(32_769), ""), (2, "SMDS")
+    assert cost_of_put(32_769, attributes, Pools(70, 420), total) == in_structure
     assert cost_of_put(32_769, attributes, Pools(71, 0), total) == offloaded
     assert cost_of_put(32_769, attributes, Pools(0, 421), total) == offloaded
     assert cost_of_put(32_768, attributes, Pools(71, 0), total) == (130, "")
@@ -163,8 +163,8 @@ def test_a_block_being_filled_that_becomes_free_is_no_longer_filled() -> None:
 
 
 def test_a_data_set_expands_before_more_than_90_percent_of_its_blocks_are_in_use() -> None:
-    one = {"QM01": data_set(size=10 * 8192, secondary=3 * 8192), "QM02": data_set(size=8192)}
-    twin = Twin(ds_block=8192, offld1_th=0, offld1_sz=0, smds=one)
+    data_sets = {"QM01": data_set(size=10 * 8192, secondary=3 * 8192), "QM02": data_set(size=8192)}
+    twin = Twin(ds_block=8192, offld1_th=0, offld1_sz=0, smds=data_sets)
     state = twin.put(8192, count=8)  # with the map block 9 of 10
     assert state["smds"]["QM01"] == {
         "blocks_total": 10,
@@ -178,8 +178,8 @@ def test_a_data_set_expands_before_more_than_90_percent_of_its_blocks_are_in_use
 
 
 def test_a_data_set_that_cannot_expand_is_failed_and_a_put_beyond_it_is_a_fact() -> None:
-    one = {"QM01": data_set(size=10 * 8192, max_size=10 * 8192)}
-    twin = Twin(ds_block=8192, offld1_th=0, offld1_sz=0, smds=one, queue_managers=("QM01",))
+    data_sets = {"QM01": data_set(size=10 * 8192, max_size=10 * 8192)}
+    twin = Twin(ds_block=8192, offld1_th=0, offld1_sz=0, smds=data_sets, queue_managers=("QM01",))
     assert twin.put(8192, count=9)["smds"]["QM01"]["status"] == "FAILED"
     assert twin.state()["overfull_puts"] == 0
     state = twin.put(8192)
@@ -188,15 +188,15 @@ def test_a_data_set_that_cannot_expand_is_failed_and_a_put_beyond_it_is_a_fact()
 
 
 def test_a_data_set_does_not_grow_beyond_16_tb() -> None:
-    one = {"QM01": data_set(size=10 * 8192, secondary=16 * 1024 * GIB)}
-    twin = Twin(ds_block=8192, offld1_th=0, offld1_sz=0, smds=one, queue_managers=("QM01",))
+    data_sets = {"QM01": data_set(size=10 * 8192, secondary=16 * 1024 * GIB)}
+    twin = Twin(ds_block=8192, offld1_th=0, offld1_sz=0, smds=data_sets, queue_managers=("QM01",))
     state = twin.put(8192, count=9)
     assert (state["smds"]["QM01"]["status"], state["smds"]["QM01"]["blocks_total"]) == ("MAXIMUM", 10)
 
 
 def test_without_ds_expand_a_data_set_stays_as_it_is() -> None:
-    one = {"QM01": data_set(size=10 * 8192)}
-    twin = Twin(ds_block=8192, ds_expand=False, offld1_th=0, offld1_sz=0, smds=one, queue_managers=("QM01",))
+    data_sets = {"QM01": data_set(size=10 * 8192)}
+    twin = Twin(ds_block=8192, ds_expand=False, offld1_th=0, offld1_sz=0, smds=data_sets, queue_managers=("QM01",))
     state = twin.put(8192, count=12)
     assert state["smds"]["QM01"]["blocks_total"] == 10
     assert state["overfull_puts"] == 3

@@ -1,4 +1,4 @@
-"""Oracles to which events are told in a few words, for cases worked by hand."""
+"""Oracles driven by events in short form, for cases worked by hand."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ from tests.support.workloads import SECOND_US, START_US
 NO_RULES = {"offld1_sz": 65_536, "offld2_sz": 65_536, "offld3_sz": 65_536}
 
 
-class Telling(NaiveStore):
-    """An oracle to which events are given in a few words; each comes a second after the one before."""
+class OracleDriver(NaiveStore):
+    """An oracle with a method per operation. Each event comes a second after the previous one."""
 
     name: str
     time = START_US
@@ -31,7 +31,7 @@ class Telling(NaiveStore):
         return self.did("GET", **fields)
 
     def wait(self, seconds: float) -> dict[str, Any]:
-        """Time goes by: a HEARTBEAT so many seconds later."""
+        """Let seconds pass, with a HEARTBEAT at the end."""
         return self.did("HEARTBEAT", None, time=self.time + int(seconds * SECOND_US), store=self.name)
 
     def alter(self, **attributes: Any) -> dict[str, Any]:
@@ -47,8 +47,8 @@ class Telling(NaiveStore):
         return [message.length for message in self.messages]
 
 
-class Twin(Telling, NaiveStructure):
-    """A structure, tiny unless said otherwise."""
+class Twin(OracleDriver, NaiveStructure):
+    """A structure, tiny by default."""
 
     name = "QSG1/APP1"
 
@@ -56,10 +56,11 @@ class Twin(Telling, NaiveStructure):
         super().__init__(structure(**fields), {"ALIAS.QUEUE": "A.QUEUE"})
 
 
-class ScmTwin(Telling, NaiveStructure):
-    """A structure with SCM, of 38 entries and 232 elements, unless said otherwise. A message of 1 KB takes 6 elements.
+class ScmTwin(OracleDriver, NaiveStructure):
+    """A structure with SCM, by default of 38 entries and 232 elements.
 
-    It is moved as one block of 4 KB, which takes 8.192 microseconds, or 3.90625 ms at the slowest rate (`slow`).
+    A message of 1 KB takes 6 elements. It is moved as a block of 4 KB, in 8.192 microseconds, or in 3.90625 ms at the
+    slowest rate.
     """
 
     name = "QSG1/APP1"
@@ -69,12 +70,12 @@ class ScmTwin(Telling, NaiveStructure):
         super().__init__(config, None, Facility(config.facility_size, config.facility_scm or 0))
 
     def in_scm(self) -> list[int]:
-        """Lengths of the messages in SCM, oldest first."""
+        """Return the lengths of the messages in SCM, oldest first."""
         return [message.length for message in self.messages if message.in_scm]
 
 
-class PageSetTwin(Telling, NaivePageSet):
-    """A page set of 100 pages, 98 of them usable, that does not expand unless said otherwise."""
+class PageSetTwin(OracleDriver, NaivePageSet):
+    """A page set of 100 pages, 98 of them usable, that by default does not expand."""
 
     name = "QM01/PS04"
 
@@ -82,8 +83,8 @@ class PageSetTwin(Telling, NaivePageSet):
         super().__init__({"pages": 100, "expand": "NONE", **fields})
 
 
-class QueueFileTwin(Telling, NaiveQueueFile):
-    """A queue file with buffers of 8 (nonpersistent) and 16 blocks (persistent) unless said otherwise."""
+class QueueFileTwin(OracleDriver, NaiveQueueFile):
+    """A queue file with buffers of 8 (nonpersistent) and 16 blocks (persistent) by default."""
 
     name = "QM01/A.QUEUE"
 

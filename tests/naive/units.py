@@ -1,4 +1,4 @@
-"""Messages, and the units of work whose puts and gets are not yet committed."""
+"""Messages, and units of work whose puts and gets are not committed yet."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 
 @dataclass(eq=False)
 class Message:
-    """A message that holds storage, which its kind of store says more about.
+    """A message that holds storage, to which each kind of store adds fields.
 
-    A message keeps the cost it was stored at (contract.md, 7, State).
+    A message keeps the cost it was stored at.
     """
 
     queue: str  # resolved
@@ -23,7 +23,7 @@ class Message:
 
 
 def fields_of(event: dict[str, Any], queue: str) -> dict[str, Any]:
-    """What a message has from the event that put it; `queue`: resolved."""
+    """Return the fields of a message from the event that put it. `queue` is resolved."""
     return {
         "queue": queue,
         "msgid": event.get("msgid"),
@@ -36,7 +36,7 @@ def fields_of(event: dict[str, Any], queue: str) -> dict[str, Any]:
 
 @dataclass(eq=False)
 class Unit:
-    """What one (queue manager, queue, unit of work) has done and not yet ended, in order."""
+    """The operations of an open (queue manager, queue, unit of work), in order."""
 
     qmgr: str
     queue: str
@@ -51,17 +51,16 @@ class NaiveUnits:
         self.open_units: list[Unit] = []
 
     def find(self, qmgr: str, queue: str, uow: str) -> Unit | None:
-        """The open unit of that name. A unit that touched three queues is three of ours (contract.md, 2)."""
+        """Return the open unit of that name. A unit of work that touched three queues is three units here."""
         for unit in self.open_units:
             if unit.qmgr == qmgr and unit.queue == queue and unit.uow == uow:
                 return unit
         return None
 
     def find_or_open(self, qmgr: str, queue: str, uow: str) -> Unit:
-        """The open unit of that name, opened by its first operation.
+        """Return the open unit of that name, after opening it at its first operation.
 
-        Our reading: a get that is held aside is an operation too; a put or get that failed, and a put to a waiting
-        getter, are none.
+        Assumed: a held get is an operation; a put or get that failed, and a put to a waiting getter, are not.
         """
         unit = self.find(qmgr, queue, uow)
         if unit is None:
@@ -70,9 +69,9 @@ class NaiveUnits:
         return unit
 
     def of_queue_manager(self, qmgr: str) -> list[Unit]:
-        """Its open units, in the order they were opened."""
+        """Return the open units of a queue manager, oldest first."""
         return [unit for unit in self.open_units if unit.qmgr == qmgr]
 
     def close(self, unit: Unit) -> None:
-        """Forget a unit that has ended."""
+        """Remove a unit that has ended."""
         self.open_units.remove(unit)

@@ -12,7 +12,7 @@ def title(facts: dict[str, Any]) -> str:
     """Return one line that says what ran."""
     if "stores" in facts:
         return f"{facts['stores']:,} stores, a heartbeat each every 10 s, at most {facts['open_files']:,} open files"
-    return f"{facts['rate']:,.0f} JSON events/s for {facts['minutes']:.0f} minutes"
+    return f"{facts['rate']:,.0f} events/s in records of NDJSON for {facts['minutes']:.0f} minutes"
 
 
 def text(facts: dict[str, Any], figures: list[Figure], run: Samples) -> str:

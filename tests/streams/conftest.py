@@ -1,4 +1,4 @@
-"""A recording of three thousand events with bad lines among them, its estate, and what a replay makes of it."""
+"""A recording of three thousand events with bad lines among them, its estate and its replay."""
 
 from __future__ import annotations
 

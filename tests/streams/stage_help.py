@@ -1,4 +1,4 @@
-"""What tests of the query's two stages need: a plan, Kafka rows as Spark hands them over, blocks back."""
+"""Helpers for tests of the query's two stages: a plan, rows as Spark's Kafka source gives them, decoded output."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ MEGABYTE = 1024 * 1024
 
 
 def plan(folder: Path, *, dlq: int = MEGABYTE, state: int = MEGABYTE, loss: Loss | None = None) -> PackedPlan:
-    """A plan of the small estate with those limits."""
+    """Return a plan of the small estate with the given limits."""
     estate = load_estate(small_estate(folder))
-    return PackedPlan.of(Plan(estate, Topics(), Limits(state=state, alerts=MEGABYTE, dlq=dlq), loss or Loss()))
+    return PackedPlan.pack(Plan(estate, Topics(), Limits(state=state, alerts=MEGABYTE, dlq=dlq), loss or Loss()))
 
 
 def put(number: int, queue: str = "ORDERS", **other: Any) -> dict[str, Any]:
-    """The put of message `number`, a second after the one before."""
+    """Return the put of message `number`; there is one per second."""
     event = {"time": START_US + number * 1_000_000, "qmgr": "QM01", "op": "PUT", "queue": queue, "seq": number}
     return event | {"msgid": f"m{number}", "length": 1000} | other
 
@@ -45,7 +45,7 @@ def rows(
     partitions: list[int] | None = None,
     offsets: list[int] | None = None,
 ) -> pa.RecordBatch:
-    """A record batch as the Kafka source gives it."""
+    """Return a record batch as the Kafka source gives it."""
     count = len(values)
     columns = {
         "value": pa.array(values, pa.binary()),
@@ -59,7 +59,11 @@ def rows(
 def decoded(
     packed: PackedPlan, *batches: pa.RecordBatch, task: int = 0
 ) -> tuple[list[tuple[int, int, int, EventBlock]], list[DeadLetter]]:
-    """What a task makes of record batches: blocks with partition, offset and index; dead letters."""
+    """Decode record batches as a task does.
+
+    Returns:
+        (partition, offset, index, event batch) of each row, and the dead letters.
+    """
     blocks, letters = [], []
     for batch in decode_task(packed, SOURCE, task, list(batches)):
         for row in batch.to_pylist():

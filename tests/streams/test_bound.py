@@ -1,4 +1,4 @@
-"""The default bound on a batch: by what records of the topic weigh."""
+"""The default bound on the records of a batch, derived from the size of records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOBODY = "127.0.0.1:9"  # the discard port: no Kafka
 
 
 def fill(kafka: str, prefix: str, sizes: list[int]) -> str:
-    """Records of these sizes in the events topic, spread over its partitions; the topic's name."""
+    """Write records of these sizes to the events topic, spread over its partitions, and return the topic's name."""
     topics = Topics(prefix)
     prepare_topics(topics, {"bootstrap.servers": kafka}, partitions=2)
     producer = Producer({"bootstrap.servers": kafka, "message.max.bytes": 16_000_000})
@@ -41,10 +41,10 @@ def test_the_bound_follows_the_size_of_records(
     assert choose_bound({"bootstrap.servers": kafka}, fill(kafka, topic_prefix, sizes)) == expected
 
 
-def test_records_beyond_all_measure_are_taken_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bound, "mean_size", lambda *_: 1e9)
+def test_the_bound_stays_between_its_minimum_and_its_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bound, "measure_mean_size", lambda *_: 1e9)
     assert choose_bound({}, "t") == Bound(MIN_RECORDS, 1_000_000_000)
-    monkeypatch.setattr(bound, "mean_size", lambda *_: 0.0)
+    monkeypatch.setattr(bound, "measure_mean_size", lambda *_: 0.0)
     assert choose_bound({}, "t") == Bound(MAX_RECORDS, 0)
 
 

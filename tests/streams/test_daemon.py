@@ -1,4 +1,4 @@
-"""The daemon that workers are forked from."""
+"""The daemon that forks the workers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def test_the_daemon_has_no_second_thread_when_it_forks() -> None:
-    """A fork copies one thread; what another one holds (a lock of malloc's) stays locked for ever."""
+    """A fork copies only the calling thread: a lock that another one holds (of malloc) would stay locked for ever."""
     code = "import os, streams.query.daemon as d; d.preload(); print(len(os.listdir('/proc/self/task')))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
     assert answer.stdout.strip() == "1", answer.stderr

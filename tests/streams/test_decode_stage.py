@@ -1,4 +1,4 @@
-"""The first stage: any records in, one block a store out, whatever cannot be used aside."""
+"""The first stage: records in, one event batch per store out, unusable events as dead letters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def as_arrow(events: list[dict]) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-def test_single_events_of_a_task_become_one_block_a_store(tmp_path: Path) -> None:
+def test_single_events_of_a_task_become_one_batch_per_store(tmp_path: Path) -> None:
     events = [put(n, "ORDERS" if n % 3 else "AUDIT") for n in range(300)]
     values = [as_json(event) for event in events]
     blocks, letters = decoded(plan(tmp_path), rows(values[:100]), rows(values[100:], offsets=list(range(100, 300))))
@@ -34,7 +34,7 @@ def test_single_events_of_a_task_become_one_block_a_store(tmp_path: Path) -> Non
         assert list(block.events["time"]) == sorted(block.events["time"])
 
 
-def test_the_three_content_types_give_the_same_block(tmp_path: Path) -> None:
+def test_the_three_content_types_give_the_same_event_batch(tmp_path: Path) -> None:
     packed = plan(tmp_path)
     events = [put(n) for n in range(50)]
     lines = [as_json(event) for event in events]
@@ -56,7 +56,7 @@ def test_mixed_content_types_keep_the_order_of_the_topic(tmp_path: Path) -> None
     assert list(blocks[0][3].events["seq"]) == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_block_says_where_its_first_event_stood(tmp_path: Path) -> None:
+def test_an_event_batch_has_the_position_of_its_first_event(tmp_path: Path) -> None:
     values = [b"{}", b"\n".join([b"nonsense", as_json(put(0)), as_json(put(1))])]
     blocks, letters = decoded(plan(tmp_path), rows(values, [None, NDJSON], offsets=[70, 71]))
     assert [(partition, offset, index) for partition, offset, index, _ in blocks] == [(0, 71, 1)]
@@ -72,7 +72,7 @@ def test_records_of_several_partitions_are_not_mixed(tmp_path: Path) -> None:
     ]
 
 
-def test_a_dead_letter_says_what_and_where_it_was(tmp_path: Path) -> None:
+def test_a_dead_letter_has_the_reason_and_the_position(tmp_path: Path) -> None:
     bad = as_json(put(1, "ORDERZ"))
     blocks, letters = decoded(plan(tmp_path), rows([as_json(put(0)), bad, as_json(put(2))], offsets=[10, 11, 12]))
     assert len(blocks[0][3]) == 2
@@ -105,7 +105,7 @@ def test_a_record_without_a_value_and_an_unknown_content_type_are_dead_letters(t
     assert len(blocks[0][3]) == 1
 
 
-def test_a_dead_letter_larger_than_its_topic_takes_is_cut_and_says_so(tmp_path: Path) -> None:
+def test_a_dead_letter_beyond_the_limit_of_its_topic_is_cut_and_has_its_original_length(tmp_path: Path) -> None:
     _, (letter,) = decoded(plan(tmp_path, dlq=1000), rows([b"x" * 5000]))
     assert letter.value == b"x" * 1000
     assert {"key": "original-length", "value": b"5000"} in letter.headers()
@@ -117,17 +117,17 @@ def test_dead_letters_of_different_tasks_go_to_different_keys(tmp_path: Path) ->
     assert keys == {"#dlq/0", "#dlq/1", "#dlq/2"}
 
 
-def test_extras_stay_with_their_events_when_blocks_are_joined(tmp_path: Path) -> None:
+def test_extras_stay_with_their_events_when_batches_are_joined(tmp_path: Path) -> None:
     alter = {"time": put(0)["time"], "qmgr": "QM01", "op": "ALTER", "store": "QSG1/APP1"}
-    one = rows([as_json(put(0)), as_json(alter | {"attributes": {"offld1_th": 60}})])
-    two = rows(
+    first = rows([as_json(put(0)), as_json(alter | {"attributes": {"offld1_th": 60}})])
+    second = rows(
         [as_json(put(1)), as_json(put(2)), as_json(alter | {"attributes": {"offld1_th": 50}})], offsets=[2, 3, 4]
     )
-    blocks, _ = decoded(plan(tmp_path), one, two)
+    blocks, _ = decoded(plan(tmp_path), first, second)
     assert {row: b"60" in text or b"50" in text for row, text in blocks[0][3].extras.items()} == {1: True, 4: True}
 
 
-def test_blocks_go_out_when_enough_is_gathered(tmp_path: Path, monkeypatch) -> None:
+def test_a_full_buffer_is_flushed(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(decode_stage, "FLUSH_EVENTS", 100)
     batches = [
         rows([as_json(put(n)) for n in range(start, start + 60)], offsets=list(range(start, start + 60)))
@@ -142,7 +142,7 @@ def test_a_task_without_records_gives_no_rows(tmp_path: Path) -> None:
     assert decoded(plan(tmp_path), rows([])) == ([], [])
 
 
-def test_blocks_and_letters_go_out_within_a_batch_that_decodes_to_much(tmp_path: Path, monkeypatch) -> None:
+def test_a_full_buffer_is_flushed_within_a_record_batch_that_decodes_to_much(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("twin.events.decoder._PIECE_BYTES", 1)
     monkeypatch.setattr(decode_stage, "FLUSH_EVENTS", 2)
     monkeypatch.setattr(decode_stage, "FLUSH_BYTES", 2_000)
@@ -154,7 +154,7 @@ def test_blocks_and_letters_go_out_within_a_batch_that_decodes_to_much(tmp_path:
     assert [letter.offset for letter in letters] == [5, 6, 7, 8]
 
 
-def test_a_record_that_stands_for_much_is_one_dead_letter(tmp_path: Path) -> None:
+def test_a_small_record_that_expands_enormously_is_one_dead_letter(tmp_path: Path) -> None:
     values = [as_arrow([put(0)]), nulls(600_000_000), as_arrow([put(1)])]
     blocks, (letter,) = decoded(plan(tmp_path, dlq=100), rows(values, ARROW))
     assert [seq for _, _, _, block in blocks for seq in block.events["seq"]] == [0, 1]

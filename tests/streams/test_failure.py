@@ -1,4 +1,4 @@
-"""A failure is told by its cause: what Spark says is often only what came of it."""
+"""The cause of a failure, which Spark's own text often hides behind its consequences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Caused by: java.io.EOFException: end
 """
 
 
-def told(text: str, checkpoint: str = "", *directories: Path) -> str:
+def explained(text: str, checkpoint: str = "", *directories: Path) -> str:
     return explain(
         RuntimeError(text),
         checkpoint=checkpoint,
@@ -40,31 +40,31 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("full_disk")
-def test_a_full_disk_is_named_with_what_is_free(tmp_path: Path) -> None:
+def test_a_full_disk_is_named_with_its_free_space(tmp_path: Path) -> None:
     place = tmp_path / "checkpoint"
     line = f"disk full: {place}: 1.0 of 2,000 MB free; make room: started again, the job goes on where it was"
-    assert told(STATE, str(place)) == line
-    assert told(STATE, f"file://{place}") == line
-    assert told("java.io.IOException: No space left on device", "hdfs://nn/checkpoint", place) == line
+    assert explained(STATE, str(place)) == line
+    assert explained(STATE, f"file://{place}") == line
+    assert explained("java.io.IOException: No space left on device", "hdfs://nn/checkpoint", place) == line
     assert (
-        told("twin.state.tables.StateError: page 3 has no place", str(place))
+        explained("twin.state.tables.StateError: page 3 has no place", str(place))
         == "twin.state.tables.StateError: page 3 has no place"
     )
 
 
 def test_a_disk_with_room_is_not_blamed(tmp_path: Path) -> None:
-    assert told(STATE, str(tmp_path)) == STATE
-    assert told("x: No space left on device") == "disk full: x: No space left on device"
+    assert explained(STATE, str(tmp_path)) == STATE
+    assert explained("x: No space left on device") == "disk full: x: No space left on device"
 
 
-def test_a_killed_worker_is_named_one_that_raised_is_not() -> None:
-    assert told(KILLED) == "a Python worker was killed (out of memory?): IOException: Stream closed"
-    assert told(RAISED) == "OSError: Broken pipe"
+def test_a_worker_is_reported_as_killed_unless_it_raised() -> None:
+    assert explained(KILLED) == "a Python worker was killed (out of memory?): IOException: Stream closed"
+    assert explained(RAISED) == "OSError: Broken pipe"
 
 
-def test_topics_that_are_gone_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleted_topics_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "Caused by: org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host it"
     monkeypatch.setattr(failure, "missing_topics", lambda _, names: [name for name in names if name == "b"])
-    assert told(text) == "deleted in Kafka while the job ran: topic b; starting again creates it anew"
+    assert explained(text) == "deleted in Kafka while the job ran: topic b; starting again creates it anew"
     monkeypatch.setattr(failure, "missing_topics", lambda *_: [])
-    assert told(text) == "UnknownTopicOrPartitionException: This server does not host it"
+    assert explained(text) == "UnknownTopicOrPartitionException: This server does not host it"

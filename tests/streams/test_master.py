@@ -1,4 +1,4 @@
-"""A master that nobody answers for is told at once."""
+"""A master that accepts no connection is reported at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_masters_without_an_address_are_left_to_spark(master):
     check_master(master)
 
 
-def test_one_that_listens_is_enough(listening):
+def test_one_listening_master_of_several_is_enough(listening):
     check_master(f"spark://127.0.0.1:{listening}")
     check_master(f"spark://127.0.0.1:9,127.0.0.1:{listening}")
     check_master(f"k8s://https://127.0.0.1:{listening}")
@@ -31,23 +31,27 @@ def test_one_that_listens_is_enough(listening):
 @pytest.mark.parametrize(
     ("master", "cause"),
     [
+        ("spark://[::1]:9", "[::1]:9: "),
         ("spark://nohost.invalid:7077", "nohost.invalid:7077: "),
         ("spark://127.0.0.1:9", "127.0.0.1:9: Connection refused"),
         ("spark://127.0.0.1:9,127.0.0.1:10", "127.0.0.1:9: Connection refused; 127.0.0.1:10: Connection refused"),
     ],
-    ids=["no such host", "nobody listens", "nobody listens on two"],
+    ids=["IPv6", "no such host", "nobody listens", "nobody listens on two"],
 )
-def test_nobody_there_is_one_line_with_the_cause(master, cause):
-    began = time.monotonic()
+def test_an_unreachable_master_is_one_line_with_the_cause(master, cause):
+    started = time.monotonic()
     with pytest.raises(MqtwinError) as caught:
         check_master(master)
-    assert not isinstance(caught.value, UsageError)  # it may come back
+    assert not isinstance(caught.value, UsageError)  # the master may come back
     assert str(caught.value).startswith(f"--master {master}: nobody answers ({cause}")
     assert "\n" not in str(caught.value)
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - started < 15
 
 
-@pytest.mark.parametrize("master", ["spark://:7077", "spark://host:0", "spark://host:99999"])
-def test_what_is_no_address_is_wrong_use(master):
+@pytest.mark.parametrize(
+    "master",
+    ["spark://:7077", "spark://host:0", "spark://host:99999", "spark://::1:7077", "spark://[host]:7077"],
+)
+def test_a_malformed_address_is_wrong_use(master):
     with pytest.raises(UsageError, match="expected: HOST:PORT"):
         check_master(master)

@@ -1,4 +1,4 @@
-"""The second stage, run by PySpark's own tester: no JVM, the same calls."""
+"""The second stage, run by PySpark's own tester: the calls of Spark without a JVM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql.streaming import TwsTester
 
 from streams.plan import PackedPlan
 from streams.query.decode_stage import decode_task
-from streams.query.processor import TwinProcessor, twins_of
+from streams.query.processor import TwinProcessor, open_twins
 from streams.query.rows import FIGURES
 from tests.streams.stage_help import SOURCE, as_json, plan, put, rows
 from twin.events import Decoder
@@ -22,19 +22,19 @@ STORE = "QSG1/APP1"
 
 
 def new_tester(packed: PackedPlan) -> TwsTester:
-    twins_of.cache_clear()
+    open_twins.cache_clear()
     return TwsTester(TwinProcessor(packed))
 
 
 def blocks_of(packed: PackedPlan, values: list[bytes], offset: int = 0, partition: int = 0) -> pd.DataFrame:
-    """What the shuffle brings of these records."""
+    """Return the rows of these records after the shuffle."""
     offsets = list(range(offset, offset + len(values)))
     batches = decode_task(packed, SOURCE, 0, [rows(values, partitions=[partition] * len(values), offsets=offsets)])
     return pd.concat([batch.to_pandas() for batch in batches])
 
 
 def figure(frame: pd.DataFrame, name: str) -> int:
-    """The sum of a figure over the rows, as the job observes it."""
+    """Return the sum of a figure over the rows, as the job observes it."""
     return sum(row[FIGURES.index(name)] for row in frame["figures"] if row is not None)
 
 
@@ -43,8 +43,8 @@ def records(frame: pd.DataFrame, topic: str) -> list[Any]:
 
 
 def replayed(packed: PackedPlan, values: list[bytes]) -> dict[str, Any]:
-    """The state after those events, by the twin alone."""
-    estate = packed.open().estate
+    """Return the states after those events, by the twin alone."""
+    estate = packed.unpack().estate
     player = Player(estate)
     player.feed(Decoder(estate).json(values))
     return player.states()
@@ -59,7 +59,7 @@ def test_a_batch_gives_one_state_record(tmp_path: Path) -> None:
     assert records(frame, "mqtwin.state") == [replayed(packed, values)[STORE]]
 
 
-def test_blocks_are_applied_in_the_order_of_the_topic(tmp_path: Path) -> None:
+def test_event_batches_are_applied_in_the_order_of_the_topic(tmp_path: Path) -> None:
     packed = plan(tmp_path)
     values = [as_json(put(n)) for n in range(30)]
     parts = [blocks_of(packed, values[start : start + 10], start) for start in (20, 0, 10)]
@@ -74,7 +74,7 @@ def test_state_survives_without_any_cache(tmp_path: Path) -> None:
     values = [as_json(put(n)) for n in range(3000)]
     job = new_tester(packed)
     for start in range(0, 3000, 1000):
-        twins_of.cache_clear()
+        open_twins.cache_clear()
         frame = job.testInPandas(STORE, blocks_of(packed, values[start : start + 1000], start))
     assert records(frame, "mqtwin.state") == [replayed(packed, values)[STORE]]
     assert figure(frame, "loaded") == 1
@@ -85,7 +85,7 @@ def test_only_touched_pages_are_written(tmp_path: Path) -> None:
     job = new_tester(packed)
     job.testInPandas(STORE, blocks_of(packed, [as_json(put(n)) for n in range(20_000)]))
     frame = job.testInPandas(STORE, blocks_of(packed, [as_json(put(n)) for n in range(20_000, 20_010)], 20_000))
-    assert figure(frame, "pages") < 12  # 20,000 messages stand on some 160 pages
+    assert figure(frame, "pages") < 12  # 20,000 messages take about 160 pages
 
 
 def test_dead_letters_are_passed_on_with_their_headers(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_alerts_are_cloudevents_keyed_by_their_id(tmp_path: Path) -> None:
         assert headers == [{"key": "content-type", "value": b"application/cloudevents+json; charset=UTF-8"}]
 
 
-def test_a_record_of_ours_that_its_topic_does_not_take_is_a_dead_letter(tmp_path: Path) -> None:
+def test_an_output_record_beyond_the_limit_of_its_topic_is_a_dead_letter(tmp_path: Path) -> None:
     packed = plan(tmp_path, state=100)
     frame = new_tester(packed).testInPandas(STORE, blocks_of(packed, [as_json(put(0))]))
     assert list(frame["topic"]) == ["mqtwin.dlq"]

@@ -23,7 +23,7 @@ REPORT = {
 }
 
 
-def test_figures_are_named_for_a_person() -> None:
+def test_figures_have_readable_names() -> None:
     figures = batch_figures(REPORT)
     assert (figures["batch"], figures["records"], figures["events"], figures["dead_letters"]) == (7, 12, 60, 2)
     assert (figures["behind"], figures["state_bytes"], figures["state_commit_ms"]) == (3, 4096, 11)
@@ -39,8 +39,8 @@ def test_every_batch_with_data_is_one_json_line() -> None:
     configure_logging(json_lines=True, stream=out)
     seen: list[dict] = []
     log = BatchLog(seen.append)
-    log.progressed(json.dumps(REPORT))
-    log.progressed(json.dumps({"batchId": 8, "numInputRows": 0}))
+    log.on_progress(json.dumps(REPORT))
+    log.on_progress(json.dumps({"batchId": 8, "numInputRows": 0}))
     (line,) = out.getvalue().splitlines()
     assert json.loads(line)["events"] == 60
     assert [figures["batch"] for figures in seen] == [7]
@@ -53,17 +53,17 @@ def test_dead_letters_are_counted_by_reason_where_there_are_any() -> None:
     assert figures["dead_letter_reasons"] == {"unknown-queue": 2}
 
 
-def test_the_batch_that_is_run_again_after_a_kill_says_how_far_behind_it_is() -> None:
-    """Spark did not ask Kafka for its end: the metrics of the source are empty."""
+def test_the_batch_that_runs_again_after_a_kill_has_the_figure_behind() -> None:
+    """Spark did not ask Kafka for the end of the topic, so the metrics of the source are empty."""
     source = {"metrics": {}, "endOffset": {"mqtwin.events": {"0": 10, "1": 20}, "mqtwin.reports": {"0": 5}}}
     ends = {"mqtwin.events": {0: 40, 1: 80}, "mqtwin.reports": {0: 5}}
     seen: list[dict] = []
-    BatchLog(seen.append, ends=lambda topic: ends[topic]).progressed(json.dumps(REPORT | {"sources": [source]}))
+    BatchLog(seen.append, ends=lambda topic: ends[topic]).on_progress(json.dumps(REPORT | {"sources": [source]}))
     assert seen[0]["behind"] == 30
     assert list(seen[0])[:3] == ["batch", "records", "behind"]
 
 
-def test_a_kafka_that_does_not_answer_then_is_said() -> None:
+def test_a_kafka_that_does_not_answer_the_question_for_behind_is_a_warning() -> None:
     out = io.StringIO()
     configure_logging(json_lines=True, stream=out)
 
@@ -71,19 +71,19 @@ def test_a_kafka_that_does_not_answer_then_is_said() -> None:
         raise MqtwinError("no Kafka answers")
 
     source = {"metrics": {}, "endOffset": {"mqtwin.events": {"0": 10}}}
-    BatchLog(ends=ends).progressed(json.dumps(REPORT | {"sources": [source]}))
+    BatchLog(ends=ends).on_progress(json.dumps(REPORT | {"sources": [source]}))
     warning, batch = map(json.loads, out.getvalue().splitlines())
     assert (warning["level"], warning["why"]) == ("warning", "no Kafka answers")
     assert batch["event"] == "batch" and "behind" not in batch
 
 
-def test_stores_without_room_in_the_mirror_are_warned_of_once() -> None:
+def test_stores_without_room_in_the_mirror_are_one_warning() -> None:
     out = io.StringIO()
     configure_logging(json_lines=True, stream=out)
     log = BatchLog()
     short = REPORT | {"observedMetrics": {"mqtwin": {"events": 60, "stores": 9, "unmirrored": 4}}}
     for report in (REPORT, short, short):
-        log.progressed(json.dumps(report))
+        log.on_progress(json.dumps(report))
     entries = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [entry["unmirrored"] for entry in entries if entry["event"] == "batch"] == [0, 4, 4]
     (warning,) = (entry for entry in entries if entry["level"] == "warning")
@@ -91,10 +91,10 @@ def test_stores_without_room_in_the_mirror_are_warned_of_once() -> None:
     assert "spark.local.dir" in warning["do"]
 
 
-def test_the_line_of_a_batch_tells_what_the_processes_use() -> None:
+def test_the_line_of_a_batch_has_the_resources_of_the_processes() -> None:
     out = io.StringIO()
     configure_logging(json_lines=True, stream=out)
-    BatchLog(resources=Resources(os.getpid())).progressed(json.dumps(REPORT))
+    BatchLog(resources=Resources(os.getpid())).on_progress(json.dumps(REPORT))
     entry = json.loads(out.getvalue().splitlines()[0])
     assert entry["jvm_fds"] > 0
     assert entry["jvm_rss_bytes"] > 0

@@ -1,4 +1,4 @@
-"""Reports on their way through the reports topic: records, the decode stage, the processor."""
+"""Reports in records of the reports topic, in the decode stage and in the processor."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pyspark.sql.streaming import TwsTester
 from streams.kafka.topics import Limits, Topics
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import decode_task
-from streams.query.processor import TwinProcessor, twins_of
-from streams.query.report_records import REPORTS_A_RECORD, ReportError, read_reports, report_records
+from streams.query.processor import TwinProcessor, open_twins
+from streams.query.report_records import REPORTS_PER_RECORD, ReportError, read_reports, report_records
 from streams.query.rows import DEAD, FIGURES, REPORT, unpack_letters
 from tests.streams.stage_help import MEGABYTE, SOURCE
 from tests.support.shared import START_US, STRUCTURES, Shared, leave_report, shared_estate, structure_report
@@ -33,20 +33,20 @@ def estate(tmp_path: Path) -> Estate:
 
 @pytest.fixture
 def packed(estate: Estate) -> PackedPlan:
-    twins_of.cache_clear()
-    return PackedPlan.of(Plan(estate, Topics(), Limits(state=MEGABYTE, alerts=MEGABYTE, dlq=MEGABYTE)))
+    open_twins.cache_clear()
+    return PackedPlan.pack(Plan(estate, Topics(), Limits(state=MEGABYTE, alerts=MEGABYTE, dlq=MEGABYTE)))
 
 
 def reports(count: int, source: str = STRUCTURES[0]) -> list[Any]:
     return [structure_report(source, tick, scm_used=tick << 20) for tick in range(1, count + 1)]
 
 
-def values(made: list[Any], limit: int = MEGABYTE) -> list[bytes]:
-    return [value for _, value in report_records(made, limit)]
+def values(report_list: list[Any], limit: int = MEGABYTE) -> list[bytes]:
+    return [value for _, value in report_records(report_list, limit)]
 
 
-def of_reports_topic(records: list[bytes | None], partition: int = 0, offset: int = 0) -> pa.RecordBatch:
-    """Records as the source gives those of the reports topic."""
+def reports_batch(records: list[bytes | None], partition: int = 0, offset: int = 0) -> pa.RecordBatch:
+    """Return records of the reports topic as the Kafka source gives them."""
     columns = {
         "value": pa.array(records, pa.binary()),
         "content_type": pa.array([b"application/json"] * len(records), pa.binary()),
@@ -63,29 +63,29 @@ def frame(packed: PackedPlan, *batches: pa.RecordBatch) -> pd.DataFrame:
 # --- records ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_source_and_batch_is_one_record_keyed_by_the_shared_store(estate: Estate) -> None:
-    made = [*reports(3), leave_report(STRUCTURES[0], 4)]
-    ((key, value),) = report_records(made, MEGABYTE)
+def test_the_reports_of_a_source_are_one_record_keyed_by_the_shared_store(estate: Estate) -> None:
+    written = [*reports(3), leave_report(STRUCTURES[0], 4)]
+    ((key, value),) = report_records(written, MEGABYTE)
     assert key == b"CF01"
-    assert read_reports(value, estate) == made
+    assert read_reports(value, estate) == written
     schema = json.loads((ROOT / "schemas" / "report.schema.json").read_bytes())
     jsonschema.Draft202012Validator(schema).validate(json.loads(value))
 
 
-def test_many_reports_are_several_records_and_none_is_larger_than_the_topic_takes(estate: Estate) -> None:
-    made = reports(2 * REPORTS_A_RECORD + 1)
-    assert len(values(made)) == 3
-    small = values(made, 2000)
+def test_many_reports_are_several_records_within_the_limit_of_the_topic(estate: Estate) -> None:
+    written = reports(2 * REPORTS_PER_RECORD + 1)
+    assert len(values(written)) == 3
+    small = values(written, 2000)
     assert max(map(len, small)) <= 2000
-    assert [report for value in small for report in read_reports(value, estate)] == made
+    assert [report for value in small for report in read_reports(value, estate)] == written
 
 
-def test_nothing_reported_is_no_record() -> None:
+def test_no_reports_are_no_record() -> None:
     assert values([]) == []
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"store": "CF09"}, "CF09"),
         ({"store": "QSG1/APP1"}, "QSG1/APP1"),
@@ -93,20 +93,18 @@ def test_nothing_reported_is_no_record() -> None:
         ({"source": "UC01"}, "UC01"),
         ({"reports": []}, "length"),
         ({"reports": [{"tick": 1, "passed": 1, "values": None}]}, "tick"),
-        ({"reports": [{"tick": 179_517_602, "passed": 179_517_601, "values": None}]}, "ticks that grow"),
+        ({"reports": [{"tick": 179_517_602, "passed": 179_517_601, "values": None}]}, "ticks that increase"),
         ({"reports": [{"tick": 179_517_602, "passed": 179_517_602, "values": {"type": "structure"}}]}, "size"),
     ],
 )
-def test_what_the_job_does_not_write_is_refused_with_what_is_wrong(
-    estate: Estate, change: dict[str, Any], says: str
-) -> None:
+def test_an_invalid_record_is_refused_with_the_problem(estate: Estate, change: dict[str, Any], message: str) -> None:
     (value,) = values(reports(1))
-    with pytest.raises(ReportError, match=says):
+    with pytest.raises(ReportError, match=message):
         read_reports(json.dumps(json.loads(value) | change).encode(), estate)
 
 
 @pytest.mark.parametrize("value", [None, b"", b"nonsense", b"[1]", b"[" * 100_000])
-def test_what_is_no_json_object_is_refused(estate: Estate, value: bytes | None) -> None:
+def test_a_value_that_is_no_json_object_is_refused(estate: Estate, value: bytes | None) -> None:
     with pytest.raises(ReportError):
         read_reports(value, estate)
 
@@ -114,17 +112,17 @@ def test_what_is_no_json_object_is_refused(estate: Estate, value: bytes | None) 
 # --- the decode stage ------------------------------------------------------------------------------------------------
 
 
-def test_reports_pass_the_decode_stage_as_one_row_a_shared_store(packed: PackedPlan) -> None:
+def test_reports_pass_the_decode_stage_as_one_row_per_shared_store(packed: PackedPlan) -> None:
     first, second = values(reports(3)), values(reports(3, STRUCTURES[1]))
-    (row,) = frame(packed, of_reports_topic(first + second, offset=40)).to_dict("records")
+    (row,) = frame(packed, reports_batch(first + second, offset=40)).to_dict("records")
     assert (row["store"], row["kind"], row["partition"], row["offset"]) == ("CF01", REPORT, 0, 40)
 
 
 def test_a_malformed_report_is_a_dead_letter_of_the_reports_topic(packed: PackedPlan) -> None:
     good = values(reports(1))
-    found = frame(packed, of_reports_topic([b"nonsense", *good], partition=2, offset=7))
-    assert sorted(found["kind"]) == [DEAD, REPORT]
-    (letter,) = unpack_letters(found[found["kind"] == DEAD]["payload"].iloc[0])
+    decoded = frame(packed, reports_batch([b"nonsense", *good], partition=2, offset=7))
+    assert sorted(decoded["kind"]) == [DEAD, REPORT]
+    (letter,) = unpack_letters(decoded[decoded["kind"] == DEAD]["payload"].iloc[0])
     assert (letter.topic, letter.partition, letter.offset, letter.reason) == ("mqtwin.reports", 2, 7, "bad-report")
     assert letter.value == b"nonsense"
 
@@ -132,21 +130,21 @@ def test_a_malformed_report_is_a_dead_letter_of_the_reports_topic(packed: Packed
 # --- the processor ---------------------------------------------------------------------------------------------------
 
 
-def test_a_shared_store_takes_reports_and_keeps_its_state_in_the_header(packed: PackedPlan, estate: Estate) -> None:
+def test_a_shared_store_applies_reports_and_has_its_state_in_the_header(packed: PackedPlan, estate: Estate) -> None:
     job = TwsTester(TwinProcessor(packed))
     by_hand = Shared(estate, "CF01")
     for start in range(0, 6, 2):
-        twins_of.cache_clear()
-        made = [report for source in STRUCTURES for report in reports(6, source)[start : start + 2]]
-        pieces = [value for source in (0, 2) for value in values(made[source : source + 2])]
-        output = job.testInPandas("CF01", frame(packed, of_reports_topic(pieces, offset=start)))
-        by_hand.reports(*made)
+        open_twins.cache_clear()
+        step = [report for source in STRUCTURES for report in reports(6, source)[start : start + 2]]
+        pieces = [value for source in (0, 2) for value in values(step[source : source + 2])]
+        output = job.testInPandas("CF01", frame(packed, reports_batch(pieces, offset=start)))
+        by_hand.reports(*step)
     (state,) = (msgspec.json.decode(value) for value in output["value"][output["topic"] == "mqtwin.state"])
     assert state == by_hand.state()
     assert state["scm_used"] == 2 * (6 << 20)
 
 
-def test_a_structure_with_scm_writes_what_it_reports(packed: PackedPlan, estate: Estate) -> None:
+def test_a_structure_with_scm_writes_its_reports(packed: PackedPlan, estate: Estate) -> None:
     events = [
         {"time": START_US + n * 5_000_000, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 10}
         for n in range(9)
@@ -161,6 +159,6 @@ def test_a_structure_with_scm_writes_what_it_reports(packed: PackedPlan, estate:
     (row,) = output[output["topic"] == "mqtwin.reports"].to_dict("records")
     assert row["key"] == b"CF01"
     assert row["headers"] == [{"key": "content-type", "value": b"application/json"}]
-    made = read_reports(row["value"], estate)
-    assert [report.tick for report in made] == [START_US // 10_000_000 + n for n in range(1, 5)]
+    written = read_reports(row["value"], estate)
+    assert [report.tick for report in written] == [START_US // 10_000_000 + n for n in range(1, 5)]
     assert sum(row[FIGURES.index("reports")] for row in output["figures"] if row is not None) == 4

@@ -1,4 +1,4 @@
-"""What the job's processes use, held against their limits."""
+"""Use of resources by the job's processes, compared with their limits."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ STATE_ERROR = "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during 
 
 
 def of_figures(monkeypatch: pytest.MonkeyPatch, **figures: int) -> Resources:
-    """The resources of a job that uses what is given."""
+    """Return resources that report these figures."""
     job = Resources(os.getpid())
 
-    def told(self: Resources) -> dict[str, int]:
+    def report(self: Resources) -> dict[str, int]:
         self._last |= LIMITS | figures
         return self._last
 
-    monkeypatch.setattr(Resources, "figures", told)
+    monkeypatch.setattr(Resources, "figures", report)
     return job
 
 
@@ -46,20 +46,20 @@ def test_open_descriptors_are_counted(tmp_path: Path) -> None:
     assert count_open_files(os.getpid()) == before
 
 
-@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not tell")
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not report mappings")
 def test_mappings_are_counted(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(10_000))
     before = count_mappings(os.getpid())
     assert before is not None
     with (tmp_path / "file").open("r+b") as file:
         arrays = [map_shared(file.fileno(), size) for size in (5000, 10_000, 4000)]
-    found = count_mappings(os.getpid())
-    assert found is not None
-    assert before < found <= before + 3
+    after = count_mappings(os.getpid())
+    assert after is not None
+    assert before < after <= before + 3
     del arrays
 
 
-def test_memory_is_that_of_the_machine_or_less() -> None:
+def test_memory_is_bounded_by_the_machine() -> None:
     assert 0 < memory_used() < memory_limit() <= psutil.virtual_memory().total
 
 
@@ -71,10 +71,10 @@ def test_memory_is_that_of_the_machine_or_less() -> None:
     ],
     ids=["version 2", "version 1"],
 )
-def test_memory_of_a_container_is_what_its_group_allows(
+def test_memory_of_a_container_is_bounded_by_its_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, limit: str, usage: str, idle: str
 ) -> None:
-    """The group above bounds it, too: the least counts. Pages of files that can be dropped are not in use."""
+    """The lowest limit of the group and its parents counts. Cached file pages that can be dropped are not in use."""
     root, above = (tmp_path / limit).parent, (tmp_path / limit).parent / "a"
     (above / "b").mkdir(parents=True)
     own, name = (above / "b", Path(limit).name)
@@ -85,11 +85,11 @@ def test_memory_of_a_container_is_what_its_group_allows(
     (tmp_path / "cgroup").write_text(f"{line}\n9:pids:/x\n")
     monkeypatch.setattr(resources, "_OWN_GROUPS", tmp_path / "cgroup")
     monkeypatch.setattr(resources, "_GROUPS", tmp_path)
-    resources._memory_group.cache_clear()
+    resources._find_memory_group.cache_clear()
     try:
         assert (memory_limit(), memory_used()) == (1 << 20, 500_000)
     finally:
-        resources._memory_group.cache_clear()
+        resources._find_memory_group.cache_clear()
     assert root.exists()
 
 
@@ -133,20 +133,20 @@ def test_figures_are_those_of_the_jvm_and_of_the_largest_worker(monkeypatch: pyt
         parent.stdin.write("\n")
 
 
-def test_a_jvm_that_is_gone_has_no_figures() -> None:
+def test_a_jvm_that_has_ended_has_no_figures() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     assert Resources(process.pid).figures().keys() <= {"memory_used_bytes", "memory_limit_bytes", "maps_limit"}
 
 
-def test_a_limit_that_is_near_is_warned_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_that_is_near_is_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
     configure_logging(json_lines=True, stream=out)
     job = of_figures(monkeypatch)
     for fds in (700, 800, 801, 900):
         job.warn_once(LIMITS | {"jvm_fds": fds, "worker_fds": 10})
     job.warn_once(LIMITS | {"jvm_fds": 999, "worker_maps": 60_000})
-    job.warn_once({"jvm_fds": 5})  # a limit that is not known is not near
+    job.warn_once({"jvm_fds": 5})  # an unknown limit is not near
     warnings = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [(entry["level"], entry["uses"]) for entry in warnings] == [
         ("warning", "801 of 1,000 descriptors of the JVM"),
@@ -157,7 +157,7 @@ def test_a_limit_that_is_near_is_warned_of_once(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (
             "OSError: [Errno 24] Too many open files",
@@ -168,14 +168,14 @@ def test_a_limit_that_is_near_is_warned_of_once(monkeypatch: pytest.MonkeyPatch)
         ("java.net.SocketException: Too many open files", "LimitNOFILE"),
     ],
 )
-def test_an_error_of_a_limit_names_it(monkeypatch: pytest.MonkeyPatch, error: str, said: str) -> None:
+def test_an_error_at_a_limit_names_it(monkeypatch: pytest.MonkeyPatch, error: str, message: str) -> None:
     job = of_figures(monkeypatch, jvm_fds=400, worker_fds=990, jvm_maps=900, worker_maps=800)
     text = job.shortage(RuntimeError(error))
-    assert said in text
+    assert message in text
     assert "\n" not in text
 
 
-def test_what_a_cause_says_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_message_of_a_cause_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
     job = of_figures(monkeypatch, jvm_fds=400)
     error = RuntimeError(STATE_ERROR)
     error.__cause__ = OSError(24, "Too many open files")
@@ -205,7 +205,7 @@ class _Failed:
         return RuntimeError("java.io.FileNotFoundException: /var/lib/state (Too many open files)")
 
 
-def test_a_job_that_dies_of_a_limit_says_so() -> None:
+def test_a_job_that_fails_at_a_limit_names_it() -> None:
     log = BatchLog(resources=Resources(os.getpid()))
     job = Job(cast("Any", None), cast("Any", _Failed()), log, set())
     log.query_ended.set()

@@ -1,4 +1,4 @@
-"""What a job puts aside is its own and goes with it, or with the next job."""
+"""Scratch directories: private to a job, removed by it or by the next job."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ sys.stdin.read()
 
 
 def job(base: Path) -> tuple[subprocess.Popen[str], Path]:
-    """Another job with a directory in `base`."""
+    """Start another job with a directory in `base`; return its process and the directory."""
     command = [sys.executable, "-c", CLAIM, str(base)]
     process = subprocess.Popen(
         command, cwd=Path(__file__).parents[2], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -34,22 +34,22 @@ def job(base: Path) -> tuple[subprocess.Popen[str], Path]:
     return process, Path(process.stdout.readline().strip())
 
 
-def test_the_directory_of_a_killed_job_goes_with_the_next_one_that_of_a_living_one_stays(tmp_path: Path) -> None:
-    (living, kept), (killed, left) = job(tmp_path), job(tmp_path)
+def test_the_next_job_removes_the_directory_of_a_killed_job_but_not_of_a_living_one(tmp_path: Path) -> None:
+    (living, living_path), (killed, killed_path) = job(tmp_path), job(tmp_path)
     killed.kill()
     killed.communicate()
-    assert left.is_dir() and left != kept
+    assert killed_path.is_dir() and killed_path != living_path
     mine = ScratchDirectory.claim(tmp_path)
-    assert sorted(mine.path.parent.iterdir()) == sorted([kept, mine.path])
+    assert sorted(mine.path.parent.iterdir()) == sorted([living_path, mine.path])
     assert mine.path.stat().st_mode & 0o777 == 0o700
     mine.remove()
     living.communicate("")
-    assert list(mine.path.parent.iterdir()) == [kept]  # it ended without removing it
+    assert list(mine.path.parent.iterdir()) == [living_path]  # it ended without removing its directory
     ScratchDirectory.claim(tmp_path).remove()
     assert list(mine.path.parent.iterdir()) == []
 
 
-def test_a_directory_of_somebody_else_is_refused(tmp_path: Path) -> None:
+def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / f"mqtwin-{os.getuid()}").symlink_to(tmp_path / "other")
     with pytest.raises(PermissionError, match="belongs to another user"):
@@ -64,7 +64,7 @@ def test_mirrors_outlive_the_job(tmp_path: Path) -> None:
     claimed.remove()
 
 
-def test_a_long_temporary_directory_is_not_taken_for_sockets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_long_temporary_directory_is_not_used_for_sockets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(scratch.tempfile, "tempdir", str(tmp_path / ("x" * MAX_SOCKET_DIRECTORY_BYTES)))
     assert temporary_base() == Path("/tmp")
     monkeypatch.setattr(scratch.tempfile, "tempdir", "/var/tmp")

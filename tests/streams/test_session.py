@@ -1,4 +1,4 @@
-"""The settings of the session: what pays by default, what the user says before all."""
+"""The settings of the session: measured defaults, overridden by the user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streams.errors import one_line
 from streams.query.session import _claim_scratch, is_local, local_cores, session_settings, with_retries
 
 
-def test_the_users_settings_win() -> None:
+def test_the_users_settings_override_ours() -> None:
     settings = session_settings(conf={"spark.driver.memory": "6g", "spark.sql.shuffle.partitions": "7"})
     assert settings["spark.driver.memory"] == "6g"
     assert settings["spark.sql.shuffle.partitions"] == "7"
@@ -23,7 +23,7 @@ def test_the_users_java_options_are_added_to_ours() -> None:
     assert settings["spark.driver.extraJavaOptions"].endswith("log4j2.properties -Xss4m")
 
 
-def test_jars_of_both_sides_are_taken() -> None:
+def test_jars_of_both_sides_are_used() -> None:
     settings = session_settings(jars=[Path("/a.jar"), Path("/b.jar")], conf={"spark.jars": "/c.jar"})
     assert settings["spark.jars"] == "/a.jar,/b.jar,/c.jar"
 
@@ -74,7 +74,7 @@ def test_a_local_task_is_tried_four_times_unless_the_user_says_otherwise(master:
 
 
 class TestScratch:
-    """The directories that Java is given."""
+    """The scratch directories of Java."""
 
     @pytest.fixture(autouse=True)
     def no_environment(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ class TestScratch:
 
     @staticmethod
     def claim(**settings: str) -> tuple[dict[str, str], dict[str, str], list[str]]:
-        """Settings and environment for Java, and the directories, which are removed again."""
+        """Return settings and environment for Java, and the directories, which are removed again."""
         conf = SparkConf(loadDefaults=False)
         for name, value in settings.items():
             conf.set(f"spark.{name.replace('_', '.')}", value)
@@ -94,11 +94,11 @@ class TestScratch:
             directory.remove()
         return dict(conf.getAll()), environment, [str(directory.path) for directory in scratch]
 
-    def test_one_machine_has_all_in_the_temporary_directory(self, tmp_path: Path) -> None:
+    def test_local_mode_has_everything_in_the_temporary_directory(self, tmp_path: Path) -> None:
         settings, environment, (directory,) = self.claim(master="local[2,4]")
         assert Path(directory).parent.parent == tmp_path / "system"
         assert settings["spark.local.dir"] == directory
-        report = Path(directory).parent / "java-crash.log"  # the directory itself goes with the job
+        report = Path(directory).parent / "java-crash.log"  # the directory itself is removed with the job
         options = f"-Djava.io.tmpdir={directory} -XX:ErrorFile={report}"
         assert settings["spark.driver.extraJavaOptions"] == options
         assert environment == {"SPARK_LOCAL_IP": "127.0.0.1"}
@@ -110,7 +110,7 @@ class TestScratch:
         assert settings["spark.local.dir"] == ",".join(local)
         assert temporary in settings["spark.driver.extraJavaOptions"]
 
-    def test_the_environment_wins_as_in_spark(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def test_the_environment_overrides_settings(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "a"))
         monkeypatch.setenv("SPARK_LOCAL_IP", "192.0.2.1")
         _, environment, (_, local) = self.claim(master="local", local_dir=str(tmp_path / "b"))
@@ -153,9 +153,9 @@ Caused by: org.apache.kafka.common.errors.RecordTooLargeException: The message i
         ("x" * 900, "x" * 499 + "…"),
     ],
 )
-def test_an_error_is_told_in_one_line(text: str, line: str) -> None:
+def test_an_error_becomes_one_line(text: str, line: str) -> None:
     assert one_line(RuntimeError(text)) == line
 
 
-def test_an_error_without_words_is_told_by_its_name() -> None:
+def test_an_error_without_a_message_is_named_by_its_type() -> None:
     assert one_line(ValueError()) == "ValueError"

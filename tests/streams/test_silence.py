@@ -1,4 +1,4 @@
-"""The watch over sources: whom it reports and when, by clocks of the test."""
+"""The watch over sources: which it reports and when, by clocks of the test."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ MEGABYTE = 1024 * 1024
 
 
 class World:
-    """Clocks, an events topic of one partition and a job that reads it; `reports`: (time, queue manager, seconds)."""
+    """Clocks, an events topic with one partition, and a job that reads it.
+
+    `reports` has (time, queue manager, seconds of silence).
+    """
 
     def __init__(self, **limits: float) -> None:
         self.now = 1000.0
@@ -51,18 +54,18 @@ class World:
         self.end += 1  # the heartbeat
 
     def batch(self, *heard: str, read: int | None = None) -> None:
-        self.watch.batch_ended(heard, {0: self.end if read is None else read})
+        self.watch.on_batch(heard, {0: self.end if read is None else read})
 
     def idle(self) -> None:
-        self.watch.found_nothing(self.now + 1_000_000)
+        self.watch.on_idle(self.now + 1_000_000)
 
     def wait(self, seconds: float) -> None:
         for _ in range(round(seconds)):
             self.now += 1
-            self.watch.look()
+            self.watch.check()
 
 
-def test_a_source_is_reported_when_its_time_is_up_and_again_after_as_long() -> None:
+def test_a_source_is_reported_after_its_limit_and_again_after_the_same_time() -> None:
     world = World(QM01=300)
     world.wait(100)
     world.batch("QM01")
@@ -77,7 +80,7 @@ def test_a_source_is_reported_when_its_time_is_up_and_again_after_as_long() -> N
     assert world.reports[1:] == [(700, "QM01", 600)]
 
 
-def test_what_is_heard_of_ends_the_silence() -> None:
+def test_an_event_ends_the_silence() -> None:
     world = World(QM01=300)
     world.batch("QM01")
     world.wait(310)
@@ -88,7 +91,7 @@ def test_what_is_heard_of_ends_the_silence() -> None:
     assert world.reports[1:] == [(610, "QM01", 300)]
 
 
-def test_each_source_has_its_own_time() -> None:
+def test_each_source_has_its_own_limit() -> None:
     world = World(QM01=300, QM02=60)
     world.batch("QM01", "QM02")
     world.wait(59)
@@ -102,7 +105,7 @@ def test_each_source_has_its_own_time() -> None:
 
 def test_a_restarted_job_counts_from_its_start_and_needs_no_batch() -> None:
     world = World(QM01=300)
-    world.end = 500  # of the job before; nothing new comes
+    world.end = 500  # the previous job wrote these, and nothing new comes
     world.wait(299)
     world.idle()
     world.wait(1)
@@ -117,15 +120,15 @@ def test_a_backlog_is_no_silence() -> None:
     world.end = 1000
     world.wait(400)
     world.batch(read=400)
-    world.end = 2000  # others go on all the time
+    world.end = 2000  # other sources go on all the time
     world.wait(100)
     assert world.reports == []
-    world.batch("QM02", read=1000)  # all there was when the time was up
+    world.batch("QM02", read=1000)  # everything that existed when the time was up
     world.wait(1)
     assert world.reports == [(501, "QM01", 501)]
 
 
-def test_a_busy_topic_that_never_stands_still_hides_nobody() -> None:
+def test_a_topic_that_grows_all_the_time_hides_no_silent_source() -> None:
     world = World(QM01=30)
     for _ in range(40):
         world.end += 100
@@ -134,7 +137,7 @@ def test_a_busy_topic_that_never_stands_still_hides_nobody() -> None:
     assert [name for _, name, _ in world.reports] == ["QM01"]
 
 
-def test_while_kafka_is_away_nobody_could_be_heard() -> None:
+def test_limits_start_again_while_kafka_does_not_answer() -> None:
     world = World(QM01=300)
     world.batch("QM01")
     world.kafka_answers = False
@@ -143,7 +146,7 @@ def test_while_kafka_is_away_nobody_could_be_heard() -> None:
     world.wait(199)
     assert world.reports == []
     world.wait(1)
-    assert [at for at, *_ in world.reports] == [600]
+    assert [seconds for seconds, *_ in world.reports] == [600]
 
 
 def test_a_short_limit_does_not_flood_the_topic() -> None:
@@ -154,7 +157,7 @@ def test_a_short_limit_does_not_flood_the_topic() -> None:
     assert len(world.reports) == 10
 
 
-# --- who is heard in a batch -----------------------------------------------------------------------------------------
+# --- the sources of a batch ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -167,7 +170,7 @@ def estate(tmp_path: Path) -> Estate:
     return load_estate(tmp_path / "estate.toml")
 
 
-def test_the_queue_managers_of_a_batch_come_through_as_bits(estate: Estate) -> None:
+def test_the_queue_managers_of_a_batch_become_bits(estate: Estate) -> None:
     bits = SourceBits(estate)
     assert len(bits.names) == 69 and len(bits.columns) == 2
     events = [put(number, qmgr=name, seq=None) for number, name in enumerate(("QM01", "QM02", "QM70", "QM63", "QM64"))]
@@ -178,15 +181,15 @@ def test_the_queue_managers_of_a_batch_come_through_as_bits(estate: Estate) -> N
     assert bits.heard({}) == []
 
 
-def test_the_jobs_own_heartbeat_is_nobody_heard(estate: Estate) -> None:
+def test_a_heartbeat_of_the_job_does_not_count_as_an_event(estate: Estate) -> None:
     lines = [heartbeat("QM01", STORE, START_US, 300), as_json(put(1, qmgr="QM03", seq=None))]
     bits = SourceBits(estate)
     words = bits.words(Decoder(estate).json(lines).blocks(estate))
     assert bits.heard(dict(zip(bits.columns, words, strict=True))) == ["QM03"]
 
 
-def test_the_stage_gives_them_on_its_first_row(estate: Estate) -> None:
-    packed = PackedPlan.of(Plan(estate, Topics(), Limits(state=MEGABYTE, alerts=MEGABYTE, dlq=MEGABYTE)))
+def test_the_stage_has_the_bits_on_its_first_row(estate: Estate) -> None:
+    packed = PackedPlan.pack(Plan(estate, Topics(), Limits(state=MEGABYTE, alerts=MEGABYTE, dlq=MEGABYTE)))
     values = [as_json(put(number, length=60_000)) for number in range(800)]
     heard = list(new_tester(packed).testInPandas(STORE, blocks_of(packed, values))["heard"])
     assert len(heard) > 1 and all(row is None for row in heard[1:])
@@ -200,7 +203,7 @@ def test_offsets_are_read_from_sparks_report() -> None:
     assert read_offsets({}) == {}
 
 
-# --- what is written -------------------------------------------------------------------------------------------------
+# --- the heartbeats --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -211,28 +214,28 @@ def watched(tmp_path: Path) -> Estate:
     return load_estate(tmp_path / "estate.toml")
 
 
-def arrived(kafka: str, topic: str) -> list[Message]:
+def read_messages(kafka: str, topic: str) -> list[Message]:
     try:
         return everything(kafka, topic)
     except KafkaException:  # a topic just created has no leader for a moment
         return []
 
 
-def test_each_store_with_messages_gets_a_heartbeat_of_its_own(watched: Estate, kafka: str, topic_prefix: str) -> None:
+def test_each_store_with_messages_gets_its_own_heartbeat(watched: Estate, kafka: str, topic_prefix: str) -> None:
     topics = Topics(topic_prefix)
     prepare_topics(topics, {"bootstrap.servers": kafka})
     guard = SourceGuard(watched, {"bootstrap.servers": kafka}, topics)
     guard.start()
     try:
-        guard.progressed({"sources": [{"endOffset": {topics.events: dict.fromkeys("0123", 0)}}]})
-        until = time.monotonic() + 30
-        while len(messages := arrived(kafka, topics.events)) < 3:
-            assert time.monotonic() < until
+        guard.on_progress({"sources": [{"endOffset": {topics.events: dict.fromkeys("0123", 0)}}]})
+        deadline = time.monotonic() + 30
+        while len(messages := read_messages(kafka, topics.events)) < 3:
+            assert time.monotonic() < deadline
             time.sleep(0.1)
     finally:
         guard.stop()
     events = {message.key(): msgspec.json.decode(message.value()) for message in messages}
-    assert set(events) == {b"QSG1/APP1", b"QSG1/APP2", b"QM01/PS04"}  # CF01 holds none
+    assert set(events) == {b"QSG1/APP1", b"QSG1/APP2", b"QM01/PS04"}  # CF01 has no messages
     for key, event in events.items():
         assert (event["op"], event["qmgr"], event["store"].encode()) == ("HEARTBEAT", "QM01", key)
         assert event["measured"] == {"silent_s": 1}
@@ -251,8 +254,8 @@ def test_a_heartbeat_that_cannot_be_written_is_an_error_in_the_log(
     with capture_logs() as logs:
         guard = SourceGuard(watched, {}, Topics())
         guard.start()
-        until = time.monotonic() + 30
-        while not logs and time.monotonic() < until:
+        deadline = time.monotonic() + 30
+        while not logs and time.monotonic() < deadline:
             time.sleep(0.05)
         guard.stop()
     assert logs[0]["log_level"] == "error"

@@ -43,8 +43,8 @@ class SecuredBroker(Broker):
         authority.cert_pem.write_to_path(self.authority)
         self._keys.write_bytes(_as_pkcs8(authority.issue_cert(HOST, "localhost")))
 
-    def _protect(self, settings: dict[str, str], held: contextlib.ExitStack) -> dict[str, str]:
-        self._ports = {name: _bind(self._ports.get(name, 0), held) for name in ("SSL", "SASL_SSL")}
+    def _protect(self, settings: dict[str, str], ports: contextlib.ExitStack) -> dict[str, str]:
+        self._ports = {name: _bind(self._ports.get(name, 0), ports) for name in ("SSL", "SASL_SSL")}
         more = "".join(f",{name}://{HOST}:{port}" for name, port in self._ports.items())
         protocols = settings["listener.security.protocol.map"]
         return settings | {

@@ -1,4 +1,4 @@
-"""One Spark for all system tests, a stream of its own for each; recordings, made and replayed once."""
+"""One Spark session for all system tests, a stream for each test, and recordings that are made and replayed once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deploy.java import find_java
 from streams.query.session import open_session
 from tests.support.estates import small_estate
 from tests.support.mixed import mixed_estate, mixed_recording
-from tests.system.harness import Played, Stream, foreseen
+from tests.system.harness import Played, Stream, forecast_changes
 from twin.conditions import CLEARED, OPENED, UPDATED
 from twin.estate import Estate, load_estate
 from twin.simulation import make_scenario, simulate
@@ -21,7 +21,7 @@ from twin.simulation import make_scenario, simulate
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session as the job opens it."""
+    """A session, opened as the job opens it."""
     session = open_session(
         master="local[2]",
         jars=ensure_jars(SPARK_CONNECTOR),
@@ -34,42 +34,42 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def new_stream(spark: SparkSession, kafka: str, topic_prefix: str, tmp_path: Path) -> Callable[[Estate], Stream]:
-    """Makes the test's streams, each with topics and a checkpoint of its own."""
-    made: list[Stream] = []
+    """A factory of streams, each with its own topics and checkpoint."""
+    streams: list[Stream] = []
 
     def new(estate: Estate) -> Stream:
-        number = len(made)
-        made.append(Stream(spark, kafka, f"{topic_prefix}-{number}", estate, tmp_path / f"checkpoint-{number}"))
-        return made[-1]
+        number = len(streams)
+        streams.append(Stream(spark, kafka, f"{topic_prefix}-{number}", estate, tmp_path / f"checkpoint-{number}"))
+        return streams[-1]
 
     return new
 
 
 @pytest.fixture(scope="session")
 def outage(tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """A getter outage that goes through every offload rule to 2192 and back."""
+    """A getter outage that passes every offload rule up to reason 2192, and back."""
     folder = tmp_path_factory.mktemp("outage")
     described, recording = small_estate(folder), folder / "outage.arrow"
     outcome = simulate(make_scenario("getter-outage"), load_estate(described), recording, seed=5)
     assert outcome.first_full is not None
-    played = Played.of(described, recording)
+    played = Played.replay(described, recording)
     conditions = {(alert.condition, alert.resource.partition("/")[0]) for alert in played.replayed.alerts}
     assert {("threshold", "elements"), ("full", "smds")} <= conditions
-    assert foreseen(played.replayed)["QSG1/APP1"] >= {OPENED, UPDATED, CLEARED}
+    assert forecast_changes(played.replayed)["QSG1/APP1"] >= {OPENED, UPDATED, CLEARED}
     return played
 
 
 @pytest.fixture(scope="session")
 def every_kind(tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """SCM that two structures share, a page set, a queue file, a uniform cluster, each with a story of its own."""
+    """SCM that two structures share, a page set, a queue file and a uniform cluster, each with its own incident."""
     folder = tmp_path_factory.mktemp("mixed")
     described = mixed_estate(folder)
-    played = Played.of(described, mixed_recording(folder, load_estate(described)))
+    played = Played.replay(described, mixed_recording(folder, load_estate(described)))
     assert {state["kind"] for state in played.replayed.states.values()} == {
         *("structure", "page_set", "queue_file", "coupling_facility", "uniform_cluster")
     }
     conditions = {(alert.store, alert.condition) for alert in played.replayed.alerts}
     assert {("CF01", "scm-overcommitted"), ("QM01/PS04", "full"), ("QMD1/INVOICES", "full")} <= conditions
     assert {store for store, condition in conditions if condition == "capacity"} == {"UC01"}
-    assert foreseen(played.replayed).keys() == {"QSG1/APP1", "QM01/PS04", "QMD1/INVOICES"}
+    assert forecast_changes(played.replayed).keys() == {"QSG1/APP1", "QM01/PS04", "QMD1/INVOICES"}
     return played

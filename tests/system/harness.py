@@ -1,4 +1,4 @@
-"""The whole stream for tests: a recording into a real Kafka, the job on a real Spark, what it wrote read back."""
+"""The whole stream for tests: a recording into a real Kafka, the job on a real Spark, and its output read back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATIENCE = 120.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record of a topic. headers: name -> text."""
+    """A record of a topic; `headers` are texts by name."""
 
     partition: int
     offset: int
@@ -34,20 +34,20 @@ class Record:
 
 
 def read_topic(servers: str, topic: str) -> list[Record]:
-    """Everything a topic holds now, by partition and offset."""
+    """Return all records of a topic, by partition and offset."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "test", "enable.auto.commit": False})
     try:
         records = []
         for number in sorted(consumer.list_topics(topic, timeout=PATIENCE).topics[topic].partitions):
-            place = TopicPartition(topic, number, OFFSET_BEGINNING)
-            _, end = consumer.get_watermark_offsets(place, timeout=PATIENCE)
-            consumer.assign([place])
-            at = 0
-            while at < end:
+            partition = TopicPartition(topic, number, OFFSET_BEGINNING)
+            _, end = consumer.get_watermark_offsets(partition, timeout=PATIENCE)
+            consumer.assign([partition])
+            position = 0
+            while position < end:
                 message = consumer.poll(PATIENCE)
-                assert message is not None, f"{topic} stopped at {at} of {end}"
+                assert message is not None, f"{topic} stopped at {position} of {end}"
                 assert message.error() is None, message.error()
-                at = message.offset() + 1
+                position = message.offset() + 1
                 headers = {name: value.decode() for name, value in message.headers() or ()}
                 records.append(Record(number, message.offset(), message.key(), message.value(), headers))
         return records
@@ -57,7 +57,7 @@ def read_topic(servers: str, topic: str) -> list[Record]:
 
 @dataclass(slots=True)
 class Stream:
-    """One stream: its topics, its checkpoint. `batches`: the figures of every batch run so far."""
+    """A stream with its topics and checkpoint; `batches` has the figures of every batch so far."""
 
     session: SparkSession
     servers: str
@@ -68,24 +68,24 @@ class Stream:
 
     @property
     def topics(self) -> Topics:
-        """Its topics."""
+        """Names of its topics."""
         return Topics(self.prefix)
 
     def send(self, records: list[tuple[bytes, bytes, str | None]]) -> list[tuple[int, int]]:
-        """Put (key, value, content type) into the events topic, in order; the (partition, offset) of each."""
+        """Write (key, value, content type) to the events topic, in order; return (partition, offset) of each."""
         prepare_topics(self.topics, {"bootstrap.servers": self.servers})
         places: dict[int, tuple[int, int]] = {}
         settings = {"bootstrap.servers": self.servers, "enable.idempotence": True, "message.max.bytes": 16_000_000}
         producer = Producer(settings)
         for number, (key, value, content_type) in enumerate(records):
             headers = [] if content_type is None else [("content-type", content_type.encode())]
-            producer.produce(self.topics.events, value, key, headers=headers, on_delivery=_noting(places, number))
+            producer.produce(self.topics.events, value, key, headers=headers, on_delivery=_store_place(places, number))
             producer.poll(0)
         assert producer.flush(PATIENCE) == 0
         return [places[number] for number in range(len(records))]
 
     def run(self, *, max_records: int | None = None) -> None:
-        """Let the job work off what is there, as `mqtwin stream --available-now`."""
+        """Process the existing records, as `mqtwin stream --available-now`."""
         settings = JobSettings(
             estate=self.estate,
             bootstrap_servers=self.servers,
@@ -101,27 +101,27 @@ class Stream:
             job.stop()
 
     def alerts(self) -> dict[str, Any]:
-        """The alerts by the id of their CloudEvent; a record delivered twice must have equal content."""
-        found: dict[str, Any] = {}
+        """Return the alerts by the id of their CloudEvent; a record delivered twice must have equal content."""
+        alerts: dict[str, Any] = {}
         for record in read_topic(self.servers, self.topics.alerts):
             alert = msgspec.json.decode(record.value)
-            assert found.setdefault(alert["id"], alert) == alert
+            assert alerts.setdefault(alert["id"], alert) == alert
             assert record.key == alert["data"]["alert_id"].encode()
-        return found
+        return alerts
 
     def states(self) -> dict[str, Any]:
-        """The last state record of each store."""
+        """Return the last state record of each store."""
         records = read_topic(self.servers, self.topics.state)
         return {record.key.decode(): msgspec.json.decode(record.value) for record in records if record.key}
 
     def letters(self) -> list[Record]:
-        """The dead letters."""
+        """Return the dead letters."""
         return read_topic(self.servers, self.topics.dlq)
 
 
 @dataclass(frozen=True)
 class Played:
-    """A recording, its estate, and what a replay makes of it."""
+    """A recording, its estate and its replay."""
 
     recording: Path
     described: Path
@@ -129,43 +129,43 @@ class Played:
     replayed: Replayed
 
     @classmethod
-    def of(cls, described: Path, recording: Path) -> Played:
-        """Replay a recording of the estate described in a file."""
+    def replay(cls, described: Path, recording: Path) -> Played:
+        """Replay a recording with the estate of a file."""
         estate = load_estate(described)
         return cls(recording, described, estate, replay(recording, estate))
 
     def publish(self, stream: Stream, content_type: str = ARROW) -> Stream:
-        """Put the recording into a stream's events topic; gives the stream."""
+        """Publish the recording to a stream's events topic, and return the stream."""
         servers = {"bootstrap.servers": stream.servers}
         publish(self.recording, self.estate, servers, stream.topics, content_type=content_type)
         return stream
 
 
 def check_equal(stream: Stream, replayed: Replayed) -> None:
-    """The stream says what the replay says; a repeated id has equal content, see `Stream.alerts`."""
+    """Assert that alerts, states and the number of dead letters of a stream equal those of a replay."""
     assert stream.alerts() == by_id(replayed.alerts)
     assert stream.states() == replayed.states
     assert len(stream.letters()) == replayed.dead_letters
 
 
-def _noting(places: dict[int, tuple[int, int]], number: int) -> Callable[..., None]:
-    def note(error: Any, message: Any) -> None:
+def _store_place(places: dict[int, tuple[int, int]], number: int) -> Callable[..., None]:
+    def store(error: Any, message: Any) -> None:
         assert error is None, error
         places[number] = message.partition(), message.offset()
 
-    return note
+    return store
 
 
 def by_id(alerts: list[Alert]) -> dict[str, Any]:
-    """Alerts of a replay as `Stream.alerts` gives those of the stream."""
+    """Return alerts of a replay in the form of `Stream.alerts`."""
     decoded = (msgspec.json.decode(alert.record()) for alert in alerts)
     return {alert["id"]: alert for alert in decoded}
 
 
-def foreseen(replayed: Replayed) -> dict[str, set[str]]:
-    """What the `full-forecast` alerts of a replay did (opened, updated, cleared), by store."""
-    found: dict[str, set[str]] = {}
+def forecast_changes(replayed: Replayed) -> dict[str, set[str]]:
+    """Return the changes (opened, updated, cleared) of the `full-forecast` alerts of a replay, by store."""
+    changes: dict[str, set[str]] = {}
     for alert in replayed.alerts:
         if alert.condition == "full-forecast":
-            found.setdefault(alert.store, set()).add(alert.change)
-    return found
+            changes.setdefault(alert.store, set()).add(alert.change)
+    return changes

@@ -1,4 +1,4 @@
-"""Whatever comes in: each bad event is a dead letter once, with its reason; the good ones count; the query goes on."""
+"""Bad input: each bad event is one dead letter with its reason, good events count, and the query goes on."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def estate(tmp_path: Path) -> Estate:
     return load_estate(small_estate(tmp_path))
 
 
-def test_every_bad_event_is_a_dead_letter_once_with_its_reason(new_stream: NewStream, estate: Estate) -> None:
+def test_every_bad_event_is_one_dead_letter_with_its_reason(new_stream: NewStream, estate: Estate) -> None:
     stream = new_stream(estate)
     records: list[tuple[bytes, bytes, str | None]] = []
     for number, event in enumerate(BAD.values()):
@@ -82,10 +82,10 @@ def test_every_bad_event_is_a_dead_letter_once_with_its_reason(new_stream: NewSt
 
     letters = {(letter.headers["partition"], letter.headers["offset"]): letter for letter in stream.letters()}
     assert len(letters) == len(stream.letters()) == len(BAD) + 2
-    wanted = [*BAD, "unknown-content-type", "bad-arrow"]
+    reasons = [*BAD, "unknown-content-type", "bad-arrow"]
     bad_places = [*places[1 : 2 * len(BAD) : 2], *places[2 * len(BAD) :]]
     bad_values = [*map(as_bytes, BAD.values()), b"<xml/>", damaged]
-    for reason, (partition, offset), value in zip(wanted, bad_places, bad_values, strict=True):
+    for reason, (partition, offset), value in zip(reasons, bad_places, bad_values, strict=True):
         letter = letters[str(partition), str(offset)]
         assert letter.headers["reason"] == reason
         assert letter.headers["topic"] == stream.topics.events
@@ -125,7 +125,7 @@ def test_a_bad_row_of_arrow_is_a_dead_letter_as_json(new_stream: NewStream, esta
     assert (state["messages"], state["gaps"]) == (3, 1)
 
 
-def test_a_record_larger_than_its_way_out_takes_is_cut(new_stream: NewStream, kafka: str, estate: Estate) -> None:
+def test_a_value_beyond_the_limit_of_the_dead_letters_is_cut(new_stream: NewStream, kafka: str, estate: Estate) -> None:
     stream = new_stream(estate)
     admin = AdminClient({"bootstrap.servers": kafka})
     for future in admin.create_topics(
@@ -169,9 +169,7 @@ def test_the_query_goes_on_after_bad_input_and_stops_when_asked(new_stream: NewS
     assert [letter.value for letter in stream.letters()] == [b"nonsense"]
 
 
-def test_a_topic_that_has_gone_is_named_before_the_query_starts(
-    new_stream: NewStream, kafka: str, estate: Estate
-) -> None:
+def test_a_deleted_topic_is_named_before_the_query_starts(new_stream: NewStream, kafka: str, estate: Estate) -> None:
     stream = new_stream(estate)
     stream.send([(STORE, good(0), JSON)])
     stream.run()

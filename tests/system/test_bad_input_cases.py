@@ -1,7 +1,7 @@
-"""Bad input through Kafka and Spark, rule by rule: each bad event is a dead letter once, all else is unharmed.
+"""Bad input through Kafka and Spark, rule by rule: each bad event is one dead letter, and nothing else is affected.
 
-All bad records go through one stream, good ones between them; the tests look at what came out of it, case by case. In
-their numbers (`seq`) the good ones have no holes: a dead letter uses up none.
+One stream processes all bad records, with good ones between them, and the tests check its output case by case. The
+numbers (`seq`) of the good events have no gaps, because a dead letter uses up no number.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from twin.events import ARROW, JSON, NDJSON, Reason, to_table
 
 pytestmark = pytest.mark.system
 
-STORE, MIXED = "QSG1/APP1", "QSG1/MIXED"  # good events between bad records; good events in the same record as bad ones
-MIXED_QUEUES = tuple(f"MIXED.{number}" for number in range(10))  # as many as a state record names
+STORE, MIXED = "QSG1/APP1", "QSG1/MIXED"  # for good records; for records with both good and bad events
+MIXED_QUEUES = tuple(f"MIXED.{number}" for number in range(10))  # as many as a state record lists
 ESTATE = f"""
 schema = 1
 [coupling_facility.CF01]
@@ -59,7 +59,7 @@ max_size = "2T"
 TIME = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z
 HUGE = 11_000_000  # bytes; more than Kafka's default for a record
 MIB = 1_048_576
-DLQ_RECORD, DLQ_VALUE = MIB, MIB - 8192  # bytes of a record that the dead letters' topic takes here; of its value
+DLQ_RECORD, DLQ_VALUE = MIB, MIB - 8192  # maximum bytes of a dead letter's record here; of its value
 LONGEST_RECORD = 16_000_000
 
 
@@ -67,9 +67,9 @@ LONGEST_RECORD = 16_000_000
 
 
 def event(**fields: Any) -> dict[str, Any]:
-    """A good PUT of 100 bytes, fields replaced; one that is ... is left out."""
-    whole = {"time": TIME, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 100, **fields}
-    return {name: value for name, value in whole.items() if value is not ...}
+    """Return a good PUT of 100 bytes with fields replaced, or left out where they are `...`."""
+    fields = {"time": TIME, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 100, **fields}
+    return {name: value for name, value in fields.items() if value is not ...}
 
 
 def text(**fields: Any) -> bytes:
@@ -77,7 +77,7 @@ def text(**fields: Any) -> bytes:
 
 
 def about_store(op: str, **fields: Any) -> bytes:
-    """An event about STORE, without what only queues have."""
+    """Return an event about STORE, without the fields that are about queues."""
     return text(**{"op": op, "queue": ..., "length": ..., "store": STORE, **fields})
 
 
@@ -91,17 +91,33 @@ def arrow(*tables: pa.Table) -> bytes:
 
 @dataclass(frozen=True)
 class Letter:
-    """A dead letter to come. said: in its detail. value: bytes, or the row of which it is the JSON text."""
+    """An expected dead letter.
+
+    Args:
+        reason: its reason.
+        detail: part of its detail.
+        value: its bytes, or the row that its JSON text decodes to.
+        index: of the event in the record.
+    """
 
     reason: Reason
-    said: str
+    detail: str
     value: bytes | Mapping[str, Any]
     index: int = 0
 
 
 @dataclass(frozen=True)
 class Case:
-    """A record. good: how many puts of 100 bytes it has for `queue`, a queue of MIXED of its own."""
+    """A record and its expected dead letters.
+
+    Args:
+        name: of the case.
+        value: of the record.
+        letters: expected dead letters.
+        content_type: of the record.
+        good: number of its good puts, of 100 bytes each.
+        queue: of the good puts, a queue of MIXED that no other case uses.
+    """
 
     name: str
     value: bytes | None
@@ -111,41 +127,41 @@ class Case:
     queue: str = ""
 
 
-def one(reason: Reason, name: str, value: bytes | None, said: str = "", content_type: str | None = None) -> Case:
-    """A record that is nothing but one bad event."""
-    return Case(f"{reason}: {name}", value, (Letter(reason, said, value or b""),), content_type)
+def single(reason: Reason, name: str, value: bytes | None, detail: str = "", content_type: str | None = None) -> Case:
+    """Return a case of a record that is a single bad event."""
+    return Case(f"{reason}: {name}", value, (Letter(reason, detail, value or b""),), content_type)
 
 
-def bad(reason: Reason, said: str, /, **fields: Any) -> Case:
-    """A PUT with wrong fields."""
-    return one(reason, msgspec.json.encode(fields).decode(), text(**fields), said)
+def bad(reason: Reason, detail: str, /, **fields: Any) -> Case:
+    """Return a case of a PUT with wrong fields."""
+    return single(reason, msgspec.json.encode(fields).decode(), text(**fields), detail)
 
 
 def without(op: str, name: str, **fields: Any) -> Case:
-    """An event of an operation without a field that it needs."""
-    whole = {"length": ..., **fields, "op": op, name: ...}
-    return one(Reason.MISSING_FIELD, f"{op} without {name}", text(**whole), f"{name} is missing")
+    """Return a case of an event that lacks a required field."""
+    event_fields = {"length": ..., **fields, "op": op, name: ...}
+    return single(Reason.MISSING_FIELD, f"{op} without {name}", text(**event_fields), f"{name} is missing")
 
 
 R = Reason
 SINGLES = [
     # The bytes.
-    one(R.NOT_JSON, "words", b"these are words"),
-    one(R.NOT_JSON, "cut off", text()[:-5], "truncated"),
-    one(R.NOT_JSON, "two texts", text() + text(), "trailing"),
-    one(R.NOT_JSON, "NaN", text(length=12321).replace(b"12321", b"NaN")),
-    one(R.NOT_JSON, "no UTF-8 at all", b"\xff\xfe" + text()),
-    one(R.NOT_JSON, "no UTF-8 in a string", text(qmgr="QM#1").replace(b"#", b"\xff"), "utf-8"),
-    one(R.NOT_JSON, "UTF-16", text().decode().encode("utf-16")),
-    one(R.NOT_JSON, "an empty value", b""),
-    one(R.NOT_JSON, "a null value", None),
-    one(R.NOT_JSON, "nested too deep", b"[" * 100_000, "nested"),
-    one(R.NOT_JSON, "NDJSON sent as JSON", text() + b"\n" + text(), content_type=JSON),
-    *(one(R.NOT_AN_OBJECT, value.decode(), value, "right: an object") for value in (b"5", b'"x"', b"true", b"null")),
-    one(R.NOT_AN_OBJECT, "an array of events", b"[" + text() + b"]", "an array"),
-    # What must be there.
+    single(R.NOT_JSON, "words", b"these are words"),
+    single(R.NOT_JSON, "cut off", text()[:-5], "truncated"),
+    single(R.NOT_JSON, "two texts", text() + text(), "trailing"),
+    single(R.NOT_JSON, "NaN", text(length=12321).replace(b"12321", b"NaN")),
+    single(R.NOT_JSON, "no UTF-8 at all", b"\xff\xfe" + text()),
+    single(R.NOT_JSON, "no UTF-8 in a string", text(qmgr="QM#1").replace(b"#", b"\xff"), "utf-8"),
+    single(R.NOT_JSON, "UTF-16", text().decode().encode("utf-16")),
+    single(R.NOT_JSON, "an empty value", b""),
+    single(R.NOT_JSON, "a null value", None),
+    single(R.NOT_JSON, "nested too deep", b"[" * 100_000, "nested"),
+    single(R.NOT_JSON, "NDJSON sent as JSON", text() + b"\n" + text(), content_type=JSON),
+    *(single(R.NOT_AN_OBJECT, value.decode(), value, "right: an object") for value in (b"5", b'"x"', b"true", b"null")),
+    single(R.NOT_AN_OBJECT, "an array of events", b"[" + text() + b"]", "an array"),
+    # Required fields.
     *(without("PUT", name, length=100) for name in ("time", "qmgr", "queue", "length")),
-    one(R.MISSING_FIELD, "without op", text(op=...), "op is missing"),
+    single(R.MISSING_FIELD, "without op", text(op=...), "op is missing"),
     bad(R.MISSING_FIELD, "qmgr is missing", qmgr=None),
     *(without(op, "queue") for op in ("GET", "COMMIT", "BACKOUT", "EXPIRE", "CLEAR")),
     *(without(op, "time") for op in ("RESTART", "HEARTBEAT")),
@@ -153,7 +169,7 @@ SINGLES = [
     without("ALTER", "attributes", queue=..., store=STORE),
     without("MEASURE", "store", queue=..., measured={"messages": 1}),
     without("MEASURE", "measured", queue=..., store=STORE),
-    # Types: a number that must be an integer is written as one, and nothing is guessed from a string.
+    # Types: an integer must be written as an integer, and nothing is guessed from a string.
     *(bad(R.WRONG_TYPE, "right: an integer", length=value) for value in (5.0, "5", True, [5], {})),
     *(bad(R.WRONG_TYPE, "right: an integer", **{name: "1"}) for name in ("seq", "count", "priority", "reason")),
     bad(R.WRONG_TYPE, "seq is 1.0", seq=1.0),
@@ -162,21 +178,21 @@ SINGLES = [
     *(bad(R.WRONG_TYPE, "string", **{name: 1}) for name in ("qmgr", "queue", "msgid", "uow", "store")),
     bad(R.WRONG_TYPE, "right: one of PUT, GET", op=1),
     *(bad(R.WRONG_TYPE, "RFC 3339", time=value) for value in (TIME + 0.5, True)),
-    one(R.WRONG_TYPE, "attributes in a string", about_store("ALTER", attributes="size=8G"), "an object"),
-    one(R.WRONG_TYPE, "measured in an array", about_store("MEASURE", measured=[1]), "an object"),
-    one(R.WRONG_TYPE, "a measured string", about_store("MEASURE", measured={"messages": "1"}), "measured.messages"),
+    single(R.WRONG_TYPE, "attributes in a string", about_store("ALTER", attributes="size=8G"), "an object"),
+    single(R.WRONG_TYPE, "measured in an array", about_store("MEASURE", measured=[1]), "an object"),
+    single(R.WRONG_TYPE, "a measured string", about_store("MEASURE", measured={"messages": "1"}), "measured.messages"),
     # Values.
     *(bad(R.BAD_VALUE, "0 to 104857600", length=value) for value in (-1, 104_857_601, 2**63)),
-    one(R.BAD_VALUE, "a length beyond doubles", text(length=12321).replace(b"12321", b"1e999"), "64 bits"),
+    single(R.BAD_VALUE, "a length beyond doubles", text(length=12321).replace(b"12321", b"1e999"), "64 bits"),
     *(bad(R.BAD_VALUE, "0 to 9", priority=value) for value in (-1, 10)),
     *(bad(R.BAD_VALUE, "seq is", seq=value) for value in (-1, 2**63)),
     *(bad(R.BAD_VALUE, "1 to 1000000", count=value) for value in (0, 1_000_001)),
     bad(R.BAD_VALUE, "reason is", reason=-1),
     *(bad(R.BAD_VALUE, "1 to 48 bytes", msgid=value) for value in ("", "x" * 49, "é" * 25)),
     bad(R.BAD_VALUE, "beside a msgid", msgid="a1", count=2),
-    one(R.BAD_VALUE, "nothing measured", about_store("MEASURE", measured={}), "at least one number"),
-    one(R.BAD_VALUE, "a negative measurement", about_store("MEASURE", measured={"ents_used": -1}), "ents_used"),
-    one(R.BAD_VALUE, "measured of QM99", about_store("MEASURE", measured={"smds": {"QM99": {}}}), "QM01, QM02"),
+    single(R.BAD_VALUE, "nothing measured", about_store("MEASURE", measured={}), "at least one number"),
+    single(R.BAD_VALUE, "a negative measurement", about_store("MEASURE", measured={"ents_used": -1}), "ents_used"),
+    single(R.BAD_VALUE, "measured of QM99", about_store("MEASURE", measured={"smds": {"QM99": {}}}), "QM01, QM02"),
     *(
         bad(R.BAD_TIME, "RFC 3339", time=value)
         for value in (
@@ -194,14 +210,14 @@ SINGLES = [
     # Names.
     *(bad(R.UNKNOWN_OP, "right: one of PUT, GET", op=value) for value in ("PEEK", "put", "")),
     bad(R.UNKNOWN_QUEUE_MANAGER, '"QM99"', qmgr="QM99"),
-    one(R.UNKNOWN_QUEUE_MANAGER, "HEARTBEAT", about_store("HEARTBEAT", qmgr="QM99", store=...), '"QM99"'),
-    one(R.UNKNOWN_QUEUE_MANAGER, "ALTER", about_store("ALTER", qmgr="", attributes={"offld1_th": 60}), '""'),
+    single(R.UNKNOWN_QUEUE_MANAGER, "HEARTBEAT", about_store("HEARTBEAT", qmgr="QM99", store=...), '"QM99"'),
+    single(R.UNKNOWN_QUEUE_MANAGER, "ALTER", about_store("ALTER", qmgr="", attributes={"offld1_th": 60}), '""'),
     bad(R.UNKNOWN_QUEUE, "NOWHERE", queue="NOWHERE"),
     bad(R.UNKNOWN_QUEUE, "QMD1 has no queue", qmgr="QMD1"),
-    one(R.UNKNOWN_STORE, "none", about_store("ALTER", store="QSG1/NONE", attributes={"offld1_th": 60}), "QSG1/NONE"),
-    one(R.UNKNOWN_STORE, "another's", about_store("RESTART", qmgr="QMD1"), "does not concern QMD1"),
+    single(R.UNKNOWN_STORE, "none", about_store("ALTER", store="QSG1/NONE", attributes={"offld1_th": 60}), "QSG1/NONE"),
+    single(R.UNKNOWN_STORE, "another's", about_store("RESTART", qmgr="QMD1"), "does not concern QMD1"),
     *(
-        one(
+        single(
             R.BAD_ATTRIBUTES,
             f"{qmgr} {op} {name} {value}",
             about_store(op, qmgr=qmgr, store=store, attributes={name: value}),
@@ -214,25 +230,28 @@ SINGLES = [
             ("QMD1", "QMD1/INVOICES", "ALTER", "default_q_buffer_size", "1M"),
         )
     ),
-    one(R.BAD_ATTRIBUTES, "CF01", about_store("ALTER", store="CF01", attributes={"colour": 1}), "colour"),
+    single(R.BAD_ATTRIBUTES, "CF01", about_store("ALTER", store="CF01", attributes={"colour": 1}), "colour"),
     *(
-        one(R.BAD_ATTRIBUTES, f"{op} {name} {value}", about_store(op, attributes={name: value}), name)
+        single(R.BAD_ATTRIBUTES, f"{op} {name} {value}", about_store(op, attributes={name: value}), name)
         for op in ("ALTER", "REBUILD")
         for name, value in (("colour", 1), ("offld1_th", 101), ("offld1_sz", "65K"), ("size", "many"), ("size", -1))
     ),
-    # Content types, and Arrow that is none.
-    *(one(R.UNKNOWN_CONTENT_TYPE, kind, text(), kind.lower(), kind) for kind in ("text/plain", "Application/JSON-seq")),
-    one(R.UNKNOWN_CONTENT_TYPE, "empty", text(), "right: application/json", ""),
-    one(R.UNKNOWN_CONTENT_TYPE, "of a null value", None, "right: application/json", "text/plain"),
-    one(R.BAD_ARROW, "a null value", None, "right: one whole Arrow", ARROW),
-    one(R.BAD_ARROW, "an empty value", b"", "right: one whole Arrow", ARROW),
-    one(R.BAD_ARROW, "words", b"these are words", "right: one whole Arrow", ARROW),
-    one(R.BAD_ARROW, "JSON", text(), "right: one whole Arrow", ARROW),
-    one(R.BAD_ARROW, "zeros", b"\0" * 1000, "right: one whole Arrow", ARROW),
-    # Small, and standing for very much.
-    one(R.OVERSIZED, "600 million nulls", nulls(600_000_000), "expected: at most 32400 rows", ARROW),
-    one(R.OVERSIZED, "a run of a billion", run_end(1_000_000_000), "1000000000 rows", ARROW),
-    one(R.OVERSIZED, "lines", b"\n" * 1_000_001, "expected: at most 1000000 lines", NDJSON),
+    # Content types, and invalid Arrow streams.
+    *(
+        single(R.UNKNOWN_CONTENT_TYPE, kind, text(), kind.lower(), kind)
+        for kind in ("text/plain", "Application/JSON-seq")
+    ),
+    single(R.UNKNOWN_CONTENT_TYPE, "empty", text(), "right: application/json", ""),
+    single(R.UNKNOWN_CONTENT_TYPE, "of a null value", None, "right: application/json", "text/plain"),
+    single(R.BAD_ARROW, "a null value", None, "right: one whole Arrow", ARROW),
+    single(R.BAD_ARROW, "an empty value", b"", "right: one whole Arrow", ARROW),
+    single(R.BAD_ARROW, "words", b"these are words", "right: one whole Arrow", ARROW),
+    single(R.BAD_ARROW, "JSON", text(), "right: one whole Arrow", ARROW),
+    single(R.BAD_ARROW, "zeros", b"\0" * 1000, "right: one whole Arrow", ARROW),
+    # Small values that expand enormously.
+    single(R.OVERSIZED, "600 million nulls", nulls(600_000_000), "expected: at most 32400 rows", ARROW),
+    single(R.OVERSIZED, "a run of a billion", run_end(1_000_000_000), "1000000000 rows", ARROW),
+    single(R.OVERSIZED, "lines", b"\n" * 1_000_001, "expected: at most 1000000 lines", NDJSON),
     Case(
         "1,003 bad lines",
         b"x\n" * 1_001 + b"{}\n{}",
@@ -242,20 +261,20 @@ SINGLES = [
         ),
         NDJSON,
     ),
-    # Large: the topic of dead letters takes the beginning.
-    one(R.NOT_JSON, "huge", b"x" * HUGE),
-    one(R.NOT_JSON, "huge and cut off", text(uow="u" * HUGE)[:-1], "truncated"),
-    one(R.UNKNOWN_QUEUE, "huge", text(queue="NOWHERE", uow="u" * HUGE), "NOWHERE"),
-    one(R.BAD_ARROW, "huge", b"x" * HUGE, "", ARROW),
+    # Large values, of which a dead letter has the beginning.
+    single(R.NOT_JSON, "huge", b"x" * HUGE),
+    single(R.NOT_JSON, "huge and cut off", text(uow="u" * HUGE)[:-1], "truncated"),
+    single(R.UNKNOWN_QUEUE, "huge", text(queue="NOWHERE", uow="u" * HUGE), "NOWHERE"),
+    single(R.BAD_ARROW, "huge", b"x" * HUGE, "", ARROW),
 ]
 
 
 def line_case(name: str, queue: str, *parts: bytes | Letter, end: bytes = b"\n") -> Case:
-    """NDJSON. A dead letter stands for its line, GOOD for a good event of the queue."""
+    """Return a case of NDJSON. A part is a line: a dead letter for a bad one, GOOD for a good event of the queue."""
     lines = [part.value if isinstance(part, Letter) else part for part in parts]
     letters = tuple(part for part in parts if isinstance(part, Letter))
-    whole = end.join(text(queue=queue) if line == b"GOOD" else bytes(line) for line in lines)
-    return Case(name, whole, letters, NDJSON, lines.count(b"GOOD"), queue)
+    value = end.join(text(queue=queue) if line == b"GOOD" else bytes(line) for line in lines)
+    return Case(name, value, letters, NDJSON, lines.count(b"GOOD"), queue)
 
 
 LINES = [
@@ -293,21 +312,21 @@ LINES = [
 ]
 
 
-def damage_case(name: str, queue: str, value: bytes, good: int, said: str) -> Case:
-    """Arrow whose dead letter is the whole value, after the rows that are kept."""
-    return Case(name, value, (Letter(R.BAD_ARROW, said, value, good),), ARROW, good, queue)
+def damage_case(name: str, queue: str, value: bytes, good: int, detail: str) -> Case:
+    """Return a case of a damaged Arrow stream: the first rows count, and the whole value is the dead letter."""
+    return Case(name, value, (Letter(R.BAD_ARROW, detail, value, good),), ARROW, good, queue)
 
 
 def row_case(name: str, queue: str, rows: pa.Table, letters: dict[int, tuple[Reason, str, dict[str, Any]]]) -> Case:
-    """Arrow with bad rows. letters: by row, reason, what its detail says, and the row as its dead letter has it."""
-    wanted = tuple(Letter(reason, said, row, index) for index, (reason, said, row) in letters.items())
-    return Case(name, arrow(rows), wanted, ARROW, rows.num_rows - len(wanted), queue)
+    """Return a case of an Arrow stream with bad rows; `letters` has reason, detail and JSON of each, by row number."""
+    expected = tuple(Letter(reason, detail, row, index) for index, (reason, detail, row) in letters.items())
+    return Case(name, arrow(rows), expected, ARROW, rows.num_rows - len(expected), queue)
 
 
 def arrow_cases() -> list[Case]:
     queues = MIXED_QUEUES[len(LINES) :]
     good = [event(queue=queue) for queue in queues]
-    shown = [row | {"time": "2026-11-20T12:00:00.000000Z"} for row in good]  # as a dead letter shows a timestamp
+    letters = [row | {"time": "2026-11-20T12:00:00.000000Z"} for row in good]  # a dead letter has timestamps as text
     eleven, three = to_table([good[0]] * 11), to_table([good[1]] * 3)
     cut = arrow(eleven, eleven, eleven)[: len(arrow(eleven, eleven)) + 40]
     changes: list[dict[str, Any]] = [{"length": -1}, {"queue": "NOWHERE"}, {"op": "PEEK"}]
@@ -334,13 +353,13 @@ def arrow_cases() -> list[Case]:
             "an Arrow column of another type with few values",
             queues[3],
             with_column(3, "priority", pa.array([None, "4", None])),
-            {1: (R.WRONG_TYPE, "priority is", shown[3] | {"priority": "4"})},
+            {1: (R.WRONG_TYPE, "priority is", letters[3] | {"priority": "4"})},
         ),
         row_case(
             "an Arrow column of floating-point lengths",
             queues[4],
             with_column(4, "length", pa.array([100.0, 100.5])),
-            {index: (R.WRONG_TYPE, "length is", shown[4] | {"length": 100.0 + index / 2}) for index in range(2)},
+            {index: (R.WRONG_TYPE, "length is", letters[4] | {"length": 100.0 + index / 2}) for index in range(2)},
         ),
         row_case(
             "an Arrow column of times without a zone",
@@ -362,8 +381,17 @@ CASES = [*SINGLES, *MIXES, *NO_EVENTS]
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What came of it. places: (partition, offset) of each case's record; later: after one more good event."""
+class Output:
+    """The output of the stream.
+
+    Args:
+        stream: the stream.
+        places: (partition, offset) of the record of each case, by its name.
+        letters: dead letters.
+        states: state records by store.
+        later_letters: number of dead letters after another good event.
+        later_states: state records after another good event.
+    """
 
     stream: Stream
     places: Mapping[str, tuple[int, int]]
@@ -372,11 +400,13 @@ class Ran:
     later_letters: int
     later_states: Mapping[str, Any]
 
-    def of(self, case: Case) -> list[Record]:
-        """The dead letters of a case's record, by their place in it."""
+    def letters_of(self, case: Case) -> list[Record]:
+        """Return the dead letters of a case's record, by index."""
         place = tuple(str(number) for number in self.places[case.name])
-        found = [letter for letter in self.letters if (letter.headers["partition"], letter.headers["offset"]) == place]
-        return sorted(found, key=lambda letter: int(letter.headers["index"]))
+        letters = [
+            letter for letter in self.letters if (letter.headers["partition"], letter.headers["offset"]) == place
+        ]
+        return sorted(letters, key=lambda letter: int(letter.headers["index"]))
 
 
 @pytest.fixture(scope="module")
@@ -387,18 +417,18 @@ def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 
 
 def create_topics(stream: Stream, **record_bytes: int) -> None:
-    """Topics that take records as large as said."""
-    admin = AdminClient({"bootstrap.servers": stream.servers})  # has to live until the answers are there
-    wanted = [
+    """Create topics with limits of the size of records, by the names of `Topics`."""
+    admin = AdminClient({"bootstrap.servers": stream.servers})  # has to live until the results are there
+    topics = [
         NewTopic(getattr(stream.topics, name), 1, config={"max.message.bytes": str(size)})
         for name, size in record_bytes.items()
     ]
-    for created in admin.create_topics(wanted).values():
+    for created in admin.create_topics(topics).values():
         created.result()
 
 
 @pytest.fixture(scope="module")
-def ran(spark: SparkSession, kafka: str, estate: Estate, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def output(spark: SparkSession, kafka: str, estate: Estate, tmp_path_factory: pytest.TempPathFactory) -> Output:
     folder = tmp_path_factory.mktemp("bad")
     stream = Stream(spark, kafka, f"test-bad-input-cases-{uuid.uuid4().hex[:8]}", estate, folder / "checkpoint")
     create_topics(stream, events=LONGEST_RECORD, dlq=DLQ_RECORD)
@@ -412,79 +442,80 @@ def ran(spark: SparkSession, kafka: str, estate: Estate, tmp_path_factory: pytes
     stream.send([(key, text(seq=len(CASES), msgid="later"), "Application/JSON; charset=utf-8")])
     stream.run()
     named = {case.name: places[2 * number] for number, case in enumerate(CASES)}
-    return Ran(stream, named, letters, states, len(stream.letters()), stream.states())
+    return Output(stream, named, letters, states, len(stream.letters()), stream.states())
 
 
 # --- the tests -------------------------------------------------------------------------------------------------------
 
 
 def test_every_reason_has_its_case() -> None:
-    """Of events: `too-large` is about records of our own (see the last test), `bad-report` about another topic's.
+    """Check the reasons for events.
 
-    A bad report is in test_stream_reports.py; what is `undecodable` no input shows: see test_bounds.py.
+    `too-large` is for output records (see the last test), `bad-report` for another topic (see
+    tests/system/test_stream_reports.py), and no input causes `undecodable` (see tests/twin/events/test_bounds.py).
     """
-    of_events = set(Reason) - {Reason.TOO_LARGE, Reason.BAD_REPORT, Reason.UNDECODABLE}
-    assert {letter.reason for case in CASES for letter in case.letters} == of_events
+    event_reasons = set(Reason) - {Reason.TOO_LARGE, Reason.BAD_REPORT, Reason.UNDECODABLE}
+    assert {letter.reason for case in CASES for letter in case.letters} == event_reasons
     assert len({case.name for case in CASES}) == len(CASES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_each_bad_event_is_a_dead_letter_once(ran: Ran, case: Case) -> None:
-    found = ran.of(case)
-    assert [(letter.headers["reason"], int(letter.headers["index"])) for letter in found] == [
+def test_each_bad_event_is_one_dead_letter(output: Output, case: Case) -> None:
+    letters = output.letters_of(case)
+    assert [(letter.headers["reason"], int(letter.headers["index"])) for letter in letters] == [
         (str(letter.reason), letter.index) for letter in case.letters
     ]
-    for letter, wanted in zip(found, case.letters, strict=True):
+    for letter, expected in zip(letters, case.letters, strict=True):
         headers = dict(letter.headers)
-        assert headers.pop("topic") == ran.stream.topics.events
+        assert headers.pop("topic") == output.stream.topics.events
         detail = headers.pop("detail")
-        assert wanted.said in detail
+        assert expected.detail in detail
         assert detail and "\n" not in detail
-        for name in ("reason", "index", "partition", "offset"):  # looked at above
+        for name in ("reason", "index", "partition", "offset"):  # checked above
             del headers[name]
-        if isinstance(wanted.value, Mapping):
-            assert msgspec.json.decode(letter.value) == wanted.value
+        if isinstance(expected.value, Mapping):
+            assert msgspec.json.decode(letter.value) == expected.value
             assert headers == {}
-        elif len(wanted.value) > DLQ_VALUE:
-            assert letter.value == wanted.value[:DLQ_VALUE]
-            assert headers == {"original-length": str(len(wanted.value))}
+        elif len(expected.value) > DLQ_VALUE:
+            assert letter.value == expected.value[:DLQ_VALUE]
+            assert headers == {"original-length": str(len(expected.value))}
         else:
-            assert (letter.value or b"") == wanted.value
+            assert (letter.value or b"") == expected.value
             assert headers == {}
 
 
 @pytest.mark.parametrize("case", MIXES, ids=lambda case: case.name)
-def test_the_good_events_of_a_bad_record_are_kept(ran: Ran, case: Case) -> None:
-    depths = {queue["name"]: (queue["depth"], queue["bytes"]) for queue in ran.states[MIXED]["queues"]}
+def test_the_good_events_of_a_bad_record_are_kept(output: Output, case: Case) -> None:
+    depths = {queue["name"]: (queue["depth"], queue["bytes"]) for queue in output.states[MIXED]["queues"]}
     assert depths.get(case.queue, (0, 0)) == (case.good, 100 * case.good)
 
 
-def test_nothing_else_is_a_dead_letter(ran: Ran) -> None:
-    assert len(ran.letters) == sum(len(case.letters) for case in CASES)
+def test_nothing_else_is_a_dead_letter(output: Output) -> None:
+    assert len(output.letters) == sum(len(case.letters) for case in CASES)
 
 
-def test_good_records_between_bad_ones_count_and_bad_ones_do_not(ran: Ran) -> None:
-    assert set(ran.states) == {STORE, MIXED}
-    state = ran.states[STORE]
+def test_good_records_between_bad_ones_count_and_bad_ones_do_not(output: Output) -> None:
+    assert set(output.states) == {STORE, MIXED}
+    state = output.states[STORE]
     assert (state["events"], state["messages"], state["bytes"]) == (len(CASES), len(CASES), 100 * len(CASES))
     for name in ("gaps", "duplicates", "unmatched_gets", "full_puts", "refused_alters", "overfull_puts"):
         assert state[name] == 0
     assert state["baseline"] is None
     good = sum(case.good for case in MIXES)
-    assert (ran.states[MIXED]["events"], ran.states[MIXED]["messages"]) == (good, good)
+    assert (output.states[MIXED]["events"], output.states[MIXED]["messages"]) == (good, good)
 
 
-def test_afterwards_the_same_checkpoint_goes_on(ran: Ran) -> None:
-    assert ran.later_letters == len(ran.letters)
-    assert ran.later_states[MIXED] == ran.states[MIXED]
-    later = ran.later_states[STORE]
+def test_afterwards_the_same_checkpoint_goes_on(output: Output) -> None:
+    assert output.later_letters == len(output.letters)
+    assert output.later_states[MIXED] == output.states[MIXED]
+    later = output.later_states[STORE]
     assert (later["events"], later["messages"], later["gaps"]) == (len(CASES) + 1, len(CASES) + 1, 0)
 
 
-def test_a_record_of_our_own_that_its_topic_does_not_take_is_a_dead_letter(
+def test_an_output_record_beyond_the_limit_of_its_topic_is_a_dead_letter(
     spark: SparkSession, kafka: str, topic_prefix: str, estate: Estate, tmp_path: Path
 ) -> None:
-    """A state record; and beside it a dead letter of 11 MB, which its topic takes whole."""
+    """A state record is too large; a dead letter of 11 MB beside it fits its topic."""
     stream = Stream(spark, kafka, topic_prefix, estate, tmp_path / "checkpoint")
     create_topics(stream, events=LONGEST_RECORD, dlq=LONGEST_RECORD, state=8192 + 100)
     garbage = b"x" * HUGE

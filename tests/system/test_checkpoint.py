@@ -1,4 +1,4 @@
-"""The guard before a real checkpoint: refused without a trace, damaged and told, read without Kafka."""
+"""The guard of a real checkpoint: refusals without side effects, reports of damage, reading without Kafka."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BATCHES, PUTS = 3, 40
 
 
 def puts(first: int, count: int) -> list[tuple[bytes, bytes, str | None]]:
-    """Anonymous puts without `seq`: one that is read twice counts twice."""
+    """Return anonymous puts without `seq`, so that a put that is read twice counts twice."""
     event = {"qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 100}
     times = range(1_795_176_000_000_000 + first, 1_795_176_000_000_000 + first + count)
     return [(STORE.encode(), json.dumps(event | {"time": time}).encode(), None) for time in times]
@@ -43,13 +43,13 @@ def estate(tmp_path: Path) -> Estate:
 
 @pytest.fixture
 def stream(new_stream: NewStream, estate: Estate) -> Stream:
-    """A stream that has worked off some batches and is at the end of its topic."""
-    made = new_stream(estate)
-    made.send(puts(0, BATCHES * PUTS))
-    made.run(max_records=PUTS)
-    assert len(made.batches) >= BATCHES
-    assert made.states()[STORE]["messages"] == BATCHES * PUTS
-    return made
+    """A stream that has processed some batches and is at the end of its topic."""
+    stream = new_stream(estate)
+    stream.send(puts(0, BATCHES * PUTS))
+    stream.run(max_records=PUTS)
+    assert len(stream.batches) >= BATCHES
+    assert stream.states()[STORE]["messages"] == BATCHES * PUTS
+    return stream
 
 
 def settings_of(stream: Stream, checkpoint: Path, *, prefix: str | None = None, tolerate: bool = False) -> JobSettings:
@@ -63,7 +63,7 @@ def settings_of(stream: Stream, checkpoint: Path, *, prefix: str | None = None, 
     )
 
 
-def work_off(settings: JobSettings, session: SparkSession) -> None:
+def process(settings: JobSettings, session: SparkSession) -> None:
     job = start_job(settings, session=session)
     try:
         job.wait()
@@ -93,7 +93,7 @@ def topics_of(servers: str, prefix: str) -> set[str]:
     }
 
 
-def test_a_checkpoint_tells_what_it_is_damaged_or_not_and_a_refusal_leaves_no_trace(
+def test_a_checkpoint_describes_itself_and_its_damages_and_a_refusal_has_no_side_effects(
     stream: Stream, spark: SparkSession, tmp_path: Path
 ) -> None:
     directory, last = stream.checkpoint, CheckpointFiles(stream.checkpoint).last_batch
@@ -126,9 +126,9 @@ def test_a_checkpoint_tells_what_it_is_damaged_or_not_and_a_refusal_leaves_no_tr
         damage(copy / path)
         assert f"{path}: " in refusal(settings_of(stream, copy), spark)
 
-    # And the right job goes on, with no event counted twice.
+    # The right job goes on, and counts no event twice.
     stream.send(puts(BATCHES * PUTS, PUTS))
-    work_off(settings_of(stream, directory), spark)
+    process(settings_of(stream, directory), spark)
     state = stream.states()[STORE]
     assert (state["messages"], state["events"], state["duplicates"]) == (4 * PUTS, 4 * PUTS, 0)
     check_remedies(stream, spark)
@@ -146,7 +146,7 @@ def flip_without_crc(path: Path) -> None:
 
 
 def check_remedies(stream: Stream, spark: SparkSession) -> None:
-    """What the findings say to do leads to the right state."""
+    """Assert that the remedies of the findings lead to the right state."""
     directory = stream.checkpoint
     expected = stream.states()[STORE]
     last = CheckpointFiles(directory).last_batch
@@ -159,7 +159,7 @@ def check_remedies(stream: Stream, spark: SparkSession) -> None:
         (directory / "commits" / name).unlink()
     stream.run()
     assert stream.states()[STORE] == expected
-    # Offsets and commit of the last batch are gone: its state must go, too.
+    # Offsets and commit of the last batch are missing: its state must be removed, too.
     last = CheckpointFiles(directory).last_batch
     assert last is not None
     for log in ("offsets", "commits"):
@@ -170,13 +170,13 @@ def check_remedies(stream: Stream, spark: SparkSession) -> None:
         number = path.name.strip(".").split(".")[0]
         if path.is_file() and number.isdecimal() and int(number) > last:
             path.unlink()
-    stream.send(puts(4 * PUTS, PUTS))  # the batch is cut elsewhere now
+    stream.send(puts(4 * PUTS, PUTS))  # now the batch has other bounds
     stream.run()
     state = stream.states()[STORE]
     assert (state["messages"], state["events"], state["duplicates"]) == (5 * PUTS, 5 * PUTS, 0)
 
 
-def test_what_kafka_lost_is_passed_over_only_if_tolerated_and_nothing_is_counted_twice(
+def test_lost_records_are_skipped_only_if_tolerated_and_no_event_is_counted_twice(
     stream: Stream, spark: SparkSession
 ) -> None:
     stream.send(puts(BATCHES * PUTS, PUTS))
@@ -187,21 +187,21 @@ def test_what_kafka_lost_is_passed_over_only_if_tolerated_and_nothing_is_counted
     for future in admin.delete_records([place]).values():
         future.result()
     assert "30 records were deleted before they were read" in refusal(settings_of(stream, stream.checkpoint), spark)
-    work_off(settings_of(stream, stream.checkpoint, tolerate=True), spark)
+    process(settings_of(stream, stream.checkpoint, tolerate=True), spark)
     state = stream.states()[STORE]
     assert (state["messages"], state["events"]) == (BATCHES * PUTS + 10, BATCHES * PUTS + 10)
 
-    # The topic is gone, and made anew by the job.
-    held = BATCHES * PUTS + 10
+    # The topic was deleted, and the job creates it again.
+    messages = BATCHES * PUTS + 10
     admin.delete_topics([stream.topics.events])[stream.topics.events].result()
     assert "--tolerate-data-loss" in refusal(settings_of(stream, stream.checkpoint), spark)
-    work_off(settings_of(stream, stream.checkpoint, tolerate=True), spark)  # makes it, and goes on at its beginning
+    process(settings_of(stream, stream.checkpoint, tolerate=True), spark)  # creates it, and continues at its beginning
     stream.send(puts(5 * PUTS, PUTS))
-    work_off(settings_of(stream, stream.checkpoint, tolerate=True), spark)
+    process(settings_of(stream, stream.checkpoint, tolerate=True), spark)
     state = stream.states()[STORE]
-    assert (state["messages"], state["events"]) == (held + PUTS, held + PUTS)
+    assert (state["messages"], state["events"]) == (messages + PUTS, messages + PUTS)
 
-    # Made anew with the same records in it: nobody knows that they were counted.
+    # Created again with the same records in it: nothing shows that they were counted already.
     admin.delete_topics([stream.topics.events])[stream.topics.events].result()
     stream.send(puts(0, PUTS))
     for tolerate in (False, True):

@@ -1,4 +1,4 @@
-"""A checkpoint behind Hadoop's FileSystem: lease, manifest, offsets, and what is said where nobody answers."""
+"""A checkpoint behind Hadoop's FileSystem: lease, manifest, offsets, and messages about unreachable ones."""
 
 from __future__ import annotations
 
@@ -23,47 +23,49 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leases that are renewed, and grow stale, in tenths of the time."""
+    """Leases that are renewed, and become stale, in a fraction of the time."""
     monkeypatch.setattr(remote, "RENEW_SECONDS", 0.3)
     monkeypatch.setattr(remote, "STALE_SECONDS", 3.0)
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_lease_is_held_while_it_is_renewed_and_free_when_it_is_not(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_lease_is_held_only_while_it_is_renewed(spark: SparkSession, tmp_path: Path) -> None:
     directory = write_checkpoint(tmp_path / "cp")
     location = directory.as_uri()
     first = RemoteGuard(location, spark)
     assert first.manifest is None
     assert first.files.newest == CheckpointFiles(directory).newest
     assert first.files.next_offsets() == CheckpointFiles(directory).next_offsets()
-    made = Manifest.of_this_start(load_estate(small_estate(tmp_path)), Topics(), {}, "", 2)
-    first.write(made)
+    manifest = Manifest.of_this_start(load_estate(small_estate(tmp_path)), Topics(), {}, "", 2)
+    first.write(manifest)
     with pytest.raises(UsageError, match=r"another mqtwin stream runs on it \(pid "):
         RemoteGuard(location, spark)
-    kept = (directory / LEASE).read_bytes()
+    lease = (directory / LEASE).read_bytes()
     first.release()
     assert not (directory / LEASE).exists()
     with_crc = directory / f".{LEASE}.crc"
     with_crc.unlink(missing_ok=True)
-    (directory / LEASE).write_bytes(kept)  # of a job that was killed
-    began = time.monotonic()
+    (directory / LEASE).write_bytes(lease)  # as a killed job leaves it
+    started = time.monotonic()
     second = RemoteGuard(location, spark)
-    assert time.monotonic() - began > 2.9
-    assert second.manifest == made
+    assert time.monotonic() - started > 2.9
+    assert second.manifest == manifest
     second.release()
 
 
 @pytest.mark.parametrize(
-    ("location", "said"),
+    ("location", "message"),
     [
         ("s3a://bucket/cp", r"the jars of s3a:// are missing: --conf spark\.jars\.packages=.*:hadoop-aws:3\."),
         ("hdfs://nohost.invalid/cp", "nohost"),
         ("nosuch://host/cp", "the jars of nosuch:// are missing, or it is no scheme"),
     ],
 )
-def test_what_cannot_be_reached_is_one_line_within_15_seconds(spark: SparkSession, location: str, said: str) -> None:
-    began = time.monotonic()
-    with pytest.raises(UsageError, match=said) as refused:
+def test_an_unreachable_checkpoint_is_one_line_within_15_seconds(
+    spark: SparkSession, location: str, message: str
+) -> None:
+    started = time.monotonic()
+    with pytest.raises(UsageError, match=message) as refused:
         RemoteGuard(location, spark)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - started < 20
     assert "\n" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""Where the content type of a record is found."""
+"""The content type of a record, from its headers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.system
 
 
 @pytest.mark.parametrize(
-    ("headers", "found"),
+    ("headers", "expected"),
     [
         (None, None),
         ([], None),
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.system
     ids=["no headers", "none", "first", "behind another", "other case", "without a value"],
 )
 def test_the_content_type_is_the_first_header_of_that_name(
-    spark: SparkSession, headers: list[tuple[str, bytes | None]] | None, found: bytes | None
+    spark: SparkSession, headers: list[tuple[str, bytes | None]] | None, expected: bytes | None
 ) -> None:
     frame = spark.createDataFrame([(headers,)], "headers array<struct<key string, value binary>>")
     (row,) = frame.selectExpr(CONTENT_TYPE).collect()
-    assert row["content_type"] == found
+    assert row["content_type"] == expected

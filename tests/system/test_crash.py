@@ -1,4 +1,4 @@
-"""The job killed in the middle, its caches taken away, its workers taking turns: the same alerts, the same state."""
+"""Kills in the middle of a job, lost caches and changing workers: alerts and states stay the same."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.system
 
 NewStream = Callable[[Estate], Stream]
 PATIENCE = 180.0  # seconds, on a busy machine
-MAX_RECORDS = 1  # of a batch: the recording is some dozen batches
+MAX_RECORDS = 1  # per batch, so that the recording is some dozen batches
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def published(new_stream: NewStream, outage: Played) -> Stream:
 
 
 class Driver:
-    """`mqtwin stream` as a process of its own. It reads its log; `kill` leaves nothing of it alive."""
+    """`mqtwin stream` as a process, with methods to read its log, wait for its end and kill it."""
 
     def __init__(self, stream: Stream, estate: Path, *options: str, max_records: int = MAX_RECORDS) -> None:
         command = [sys.executable, "-m", "deploy", "stream", "--estate", str(estate), "--checkpoint"]
@@ -43,31 +43,31 @@ class Driver:
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
 
     def log(self) -> Iterator[dict[str, Any]]:
-        """Its log lines, as they come."""
+        """Yield its log lines as they arrive."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
             if line.startswith("{"):
                 yield json.loads(line)
 
     def batches(self, count: int) -> list[dict[str, Any]]:
-        """Its first batches."""
-        found = []
+        """Return the log lines of its first batches."""
+        batches = []
         deadline = time.monotonic() + PATIENCE
         for entry in self.log():
-            assert time.monotonic() < deadline, found
+            assert time.monotonic() < deadline, batches
             if entry["event"] == "batch":
-                found.append(entry)
-                if len(found) == count:
-                    return found
-        raise AssertionError(f"it ended after {len(found)} batches with {self.end()}")
+                batches.append(entry)
+                if len(batches) == count:
+                    return batches
+        raise AssertionError(f"it ended after {len(batches)} batches with {self.end()}")
 
     def end(self) -> int:
-        """Wait for its end; its exit status."""
+        """Wait for its end and return its exit status."""
         self.process.communicate(timeout=PATIENCE)
         return self.process.returncode
 
     def kill(self) -> None:
-        """SIGKILL to the driver and to everything it started, at once."""
+        """Send SIGKILL to the driver and to all its descendants, at once."""
         family = [self.process, *psutil.Process(self.process.pid).children(recursive=True)]
         for process in family:
             os.kill(process.pid, signal.SIGKILL)
@@ -76,7 +76,7 @@ class Driver:
 
 
 @pytest.mark.parametrize(("story", "max_records"), [("outage", MAX_RECORDS), ("every_kind", 8)])
-def test_a_job_killed_twice_in_the_middle_ends_where_an_undisturbed_one_does(
+def test_a_job_killed_twice_in_the_middle_has_the_output_of_an_undisturbed_one(
     new_stream: NewStream, request: pytest.FixtureRequest, story: str, max_records: int
 ) -> None:
     played: Played = request.getfixturevalue(story)
@@ -119,17 +119,17 @@ def test_caches_that_vanish_at_random_change_nothing(
     check_equal(published, outage.replayed)
 
 
-def test_workers_that_take_turns_load_nothing(published: Stream, outage: Played) -> None:
+def test_workers_that_take_turns_reload_nothing(published: Stream, outage: Played) -> None:
     published.run(max_records=MAX_RECORDS)
-    found = {how: sum(batch[how] for batch in published.batches) for how in ("new", "kept", "attached", "loaded")}
-    assert found["loaded"] == 0
-    assert found["new"] == len(published.states())
-    assert found["kept"] + found["attached"] == sum(batch["stores"] for batch in published.batches) - found["new"]
-    assert found["attached"] > 0
+    counts = {name: sum(batch[name] for batch in published.batches) for name in ("new", "kept", "attached", "loaded")}
+    assert counts["loaded"] == 0
+    assert counts["new"] == len(published.states())
+    assert counts["kept"] + counts["attached"] == sum(batch["stores"] for batch in published.batches) - counts["new"]
+    assert counts["attached"] > 0
     check_equal(published, outage.replayed)
 
 
-def test_a_restart_finds_the_state_of_the_last_run(published: Stream, outage: Played) -> None:
+def test_a_restart_resumes_from_the_state_of_the_last_run(published: Stream, outage: Played) -> None:
     for _ in range(3):
         published.run(max_records=10_000)
     check_equal(published, outage.replayed)

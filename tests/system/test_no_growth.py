@@ -1,4 +1,4 @@
-"""What a batch costs of what a process may have, descriptors above all, is given back when it ends."""
+"""Resources of a batch, descriptors above all, are released at its end."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.system
 
 STORE = "QSG1/APP1"
 BATCHES = 60
-SETTLED = 20  # batches after which all workers, connections and caches are there
-SLACK = 25  # descriptors, however many batches; one left by each batch in each of two state partitions would be 80
+SETTLED = 20  # batches after which all workers, connections and caches exist
+SLACK = 25  # descriptors; a leak of one per batch in each of two state partitions would be 80
 
 
 def test_descriptors_do_not_grow_with_batches(new_stream: Callable[[Estate], Stream], tmp_path: Path) -> None:

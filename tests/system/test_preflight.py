@@ -1,4 +1,4 @@
-"""What an executor lacks is said in one line before the query starts."""
+"""The check of executors before the query starts, which reports on one line what is missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from twin.errors import MqtwinError
 pytestmark = pytest.mark.system
 
 
-def test_an_executor_that_has_everything_is_ready(spark: SparkSession) -> None:
+def test_an_executor_with_everything_passes(spark: SparkSession) -> None:
     (local,) = check_executors(spark).values()  # local mode: one executor
     assert local.is_dir()
 
@@ -28,7 +28,7 @@ def test_an_executor_that_has_everything_is_ready(spark: SparkSession) -> None:
     ],
     ids=["Python", "a package", "a missing package"],
 )
-def test_another_version_is_named(
+def test_a_different_version_is_named(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, versions: dict[str, str], message: str
 ) -> None:
     monkeypatch.setattr(preflight, "_versions", lambda: versions)

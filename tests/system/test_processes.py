@@ -1,4 +1,4 @@
-"""Processes of the job that are signalled or killed: it stops clean, goes on, or says in one line what happened."""
+"""Processes of the job that are signalled or killed: it stops cleanly, goes on, or reports the cause on one line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def published(new_stream: NewStream, outage: Played) -> Stream:
 
 
 class Command:
-    """`mqtwin stream` in a process group of its own; `lines` is what it wrote to standard error so far."""
+    """`mqtwin stream` in its own process group; `lines` are its lines on standard error so far."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Command:
         )
 
     def read_until(self, event: str, count: int = 1) -> dict[str, Any]:
-        """Read its log up to the `count`-th entry named `event`, which is returned."""
+        """Read its log up to the `count`-th entry of an event, and return that entry."""
         assert self.process.stderr is not None
         deadline = time.monotonic() + PATIENCE
         for line in self.process.stderr:
@@ -73,34 +73,34 @@ class Command:
         raise AssertionError(f"it ended with {self.process.wait(PATIENCE)}: {''.join(self.lines)}")
 
     def family(self) -> list[psutil.Process]:
-        """All processes that it started, and theirs."""
+        """Return all its descendants."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def java(self) -> psutil.Process:
-        """Spark's Java."""
+        """Return Spark's Java process."""
         (java,) = [process for process in self.family() if process.name() == "java"]
         return java
 
     def daemons(self) -> set[psutil.Process]:
-        """Spark's Python daemons: the parents of workers."""
+        """Return Spark's Python daemons, the parents of workers."""
         return {process for process in self.java().children() if "python" in process.name()}
 
     def end(self) -> int:
-        """Wait for its end; its exit status."""
+        """Wait for its end and return its exit status."""
         _, rest = self.process.communicate(timeout=PATIENCE)
         self.lines += rest.splitlines(keepends=True)
         return self.process.returncode
 
-    def last_words(self) -> str:
-        """What it said beside its log, which must be one line."""
-        words = [line for line in self.lines if not line.startswith("{")]
-        assert len(words) == 1, "".join(words)
-        return words[0].rstrip()
+    def error_line(self) -> str:
+        """Return its output beside the log, which must be one line."""
+        others = [line for line in self.lines if not line.startswith("{")]
+        assert len(others) == 1, "".join(others)
+        return others[0].rstrip()
 
 
 @contextmanager
 def running(command: Command) -> Iterator[Command]:
-    """A command that is gone afterwards, with everything it started."""
+    """Run a command, and kill it with all its descendants at the end."""
     try:
         yield command
     finally:
@@ -112,26 +112,24 @@ def running(command: Command) -> Iterator[Command]:
 
 @pytest.fixture
 def temporary() -> Iterator[Path]:
-    """A temporary directory with a name short enough for sockets."""
+    """A temporary directory whose path is short enough for sockets."""
     with tempfile.TemporaryDirectory(prefix="mq-", dir="/tmp") as folder:
         yield Path(folder)
 
 
 def left_in(temporary: Path) -> list[Path]:
-    """The job's own directories that are left."""
+    """Return the scratch directories of jobs that remain."""
     return list(temporary.glob("mqtwin-*/job-*"))
 
 
-def test_a_signal_to_more_than_the_driver_ends_the_job_clean(
-    published: Stream, outage: Played, temporary: Path
-) -> None:
+def test_a_signal_to_the_whole_job_stops_it_cleanly(published: Stream, outage: Played, temporary: Path) -> None:
     def begin() -> Command:
         return Command(published, outage.described, temporary=temporary)
 
     with running(begin()) as command:
         command.read_until("batch", 2)
         family = command.family()
-        command.process.kill()  # the driver alone: the others notice
+        command.process.kill()  # only the driver; the others notice
         _, alive = psutil.wait_procs(family, 20)
         assert not alive
         command.end()
@@ -139,7 +137,7 @@ def test_a_signal_to_more_than_the_driver_ends_the_job_clean(
     with running(begin()) as command:
         command.read_until("batch")
         assert left not in left_in(temporary)
-        # As systemd, where the unit does not say KillMode=mixed; as `timeout`, which signals its command and the group.
+        # As systemd without KillMode=mixed, and as `timeout`, which signals its command and then the group.
         for process in [*command.family(), command.process]:
             process.terminate()
         os.killpg(command.process.pid, signal.SIGTERM)
@@ -153,7 +151,7 @@ def test_a_signal_to_more_than_the_driver_ends_the_job_clean(
 
 
 def check_clean(command: Command, temporary: Path) -> None:
-    """It ends with 0 and leaves nothing behind. Spark may say that tasks of signalled workers were tried again."""
+    """Assert that it ends with 0 and leaves nothing behind. Spark may report tasks of signalled workers as retried."""
     family = command.family()
     assert command.end() == 0, command.lines
     entries = [json.loads(line) for line in command.lines]
@@ -165,7 +163,7 @@ def check_clean(command: Command, temporary: Path) -> None:
     assert [path for path in temporary.rglob("*") if not path.name.startswith(("mqtwin-", "hsperfdata"))] == []
 
 
-def test_killed_python_workers_are_replaced_and_a_killed_java_is_told_in_one_line(
+def test_killed_python_workers_are_replaced_and_a_killed_java_is_reported_on_one_line(
     published: Stream, outage: Played, temporary: Path
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -188,7 +186,7 @@ def test_killed_python_workers_are_replaced_and_a_killed_java_is_told_in_one_lin
         java, family = command.java(), command.family()
         java.kill()
         assert command.end() == 1
-        assert command.last_words() == (
+        assert command.error_line() == (
             f"mqtwin: the stream failed: Spark's Java process {java.pid} is gone (signal 9: killed? out of memory?)"
         )
         _, alive = psutil.wait_procs(family, 20)
@@ -199,39 +197,39 @@ def test_killed_python_workers_are_replaced_and_a_killed_java_is_told_in_one_lin
 
 
 def check_places(java: psutil.Process, port: int, left: list[Path]) -> None:
-    """Java listens on this machine only, Spark's page included; its files and sockets are in the job's directory."""
+    """Assert that Java and Spark's UI listen on loopback, and that files and sockets are in the job's directory."""
     listening = {
-        (found.laddr.ip.removeprefix("::ffff:"), found.laddr.port)
-        for found in java.net_connections("tcp")
-        if found.status == psutil.CONN_LISTEN
+        (connection.laddr.ip.removeprefix("::ffff:"), connection.laddr.port)
+        for connection in java.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
     }
     assert {ip for ip, _ in listening} == {"127.0.0.1"}
     assert ("127.0.0.1", port) in listening
     (directory,) = left
     assert list(directory.glob("spark-*")) and list(directory.glob("blockmgr-*")) and list(directory.glob(".*.sock"))
-    paths = {found.laddr for found in java.net_connections("unix") if found.laddr}
+    paths = {connection.laddr for connection in java.net_connections("unix") if connection.laddr}
     assert all(Path(path).parent == directory for path in paths)
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of its own, of 32 MiB."""
-    place = tmp_path / "small"
-    place.mkdir()
+    """A disk of 32 MiB."""
+    mount_point = tmp_path / "small"
+    mount_point.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=32m", "mqtwin-test", str(place)],
+        ["mount", "-t", "tmpfs", "-o", "size=32m", "mqtwin-test", str(mount_point)],
         capture_output=True,
         text=True,
         check=False,
     )
     if mounted.returncode != 0:
         pytest.skip(f"no small disk here: {mounted.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
+    yield mount_point
+    subprocess.run(["umount", "--lazy", str(mount_point)], check=True)
 
 
 def fill(path: Path) -> None:
-    """Write a file until the disk takes no more."""
+    """Write a file until the disk is full."""
     with path.open("wb", buffering=0) as file:
         while True:
             file.write(bytes(1 << 12))
@@ -245,25 +243,25 @@ def test_a_full_disk_is_named_and_the_job_goes_on_when_there_is_room(
         command.read_until("batch")
         with pytest.raises(OSError, match="No space left"):
             fill(filler)
-        told = command.read_until("restarting")
+        entry = command.read_until("restarting")
         filler.unlink()
         assert re.fullmatch(
             rf"the .*: disk full: {published.checkpoint}: \d\.\d of 34 MB free; make room: started again, .*",
-            told["cause"],
+            entry["cause"],
         )
         assert command.end() == 0, command.lines
     check_equal(published, outage.replayed)
 
 
-def test_a_deleted_topic_is_named_and_made_anew(published: Stream, outage: Played) -> None:
+def test_a_deleted_topic_is_named_and_created_again(published: Stream, outage: Played) -> None:
     topic = published.topics.alerts
     patience = ("--kafka", "max.block.ms=500")
     admin = AdminClient({"bootstrap.servers": published.servers})
     with running(Command(published, outage.described, *patience, "--restart", "3", "--available-now")) as command:
         command.read_until("batch")
         admin.delete_topics([topic])[topic].result()
-        told = command.read_until("restarting")
-        assert told["cause"] == (
+        entry = command.read_until("restarting")
+        assert entry["cause"] == (
             f"the stream failed: deleted in Kafka while the job ran: topic {topic}; starting again creates it anew"
         ), "".join(command.lines[-8:])
         assert command.end() == 0, command.lines

@@ -1,4 +1,4 @@
-"""Real requests through the whole stream: 19,366 of them, whose bursts cross the offload rules."""
+"""A trace of 19,366 real requests through the whole stream, whose bursts cross the offload rules."""
 
 from __future__ import annotations
 

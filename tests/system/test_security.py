@@ -44,9 +44,9 @@ def documented(command: str, needed: str = "always") -> list[tuple[str, str]]:
     """Return (operation, topic) of the rights of a command in the documentation, the topic without its prefix."""
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     [table] = re.findall(r"^## Rights$(.*?)^## ", page, re.MULTILINE | re.DOTALL)
-    found = re.findall(r"^\| `(\w+)` \| (\w+) \| `mqtwin\.([\w*]+)` \| (.*?) \|$", table, re.MULTILINE)
-    assert len(found) == table.count("| `mqtwin.")
-    rights = [(operation, topic) for name, operation, topic, when in found if name == command and needed in when]
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| `mqtwin\.([\w*]+)` \| (.*?) \|$", table, re.MULTILINE)
+    assert len(rows) == table.count("| `mqtwin.")
+    rights = [(operation, topic) for name, operation, topic, when in rows if name == command and needed in when]
     assert rights
     return rights
 
@@ -76,7 +76,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass(frozen=True)
 class Site:
-    """Who runs a command, and where. options: those of Kafka."""
+    """The user, broker, topics and files of a command."""
 
     broker: SecuredBroker
     protocol: str
@@ -150,8 +150,8 @@ def test_every_command_works_with_exactly_the_documented_rights(
     replayed = replay(tmp_path / "again.ndjson", load_estate(estate))
     capsys.readouterr()
     assert main(site.arguments("alerts", estate, recording)) == 0
-    shown = [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()]
-    assert shown == [json.loads(alert.record())["id"] for alert in replayed.alerts] != []
+    printed = [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()]
+    assert printed == [json.loads(alert.record())["id"] for alert in replayed.alerts] != []
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_every_command_works_with_exactly_the_documented_rights(
     [(command, right) for command in COMMANDS for right in documented(command)],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
-def test_a_right_that_is_missing_is_named_in_one_line_before_spark_starts(
+def test_a_missing_right_is_named_on_one_line_before_spark_starts(
     command: str,
     right: tuple[str, str],
     secured: SecuredBroker,
@@ -171,19 +171,19 @@ def test_a_right_that_is_missing_is_named_in_one_line_before_spark_starts(
 ) -> None:
     prepare_topics(Topics(topic_prefix), {"bootstrap.servers": secured.bootstrap_servers})
     operation, name = right
-    if command == "record":  # of nothing, nothing is read
+    if command == "record":  # an empty topic is not read
         send(secured.bootstrap_servers, f"{topic_prefix}.events", [b"{}"])
     rest = [other for other in documented(command) if other != right]
     secured.grant(USERS[command], as_acls(topic_prefix, [*rest, ("DESCRIBE", name)]))
     site = Site(secured, "SASL_SSL", topic_prefix, tmp_path)
     expected = f"an ACL that allows {operation} on topic {topic_prefix}.{name}"
-    for rights in ([*rest, ("DESCRIBE", name)], rest):  # who may not even know that there is such a topic
+    for rights in ([*rest, ("DESCRIBE", name)], rest):  # without DESCRIBE the topic is not even visible
         secured.grant(USERS[command], as_acls(topic_prefix, rights))
-        began = time.monotonic()
+        started = time.monotonic()
         assert main(site.arguments(command, estate, recording)) == 2
         [line] = messages(capsys.readouterr().err)
         assert line.endswith(expected)
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - started < 15
         assert not (tmp_path / "again.ndjson").exists()
         assert not (tmp_path / "checkpoint").exists()
     if command == "publish":
@@ -191,7 +191,7 @@ def test_a_right_that_is_missing_is_named_in_one_line_before_spark_starts(
 
 
 @pytest.mark.parametrize("command", ["stream", "publish"])
-def test_topics_are_created_by_who_may(
+def test_topics_are_created_by_users_with_the_right(
     command: str,
     secured: SecuredBroker,
     estate: Path,
@@ -256,7 +256,7 @@ def test_a_wrong_password_is_one_line_that_does_not_show_it(
 
 
 @pytest.mark.parametrize(
-    ("exception", "said"),
+    ("exception", "message"),
     [
         (
             "TopicAuthorizationException: Not authorized to access topics: [p.reports, p.alerts]",
@@ -269,9 +269,9 @@ def test_a_wrong_password_is_one_line_that_does_not_show_it(
     ],
     ids=["topics", "group"],
 )
-def test_what_kafka_refuses_a_running_job_is_named(exception: str, said: str) -> None:
+def test_a_refusal_of_kafka_to_a_running_job_is_named(exception: str, message: str) -> None:
     failure = f"[STREAM_FAILED] Query failed ...\nCaused by: org.apache.kafka.common.errors.{exception}\n"
-    assert str(explain_refusal(failure, Topics("p").rights)).endswith(said)
+    assert str(explain_refusal(failure, Topics("p").rights)).endswith(message)
     assert explain_refusal("[STREAM_FAILED] Query failed: Connection refused", Topics("p").rights) is None
 
 
@@ -280,7 +280,7 @@ def test_what_kafka_refuses_a_running_job_is_named(exception: str, said: str) ->
 
 @dataclass(frozen=True)
 class Running:
-    """A job that has run a batch. ui: the address of Spark's UI."""
+    """A job that has run a batch; `ui` is the address of Spark's UI."""
 
     process: psutil.Process
     log: Path
@@ -302,7 +302,7 @@ class Running:
 def running(
     secured: SecuredBroker, estate: Path, recording: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
-    """`mqtwin stream` with TLS, a user, `--kafka-file`, Spark's UI, and everything it writes in one folder."""
+    """`mqtwin stream` with TLS, a user, `--kafka-file`, Spark's UI, and all its files in one folder."""
     folder = tmp_path_factory.mktemp("running")
     prepare_topics(Topics("leak"), {"bootstrap.servers": secured.bootstrap_servers})
     for command in ("stream", "publish"):
@@ -347,15 +347,15 @@ def wait_for_batch(log: Path, process: subprocess.Popen[bytes]) -> None:
 
 
 def connections(process: psutil.Process) -> list[Any]:
-    """Return the network connections of a process, none of one that has ended."""
+    """Return the network connections of a process; none if it has ended."""
     try:
         return process.net_connections("inet")
-    except psutil.NoSuchProcess:  # zombies too
+    except psutil.NoSuchProcess:  # also of a zombie
         return []
 
 
 def pages(running: Running) -> Mapping[str, str]:
-    """The pages and answers of Spark's UI that might show settings."""
+    """Return the pages and API responses of Spark's UI that might show settings, by path."""
     [application] = json.loads(running.page("/api/v1/applications"))
     api = f"/api/v1/applications/{application['id']}"
     paths = [f"{api}/{name}" for name in ("environment", "jobs", "stages", "allexecutors", "streaming/statistics")]
@@ -368,21 +368,21 @@ def pages(running: Running) -> Mapping[str, str]:
 
 
 def test_nothing_secret_is_in_processes_logs_checkpoint_local_files_or_spark_ui(running: Running) -> None:
-    looked: dict[str, bytes] = {"log": running.log.read_bytes()}
+    contents: dict[str, bytes] = {"log": running.log.read_bytes()}
     for process in running.family:
-        with contextlib.suppress(psutil.NoSuchProcess):  # a Python worker that ends meanwhile
-            looked[f"cmdline of {process.pid}"] = "\0".join(process.cmdline()).encode()
-            looked[f"environ of {process.pid}"] = repr(process.environ()).encode()
+        with contextlib.suppress(psutil.NoSuchProcess):  # a Python worker may end meanwhile
+            contents[f"cmdline of {process.pid}"] = "\0".join(process.cmdline()).encode()
+            contents[f"environ of {process.pid}"] = repr(process.environ()).encode()
     for path in running.folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # Spark's temporary files come and go
-            looked[str(path)] = path.read_bytes()
-    shown = pages(running)
-    looked |= {path: text.encode() for path, text in shown.items()}
-    assert [place for place, content in looked.items() if PASSWORD.encode() in content] == []
-    assert sum(place.startswith("environ of ") for place in looked) >= 3  # ours, Java, a Python worker
-    assert any("/checkpoint/offsets/" in place for place in looked)
-    assert b'"kafka"' in looked["log"]
-    assert any("spark.ui.port" in text for text in shown.values())
+            contents[str(path)] = path.read_bytes()
+    ui_pages = pages(running)
+    contents |= {path: text.encode() for path, text in ui_pages.items()}
+    assert [place for place, content in contents.items() if PASSWORD.encode() in content] == []
+    assert sum(place.startswith("environ of ") for place in contents) >= 3  # ours, Java, a Python worker
+    assert any("/checkpoint/offsets/" in place for place in contents)
+    assert b'"kafka"' in contents["log"]
+    assert any("spark.ui.port" in text for text in ui_pages.values())
 
 
 def test_spark_and_its_ui_listen_on_loopback_only(running: Running) -> None:

@@ -1,4 +1,4 @@
-"""A source that goes silent: the real job says so, and a replay of the topic says the same, also after a kill."""
+"""A source that goes silent: alerts of the real job, equal to those of a replay of the topic, also after a kill."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def put(stream: Stream, queue_manager: str = "QM01") -> None:
 
 
 def wait_for(stream: Stream, count: int, change: str) -> list[dict[str, Any]]:
-    """Return the data of the alerts `source-silent` with that change, once there are as many."""
-    until = time.monotonic() + PATIENCE
+    """Wait for a number of `source-silent` alerts with a change, and return their data."""
+    deadline = time.monotonic() + PATIENCE
     while True:
         alerts = [alert for alert in stream.alerts().values() if alert["type"] == f"mqtwin.alert.{change}"]
-        found = [alert["data"] for alert in alerts if alert["data"]["condition"] == "source-silent"]
-        if len(found) >= count:
-            return found
-        assert time.monotonic() < until, f"{len(found)} of {count} {change}"
+        silences = [alert["data"] for alert in alerts if alert["data"]["condition"] == "source-silent"]
+        if len(silences) >= count:
+            return silences
+        assert time.monotonic() < deadline, f"{len(silences)} of {count} {change}"
         time.sleep(0.3)
 
 
@@ -54,7 +54,8 @@ def test_a_silent_source_is_an_alert_until_it_sends_again(
     described = small_estate(tmp_path)
     described.write_text(described.read_text() + "\n[queue_manager.QM01]\nsilence_s = 3\n")
     stream = new_stream(load_estate(described))
-    prepare_topics(stream.topics, {"bootstrap.servers": stream.servers}, partitions=1)  # no two producers' partitioners
+    # One partition, because the producers of the test and of the job choose partitions differently.
+    prepare_topics(stream.topics, {"bootstrap.servers": stream.servers}, partitions=1)
     put(stream)
     stream.send([(b"?", b"no JSON", None), (b"?", b"[]", None), (b"?", b"{", None)])
     job = start_job(settings(stream), session=stream.session, on_batch=stream.batches.append)
@@ -71,7 +72,7 @@ def test_a_silent_source_is_an_alert_until_it_sends_again(
         ("source/QM01", "info", "watch")
     }
     assert cleared["alert_id"] in {data["alert_id"] for data in opened} and cleared["store"] == "QSG1/APP1"
-    stream.run()  # what came at the end
+    stream.run()  # processes the last events
     path = tmp_path / "topic.ndjson"
     record(path, {"bootstrap.servers": stream.servers}, stream.topics)
     check_equal(stream, replay(path, stream.estate))

@@ -31,15 +31,15 @@ def test_an_outage_gives_the_same_alerts_and_states(new_stream: NewStream, outag
 
 
 @pytest.mark.parametrize("max_records", [4, 9])
-def test_batches_cut_elsewhere_change_nothing(new_stream: NewStream, outage: Played, max_records: int) -> None:
+def test_other_bounds_of_batches_change_nothing(new_stream: NewStream, outage: Played, max_records: int) -> None:
     stream = outage.publish(new_stream(outage.estate))
     stream.run(max_records=max_records)
     assert len(stream.batches) > 1
     check_equal(stream, outage.replayed)
 
 
-def cut(recording: Path, time: int, folder: Path) -> tuple[Path, Path]:
-    """A recording in two: what was before a time (microseconds since 1970), and the rest."""
+def split(recording: Path, time: int, folder: Path) -> tuple[Path, Path]:
+    """Split a recording at a time (microseconds since 1970), and return the paths of both parts."""
     with pa.ipc.open_file(recording) as reader:
         table = reader.read_all()
     is_before = pc.less(table.column("time").cast(pa.int64()), time)
@@ -50,13 +50,13 @@ def cut(recording: Path, time: int, folder: Path) -> tuple[Path, Path]:
     return paths
 
 
-def test_a_forecast_that_stands_goes_on_after_a_restart(
+def test_an_open_forecast_goes_on_after_a_restart(
     new_stream: NewStream, kafka: str, outage: Played, tmp_path: Path
 ) -> None:
-    """The job ends while an alert foresees the end, and another one goes on where it was."""
+    """The job ends while a full-forecast alert is open, and another job resumes from there."""
     estate, replayed = outage.estate, outage.replayed
     opened = next(alert.time for alert in replayed.alerts if alert.condition == "full-forecast")
-    parts = cut(outage.recording, opened + 300_000_000, tmp_path)
+    parts = split(outage.recording, opened + 300_000_000, tmp_path)
     stream = new_stream(estate)
     for number, (part, expected) in enumerate(zip(parts, (replay(parts[0], estate), replayed), strict=True)):
         publish(part, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=ARROW)

@@ -1,4 +1,4 @@
-"""Stores that share a coupling facility or a uniform cluster: the stream says what a replay says."""
+"""Stores that share a coupling facility or a uniform cluster: output of the stream, equal to that of a replay."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ def estate(tmp_path: Path) -> Estate:
 
 
 def events() -> list[dict[str, Any]]:
-    """Traffic in structures with SCM and one without, in members of which one starts late; ALTER and MEASURE."""
-    made: list[dict[str, Any]] = []
+    """Return traffic in structures with and without SCM and in cluster members, one of which starts late."""
+    content: list[dict[str, Any]] = []
     for second in range(0, SECONDS, 3):
         queue = ("ORDERS", "INVOICES", "OTHER")[second // 3 % 3]
         own = {"time": START_US + second * 1_000_000, "qmgr": "QM01", "seq": second, "queue": queue}
-        made.append({**own, "op": "GET" if second % 7 == 0 else "PUT", "length": 2000, "msgid": f"m{second // 21}"})
+        content.append({**own, "op": "GET" if second % 7 == 0 else "PUT", "length": 2000, "msgid": f"m{second // 21}"})
         if second % 60 == 0:
-            made.append({"time": own["time"] + 1, "qmgr": "QM02", "op": "HEARTBEAT"})
+            content.append({"time": own["time"] + 1, "qmgr": "QM02", "op": "HEARTBEAT"})
         carried = {"time": own["time"], "queue": "REQUEST", "op": "PUT", "length": 2048, "count": 2800, "direct": True}
-        made.append({**carried, "qmgr": MEMBERS[0]})
+        content.append({**carried, "qmgr": MEMBERS[0]})
         if second > SECONDS // 2:
-            made.append({**carried, "qmgr": MEMBERS[1]})
+            content.append({**carried, "qmgr": MEMBERS[1]})
         elif second % 60 == 0:
-            made.append({"time": own["time"], "qmgr": MEMBERS[1], "op": "HEARTBEAT"})
+            content.append({"time": own["time"], "qmgr": MEMBERS[1], "op": "HEARTBEAT"})
         if second % 60 == 0:
-            made.append({"time": own["time"], "qmgr": MEMBERS[2], "op": "HEARTBEAT"})
+            content.append({"time": own["time"], "qmgr": MEMBERS[2], "op": "HEARTBEAT"})
     about = {"qmgr": "QM01", "store": "CF01"}
-    made.append({**about, "time": START_US + 300_500_000, "op": "MEASURE", "measured": {"scm_used": 1 << 30}})
-    made.append({**about, "time": START_US + 600_500_000, "op": "ALTER", "attributes": {"scm": "8G"}})
-    made.append({**about, "time": START_US + 900_500_000, "op": "ALTER", "attributes": {"scm": "1G"}})
-    return sorted(made, key=lambda event: event["time"])
+    content.append({**about, "time": START_US + 300_500_000, "op": "MEASURE", "measured": {"scm_used": 1 << 30}})
+    content.append({**about, "time": START_US + 600_500_000, "op": "ALTER", "attributes": {"scm": "8G"}})
+    content.append({**about, "time": START_US + 900_500_000, "op": "ALTER", "attributes": {"scm": "1G"}})
+    return sorted(content, key=lambda event: event["time"])
 
 
 def write(path: Path, content: list[dict[str, Any]]) -> Path:
@@ -61,7 +61,7 @@ def write(path: Path, content: list[dict[str, Any]]) -> Path:
 
 
 @pytest.mark.parametrize("max_records", [None, 600])
-def test_what_structures_report_gives_the_same_as_in_a_replay(
+def test_reports_of_structures_give_the_output_of_a_replay(
     new_stream: NewStream, kafka: str, estate: Estate, tmp_path: Path, max_records: int | None
 ) -> None:
     content = events()
@@ -73,43 +73,43 @@ def test_what_structures_report_gives_the_same_as_in_a_replay(
         publish(part, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=kind)
         stream.run(max_records=max_records)
     replayed = replay(whole, estate)
-    told = {(alert.condition, alert.change) for alert in replayed.alerts}
-    assert {("scm-overcommitted", "opened"), ("scm-overcommitted", "cleared"), ("capacity", "opened")} <= told
+    changes = {(alert.condition, alert.change) for alert in replayed.alerts}
+    assert {("scm-overcommitted", "opened"), ("scm-overcommitted", "cleared"), ("capacity", "opened")} <= changes
     assert stream.alerts() == by_id(replayed.alerts)
     assert stream.states() == replayed.states
     assert stream.states()["CF01"]["late_reports"] == 0
     assert not stream.letters()
 
 
-def test_a_cluster_takes_reports_from_the_topic_again_and_again(
+def test_reports_that_are_delivered_twice_count_once(
     new_stream: NewStream, kafka: str, estate: Estate, tmp_path: Path
 ) -> None:
     stream = new_stream(estate)
     first = write(tmp_path / "first.ndjson", [{"time": START_US, "qmgr": "QM01", "op": "HEARTBEAT"}])
     publish(first, estate, {"bootstrap.servers": kafka}, stream.topics)
-    stream.run()  # from here on the checkpoint knows where the reports begin
-    made = {name: [file_report(name, tick, None, 9000, 9000, tick) for tick in range(1, 40)] for name in FILES}
+    stream.run()  # the checkpoint now has the start of the reports
+    reports = {name: [file_report(name, tick, None, 9000, 9000, tick) for tick in range(1, 40)] for name in FILES}
     by_hand = Shared(estate, "UC01")
     producer = Producer({"bootstrap.servers": kafka})
     for start in range(0, 39, 13):
         for name in FILES:
-            piece = made[name][start : start + 13]
+            piece = reports[name][start : start + 13]
             by_hand.reports(*piece)
             for key, value in report_records(piece, 1 << 20):
                 producer.produce(stream.topics.reports, value, key)
-                producer.produce(stream.topics.reports, value, key)  # at least once
+                producer.produce(stream.topics.reports, value, key)  # delivered twice, as "at least once" allows
         producer.produce(stream.topics.reports, b"{}", b"UC01")
         assert producer.flush(PATIENCE) == 0
         stream.run()
     assert stream.states()["UC01"] == by_hand.state()
     assert stream.alerts() == by_id(by_hand.alerts) != {}
     letters = stream.letters()
-    assert [(one.headers["reason"], one.headers["topic"]) for one in letters] == [
+    assert [(letter.headers["reason"], letter.headers["topic"]) for letter in letters] == [
         ("bad-report", stream.topics.reports)
     ] * 3
 
 
-def test_reports_of_an_earlier_job_are_not_those_of_a_new_one(
+def test_a_new_job_ignores_the_reports_of_an_earlier_one(
     new_stream: NewStream, kafka: str, estate: Estate, tmp_path: Path
 ) -> None:
     recording = write(tmp_path / "whole.ndjson", events())

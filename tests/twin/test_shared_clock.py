@@ -17,7 +17,9 @@ from tests.support.shared import (
     structure_report,
 )
 from tests.support.workloads import START_US
+from twin.errors import MqtwinError
 from twin.estate import Estate
+from twin.stores.open import open_store
 from twin.stores.reports import LAG_TICKS, Frontier, Report
 from twin.units import as_text
 
@@ -92,5 +94,11 @@ def test_a_record_says_how_often_a_clock_went_back_and_only_then(estate: Estate)
     assert not more
     assert read_reports(value, estate) == [plain, again]
     assert "turns" not in msgspec.json.decode(value)["reports"][0]
-    with pytest.raises(ReportError, match="ticks that grow"):
+    with pytest.raises(ReportError, match="ticks that increase"):
         read_reports(next(report_records([again, plain], 1 << 20))[1], estate)
+
+
+def test_state_of_another_version_is_refused(estate: Estate) -> None:
+    header = msgspec.msgpack.encode({"version": 2, "own": [], "episodes": [{}]})
+    with pytest.raises(MqtwinError, match=r"CF01 has version 2; this program reads .* begin with a new checkpoint"):
+        open_store(estate, "CF01", None, header)

@@ -181,3 +181,5 @@ def test_state_of_another_version_or_kind_is_refused() -> None:
     header = msgspec.msgpack.decode(told.twin.header())
     with pytest.raises(MqtwinError, match="version 99; this program reads"):
         open_store(estate, "QSG1/APP1", None, msgspec.msgpack.encode(header | {"version": 99}))
+    with pytest.raises(MqtwinError, match=r"version 4; this program reads .* begin with a new checkpoint"):
+        open_store(estate, "QSG1/APP1", None, msgspec.msgpack.encode({"version": 4, "kind": "structure", "own": {}}))

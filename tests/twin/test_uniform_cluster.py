@@ -13,7 +13,7 @@ from twin.estate import Estate
 from twin.events import Decoder
 from twin.replays import Player
 from twin.stores.reports import Report
-from twin.stores.uniform_cluster import MARK_PCT, SPARE_PCT, achieved, members_for
+from twin.stores.uniform_cluster import SPARE_PCT, THRESHOLD_PCT, achieved, members_for
 
 ONE_MEMBER = 21_070  # messages/s: Table 1, the second row, one queue manager at its limit
 TABLE_1 = (  # target rate, rate achieved, queue managers
@@ -97,7 +97,7 @@ def test_each_step_of_the_seed_wants_the_member_that_was_started_next() -> None:
 
 
 def test_a_step_of_the_seed_lies_between_the_mark_and_what_one_member_carries() -> None:
-    assert MARK_PCT < 100 * STEP / ONE_MEMBER < 100
+    assert THRESHOLD_PCT < 100 * STEP / ONE_MEMBER < 100
 
 
 # --- what is measured ------------------------------------------------------------------------------------------------

@@ -20,14 +20,14 @@ _SERVED_TICKS = 60  # ten minutes: a queue is served while a message left it in 
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class FillModel:
     """A store as `kernels.forecast.roll` takes it, and the names of its resources.
 
     Attributes:
         resources: names of what can be full, by the numbers of `full_of`.
         tides: row of `store.tides` of each.
         weights: f8[CLASSES], elements, pages or blocks that a message put takes when not offloaded.
-        model, classes, offload, sets, set_put, set_held: as `kernels.forecast.roll` takes them.
+        scalars, classes, offload, sets, set_put, set_held: as `kernels.forecast.roll` takes them.
         doubts: f8[1 + data sets], standard deviation of what messages will take of the store and of each data set, as a
             share of it.
         size: of a structure, bytes allocated.
@@ -36,7 +36,7 @@ class Rules:
     resources: tuple[str, ...]
     tides: tuple[int, ...]
     weights: Array
-    model: Array
+    scalars: Array
     classes: Array
     offload: Array
     doubts: Array
@@ -46,33 +46,37 @@ class Rules:
     size: int = 0
 
 
-def of_page_set(store: layout.Store, tick: int) -> Rules:
+def page_set_model(store: layout.Store, tick: int) -> FillModel:
     """Return the fill model of a page set at a tick."""
-    return _of_one("pages", store, tick, float(page_set.pages_in_use(store)), float(page_set.usable_at_last(store)))
+    return _single_resource_model(
+        "pages", store, tick, float(page_set.pages_in_use(store)), float(page_set.max_usable_pages(store))
+    )
 
 
-def of_queue_file(store: layout.Store, tick: int) -> Rules:
+def queue_file_model(store: layout.Store, tick: int) -> FillModel:
     """Return the fill model of a queue file at a tick: what it holds beyond the buffers."""
-    return _of_one("file", store, tick, float(queue_file.overflow(store)), float(store.params[0]["file_max"]))
+    return _single_resource_model(
+        "file", store, tick, float(queue_file.overflow(store)), float(store.params[0]["file_max"])
+    )
 
 
-def _of_one(resource: str, store: layout.Store, tick: int, used: float, total: float) -> Rules:
+def _single_resource_model(resource: str, store: layout.Store, tick: int, used: float, total: float) -> FillModel:
     stocks = stocks_of(store, 1)
     weights = put_space(stocks, np.ones(CLASSES))
     classes = np.zeros((CLASSES, forecast.COLUMNS))
     held = stocks["held"][0]
     classes[:, forecast.PUT_SPACE] = weights
     classes[:, forecast.HELD_SPACE] = np.where(held > 0, stocks["held_space"][0] / np.maximum(held, 1), weights)
-    classes[:, forecast.KEPT] = held
-    model = np.zeros(1, forecast.MODEL)
-    model["ents_max"] = 1.0
-    model["space"], model["space_max"] = used, max(1.0, total)
-    model["served"], model["th"], model["alter_from"] = served(store, tick), np.inf, np.inf
-    return Rules(
+    classes[:, forecast.IN_STORE] = held
+    scalars = np.zeros(1, forecast.MODEL)
+    scalars["ents_max"] = 1.0
+    scalars["space"], scalars["space_max"] = used, max(1.0, total)
+    scalars["served"], scalars["th"], scalars["alter_from"] = served(store, tick), np.inf, np.inf
+    return FillModel(
         resources=("entries", resource),
         tides=(0, 1),
         weights=weights,
-        model=model,
+        scalars=scalars,
         classes=classes,
         offload=np.zeros((1 << RULES, CLASSES)),
         doubts=np.array([doubt_of_mean(stocks["puts"][1:].sum(axis=0), weights, total - used)]),

@@ -52,7 +52,7 @@ class Regime:
 
 
 def present(store: Store, tick: int, weights: Array) -> Regime | None:
-    """Return the regime at a tick; None where it has fewer than `kernels.regime.LEAST` bins.
+    """Return the regime at a tick; None where it has fewer than `kernels.regime.MIN_BINS` bins.
 
     Args:
         store: the arrays.
@@ -62,7 +62,7 @@ def present(store: Store, tick: int, weights: Array) -> Regime | None:
     flows, lags = np.empty((BINS, 3 * CLASSES)), np.empty((BINS, 2))
     since = int(store.scalars["steady_from"][0])
     n = 0 if since == NEVER else regime.read_flows(store, since, tick, flows, lags)
-    if n < regime.LEAST:
+    if n < regime.MIN_BINS:
         return None
     flows = flows[:n]
     stay, leave = flows[:, :CLASSES], flows[:, CLASSES : 2 * CLASSES] + flows[:, 2 * CLASSES :]

@@ -17,6 +17,7 @@ import numpy as np
 
 from kernels import meters, shares
 from kernels.clock import SECOND, TICK
+from kernels.resources import FIRST_DATA_SET_TIDE
 from twin.alerts.episodes import Alert, Episode, Finding
 from twin.conditions import CRITICAL, WARNING, Condition
 from twin.forecast import flows, remedies
@@ -75,7 +76,7 @@ class _Summary(NamedTuple):
 
     @property
     def resource(self) -> str:
-        return self.outlook.rules.resources[self.first]
+        return self.outlook.fill.resources[self.first]
 
 
 class ForecastMonitor:
@@ -129,7 +130,7 @@ class ForecastMonitor:
             return []
         if tick < self.memory.next_look:
             return []
-        outlook = _look(view, tick)
+        outlook = look(view, tick)
         if outlook is None:
             return []
         summary = _Summary.of(outlook, tick)
@@ -159,11 +160,10 @@ class ForecastMonitor:
         """Let the meters go on to a tick; return the largest rise under way, as a share of its resource."""
         store = view.tables.store
         sets = store.datasets.size
-        space = int(store.scalars["bytes"][0])
-        meters.begin_bin(store, tick, space)
-        meters.end_slot(store, before, tick, sets, space)
-        if self._shares.size != sets + shares.FIRST_SET:
-            self._shares = np.zeros(sets + shares.FIRST_SET)
+        meters.begin_bin(store, tick)
+        meters.fade_puts(store, before, tick, sets)
+        if self._shares.size != sets + FIRST_DATA_SET_TIDE:
+            self._shares = np.zeros(sets + FIRST_DATA_SET_TIDE)
         rise = float(shares.watch(store, tick, self._shares))
         full_puts = int(store.scalars["full_puts"][0])
         if full_puts != self.memory.full_puts:
@@ -228,14 +228,15 @@ class ForecastMonitor:
         return viewer.foreseen(summary.resource, severity, times, summary.probability, effects)
 
 
-def _look(view: ForecastView, tick: int) -> Outlook | None:
+def look(view: ForecastView, tick: int) -> Outlook | None:
+    """Return the outlook of a store from a tick on; None while its flows are not known yet."""
     store = view.tables.store
-    rules = view.rules(tick)
-    regime = flows.present(store, tick, rules.weights)
+    fill = view.fill_model(tick)
+    regime = flows.present(store, tick, fill.weights)
     if regime is None:
         return None
     horizon = int(view.config.forecast_horizon_s / SECONDS)
-    return look_ahead(store, view.name, rules, regime, tick, horizon)
+    return look_ahead(store, view.name, fill, regime, tick, horizon)
 
 
 def _severity(left: float, before: str | None) -> str:
@@ -260,7 +261,7 @@ def _forecasts(store: str, summary: _Summary) -> tuple[Forecast, ...]:
     """Return a forecast for each resource that is full on some path, the first to be full in front."""
     outlook, first = summary.outlook, max(0, summary.first)
     forecasts = []
-    for number, resource in enumerate(outlook.rules.resources):
+    for number, resource in enumerate(outlook.fill.resources):
         is_first = number == first
         times = summary.times if is_first else outlook.quantiles(number)
         if times is None and not is_first:
@@ -272,7 +273,7 @@ def _forecasts(store: str, summary: _Summary) -> tuple[Forecast, ...]:
                 store=store,
                 time=summary.tick * TICK,
                 resource=resource,
-                usage_pct=round(100 * usage(outlook.rules, number), 3),
+                usage_pct=round(100 * usage(outlook.fill, number), 3),
                 p10=p10,
                 p50=p50,
                 p90=p90,

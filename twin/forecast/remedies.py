@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from kernels import forecast
+from kernels.resources import NOTHING_FULL
 from twin.alerts import texts
 from twin.alerts.episodes import Filler
 from twin.estate import Structure
-from twin.forecast.fill_model import Rules
+from twin.forecast.fill_model import FillModel
 from twin.forecast.outlook import SECONDS, Outlook, roll
 from twin.forecast.structure_model import offloading_sooner
 from twin.units import as_span
@@ -31,11 +31,11 @@ def effects(outlook: Outlook, fillers: tuple[Filler, ...], config: Any) -> dict[
     if fillers:
         remedied[texts.GETTERS] = _without_growth(outlook, fillers[0].share)
     if isinstance(config, Structure):
-        if sooner := offloading_sooner(outlook.rules, config):
-            remedied[texts.OFFLOAD] = replace(outlook, rules=sooner)
-        size = float(outlook.rules.size)
+        if sooner := offloading_sooner(outlook.fill, config):
+            remedied[texts.OFFLOAD] = replace(outlook, fill=sooner)
+        size = float(outlook.fill.size)
         if 0 < size < config.size:
-            remedied[texts.SIZE] = replace(outlook, rules=_enlarge(outlook.rules, config.size / size))
+            remedied[texts.SIZE] = replace(outlook, fill=_enlarge(outlook.fill, config.size / size))
     before = _median_s(outlook)
     phrases = {remedy: _phrase(before, _median_s(changed)) for remedy, changed in remedied.items()}
     return {remedy: phrase for remedy, phrase in phrases.items() if phrase}
@@ -43,22 +43,22 @@ def effects(outlook: Outlook, fillers: tuple[Filler, ...], config: Any) -> dict[
 
 def _without_growth(outlook: Outlook, share: float) -> Outlook:
     """Return the outlook as if this share of the growth did not come."""
-    space = float(outlook.drawn.mix @ outlook.rules.weights)
+    space = float(outlook.drawn.mix @ outlook.fill.weights)
     less = share * max(0.0, outlook.net) / max(space, 1e-9)
     return replace(outlook, drawn=replace(outlook.drawn, extra=outlook.drawn.extra - less))
 
 
-def _enlarge(rules: Rules, factor: float) -> Rules:
-    model = rules.model.copy()
+def _enlarge(fill: FillModel, factor: float) -> FillModel:
+    scalars = fill.scalars.copy()
     for name in ("ents_max", "space_max"):
-        model[name] *= factor
-    return replace(rules, model=model)
+        scalars[name] *= factor
+    return replace(fill, scalars=scalars)
 
 
 def _median_s(outlook: Outlook) -> float:
     """Return the seconds until full on the median path, inf: beyond the horizon."""
-    full_at, full_of = roll(outlook.rules, outlook.drawn)
-    full_at = np.where((full_of != forecast.NOWHERE) & (full_at <= outlook.horizon), full_at, np.inf)
+    full_at, full_of = roll(outlook.fill, outlook.drawn)
+    full_at = np.where((full_of != NOTHING_FULL) & (full_at <= outlook.horizon), full_at, np.inf)
     return float(np.median(full_at)) * SECONDS
 
 

@@ -12,18 +12,20 @@ from functools import lru_cache
 
 import numpy as np
 
-from kernels import forecast, layout, meters, offload, scm, shares, smds
+from kernels import forecast, layout, meters, offload, resources, scm, smds
 from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD, elements_in_use, entries_in_use
 from twin.alerts import texts
 from twin.allocation import SCM_POOLS_PCT, assured_scm
 from twin.estate import Estate, Structure
-from twin.forecast.fill_model import MAX_ERROR, Rules, doubt_of_mean, put_space, served, stocks_of
+from twin.forecast.fill_model import MAX_ERROR, FillModel, doubt_of_mean, put_space, served, stocks_of
 from twin.state.arrays import Array
 
 
-def rules_of(store: layout.Store, config: Structure, estate: Estate, qmgrs: Sequence[str], tick: int) -> Rules:
+def structure_model(
+    store: layout.Store, config: Structure, estate: Estate, qmgrs: Sequence[str], tick: int
+) -> FillModel:
     """Return the fill model of a structure at a tick. qmgrs: owners of its data sets, by row."""
     params = store.params[0]
     stocks = stocks_of(store, len(qmgrs))
@@ -32,29 +34,34 @@ def rules_of(store: layout.Store, config: Structure, estate: Estate, qmgrs: Sequ
     classes[:, forecast.PUT_SPACE] = weights
     held = stocks["held"][0]
     classes[:, forecast.HELD_SPACE] = np.where(held > 0, stocks["held_space"][0] / np.maximum(held, 1), weights)
-    classes[:, forecast.KEPT] = held
-    classes[:, forecast.AWAY] = stocks["held"][1:].sum(axis=0)
-    model = np.zeros(1, forecast.MODEL)
-    model["ents"], model["ents_max"] = entries_in_use(store), max(1, int(params["ents_max"]))
-    model["space"], model["space_max"] = elements_in_use(store), max(1, int(params["elems_max"]) - 1)
-    model["away_space"], model["counts_ents"] = offload.OFFLOADED_ELEMENTS, 1
-    model["served"] = served(store, tick)
-    _set_scm(store, model, assured_scm(estate, config))
-    _set_alter(params, config, model)
-    model["th"] = [_threshold(params, rule) for rule in range(RULES)]
+    classes[:, forecast.IN_STORE] = held
+    classes[:, forecast.IN_DATA_SETS] = stocks["held"][1:].sum(axis=0)
+    scalars = np.zeros(1, forecast.MODEL)
+    scalars["ents"], scalars["ents_max"] = entries_in_use(store), max(1, int(params["ents_max"]))
+    scalars["space"], scalars["space_max"] = elements_in_use(store), max(1, int(params["elems_max"]) - 1)
+    scalars["away_space"], scalars["counts_ents"] = offload.OFFLOADED_ELEMENTS, 1
+    scalars["served"] = served(store, tick)
+    _set_scm(store, scalars, assured_scm(estate, config))
+    _set_alter(params, config, scalars)
+    scalars["th"] = [_threshold(params, rule) for rule in range(RULES)]
     used = [row for row in range(len(qmgrs)) if _is_used(stocks[row + 1], store.datasets[row])]
     sets, set_put, set_held = _datasets(store, stocks, used)
     offloaded = _offloaded(params)
-    puts, room = stocks["puts"][1:], float(model["space_max"][0] - model["space"][0])
+    puts, room = stocks["puts"][1:], float(scalars["space_max"][0] - scalars["space"][0])
     doubts = [doubt_of_mean(puts.sum(axis=0), weights, room)]
     for i, row in enumerate(used):
         blocks = float((set_put[i] * puts.sum(axis=0)) @ offloaded[-1])
         doubts.append(_doubt_of_dataset(float(puts[row] @ offloaded[-1]), blocks, float(sets[i, 1] - sets[i, 0])))
-    return Rules(
+    return FillModel(
         resources=("entries", "elements", *(f"smds/{qmgrs[row]}" for row in used), _scarce(store)),
-        tides=(shares.ENTRIES, shares.SPACE, *(shares.FIRST_SET + row for row in used), shares.SCM),
+        tides=(
+            resources.ENTRIES,
+            resources.SPACE,
+            *(resources.FIRST_DATA_SET_TIDE + row for row in used),
+            resources.SCM_TIDE,
+        ),
         weights=weights,
-        model=model,
+        scalars=scalars,
         classes=classes,
         offload=offloaded,
         doubts=np.array(doubts),
@@ -65,38 +72,38 @@ def rules_of(store: layout.Store, config: Structure, estate: Estate, qmgrs: Sequ
     )
 
 
-def _set_scm(store: layout.Store, model: Array, assured: int) -> None:
+def _set_scm(store: layout.Store, scalars: Array, assured: int) -> None:
     """Set what SCM can take: the assured bytes, or a little more than a structure has that holds more already."""
     if store.params[0]["scm_max"] == 0:
         return
     used = scm.bytes_in_use(store)
-    limit = min(scm.bytes_at_most(store), max(assured, used + used // 8))
-    model["scm_ents"], model["scm_space"] = int(store.scm[0]["messages"]), int(store.scm[0]["elems"])
-    model["scm_most"] = limit / ELEMENT_BYTES  # an entry takes as much as an element there
+    limit = min(scm.max_bytes(store), max(assured, used + used // 8))
+    scalars["scm_ents"], scalars["scm_space"] = int(store.scm[0]["messages"]), int(store.scm[0]["elems"])
+    scalars["scm_max"] = limit / ELEMENT_BYTES  # an entry takes as much as an element there
 
 
-def _set_alter(params: Array, config: Structure, model: Array) -> None:
+def _set_alter(params: Array, config: Structure, scalars: Array) -> None:
     threshold = config.full_threshold / 100 if config.allow_auto_alter else 0
-    model["alter_from"] = threshold if threshold > 0 else np.inf
-    model["size"], model["size_most"] = int(params["size_now"]), config.size
-    model["per_byte"] = SCM_POOLS_PCT / 100 if config.scm_max_size else 1.0
+    scalars["alter_from"] = threshold if threshold > 0 else np.inf
+    scalars["size"], scalars["size_max"] = int(params["size_now"]), config.size
+    scalars["per_byte"] = SCM_POOLS_PCT / 100 if config.scm_max_size else 1.0
 
 
 def _scarce(store: layout.Store) -> str:
     """Return the resource that bounds SCM: SCMMAXSIZE, or storage for dynamic augmented space."""
     params = store.params[0]
-    return "scm" if scm.bytes_at_most(store) >= params["scm_max"] else "augmented"
+    return "scm" if scm.max_bytes(store) >= params["scm_max"] else "augmented"
 
 
-def offloading_sooner(rules: Rules, config: Structure) -> Rules | None:
+def offloading_sooner(fill: FillModel, config: Structure) -> FillModel | None:
     """Return the model under the offload rules that `twin.alerts.texts.pool_actions` proposes; None: no offloading."""
     if config.cf_level < 5 or config.offload == "NONE":
         return None
-    model = rules.model.copy()
+    scalars = fill.scalars.copy()
     (th2, sz2), (th3, sz3) = texts.SOONER_RULE_2, texts.SOONER_RULE_3
-    model["th"] = [model["th"][0, 0], th2 / 100, th3 / 100]
+    scalars["th"] = [scalars["th"][0, 0], th2 / 100, th3 / 100]
     table = _offloaded_by((config.offld1_sz, sz2, sz3), config.offload_min_length)
-    return replace(rules, model=model, offload=table)
+    return replace(fill, scalars=scalars, offload=table)
 
 
 def _middle(size: int) -> int:
@@ -165,7 +172,7 @@ def _datasets(store: layout.Store, stocks: Array, used: list[int]) -> tuple[Arra
     all_held = np.maximum(stocks["held"][1:].sum(axis=0), 1)
     for i, row in enumerate(used):
         dataset, own = store.datasets[row], stocks[row + 1]
-        sets[i] = smds.blocks_in_use(store, row), smds.blocks_at_last(store, row)
+        sets[i] = smds.blocks_in_use(store, row), smds.max_blocks(store, row)
         packed = int(dataset["blocks_data"]) * per_block / max(1, int(dataset["pages"]))
         waste = _waste(own["puts_pages"], own["puts"], per_block)
         if int(dataset["blocks_data"]) >= _MIN_BLOCKS:

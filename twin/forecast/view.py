@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from twin.alerts.episodes import Episodes
     from twin.alerts.findings import Viewer
-    from twin.forecast.fill_model import Rules
+    from twin.forecast.fill_model import FillModel
     from twin.state.tables import Tables
 
 
@@ -30,7 +30,7 @@ class ForecastView(Protocol):
     def episodes(self) -> Episodes:
         """The open alerts."""
 
-    def rules(self, tick: int) -> Rules:
+    def fill_model(self, tick: int) -> FillModel:
         """Return the fill model as of a tick."""
 
     def viewer(self) -> Viewer:

@@ -45,10 +45,10 @@ def look(twin: MessageStore) -> Look | None:
 def _usage(twin: MessageStore) -> dict[str, float]:
     store = twin.tables.store
     if twin.kind == "page_set":
-        return {"pages": 100.0 * page_set.pages_in_use(store) / max(1, page_set.usable_at_last(store))}
+        return {"pages": 100.0 * page_set.pages_in_use(store) / max(1, page_set.max_usable_pages(store))}
     if twin.kind == "queue_file":
         return {"file": twin.resource("file").usage_pct}
     usage = {resource: twin.resource(resource).usage_pct for resource in ("entries", "elements")}
     for row, qmgr in enumerate(twin.qmgrs):
-        usage[f"smds/{qmgr}"] = 100.0 * smds.blocks_in_use(store, row) / max(1, smds.blocks_at_last(store, row))
+        usage[f"smds/{qmgr}"] = 100.0 * smds.blocks_in_use(store, row) / max(1, smds.max_blocks(store, row))
     return usage

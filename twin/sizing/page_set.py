@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from kernels import page_set
-from kernels.page_set import CONTROL, EXPAND_ABOVE, MOST_PAGES, PAGE_SPACE, SHORT, VERY_LONG
+from kernels.page_set import CONTROL, EXPAND_ABOVE, MAX_PAGES, PAGE_SPACE, SHORT, VERY_LONG
 from twin.sizing.dasd import PAGE_BYTES, Extent
 from twin.sizing.mix import Mix, count_of
 from twin.sizing.next_fit import places
@@ -149,6 +149,6 @@ def _documented_records(plan: LengthPlan) -> int:
 
 
 def _warnings(pages: int) -> list[str]:
-    if pages <= MOST_PAGES:
+    if pages <= MAX_PAGES:
         return []
-    return [f"a page set has at most {MOST_PAGES:,} pages, 64 GB: {-(-pages // MOST_PAGES)} page sets are right"]
+    return [f"a page set has at most {MAX_PAGES:,} pages, 64 GB: {-(-pages // MAX_PAGES)} page sets are right"]

@@ -43,7 +43,6 @@ _TABLES = {
     "bins": _Table(12, meter_rows.BIN, meter_rows.BIN_SHIFT),
     "counts": _Table(13, np.dtype("i4"), meter_rows.COUNT_SHIFT),
     "stocks": _Table(14, meter_rows.STOCK, meter_rows.STOCK_SHIFT),
-    "slots": _Table(15, meter_rows.SLOT, meter_rows.SLOT_SHIFT),
     "tides": _Table(16, meter_rows.TIDE, meter_rows.TIDE_SHIFT),
     "rises": _Table(17, meter_rows.RISE, meter_rows.RISE_SHIFT),
 }
@@ -149,12 +148,11 @@ class Tables:
 
     def new_meters(self) -> None:
         """Allocate the rings of meters, empty."""
-        rings = {"bins": meter_rows.BINS, "counts": meter_rows.BINS * meter_rows.COUNTS, "slots": meter_rows.SLOTS}
+        rings = {"bins": meter_rows.BINS, "counts": meter_rows.BINS * meter_rows.COUNTS}
         for name, rows in rings.items():
             self.reserve(name, rows)
-        for name in ("bins", "slots"):
-            getattr(self.store, name)["tick"] = layout.NEVER
-            getattr(self.store, f"{name}_dirty")[:] = 1
+        self.store.bins["tick"] = layout.NEVER
+        self.store.bins_dirty[:] = 1
         self.store.scalars["steady_from"] = layout.NEVER
 
     @property

@@ -9,11 +9,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 from kernels import clock
+from kernels.pools import AUTO_ALTER_GROWTH_PCT
 from twin.allocation import Allocation, Usage, pool_sizes
 from twin.estate import Structure
 
 _SAMPLE_TICKS = 60 * clock.SECOND // clock.TICK
-_GROWTH_PCT = 10  # of the size
 
 
 def count_samples(before: int, tick: int) -> int:
@@ -32,7 +32,7 @@ def next_allocation(config: Structure, allocation: Allocation, usage: Usage) -> 
     ratio = Fraction(elements, entries) if entries and elements else allocation.ratio
     size = allocation.size
     if _reaches(config, Allocation(size, ratio), usage):
-        size = max(size, min(config.size, size + size * _GROWTH_PCT // 100))
+        size = max(size, min(config.size, size + size * AUTO_ALTER_GROWTH_PCT // 100))
     return Allocation(size, ratio)
 
 

@@ -1,8 +1,9 @@
 """The live twin of what the structures of a coupling facility share: SCM, and storage for augmented space.
 
-Each structure knows its own SCMMAXSIZE; that their sum may exceed the SCM there is, and that augmented space comes out
-of the storage the structures leave, only the coupling facility can tell. Source: domain.md section 3; contract
-sections 3, 4 and 7 ("`scm-exhausted`, `augmented-exhausted` ... say that it is already so").
+A structure's twin knows its own SCMMAXSIZE only. The coupling facility's twin checks their sum against the SCM
+installed, and augmented space against the storage that structures leave free.
+
+Sources: docs/storage-model.md, "What several stores share"; docs/alerts.md, "Conditions".
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from typing_extensions import override
 
 from twin.alerts import shared_texts
 from twin.alerts.episodes import Alert, Finding
@@ -22,40 +24,47 @@ from twin.stores.shared_store import DRIFT_TOLERANCE_PCT, SharedStore
 from twin.units import readable_size
 
 
-class _Contents(msgspec.Struct):
-    heard: dict[str, StructureValues] = {}
-    base_scm: int = 0  # baseline, as measured first, bytes
+class _FacilityState(msgspec.Struct):
+    """State of a coupling facility beside that of any shared store."""
+
+    latest: dict[str, StructureValues] = {}  # values last reported, by structure
+    base_scm: int = 0  # baseline, bytes
     base_augmented: int = 0
 
 
 class CouplingFacilityTwin(SharedStore[CouplingFacility]):
-    """See the module."""
+    """The twin of a coupling facility."""
 
     kind = "coupling_facility"
     alterable = ("size", "scm")
-    settles_after = 7  # ticks: an alert clears after a minute of calm
+    settling_ticks = 7  # an alert clears after a minute of calm
 
-    def _open(self, contents: bytes) -> None:
-        self._own = msgspec.msgpack.decode(contents, type=_Contents) if contents else _Contents()
+    @override
+    def _restore(self, kind_state: bytes) -> None:
+        self._facility = msgspec.msgpack.decode(kind_state, type=_FacilityState) if kind_state else _FacilityState()
 
-    def _contents(self) -> bytes:
-        return msgspec.msgpack.encode(self._own)
+    @override
+    def _kind_state(self) -> bytes:
+        return msgspec.msgpack.encode(self._facility)
 
-    def _hear(self, report: Report) -> None:
+    @override
+    def _on_report(self, report: Report) -> None:
         if isinstance(report.values, StructureValues):
-            self._own.heard[report.source] = report.values
+            self._facility.latest[report.source] = report.values
 
-    def _leave(self, source: str) -> None:
-        self._own.heard.pop(source, None)
+    @override
+    def _on_source_left(self, source: str) -> None:
+        self._facility.latest.pop(source, None)
 
-    def _takes(self, changes: dict[str, Any]) -> bool:  # noqa: ARG002 -- an ALTER of a facility names nothing else
+    @override
+    def _can_alter(self, changes: dict[str, Any]) -> bool:
         return True
 
-    # --- what there is ---------------------------------------------------------------------------------------------
+    # --- usage -----------------------------------------------------------------------------------------------------
 
-    def _sharing(self) -> dict[str, StructureValues]:
-        """What each structure with SCM takes: as reported last, by the estate before its first report."""
-        left = set(self.kept.frontier.left) - self._own.heard.keys()
+    def _structures(self) -> dict[str, StructureValues]:
+        """Return the values of each structure with SCM: those last reported, else those the estate implies."""
+        former = set(self._state.frontier.former_sources) - self._facility.latest.keys()
         described = {
             name: StructureValues(
                 size=allocate(config).size,
@@ -65,170 +74,183 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
                 aug_dynamic=0,
             )
             for name, config in self.sources.items()
-            if isinstance(config, Structure) and name not in left
+            if isinstance(config, Structure) and name not in former
         }
-        return described | self._own.heard
+        return described | self._facility.latest
 
-    def _others(self) -> int:
-        """Bytes allocated to the structures that do not report: those without SCM."""
+    def _unreported_bytes(self) -> int:
+        """Return the bytes allocated to structures without SCM, which do not report."""
         stores = [self.estate.stores[name] for name in self.config.structures if name not in self.sources]
-        others = [store for store in stores if store.name not in self._own.heard]
-        return sum(allocate(store).size for store in others if isinstance(store, Structure))
+        unreported = [store for store in stores if store.name not in self._facility.latest]
+        return sum(allocate(store).size for store in unreported if isinstance(store, Structure))
 
-    def _measures(self) -> _Measures:
-        sharing = self._sharing().values()
-        augmented = sum(values.aug_fixed + values.aug_dynamic for values in sharing) + self._own.base_augmented
-        sizes = sum(values.size for values in sharing) + self._others()
-        return _Measures(
+    def _usage(self) -> _FacilityUsage:
+        structures = self._structures().values()
+        augmented = sum(values.aug_fixed + values.aug_dynamic for values in structures) + self._facility.base_augmented
+        sizes = sum(values.size for values in structures) + self._unreported_bytes()
+        return _FacilityUsage(
             scm_total=self.config.scm or 0,
-            scm_committed=sum(values.scm_max for values in sharing),
-            scm_used=sum(values.scm_used for values in sharing) + self._own.base_scm,
+            scm_committed=sum(values.scm_max for values in structures),
+            scm_used=sum(values.scm_used for values in structures) + self._facility.base_scm,
             augmented=augmented,
             free=None if self.config.size is None else self.config.size - sizes - augmented,
         )
 
     # --- alerts ----------------------------------------------------------------------------------------------------
 
-    def _look(self, now: int) -> list[Alert]:  # noqa: ARG002 -- what it shares changes by reports alone
-        has = self._measures()
-        known = self.config.size is not None  # else only its CFRM policy is, which says nothing of SCM
+    @override
+    def _check_conditions(self, now: int) -> list[Alert]:
+        usage = self._usage()
+        is_described = self.config.size is not None  # else only its CFRM policy is known, which does not have its SCM
         return [
-            *self._follow(
+            *self._update_alert(
                 Condition.SCM_OVERCOMMITTED,
                 "scm",
-                holds=known and has.scm_committed > has.scm_total,
-                is_over=not known or has.scm_committed <= has.scm_total,
-                finding=lambda _: self._overcommitted(has),
-                over=lambda severity: self._over(Condition.SCM_OVERCOMMITTED, "scm", severity, has),
+                holds=is_described and usage.scm_committed > usage.scm_total,
+                is_over=not is_described or usage.scm_committed <= usage.scm_total,
+                make_finding=lambda _: self._overcommitted(usage),
+                make_cleared=lambda severity: self._cleared(Condition.SCM_OVERCOMMITTED, "scm", severity, usage),
             ),
-            *self._follow(
+            *self._update_alert(
                 Condition.SCM_EXHAUSTED,
                 "scm",
-                holds=0 < has.scm_total <= has.scm_used,
-                is_over=has.scm_used * 100 < (100 - HYSTERESIS_PCT) * has.scm_total or not has.scm_total,
-                finding=lambda _: self._scm_exhausted(has),
-                over=lambda severity: self._over(Condition.SCM_EXHAUSTED, "scm", severity, has),
+                holds=0 < usage.scm_total <= usage.scm_used,
+                is_over=usage.scm_used * 100 < (100 - HYSTERESIS_PCT) * usage.scm_total or not usage.scm_total,
+                make_finding=lambda _: self._scm_exhausted(usage),
+                make_cleared=lambda severity: self._cleared(Condition.SCM_EXHAUSTED, "scm", severity, usage),
             ),
-            *self._follow(
+            *self._update_alert(
                 Condition.AUGMENTED_EXHAUSTED,
                 "augmented",
-                holds=has.free is not None and has.augmented > 0 and has.free <= 0,
-                is_over=has.free is None or has.free * 100 > HYSTERESIS_PCT * (has.augmented + has.free),
-                finding=lambda _: self._augmented_exhausted(has),
-                over=lambda severity: self._over(Condition.AUGMENTED_EXHAUSTED, "augmented", severity, has),
+                holds=usage.free is not None and usage.augmented > 0 and usage.free <= 0,
+                is_over=usage.free is None or usage.free * 100 > HYSTERESIS_PCT * (usage.augmented + usage.free),
+                make_finding=lambda _: self._augmented_exhausted(usage),
+                make_cleared=lambda severity: self._cleared(
+                    Condition.AUGMENTED_EXHAUSTED, "augmented", severity, usage
+                ),
             ),
         ]
 
-    def _overcommitted(self, has: _Measures) -> Finding:
-        wanting = {name: values.scm_max for name, values in self._sharing().items()}
+    def _overcommitted(self, usage: _FacilityUsage) -> Finding:
+        scm_max = {name: values.scm_max for name, values in self._structures().items()}
         return Finding(
             condition=Condition.SCM_OVERCOMMITTED,
             resource="scm",
             severity=WARNING,
-            usage_pct=has.scm_committed_pct,
+            usage_pct=usage.scm_committed_pct,
             full_probability=None,
             fillers=(),
-            cause=shared_texts.scm_overcommitted(self.name, has.scm_total, wanting),
-            actions=shared_texts.scm_overcommitted_actions(self.name, has.scm_total, wanting),
+            cause=shared_texts.scm_overcommitted(self.name, usage.scm_total, scm_max),
+            actions=shared_texts.scm_overcommitted_actions(self.name, usage.scm_total, scm_max),
         )
 
-    def _scm_exhausted(self, has: _Measures) -> Finding:
-        using = {name: values.scm_used for name, values in self._sharing().items()}
+    def _scm_exhausted(self, usage: _FacilityUsage) -> Finding:
+        scm_used = {name: values.scm_used for name, values in self._structures().items()}
         return Finding(
             condition=Condition.SCM_EXHAUSTED,
             resource="scm",
             severity=CRITICAL,
-            usage_pct=has.scm_pct,
+            usage_pct=usage.scm_pct,
             full_probability=1.0,
             fillers=(),
-            cause=shared_texts.scm_exhausted(self.name, has.scm_total, using),
-            actions=shared_texts.scm_exhausted_actions(self.name, using),
+            cause=shared_texts.scm_exhausted(self.name, usage.scm_total, scm_used),
+            actions=shared_texts.scm_exhausted_actions(self.name, scm_used),
         )
 
-    def _augmented_exhausted(self, has: _Measures) -> Finding:
-        using = {name: values.aug_fixed + values.aug_dynamic for name, values in self._sharing().items()}
+    def _augmented_exhausted(self, usage: _FacilityUsage) -> Finding:
+        augmented = {name: values.aug_fixed + values.aug_dynamic for name, values in self._structures().items()}
         return Finding(
             condition=Condition.AUGMENTED_EXHAUSTED,
             resource="augmented",
             severity=CRITICAL,
-            usage_pct=has.augmented_pct,
+            usage_pct=usage.augmented_pct,
             full_probability=1.0,
             fillers=(),
-            cause=shared_texts.augmented_exhausted(self.name, self.config.size or 0, using),
-            actions=shared_texts.augmented_exhausted_actions(self.name, using),
+            cause=shared_texts.augmented_exhausted(self.name, self.config.size or 0, augmented),
+            actions=shared_texts.augmented_exhausted_actions(self.name, augmented),
         )
 
-    def _over(self, condition: str, resource: str, severity: str, has: _Measures) -> Finding:
-        usage = has.augmented_pct if resource == "augmented" else has.scm_pct
-        scm = f"SCM of {self.name}"
-        what: dict[str, str] = {
-            Condition.SCM_OVERCOMMITTED: f"{scm}: {readable_size(has.scm_total)}, its structures may use"
-            f" {readable_size(has.scm_committed)}",
-            Condition.SCM_EXHAUSTED: f"{scm}: {readable_size(has.scm_used)} of {readable_size(has.scm_total)} in use",
-            Condition.AUGMENTED_EXHAUSTED: f"Storage of {self.name}: {readable_size(max(0, has.free or 0))} free",
+    def _cleared(self, condition: str, resource: str, severity: str, usage: _FacilityUsage) -> Finding:
+        """Return the finding of an alert that clears; severity: as last published."""
+        usage_pct = (
+            usage.scm_committed_pct if condition == Condition.SCM_OVERCOMMITTED else usage.resource_pct(resource)
+        )
+        scm, total = f"SCM of {self.name}", readable_size(usage.scm_total)
+        state: dict[str, str] = {
+            Condition.SCM_OVERCOMMITTED: f"{scm}: {total}, its structures may use {readable_size(usage.scm_committed)}",
+            Condition.SCM_EXHAUSTED: f"{scm}: {readable_size(usage.scm_used)} of {total} in use",
+            Condition.AUGMENTED_EXHAUSTED: f"Storage of {self.name}: {readable_size(max(0, usage.free or 0))} free",
         }
         return Finding(
             condition=condition,
             resource=resource,
             severity=severity,
-            usage_pct=has.scm_committed_pct if condition == Condition.SCM_OVERCOMMITTED else usage,
+            usage_pct=usage_pct,
             full_probability=None,
             fillers=(),
-            cause=f"{what[condition]}, alert cleared.",
+            cause=f"{state[condition]}, alert cleared.",
             actions=(),
         )
 
     # --- measurements ----------------------------------------------------------------------------------------------
 
-    def _baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
-        has = self._measures()
-        self._own.base_scm = max(0, measured.get("scm_used", 0) - has.scm_used)
-        self._own.base_augmented = max(0, measured.get("augmented", 0) - has.augmented)
-        return {"scm_used": self._own.base_scm, "augmented": self._own.base_augmented}
+    @override
+    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+        facility, usage = self._facility, self._usage()
+        facility.base_scm = max(0, measured.get("scm_used", 0) - usage.scm_used)
+        facility.base_augmented = max(0, measured.get("augmented", 0) - usage.augmented)
+        return {"scm_used": facility.base_scm, "augmented": facility.base_augmented}
 
+    @override
     def _draw_down(self, measured: dict[str, Any]) -> None:
-        own, has = self._own, self._measures()
+        facility, usage = self._facility, self._usage()
         if "scm_used" in measured:
-            own.base_scm = min(own.base_scm, max(0, measured["scm_used"] - (has.scm_used - own.base_scm)))
+            excess = measured["scm_used"] - (usage.scm_used - facility.base_scm)
+            facility.base_scm = min(facility.base_scm, max(0, excess))
         if "augmented" in measured:
-            beyond = measured["augmented"] - (has.augmented - own.base_augmented)
-            own.base_augmented = min(own.base_augmented, max(0, beyond))
+            excess = measured["augmented"] - (usage.augmented - facility.base_augmented)
+            facility.base_augmented = min(facility.base_augmented, max(0, excess))
 
-    def _compared(self, measured: dict[str, Any]) -> dict[str, tuple[float, float, float]]:
-        has = self._measures()
-        found: dict[str, tuple[float, float, float]] = {}
+    @override
+    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[float, float, float]]:
+        usage = self._usage()
+        compared: dict[str, tuple[float, float, float]] = {}
         if "scm_used" in measured:
-            found["scm"] = (has.scm_used, measured["scm_used"], has.scm_total)
+            compared["scm"] = (usage.scm_used, measured["scm_used"], usage.scm_total)
         if "augmented" in measured:
-            found["augmented"] = (has.augmented, measured["augmented"], has.augmented + max(0, has.free or 0))
-        return found
+            compared["augmented"] = (usage.augmented, measured["augmented"], usage.max_augmented)
+        return compared
 
-    def _drifted(self, resource: str) -> Finding:
-        has = self._measures()
+    @override
+    def _drift_finding(self, resource: str) -> Finding:
         return Finding(
             condition=Condition.DRIFT,
             resource=resource,
             severity=WARNING,
-            usage_pct=has.augmented_pct if resource == "augmented" else has.scm_pct,
+            usage_pct=self._usage().resource_pct(resource),
             full_probability=None,
             fillers=(),
-            cause=shared_texts.drifted(self.name, resource, self.kept.drift.pct or 0.0, DRIFT_TOLERANCE_PCT),
-            actions=(f"Compare size and scm of {self.name} in the estate with D CF,CFNAME={self.name}",),
+            cause=shared_texts.drifted(self.name, resource, self._state.drift.pct or 0.0, DRIFT_TOLERANCE_PCT),
+            actions=(f"Compare size and scm of {self.name} in the estate with D CF,CFNAME={self.name}.",),
         )
 
+    @override
     def _fields(self) -> dict[str, Any]:
-        has = self._measures()
+        usage = self._usage()
         return {
-            "scm_total": has.scm_total,
-            "scm_committed": has.scm_committed,
-            "scm_used": has.scm_used,
-            "storage_free": None if has.free is None else max(0, has.free),
-            "augmented": has.augmented,
+            "scm_total": usage.scm_total,
+            "scm_committed": usage.scm_committed,
+            "scm_used": usage.scm_used,
+            "storage_free": None if usage.free is None else max(0, usage.free),
+            "augmented": usage.augmented,
         }
 
 
-class _Measures(msgspec.Struct, frozen=True):
-    """Bytes of a coupling facility. free: below 0 where structures and augmented space exceed it; None: not known."""
+class _FacilityUsage(msgspec.Struct, frozen=True):
+    """Usage of a coupling facility, bytes, as in its state record.
+
+    free: storage left by structures and augmented space, below 0 where they exceed it; None: size not known.
+    """
 
     scm_total: int
     scm_committed: int
@@ -238,16 +260,24 @@ class _Measures(msgspec.Struct, frozen=True):
 
     @property
     def scm_pct(self) -> float:
-        """Percent of the SCM in use; of none, 0."""
+        """Percent of the SCM in use; 0 without SCM."""
         return round(100.0 * self.scm_used / self.scm_total, 3) if self.scm_total else 0.0
 
     @property
     def scm_committed_pct(self) -> float:
-        """Percent of the SCM that structures may use; of none, 100."""
+        """Sum of SCMMAXSIZE, percent of the SCM; 100 without SCM."""
         return round(100.0 * self.scm_committed / self.scm_total, 3) if self.scm_total else 100.0
 
     @property
     def augmented_pct(self) -> float:
-        """Percent in use of what augmented space may have: itself and the storage that is free."""
-        most = self.augmented + max(0, self.free or 0)
-        return round(100.0 * self.augmented / most, 3) if most else 0.0
+        """Percent of `max_augmented` in use."""
+        return round(100.0 * self.augmented / self.max_augmented, 3) if self.max_augmented else 0.0
+
+    @property
+    def max_augmented(self) -> int:
+        """Bytes that augmented space could have: those in use and the storage that is free."""
+        return self.augmented + max(0, self.free or 0)
+
+    def resource_pct(self, resource: str) -> float:
+        """Return the percent in use of "scm" or "augmented"."""
+        return self.augmented_pct if resource == "augmented" else self.scm_pct

@@ -1,8 +1,8 @@
-"""The live twin of one store that holds messages, whatever its kind.
+"""Base class of the live twins of stores that hold messages: structures, page sets, queue files.
 
-Blocks of events in, alerts and state out. Everything is a function of the events in their order: a block may end
-anywhere. `header` and `dirty_pages` give what a state store keeps; a twin opened with both stands as before. What a
-kind adds (attributes, conditions, words, fields of the state record) is in its subclass.
+A twin takes blocks of events and returns alerts and a state record. The result depends only on the events and their
+order, not on where blocks end. A twin opened with the `header` and all `dirty_pages` of another one continues from its
+state. Subclasses add what differs by kind: attributes, conditions, findings, fields of the state record.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 import numpy as np
 
-from kernels import clock, event_loop, held, layout, messages, meter_rows, scm, shares, smds, turn, watch
+from kernels import clock, event_loop, held, layout, messages, meter_rows, scm, smds, turn, watch
+from kernels.resources import FIRST_DATA_SET_TIDE
 from twin.alerts import fillers
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import STEP, Viewer
@@ -34,46 +35,62 @@ from twin.stores.state_record import common_fields
 
 if TYPE_CHECKING:
     from twin.events import EventBlock
-    from twin.forecast.fill_model import Rules
+    from twin.forecast.fill_model import FillModel
 
 VERSION = 5
-MOST_MESSAGES = 1 << 25  # that the twin of one store keeps, about 100 bytes of memory each
-MOST_OVERFULL = 1 << 20  # of them, that did not fit when they were put
-_SWEEP_EVERY = 6  # ticks between two looks for gets held aside too long
-_CALM_TICKS = (CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 2  # after the last change, until no alert changes any more
+MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
+MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they were put [assumed]
+_SWEEP_TICKS = 6  # between two searches for expired held gets
+_CALM_TICKS = (CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 2  # from the last change until time alone changes no alert
 
 
 def _store_of(route: Route) -> str:
     return route.store
 
 
-class _Header(msgspec.Struct, kw_only=True):
-    """What is kept beside the pages: counters and everything small."""
+class _Format(msgspec.Struct, kw_only=True):
+    """The fields of a header that every version has."""
 
     version: int
     kind: str
+
+
+class _Header(_Format, kw_only=True):
+    """The state of a twin that is not in pages."""
+
     rows: dict[str, int]
     names_size: int
     records: dict[str, bytes]
-    described: dict[str, Any]  # attributes as the estate had them when last opened
-    attributes: dict[str, Any]  # as they are now, after ALTER and REBUILD
-    own: dict[str, Any]  # what else the kind keeps
+    described: dict[str, Any]  # attributes as the estate described them when the twin was last opened
+    attributes: dict[str, Any]  # current attributes, after ALTER and REBUILD
+    kind_state: dict[str, Any]  # see MessageStore._kind_state
     episodes: list[Episode]
     drift: Drift
     forecasts: ForecastMemory
 
 
 class MessageStore(ABC):
-    """See the module. `config`: the attributes as they are now."""
+    """The twin of one store that holds messages.
+
+    Attributes:
+        kind: kind of store, as in the estate.
+        has_fill_model: True if the kind has a fill model (`rules`).
+        check_against: action of the drift alert: the display command to compare the estate with.
+        config: estate entry with the current attributes, after ALTER and REBUILD.
+        tables: the arrays.
+        episodes: open alerts.
+        drift: baseline, and the drift of the last measurement.
+        foresight: the forecast.
+    """
 
     kind: ClassVar[str]
-    is_foreseen: ClassVar[bool] = False  # `rules` are known
-    check_against: ClassVar[str]  # where an administrator looks, when the twin drifts
+    has_fill_model: ClassVar[bool] = False
+    check_against: ClassVar[str]
     config: Any
     tables: Tables
     episodes: Episodes
     drift: Drift
-    foresight: ForecastMonitor
+    monitor: ForecastMonitor
 
     def __init__(
         self,
@@ -92,51 +109,59 @@ class MessageStore(ABC):
         self.estate = estate
         self.config = described
         self._described = self._attributes()
-        self._forecasts = forecasts and self.is_foreseen
+        self._forecasts = forecasts and self.has_fill_model
         if header is None:
             self._new(arrays)
         else:
-            self._restore(msgspec.msgpack.decode(header, type=_Header), arrays, pages)
+            self._restore(header, arrays, pages)
         self._register(estate)
-        self.tables.store.params["most_messages"] = MOST_MESSAGES
-        self.tables.store.params["most_overfull"] = MOST_OVERFULL
+        self.tables.store.params["most_messages"] = MAX_KEPT_MESSAGES
+        self.tables.store.params["most_overfull"] = MAX_KEPT_OVERFULL
         self.tables.store.params["trust"] = clock.TRUST
         self._set_params()
         self._reporter = Reporter(estate, self.config, int(self.tables.store.scalars[0]["turns"]))
 
-    # --- what a kind adds ------------------------------------------------------------------------------------------
+    # --- hooks of a kind -------------------------------------------------------------------------------------------
 
     @abstractmethod
     def _attributes(self) -> dict[str, Any]:
-        """What may change about the store, as plain values."""
+        """Return the current attributes that ALTER, REBUILD or the estate may change, as plain values."""
 
     @abstractmethod
     def _begin(self) -> None:
-        """Set what a new store of the kind begins with."""
+        """Initialise the arrays of a new store."""
 
     @abstractmethod
-    def _own(self) -> dict[str, Any]:
-        """What the kind keeps in the header beside records and attributes; JSON-ready."""
+    def _kind_state(self) -> dict[str, Any]:
+        """Return the state of the kind that is in neither records nor attributes, JSON-ready."""
 
     @abstractmethod
-    def _take_over(self, header_described: dict[str, Any], attributes: dict[str, Any], own: dict[str, Any]) -> None:
-        """Stand as the header says, but for what the estate says differently than when the store was last opened."""
+    def _take_over(
+        self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: dict[str, Any]
+    ) -> None:
+        """Restore attributes and state from a header, except where the estate has changed since.
+
+        Args:
+            header_described: attributes as the estate described them when the twin was last opened.
+            attributes: attributes as events left them.
+            kind_state: as `_kind_state` returned it.
+        """
 
     @abstractmethod
     def _set_params(self) -> None:
-        """Write the attributes as they are now where kernels read them."""
+        """Write the current attributes to PARAMS, which kernels read."""
 
     @abstractmethod
     def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
-        """Take an ALTER, REBUILD or MEASURE; the alerts it brings at once."""
+        """Apply an ALTER, REBUILD or MEASURE; return the alerts it opens or clears."""
 
     @abstractmethod
     def _conditions(self) -> dict[int, tuple[str, str]]:
-        """Bits of scalars.fired -> (condition, resource), in the order in which alerts of one event are published."""
+        """Return (condition, resource) by bit of scalars.fired, in the order in which their alerts are published."""
 
     @abstractmethod
     def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
-        """Keep what the real system holds beyond the model; return the state record's `baseline`."""
+        """Set the baseline to what the real system holds beyond the model; return the state record's `baseline`."""
 
     @abstractmethod
     def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
@@ -150,28 +175,33 @@ class MessageStore(ABC):
         """Return what makes findings about the store as it is."""
         return Viewer(self.tables.store, self.queues, self.resource)
 
-    def rules(self, tick: int) -> Rules:
-        """What the forecast rolls forward, as it stands at a tick."""
-        raise NotImplementedError(f"a {self.kind} is not foreseen")
+    def fill_model(self, tick: int) -> FillModel:
+        """Return the fill model as of a tick."""
+        raise NotImplementedError(f"a {self.kind} has no fill model")
 
     @abstractmethod
     def _fields(self) -> dict[str, Any]:
-        """The fields of the state record that the kind has."""
+        """Return the fields of the state record that only this kind has."""
 
     def _report_values(self) -> Values | None:
-        """What it reports at a tick to a store it shares; None where its kind shares nothing."""
+        """Return the values of a report to a shared store; None where the kind reports to none."""
         return None
 
-    def _at_tick(self, before: int, tick: int) -> list[Alert]:  # noqa: ARG002 -- most kinds have nothing to do
-        """Do what time alone does to a store of the kind. before: the tick acted at last."""
+    def _on_tick(self, before: int, tick: int) -> list[Alert]:  # noqa: ARG002 -- most kinds have nothing to do
+        """Apply the effects of time to the store; return the alerts they open.
+
+        Args:
+            before: the previous tick processed.
+            tick: the tick to process.
+        """
         return []
 
     def _is_busy(self) -> bool:
-        """Whether the next tick may change more than alerts, without any event."""
+        """Return True if the next tick may change more than alerts, even without events."""
         return False
 
-    def _new_qmgrs(self) -> None:  # noqa: B027 -- most kinds keep nothing by queue manager
-        """Make rows for queue managers that were not there before."""
+    def _on_new_qmgrs(self) -> None:  # noqa: B027 -- most kinds keep nothing by queue manager
+        """Add rows for queue managers not seen before."""
 
     # --- opening ---------------------------------------------------------------------------------------------------
 
@@ -186,16 +216,18 @@ class MessageStore(ABC):
         store.scalars["armed"] = 0xFFFF_FFFF
         self.episodes = Episodes(self.name, [])
         self.drift = Drift()
-        self.foresight = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
+        self.monitor = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
         self.tables.new_meters()
         self._begin()
 
-    def _restore(self, header: _Header, arrays: Arrays, pages: Iterable[tuple[int, bytes]] | None) -> None:
-        if header.version != VERSION or header.kind != self.kind:
+    def _restore(self, content: bytes, arrays: Arrays, pages: Iterable[tuple[int, bytes]] | None) -> None:
+        written = msgspec.msgpack.decode(content, type=_Format)
+        if written.version != VERSION or written.kind != self.kind:
             raise StateError(
-                f"state of {self.name} is of a {header.kind}, version {header.version}; "
+                f"state of {self.name} is of a {written.kind}, version {written.version}; "
                 f"this program reads that of a {self.kind}, version {VERSION}: begin with a new checkpoint"
             )
+        header = msgspec.msgpack.decode(content, type=_Header)
         self.tables = Tables(arrays, header.rows, header.names_size)
         self.tables.restore_records(header.records)
         if pages is not None:
@@ -204,37 +236,37 @@ class MessageStore(ABC):
         self._names = msgspec.msgpack.decode(self.tables.names, type=Names)
         self.episodes = Episodes(self.name, header.episodes, int(self.tables.store.scalars[0]["turns"]))
         self.drift = header.drift
-        self.foresight = ForecastMonitor(header.forecasts, enabled=self._forecasts)
-        self._take_over(header.described, header.attributes, header.own)
+        self.monitor = ForecastMonitor(header.forecasts, enabled=self._forecasts)
+        self._take_over(header.described, header.attributes, header.kind_state)
 
     def _register(self, estate: Estate) -> None:
-        """Give every route of the store, and what its meters count by, their rows."""
+        """Assign rows to the store's routes, queue managers and queues, and reserve those of its meters."""
         start = bisect_left(estate.routes, self.name, key=_store_of)  # routes are in the order of their stores
         end = bisect_right(estate.routes, self.name, key=_store_of)
         self._base = start
         self._names, self._routes = give_rows(self.tables, self._names, estate.routes[start:end])
-        self._new_qmgrs()
+        self._on_new_qmgrs()
         self.tables.reserve("stocks", (len(self.qmgrs) + 1) * meter_rows.CLASSES)
-        self.tables.reserve("tides", len(self.qmgrs) + shares.FIRST_SET)
-        self.tables.reserve("rises", (len(self.qmgrs) + shares.FIRST_SET) * meter_rows.RISES)
+        self.tables.reserve("tides", len(self.qmgrs) + FIRST_DATA_SET_TIDE)
+        self.tables.reserve("rises", (len(self.qmgrs) + FIRST_DATA_SET_TIDE) * meter_rows.RISES)
 
     @property
     def qmgrs(self) -> list[str]:
-        """Queue managers by their row, also those no longer in the estate."""
+        """Names of queue managers by row, including those no longer in the estate."""
         return self._names.qmgrs
 
     @property
     def queues(self) -> list[str]:
-        """Queues by their row, also those no longer in the estate."""
+        """Names of queues by row, including those no longer in the estate."""
         return self._names.queues
 
     # --- events ----------------------------------------------------------------------------------------------------
 
     def apply(self, block: EventBlock) -> list[Alert]:
-        """Apply a block of this store's events; the alerts they bring, in order."""
+        """Apply a block of this store's events; return the alerts they cause, in order."""
         alerts: list[Alert] = []
         start = 0
-        for change in self._silences(block):
+        for change in self._find_silences(block):
             alerts += self._apply(block, start, change.row + 1)
             start = change.row + 1
             silent_s = msgspec.json.decode(block.extras[change.row])["silent_s"] if change.is_silent else 0
@@ -243,84 +275,89 @@ class MessageStore(ABC):
             alerts.append(silence.make_alert(change, event, silent_s, self.episodes, self.name, now))
         return alerts + self._apply(block, start, len(block))
 
-    def _silences(self, block: EventBlock) -> list[silence.Change]:
-        """Return where in a block queue managers go silent, or are heard from again."""
+    def _find_silences(self, block: EventBlock) -> list[silence.Change]:
+        """Return the rows of a block at which queue managers go silent or are heard from again."""
         if not block.extras and not any(episode.condition == Condition.SOURCE_SILENT for episode in self.episodes):
             return []
         qmgr_rows = self._routes["qmgr"][block.events["route"] - self._base]
         return silence.find_changes(block, qmgr_rows, self.qmgrs, self.config.queue_managers, self.episodes)
 
-    def _apply(self, block: EventBlock, at: int, end: int) -> list[Alert]:
-        """Apply the events of a block from row `at` to `end`."""
+    def _apply(self, block: EventBlock, row: int, end: int) -> list[Alert]:
+        """Apply the events of a block from `row` up to, not including, `end`; return the alerts they cause."""
         alerts: list[Alert] = []
         events = block.events[:end]
-        nothing = np.zeros(0, np.int64)
+        no_ages = np.zeros(0, np.int64)
         while True:
-            at, why = event_loop.apply(
-                self.tables.store, events, self._routes, self._base, at, len(self._names.flows), False, nothing
+            row, reason = event_loop.apply(
+                self.tables.store, events, self._routes, self._base, row, len(self._names.flows), False, no_ages
             )
-            if why == event_loop.DONE:
+            if reason == event_loop.DONE:
                 return alerts
-            if why == event_loop.TICK_DUE:
-                alerts += self._ticks(int(clock.clock_after(self.tables.store, events[at]["time"])) // clock.TICK)
-            elif why == event_loop.CLOCK_WRONG:
-                self._turn_back(int(events[at]["time"]))
-            elif why == event_loop.NO_ROOM:
-                self._make_room(events[at])
-            elif why == event_loop.CONTROL:
-                alerts += self._control(events[at], block.extras.get(at, b"{}"))
-                at += 1
-            alerts += self._fired()
+            if reason == event_loop.TICK_DUE:
+                alerts += self._run_ticks(int(clock.clock_after(self.tables.store, events[row]["time"])) // clock.TICK)
+            elif reason == event_loop.CLOCK_WRONG:
+                self._turn_back(int(events[row]["time"]))
+            elif reason == event_loop.NO_ROOM:
+                self._make_room(events[row])
+            elif reason == event_loop.CONTROL:
+                alerts += self._control(events[row], block.extras.get(row, b"{}"))
+                row += 1
+            alerts += self._open_fired()
 
     def demand(self, events: Array) -> Array:
-        """Apply demands instead of facts: what does not fit or is not there gets its reason, written into `events`.
+        """Execute queue operations as the real system would, refusing those that cannot be done.
 
-        events: EVENT[n] of queue operations, each of count 1; returns i8[n], the age (order of its put, from 0) of the
-        message each get took, NONE where it took none.
+        The MQ reason codes of puts that do not fit and gets without a message are written into `events`.
+
+        Args:
+            events: EVENT[n]: queue operations, each of count 1.
+
+        Returns:
+            i8[n]: age (order of its put, from 0) of the message each get took; NONE where it took none.
         """
         ages = np.full(events.size, layout.NONE, np.int64)
-        at, why = 0, event_loop.NO_ROOM
-        while why != event_loop.DONE:
-            at, why = event_loop.apply(
-                self.tables.store, events, self._routes, self._base, at, len(self._names.flows), True, ages
+        row, reason = 0, event_loop.NO_ROOM
+        while reason != event_loop.DONE:
+            row, reason = event_loop.apply(
+                self.tables.store, events, self._routes, self._base, row, len(self._names.flows), True, ages
             )
-            if why == event_loop.TICK_DUE:
-                self._ticks(int(clock.clock_after(self.tables.store, events[at]["time"])) // clock.TICK)
-            elif why == event_loop.CLOCK_WRONG:
-                self._turn_back(int(events[at]["time"]))
-            elif why == event_loop.NO_ROOM:
-                self._make_room(events[at])
-            elif why == event_loop.FIRED:
-                self._fired()
-            elif why == event_loop.CONTROL:
-                raise ValueError(f"{layout.OPS[events[at]['op']]} is no demand: operations on queues are")
+            if reason == event_loop.TICK_DUE:
+                self._run_ticks(int(clock.clock_after(self.tables.store, events[row]["time"])) // clock.TICK)
+            elif reason == event_loop.CLOCK_WRONG:
+                self._turn_back(int(events[row]["time"]))
+            elif reason == event_loop.NO_ROOM:
+                self._make_room(events[row])
+            elif reason == event_loop.FIRED:
+                self._open_fired()
+            elif reason == event_loop.CONTROL:
+                raise ValueError(f"{layout.OPS[events[row]['op']]} is no demand: operations on queues are")
         return ages
 
     def _make_room(self, event: Any) -> None:
-        """Let the tables grow for an event, at least doubling what is too small."""
+        """Grow the tables that are too small for an event, each at least to twice its size."""
         store = self.tables.store
         scalars = store.scalars[0]
         count = int(event["count"])
         self.tables.reserve("units", int(scalars["unit_high"]) + 1)
         if event["op"] == layout.PUT:
-            kept = int(messages.kept_at_most(store, count))
+            max_kept = int(messages.max_stored(store, count))
             free = int(scalars["message_high"]) - int(scalars["messages"])
-            self.tables.reserve("messages", int(scalars["message_high"]) + max(0, kept - free))
+            self.tables.reserve("messages", int(scalars["message_high"]) + max(0, max_kept - free))
             if store.scm[0]["enrolled"]:
                 self.tables.reserve("order", self.tables.store.messages.size)
             if self.kind == "structure":
-                blocks = int(smds.rows_at_most(store, int(event["length"]), kept))
+                blocks = int(smds.max_rows(store, int(event["length"]), max_kept))
                 self.tables.reserve("blocks", int(scalars["block_high"]) + blocks)
             elif store.params[0]["packs"]:
-                self.tables.reserve("packed", int(store.page_use[0]["high"]) + kept)
+                self.tables.reserve("packed", int(store.page_use[0]["high"]) + max_kept)
         elif event["op"] == layout.GET:
             self.tables.reserve("held", int(scalars["held_high"]) + 1)
 
     def _control(self, event: Any, extra: bytes) -> list[Alert]:
-        """ALTER, REBUILD and MEASURE: what changes the twin rather than its messages."""
+        """Apply an ALTER, REBUILD or MEASURE; then check every condition, as limits may have changed."""
         alerts = self._change(int(event["op"]), msgspec.json.decode(extra))
         store = self.tables.store
-        self._reporter.moved(self.config, int(store.scalars[0]["tick"]))
+        self._reporter.retarget(self.config, int(store.scalars[0]["tick"]))
         for row in range(len(self._names.qmgrs)):
             watch.look(store, row)
         if store.scm[0]["enrolled"]:
@@ -328,7 +365,11 @@ class MessageStore(ABC):
         return alerts
 
     def _measure(self, measured: dict[str, Any]) -> list[Alert]:
-        """Take one measurement: any fields of the state record, null as absent. Return the alerts it brings."""
+        """Take a measurement; return the alerts it opens or clears.
+
+        Args:
+            measured: any fields of the state record; null counts as absent.
+        """
         measured = present(measured)
         if self.drift.baseline is None:
             self.drift.baseline = self._set_baseline(measured)
@@ -342,72 +383,84 @@ class MessageStore(ABC):
         return drift_finding(self.name, resource, pct, tolerance_pct, usage_pct, self.check_against)
 
     def _turn_back(self, time: int) -> None:
-        """Let a clock that most events contradict go back, at an event of that time.
+        """Set back a clock that most events contradict; later times in the state are set to the new time.
 
-        What was kept of a time that now lies in the future is taken as of now.
+        Args:
+            time: time of the event at which the clock goes back, microseconds.
         """
         scalars = self.tables.store.scalars[0]
         before = int(scalars["clock"])
         turn.turn_back(self.tables.store, time, len(self._names.queues))
         now = int(scalars["clock"])
         self.episodes.turn_back(now, int(scalars["turns"]))
-        self.foresight.turn_back(before, now)
+        self.monitor.turn_back(before, now)
         self._reporter.turns = int(scalars["turns"])
 
     # --- alerts ----------------------------------------------------------------------------------------------------
 
-    def _fired(self, now: int | None = None) -> list[Alert]:
-        """Open an alert for every condition that fired. now: microseconds; the store's clock, unless given."""
+    def _open_fired(self, now: int | None = None) -> list[Alert]:
+        """Open an alert for every condition that fired.
+
+        Args:
+            now: event time, microseconds; None: the store's clock.
+        """
         scalars = self.tables.store.scalars[0]
         datasets = self.tables.store.datasets
         if not scalars["fired"] and not datasets["fired"].any():
             return []
         now = int(scalars["clock"]) if now is None else now
-        fired = [kind for bit, kind in self._conditions().items() if int(scalars["fired"]) & bit]
-        fired += self._fired_elsewhere()
+        conditions = [condition for bit, condition in self._conditions().items() if int(scalars["fired"]) & bit]
+        conditions += self._fired_elsewhere()
         scalars["fired"] = 0
         datasets["fired"] = 0
         viewer = self.viewer()
-        return [self.episodes.open(viewer.finding(condition, resource, None), now) for condition, resource in fired]
+        return [
+            self.episodes.open(viewer.finding(condition, resource, None), now) for condition, resource in conditions
+        ]
 
     def _fired_elsewhere(self) -> list[tuple[str, str]]:
-        """(condition, resource) of what fired and is not in scalars."""
+        """Return (condition, resource) of the conditions that fired and have no bit in scalars."""
         return []
 
     def _arm(self, condition: str, resource: str) -> None:
-        """Let a condition fire again."""
-        for bit, kind in self._conditions().items():
-            if kind == (condition, resource):
+        """Allow a condition to fire again."""
+        for bit, watched in self._conditions().items():
+            if watched == (condition, resource):
                 self.tables.store.scalars[0]["armed"] |= np.uint32(bit)
 
-    def _ticks(self, until: int) -> list[Alert]:
-        """Act at every tick up to `until`, as long as there is anything time alone can change."""
+    def _run_ticks(self, until: int) -> list[Alert]:
+        """Process the ticks up to `until`, skipping those at which nothing can change."""
         scalars = self.tables.store.scalars[0]
-        settled = (int(scalars["clock"]) + CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 1
+        settled_tick = (int(scalars["clock"]) + CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 1
         alerts: list[Alert] = []
         tick = int(scalars["tick"])
         while tick < until:
             before = tick
-            busy = self._is_busy()
-            if busy:
-                settled = max(settled, tick + _CALM_TICKS)
-            tick = tick + 1 if busy or (self.episodes.any_open and tick < settled) else until
-            alerts += self._tick(before, tick)
+            is_busy = self._is_busy()
+            if is_busy:
+                settled_tick = max(settled_tick, tick + _CALM_TICKS)
+            tick = tick + 1 if is_busy or (self.episodes.any_open and tick < settled_tick) else until
+            alerts += self._run_tick(before, tick)
         scalars["tick"] = until
         return alerts
 
-    def _tick(self, before: int, tick: int) -> list[Alert]:
-        """Act at one tick; before: the tick acted at last."""
+    def _run_tick(self, before: int, tick: int) -> list[Alert]:
+        """Process one tick.
+
+        Args:
+            before: the previous tick processed.
+            tick: the tick to process.
+        """
         now = tick * clock.TICK
         marks = now // fillers.MARK - before * clock.TICK // fillers.MARK
         if marks > 0:
             for _ in range(min(2, marks)):
                 fillers.mark(self.tables.store.queues[: len(self._names.queues)])
             self.tables.store.queues_dirty[:] = 1
-        sweeps = tick // _SWEEP_EVERY - before // _SWEEP_EVERY
+        sweeps = tick // _SWEEP_TICKS - before // _SWEEP_TICKS
         if sweeps > 0 and self.tables.store.scalars[0]["held_open"] > 0:
             held.sweep(self.tables.store, len(self._names.queues))
-        alerts = self._at_tick(before, tick) + self.foresight.tick(self, before, tick)
+        alerts = self._on_tick(before, tick) + self.monitor.tick(self, before, tick)
         for episode in self.episodes:
             if episode.condition not in (Condition.DRIFT, Condition.FULL_FORECAST, Condition.SOURCE_SILENT):
                 alerts += self._review(episode, now)
@@ -415,11 +468,11 @@ class MessageStore(ABC):
         return alerts
 
     def drain_reports(self) -> list[Report]:
-        """What it has reported to a store it shares since the last call."""
+        """Return the reports to a shared store since the last call, in order."""
         return self._reporter.drain()
 
     def _review(self, episode: Episode, now: int) -> list[Alert]:
-        """What a tick changes about an open alert: cleared when calm long enough, updated when it got worse."""
+        """Clear an open alert whose condition has been over for long enough; update it where it got worse."""
         viewer, view = self.viewer(), self.resource(episode.resource)
         if view.is_over(episode.condition, now):
             if episode.calm_since is None:
@@ -437,27 +490,27 @@ class MessageStore(ABC):
         return [self.episodes.update(episode, finding, now)]
 
     def drain_forecasts(self) -> list[Forecast]:
-        """The forecasts made since the last call, the last few thousand of them at most."""
-        made = list(self.foresight.forecasts)
-        self.foresight.forecasts.clear()
-        return made
+        """Return the forecasts since the last call, at most the latest few thousand."""
+        forecasts = list(self.monitor.forecasts)
+        self.monitor.forecasts.clear()
+        return forecasts
 
     # --- state -----------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """The state record of contract section 3, JSON-ready."""
+        """Return the state record, JSON-ready (docs/state.md)."""
         return {
             "store": self.name,
             "kind": self.kind,
             **common_fields(self.tables.store, self.queues),
             "baseline": self.drift.baseline,
             "drift_pct": self.drift.pct,
-            "forecast": self.foresight.record(),
+            "forecast": self.monitor.record(),
             **self._fields(),
         }
 
     def header(self) -> bytes:
-        """Everything that is not in pages: counters, open alerts, attributes, sizes of tables."""
+        """Return the state that is not in pages: counters, open alerts, attributes, sizes of tables."""
         return msgspec.msgpack.encode(
             _Header(
                 version=VERSION,
@@ -467,13 +520,13 @@ class MessageStore(ABC):
                 records=self.tables.records(),
                 described=self._described,
                 attributes=self._attributes(),
-                own=self._own(),
+                kind_state=self._kind_state(),
                 episodes=self.episodes.as_list(),
                 drift=self.drift,
-                forecasts=self.foresight.memory,
+                forecasts=self.monitor.memory,
             )
         )
 
     def dirty_pages(self) -> Iterator[tuple[int, bytes]]:
-        """(page number, bytes) of what changed since the last call."""
+        """Return (page number, bytes) of the pages changed since the last call."""
         return self.tables.dirty_pages()

@@ -1,4 +1,4 @@
-"""Opening the twin of a store, whatever its kind."""
+"""Entry points that open the twin of a store of any kind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Twin = MessageStore | SharedTwin
 _KINDS: dict[str, type[MessageStore]] = {twin.kind: twin for twin in (StructureTwin, PageSetTwin, QueueFileTwin)}
 MESSAGE_KINDS = tuple(sorted(_KINDS))  # kinds of stores that hold messages
 
-# The format of headers and pages: what another format wrote is not read.
+# Format of headers and pages; state of another format is refused.
 STATE_FORMAT = f"{message_store.VERSION}.{shared_header.VERSION}"
 
 
@@ -32,10 +32,17 @@ def open_store(
     header: bytes | None = None,
     pages: Iterable[tuple[int, bytes]] | None = (),
 ) -> Twin:
-    """The twin of store `name`: new where `header` is None, else as its header and pages left it.
+    """Open the twin of a store.
 
-    arrays: where its arrays live, plain memory by default. pages: (page number, bytes) of every page ever written; None
-    where `arrays` already hold them and their indexes. Raises StateError where header and pages do not fit together.
+    Args:
+        estate: the estate.
+        name: name of the store.
+        arrays: allocator of its arrays; plain memory by default.
+        header: state that is not in pages; None opens a new twin.
+        pages: (page number, bytes) of every page ever written; None where `arrays` already hold them and their indexes.
+
+    Raises:
+        StateError: header and pages do not fit together, or are of another format or kind.
     """
     kind = estate.stores[name].kind
     if kind == CouplingFacilityTwin.kind:
@@ -54,11 +61,20 @@ def open_message_store(
     *,
     forecasts: bool = True,
 ) -> MessageStore:
-    """Open the twin of a store that holds messages, as `open_store` does. StateError for any other.
+    """Open the twin of a store that holds messages.
 
-    forecasts: False where the twin stands in for the real system, as a simulation does: it only keeps its meters.
+    Args:
+        estate: as for `open_store`, like the next four.
+        name: name of the store.
+        arrays: allocator of its arrays.
+        header: state that is not in pages.
+        pages: pages of the state.
+        forecasts: False for a twin that simulates the real system: it keeps its meters and makes no forecasts.
+
+    Raises:
+        StateError: as for `open_store`, or the store holds no messages.
     """
     kind = estate.stores[name].kind
     if kind not in _KINDS:
-        raise StateError(f"store {name} is a {kind}, which holds no messages; right: {', '.join(MESSAGE_KINDS)}")
+        raise StateError(f"store {name} is a {kind}, which holds no messages; expected: {', '.join(MESSAGE_KINDS)}")
     return _KINDS[kind](estate, name, arrays or MemoryArrays(), header, pages, forecasts=forecasts)

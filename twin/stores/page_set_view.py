@@ -65,7 +65,7 @@ class Pages(ResourceView):
     def expansion_problem(self) -> str:
         use = self._store.page_use[0]
         if int(use["status"]) == layout.MAXIMUM:
-            return f"{int(use['expansions'])} expansions; the maximum is {page_set.MOST_EXPANSIONS} or 64 GB"
+            return f"{int(use['expansions'])} expansions; the maximum is {page_set.MAX_EXPANSIONS} or 64 GB"
         if self._config.expand == "USER" and not self._config.secondary_pages:
             return "EXPAND(USER) without a secondary extent"
         return f"its volumes hold {self._config.max_pages:,} pages"

@@ -1,7 +1,8 @@
 """The live twin of one queue of a distributed queue manager: its buffers, its file, its log records and checkpoints.
 
-Sources: seed distributed-queue-manager-internals.txt; domain.md section 5; contract sections 3 and 7. The mechanism is
-in `kernels.queue_file`.
+The mechanism is in `kernels.queue_file`.
+
+Sources: docs/storage-model.md, "Queue files"; docs/state.md, "Fields of a queue file".
 """
 
 from __future__ import annotations
@@ -9,41 +10,50 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any
 
+from typing_extensions import override
+
 from kernels import layout, queue_file
 from twin.alerts.episodes import Alert
 from twin.estate import QueueFile
-from twin.forecast import fill_model
+from twin.forecast.fill_model import FillModel, queue_file_model
 from twin.stores.drift import MAX_MESSAGES, excess
 from twin.stores.message_store import MessageStore
 from twin.stores.queue_file_view import FIRED, Blocks, File
 from twin.stores.reports import QueueFileValues, queue_file_values
 
 _IDENTITY = frozenset({"name", "queue_manager", "queue", "version"})
-_MAX_MEASURED = 1 << 31  # blocks: what `kernels.pools.keep_persistent` can take
+_MAX_MEASURED = 1 << 31  # blocks: the limit of `kernels.pools.keep_persistent`
 
 
 class QueueFileTwin(MessageStore):
-    """See the module."""
+    """The twin of a queue file."""
 
     kind = "queue_file"
-    is_foreseen = True
+    has_fill_model = True
     check_against = "Compare the queue's attributes in the estate with DISPLAY QSTATUS CURDEPTH CURFSIZE CURMAXFS"
     config: QueueFile
 
+    @override
     def _attributes(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self.config).items() if name not in _IDENTITY}
 
+    @override
     def _begin(self) -> None:
         use = self.tables.store.file_use
         use["checkpoint_at"] = use["last_full"] = layout.NEVER
 
-    def _own(self) -> dict[str, Any]:
+    @override
+    def _kind_state(self) -> dict[str, Any]:
         return {}
 
-    def _take_over(self, header_described: dict[str, Any], attributes: dict[str, Any], own: dict[str, Any]) -> None:  # noqa: ARG002
+    @override
+    def _take_over(
+        self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: dict[str, Any]
+    ) -> None:
         changed = {name: value for name, value in self._described.items() if header_described.get(name) != value}
         self.config = replace(self.config, **(attributes | changed))
 
+    @override
     def _set_params(self) -> None:
         store = self.tables.store
         params = store.params[0]
@@ -51,36 +61,40 @@ class QueueFileTwin(MessageStore):
         params["np_buffer"] = self.config.default_q_buffer_size // queue_file.BLOCK_BYTES
         params["p_buffer"] = self.config.default_pq_buffer_size // queue_file.BLOCK_BYTES
         params["file_max"] = self.config.limit // queue_file.BLOCK_BYTES
-        self._let_file_hold(0)  # smaller buffers may be too small for what they held
+        self._grow_file(0)  # buffers made smaller may no longer hold all of their blocks
 
-    def _let_file_hold(self, blocks: int) -> None:
-        """Let the file have at least so many blocks, and those that the buffers do not hold."""
+    def _grow_file(self, min_blocks: int) -> None:
+        """Grow the file to at least `min_blocks`, and to the blocks that the buffers do not hold."""
         store = self.tables.store
         use = store.file_use[0]
-        use["file_blocks"] = max(int(use["file_blocks"]), blocks, int(queue_file.overflow(store)))
+        use["file_blocks"] = max(int(use["file_blocks"]), min_blocks, int(queue_file.overflow(store)))
 
+    @override
     def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
-        """An ALTER takes effect at once: a file larger than its new MAXFSIZE takes no more until it is drained."""
         if op == layout.MEASURE:
             return self._measure(content)
-        if op == layout.ALTER:
+        if op == layout.ALTER:  # a file above its new MAXFSIZE takes no messages until it is drained
             self.config = replace(self.config, **content)
             self._set_params()
         else:
             self.tables.store.scalars["refused_alters"] += 1
         return []
 
+    @override
     def _report_values(self) -> QueueFileValues:
         return queue_file_values(self.tables.store)
 
-    def _at_tick(self, before: int, tick: int) -> list[Alert]:
+    @override
+    def _on_tick(self, before: int, tick: int) -> list[Alert]:
         queue_file.pass_time(self.tables.store, before, tick)
         return []
 
+    @override
     def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
-        """Keep what the real system holds beyond the model, and say it.
+        """Set the baseline; return the state record's `baseline`.
 
-        Where `messages` is not measured there are as many as blocks. The file is at least as large as measured.
+        Where `messages` is not measured, the baseline has one message per block. The file grows to at least its
+        measured size.
         """
         scalars, use = self.tables.store.scalars[0], self.tables.store.file_use[0]
         persistent = excess(measured, "blocks_persistent", int(use["persistent"]), _MAX_MEASURED)
@@ -93,7 +107,7 @@ class QueueFileTwin(MessageStore):
         scalars["unmatched_then"] = scalars["unmatched_gets"]
         scalars["base_messages"] = messages
         use["base_persistent"], use["base_nonpersistent"] = persistent, nonpersistent
-        self._let_file_hold(int(use["file_blocks"]) + -(-file_bytes // queue_file.BLOCK_BYTES))
+        self._grow_file(int(use["file_blocks"]) + -(-file_bytes // queue_file.BLOCK_BYTES))
         return {
             "messages": messages,
             "blocks_persistent": persistent,
@@ -101,37 +115,41 @@ class QueueFileTwin(MessageStore):
             "file_bytes": file_bytes,
         }
 
+    @override
     def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
-        """(model, measured, total): blocks with data, persistent or nonpersistent, the worse; the file, in blocks too.
+        """Return (model, measured, total) of `blocks` (persistent or nonpersistent, whichever differs more) and `file`.
 
-        The total is the blocks that there are, not those that the file may have: of 2 TB nothing is a percent.
+        The total is the size of buffers and file as allocated: against the largest size the file may have, up to
+        2 TB, no drift would exceed the tolerance.
         """
         model = self._blocks()
-        found: dict[str, tuple[int, int, int]] = {}
+        compared: dict[str, tuple[int, int, int]] = {}
         parts = [name for name in ("blocks_persistent", "blocks_nonpersistent") if name in measured]
         if parts:
             worse = max(parts, key=lambda name: abs(model[name] - measured[name]))
-            found["blocks"] = model[worse], measured[worse], model["blocks"]
+            compared["blocks"] = model[worse], measured[worse], model["blocks"]
         if "file_bytes" in measured:
-            found["file"] = model["file_bytes"], measured["file_bytes"], model["blocks"] * queue_file.BLOCK_BYTES
-        return found
+            compared["file"] = model["file_bytes"], measured["file_bytes"], model["blocks"] * queue_file.BLOCK_BYTES
+        return compared
 
+    @override
     def resource(self, name: str) -> File:
         """Return its file, or the blocks of file and buffers."""
         queues = self.tables.store.queues[: len(self.queues)]
         return (Blocks if name == Blocks.name else File)(self.config, self.tables.store, queues)
 
-    def rules(self, tick: int) -> fill_model.Rules:
-        """What the forecast rolls forward, as it stands at a tick."""
-        return fill_model.of_queue_file(self.tables.store, tick)
+    @override
+    def fill_model(self, tick: int) -> FillModel:
+        return queue_file_model(self.tables.store, tick)
 
+    @override
     def _conditions(self) -> dict[int, tuple[str, str]]:
         return FIRED
 
     def _blocks(self) -> dict[str, int]:
-        """The space map: all blocks of buffers and file by their state, and the file's bytes.
+        """Return the space map: blocks of buffers and file by state, and the size of the file.
 
-        `file_bytes` counts what is free and allocated until the file is truncated: 512 x blocks beyond the buffers.
+        `file_bytes` includes blocks that are free and allocated; they stay in the file until it is truncated.
         """
         store = self.tables.store
         params = store.params[0]
@@ -148,13 +166,14 @@ class QueueFileTwin(MessageStore):
             "file_bytes": in_file * queue_file.BLOCK_BYTES,
         }
 
+    @override
     def _fields(self) -> dict[str, Any]:
         use = self.tables.store.file_use[0]
         counters = {name: int(use[name]) for name in ("log_records", "checkpoints", "truncations")}
-        most = int(self.tables.store.params[0]["file_max"]) * queue_file.BLOCK_BYTES
+        file_max_bytes = int(self.tables.store.params[0]["file_max"]) * queue_file.BLOCK_BYTES
         return {
             **self._blocks(),
-            "file_max_bytes": most,
+            "file_max_bytes": file_max_bytes,
             "usage_pct": self.resource("file").usage_pct,
             **counters,
         }

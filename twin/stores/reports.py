@@ -1,11 +1,10 @@
-"""Reports of message stores to the stores they share, and the order in which these act on them.
+"""Reports of message stores to the shared stores they belong to, and the order in which these process them.
 
 A structure with storage class memory reports to its coupling facility, a queue file of a member to its uniform cluster.
-Each source makes its reports at ticks of its own event time; they meet in any order. `Frontier` brings them into one
-order that depends on ticks alone, so that what a shared store says does not depend on how reports met.
+Each source reports at ticks of its own event time, and reports of different sources arrive in any order. `Frontier`
+puts them into an order that depends on ticks alone, so that the result does not depend on the order of arrival.
 
-Source: domain.md section 3 (storage class memory and storage for augmented space belong to the coupling facility) and
-section 7 (rate and depth of all members); contract section 2 ("however the records are cut into batches").
+Sources: docs/architecture.md, "What several stores share".
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from kernels.clock import FAR, TICK
 from kernels.json_scan import TIME_HIGH, TIME_LOW
 from twin.estate import Estate, QueueFile, StoreConfig, Structure, UniformCluster
 
-# A source this far behind the most advanced one is not waited for: a day, as far as clocks may be apart (contract 7).
+# The largest lag behind the most advanced source at which a source is waited for: a day of event time.
 LAG_TICKS = FAR // TICK
 
 Amount = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -28,7 +27,7 @@ Tick = Annotated[int, msgspec.Meta(ge=TIME_LOW // TICK, le=TIME_HIGH // TICK)]  
 
 
 class StructureValues(msgspec.Struct, frozen=True, tag="structure"):
-    """What a structure with storage class memory takes of its coupling facility, in bytes."""
+    """Bytes that a structure with storage class memory takes from its coupling facility."""
 
     size: Amount  # allocated
     scm_max: Amount  # SCMMAXSIZE
@@ -38,9 +37,9 @@ class StructureValues(msgspec.Struct, frozen=True, tag="structure"):
 
 
 class QueueFileValues(msgspec.Struct, frozen=True, tag="queue_file"):
-    """What a queue of a uniform cluster's member carried since its last report, and what waits in it."""
+    """Traffic of a queue of a uniform cluster's member since its last report, and its depth."""
 
-    puts: Amount  # messages, those put to a waiting getter included
+    puts: Amount  # messages, including those put to a waiting getter
     gets: Amount
     depth: Amount  # messages held
 
@@ -49,18 +48,27 @@ Values = StructureValues | QueueFileValues
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """One report. Nothing happened at the source from `tick` to `passed`: its events lie before `tick`."""
+    """A report of one source: its values, which hold from `tick` to `passed`.
 
-    target: str  # the shared store
-    source: str  # the message store
-    tick: Tick  # at which the values hold, and the first one after the events that made them
-    passed: Tick  # the last tick at which they still hold
-    values: Values | None  # None: the source shares this store no longer
-    turns: int = 0  # how often the source's clock went back so far: ticks begin anew with each
+    Attributes:
+        target: the shared store.
+        source: the message store.
+        tick: the first tick after the events that led to the values.
+        passed: the last tick at which the values hold.
+        values: None where the source no longer shares the target.
+        turns: how often the source's clock has gone back; its ticks start again each time.
+    """
+
+    target: str
+    source: str
+    tick: Tick
+    passed: Tick
+    values: Values | None
+    turns: int = 0
 
 
 def queue_file_values(store: layout.Store) -> QueueFileValues:
-    """What a queue file reports: what it carried since the last call, and what it holds."""
+    """Return the values a queue file reports: its traffic since the last call, which is reset, and its depth."""
     scalars = store.scalars[0]
     values = QueueFileValues(puts=int(scalars["puts"]), gets=int(scalars["gets"]), depth=int(scalars["messages"]))
     scalars["puts"] = scalars["gets"] = 0
@@ -68,18 +76,18 @@ def queue_file_values(store: layout.Store) -> QueueFileValues:
 
 
 def receiver(estate: Estate, config: StoreConfig) -> str | None:
-    """The shared store that a message store with these attributes reports to; None where it shares nothing."""
+    """Return the shared store that a message store with these attributes reports to, or None."""
     return _receiver(estate, config, _clusters(estate)) if isinstance(config, Structure | QueueFile) else None
 
 
 def sources_of(estate: Estate, name: str) -> dict[str, StoreConfig]:
-    """The message stores that report to a shared store, by name, sorted, as the estate has them."""
+    """Return the estate's message stores that report to a shared store, by name, sorted."""
     clusters = _clusters(estate)
     return {store.name: store for store in estate.stores.values() if _receiver(estate, store, clusters) == name}
 
 
 def _clusters(estate: Estate) -> dict[str, str]:
-    """Uniform clusters by member. A queue manager is in one at most; the first by name where the estate says more."""
+    """Return the uniform cluster of each member; the first by name where the estate has several."""
     clusters = [store for store in estate.stores.values() if isinstance(store, UniformCluster)]
     return {qmgr: cluster.name for cluster in reversed(clusters) for qmgr in cluster.queue_managers}
 
@@ -91,116 +99,139 @@ def _receiver(estate: Estate, config: StoreConfig, clusters: Mapping[str, str]) 
 
 
 class Reporter:
-    """What one message store has reported since it was last asked. Nothing of it is state: a batch ends with asking."""
+    """The reports of one message store since the last drain, at the end of each batch: not part of the store's state.
+
+    turns: how often the store's clock has gone back.
+    """
 
     def __init__(self, estate: Estate, config: StoreConfig, turns: int = 0) -> None:
         self._estate = estate
-        self.turns = turns  # how often the store's clock went back
+        self.turns = turns
         self._name = config.name
         self._target = receiver(estate, config)
-        self._made: list[Report] = []
+        self._reports: list[Report] = []
 
-    def report(self, before: int, tick: int, values: Callable[[], Values | None]) -> None:
-        """At a tick; before: the tick acted at last; values: asked where it shares a store."""
-        made = values() if self._target is not None else None
-        if self._target is not None and made is not None:
-            self._add(self._target, before + 1, tick, made)
+    def report(self, before: int, tick: int, get_values: Callable[[], Values | None]) -> None:
+        """Add a report, where the store shares another one.
 
-    def moved(self, config: StoreConfig, tick: int) -> None:
-        """Its attributes are these now (opened, ALTER, REBUILD); tick: the one acted at last.
-
-        It takes leave of what it shares no longer.
+        Args:
+            before: the previous tick processed.
+            tick: the tick to process.
+            get_values: returns the values to report; not called where the store shares none.
         """
-        before, self._target = self._target, receiver(self._estate, config)
-        if before is not None and before != self._target:
-            self._add(before, tick + 1, tick + 1, None)
+        values = get_values() if self._target is not None else None
+        if self._target is not None and values is not None:
+            self._add(self._target, before + 1, tick, values)
+
+    def retarget(self, config: StoreConfig, tick: int) -> None:
+        """Determine the target again after a change of attributes; report to a former target that the store has left.
+
+        Args:
+            config: the store's attributes after the change.
+            tick: the previous tick processed.
+        """
+        former, self._target = self._target, receiver(self._estate, config)
+        if former is not None and former != self._target:
+            self._add(former, tick + 1, tick + 1, None)
 
     def drain(self) -> list[Report]:
-        """The reports since the last call, in order."""
-        made, self._made = self._made, []
-        return made
+        """Return the reports since the last call, in order."""
+        reports, self._reports = self._reports, []
+        return reports
 
     def _add(self, target: str, tick: int, passed: int, values: Values | None) -> None:
-        self._made.append(
+        self._reports.append(
             Report(target=target, source=self._name, tick=tick, passed=passed, values=values, turns=self.turns)
         )
 
 
 class Frontier(msgspec.Struct, kw_only=True):
-    """How far a shared store may act, and what waits for that. Part of the store's header.
+    """The last tick a shared store may process, and the reports pending until then. Part of the store's header.
 
-    The reports of a source come in their order, perhaps again (at-least-once); those of different sources in any
-    order. A tick may be acted on when every source has passed it; or, so that a silent one does not stall the others,
-    when the most advanced source is a day of event time ahead.
+    The reports of a source arrive in order, possibly more than once; those of different sources arrive in any order.
+    A tick may be processed when every source has passed it, or when the most advanced source is a day of event time
+    ahead, so that a silent source does not stall the others.
+
+    Attributes:
+        last_ticks: the last tick passed, by source that has reported.
+        turns: how often the clock has gone back, by source.
+        former_sources: sources that no longer share the store.
+        processed_tick: the last tick processed.
+        pending: reports not yet processed, the latest first.
     """
 
-    passed: dict[str, int] = {}  # by source that has reported
-    turns: dict[str, int] = {}  # by source whose clock has gone back: how often
-    left: list[str] = []  # sources that took leave
-    acted: int | None = None  # the last tick acted on
-    waiting: list[Report] = []  # not yet acted on
+    last_ticks: dict[str, int] = {}
+    turns: dict[str, int] = {}
+    former_sources: list[str] = []
+    processed_tick: int | None = None
+    pending: list[Report] = []
 
     def take(self, reports: Iterable[Report]) -> None:
-        """Take reports in; those delivered again change nothing.
+        """Add reports; those delivered again are ignored.
 
-        Where the clock of a source has gone back, what it reported of later ticks and waits is dropped: the next
-        report says its values anew.
+        Where the clock of a source has gone back, its pending reports of later ticks are dropped: its next report has
+        the current values.
         """
         for report in reports:
-            last, turns = self.passed.get(report.source), self.turns.get(report.source, 0)
-            if report.turns < turns or (report.turns == turns and last is not None and report.tick <= last):
+            source = report.source
+            last_tick, turns = self.last_ticks.get(source), self.turns.get(source, 0)
+            if report.turns < turns or (report.turns == turns and last_tick is not None and report.tick <= last_tick):
                 continue
             if report.turns > turns:
-                self.turns[report.source] = report.turns
-                self.waiting = [one for one in self.waiting if one.source != report.source or one.tick < report.tick]
-            self.passed[report.source] = report.passed
-            if report.source in self.left:
-                self.left.remove(report.source)
+                self.turns[source] = report.turns
+                self.pending = [other for other in self.pending if other.source != source or other.tick < report.tick]
+            self.last_ticks[source] = report.passed
+            if source in self.former_sources:
+                self.former_sources.remove(source)
             if report.values is None:
-                self.left.append(report.source)
-            self.waiting.append(report)
-        self.waiting.sort(key=lambda report: (report.tick, report.source), reverse=True)
+                self.former_sources.append(source)
+            self.pending.append(report)
+        self.pending.sort(key=lambda report: (report.tick, report.source), reverse=True)
 
     def forget(self, sources: Iterable[str]) -> None:
-        """Drop sources that the estate has no more."""
-        gone = set(sources)
-        self.passed = {source: tick for source, tick in self.passed.items() if source not in gone}
-        self.left = [source for source in self.left if source not in gone]
-        self.waiting = [report for report in self.waiting if report.source not in gone]
+        """Drop sources that are no longer in the estate."""
+        dropped = set(sources)
+        self.last_ticks = {source: tick for source, tick in self.last_ticks.items() if source not in dropped}
+        self.former_sources = [source for source in self.former_sources if source not in dropped]
+        self.pending = [report for report in self.pending if report.source not in dropped]
 
     def bound(self, expected: Collection[str], known: Collection[str]) -> int | None:
-        """The last tick that may be acted on; None where no source has reported.
+        """Return the last tick that may be processed; None where no source has reported.
 
-        expected: the sources to wait for; known: those and the ones that need not be waited for. Any other that has
-        reported and not taken leave is waited for too.
+        Args:
+            expected: the sources to wait for.
+            known: the same and those that need not be waited for. Any other source that has reported is waited for
+                until it leaves.
         """
-        if not self.passed:
+        if not self.last_ticks:
             return None
-        most = max(self.passed.values())
-        waited_for = {*expected, *(self.passed.keys() - set(known))}.difference(self.left)
-        if not waited_for:
-            return most
-        return max(most - LAG_TICKS, min(self.passed.get(source, most - LAG_TICKS) for source in waited_for))
+        max_tick = max(self.last_ticks.values())
+        awaited = {*expected, *(self.last_ticks.keys() - set(known))}.difference(self.former_sources)
+        if not awaited:
+            return max_tick
+        return max(max_tick - LAG_TICKS, min(self.last_ticks.get(source, max_tick - LAG_TICKS) for source in awaited))
 
     def turn_back(self, expected: Collection[str], known: Collection[str]) -> bool:
-        """Go back where no source is as far as what was acted on: clocks went back. Returns True if it did.
+        """Set the processed tick back where the clocks of all sources are behind it; return True if it was set back.
 
-        expected, known: as for `bound`.
+        Args:
+            expected: as for `bound`.
+            known: as for `bound`.
         """
         bound = self.bound(expected, known)
-        if self.acted is None or bound is None or self.acted <= max(self.passed.values()):
+        if self.processed_tick is None or bound is None or self.processed_tick <= max(self.last_ticks.values()):
             return False
-        first = self.first_waiting()
-        self.acted = bound if first is None else min(bound, first - 1)
+        first_tick = self.first_pending_tick()
+        self.processed_tick = bound if first_tick is None else min(bound, first_tick - 1)
         return True
 
-    def first_waiting(self) -> int | None:
-        """The first tick of a report not yet acted on."""
-        return self.waiting[-1].tick if self.waiting else None
+    def first_pending_tick(self) -> int | None:
+        """Return the first tick that has a pending report."""
+        return self.pending[-1].tick if self.pending else None
 
     def due(self, tick: int) -> list[Report]:
-        """Take out the reports of that tick, and of ticks before it that came late, by tick and source."""
-        found = []
-        while self.waiting and self.waiting[-1].tick <= tick:
-            found.append(self.waiting.pop())
-        return found
+        """Remove and return the pending reports of ticks up to `tick`, sorted by tick and source."""
+        reports = []
+        while self.pending and self.pending[-1].tick <= tick:
+            reports.append(self.pending.pop())
+        return reports

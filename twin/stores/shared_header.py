@@ -1,4 +1,4 @@
-"""What a store that others share keeps from one batch to the next: everything, as it has no pages."""
+"""The header of a shared store: all of its state, as it has no pages."""
 
 from __future__ import annotations
 
@@ -11,27 +11,33 @@ from twin.alerts.episodes import Episode
 from twin.stores.drift import Drift
 from twin.stores.reports import Frontier
 
-VERSION = 2
+VERSION = 3
 
 
-class Own(msgspec.Struct, array_like=True):
-    """An ALTER or MEASURE not yet acted on. time: the store's clock then, microseconds."""
+class Format(msgspec.Struct):
+    """The field of a header that every version has."""
+
+    version: int
+
+
+class PendingEvent(msgspec.Struct, array_like=True):
+    """An ALTER or MEASURE not yet applied. time: the store's clock when it arrived, microseconds."""
 
     time: int
     op: int
     content: bytes
 
 
-class OwnClock(msgspec.Struct):
-    """The latest time of the store's own events; `kernels.clock` says what moves it, and when it goes back."""
+class EventClock(msgspec.Struct):
+    """The clock of the store's own events, microseconds, with the rules and fields of `kernels.clock`."""
 
     time: int | None = None
     far: int | None = None
     back: int | None = None
     support: int = 0
 
-    def after(self, time: int) -> int:
-        """The clock, microseconds, as an event of that time leaves it."""
+    def advance(self, time: int) -> int:
+        """Move the clock by an event of that time, possibly back; return the clock, microseconds."""
         if self.time is None or (self.far is not None and abs(time - self.far) <= FAR):
             self.time = max(time, self.time or time, self.far or time)
             self.far, self.back, self.support = None, None, TRUST
@@ -43,26 +49,26 @@ class OwnClock(msgspec.Struct):
             self.far, self.support = None, self.support - 1
             self.back = time if self.back is None or abs(time - self.back) > FAR else max(self.back, time)
             if self.support <= 0:
-                self.time, self.back, self.support = self.back, None, TRUST + 1  # the event agrees with it
+                self.time, self.back, self.support = self.back, None, TRUST + 1  # the event supports the new clock
         return self.time
 
 
-class Kept(msgspec.Struct, kw_only=True):
-    """The header of a shared store: all of its state."""
+class SharedState(msgspec.Struct, kw_only=True):
+    """The state of a shared store."""
 
     version: int = VERSION
-    described: dict[str, Any] = {}  # attributes as the estate had them when last opened
-    attributes: dict[str, Any] = {}  # as they are now, after ALTER
-    sources: list[str] = []  # as the estate had them when last opened
-    now: int | None = None  # event time acted up to, microseconds
-    turns: int = 0  # how often `now` went back
-    settled: int | None = None  # the tick after which time alone changes nothing
+    described: dict[str, Any] = {}  # attributes as the estate described them when the twin was last opened
+    attributes: dict[str, Any] = {}  # current attributes, after ALTER
+    sources: list[str] = []  # sources in the estate when the twin was last opened
+    now: int | None = None  # event time processed, microseconds
+    turns: int = 0  # how often `now` has gone back
+    settled_tick: int | None = None  # the last tick at which time alone may change anything
     events: int = 0
     refused_alters: int = 0
-    late_reports: int = 0  # of ticks that had been acted on without them
-    clock: OwnClock = msgspec.field(default_factory=OwnClock)
-    own: list[Own] = []
+    late_reports: int = 0  # reports of ticks that had been processed without them
+    clock: EventClock = msgspec.field(default_factory=EventClock)
+    pending_events: list[PendingEvent] = []
     frontier: Frontier = msgspec.field(default_factory=Frontier)
     episodes: list[Episode] = []
     drift: Drift = msgspec.field(default_factory=Drift)
-    contents: bytes = b""  # of the kind of store
+    kind_state: bytes = b""  # see SharedStore._kind_state

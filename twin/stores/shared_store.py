@@ -1,8 +1,10 @@
-"""What the stores that others share have in common: a coupling facility, a uniform cluster.
+"""Base class of the live twins of shared stores: coupling facilities and uniform clusters.
 
-Such a store holds no messages. It is fed by the reports of its message stores and by events of its own (HEARTBEAT,
-RESTART, ALTER, MEASURE). Both are acted on by event time: an event of its own counts at the first tick after it, as
-those of a message store do, or at the first tick not yet acted on. Where no store reports to it, nothing is waited for.
+A shared store holds no messages. Its input is the reports of its message stores and events of its own (HEARTBEAT,
+RESTART, ALTER, MEASURE), both processed by event time: an event of its own takes effect at the first tick after it that
+has not been processed. Where no store reports to it, its own events take effect at once.
+
+Sources: docs/architecture.md, "What several stores share".
 """
 
 from __future__ import annotations
@@ -23,13 +25,13 @@ from twin.estate import CouplingFacility, Estate, EstateError, UniformCluster, p
 from twin.state.tables import StateError
 from twin.stores.drift import judge, present
 from twin.stores.reports import Report, sources_of
-from twin.stores.shared_header import VERSION, Kept, Own
+from twin.stores.shared_header import VERSION, Format, PendingEvent, SharedState
 from twin.units import as_text
 
 if TYPE_CHECKING:
     from twin.events import EventBlock
 
-DRIFT_TOLERANCE_PCT = 5.0  # contract section 7: the default, no attribute of a shared store
+DRIFT_TOLERANCE_PCT = 5.0  # shared stores have no attribute for it (docs/alerts.md, "Conditions")
 
 _ALTER, _MEASURE = OPS.index("ALTER"), OPS.index("MEASURE")
 
@@ -37,11 +39,20 @@ Config = TypeVar("Config", CouplingFacility, UniformCluster)
 
 
 class SharedStore(ABC, Generic[Config]):
-    """See the module. `config`: the attributes as they are now; `sources`: who reports, as the estate has it."""
+    """The twin of a store that message stores share.
+
+    Attributes:
+        kind: kind of store, as in the estate.
+        alterable: attributes that ALTER may change.
+        settling_ticks: ticks after the last input during which time alone may change something.
+        config: estate entry with the current attributes, after ALTER.
+        sources: the message stores that report, by name, as the estate describes them.
+        episodes: open alerts.
+    """
 
     kind: str
-    alterable: tuple[str, ...]  # attributes that ALTER may change
-    settles_after: int  # ticks after the last report by which time has changed all it can
+    alterable: tuple[str, ...]
+    settling_ticks: int
 
     def __init__(self, estate: Estate, name: str, header: bytes | None = None) -> None:
         described = estate.stores[name]
@@ -51,300 +62,323 @@ class SharedStore(ABC, Generic[Config]):
         self.estate = estate
         self.config: Config = described  # type: ignore[assignment]  # kind and class go together
         self.sources = sources_of(estate, name)
-        self.kept = Kept() if header is None else msgspec.msgpack.decode(header, type=Kept)
-        if self.kept.version != VERSION:
-            raise StateError(
-                f"state of {name} has version {self.kept.version}; this program reads {VERSION}: "
-                "begin with a new checkpoint"
-            )
-        self.episodes = Episodes(name, self.kept.episodes, self.kept.turns)
-        self._open(self.kept.contents)
-        described_now = self._attributes()
+        self._state = SharedState() if header is None else _decode(name, header)
+        self.episodes = Episodes(name, self._state.episodes, self._state.turns)
+        self._restore(self._state.kind_state)
+        estate_attributes = self._attributes()
         if header is not None:
-            self._adopt(described_now)
-        self.kept.described, self.kept.sources = described_now, list(self.sources)
+            self._adopt(estate_attributes)
+        self._state.described, self._state.sources = estate_attributes, list(self.sources)
 
     def _adopt(self, described: dict[str, Any]) -> None:
-        """Take over what the estate says differently since the store was last opened; the rest stays as it was."""
-        before = self.kept.described
+        """Restore the attributes that events left, except where the estate has changed; drop sources it dropped.
+
+        Args:
+            described: attributes as the estate describes them.
+        """
+        before = self._state.described
         changed = {name for name, value in described.items() if before.get(name) != value}
-        as_left = {name: value for name, value in self.kept.attributes.items() if name not in changed}
-        self.config = _with(self.config, as_left)
-        gone = [source for source in self.kept.sources if source not in self.sources]
-        self.kept.frontier.forget(gone)
-        for source in gone:
-            self._leave(source)
+        restored = {name: value for name, value in self._state.attributes.items() if name not in changed}
+        self.config = _with(self.config, restored)
+        dropped = [source for source in self._state.sources if source not in self.sources]
+        self._state.frontier.forget(dropped)
+        for source in dropped:
+            self._on_source_left(source)
 
     # --- events and reports ----------------------------------------------------------------------------------------
 
     def apply(self, block: EventBlock) -> list[Alert]:
-        """Apply a block of this store's own events; the alerts they bring, in order."""
+        """Apply a block of this store's own events; return the alerts they cause, in order."""
         alerts: list[Alert] = []
         for row, event in enumerate(block.events):
-            before = self.kept.clock.time
-            time = self.kept.clock.after(int(event["time"]))
-            self.kept.events += 1
+            before = self._state.clock.time
+            time = self._state.clock.advance(int(event["time"]))
+            self._state.events += 1
             if before is not None and time < before:
-                self._take_own_back(time)
+                self._turn_back_events(time)
             op = int(event["op"])
             if op in (_ALTER, _MEASURE):
-                self.kept.own.append(Own(time, op, block.extras.get(row, b"{}")))
-            if not self._waits:
-                alerts += self._act_at_once(time)
-        return alerts + self._act()
+                self._state.pending_events.append(PendingEvent(time, op, block.extras.get(row, b"{}")))
+            if not self._has_sources:
+                alerts += self._apply_at_once(time)
+        return alerts + self._run_ticks()
 
     def take(self, reports: Iterable[Report]) -> list[Alert]:
-        """Take reports in, in any order but each source's own; the alerts they bring, in order."""
-        self.kept.frontier.take(reports)
-        if self.kept.frontier.turn_back(self.expected(), self.sources):
-            self._turn_back((self.kept.frontier.acted or 0) * TICK)
-        return self._act()
+        """Add reports, each source's in order; return the alerts they cause, in order."""
+        frontier = self._state.frontier
+        frontier.take(reports)
+        if frontier.turn_back(self.expected(), self.sources):
+            self._turn_back((frontier.processed_tick or 0) * TICK)
+        return self._run_ticks()
 
-    def _take_own_back(self, time: int) -> None:
-        """Let its own events of a clock that has gone back count from that time, microseconds, on."""
-        for event in self.kept.own:
+    def _turn_back_events(self, time: int) -> None:
+        """Bring the times of pending events down to that of a clock that has gone back, microseconds."""
+        for event in self._state.pending_events:
             event.time = min(event.time, time)
-        if not self._waits:
+        if not self._has_sources:
             self._turn_back(time)
 
     def _turn_back(self, now: int) -> None:
-        """Go on from an earlier time, microseconds: what was kept of the future is taken as of now."""
-        self.kept.turns += 1
-        self.kept.now = now
-        if self.kept.settled is not None:
-            self.kept.settled = now // TICK + self.settles_after
-        self.episodes.turn_back(now, self.kept.turns)
-        self._turned_back(now)
+        """Continue from an earlier time, microseconds, to which later times in the state are set."""
+        self._state.turns += 1
+        self._state.now = now
+        if self._state.settled_tick is not None:
+            self._state.settled_tick = now // TICK + self.settling_ticks
+        self.episodes.turn_back(now, self._state.turns)
+        self._on_turn_back(now)
 
     def drain_reports(self) -> list[Report]:
-        """What it reports itself: nothing, shared stores share no others."""
+        """Return no reports: a shared store shares no other."""
         return []
 
     @property
-    def _waits(self) -> bool:
-        return bool(self.expected() or self.kept.frontier.passed)
+    def _has_sources(self) -> bool:
+        """True if any store reports, or is expected to."""
+        return bool(self.expected() or self._state.frontier.last_ticks)
 
     def expected(self) -> list[str]:
-        """The sources to wait for."""
+        """Return the sources to wait for."""
         return list(self.sources)
 
-    def _act_at_once(self, time: int) -> list[Alert]:
-        """Where no store reports: what an event changes, at its own time."""
-        self.kept.now = max(time, self.kept.now or time)
-        self._begin(self.kept.now)
-        own, self.kept.own = self.kept.own, []
-        alerts = [alert for event in own for alert in self._control(event)]
-        return alerts + self._look(self.kept.now)
+    def _apply_at_once(self, time: int) -> list[Alert]:
+        """Apply the pending events where no store reports; time: of the latest event, microseconds."""
+        self._state.now = max(time, self._state.now or time)
+        self._expire(self._state.now)
+        events, self._state.pending_events = self._state.pending_events, []
+        alerts = [alert for event in events for alert in self._control(event)]
+        return alerts + self._check_conditions(self._state.now)
 
-    def _act(self) -> list[Alert]:
-        """Act on every tick that all who report have passed, and at which there is anything to do."""
+    def _run_ticks(self) -> list[Alert]:
+        """Process every tick that all sources have passed, except where nothing can change."""
         alerts: list[Alert] = []
         while (tick := self._next_tick()) is not None:
-            self.kept.now = max(tick * TICK, self.kept.now or 0)
-            own = [event for event in self.kept.own if event.time < self.kept.now]
-            self._begin(self.kept.now)
-            reports = self.kept.frontier.due(tick)
-            if own or reports:
-                self.kept.settled = tick + self.settles_after
-            self.kept.own = self.kept.own[len(own) :]  # its times only grow
+            now = self._state.now = max(tick * TICK, self._state.now or 0)
+            events = [event for event in self._state.pending_events if event.time < now]
+            self._expire(now)
+            reports = self._state.frontier.due(tick)
+            if events or reports:
+                self._state.settled_tick = tick + self.settling_ticks
+            self._state.pending_events = self._state.pending_events[len(events) :]  # their times never decrease
             for report in reports:
-                self._take_in(report, tick)
-            for event in own:
+                self._apply_report(report, tick)
+            for event in events:
                 alerts += self._control(event)
-            self.kept.frontier.acted = tick
-            alerts += self._look(self.kept.now)
+            self._state.frontier.processed_tick = tick
+            alerts += self._check_conditions(now)
         return alerts
 
-    def _take_in(self, report: Report, tick: int) -> None:
-        if not self._counts(report):
+    def _apply_report(self, report: Report, tick: int) -> None:
+        """Apply a report at a tick, unless the kind ignores it; count it where it is late."""
+        if not self._is_relevant(report):
             return
-        self.kept.late_reports += report.tick < tick
+        self._state.late_reports += report.tick < tick
         if report.values is None:
-            self._leave(report.source)
+            self._on_source_left(report.source)
         else:
-            self._hear(report)
+            self._on_report(report)
 
     def _next_tick(self) -> int | None:
-        """The next tick to act on; None where it must wait. Ticks at which nothing can change are passed over."""
-        frontier = self.kept.frontier
+        """Return the next tick at which anything can change; None where sources must pass it first.
+
+        Ticks that sources have passed without a change count as processed.
+        """
+        frontier = self._state.frontier
         bound = frontier.bound(self.expected(), self.sources)
         if bound is None:
             return None
-        acted = frontier.acted
-        waiting = [frontier.first_waiting(), self.kept.own[0].time // TICK + 1 if self.kept.own else None]
-        ticks = [tick if acted is None else max(tick, acted + 1) for tick in waiting if tick is not None]
-        if acted is not None and self.kept.settled is not None and acted < self.kept.settled:
-            ticks.append(acted + 1)
+        processed, settled, events = frontier.processed_tick, self._state.settled_tick, self._state.pending_events
+        due = [frontier.first_pending_tick(), events[0].time // TICK + 1 if events else None]
+        ticks = [tick if processed is None else max(tick, processed + 1) for tick in due if tick is not None]
+        if processed is not None and settled is not None and processed < settled:
+            ticks.append(processed + 1)
         tick = min(ticks, default=bound + 1)
         if tick <= bound:
             return tick
-        if acted is not None and bound > acted:
-            frontier.acted = bound
-            self.kept.now = max(bound * TICK, self.kept.now or 0)
+        if processed is not None and bound > processed:
+            frontier.processed_tick = bound
+            self._state.now = max(bound * TICK, self._state.now or 0)
         return None
 
-    # --- events of its own -----------------------------------------------------------------------------------------
+    # --- own events ------------------------------------------------------------------------------------------------
 
-    def _control(self, event: Own) -> list[Alert]:
+    def _control(self, event: PendingEvent) -> list[Alert]:
+        """Apply an ALTER or MEASURE; return the alerts it opens or clears."""
         content = msgspec.json.decode(event.content)
         if event.op == _MEASURE:
             return self._measure(present(content))
         try:
             changes = parse_attributes(self.config, "ALTER", content)
-        except EstateError:  # checked when it was decoded, by the estate of then
+        except EstateError:  # the estate has changed since the event was decoded and checked
             changes = None
-        if changes is None or not self._takes(changes):
-            self.kept.refused_alters += 1
+        if changes is None or not self._can_alter(changes):
+            self._state.refused_alters += 1
         else:
             before, self.config = self.config, _with(self.config, changes)
-            self._changed(before)
+            self._on_altered(before)
         return []
 
     def _measure(self, measured: dict[str, Any]) -> list[Alert]:
-        drift = self.kept.drift
+        """Take a measurement, fields of the state record; return the alerts it opens or clears."""
+        drift = self._state.drift
         if drift.baseline is None:
-            drift.baseline = self._baseline(measured)
+            drift.baseline = self._set_baseline(measured)
         self._draw_down(measured)
-        compared = self._compared(measured)
-        now = self.kept.now or 0
-        return judge(drift, compared, DRIFT_TOLERANCE_PCT, self.episodes, now, self._drifted)
+        compared = self._compare(measured)
+        now = self._state.now or 0
+        return judge(drift, compared, DRIFT_TOLERANCE_PCT, self.episodes, now, self._drift_finding)
 
     # --- alerts ----------------------------------------------------------------------------------------------------
 
-    def _follow(
+    def _update_alert(
         self,
         condition: str,
         resource: str,
         *,
         holds: bool,
         is_over: bool,
-        finding: Callable[[str | None], Finding],
-        over: Callable[[str], Finding],
+        make_finding: Callable[[str | None], Finding],
+        make_cleared: Callable[[str], Finding],
     ) -> list[Alert]:
-        """Open, update or clear the alert of one condition, as for a message store: see `twin.alerts.findings`.
+        """Open, update or clear the alert of one condition, by the rules for message stores (docs/alerts.md).
 
-        holds: it is there; is_over: it is no longer, with its hysteresis; finding, over: what to say then, given the
-        severity as last published.
+        Args:
+            condition: the condition.
+            resource: its resource.
+            holds: True if the condition holds.
+            is_over: True if it is over, hysteresis included.
+            make_finding: returns the finding while it holds, from the severity last published, or None.
+            make_cleared: returns the finding when the alert clears, from the severity last published.
         """
-        now = self.kept.now or 0
+        now = self._state.now or 0
         episode = self.episodes.get(condition, resource)
         if episode is None:
-            return [self.episodes.open(finding(None), now)] if holds else []
+            return [self.episodes.open(make_finding(None), now)] if holds else []
         if is_over:
             if episode.calm_since is None:
                 episode.calm_since = now
             if now - episode.calm_since < CALM_FOR:
                 return []
-            return [self.episodes.clear(episode, over(episode.severity), now)]
+            return [self.episodes.clear(episode, make_cleared(episode.severity), now)]
         episode.calm_since = None
-        found = finding(episode.severity)
-        if found.severity == episode.severity and (found.usage_pct or 0.0) < episode.usage_pct + STEP:
+        finding = make_finding(episode.severity)
+        if finding.severity == episode.severity and (finding.usage_pct or 0.0) < episode.usage_pct + STEP:
             return []
-        return [self.episodes.update(episode, found, now)]
+        return [self.episodes.update(episode, finding, now)]
 
     # --- state -----------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """The state record of contract section 3, JSON-ready."""
-        times = [time for time in (self.kept.now, self.kept.clock.time) if time is not None]
+        """Return the state record, JSON-ready (docs/state.md)."""
+        times = [time for time in (self._state.now, self._state.clock.time) if time is not None]
         return {
             "store": self.name,
             "kind": self.kind,
             "time": as_text(max(times)) if times else None,
-            "messages": 0,  # those of its message stores are theirs
+            "messages": 0,  # messages are counted in the stores that hold them
             "bytes": 0,
             "uncommitted": 0,
             "queues": [],
-            "events": self.kept.events,
-            "duplicates": 0,  # its own events have no numbers
+            "events": self._state.events,
+            "duplicates": 0,  # own events have no sequence numbers
             "gaps": 0,
             "unmatched_gets": 0,
             "full_puts": 0,
             "overfull_puts": 0,
-            "refused_alters": self.kept.refused_alters,
-            "baseline": self.kept.drift.baseline,
-            "drift_pct": self.kept.drift.pct,
+            "refused_alters": self._state.refused_alters,
+            "baseline": self._state.drift.baseline,
+            "drift_pct": self._state.drift.pct,
             "forecast": None,
             **self._fields(),
-            "late_reports": self.kept.late_reports,
+            "late_reports": self._state.late_reports,
         }
 
     def header(self) -> bytes:
-        """All of its state."""
-        self.kept.episodes = self.episodes.as_list()
-        self.kept.attributes = self._attributes()
-        self.kept.contents = self._contents()
-        return msgspec.msgpack.encode(self.kept)
+        """Return the whole state."""
+        self._state.episodes = self.episodes.as_list()
+        self._state.attributes = self._attributes()
+        self._state.kind_state = self._kind_state()
+        return msgspec.msgpack.encode(self._state)
 
     def dirty_pages(self) -> Iterator[tuple[int, bytes]]:
-        """A shared store has no pages."""
+        """Return no pages: a shared store has none."""
         return iter(())
 
     def _attributes(self) -> dict[str, Any]:
-        """What ALTER may change, as it is now, as plain values."""
+        """Return the current attributes that ALTER may change, as plain values."""
         values = {name: getattr(self.config, name) for name in self.alterable}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
-    # --- what a kind of store adds ---------------------------------------------------------------------------------
+    # --- hooks of a kind -------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _open(self, contents: bytes) -> None:
-        """Stand as `_contents` left it; at first where that is empty."""
+    def _restore(self, kind_state: bytes) -> None:
+        """Restore the state that `_kind_state` returned; empty for a new store."""
 
     @abstractmethod
-    def _contents(self) -> bytes:
-        """Its own part of the header."""
+    def _kind_state(self) -> bytes:
+        """Return the state that only this kind has, encoded."""
 
-    def _begin(self, now: int) -> None:
-        """Let go of what is too old at the time `now`, microseconds, before anything else happens then."""
+    def _expire(self, now: int) -> None:
+        """Drop what is too old at the time `now`, microseconds, before events and reports of that time."""
 
-    def _turned_back(self, now: int) -> None:
-        """Take what the kind keeps of the future as of `now`, microseconds."""
+    def _on_turn_back(self, now: int) -> None:
+        """Set times of the kind's state that are after `now`, microseconds, to it."""
 
-    def _counts(self, report: Report) -> bool:  # noqa: ARG002 -- most kinds take every report
-        """Whether a report is of one who shares the store."""
+    def _is_relevant(self, report: Report) -> bool:  # noqa: ARG002 -- most kinds take every report
+        """Return True if a report is from a store that shares this one."""
         return True
 
-    def _changed(self, before: Config) -> None:
-        """An ALTER has changed the attributes, which were `before`."""
+    def _on_altered(self, before: Config) -> None:
+        """Handle changed attributes; before: the estate entry before the ALTER."""
 
     @abstractmethod
-    def _hear(self, report: Report) -> None:
-        """Take in one report, in the order of ticks."""
+    def _on_report(self, report: Report) -> None:
+        """Take the values of a report; reports come in the order of ticks."""
 
     @abstractmethod
-    def _leave(self, source: str) -> None:
-        """Forget a source that shares the store no longer."""
+    def _on_source_left(self, source: str) -> None:
+        """Drop the values of a source that no longer shares the store."""
 
     @abstractmethod
-    def _look(self, now: int) -> list[Alert]:
-        """Look at every condition at the time `now`, microseconds."""
+    def _check_conditions(self, now: int) -> list[Alert]:
+        """Check every condition at the time `now`, microseconds; return the alerts that change."""
 
     @abstractmethod
-    def _takes(self, changes: dict[str, Any]) -> bool:
-        """Whether the estate knows what an ALTER names."""
+    def _can_alter(self, changes: dict[str, Any]) -> bool:
+        """Return True if the estate has everything that an ALTER names."""
 
     @abstractmethod
-    def _baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
-        """What the first measurement finds beyond the model."""
+    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+        """Set the baseline to what the real system holds beyond the model; return the state record's `baseline`."""
 
     @abstractmethod
     def _draw_down(self, measured: dict[str, Any]) -> None:
-        """Lower the baseline to what a measurement finds beyond the model: the rest has been worked off."""
+        """Lower the baseline where a measurement shows less beyond the model."""
 
     @abstractmethod
-    def _compared(self, measured: dict[str, Any]) -> dict[str, tuple[float, float, float]]:
-        """(model, measured, total) by resource measured."""
+    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[float, float, float]]:
+        """Return (model, measured, total) by resource measured."""
 
     @abstractmethod
-    def _drifted(self, resource: str) -> Finding:
-        """What to say of drift."""
+    def _drift_finding(self, resource: str) -> Finding:
+        """Return the finding about a resource that drifts."""
 
     @abstractmethod
     def _fields(self) -> dict[str, Any]:
-        """The fields of its kind of state record."""
+        """Return the fields of the state record that only this kind has."""
+
+
+def _decode(name: str, header: bytes) -> SharedState:
+    """Return the state in a header; StateError where another version wrote it."""
+    version = msgspec.msgpack.decode(header, type=Format).version
+    if version != VERSION:
+        raise StateError(
+            f"state of {name} has version {version}; this program reads {VERSION}: begin with a new checkpoint"
+        )
+    return msgspec.msgpack.decode(header, type=SharedState)
 
 
 def _with(config: Config, changes: dict[str, Any]) -> Config:
+    """Return an estate entry with changed attributes, lists as tuples."""
     tuples = {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
     return replace(config, **tuples)  # type: ignore[arg-type]  # names and types are checked by parse_attributes

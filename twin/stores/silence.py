@@ -1,10 +1,10 @@
 """Silent sources: the heartbeat that reports one, the alert that it opens, and the event that clears it.
 
-The streaming job watches, by wall time, when each queue manager was last heard from, and writes a HEARTBEAT with
-`measured.silent_s` for each of its stores to the events topic. What a twin makes of it is a function of the records
+The streaming job notes, by wall time, when each queue manager last sent an event. For a silent one it writes a
+HEARTBEAT with `measured.silent_s` to the events topic, for each of its stores. The twin's result depends on the records
 alone: the alert `source-silent` opens at such a heartbeat and clears at the next other event of that queue manager.
 
-Source: contract section 8 (alert time, wall clock and event time).
+Sources: docs/events.md, "Silent sources".
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _RESOURCE = "source/"
 
 
 class Change(NamedTuple):
-    """A queue manager goes silent, or is heard from again, at a row of a block.
+    """A row of a block at which a queue manager goes silent or is heard from again.
 
-    is_gone: it has left the estate since; its alert ends at the next event of anybody.
+    is_gone: True if the queue manager has left the estate; its alert clears at the store's next event.
     """
 
     row: int
@@ -42,19 +42,26 @@ class Change(NamedTuple):
 
 
 def watched_queue_managers(estate: Estate) -> dict[str, float]:
-    """Return the seconds of silence after which a queue manager is reported, by name, where the estate gives any."""
+    """Return the seconds of silence after which to report a queue manager, by name, for those that have `silence_s`."""
     return {name: qmgr.silence_s for name, qmgr in estate.queue_managers.items() if qmgr.silence_s is not None}
 
 
 def heartbeat(qmgr: str, store: str, time: int, silent_s: int) -> bytes:
-    """Return the HEARTBEAT that reports silence, as JSON. time: wall clock, microseconds since 1970."""
+    """Return the HEARTBEAT that reports silence, as JSON.
+
+    Args:
+        qmgr: the silent queue manager.
+        store: one of its stores.
+        time: wall clock, microseconds since 1970.
+        silent_s: seconds since its last event.
+    """
     return msgspec.json.encode(
         {"time": as_text(time), "qmgr": qmgr, "op": "HEARTBEAT", "store": store, "measured": {"silent_s": silent_s}}
     )
 
 
 def is_report(block: EventBlock) -> Array:
-    """Return bool[n]: True for the rows that report silence. Only such a HEARTBEAT carries anything beside its row."""
+    """Return bool[n]: True for the rows that report silence, the only HEARTBEATs that have extras."""
     reports = np.zeros(len(block), np.bool_)
     rows = [row for row in block.extras if block.events[row]["op"] == HEARTBEAT]
     reports[rows] = True
@@ -64,23 +71,25 @@ def is_report(block: EventBlock) -> Array:
 def find_changes(
     block: EventBlock, qmgr_rows: Array, qmgrs: Sequence[str], members: Collection[str], episodes: Episodes
 ) -> list[Change]:
-    """Return where queue managers go silent or are heard from again, in the order of the rows.
+    """Return the rows at which queue managers go silent or are heard from again, in order.
 
     Args:
         block: events of one store.
-        qmgr_rows: i8[n], the queue manager of each event, as its place in `qmgrs`.
+        qmgr_rows: i8[n]: queue manager of each event, as an index into `qmgrs`.
         qmgrs: names of queue managers.
-        members: those of them that the estate has now.
-        episodes: the open alerts of the store.
+        members: those that the estate has.
+        episodes: open alerts of the store.
     """
     reports = is_report(block)
-    silent = {e.resource.removeprefix(_RESOURCE) for e in episodes if e.condition == Condition.SOURCE_SILENT}
-    concerned = silent | {qmgrs[row] for row in np.unique(qmgr_rows[reports])}
+    silent = {
+        episode.resource.removeprefix(_RESOURCE) for episode in episodes if episode.condition == Condition.SOURCE_SILENT
+    }
+    candidates = silent | {qmgrs[row] for row in np.unique(qmgr_rows[reports])}
     changes = [Change(0, qmgr, is_silent=False, is_gone=True) for qmgr in silent.difference(members) if len(block)]
-    for qmgr in concerned.intersection(members):
+    for qmgr in candidates.intersection(members):
         rows = np.flatnonzero(qmgr_rows == qmgrs.index(qmgr))
-        before = np.concatenate([[qmgr in silent], reports[rows]])
-        changes += [Change(row, qmgr, bool(reports[row])) for row in rows[before[1:] != before[:-1]].tolist()]
+        is_silent = np.concatenate([[qmgr in silent], reports[rows]])
+        changes += [Change(row, qmgr, bool(reports[row])) for row in rows[is_silent[1:] != is_silent[:-1]].tolist()]
     return sorted(changes)
 
 
@@ -88,16 +97,16 @@ def make_alert(change: Change, event: Any, silent_s: int, episodes: Episodes, st
     """Open or clear the alert of a queue manager.
 
     Args:
-        change: what happened.
-        event: row of EVENT; of a heartbeat that reports silence, its time is the wall clock.
-        silent_s: seconds that the heartbeat reports; not looked at where the queue manager is heard from again.
-        episodes: the open alerts of the store.
-        store: its name.
+        change: the change to publish.
+        event: its row of EVENT; the time of a heartbeat that reports silence is the wall clock.
+        silent_s: seconds that the heartbeat reports; ignored where the queue manager is heard from again.
+        episodes: open alerts of the store; changed.
+        store: name of the store.
         now: the store's clock, microseconds.
     """
     resource = _RESOURCE + change.qmgr
     if change.is_silent:
-        return episodes.open(_silent(change.qmgr, resource, store, int(event["time"]), silent_s), now)
+        return episodes.open(_silent_finding(change.qmgr, resource, store, int(event["time"]), silent_s), now)
     episode = episodes.get(Condition.SOURCE_SILENT, resource)
     assert episode is not None
     cause = f"{change.qmgr}: events arrive again, alert cleared."
@@ -106,7 +115,8 @@ def make_alert(change: Change, event: Any, silent_s: int, episodes: Episodes, st
     return episodes.clear(episode, _finding(resource, cause, ()), now)
 
 
-def _silent(qmgr: str, resource: str, store: str, time: int, silent_s: int) -> Finding:
+def _silent_finding(qmgr: str, resource: str, store: str, time: int, silent_s: int) -> Finding:
+    """Return the finding that a queue manager is silent; time: of the heartbeat, microseconds since 1970."""
     since = as_text(time - silent_s * SECOND)[:19]
     return _finding(
         resource,

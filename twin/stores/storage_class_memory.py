@@ -60,7 +60,7 @@ def scm_fields(store: layout.Store) -> dict[str, Any] | None:
         "elems": int(use["elems"]),
         "messages": int(use["messages"]),
         "aug_fixed": FIXED_AUGMENTED,
-        "aug_dynamic": int(scm.augmented(store, used)),
+        "aug_dynamic": int(scm.augmented_bytes(store, used)),
         "prestaged": int(use["prestaged"]),
         "prefetched": int(use["prefetched"]),
         "faults": int(use["faults"]),

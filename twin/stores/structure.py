@@ -14,8 +14,8 @@ from twin.alerts.resource_view import ResourceView
 from twin.allocation import FIXED_AUGMENTED, Allocation, Usage, allocate
 from twin.conditions import Condition
 from twin.estate import Structure
-from twin.forecast import structure_model
-from twin.forecast.fill_model import Rules
+from twin.forecast.fill_model import FillModel
+from twin.forecast.structure_model import structure_model
 from twin.stores import alteration, auto_alter, storage_class_memory, structure_measurement
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
@@ -27,7 +27,7 @@ class StructureTwin(MessageStore):
     """The twin of a structure. allocation: its size and ratio as they are."""
 
     kind = "structure"
-    is_foreseen = True
+    has_fill_model = True
     check_against = "Compare the structure's attributes in the estate with DISPLAY CFSTATUS and D XCF,STR"
     config: Structure
     allocation: Allocation
@@ -41,12 +41,14 @@ class StructureTwin(MessageStore):
         self.allocation = allocate(self.config)
 
     @override
-    def _own(self) -> dict[str, Any]:
+    def _kind_state(self) -> dict[str, Any]:
         return {"size_now": self.allocation.size, "ratio": self.allocation.ratio.as_integer_ratio()}
 
     @override
-    def _take_over(self, header_described: dict[str, Any], attributes: dict[str, Any], own: dict[str, Any]) -> None:
-        self.allocation = Allocation(own["size_now"], Fraction(*own["ratio"]))
+    def _take_over(
+        self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: dict[str, Any]
+    ) -> None:
+        self.allocation = Allocation(kind_state["size_now"], Fraction(*kind_state["ratio"]))
         self.config = alteration.with_attributes(self.config, attributes)
         described = self._described
         self._assign(alteration.adopt(self.config, self.allocation, self._usage(), header_described, described))
@@ -63,7 +65,7 @@ class StructureTwin(MessageStore):
         storage_class_memory.enrol(self.tables, has_scm=self.config.scm_max_size is not None)
 
     @override
-    def _new_qmgrs(self) -> None:
+    def _on_new_qmgrs(self) -> None:
         """Add the data sets of queue managers not seen before."""
         old = self.tables.store.datasets
         datasets = np.zeros(len(self.qmgrs), layout.DATASET)
@@ -118,7 +120,7 @@ class StructureTwin(MessageStore):
     @property
     def aug_dynamic(self) -> int:
         """Bytes of dynamic augmented space in use."""
-        return int(scm.augmented(self.tables.store, self.scm_used))
+        return int(scm.augmented_bytes(self.tables.store, self.scm_used))
 
     @property
     def alterable(self) -> bool:
@@ -169,7 +171,7 @@ class StructureTwin(MessageStore):
         return [self.episodes.open(self.viewer().finding(Condition.NOT_ALTERABLE, SCM, None), now)]
 
     @override
-    def _at_tick(self, before: int, tick: int) -> list[Alert]:
+    def _on_tick(self, before: int, tick: int) -> list[Alert]:
         now = tick * clock.TICK
         enrolled = self.tables.store.scm[0]["enrolled"]
         alerts: list[Alert] = []
@@ -180,7 +182,7 @@ class StructureTwin(MessageStore):
             alerts += self._sample(samples, now)
         if enrolled:
             watch.move(self.tables.store, now * scm.NANOSECONDS)
-        return alerts + self._fired(now)
+        return alerts + self._open_fired(now)
 
     # --- measurements, findings, records ---------------------------------------------------------------------------
 
@@ -218,8 +220,8 @@ class StructureTwin(MessageStore):
                     self.tables.store.datasets["armed"][row] |= np.uint8(bit)
 
     @override
-    def rules(self, tick: int) -> Rules:
-        return structure_model.rules_of(self.tables.store, self.config, self.estate, self.qmgrs, tick)
+    def fill_model(self, tick: int) -> FillModel:
+        return structure_model(self.tables.store, self.config, self.estate, self.qmgrs, tick)
 
     @override
     def _report_values(self) -> StructureValues:

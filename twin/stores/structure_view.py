@@ -263,4 +263,4 @@ class _Augmented(_Scm):
     @override
     def _bytes(self) -> tuple[int, int]:
         used = int(scm.bytes_in_use(self._store))
-        return int(scm.augmented(self._store, used)), int(self._store.params[0]["aug_max"])
+        return int(scm.augmented_bytes(self._store, used)), int(self._store.params[0]["aug_max"])

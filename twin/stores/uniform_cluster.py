@@ -1,8 +1,8 @@
-"""The live twin of a uniform cluster: what its members carry together, and when another one is wanted.
+"""The live twin of a uniform cluster: the load on its members, and the number of members it needs.
 
-Source: uniform-cluster-scaling.txt: Table 1 (members are added one by one, the rate achieved is what they carry);
-"trigger points for starting additional cluster members" (queue depth among them); "a uniform cluster can be contracted
-as demand decreases by issuing 'endmqm -r <QM>'". domain.md section 7 (rate and queue depth).
+Sources: [IBM: MQ Uniform Cluster Scaling Example, Table 1]: members are added one by one, and the rate achieved is what
+they carry. The same, "Comparisons": rate and queue depth as "trigger points for starting additional cluster members";
+"a uniform cluster can be contracted as demand decreases by issuing 'endmqm -r <QM>'". docs/alerts.md, "Conditions".
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 import msgspec
+from typing_extensions import override
 
 from kernels.clock import SECOND, TICK
 from twin.alerts import shared_texts
@@ -22,182 +23,208 @@ from twin.stores.reports import QueueFileValues, Report
 from twin.stores.shared_store import DRIFT_TOLERANCE_PCT, SharedStore
 
 _RESOURCE = "capacity"
-WINDOW_TICKS = 60 * SECOND // TICK  # over which rate and activity are measured
-_WINDOW_SECONDS = WINDOW_TICKS * TICK // SECOND
+WINDOW_TICKS = 60 * SECOND // TICK  # of the measurement of rate and activity
+_WINDOW_S = WINDOW_TICKS * TICK // SECOND
 
-# The seed raises the load in steps of 115 messages/s for each of 180 senders, 20,700 messages/s: "around 85% of 1 QMs
-# messaging capability", 98 % of the 21,070 that Table 1 shows. At 98 % the members still carry all of it, but nothing
-# more: the mark must lie below, so that there is time to start one.
-MARK_PCT = 85.0
-OVER_PCT = 80.0  # the alert is over below it
-# One can be spared where the others would stay well below the mark: stopping it must not bring the alert back.
+# Thresholds of the load, percent of what the active members carry. One step of load in the published test is 115
+# messages/s for each of 180 senders, 20,700 messages/s: "around 85% of 1 QMs messaging capability", and 98 % of the
+# 21,070 in Table 1. The alert must open before members carry all they can, so that there is time to start another.
+THRESHOLD_PCT = 85.0  # [fitted]
+CLEAR_BELOW_PCT = 80.0  # [assumed]
+# The same for the load with one member fewer: stopping a member must not open the alert again. [assumed]
 SPARE_PCT = 70.0
-SPARE_OVER_PCT = 75.0
-SPARE_HOLD = 15 * 60 * SECOND  # "surges of rates ... at peak times" must not have members stopped between them
-# Messages that wait count as load: what it takes to deliver them within a quarter of an hour. An assumption.
-DRAIN_SECONDS = 15 * 60
+SPARE_CLEAR_PCT = 75.0
+SPARE_HOLD_US = 15 * 60 * SECOND  # bridges the lulls between "surges of rates ... at peak times" [assumed]
+DRAIN_S = 15 * 60  # time within which members are to deliver the messages that wait [assumed]
 
 
-def achieved(target: float, members: int, one: float) -> float:
-    """Messages/s that `members` deliver of `target`; one: what a member carries. Source: the seed, Table 1."""
-    return min(target, members * one)
+def achieved(target: float, members: int, member_rate: float) -> float:
+    """Return the rate that a cluster delivers, messages/s [IBM: MQ Uniform Cluster Scaling Example, Table 1].
+
+    Args:
+        target: rate offered, messages/s.
+        members: members started.
+        member_rate: rate that one member carries, messages/s.
+    """
+    return min(target, members * member_rate)
 
 
-def members_for(load: float, one: float) -> int:
-    """The members that carry a load, messages/s, below the mark at which another one is wanted; at least 1."""
-    return max(1, math.ceil(load * 100.0 / (MARK_PCT * one)))
+def members_for(load: float, member_rate: float) -> int:
+    """Return the number of members, at least 1, that keep the load at or below `THRESHOLD_PCT`.
+
+    Args:
+        load: messages/s.
+        member_rate: rate that one member carries, messages/s.
+    """
+    return max(1, math.ceil(load * 100.0 / (THRESHOLD_PCT * member_rate)))
 
 
-class _Contents(msgspec.Struct):
-    puts: dict[int, int] = {}  # by tick, of the last minute
-    active: dict[str, int] = {}  # by member, the last tick with a put or get
-    depths: dict[str, int] = {}  # by queue file
-    joined: dict[str, int] = {}  # by member that ALTER added, the tick of it
-    fewer: bool = False  # whether the open alert is that one can be spared
-    spare_since: int | None = None
-    base_depth: int = 0  # baseline, as measured first
+class _ClusterState(msgspec.Struct):
+    """State of a uniform cluster beside that of any shared store."""
+
+    puts: dict[int, int] = {}  # messages by tick, over the window
+    last_active: dict[str, int] = {}  # last tick with a put or get, by member
+    depths: dict[str, int] = {}  # messages by queue file
+    joined: dict[str, int] = {}  # tick of the ALTER that added a member, by member
+    is_surplus: bool = False  # the open alert says that a member can be spared
+    spare_since: int | None = None  # time since which a member can be spared, microseconds
+    base_depth: int = 0  # baseline, messages
 
 
 class UniformClusterTwin(SharedStore[UniformCluster]):
-    """See the module."""
+    """The twin of a uniform cluster."""
 
     kind = "uniform_cluster"
     alterable = ("queue_managers", "messages_per_second")
-    settles_after = 2 * WINDOW_TICKS + 2  # ticks: rate and activity run out, then a minute of calm
+    settling_ticks = 2 * WINDOW_TICKS + 2  # the window passes, then a minute of calm
 
-    def _open(self, contents: bytes) -> None:
-        self._own = msgspec.msgpack.decode(contents, type=_Contents) if contents else _Contents()
+    @override
+    def _restore(self, kind_state: bytes) -> None:
+        self._cluster = msgspec.msgpack.decode(kind_state, type=_ClusterState) if kind_state else _ClusterState()
 
-    def _contents(self) -> bytes:
-        return msgspec.msgpack.encode(self._own)
+    @override
+    def _kind_state(self) -> bytes:
+        return msgspec.msgpack.encode(self._cluster)
 
+    @override
     def expected(self) -> list[str]:
-        """The queue files of those who are members now."""
         return [name for name in self.sources if self._member(name) in self.config.queue_managers]
 
     def _member(self, source: str) -> str | None:
+        """Return the queue manager of a queue file."""
         config = self.sources.get(source)
         return config.queue_manager if isinstance(config, QueueFile) else None
 
-    def _counts(self, report: Report) -> bool:
-        """Whether it is of a member, and not of the time before it was one: nobody waited for those."""
+    @override
+    def _is_relevant(self, report: Report) -> bool:
+        """Return True if a report is of a current member, since it joined: earlier ones were not waited for."""
         member = self._member(report.source)
         if member is None or member not in self.config.queue_managers:
             return False
-        return report.tick > self._own.joined.get(member, report.tick - 1)
+        return report.tick > self._cluster.joined.get(member, report.tick - 1)
 
-    def _changed(self, before: UniformCluster) -> None:
+    @override
+    def _on_altered(self, before: UniformCluster) -> None:
         for member in sorted(set(self.config.queue_managers) - set(before.queue_managers)):
-            self._own.joined[member] = (self.kept.now or 0) // TICK
+            self._cluster.joined[member] = (self._state.now or 0) // TICK
 
-    def _hear(self, report: Report) -> None:
-        values, member = report.values, self._member(report.source)
+    @override
+    def _on_report(self, report: Report) -> None:
+        cluster, values, member = self._cluster, report.values, self._member(report.source)
         if not isinstance(values, QueueFileValues) or member is None:
             return
-        self._own.puts[report.tick] = self._own.puts.get(report.tick, 0) + values.puts
+        cluster.puts[report.tick] = cluster.puts.get(report.tick, 0) + values.puts
         if values.puts or values.gets:
-            self._own.active[member] = max(report.tick, self._own.active.get(member, report.tick))
-        self._own.depths[report.source] = values.depth
+            cluster.last_active[member] = max(report.tick, cluster.last_active.get(member, report.tick))
+        cluster.depths[report.source] = values.depth
 
-    def _leave(self, source: str) -> None:
-        self._own.depths.pop(source, None)
+    @override
+    def _on_source_left(self, source: str) -> None:
+        self._cluster.depths.pop(source, None)
 
-    def _takes(self, changes: dict[str, Any]) -> bool:
+    @override
+    def _can_alter(self, changes: dict[str, Any]) -> bool:
         return all(name in self.estate.queue_managers for name in changes.get("queue_managers", ()))
 
-    # --- what there is ---------------------------------------------------------------------------------------------
+    # --- load and capacity -----------------------------------------------------------------------------------------
 
-    def _active(self) -> list[str]:
-        return sorted(name for name in self._own.active if name in self.config.queue_managers)
+    def _active_members(self) -> list[str]:
+        return sorted(name for name in self._cluster.last_active if name in self.config.queue_managers)
 
     def _rate(self) -> float:
-        return sum(self._own.puts.values()) / _WINDOW_SECONDS
+        """Return the messages/s put over the window."""
+        return sum(self._cluster.puts.values()) / _WINDOW_S
 
     def _depth(self) -> int:
+        """Return the messages that wait in the queues of members."""
         members = self.config.queue_managers
-        return self._own.base_depth + sum(
-            depth for source, depth in self._own.depths.items() if self._member(source) in members
-        )
+        depths = self._cluster.depths.items()
+        return self._cluster.base_depth + sum(depth for source, depth in depths if self._member(source) in members)
 
     def _capacity(self) -> float:
-        return len(self._active()) * self.config.messages_per_second
+        """Return the messages/s that the active members carry."""
+        return len(self._active_members()) * self.config.messages_per_second
 
     def _load(self) -> float:
-        """Messages/s: what is put, and what delivering those that wait takes."""
-        return self._rate() + self._depth() / DRAIN_SECONDS
+        """Return the messages/s put, plus those that it takes to deliver the waiting messages in time."""
+        return self._rate() + self._depth() / DRAIN_S
 
-    def _needed(self) -> int:
+    def _needed_members(self) -> int:
         return members_for(self._load(), self.config.messages_per_second)
 
     def _usage_pct(self, fewer_by: int = 0) -> float:
-        """The load in percent of what the active members carry, or what so many fewer would; of none, 0."""
-        capacity = (len(self._active()) - fewer_by) * self.config.messages_per_second
+        """Return the load in percent of the capacity, 0 without capacity; fewer_by: active members left out."""
+        capacity = (len(self._active_members()) - fewer_by) * self.config.messages_per_second
         return round(100.0 * self._load() / capacity, 3) if capacity > 0 else 0.0
 
     # --- alerts ----------------------------------------------------------------------------------------------------
 
-    def _begin(self, now: int) -> None:
-        since = now // TICK - WINDOW_TICKS
-        self._own.puts = {tick: puts for tick, puts in self._own.puts.items() if tick > since}
-        self._own.active = {name: tick for name, tick in self._own.active.items() if tick > since}
+    @override
+    def _expire(self, now: int) -> None:
+        cluster, since = self._cluster, now // TICK - WINDOW_TICKS
+        cluster.puts = {tick: puts for tick, puts in cluster.puts.items() if tick > since}
+        cluster.last_active = {name: tick for name, tick in cluster.last_active.items() if tick > since}
 
-    def _turned_back(self, now: int) -> None:
-        own, tick = self._own, now // TICK
-        own.puts = {at: puts for at, puts in own.puts.items() if at <= tick}
-        own.active = {name: min(at, tick) for name, at in own.active.items()}
-        own.joined = {name: min(at, tick) for name, at in own.joined.items()}
-        if own.spare_since is not None:
-            own.spare_since = min(own.spare_since, now)
+    @override
+    def _on_turn_back(self, now: int) -> None:
+        cluster, now_tick = self._cluster, now // TICK
+        cluster.puts = {tick: puts for tick, puts in cluster.puts.items() if tick <= now_tick}
+        cluster.last_active = {name: min(tick, now_tick) for name, tick in cluster.last_active.items()}
+        cluster.joined = {name: min(tick, now_tick) for name, tick in cluster.joined.items()}
+        if cluster.spare_since is not None:
+            cluster.spare_since = min(cluster.spare_since, now)
 
-    def _look(self, now: int) -> list[Alert]:
-        usage, active = self._usage_pct(), len(self._active())
-        spare = active > 1 and self._usage_pct(fewer_by=1) < SPARE_PCT
-        if not spare:
-            self._own.spare_since = None
-        elif self._own.spare_since is None:
-            self._own.spare_since = now
-        more = self._capacity() > 0 and self._needed() > active
-        is_open = self.episodes.get(Condition.CAPACITY, _RESOURCE) is not None
-        held = self._own.spare_since is not None and now - self._own.spare_since >= SPARE_HOLD
-        if not is_open:
-            self._own.fewer = held and not more
-        spared = active < 2 or self._usage_pct(fewer_by=1) >= SPARE_OVER_PCT
-        is_over = spared if self._own.fewer else usage < OVER_PCT
-        return self._follow(
+    @override
+    def _check_conditions(self, now: int) -> list[Alert]:
+        cluster, active = self._cluster, len(self._active_members())
+        usage_pct, reduced_pct = self._usage_pct(), self._usage_pct(fewer_by=1)
+        if active < 2 or reduced_pct >= SPARE_PCT:
+            cluster.spare_since = None
+        elif cluster.spare_since is None:
+            cluster.spare_since = now
+        is_short = self._capacity() > 0 and self._needed_members() > active
+        can_spare = cluster.spare_since is not None and now - cluster.spare_since >= SPARE_HOLD_US
+        if self.episodes.get(Condition.CAPACITY, _RESOURCE) is None:
+            cluster.is_surplus = can_spare and not is_short
+        is_surplus_over = active < 2 or reduced_pct >= SPARE_CLEAR_PCT
+        return self._update_alert(
             Condition.CAPACITY,
             _RESOURCE,
-            holds=more or held,
-            is_over=is_over,
-            finding=self._finding,
-            over=self._over,
+            holds=is_short or can_spare,
+            is_over=is_surplus_over if cluster.is_surplus else usage_pct < CLEAR_BELOW_PCT,
+            make_finding=self._capacity_finding,
+            make_cleared=self._cleared,
         )
 
-    def _finding(self, before: str | None) -> Finding:
-        active, one = self._active(), self.config.messages_per_second
-        needed = self._needed()
-        told = (self.name, len(active), one, self._rate(), self._depth(), needed)
-        usage = self._usage_pct()
-        if self._own.fewer:
+    def _capacity_finding(self, severity_before: str | None) -> Finding:
+        """Return the finding that members are missing, or that one can be spared."""
+        active, member_rate = self._active_members(), self.config.messages_per_second
+        needed = self._needed_members()
+        usage_pct = self._usage_pct()
+        if self._cluster.is_surplus:
             severity, actions = WARNING, shared_texts.fewer_members_actions(active)
         else:
-            urgent = usage >= (CRITICAL_UNTIL_PCT if before == CRITICAL else CRITICAL_FROM_PCT)
-            severity = CRITICAL if urgent else WARNING
+            is_critical = usage_pct >= (CRITICAL_UNTIL_PCT if severity_before == CRITICAL else CRITICAL_FROM_PCT)
+            severity = CRITICAL if is_critical else WARNING
             idle = [name for name in self.config.queue_managers if name not in active]
             actions = shared_texts.more_members_actions(self.name, idle, needed - len(active))
-        return self._told(severity, usage, shared_texts.members_wanted(*told), actions)
+        cause = shared_texts.members_wanted(self.name, len(active), member_rate, self._rate(), self._depth(), needed)
+        return self._finding(severity, usage_pct, cause, actions)
 
-    def _over(self, severity: str) -> Finding:
-        told = (self.name, len(self._active()), self.config.messages_per_second, self._rate(), self._depth())
-        return self._told(severity, self._usage_pct(), shared_texts.load_is_over(*told), ())
+    def _cleared(self, severity: str) -> Finding:
+        """Return the finding of an alert that clears; severity: as last published."""
+        active, member_rate = len(self._active_members()), self.config.messages_per_second
+        cause = shared_texts.load_is_over(self.name, active, member_rate, self._rate(), self._depth())
+        return self._finding(severity, self._usage_pct(), cause, ())
 
-    def _told(
-        self, severity: str, usage: float, cause: str, actions: tuple[str, ...], condition: str = Condition.CAPACITY
+    def _finding(
+        self, severity: str, usage_pct: float, cause: str, actions: tuple[str, ...], condition: str = Condition.CAPACITY
     ) -> Finding:
         return Finding(
             condition=condition,
             resource=_RESOURCE,
             severity=severity,
-            usage_pct=usage,
+            usage_pct=usage_pct,
             full_probability=None,
             fillers=(),
             cause=cause,
@@ -206,28 +233,33 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
 
     # --- measurements ----------------------------------------------------------------------------------------------
 
-    def _baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
-        self._own.base_depth = max(0, measured.get("depth", 0) - self._depth())
-        return {"depth": self._own.base_depth}
+    @override
+    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+        self._cluster.base_depth = max(0, measured.get("depth", 0) - self._depth())
+        return {"depth": self._cluster.base_depth}
 
+    @override
     def _draw_down(self, measured: dict[str, Any]) -> None:
         if "depth" in measured:
-            model = self._depth() - self._own.base_depth
-            self._own.base_depth = min(self._own.base_depth, max(0, measured["depth"] - model))
+            model = self._depth() - self._cluster.base_depth
+            self._cluster.base_depth = min(self._cluster.base_depth, max(0, measured["depth"] - model))
 
-    def _compared(self, measured: dict[str, Any]) -> dict[str, tuple[float, float, float]]:
+    @override
+    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[float, float, float]]:
         if "rate" not in measured:
             return {}
         return {_RESOURCE: (self._rate(), measured["rate"], self._capacity())}
 
-    def _drifted(self, resource: str) -> Finding:  # noqa: ARG002 -- a cluster has one
-        cause = shared_texts.drifted(self.name, _RESOURCE, self.kept.drift.pct or 0.0, DRIFT_TOLERANCE_PCT)
+    @override
+    def _drift_finding(self, resource: str) -> Finding:
+        cause = shared_texts.drifted(self.name, _RESOURCE, self._state.drift.pct or 0.0, DRIFT_TOLERANCE_PCT)
         actions = (f"Check that the events of all members of {self.name} reach the topic: DISPLAY QSTATUS, `gaps`",)
-        return self._told(WARNING, self._usage_pct(), cause, actions, Condition.DRIFT)
+        return self._finding(WARNING, self._usage_pct(), cause, actions, Condition.DRIFT)
 
+    @override
     def _fields(self) -> dict[str, Any]:
         return {
-            "members": len(self._active()),
+            "members": len(self._active_members()),
             "rate": round(self._rate(), 3),
             "capacity": round(self._capacity(), 3),
             "depth": self._depth(),

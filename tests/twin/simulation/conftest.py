@@ -21,4 +21,4 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 def _without_forecasts(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is simulated is replayed for its states and its full stores; forecasts would be most of the time."""
     for kind in (StructureTwin, PageSetTwin, QueueFileTwin):
-        monkeypatch.setattr(kind, "is_foreseen", False)
+        monkeypatch.setattr(kind, "has_fill_model", False)

@@ -52,8 +52,8 @@ def test_simulate_lists_the_scenarios_with_their_parameters(capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "simulate: SCENARIO --estate FILE -o RECORDING is right; --list names the scenarios"),
-        (["outage"], "SCENARIO --estate FILE -o RECORDING is right"),
+        ([], "simulate: missing arguments; expected: SCENARIO --estate FILE -o RECORDING, or --list"),
+        (["outage"], "expected: SCENARIO --estate FILE -o RECORDING, or --list"),
         (["outage", "--estate", "E", "-o", "R.arrow"], "there is no scenario outage; right: "),
         (["burst", "--estate", "E", "-o", "R.arrow", "--set", "every"], "--set has no =; expected: --set KEY=VALUE"),
         (["burst", "--estate", "E", "-o", "R.arrow", "--set", "each=1"], "burst has no parameter each; right: hours,"),

@@ -18,7 +18,7 @@ from twin.sizing import backlog_of, parse_mix, parse_rates, parse_seconds, plan_
 from twin.sizing.dasd import PAGES_A_TRACK, Extent
 from twin.sizing.next_fit import places
 from twin.sizing.page_set import (
-    MOST_PAGES,
+    MAX_PAGES,
     Cost,
     allocated_for,
     bytes_of,
@@ -119,7 +119,7 @@ def test_at_least_two_pages_are_control_and_typically_less_than_1_percent():
 
 def test_the_largest_page_set_has_16_776_178_usable_pages():
     """domain.md section 4: the published maximum."""
-    assert usable_pages(MOST_PAGES) == 16_776_178
+    assert usable_pages(MAX_PAGES) == 16_776_178
     assert not plan_page_set(parse_mix(["100:16776178"])).warnings
     assert "2 page sets" in plan_page_set(parse_mix(["100:16776179"])).warnings[0]
 
@@ -226,6 +226,6 @@ def test_the_twin_counts_pages_and_records_as_the_plan_does(length):
     assert kernel.pages_of(length) == cost_of(length) == by_the_document(length)
 
 
-@given(st.integers(0, MOST_PAGES))
+@given(st.integers(0, MAX_PAGES))
 def test_the_twin_has_as_many_usable_pages_as_the_plan(allocated):
     assert kernel.usable_pages(allocated) == max(0, allocated - (1 + ceil(Fraction(allocated, 16_184))))

@@ -1,4 +1,4 @@
-"""Random workloads are worth something: of an oracle with one wrong rule they tell that it is wrong."""
+"""Random workloads detect every wrong rule: an oracle with one constant changed gives different states."""
 
 from functools import cache
 from typing import Any
@@ -17,19 +17,19 @@ RULES = [  # kind of store, profile, module, constant, wrong value
     ("scm", "moving", scm, "ENTRY_BYTES", 240),
     ("scm", "moving", scm, "SECOND_NS", 1_100_000_000),
     ("scm", "filling", scm, "DYNAMIC_AUGMENTED_PCT", 3),
-    ("scm", "attributes", structure, "LOOK_EVERY", 7),
+    ("scm", "attributes", structure, "SAMPLE_TICKS", 7),
     ("page_set", "packing", page_set, "PAGE_ROOM", 4056),
     ("page_set", "packing", page_set, "SHORT_LENGTH", 3684),
     ("page_set", "packing", page_set, "ONE_A_PAGE_SINCE", (7, 0, 0)),
     ("page_set", "filling", page_set, "EXPANDS_ABOVE_PCT", 91),
-    ("page_set", "filling", page_set, "MOST_EXPANSIONS", 118),
+    ("page_set", "filling", page_set, "MAX_EXPANSIONS", 118),
     ("page_set", "filling", page_set, "SEGMENT", 4048),
     ("page_set", "filling", page_set, "VERY_LONG_PAGES", 1036),
     ("queue_file", "filling", queue_file, "DESCRIPTOR", 363),
     ("queue_file", "log", queue_file, "CHECKPOINT_RECORDS", 9_000),
     ("queue_file", "checkpoints", queue_file, "CHECKPOINT_US", 29 * 60 * 1_000_000),
     ("queue_file", "checkpoints", queue_file, "CHECKPOINT_US", 31 * 60 * 1_000_000),
-    ("queue_file", "filling", queue_file, "CHECKPOINT_LEAST", 99),
+    ("queue_file", "filling", queue_file, "MIN_CHECKPOINT_RECORDS", 99),
     ("queue_file", "checkpoints", queue_file, "OVERSIZED_BYTES", 16 * 1024 - 512),
     ("queue_file", "checkpoints", queue_file, "OVERSIZED_BYTES", 16 * 1024 + 512),
 ]
@@ -54,19 +54,19 @@ def right_states(kind: str, profile: str, seed: int) -> list[dict[str, Any]]:
 
 
 def states(workload: Workload) -> list[dict[str, Any]]:
-    """Its state after every fifth event."""
-    oracle, found = oracle_of(workload), []
+    """Return the states of a workload after every fifth event."""
+    oracle, result = oracle_of(workload), []
     for number, event in enumerate(workload.events):
         if event["op"] == "REBUILD" and isinstance(workload.config, Private):
-            continue  # a dead letter
+            continue  # it would be a dead letter
         oracle.apply(event)
         if number % 5 == 4:
-            found.append(oracle.state())
-    return found
+            result.append(oracle.state())
+    return result
 
 
 @pytest.mark.parametrize(("kind", "profile", "module", "name", "wrong"), RULES, ids=lambda value: str(value)[:30])
-def test_random_workloads_tell_a_wrong_rule(
+def test_random_workloads_detect_a_wrong_rule(
     kind: str, profile: str, module: Any, name: str, wrong: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for seed in SEEDS:

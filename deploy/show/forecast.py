@@ -1,0 +1,35 @@
+"""The `forecast` of a state record as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from twin.units import as_range, as_span
+
+
+def forecast_text(forecast: Mapping[str, Any] | None) -> str:
+    """Return the forecast for the resource that is full first, "" without a forecast.
+
+    Example: `smds/QM01 full in 27 min (24 to 31 min, probability 71 %)`. docs/state.md describes the fields.
+    """
+    if forecast is None:
+        return ""
+    first = forecast["resources"][0]
+    time_to_full_s = first["time_to_full_s"]
+    if time_to_full_s is None:
+        return "nothing full within the horizon"
+    if time_to_full_s["p50"] < 1:
+        return f"{first['resource']} full now"
+    return f"{first['resource']} full in {full_in(time_to_full_s, first['full_probability'])}"
+
+
+def full_in(time_to_full_s: Mapping[str, Any], probability: float) -> str:
+    """Return the time until full with its 10 % to 90 % range: `27 min (24 to 31 min, probability 71 %)`.
+
+    Args:
+        time_to_full_s: `p10`, `p50` and `p90`, seconds.
+        probability: Probability that it is full within the horizon.
+    """
+    time_range = as_range(time_to_full_s["p10"], time_to_full_s["p90"])
+    return f"{as_span(time_to_full_s['p50'])} ({time_range}, probability {100 * probability:.0f} %)"

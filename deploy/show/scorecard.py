@@ -1,0 +1,103 @@
+"""The scorecard of `mqtwin score`: table, JSON and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from twin.scoring import METHODS, TWIN, Filling, PlayedRecording, ScoredRecording, summarise
+from twin.scoring.table import percent, span, table
+from twin.units import as_text
+
+_PIPE_WIDTH = 150  # characters per line if standard output is not a terminal
+
+
+def print_scorecard(recordings: Sequence[Path], scored: Sequence[ScoredRecording]) -> None:
+    """Print the table for all recordings, and one line per filling.
+
+    Args:
+        recordings: Paths of the recordings.
+        scored: Scores of the recordings, in the same order.
+    """
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_PIPE_WIDTH)
+    console.print(table("all", summarise(scored)))
+    lines = [
+        f"{recording.name}: {_filling_text(filling)}; lead: "
+        + ", ".join(f"{method} {span(lead)}" for method, lead in leads.items())
+        for recording, score in zip(recordings, scored, strict=True)
+        for filling, leads in _leads(score)
+    ]
+    for line in lines or ["no put was refused with 2192: every alarm is false"]:
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _filling_text(filling: Filling) -> str:
+    filler = f" by {filling.grown[0][0]} ({percent(filling.grown[0][1])})" if filling.grown else ""
+    resource, time = f"{filling.store} {filling.resource}", as_text(filling.first)[:19] + "Z"
+    return f"{resource} filled in {span(filling.seconds)}{filler}, first 2192 at {time}"
+
+
+def _leads(scored: ScoredRecording) -> list[tuple[Filling, dict[str, float | None]]]:
+    """Return each filling with the lead of each method in seconds, None where it gave no alarm in time."""
+    leads = []
+    for store, judged in enumerate(scored.judged[TWIN]):
+        for i, warned in enumerate(judged.warned):
+            by_method = {method: scored.judged[method][store].warned[i].lead for method in METHODS}
+            leads.append((warned.filling, by_method))
+    return leads
+
+
+def scorecard_json(recordings: Sequence[Path], scored: Sequence[ScoredRecording]) -> dict[str, Any]:
+    """Return the scorecard as `mqtwin score --json` prints it.
+
+    Args:
+        recordings: Paths of the recordings.
+        scored: Scores of the recordings, in the same order.
+    """
+    return {
+        "fillings": [
+            {
+                "recording": str(recording),
+                "store": filling.store,
+                "resource": filling.resource,
+                "onset": as_text(filling.onset),
+                "first": as_text(filling.first),
+                "last": as_text(filling.last),
+                "refused": filling.refused,
+                "fillers": [{"queue": queue, "share": round(share, 4)} for queue, share in filling.grown],
+                "lead_s": leads,
+            }
+            for recording, score in zip(recordings, scored, strict=True)
+            for filling, leads in _leads(score)
+        ],
+        "methods": {name: measures.as_json() for name, measures in summarise(scored).items()},
+    }
+
+
+def draw_stores(folder: Path, recording: Path, played: PlayedRecording, scored: ScoredRecording) -> None:
+    """Draw usage, forecasts and alerts of each store of a recording, one SVG file per store."""
+    from twin.scoring import pictures
+
+    stem = recording.name.partition(".")[0]
+    for name, series in played.series.items():
+        statements = {method: scored.outputs[method][name] for method in METHODS}
+        figure = pictures.story(series, scored.fillings[name], statements, f"{name}, {recording.name}")
+        pictures.save(figure, folder / f"{stem}-{name.replace('/', '-')}.svg")
+
+
+def draw_summary(folder: Path, scored: Sequence[ScoredRecording]) -> None:
+    """Draw lead times and calibration of all recordings: leads.svg and calibration.svg."""
+    from twin.scoring import pictures
+
+    measures = summarise(scored)
+    pictures.save(pictures.leads({name: _all_leads(scored, name) for name in METHODS}, measures), folder / "leads.svg")
+    pictures.save(pictures.calibration(measures[TWIN]), folder / "calibration.svg")
+
+
+def _all_leads(scored: Sequence[ScoredRecording], method: str) -> list[float | None]:
+    return [warned.lead for score in scored for judged in score.judged[method] for warned in judged.warned]

@@ -1,0 +1,53 @@
+"""Plans of `mqtwin size` as tables or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from deploy.show.table import print_table
+from deploy.show.warnings import print_warnings
+from twin.estate import format_size
+from twin.sizing import Extent
+
+
+def print_plan(
+    plan: Any,
+    headings: Sequence[str],
+    lines: Iterable[Sequence[str]],
+    warnings: Iterable[str] = (),
+    *,
+    as_json: bool,
+) -> None:
+    """Print a plan, and its warnings on standard error.
+
+    Args:
+        plan: The plan, for JSON.
+        headings: Headings of the table.
+        lines: Cells of each row of the table.
+        warnings: Warnings, one per line.
+        as_json: True prints one JSON object instead of the table.
+    """
+    print_warnings(warnings)
+    if as_json:
+        print(msgspec.json.encode(plan).decode())
+    else:
+        print_table(headings, lines, right=set(headings[1:]))
+
+
+def extent_text(extent: Extent) -> str:
+    """Return the size of a data set in the units in which an administrator allocates it."""
+    return f"{extent.pages:,} records, {extent.cylinders:,} cylinders, {rounded_size(extent.bytes)}"
+
+
+def rounded_size(size_bytes: int) -> str:
+    """Return a size in at most five characters: exact if it fits (4G), else rounded to a tenth of a unit (3.9G)."""
+    exact = format_size(size_bytes)
+    if len(exact) <= 5:
+        return exact
+    for unit, shift in (("T", 40), ("G", 30), ("M", 20), ("K", 10)):
+        if size_bytes >> shift:
+            return f"{size_bytes / (1 << shift):.1f}{unit}"
+    return exact

@@ -1,0 +1,99 @@
+"""Options that the commands of `mqtwin size` share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from cyclopts import Parameter
+
+from deploy.show.warnings import print_warnings
+from twin.errors import UsageError
+from twin.estate import CouplingFacility, Estate, PageSet, Structure, load_estate, parse_size
+from twin.sizing import bare_structure
+
+Kind = TypeVar("Kind", Structure, PageSet)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SizeOptions:
+    """The store of a plan, and the format of the output."""
+
+    estate: Annotated[Path | None, Parameter(help="Estate file (TOML): sizes, ratios, versions of a store.")] = None
+    store: Annotated[str | None, Parameter(help="Store in the estate, such as QSG1/APP1 or QM01/PS04.")] = None
+    json: Annotated[bool, Parameter(help="Print one JSON object instead of a table.", negative="")] = False
+
+    def load_store(self, kind: type[Kind]) -> tuple[Estate, Kind] | None:
+        """Return the estate and its store of that kind; None without --estate.
+
+        Raises:
+            UsageError: --estate or --store is missing, or the estate has no such store.
+        """
+        if self.estate is None:
+            if self.store is not None:
+                raise UsageError(f"--store {self.store}: give --estate, too")
+            return None
+        estate = load_estate(self.estate)
+        names = [name for name, store in estate.stores.items() if isinstance(store, kind)]
+        config = estate.stores.get(self.store or "")
+        if not isinstance(config, kind):
+            noun = kind.kind.replace("_", " ")
+            expected = f"; expected: {', '.join(names)}" if names else f": the estate has no {noun}"
+            raise UsageError(f"--store {self.store or 'is missing'}: no {noun} of {self.estate}{expected}")
+        print_warnings(estate.warnings)
+        return estate, config
+
+    def load_structure(self, size: str | None, *, needs_size: bool) -> tuple[Estate | None, Structure, int | None]:
+        """Return the estate, the structure, and its size in bytes; None for what is unknown.
+
+        Args:
+            size: --size, which overrides the size in the estate.
+            needs_size: True if a size is required, from --size or from the estate.
+
+        Raises:
+            UsageError: See `load_store`, or a required size is missing.
+        """
+        size_bytes = None if size is None else parse_size_option("--size", size)
+        loaded = self.load_store(Structure)
+        if loaded is None:
+            if size_bytes is None and needs_size:
+                raise UsageError("--size is missing; expected: a size such as 4G, or --estate and --store")
+            return None, bare_structure(size_bytes or 0), size_bytes
+        estate, config = loaded
+        if size_bytes is None:
+            return estate, config, config.init_size or config.size
+        return estate, replace(config, size=size_bytes, init_size=None), size_bytes
+
+
+def parse_size_option(option: str, text: str) -> int:
+    """Return the value of an option in bytes.
+
+    Args:
+        option: Name of the option, for the message.
+        text: Its value.
+
+    Raises:
+        UsageError: `text` is not a size above 0.
+    """
+    try:
+        size_bytes = parse_size(text)
+    except ValueError:
+        size_bytes = 0
+    if not size_bytes:
+        raise UsageError(f"{option} {text}; expected: bytes, or a number with K, M, G or T, such as 4G")
+    return size_bytes
+
+
+def scm_of_facility(estate: Estate | None, config: Structure) -> tuple[int | None, int]:
+    """Return the SCM of a structure's coupling facility, and the total SCMMAXSIZE of its other structures, in bytes.
+
+    The first is None if it is unknown.
+    """
+    facility = estate.stores.get(config.coupling_facility or "") if estate is not None else None
+    if estate is None or not isinstance(facility, CouplingFacility):
+        return None, 0
+    others = [estate.stores[name] for name in facility.structures if name != config.name]
+    committed = sum(other.scm_max_size or 0 for other in others if isinstance(other, Structure))
+    return (facility.scm or 0) if facility.size is not None else None, committed
