@@ -9,7 +9,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PINNED := -c constraints.txt --build-constraint constraints.txt
 
-.PHONY: demo test bench soak score lint format docs setup clean
+.PHONY: demo test test-more bench soak score lint format docs setup clean
 .DEFAULT_GOAL := test
 .NOTPARALLEL:  # every step runs pip in one environment
 
@@ -18,6 +18,9 @@ demo: $(MADE)/jars                           ## run the demo: a structure fills,
 
 test: $(MADE)/test $(MADE)/jars              ## run every test, two files at a time; ARGS="-k smds" for some
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+test-more: $(MADE)/test $(MADE)/jars         ## the same with five times as much random traffic, for the night
+	MQTWIN_TEST_PROFILE=large $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 bench: $(MADE)/bench $(MADE)/jars            ## measure throughput and latency, write docs/performance.md
 	$(BIN)/python -m tests.bench $(ARGS)

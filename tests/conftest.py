@@ -18,9 +18,15 @@ import hypothesis
 import pytest
 import structlog
 
+from tests.support.profile import examples
+
 # The first call of a kernel compiles it, and machines that run tests are busy: no example is too slow.
 hypothesis.settings.register_profile(
-    "mqtwin", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+    "mqtwin",
+    max_examples=examples(200),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    print_blob=True,
 )
 hypothesis.settings.load_profile("mqtwin")
 

@@ -16,6 +16,7 @@ from hypothesis import example, given, settings
 
 from kernels import OPS
 from kernels.json_scan import TIME_HIGH, TIME_LOW
+from tests.support.profile import examples
 from tests.twin.events.samples import ESTATE, GET, MQSC, PUT
 from twin.alerts.episodes import Alert, Filler
 from twin.estate import Estate, load_estate
@@ -301,7 +302,7 @@ def at_the_edge(event: dict[str, Any]) -> bool:
 
 
 @given(mutated().filter(lambda event: not at_the_edge(event)))
-@settings(max_examples=1000)
+@settings(max_examples=examples(2000))
 @example({**STORE, "op": "MEASURE", "measured": {"messages": None}})
 @example({**STORE, "op": "MEASURE", "measured": {"smds": {"QM01": None}}})
 @example({**STORE, "op": "PUT", "queue": "ORDERS", "length": 1, "measured": {"messages": "any"}})

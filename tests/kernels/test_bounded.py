@@ -12,6 +12,7 @@ from tests.kernels.proof import check_same_results, compare
 from tests.kernels.told import GIB, MIB, Told, ToldPageSet, ToldQueueFile
 from tests.naive import NaiveStore
 from tests.support.mixes import MIXES
+from tests.support.profile import examples
 from tests.support.workloads import random_workload, workloads
 from twin.estate import Smds
 from twin.stores import message_store
@@ -85,7 +86,7 @@ def test_a_limited_number_of_messages_that_did_not_fit_is_kept(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("kind", MIXES)
-@settings(max_examples=25)
+@settings(max_examples=examples(50))
 @given(data=st.data())
 def test_twin_and_oracle_keep_the_same_messages(kind: str, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -15,6 +15,7 @@ from tests.kernels.told import Told
 from tests.naive.clock import NaiveClock
 from tests.naive.estates import aliases_of
 from tests.support.mixes import DAY_US, HOUR_US, MINUTE_US, MIXES, SECOND_US
+from tests.support.profile import examples
 from tests.support.workloads import START_US, EventMaker, Workload, random_workload, steps
 from twin.units import as_text
 
@@ -89,7 +90,7 @@ def test_a_get_held_in_the_future_waits_an_hour_of_the_clock_that_went_back() ->
 
 @pytest.mark.usefixtures("trust_of_three")
 @pytest.mark.parametrize("kind", MIXES)
-@settings(max_examples=30)
+@settings(max_examples=examples(60))
 @given(data=st.data())
 def test_twin_and_oracle_have_equal_states_when_clocks_go_back(kind: str, data: st.DataObject) -> None:
     mix = replace(MIXES[kind], times=BACK_AND_FORTH)

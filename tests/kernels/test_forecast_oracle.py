@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kernels import forecast
 from tests.naive.forecast import CLASSES, RULES, NaiveDataSet, NaiveStore, roll
+from tests.support.profile import examples
 
 STEPS, PATHS = 30, 4
 
@@ -110,7 +111,7 @@ def by_oracle(case: dict[str, Any]) -> list[tuple[float, int]]:
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_every_path_fills_as_that_of_the_oracle(seed: int) -> None:
     case = random_case(seed)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.kernels.beside import Decoding
 from tests.kernels.proof import check_marks, check_same_results, compare
 from tests.support.mixes import MIXES
+from tests.support.profile import examples
 from tests.support.workloads import SEEDS, long_workload, random_workload, workloads
 
 EVERY_KIND = pytest.mark.parametrize(
@@ -17,7 +18,7 @@ places = st.lists(st.integers(0, 160), max_size=8)
 
 
 @EVERY_KIND
-@settings(max_examples=30)
+@settings(max_examples=examples(60))
 @given(data=st.data())
 def test_twin_and_oracle_have_equal_states(kind: str, profile: str, data: st.DataObject) -> None:
     compare(data.draw(workloads(profile, kind=kind)), every=1)
@@ -30,7 +31,7 @@ def test_twin_and_oracle_have_equal_states_for_hundreds_of_events(kind: str, pro
 
 
 @EVERY_KIND
-@settings(max_examples=15)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_cuts_of_blocks_and_restarts_do_not_change_results(kind: str, profile: str, data: st.DataObject) -> None:
     workload = data.draw(workloads(profile, 60, kind))

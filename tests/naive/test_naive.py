@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from tests.naive import NaiveStructure
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set, structure, write_estate
 from tests.naive.told import NO_RULES, Twin
+from tests.support.profile import examples
 from tests.support.workloads import DAY_US, HOUR_US, SECOND_US, START_US, Workload, random_workload, workloads
 
 # -- which message
@@ -345,7 +346,7 @@ def invariants(twin: NaiveStructure) -> None:
             assert pages == sum(n for number, n in parts if number == block) <= smds.pages_per_block()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(workloads())
 def test_nothing_is_lost_or_counted_twice_in_random_workloads(workload: Workload) -> None:
     twin = NaiveStructure(workload.config, workload.aliases)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.profile import examples
 from tests.support.traffic import BAD_LINES, START_US, lines_of, traffic, write_estate, write_lines, write_recording
 from twin import recordings
 from twin.errors import UsageError
@@ -60,7 +61,7 @@ def test_a_store_without_an_event_has_no_state(estate: Estate, tmp_path: Path) -
     assert list(replayed.states) == ["QSG1/APP2"]
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(16))
 @given(most=st.integers(1, EVENTS))
 def test_any_cutting_of_the_events_gives_the_same(most: int, estate: Estate, recording: Path, whole: Replayed) -> None:
     cut = replay(recording, estate, chunk_events=most)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.profile import examples
 from tests.support.shared import (
     FILES,
     GB,
@@ -147,7 +148,7 @@ def check_any_order(estate: Estate, name: str, sequences: list[list[Report]], ev
 
 
 @given(sequences=file_sequences(), data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=examples(50))
 def test_a_uniform_cluster_says_the_same_in_any_order(estate: Estate, sequences: list[list[Report]], data: Any) -> None:
     members = {"attributes": {"queue_managers": ["UC01QM01", "UC01QM02"]}}
     events = [(400, "ALTER", members), (700, "MEASURE", {"measured": {"rate": 900, "depth": 100}})]
@@ -155,7 +156,7 @@ def test_a_uniform_cluster_says_the_same_in_any_order(estate: Estate, sequences:
 
 
 @given(sequences=structure_sequences(), data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=examples(50))
 def test_a_coupling_facility_says_the_same_in_any_order(
     estate: Estate, sequences: list[list[Report]], data: Any
 ) -> None:

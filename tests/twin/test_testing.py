@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.profile import examples
 from tests.support.shared import shared_estate
 from tests.support.traffic import START_US, lines_of, traffic, write_estate, write_recording
 from twin.alerts.episodes import Alert
@@ -196,7 +197,7 @@ def cut(events: list[Any], cuts: list[tuple[int, Signal]]) -> list[Item]:
     return source
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(24))
 @given(cuts=Cuts)
 def test_pauses_and_crashes_at_any_place_change_nothing(estate: Estate, cuts: list[tuple[int, Signal]]) -> None:
     assert played(estate, cut(EVENTS, cuts)) == played(estate, EVENTS)
@@ -223,7 +224,7 @@ def sharing_events() -> list[dict[str, Any]]:
     return events
 
 
-@settings(max_examples=6)
+@settings(max_examples=examples(12))
 @given(cuts=Cuts)
 def test_stores_that_others_share_lose_nothing_either(sharing: Estate, cuts: list[tuple[int, Signal]]) -> None:
     whole = played(sharing, sharing_events())

@@ -13,6 +13,7 @@ import pyarrow.ipc
 import pytest
 from hypothesis import given, settings
 
+from tests.support.profile import examples
 from tests.twin.events.samples import GET, PUT, text
 from twin.events import ARROW_SCHEMA, Decoder, EventError, from_table, to_table
 from twin.events.convert import Words, arrow_value, conform, json_lines, lines_table
@@ -60,7 +61,7 @@ def as_written(event: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(st.lists(events, max_size=6))
-@settings(max_examples=200)
+@settings(max_examples=examples(400))
 def test_a_table_and_back(sent: list[dict[str, Any]]) -> None:
     table = to_table(sent)
     assert table.schema == ARROW_SCHEMA

@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 
 from kernels import OPS
 from kernels.json_scan import rfc3339_column
+from tests.support.profile import examples
 from tests.twin.events.samples import GET, PUT, assert_same, exactly, text
 from twin.events import Decoder
 from twin.events.fields import microseconds
@@ -89,7 +90,7 @@ def texts(draw: st.DrawFn) -> bytes:
 
 
 @given(st.lists(texts(), max_size=8))
-@settings(max_examples=600)
+@settings(max_examples=examples(1200))
 @example([b'{"time":1795176000000000,"qmgr":"QM01","op":"GET","queue":"ORDERS","x":[{"a":[]}]}'])
 @example([b'{"time":1795176000000000,"qmgr":"QM01","op":"GET","queue":"ORDERS","x":[}]}'])
 @example([b'{"time":1795176000000000,"qmgr":"QM01","op":"GET","queue":"ORDERS","x":{"a":1]}'])
@@ -101,7 +102,7 @@ def test_json(decoder: Decoder, rules: Rules, values: list[bytes]) -> None:
 
 
 @given(st.lists(texts().filter(lambda value: b"\n" not in value and value.strip(b" \t\r")), max_size=8))
-@settings(max_examples=150)
+@settings(max_examples=examples(300))
 def test_lines(decoder: Decoder, rules: Rules, values: list[bytes]) -> None:
     values = [value.rstrip(b"\r") for value in values]
     want = exactly(rules, values)
@@ -179,7 +180,7 @@ def arrow_column(draw: st.DrawFn, values: list[Any], other: bool) -> pa.Array:
 
 
 @given(tables())
-@settings(max_examples=300)
+@settings(max_examples=examples(600))
 def test_arrow(decoder: Decoder, rules: Rules, drawn: tuple[pa.Table, list[dict[str, Any]]]) -> None:
     table, rows = drawn
     for row in rows:
