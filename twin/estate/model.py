@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from twin.units import KIB, MIB, TIB
+from twin.units import KIB, MIB, TIB, format_size
 
 RULE_OFF = 64 * KIB  # OFFLDnSZ(64K): the rule is off [IBM: MQ, Specifying offload options for shared messages]
 ALWAYS_OFFLOADED_ABOVE = 63 * KIB  # bytes of data, 64,512 [published]
@@ -82,6 +82,28 @@ class Structure:
     smds: Mapping[str, Smds] = field(default_factory=dict, hash=False)  # of every queue manager of the group
 
     @property
+    def total_bytes(self) -> int:
+        """Maximum size."""
+        return self.size
+
+    @property
+    def details(self) -> str:
+        """Main attributes as text, for a summary of the estate."""
+        parts = [f"CFLEVEL({self.cf_level})"]
+        if self.offload == "NONE":
+            parts.append("no offload rules")
+        else:
+            rules = " ".join("off" if rule.off else f"{rule.th}%/{format_size(rule.sz)}" for rule in self.rules)
+            parts.append(f"OFFLOAD({self.offload}) {rules}")
+        if self.init_size is not None and self.init_size != self.size:
+            parts.append(f"INITSIZE {format_size(self.init_size)}")
+        if self.scm_max_size is not None:
+            parts.append(f"SCM {format_size(self.scm_max_size)}")
+        if self.coupling_facility is not None:
+            parts.append(f"on {self.coupling_facility}")
+        return ", ".join(parts)
+
+    @property
     def rules(self) -> tuple[OffloadRule, OffloadRule, OffloadRule]:
         """The three offload rules, also those that are off."""
         return (
@@ -121,6 +143,22 @@ class PageSet:
     queues: tuple[str, ...] = ()  # its private queues, sorted
 
     @property
+    def total_bytes(self) -> int:
+        """Initial size."""
+        return self.pages * 4 * KIB
+
+    @property
+    def details(self) -> str:
+        """Main attributes as text, for a summary of the estate."""
+        expand = f"EXPAND({self.expand})"
+        if self.expand == "USER" and self.secondary_pages:
+            expand += f" by {format_size(self.secondary_pages * 4 * KIB)}"
+        if self.max_pages is not None and self.expand != "NONE":
+            expand += f" up to {format_size(self.max_pages * 4 * KIB)}"
+        packed = ", short messages share pages" if self.packs else ""
+        return f"{expand}, buffer pool {self.buffer_pool}{packed}"
+
+    @property
     def packs(self) -> bool:
         """True if short messages share pages."""
         return packs(self.version)
@@ -151,6 +189,22 @@ class QueueFile:
     forecast_probability: float = 0.6  # of full within the horizon, from which an alert opens [assumed]
 
     @property
+    def queues(self) -> tuple[str, ...]:
+        """Its queue."""
+        return (self.queue,)
+
+    @property
+    def total_bytes(self) -> int:
+        """Maximum size of the file."""
+        return self.limit
+
+    @property
+    def details(self) -> str:
+        """Main attributes as text, for a summary of the estate."""
+        buffers = f"{format_size(self.default_q_buffer_size)} and {format_size(self.default_pq_buffer_size)}"
+        return f"MAXFSIZE {format_size(self.max_size)}, buffers {buffers}"
+
+    @property
     def limit(self) -> int:
         """Maximum size of the file, bytes."""
         return self.max_size if self.file_system_size is None else min(self.max_size, self.file_system_size)
@@ -172,6 +226,18 @@ class CouplingFacility:
     scm: int | None = None  # None: no storage class memory
     structures: tuple[str, ...] = ()  # store names of the structures on it, sorted
     queue_managers: tuple[str, ...] = ()  # of those structures, sorted
+    queues: ClassVar[tuple[str, ...]] = ()  # queues belong to its structures
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Its storage."""
+        return self.size
+
+    @property
+    def details(self) -> str:
+        """Main attributes as text, for a summary of the estate."""
+        scm = f"SCM {format_size(self.scm)}" if self.scm else "no SCM"
+        return f"{scm}, {len(self.structures)} structures"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +249,13 @@ class UniformCluster:
     name: str
     queue_managers: tuple[str, ...]  # its members, sorted
     messages_per_second: float  # capacity of a member
+    queues: ClassVar[tuple[str, ...]] = ()  # queues belong to its members
+    total_bytes: ClassVar[int | None] = None  # it holds no messages
+
+    @property
+    def details(self) -> str:
+        """Main attributes as text, for a summary of the estate."""
+        return f"{self.messages_per_second:g} messages/s per member"
 
 
 StoreConfig = Structure | PageSet | QueueFile | CouplingFacility | UniformCluster

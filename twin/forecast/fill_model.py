@@ -1,7 +1,7 @@
 """The fill model: a store as the forecast rolls it forward, by length class.
 
-Here are the models of stores with one resource: a page set has pages, a queue file blocks of its file, both with every
-expansion that can still be made. A structure's model is in `twin.forecast.structure_model`.
+Here is the model of stores with one resource, such as the pages of a page set or the blocks of a queue file. A
+structure's model is in `twin.forecast.structure_model`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kernels import forecast, layout, page_set, queue_file
+from kernels import forecast, layout
 from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from twin.state.arrays import Array
@@ -46,21 +46,16 @@ class FillModel:
     size: int = 0
 
 
-def page_set_model(store: layout.Store, tick: int) -> FillModel:
-    """Return the fill model of a page set at a tick."""
-    return _single_resource_model(
-        "pages", store, tick, float(page_set.pages_in_use(store)), float(page_set.max_usable_pages(store))
-    )
+def single_resource_model(resource: str, store: layout.Store, tick: int, used: float, total: float) -> FillModel:
+    """Return the fill model of a store with one resource.
 
-
-def queue_file_model(store: layout.Store, tick: int) -> FillModel:
-    """Return the fill model of a queue file at a tick: what it holds beyond the buffers."""
-    return _single_resource_model(
-        "file", store, tick, float(queue_file.overflow(store)), float(store.params[0]["file_max"])
-    )
-
-
-def _single_resource_model(resource: str, store: layout.Store, tick: int, used: float, total: float) -> FillModel:
+    Args:
+        resource: its name in alerts.
+        store: the arrays.
+        tick: the tick of the forecast.
+        used: in use, in the unit of the store's meters.
+        total: in total, with every expansion that can still be made.
+    """
     stocks = stocks_of(store, 1)
     weights = put_space(stocks, np.ones(CLASSES))
     classes = np.zeros((CLASSES, forecast.COLUMNS))

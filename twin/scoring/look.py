@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels import layout, page_set, smds
+from kernels import layout
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 
@@ -35,20 +35,8 @@ def look(twin: MessageStore) -> Look | None:
     rows = store.queues[: len(twin.queues)]
     return Look(
         time=int(scalars["clock"]),
-        usage=_usage(twin),
+        usage=twin.usage_of_maximum(),
         size=int(scalars["bytes"]),
         queues=tuple(twin.queues),
         holdings=np.stack([rows["depth"], rows["elems"], rows["pages"]], axis=1),
     )
-
-
-def _usage(twin: MessageStore) -> dict[str, float]:
-    store = twin.tables.store
-    if twin.kind == "page_set":
-        return {"pages": 100.0 * page_set.pages_in_use(store) / max(1, page_set.max_usable_pages(store))}
-    if twin.kind == "queue_file":
-        return {"file": twin.resource("file").usage_pct}
-    usage = {resource: twin.resource(resource).usage_pct for resource in ("entries", "elements")}
-    for row, qmgr in enumerate(twin.qmgrs):
-        usage[f"smds/{qmgr}"] = 100.0 * smds.blocks_in_use(store, row) / max(1, smds.max_blocks(store, row))
-    return usage

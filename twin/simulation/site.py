@@ -171,7 +171,7 @@ def stores_of(estate: Estate, kinds: Kinds = ALL_KINDS) -> dict[str, MessageStor
 
 def queues_of(config: MessageStoreConfig) -> tuple[str, ...]:
     """The queues whose messages it holds."""
-    return (config.queue,) if isinstance(config, QueueFile) else config.queues
+    return config.queues
 
 
 def _shared_out(

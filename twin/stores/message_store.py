@@ -171,6 +171,10 @@ class MessageStore(ABC):
     def resource(self, name: str) -> ResourceView:
         """Return the view of a resource by its name in alerts."""
 
+    @abstractmethod
+    def usage_of_maximum(self) -> dict[str, float]:
+        """Return the usage by resource, in percent of the largest size that the resource may have."""
+
     def viewer(self) -> Viewer:
         """Return what makes findings about the store as it is."""
         return Viewer(self.tables.store, self.queues, self.resource)

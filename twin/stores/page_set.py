@@ -15,7 +15,7 @@ from typing_extensions import override
 from kernels import layout, page_set, pools
 from twin.alerts.episodes import Alert
 from twin.estate import MAX_PAGES, PageSet
-from twin.forecast.fill_model import FillModel, page_set_model
+from twin.forecast.fill_model import FillModel, single_resource_model
 from twin.stores.drift import MAX_MESSAGES, excess
 from twin.stores.message_store import MessageStore
 from twin.stores.page_set_view import FIRED, Pages
@@ -160,8 +160,16 @@ class PageSetTwin(MessageStore):
         return Pages(self.config, self.tables.store, self.tables.store.queues[: len(self.queues)])
 
     @override
+    def usage_of_maximum(self) -> dict[str, float]:
+        store = self.tables.store
+        return {Pages.name: 100.0 * page_set.pages_in_use(store) / max(1, page_set.max_usable_pages(store))}
+
+    @override
     def fill_model(self, tick: int) -> FillModel:
-        return page_set_model(self.tables.store, tick)
+        store = self.tables.store
+        return single_resource_model(
+            Pages.name, store, tick, float(page_set.pages_in_use(store)), float(page_set.max_usable_pages(store))
+        )
 
     @override
     def _conditions(self) -> dict[int, tuple[str, str]]:

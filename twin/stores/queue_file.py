@@ -15,7 +15,7 @@ from typing_extensions import override
 from kernels import layout, queue_file
 from twin.alerts.episodes import Alert
 from twin.estate import QueueFile
-from twin.forecast.fill_model import FillModel, queue_file_model
+from twin.forecast.fill_model import FillModel, single_resource_model
 from twin.stores.drift import MAX_MESSAGES, excess
 from twin.stores.message_store import MessageStore
 from twin.stores.queue_file_view import FIRED, Blocks, File
@@ -139,8 +139,15 @@ class QueueFileTwin(MessageStore):
         return (Blocks if name == Blocks.name else File)(self.config, self.tables.store, queues)
 
     @override
+    def usage_of_maximum(self) -> dict[str, float]:
+        return {File.name: self.resource(File.name).usage_pct}
+
+    @override
     def fill_model(self, tick: int) -> FillModel:
-        return queue_file_model(self.tables.store, tick)
+        store = self.tables.store
+        return single_resource_model(
+            File.name, store, tick, float(queue_file.overflow(store)), float(store.params[0]["file_max"])
+        )
 
     @override
     def _conditions(self) -> dict[int, tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from kernels import clock, layout, offload, pools, scm, watch
+from kernels import clock, layout, offload, pools, scm, smds, watch
 from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
 from twin.allocation import FIXED_AUGMENTED, Allocation, Usage, allocate
@@ -197,6 +197,14 @@ class StructureTwin(MessageStore):
     @override
     def resource(self, name: str) -> ResourceView:
         return structure_resource(self.config, self.tables.store, self.qmgrs, len(self.queues), name)
+
+    @override
+    def usage_of_maximum(self) -> dict[str, float]:
+        store = self.tables.store
+        usage = {name: self.resource(name).usage_pct for name in ("entries", "elements")}
+        for row, qmgr in enumerate(self.qmgrs):
+            usage[f"{SMDS}{qmgr}"] = 100.0 * smds.blocks_in_use(store, row) / max(1, smds.max_blocks(store, row))
+        return usage
 
     @override
     def _conditions(self) -> dict[int, tuple[str, str]]:
