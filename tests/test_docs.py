@@ -150,6 +150,7 @@ def test_the_files_to_change_for_a_kind_of_store_are_all_there():
         if re.search(r"QueueFile|queue_file|QUEUE_FILE", path.read_text(encoding="utf-8"))
     }
     assert sorted(mentioned - own - listed) == []
+    assert len(rows(text[text.index("### A kind of store") : text.index("Where it applies")])) <= 16
 
 
 # --- commands --------------------------------------------------------------------------------------------------------

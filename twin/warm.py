@@ -16,37 +16,23 @@ import pyarrow as pa
 from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, layout, turn
 from kernels._compile import compile_lock, compiled_here
 from twin.conditions import Condition
-from twin.estate import Estate, PageSet, QueueFile, QueueManager, Route, Smds, StoreConfig, Structure
+from twin.estate import Estate, QueueManager, Route, StoreConfig
 from twin.events import Decoder, EventBlock
 from twin.state.arrays import MemoryArrays
 from twin.stores.message_store import MessageStore
-from twin.stores.open import open_message_store
+from twin.stores.open import MESSAGE_TWINS, open_message_store
+from twin.stores.structure import StructureTwin
 
 _QMGR, _QUEUE = "QM", "Q"
-_STORES: tuple[tuple[StoreConfig, tuple[str, ...]], ...] = (  # of each kind, with the resources of its alerts
-    (
-        Structure(
-            name="WARM/UP",
-            queue_sharing_group="WARM",
-            queue_managers=(_QMGR,),
-            size=1 << 20,
-            scm_max_size=1 << 20,
-            cf_level=5,
-            queues=(_QUEUE,),
-            smds={_QMGR: Smds(size=1 << 24)},
-        ),
-        ("entries", "elements", f"smds/{_QMGR}"),
-    ),
-    (PageSet(name="QM/PS01", queue_manager=_QMGR, psid=1, pages=1000, queues=(_QUEUE,)), ("pages",)),
-    (QueueFile(name="QM/Q", queue_manager=_QMGR, queue=_QUEUE), ("file", "blocks")),
-)
+_STORES = [twin.example(_QMGR, _QUEUE) for twin in MESSAGE_TWINS.values()]
+_STRUCTURE = StructureTwin.example(_QMGR, _QUEUE)[0]
 
 
 @cache
 def warm() -> int:
     """Load every kernel, compile those not on disk, and return the number of signatures compiled."""
     with compile_lock():
-        _decode(Decoder(_estate(_STORES[0][0])))
+        _decode(Decoder(_estate(_STRUCTURE)))
         for config, resources in _STORES:
             estate = _estate(config)
             _look(open_message_store(estate, config.name), resources)
@@ -79,8 +65,8 @@ def _estate(config: StoreConfig) -> Estate:
 
 def _run_scm() -> None:
     """Call the kernels of storage class memory that only a change of attributes and an alert call."""
-    estate = _estate(_STORES[0][0])
-    twin = open_message_store(estate, _STORES[0][0].name)
+    estate = _estate(_STRUCTURE)
+    twin = open_message_store(estate, _STRUCTURE.name)
     twin.resource("scm").is_over(Condition.SCM_EXHAUSTED, 0)
     rebuild = np.zeros(1, EVENT)
     rebuild["time"], rebuild["op"], rebuild["seq"] = 1_700_000_000_000_000, layout.REBUILD, -1

@@ -1,4 +1,4 @@
-"""Causes and actions of alerts of message stores, with the MQSC or SETXCF commands that help.
+"""Causes of alerts of message stores, and actions of structures, with the MQSC or SETXCF commands that help.
 
 A cause states resource, usage with unit, time and queue. An action may be followed by its effect on the forecast:
 `effects` maps an action (GETTERS, OFFLOAD, SIZE, EXPAND) to a text of `twin.forecast.remedies`.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from twin.alerts.episodes import Filler
-from twin.estate import PageSet, QueueFile, Structure, format_size
+from twin.estate import Structure, format_size
 from twin.units import KIB, as_range, as_span, readable_size
 
 GETTERS, OFFLOAD, SIZE, EXPAND = "getters", "offload", "size", "expand"  # actions
@@ -65,7 +65,8 @@ def describe_rates(puts: float, gets: float, since_get: float | None) -> str:
     return f"{puts:.3g} puts/s, {gets:.3g} gets/s"
 
 
-def _getters(fillers: tuple[Filler, ...], effects: Mapping[str, str]) -> list[str]:
+def getter_actions(fillers: tuple[Filler, ...], effects: Mapping[str, str]) -> list[str]:
+    """Return the action of more getters on the queue that fills most; none without such a queue."""
     if not fillers:
         return []
     queue = fillers[0].queue
@@ -95,7 +96,7 @@ def pool_actions(
     alterable: bool,
 ) -> tuple[str, ...]:
     """Return the actions for entries or elements. Offloading saves elements, never entries."""
-    actions = _getters(fillers, effects)
+    actions = getter_actions(fillers, effects)
     offloads = config.cf_level >= 5 and config.offload != "NONE"
     if resource == "elements" and alterable and offloads and config.offld3_th > SOONER_RULE_3[0]:
         name = config.name.partition("/")[2]
@@ -138,7 +139,7 @@ def scm_actions(
             f"Free storage in {facility}: contract another structure (SETXCF START,ALTER,STRNAME=...,SIZE=...) or"
             " rebuild it into another coupling facility"
         )
-    return (*_getters(fillers, effects), room)
+    return (*getter_actions(fillers, effects), room)
 
 
 def cannot_alter(config: Structure, used: int, messages: int) -> str:
@@ -159,7 +160,7 @@ def alter_actions(config: Structure, fillers: tuple[Filler, ...]) -> tuple[str, 
     """Return the actions that make a structure alterable again."""
     cf_name = config.name.replace("/", "")
     return (
-        *_getters(fillers, NOTHING),
+        *getter_actions(fillers, NOTHING),
         "Alter it when `alterable` is true again: at 70 % usage and below, the coupling facility pre-fetches messages",
         f"Or change the CFRM policy, then SETXCF START,REBUILD,STRNAME={cf_name}",
     )
@@ -170,50 +171,11 @@ def dataset_actions(
 ) -> tuple[str, ...]:
     """Return the actions for the blocks of a shared message data set."""
     name = config.name.partition("/")[2]
-    actions = _getters(fillers, effects)
+    actions = getter_actions(fillers, effects)
     if not config.ds_expand:
         actions.append(f"Let the data set expand{effects.get(EXPAND, '')}: ALTER CFSTRUCT({name}) DSEXPAND(YES)")
     actions.append(
         f"Add volumes to the storage group of {qmgr}'s data set, or copy it to a larger one: RESET SMDS({qmgr})"
         f" CFSTRUCT({name}) ACCESS(DISABLED), copy, RESET SMDS({qmgr}) CFSTRUCT({name}) ACCESS(ENABLED)"
     )
-    return tuple(actions)
-
-
-def page_set_actions(
-    config: PageSet, at_maximum: bool, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
-) -> tuple[str, ...]:
-    """Return the actions for the pages of a page set. at_maximum: it has the maximum size or number of expansions."""
-    psid = config.psid
-    actions = _getters(fillers, effects)
-    if config.expand == "NONE":
-        actions.append(f"Let the page set expand: ALTER PSID({psid}) EXPAND(SYSTEM)")
-    elif config.expand == "USER" and not config.secondary_pages:
-        actions.append(f"Let MQ choose the secondary extent, none is defined: ALTER PSID({psid}) EXPAND(SYSTEM)")
-    elif not at_maximum:
-        actions.append(
-            f"Add volumes to its storage group, then retry the expansion: ALTER PSID({psid}) EXPAND({config.expand})"
-        )
-    if fillers:
-        queue = fillers[0].queue
-        actions.append(
-            f"Move {queue} to a page set with free pages (DISPLAY USAGE TYPE(PAGESET)) or a new one (DEFINE PSID):"
-            f" DEFINE STGCLASS(OTHER) PSID(nn), MOVE QLOCAL({queue}) TOQLOCAL(TEMP),"
-            f" ALTER QLOCAL({queue}) STGCLASS(OTHER), MOVE QLOCAL(TEMP) TOQLOCAL({queue})"
-        )
-    return tuple(actions)
-
-
-def queue_file_actions(
-    config: QueueFile, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
-) -> tuple[str, ...]:
-    """Return the actions for a queue file that approaches its maximum size."""
-    actions = _getters(fillers, effects)
-    if config.file_system_size is not None and config.file_system_size <= config.max_size:
-        actions.append(f"Enlarge the file system of {config.queue_manager} beyond {format_size(config.limit)}")
-    else:
-        actions.append(
-            f"Raise the maximum file size above {format_size(config.limit)}: ALTER QLOCAL({config.queue})"
-            f" MAXFSIZE(megabytes); display the current size: DISPLAY QSTATUS({config.queue}) CURFSIZE CURMAXFS"
-        )
     return tuple(actions)

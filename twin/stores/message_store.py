@@ -22,7 +22,7 @@ from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import STEP, Viewer
 from twin.alerts.resource_view import CALM_AFTER_FULL, CALM_FOR, ResourceView
 from twin.conditions import Condition
-from twin.estate import Estate, Route
+from twin.estate import Estate, Route, StoreConfig
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
 from twin.state.arrays import Array, Arrays
@@ -170,6 +170,11 @@ class MessageStore(ABC):
     @abstractmethod
     def resource(self, name: str) -> ResourceView:
         """Return the view of a resource by its name in alerts."""
+
+    @staticmethod
+    @abstractmethod
+    def example(qmgr: str, queue: str) -> tuple[StoreConfig, tuple[str, ...]]:
+        """Return a small store of the kind and the resources of its alerts, with which its kernels are compiled."""
 
     @abstractmethod
     def usage_of_maximum(self) -> dict[str, float]:

@@ -18,8 +18,8 @@ from twin.stores.uniform_cluster import UniformClusterTwin
 SharedTwin = CouplingFacilityTwin | UniformClusterTwin
 Twin = MessageStore | SharedTwin
 
-_KINDS: dict[str, type[MessageStore]] = {twin.kind: twin for twin in (StructureTwin, PageSetTwin, QueueFileTwin)}
-MESSAGE_KINDS = tuple(sorted(_KINDS))  # kinds of stores that hold messages
+MESSAGE_TWINS: dict[str, type[MessageStore]] = {twin.kind: twin for twin in (StructureTwin, PageSetTwin, QueueFileTwin)}
+MESSAGE_KINDS = tuple(sorted(MESSAGE_TWINS))  # kinds of stores that hold messages
 
 # Format of headers and pages; state of another format is refused.
 STATE_FORMAT = f"{message_store.VERSION}.{shared_header.VERSION}"
@@ -75,6 +75,6 @@ def open_message_store(
         StateError: as for `open_store`, or the store holds no messages.
     """
     kind = estate.stores[name].kind
-    if kind not in _KINDS:
+    if kind not in MESSAGE_TWINS:
         raise StateError(f"store {name} is a {kind}, which holds no messages; expected: {', '.join(MESSAGE_KINDS)}")
-    return _KINDS[kind](estate, name, arrays or MemoryArrays(), header, pages, forecasts=forecasts)
+    return MESSAGE_TWINS[kind](estate, name, arrays or MemoryArrays(), header, pages, forecasts=forecasts)

@@ -159,6 +159,11 @@ class PageSetTwin(MessageStore):
         """Return its pages."""
         return Pages(self.config, self.tables.store, self.tables.store.queues[: len(self.queues)])
 
+    @staticmethod
+    @override
+    def example(qmgr: str, queue: str) -> tuple[PageSet, tuple[str, ...]]:
+        return PageSet(name=f"{qmgr}/PS01", queue_manager=qmgr, psid=1, pages=1000, queues=(queue,)), (Pages.name,)
+
     @override
     def usage_of_maximum(self) -> dict[str, float]:
         store = self.tables.store

@@ -88,5 +88,23 @@ class Pages(ResourceView):
 
     @override
     def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
-        at_maximum = int(self._store.page_use[0]["status"]) == layout.MAXIMUM
-        return texts.page_set_actions(self._config, at_maximum, ranked, effects)
+        config, actions = self._config, texts.getter_actions(ranked, effects)
+        if config.expand == "NONE":
+            actions.append(f"Let the page set expand: ALTER PSID({config.psid}) EXPAND(SYSTEM)")
+        elif config.expand == "USER" and not config.secondary_pages:
+            actions.append(
+                f"Let MQ choose the secondary extent, none is defined: ALTER PSID({config.psid}) EXPAND(SYSTEM)"
+            )
+        elif int(self._store.page_use[0]["status"]) != layout.MAXIMUM:
+            actions.append(
+                "Add volumes to its storage group, then retry the expansion:"
+                f" ALTER PSID({config.psid}) EXPAND({config.expand})"
+            )
+        if ranked:
+            queue = ranked[0].queue
+            actions.append(
+                f"Move {queue} to a page set with free pages (DISPLAY USAGE TYPE(PAGESET)) or a new one (DEFINE PSID):"
+                f" DEFINE STGCLASS(OTHER) PSID(nn), MOVE QLOCAL({queue}) TOQLOCAL(TEMP),"
+                f" ALTER QLOCAL({queue}) STGCLASS(OTHER), MOVE QLOCAL(TEMP) TOQLOCAL({queue})"
+            )
+        return tuple(actions)

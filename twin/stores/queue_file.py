@@ -138,6 +138,11 @@ class QueueFileTwin(MessageStore):
         queues = self.tables.store.queues[: len(self.queues)]
         return (Blocks if name == Blocks.name else File)(self.config, self.tables.store, queues)
 
+    @staticmethod
+    @override
+    def example(qmgr: str, queue: str) -> tuple[QueueFile, tuple[str, ...]]:
+        return QueueFile(name=f"{qmgr}/{queue}", queue_manager=qmgr, queue=queue), (File.name, Blocks.name)
+
     @override
     def usage_of_maximum(self) -> dict[str, float]:
         return {File.name: self.resource(File.name).usage_pct}

@@ -12,7 +12,7 @@ from twin.alerts.episodes import Filler
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
 from twin.conditions import Condition
-from twin.estate import QueueFile
+from twin.estate import QueueFile, format_size
 from twin.state.arrays import Array
 
 FIRED: dict[int, tuple[str, str]] = {  # in the order in which alerts of one event are published
@@ -60,7 +60,15 @@ class File(ResourceView):
 
     @override
     def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
-        return texts.queue_file_actions(self._config, ranked, effects)
+        config, actions = self._config, texts.getter_actions(ranked, effects)
+        if config.file_system_size is not None and config.file_system_size <= config.max_size:
+            actions.append(f"Enlarge the file system of {config.queue_manager} beyond {format_size(config.limit)}")
+        else:
+            actions.append(
+                f"Raise the maximum file size above {format_size(config.limit)}: ALTER QLOCAL({config.queue})"
+                f" MAXFSIZE(megabytes); display the current size: DISPLAY QSTATUS({config.queue}) CURFSIZE CURMAXFS"
+            )
+        return tuple(actions)
 
 
 class Blocks(File):

@@ -13,7 +13,7 @@ from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
 from twin.allocation import FIXED_AUGMENTED, Allocation, Usage, allocate
 from twin.conditions import Condition
-from twin.estate import Structure
+from twin.estate import Smds, Structure
 from twin.forecast.fill_model import FillModel
 from twin.forecast.structure_model import structure_model
 from twin.stores import alteration, auto_alter, storage_class_memory, structure_measurement
@@ -197,6 +197,21 @@ class StructureTwin(MessageStore):
     @override
     def resource(self, name: str) -> ResourceView:
         return structure_resource(self.config, self.tables.store, self.qmgrs, len(self.queues), name)
+
+    @staticmethod
+    @override
+    def example(qmgr: str, queue: str) -> tuple[Structure, tuple[str, ...]]:
+        config = Structure(
+            name="WARM/UP",
+            queue_sharing_group="WARM",
+            queue_managers=(qmgr,),
+            size=1 << 20,
+            scm_max_size=1 << 20,
+            cf_level=5,
+            queues=(queue,),
+            smds={qmgr: Smds(size=1 << 24)},
+        )
+        return config, ("entries", "elements", f"{SMDS}{qmgr}")
 
     @override
     def usage_of_maximum(self) -> dict[str, float]:
