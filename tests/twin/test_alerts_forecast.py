@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.kernels.told import NO_RULES, Told
+from tests.kernels.driver import NO_RULES, TwinDriver
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
 from tests.support.workloads import SECOND_US
 from twin.alerts.episodes import Alert
@@ -13,7 +13,7 @@ TICK_US = 10 * SECOND_US
 MINUTE_US = 60 * SECOND_US
 
 
-class Story(Told):
+class Story(TwinDriver):
     """A structure of 6,000 entries without offload rules."""
 
     def __init__(self, **fields: Any) -> None:

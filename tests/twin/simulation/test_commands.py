@@ -71,9 +71,9 @@ def test_wrong_use_of_simulate_is_one_line_and_exit_status_2(
     estate: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["simulate", *(estate if argument == "E" else argument for argument in arguments)]) == 2
-    told = capsys.readouterr().err
-    assert said in told
-    assert told.count("\n") == 1
+    message = capsys.readouterr().err
+    assert said in message
+    assert message.count("\n") == 1
 
 
 def test_import_trace_ends_with_a_line_that_says_what_came_out(
