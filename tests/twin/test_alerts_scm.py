@@ -1,4 +1,4 @@
-"""When the alerts of storage class memory and augmented space open and clear: contract.md, 4 and 7."""
+"""When the alerts of storage class memory and augmented space open and clear: docs/alerts.md."""
 
 from typing import Any
 

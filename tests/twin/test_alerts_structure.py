@@ -1,4 +1,4 @@
-"""When the alerts of a structure open, are updated and clear: contract.md, 4; z/OS structure full monitoring."""
+"""When the alerts of a structure open, are updated and clear: docs/alerts.md; z/OS structure full monitoring."""
 
 from typing import Any
 

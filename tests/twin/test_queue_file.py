@@ -1,6 +1,6 @@
 """Blocks, log records and checkpoints of a distributed queue manager's queue.
 
-Sources: seed `distributed-queue-manager-internals.txt`, its section in quotes; domain.md, 5; contract.md, 3 and 7.
+Sources: [IBM: WebSphere MQ internals], its section in quotes; docs/storage-model.md#queue-files; docs/state.md.
 """
 
 from __future__ import annotations

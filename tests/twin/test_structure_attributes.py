@@ -1,4 +1,4 @@
-"""What ALTER, REBUILD and a changed estate do to a structure (contract.md, 7, Estate)."""
+"""Effects of ALTER, REBUILD and a changed estate on a structure: docs/events.md#altering, docs/operations.md."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,7 @@
 """Automatic alter, ALLOWAUTOALT(YES), and the alter that storage class memory forbids.
 
-domain.md section 1 (sampled every 60 s of event time; to the in-use ratio, then by 10 % up to SIZE); seed "How storage
-class memory works with IBM MQ for z/OS" (neither manually nor automatically).
+Sources: docs/storage-model.md#alter-and-rebuild (sampled every 60 s of event time; to the ratio in use, then by 10 % up
+to SIZE); [IBM: How storage class memory works with IBM MQ for z/OS] (neither manually nor automatically).
 """
 
 from typing import Any
@@ -115,7 +115,7 @@ def test_a_ratio_that_takes_the_other_pool_to_its_threshold_opens_its_alert() ->
     assert opened[0].time % MINUTE_US == 0
 
 
-# -- the seed: no alter while data is in SCM
+# -- no alter while data is in SCM
 
 
 def test_while_data_is_in_scm_no_alter_of_any_kind_takes_effect() -> None:

@@ -1,4 +1,4 @@
-"""What each event does to the messages of a structure: contract.md, 2 and 7; domain.md, 6."""
+"""Effects of each event on the messages of a structure: docs/events.md#operations."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 """Storage class memory behind a structure, rule by rule.
 
-Seed: "How storage class memory works with IBM MQ for z/OS", here "the seed"; domain.md section 3; contract.md, 3 and 7.
+Sources: [IBM: How storage class memory works with IBM MQ for z/OS]; docs/storage-model.md#storage-class-memory.
 """
 
 from dataclasses import replace
@@ -158,7 +158,7 @@ def test_the_highest_priority_comes_back_first() -> None:
 
 
 def test_the_test_is_made_anew_for_each_message() -> None:
-    """domain.md section 3: at 60 %, eleven come back, not all."""
+    """At 60 %, eleven come back, not all [assumed]."""
     driver = filled(driver_of(100))
     driver.get(count=30)
     state = driver.wait(1)
@@ -177,7 +177,7 @@ def test_what_would_take_the_structure_above_90_percent_again_is_not_brought_bac
     assert (state["scm"]["prestaged"], state["scm"]["prefetched"]) == (1, 0)
 
 
-# -- domain.md section 3: bandwidth
+# -- bandwidth [assumed]
 
 
 def test_movement_takes_its_time_in_blocks_of_4_kb() -> None:
@@ -219,7 +219,7 @@ def test_puts_that_come_faster_than_the_mover_fill_the_structure() -> None:
     assert not refused[:101].any()
 
 
-# -- the seed: a get of a message that is in SCM has to wait
+# -- a get of a message that is in SCM has to wait
 
 
 def test_a_get_of_a_message_in_scm_is_a_fault_of_its_blocks() -> None:
@@ -294,7 +294,7 @@ def test_a_message_that_a_waiting_get_takes_is_in_neither_chain() -> None:
     assert used_and_scm(driver.wait(1)) == (90, 0)
 
 
-# -- domain.md section 3: what it takes there; the seed, SCMMAXSIZE
+# -- storage in SCM [assumed], SCMMAXSIZE
 
 
 def test_in_scm_entries_and_elements_take_256_bytes_each_their_sum_in_4_kb_blocks() -> None:
@@ -369,7 +369,7 @@ def test_without_a_described_coupling_facility_only_scmmaxsize_bounds_it(known: 
 
 
 def test_scm_that_shrinks_below_what_is_in_use_only_stops_movement_out() -> None:
-    """What a simulator of over-committed SCM does from outside."""
+    """Act like a simulator of over-committed SCM, from outside."""
     driver = filled(driver_of(100))
     driver.twin.tables.store.params["scm_max"] = BLOCK
     assert driver.put(SMALL)["scm"]["messages"] == 30
@@ -389,7 +389,7 @@ def test_scm_that_others_have_used_up_means_2192_before_scmmaxsize_is_reached() 
     assert driver.twin.config.scm_max_size == GIB
 
 
-# -- the seed: augmented space
+# -- augmented space
 
 
 def test_fixed_augmented_space_is_taken_before_scm_is_used_dynamic_comes_and_goes_with_the_data() -> None:

@@ -1,4 +1,4 @@
-"""Shared message data sets: blocks, pages within blocks, expansion (domain.md, 2)."""
+"""Shared message data sets: blocks, pages within blocks, expansion: docs/storage-model.md#shared-message-data-sets."""
 
 from typing import Any
 
