@@ -17,7 +17,7 @@ THRESHOLD, AT_FULL = ("threshold", "entries"), ("full", "entries")
 
 
 def driver_of(entries: int = 100, **fields: Any) -> TwinDriver:
-    """A twin of so many entries; messages of 100 bytes take 2 of its 6 elements an entry: entries run out first."""
+    """Return a twin with that number of entries; messages of 100 bytes take 2 of its 6 elements per entry."""
     return TwinDriver(size=entries * ENTRY_AND_6_ELEMENTS, **(NO_RULES | fields))
 
 
@@ -264,7 +264,7 @@ def test_late_events_clear_nothing() -> None:
 
 
 def smds_of(blocks: int = 100, **fields: Any) -> TwinDriver:
-    """A twin whose data set of so many blocks of 8 KB, one of them space map, gets every message."""
+    """Return a twin that offloads every message to a data set of that number of 8 KB blocks, one of them space map."""
     attributes = {key: fields.pop(key) for key in ("secondary", "max_size") if key in fields}
     smds = {"QM01": data_set(size=blocks * 8_192, **attributes), "QM02": data_set(size=8_192_000)}
     everything = {"ds_block": 8_192, "offld1_th": 0, "offld1_sz": 0, "full_threshold": 0, "smds": smds}

@@ -218,7 +218,7 @@ def test_of_nonpersistent_messages_alone_there_is_no_checkpoint() -> None:
 
 
 def length_of(number: int) -> int:
-    """The longest message of so many blocks."""
+    """Return the length of the longest message of that number of blocks."""
     return number * 512 - 364
 
 

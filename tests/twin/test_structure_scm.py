@@ -20,7 +20,7 @@ SMALL = 100  # bytes: 2 of the 6 elements an entry has, so entries run out first
 
 
 def driver_of(entries: int = 100, **fields: Any) -> TwinDriver:
-    """A twin with SCM whose structure has so many entries, 97 of 100: 88 are above 90 %, 67 are at most 70 %."""
+    """Return a twin with SCM and 97 of 100 of that number of entries: 88 are above 90 %, 67 are at most 70 %."""
     size = -(-entries * 100 // 97) * ENTRY_AND_6_ELEMENTS
     return TwinDriver(**(NO_RULES | {"size": size, "scm_max_size": GIB} | fields))
 
@@ -122,7 +122,7 @@ def test_a_structure_without_scm_moves_nothing() -> None:
 
 
 def filled(driver: TwinDriver, low: int = 60, high: int = 60) -> TwinDriver:
-    """So many messages of priority 3, then of priority 6; 90 are in the structure."""
+    """Put messages of priority 3, then of priority 6; 90 are in the structure."""
     for number in range(low):
         driver.put(number, priority=3)
     for number in range(high):

@@ -12,7 +12,7 @@ ALL_OFFLOADED = {"offld1_th": 0, "offld1_sz": 0}
 
 
 def driver_of(blocks: int = 20, ds_block: int = BLOCK, **fields: Any) -> TwinDriver:
-    """A twin whose one queue manager offloads everything into a data set of so many blocks, one of them space map."""
+    """Return a twin of one queue manager that offloads everything to a data set of that size, one block space map."""
     attributes = {key: fields.pop(key) for key in ("secondary", "max_size") if key in fields}
     one = {"QM01": data_set(size=blocks * ds_block, **attributes)}
     return TwinDriver(ds_block=ds_block, smds=one, queue_managers=("QM01",), **ALL_OFFLOADED, **fields)
