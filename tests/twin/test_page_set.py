@@ -267,14 +267,14 @@ def test_an_alter_of_what_makes_it_expand_lets_it_try_again(change: dict[str, An
 def test_a_data_set_that_the_estate_says_anew_has_no_extents() -> None:
     driver = PageSetDriver(expand="SYSTEM", pages=100)
     driver.put(count=95)
-    kept = driver.twin.header(), dict(driver.twin.dirty_pages()).items()
+    saved = driver.twin.header(), dict(driver.twin.dirty_pages()).items()
     for fields, total, expansions in (
         ({"pages": 100}, 108, 1),
         ({"pages": 300}, 298, 0),
         ({"version": "6"}, 108, 1),
     ):
         again = PageSetDriver(**({"expand": "SYSTEM", "pages": 100} | fields))
-        again.twin = again.decoding.twin(None, *kept)
+        again.twin = again.decoding.twin(None, *saved)
         state = again.state()
         assert (state["pages_total"], state["expansions"], state["pages_used"]) == (total, expansions, 95)
         expected = 96 if "version" in fields else 97
@@ -335,8 +335,8 @@ def test_the_marks_of_the_buffer_pool_are_told_where_it_is_measured() -> None:
     assert (driver.state()["buffer_pool"], driver.state()["buffer_pool_pct"], driver.state()["buffer_pool_writes"]) == (
         *(3, None, None),
     )
-    found = [driver.measure(buffer_pool_pct=pct)["buffer_pool_writes"] for pct in (84.9, 85, 94.9, 95)]
-    assert found == ["none", "asynchronous", "asynchronous", "synchronous"]
+    writes = [driver.measure(buffer_pool_pct=pct)["buffer_pool_writes"] for pct in (84.9, 85, 94.9, 95)]
+    assert writes == ["none", "asynchronous", "asynchronous", "synchronous"]
     assert driver.again().state()["buffer_pool_pct"] == 95
     assert driver.state()["baseline"] is None
     assert driver.measure(pages_used=4)["baseline"] is not None

@@ -19,9 +19,9 @@ STORE = "QM01/A.QUEUE"
 
 def blocks(state: dict[str, Any]) -> tuple[int, ...]:
     """All, free, free and allocated, nonpersistent, persistent: the four states of "In the Depths of a Queue"."""
-    found = tuple(state[f"blocks{name}"] for name in ("", "_free", "_allocated", "_nonpersistent", "_persistent"))
-    assert found[0] == sum(found[1:])
-    return found
+    counts = tuple(state[f"blocks{name}"] for name in ("", "_free", "_allocated", "_nonpersistent", "_persistent"))
+    assert counts[0] == sum(counts[1:])
+    return counts
 
 
 def log(state: dict[str, Any]) -> tuple[int, int]:
@@ -304,9 +304,9 @@ def test_buffers_that_the_estate_makes_smaller_overflow() -> None:
     driver = QueueFileDriver()
     driver.put(ONE_BLOCK, count=8)
     driver.put(ONE_BLOCK, count=10, persistent=True)
-    kept = driver.twin.header(), dict(driver.twin.dirty_pages()).items()
+    saved = driver.twin.header(), dict(driver.twin.dirty_pages()).items()
     smaller = QueueFileDriver(default_q_buffer_size=4 * 512, default_pq_buffer_size=0)
-    smaller.twin = smaller.decoding.twin(None, *kept)
+    smaller.twin = smaller.decoding.twin(None, *saved)
     state = smaller.state()
     assert (blocks(state), state["file_bytes"]) == ((4 + 14, 0, 0, 8, 10), 14 * 512)
 

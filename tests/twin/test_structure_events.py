@@ -9,11 +9,11 @@ from twin.units import as_text
 
 def lengths_in_order(driver: TwinDriver, **get: object) -> list[int]:
     """The lengths of the messages in the order in which they are got."""
-    found = []
+    lengths = []
     while driver.state()["messages"]:
         before = driver.state()["bytes"]
-        found.append(before - driver.get(**get)["bytes"])
-    return found
+        lengths.append(before - driver.get(**get)["bytes"])
+    return lengths
 
 
 # -- which message

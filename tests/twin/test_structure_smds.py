@@ -14,8 +14,8 @@ ALL_OFFLOADED = {"offld1_th": 0, "offld1_sz": 0}
 def driver_of(blocks: int = 20, ds_block: int = BLOCK, **fields: Any) -> TwinDriver:
     """Return a twin of one queue manager that offloads everything to a data set of that size, one block space map."""
     attributes = {key: fields.pop(key) for key in ("secondary", "max_size") if key in fields}
-    one = {"QM01": data_set(size=blocks * ds_block, **attributes)}
-    return TwinDriver(ds_block=ds_block, smds=one, queue_managers=("QM01",), **ALL_OFFLOADED, **fields)
+    data_sets = {"QM01": data_set(size=blocks * ds_block, **attributes)}
+    return TwinDriver(ds_block=ds_block, smds=data_sets, queue_managers=("QM01",), **ALL_OFFLOADED, **fields)
 
 
 def used(state: dict[str, Any], qmgr: str = "QM01") -> tuple[int, int]:
