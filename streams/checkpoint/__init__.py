@@ -1,1 +1,1 @@
-"""The checkpoint: whose it is, whether it is sound, and where it goes on."""
+"""Checks of a checkpoint before the job starts: its owner, its files, and its offsets in Kafka."""

@@ -1,9 +1,9 @@
-"""What is in a checkpoint directory on a local file system, and what is wrong with it. Needs neither Spark nor Kafka.
+"""The files of a checkpoint directory on a local file system, and their damage. Needs neither Spark nor Kafka.
 
-Spark keeps in it: ``metadata`` (the query's id), ``offsets/N`` (up to where batch N reads, written before it runs),
-``commits/N`` (written when it is done), ``sources/0/0`` (where batch 0 began) and ``state/0/P/`` with the state of each
-partition P: batch N reads version N and writes version N + 1, as ``VERSION.changelog`` (what changed) and, now and
-then, ``VERSION.zip`` (everything, with the files of ``SSTs`` that it names).
+Spark keeps in it: ``metadata`` (the query's id), ``offsets/N`` (the end offsets of batch N, written before it runs),
+``commits/N`` (written after it), ``sources/0/0`` (the start offsets of batch 0) and ``state/0/P/`` with the state of
+partition P. Batch N reads version N and writes version N + 1, as ``VERSION.changelog`` (the changes). Some versions
+also have ``VERSION.zip``, a snapshot that names files in ``SSTs``.
 
 Source: Spark 4.2, MicroBatchExecution, OffsetSeqLog, CommitLog, RocksDBFileManager.
 """
@@ -26,7 +26,7 @@ from streams.checkpoint.checksums import file_problem
 
 Offsets = Mapping[str, Mapping[int, int]]  # topic -> partition -> offset of the next record
 MANIFEST, LOCK = "mqtwin.json", "mqtwin.lock"
-_STATE = re.compile(r"(\d+)\.(changelog|zip)")
+_STATE_FILE = re.compile(r"(\d+)\.(changelog|zip)")
 _RESTORE = "restore it from a copy, or begin a new checkpoint (--checkpoint NEW --starting-offsets earliest)"
 
 
@@ -35,28 +35,28 @@ class Finding:
     """Damage of a checkpoint.
 
     Args:
-        path: the file or directory, from the checkpoint's directory on.
-        problem: what is wrong with it.
-        remedy: what to do.
-        blocks: the job could not go on, or not rightly; False: the job does not need the file any more.
+        path: the file or directory, relative to the checkpoint.
+        problem: the damage.
+        remedy: the instruction for the operator.
+        is_blocking: True if the job cannot go on correctly; False if it no longer needs the file.
     """
 
     path: str
     problem: str
     remedy: str = _RESTORE
-    blocks: bool = True
+    is_blocking: bool = True
 
     def __str__(self) -> str:
         return f"{self.path}: {self.problem}; {self.remedy}"
 
 
 class DamagedFileError(ValueError):
-    """A file that does not say what it should; the message is the problem."""
+    """A file without the expected content; the message is the problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetsFile:
-    """A file of `offsets`: the settings that Spark froze, and where each partition's next record stands."""
+    """A file of `offsets`: the settings that Spark froze, and the next offset of each partition."""
 
     settings: Mapping[str, str]
     offsets: Offsets
@@ -64,7 +64,7 @@ class OffsetsFile:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """What Spark noted of the stateful operator: state partitions, and the files of its schema."""
+    """Spark's metadata of the stateful operator: the number of state partitions, and its schema files."""
 
     partitions: int
     schema_files: tuple[Path, ...]
@@ -75,16 +75,16 @@ def parse_offsets(data: bytes) -> OffsetsFile:
     lines = _lines(data)
     if len(lines) < 3:
         raise DamagedFileError(f"has {len(lines)} of 3 lines: it is cut off")
-    return OffsetsFile(_json(lines[1]).get("conf", {}), _offsets(lines[2]))
+    return OffsetsFile(_decode_json(lines[1]).get("conf", {}), _decode_offsets(lines[2]))
 
 
 def parse_initial_offsets(data: bytes) -> Offsets:
     """Read `sources/0/0`. DamagedFileError."""
-    return _offsets(_lines(data)[-1])
+    return _decode_offsets(_lines(data)[-1])
 
 
 class CheckpointFiles:
-    """The files of a checkpoint directory. Nothing is written.
+    """The files of a checkpoint directory, read only.
 
     Args:
         directory: the checkpoint.
@@ -92,8 +92,8 @@ class CheckpointFiles:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.batches = _numbers(directory / "offsets")
-        self.commits = _numbers(directory / "commits")
+        self.batches = _batch_numbers(directory / "offsets")
+        self.commits = _batch_numbers(directory / "commits")
 
     @property
     def has_begun(self) -> bool:
@@ -102,12 +102,12 @@ class CheckpointFiles:
 
     @property
     def last_batch(self) -> int | None:
-        """The last batch that was begun."""
+        """The last batch that was started."""
         return self.batches[-1] if self.batches else None
 
     @property
     def version(self) -> int:
-        """The version of the state that the next batch reads: 0 if none has been written."""
+        """The version of the state that the next batch reads; 0 before the first one."""
         last = self.last_batch
         if last is None:
             return 0
@@ -118,9 +118,9 @@ class CheckpointFiles:
         return parse_offsets((self.directory / "offsets" / str(batch)).read_bytes())
 
     def read_operator(self) -> Operator:
-        """Read what Spark noted of the stateful operator. DamagedFileError, OSError."""
+        """Read Spark's metadata of the stateful operator. DamagedFileError, OSError."""
         lines = _lines((self.directory / "state" / "0" / "_metadata" / "v2" / "0").read_bytes())
-        stores = _json(lines[-1]).get("stateStoreInfo") or [{}]
+        stores = _decode_json(lines[-1]).get("stateStoreInfo") or [{}]
         count, files = stores[0].get("numPartitions"), stores[0].get("stateSchemaFilePaths") or []
         if not isinstance(count, int):
             raise DamagedFileError("does not say how many partitions there are")
@@ -138,37 +138,37 @@ class CheckpointFiles:
         return None
 
     def next_offsets(self) -> Offsets:
-        """Return where the next batch begins to read; nothing before the first one.
+        """Return the start offsets of the next batch; empty before the first one.
 
-        A batch that was begun and not committed is run again, from the end of the one before it.
+        A batch that was started and not committed is run again, from the end of the previous one.
         """
         last = self.last_batch
         if last is None:
             return {}
-        begin = last if self.commits and self.commits[-1] >= last else last - 1
-        if begin >= 0:
-            return self.read_offsets(begin).offsets
+        previous = last if self.commits and self.commits[-1] >= last else last - 1
+        if previous >= 0:
+            return self.read_offsets(previous).offsets
         try:
             return parse_initial_offsets((self.directory / "sources" / "0" / "0").read_bytes())
         except (DamagedFileError, OSError):
             return {}  # Spark asks Kafka again
 
     def size(self) -> int:
-        """Return the bytes of all files."""
+        """Return the total size of all files in bytes."""
         return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
 
     # --- damage ------------------------------------------------------------------------------------------------------
 
     def check(self, *, thorough: bool) -> list[Finding]:
-        """Return what is wrong.
+        """Return the damage.
 
         Args:
-            thorough: read every file; False: those that the next batch needs, of large ones the size only.
+            thorough: read every file; False: those that the next batch needs, and only the size of large ones.
         """
-        found = [*self._check_metadata(), *self._check_logs(thorough=thorough)]
-        if not any(finding.blocks for finding in found):
-            found += self._check_state(thorough=thorough)
-        return found
+        findings = [*self._check_metadata(), *self._check_logs(thorough=thorough)]
+        if not any(finding.is_blocking for finding in findings):
+            findings += self._check_state(thorough=thorough)
+        return findings
 
     def _check_metadata(self) -> Iterator[Finding]:
         path = self.directory / "metadata"
@@ -177,7 +177,7 @@ class CheckpointFiles:
         problem = file_problem(path)
         if not problem:
             try:
-                if not isinstance(_json(path.read_text(encoding="utf-8")).get("id"), str):
+                if not isinstance(_decode_json(path.read_text(encoding="utf-8")).get("id"), str):
                     problem = "does not say the query's id"
             except (DamagedFileError, UnicodeDecodeError, OSError) as error:
                 problem = str(error)
@@ -201,14 +201,14 @@ class CheckpointFiles:
             yield from self._check_commits(last, thorough=thorough)
 
     def _check_missing(self, last: int, commit: int | None) -> Iterator[Finding]:
-        """Yield the gaps at the end of the logs. Without its commit Spark runs the last batch again."""
+        """Yield gaps at the end of the logs. Spark runs the last batch again if its commit is missing."""
         if last > 0 and last - 1 not in self.batches:
             yield Finding(f"offsets/{last - 1}", "is missing")
-        done = -1 if commit is None else commit
-        if done < last - 1:
-            name = f"commits/{last - 1}" if done == last - 2 else f"commits/{done + 1} to {last - 1}"
+        last_commit = -1 if commit is None else commit
+        if last_commit < last - 1:
+            name = f"commits/{last - 1}" if last_commit == last - 2 else f"commits/{last_commit + 1} to {last - 1}"
             remedy = f"nothing: batch {last} will be run again, and nothing is lost"
-            yield Finding(name, "is missing", remedy, blocks=False)
+            yield Finding(name, "is missing", remedy, is_blocking=False)
 
     def _check_offsets(self, last: int, *, thorough: bool) -> Iterator[Finding]:
         for batch in self.batches:
@@ -217,17 +217,17 @@ class CheckpointFiles:
             if problem and batch == last:
                 yield Finding(f"offsets/{batch}", problem, self._go_back(batch - 1) or _RESTORE)
             elif problem:
-                yield Finding(f"offsets/{batch}", problem, *_of(needed=is_needed))
+                yield Finding(f"offsets/{batch}", problem, *_consequence(is_needed=is_needed))
 
     def _check_commits(self, last: int, *, thorough: bool) -> Iterator[Finding]:
         for batch in self.commits:
             is_last = batch == self.commits[-1]
             problem = self._problem(f"commits/{batch}", self._read_commit, batch) if is_last or thorough else ""
             if problem:
-                yield Finding(f"commits/{batch}", problem, *self._of_commit(batch, last, is_last=is_last))
+                yield Finding(f"commits/{batch}", problem, *self._commit_consequence(batch, last, is_last=is_last))
 
     def _problem(self, path: str, read: Callable[[int], Any], batch: int) -> str:
-        """Return what is wrong with a file of `offsets` or `commits`."""
+        """Return the damage of a file of `offsets` or `commits`; empty for none."""
         problem = file_problem(self.directory / path)
         if not problem:
             try:
@@ -240,18 +240,18 @@ class CheckpointFiles:
         lines = _lines((self.directory / "commits" / str(batch)).read_bytes())
         if len(lines) < 2:
             raise DamagedFileError(f"has {len(lines)} of 2 lines: it is cut off")
-        _json(lines[1])
+        _decode_json(lines[1])
 
-    def _of_commit(self, batch: int, last: int, *, is_last: bool) -> tuple[str, bool]:
-        """Return the remedy of a damaged commits file: without the last one its batch runs again."""
+    def _commit_consequence(self, batch: int, last: int, *, is_last: bool) -> tuple[str, bool]:
+        """Return `remedy` and `is_blocking` of a damaged commits file. Without the last one its batch runs again."""
         if not is_last:
-            return _of(needed=False)
+            return _consequence(is_needed=False)
         if batch == last:
             return f"remove commits/{batch} and commits/.{batch}.crc: the batch is run again, nothing is lost", True
         return f"remove commits/{batch} and commits/.{batch}.crc: batch {last} is next all the same", True
 
     def _go_back(self, batch: int) -> str:
-        """Return how to go back to the end of a batch; empty if its state or its offsets are not there."""
+        """Return the remedy that goes back to the end of a batch; empty if its state or offsets are missing."""
         if batch < 1 or batch not in self.batches or batch - 1 not in self.batches:
             return ""
         if self._problem(f"offsets/{batch}", self.read_offsets, batch):
@@ -269,26 +269,26 @@ class CheckpointFiles:
         if last is None or version == 0:
             return
         yield from self._check_operator()
-        problems = list(self._check_partitions(version, thorough=thorough))
-        if version == last + 1 and self._is_of_last_batch(problems, version):
+        findings = list(self._check_partitions(version, thorough=thorough))
+        if version == last + 1 and self._is_only_last_batch(findings, version):
             remedy = f"remove commits/{last} and commits/.{last}.crc: batch {last} is run again, nothing is lost"
-            problems = [replace(finding, remedy=remedy) if finding.blocks else finding for finding in problems]
-        yield from problems
-        ahead = max((number for _, number in self._versions()), default=0)
-        if ahead > last + 1:
+            findings = [replace(finding, remedy=remedy) if finding.is_blocking else finding for finding in findings]
+        yield from findings
+        newest = max(self._state_versions(), default=0)
+        if newest > last + 1:
             yield Finding(
-                f"offsets/{ahead - 1}",
-                f"is missing, though the state has version {ahead}, which batch {ahead - 1} wrote",
-                f"restore it and commits/{ahead - 1} from a copy, or remove the files of state/0/* with numbers above "
+                f"offsets/{newest - 1}",
+                f"is missing, though the state has version {newest}, which batch {newest - 1} wrote",
+                f"restore it and commits/{newest - 1} from a copy, or remove the files of state/0/* with numbers above "
                 f"{last + 1}, their .crc files too: the job goes on after batch {last}, and reads later events again",
             )
 
-    def _is_of_last_batch(self, problems: list[Finding], version: int) -> bool:
-        """True if only what the last batch wrote is damaged: without its commit Spark writes it anew."""
-        names = [finding.path for finding in problems if finding.blocks]
+    def _is_only_last_batch(self, findings: list[Finding], version: int) -> bool:
+        """Return True if only files of the last batch are damaged: without its commit Spark writes them again."""
+        paths = [finding.path for finding in findings if finding.is_blocking]
         return (
-            bool(names)
-            and all(name.endswith(f"/{version}.changelog") for name in names)
+            bool(paths)
+            and all(path.endswith(f"/{version}.changelog") for path in paths)
             and not any(self.directory.glob(f"state/0/*/{version}.zip"))
             and not list(self._check_partitions(version - 1, thorough=False))
         )
@@ -310,26 +310,26 @@ class CheckpointFiles:
             remedy = "move it back to where it was, or " + _RESTORE if "moved" in problem else _RESTORE
             yield Finding(path, problem, remedy)
 
-    def _partitions(self) -> int:
-        """Return the number of state partitions; 0 if nothing says it."""
+    def _count_partitions(self) -> int:
+        """Return the number of state partitions; 0 if it is unknown."""
         try:
             return self.read_operator().partitions
         except (DamagedFileError, OSError):
             settings = self.newest[1] if self.newest is not None else {}
             return int(settings.get("spark.sql.shuffle.partitions", 0))
 
-    def _versions(self) -> Iterator[tuple[Path, int]]:
-        """Yield the files of state with their versions."""
+    def _state_versions(self) -> Iterator[int]:
+        """Yield the version of each file of state."""
         for path in self.directory.glob("state/0/*/*"):
-            found = _STATE.fullmatch(path.name)
-            if found is not None:
-                yield path, int(found.group(1))
+            match = _STATE_FILE.fullmatch(path.name)
+            if match is not None:
+                yield int(match.group(1))
 
     def _check_partitions(self, version: int, *, thorough: bool) -> Iterator[Finding]:
-        """Yield what a version of the state lacks: in each partition a snapshot and all changelogs since."""
+        """Yield the damage of a version of the state: in each partition a snapshot and all later changelogs."""
         if not (self.directory / "state" / "0").is_dir():
-            return  # `_check_operator` has said so
-        for partition in range(self._partitions()):
+            return  # `_check_operator` reports it
+        for partition in range(self._count_partitions()):
             folder = self.directory / "state" / "0" / str(partition)
             if folder.is_dir():
                 yield from self._check_partition(folder, version, thorough=thorough)
@@ -348,49 +348,49 @@ class CheckpointFiles:
                 yield Finding(self._name(folder / name), problem)
         if thorough:
             for path in sorted(folder.iterdir()):
-                is_other = _STATE.fullmatch(path.name) and path.name not in needed and path.name != f"{base}.zip"
+                is_other = _STATE_FILE.fullmatch(path.name) and path.name not in needed and path.name != f"{base}.zip"
                 problem = file_problem(path) if is_other else ""
                 if problem:
-                    yield Finding(self._name(path), problem, *_of(needed=False))
+                    yield Finding(self._name(path), problem, *_consequence(is_needed=False))
 
     def _check_snapshot(self, path: Path, *, thorough: bool) -> Iterator[Finding]:
-        """Yield what is wrong with a snapshot and the files it names."""
+        """Yield the damage of a snapshot and of the files that it names."""
         problem = file_problem(path)
         if not problem:
             try:
                 with zipfile.ZipFile(path) as archive:
                     lines = archive.read("metadata").decode().splitlines()
-                named = _json(lines[-1])
+                metadata = _decode_json(lines[-1])
             except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, IndexError) as error:
                 problem = f"is no snapshot: {error}"
         if problem:
             yield Finding(self._name(path), problem)
             return
         for kind, folder in (("sstFiles", "SSTs"), ("logFiles", "logs")):
-            for file in named.get(kind) or []:
-                own = path.parent / folder / str(file.get("dfsSstFileName") or file.get("dfsLogFileName"))
-                size = own.stat().st_size if own.is_file() else None
+            for file in metadata.get(kind) or []:
+                member = path.parent / folder / str(file.get("dfsSstFileName") or file.get("dfsLogFileName"))
+                size = member.stat().st_size if member.is_file() else None
                 problem = ""
                 if size is None:
                     problem = f"is missing, though {self._name(path)} needs it"
                 elif size != file.get("sizeBytes"):
                     problem = f"has {size} bytes, not the {file.get('sizeBytes')} that {self._name(path)} says"
                 elif thorough:
-                    problem = file_problem(own)
+                    problem = file_problem(member)
                 if problem:
-                    yield Finding(self._name(own), problem)
+                    yield Finding(self._name(member), problem)
 
     def _name(self, path: Path) -> str:
         return str(path.relative_to(self.directory))
 
 
-def _of(*, needed: bool) -> tuple[str, bool]:
-    """Return remedy and `blocks` of a damaged file."""
-    return (_RESTORE, True) if needed else ("nothing: the job does not need it any more", False)
+def _consequence(*, is_needed: bool) -> tuple[str, bool]:
+    """Return `remedy` and `is_blocking` of a damaged file."""
+    return (_RESTORE, True) if is_needed else ("nothing: the job does not need it any more", False)
 
 
-def _numbers(directory: Path) -> list[int]:
-    """Return the numbers of the batches in a log, sorted."""
+def _batch_numbers(directory: Path) -> list[int]:
+    """Return the batch numbers of a log, sorted."""
     try:
         return sorted(int(path.name) for path in directory.iterdir() if path.name.isdecimal())
     except (FileNotFoundError, NotADirectoryError):
@@ -409,16 +409,16 @@ def _lines(data: bytes) -> list[str]:
     return lines
 
 
-def _json(text: str) -> dict[str, Any]:
+def _decode_json(text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as error:
         raise DamagedFileError(f"is cut off or damaged: {error}") from None
 
 
-def _offsets(text: str) -> Offsets:
+def _decode_offsets(text: str) -> Offsets:
     try:
-        return msgspec.convert(_json(text), dict[str, dict[int, int]], strict=False)
+        return msgspec.convert(_decode_json(text), dict[str, dict[int, int]], strict=False)
     except msgspec.ValidationError as error:
         raise DamagedFileError(f"has no offsets of Kafka: {error}") from None
 

@@ -1,7 +1,7 @@
-"""The checkpoint of a job from its start to its end: claimed, checked, noted, released.
+"""The guard of a job's checkpoint, from the start of the job to its end.
 
-A checkpoint on this machine is claimed before Spark starts, and before anything is made in Kafka. Any other one (HDFS,
-S3) is reached through Spark's JVM, see `streams.checkpoint.remote`.
+A checkpoint on this machine is locked and checked before Spark starts, and before topics are created. Any other one
+(HDFS, S3) is reached through Spark's JVM, see `streams.checkpoint.remote`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from streams.checkpoint.manifest import (
     Manifest,
     check_belongs,
     check_sound,
-    in_one_line,
+    format_findings,
     local_directory,
     log_changed_estate,
     next_offsets,
 )
-from streams.checkpoint.offsets import check_offsets, look_at
+from streams.checkpoint.offsets import check_offsets, describe_cluster
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import Estate
@@ -33,17 +33,20 @@ from twin.estate import Estate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_DATA_LOSS = "Some data may have been lost"  # how Spark's Kafka source begins
+_DATA_LOSS = "Some data may have been lost"  # start of the message of Spark's Kafka source
 _log = structlog.get_logger("mqtwin.stream")
 
 
 class CheckpointGuard:
-    """See the module.
+    """The guard of a checkpoint, wherever it is.
 
     Args:
-        location: the checkpoint, as the user gave it.
-        estate, topics, conf, client: of the job; `conf` and `client` as the user gave them.
-        tolerate: go on where Kafka has deleted records that were not read.
+        location: the checkpoint, a path or URI of the user.
+        estate: of the job.
+        topics: of the job.
+        conf: the user's settings of Spark.
+        client: the user's settings of Kafka clients.
+        tolerate: go on if Kafka has deleted records that were not read.
     """
 
     def __init__(
@@ -66,7 +69,7 @@ class CheckpointGuard:
         self.is_local = local_directory(location) is not None
 
     def claim(self) -> None:
-        """Claim and check a checkpoint on this machine; of any other one its scheme only. UsageError: refused."""
+        """Lock and check a checkpoint on this machine, or check the scheme of any other one. UsageError: refused."""
         directory = local_directory(self._location)
         if directory is None:
             from streams.checkpoint.remote import check_scheme
@@ -77,7 +80,7 @@ class CheckpointGuard:
             self._check(self._guard)
 
     def claim_through(self, session: SparkSession) -> None:
-        """Claim and check a checkpoint that is not on this machine. UsageError: refused."""
+        """Lease and check a checkpoint that is not on this machine. UsageError: refused."""
         if self._guard is None:
             from streams.checkpoint.remote import RemoteGuard
 
@@ -87,7 +90,7 @@ class CheckpointGuard:
     def _check(self, guard: Guard) -> None:
         files, manifest = guard.files, guard.manifest
         if not files.has_begun:
-            return  # whatever a start that did not come so far has noted
+            return  # a manifest may be left of a start that failed before its first batch
         check_belongs(self._location, manifest, files, self._topics, self._conf)
         if isinstance(files, CheckpointFiles):
             check_sound(self._location, files)
@@ -98,7 +101,7 @@ class CheckpointGuard:
             offsets,
             manifest.topics if manifest is not None else {},
             manifest.cluster if manifest is not None else "",
-            look_at(self._client, offsets),
+            describe_cluster(self._client, offsets),
             self._client.get("bootstrap.servers", ""),
             tolerate=self._tolerate,
         )
@@ -107,19 +110,19 @@ class CheckpointGuard:
                 "data loss",
                 topic=skip.topic,
                 partition=skip.partition,
-                gone=skip.gone,
-                goes_on_at=skip.place,
+                gone=skip.deleted_records,
+                goes_on_at=skip.next_offset,
                 effect="what these records would have changed is missing; no record is counted twice",
             )
 
     def note_start(self, partitions: int) -> None:
-        """Write what the checkpoint belongs to from now on; `partitions`: of the state, if it is new."""
+        """Write the manifest of this start. partitions: of the state, if it is new."""
         if self._guard is None:
             return
         newest = self._guard.files.newest
         frozen = newest[1].get(PARTITIONS) if newest is not None else None
         names = (self._topics.events, self._topics.reports)
-        kafka = look_at(self._client, names)
+        kafka = describe_cluster(self._client, names)
         self._guard.write(
             Manifest.of_this_start(
                 self._estate, self._topics, kafka.ids, kafka.cluster, int(frozen) if frozen else partitions
@@ -127,25 +130,25 @@ class CheckpointGuard:
         )
 
     def explain(self, failure: str) -> str:
-        """Return a failure of the query with its cause in the checkpoint or in Kafka, if it is there, for one line."""
+        """Return a failure of the query as one line, with its cause if that is in the checkpoint or in Kafka."""
         if _DATA_LOSS in failure:
             return (
                 "Kafka deleted records before they were read, or the topic; started again, the job says which records, "
                 "and what to do"
             )
         directory = local_directory(self._location)
-        text = in_one_line(CheckpointFiles(directory).check(thorough=False)) if directory is not None else ""
+        text = format_findings(CheckpointFiles(directory).check(thorough=False)) if directory is not None else ""
         return f"{failure}; checkpoint {self._location} is damaged: {text}" if text else failure
 
     def release(self) -> None:
-        """Let other jobs have the checkpoint."""
+        """Release the checkpoint for other jobs."""
         if self._guard is not None:
             self._guard.release()
             self._guard = None
 
 
 def open_stopped(directory: Path) -> tuple[CheckpointFiles, Manifest | None]:
-    """Return the files of a checkpoint and what it belongs to, for commands that only look. UsageError: it is none."""
+    """Return the files and the manifest of a checkpoint, for commands that only read. UsageError: it is none."""
     from streams.checkpoint.manifest import read_manifest
 
     if not directory.is_dir():

@@ -1,8 +1,8 @@
-"""A guard before the checkpoint: whose it is, that it is sound, and that no other job runs on it.
+"""Lock and manifest of a checkpoint, and the checks that refuse one that the job cannot use.
 
-It looks before Spark starts, in a fraction of a second, and refuses with one line. Beside Spark's files it keeps two of
-its own, which Spark ignores: ``mqtwin.json``, what the checkpoint belongs to, and ``mqtwin.lock``, locked (flock) while
-a job runs.
+The checks run before Spark starts, take a fraction of a second, and refuse with one line. Beside Spark's files there
+are two more, which Spark ignores: the manifest ``mqtwin.json``, which names the job's topics, estate and versions, and
+``mqtwin.lock``, locked (flock) while a job runs.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from twin.estate import Estate
 from twin.stores.open import STATE_FORMAT
 
 PARTITIONS = "spark.sql.shuffle.partitions"
-_MAX_FINDINGS = 3  # in an error's line
+_MAX_FINDINGS = 3  # per error message
 _log = structlog.get_logger("mqtwin.stream")
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The process that runs a job on a checkpoint. since: wall-clock time, ISO 8601."""
+    """The process that runs a job on a checkpoint. since: wall-clock time of its start, ISO 8601."""
 
     pid: int
     host: str
@@ -51,15 +51,20 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a checkpoint belongs to, as `mqtwin.json` says it.
+    """The content of `mqtwin.json`: the job that a checkpoint belongs to, as of its last start.
 
     Args:
-        topics: the topics read, with Kafka's ids of them ("" where the broker tells none).
-        cluster: Kafka's id of the cluster; "" where the broker tells none.
-        estate: a digest of the estate of the last start; stores: its stores.
+        mqtwin: version.
+        pyspark: version.
         state_format: see `twin.stores.open.STATE_FORMAT`.
+        prefix: of the topics.
+        topics: the topics read -> Kafka's id, "" if unknown.
+        cluster: Kafka's id of the cluster; "" if unknown.
+        estate: digest of the estate.
+        stores: those of the estate, sorted.
         partitions: of the state.
-        written: wall-clock time of the last start.
+        written: wall-clock time, ISO 8601.
+        format: version of this record.
     """
 
     mqtwin: str
@@ -78,7 +83,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     def of_this_start(
         cls, estate: Estate, topics: Topics, ids: Mapping[str, str], cluster: str, partitions: int
     ) -> Manifest:
-        """Return the manifest of a job that starts now."""
+        """Return the manifest of a job that starts now.
+
+        Args:
+            estate: of the job.
+            topics: of the job.
+            ids: topic -> Kafka's id.
+            cluster: Kafka's id of the cluster.
+            partitions: of the state.
+        """
         return cls(
             mqtwin=importlib.metadata.version("mqtwin"),
             pyspark=importlib.metadata.version("pyspark"),
@@ -94,7 +107,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Files(Protocol):
-    """What the guard reads of Spark's files, wherever they are."""
+    """Spark's files as the guard reads them, on any file system."""
 
     @property
     def has_begun(self) -> bool:
@@ -105,11 +118,11 @@ class Files(Protocol):
         """Offsets and settings of the newest readable offsets file; None if there is none."""
 
     def next_offsets(self) -> Offsets:
-        """Return where the next batch begins to read. DamagedFileError, OSError."""
+        """Return the start offsets of the next batch. DamagedFileError, OSError."""
 
 
 class Guard(Protocol):
-    """A checkpoint that this process has for itself until `release`."""
+    """The exclusive use of a checkpoint by this process, until `release`."""
 
     @property
     def files(self) -> Files:
@@ -117,13 +130,13 @@ class Guard(Protocol):
 
     @property
     def manifest(self) -> Manifest | None:
-        """What the checkpoint belongs to, where it says so."""
+        """The manifest; None if there is none."""
 
     def write(self, manifest: Manifest) -> None:
-        """Note what the checkpoint belongs to from now on."""
+        """Write the manifest."""
 
     def release(self) -> None:
-        """Let other jobs have the checkpoint."""
+        """Release the checkpoint for other jobs."""
 
 
 def local_directory(location: str) -> Path | None:
@@ -135,7 +148,7 @@ def local_directory(location: str) -> Path | None:
 
 
 def read_manifest(directory: Path) -> Manifest | None:
-    """Read `mqtwin.json`; None if there is none, as in checkpoints of versions before it. UsageError: unreadable."""
+    """Read `mqtwin.json`; None if there is none, as in checkpoints of early versions. UsageError: unreadable."""
     path = directory / MANIFEST
     try:
         return decode_manifest(path.read_bytes(), str(path))
@@ -146,7 +159,7 @@ def read_manifest(directory: Path) -> Manifest | None:
 
 
 def decode_manifest(data: bytes, name: str) -> Manifest:
-    """Read a manifest; `name` is that of its file, for the error. UsageError: it is none."""
+    """Decode a manifest. name: of its file, for the error. UsageError: it is none."""
     try:
         return msgspec.json.decode(data, type=Manifest)
     except msgspec.DecodeError as error:
@@ -156,7 +169,7 @@ def decode_manifest(data: bytes, name: str) -> Manifest:
 
 
 def running_job(directory: Path) -> Owner | None:
-    """Return the job that runs on a checkpoint of this machine; None if none does."""
+    """Return the owner of a checkpoint on this machine; None if no job runs on it."""
     path = directory / LOCK
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -175,15 +188,15 @@ class LocalGuard:
     """The guard of a checkpoint in a directory of this machine.
 
     Args:
-        directory: the checkpoint; made where missing.
+        directory: the checkpoint; created if it is missing.
 
     Raises:
-        UsageError: it cannot be made or written, or another job runs on it.
+        UsageError: it cannot be created or written, or another job runs on it.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._is_ours = not directory.exists()
+        self._is_new = not directory.exists()
         self._lock = _lock(directory)
         try:
             self.manifest = read_manifest(directory)
@@ -193,24 +206,24 @@ class LocalGuard:
             raise
 
     def write(self, manifest: Manifest) -> None:
-        """See `Guard`."""
+        """Write the manifest; a reader sees the previous or the new one."""
         path = self._directory / MANIFEST
-        beside = path.with_name(f".{MANIFEST}.new")
+        draft = path.with_name(f".{MANIFEST}.new")
         try:
-            with beside.open("wb") as file:
+            with draft.open("wb") as file:
                 file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
-            beside.replace(path)
+            draft.replace(path)
         except OSError as error:
             raise UsageError(f"checkpoint {self._directory} cannot be written: {error.strerror}") from error
 
     def release(self) -> None:
-        """See `Guard`. A directory that was made for a job that then did not start is removed."""
+        """Release the lock, and remove a new directory if the job did not start."""
         if self._lock < 0:
             return
-        if self._is_ours and [path.name for path in self._directory.glob("*")] == [LOCK]:
-            with contextlib.suppress(OSError):  # it stays where it cannot be removed: empty, it harms nobody
+        if self._is_new and [path.name for path in self._directory.glob("*")] == [LOCK]:
+            with contextlib.suppress(OSError):  # an empty directory may stay
                 (self._directory / LOCK).unlink()
                 self._directory.rmdir()
         os.close(self._lock)
@@ -220,17 +233,17 @@ class LocalGuard:
 def check_belongs(
     location: str, manifest: Manifest | None, files: Files, topics: Topics, conf: Mapping[str, str]
 ) -> None:
-    """Refuse a checkpoint of other topics, of another format of state, or with other frozen settings of Spark.
+    """Refuse a checkpoint with other topics, another state format, or other frozen settings of Spark.
 
     Args:
-        location: the checkpoint, as the user gave it.
-        manifest: what it belongs to, where it says so.
+        location: the checkpoint, a path or URI of the user.
+        manifest: of the checkpoint, if it has one.
         files: Spark's files; the last offsets name the topics.
-        topics: those of the job.
+        topics: of the job.
         conf: the user's settings of Spark.
 
     Raises:
-        UsageError: with what to do.
+        UsageError: refused; the message has a remedy.
     """
     if manifest is not None and manifest.state_format != STATE_FORMAT:
         raise UsageError(
@@ -239,9 +252,9 @@ def check_belongs(
             f"install mqtwin {manifest.mqtwin}, or name another --checkpoint"
         )
     newest = files.newest
-    found = newest[0] if newest is not None else manifest.topics if manifest is not None else {}
-    if found and topics.events not in found:
-        events = next((name for name in found if name.endswith(".events")), ", ".join(sorted(found)))
+    read_topics = newest[0] if newest is not None else manifest.topics if manifest is not None else {}
+    if read_topics and topics.events not in read_topics:
+        events = next((name for name in read_topics if name.endswith(".events")), ", ".join(sorted(read_topics)))
         raise UsageError(
             f"checkpoint {location} belongs to topic {events}, not {topics.events}: "
             f"give --topic-prefix {events.removesuffix('.events')}, or name another --checkpoint"
@@ -256,45 +269,45 @@ def check_belongs(
 
 
 def check_sound(location: str, files: CheckpointFiles) -> None:
-    """Refuse a damaged checkpoint. UsageError names the file and the remedy."""
+    """Refuse a damaged checkpoint. UsageError: names the file and the remedy."""
     findings = files.check(thorough=False)
     for finding in findings:
-        if not finding.blocks:
+        if not finding.is_blocking:
             _log.warning("checkpoint", path=finding.path, problem=finding.problem, remedy=finding.remedy)
-    text = in_one_line(findings)
+    text = format_findings(findings)
     if text:
         raise UsageError(f"checkpoint {location} is damaged: {text}")
 
 
 def log_changed_estate(manifest: Manifest | None, estate: Estate) -> None:
     """Log the stores that the checkpoint knows and the estate no longer describes."""
-    gone = sorted(set(manifest.stores) - set(estate.stores)) if manifest is not None else []
-    if gone:
+    removed = sorted(set(manifest.stores) - set(estate.stores)) if manifest is not None else []
+    if removed:
         _log.warning(
             "stores are no longer described",
-            stores=gone,
+            stores=removed,
             effect="their events become dead letters; what they held stays in the checkpoint",
         )
 
 
 def next_offsets(location: str, files: Files) -> Offsets:
-    """Return where the next batch begins to read. UsageError: the file that says it is damaged."""
+    """Return the start offsets of the next batch. UsageError: the file that holds them is damaged."""
     try:
         return files.next_offsets()
     except (DamagedFileError, OSError) as error:
         raise UsageError(f"checkpoint {location}: its last offsets file {error}") from error
 
 
-def in_one_line(findings: list[Finding]) -> str:
-    """Return the findings that stop the job, for one line; empty if there are none."""
-    blocking = [finding for finding in findings if finding.blocks]
-    told = " | ".join(str(finding) for finding in blocking[:_MAX_FINDINGS])
+def format_findings(findings: list[Finding]) -> str:
+    """Return the findings that stop the job on one line; empty if there are none."""
+    blocking = [finding for finding in findings if finding.is_blocking]
+    text = " | ".join(str(finding) for finding in blocking[:_MAX_FINDINGS])
     rest = len(blocking) - _MAX_FINDINGS
-    return f"{told} | and {rest} more: `mqtwin checkpoint check` lists them" if rest > 0 else told
+    return f"{text} | and {rest} more: `mqtwin checkpoint check` lists them" if rest > 0 else text
 
 
 def _lock(directory: Path) -> int:
-    """Lock a checkpoint for this process; returns the file descriptor that holds the lock."""
+    """Lock a checkpoint for this process and return the file descriptor that holds the lock."""
     try:
         if directory.exists() and not directory.is_dir():
             raise UsageError(f"checkpoint {directory} is a file; expected: a directory, or a path that is free")
@@ -324,7 +337,7 @@ def _lock(directory: Path) -> int:
 def _read_owner(file: int) -> Owner:
     try:
         return msgspec.json.decode(os.pread(file, 4096, 0), type=Owner)
-    except msgspec.DecodeError:  # it has just begun
+    except msgspec.DecodeError:  # its owner has just opened it
         return Owner(0, "unknown host", "a moment ago")
 
 

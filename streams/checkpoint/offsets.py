@@ -1,11 +1,13 @@
-"""The offsets of a checkpoint beside what Kafka still has, before the query starts.
+"""Comparison of a checkpoint's offsets with the records that Kafka holds, before the query starts.
 
-Spark finds out only in the middle of a batch, and with `failOnDataLoss=false` goes on in silence. What is right depends
-on why records are not there:
+Spark notices missing records only in the middle of a batch, and with `failOnDataLoss=false` skips them silently. The
+right reaction depends on the reason:
 
-* deleted by retention: nothing is counted twice when the job goes on with the first record there is;
-* the topic was deleted and made anew, or it is another cluster: the offsets mean other records. Whether those were
-  counted already nobody can know, so no such topic is read, unless it is empty: then it is read from its beginning.
+* Retention deleted them: the job can go on with the first record that is left, and counts none twice.
+* The topic was deleted and created again, or the cluster is another one: the offsets refer to other records. They may
+  have been counted already, so such a topic is refused, unless it is empty: then it is read from its beginning.
+
+For operators: docs/operations.md, When Kafka has lost records.
 """
 
 from __future__ import annotations
@@ -21,77 +23,80 @@ from twin.errors import MqtwinError, UsageError
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
-_NO_ID = ("", "AAAAAAAAAAAAAAAAAAAAAA")  # brokers before Kafka 2.8 give none
+_NO_ID = ("", "AAAAAAAAAAAAAAAAAAAAAA")  # brokers before Kafka 2.8 have none
 _NEW = (
     "name another --checkpoint (with --starting-offsets earliest), and send a MEASURE per store when it has caught up"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What a partition holds: the first record there is, and where the next one will stand."""
+class OffsetRange:
+    """The records of a partition. low: first offset; high: offset of the next record."""
 
     low: int
     high: int
 
 
 @dataclass(frozen=True, slots=True)
-class KnownTopic:
-    """A topic that there is. id: Kafka's, "" where it gives none."""
+class TopicState:
+    """An existing topic. id: Kafka's, "" if unknown; ranges: by partition."""
 
     id: str
-    places: Mapping[int, Place]
+    ranges: Mapping[int, OffsetRange]
 
     @property
     def is_empty(self) -> bool:
-        """True if no record is in it."""
-        return all(place.low == place.high for place in self.places.values())
+        """True if the topic has no records."""
+        return all(records.low == records.high for records in self.ranges.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Kafka:
-    """What a cluster has of some topics; those that are not there are left out. cluster: its id, or ""."""
+class ClusterState:
+    """A cluster and those of some topics that exist. cluster: Kafka's id, "" if unknown."""
 
     cluster: str
-    topics: Mapping[str, KnownTopic]
+    topics: Mapping[str, TopicState]
 
     @property
     def ids(self) -> dict[str, str]:
-        """The ids of the topics."""
+        """Kafka's ids of the topics."""
         return {name: topic.id for name, topic in self.topics.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Records that will not be read. The job goes on in this partition at `place`."""
+    """Records that the job will not read. next_offset: the offset at which it goes on in the partition."""
 
     topic: str
     partition: int
-    gone: int
-    place: int
+    deleted_records: int
+    next_offset: int
 
 
-def look_at(kafka: Mapping[str, str], names: Iterable[str]) -> Kafka:
-    """Ask a cluster about topics. MqtwinError: no broker answers, or it refuses."""
+def describe_cluster(kafka: Mapping[str, str], names: Iterable[str]) -> ClusterState:
+    """Return the state of a cluster and of some topics. MqtwinError: no broker answers, or it refuses."""
     from confluent_kafka import KafkaException
 
     admin = admin_client(kafka)
     try:
         metadata = admin.list_topics(timeout=TIMEOUT_SECONDS)
-        found = {name: sorted(metadata.topics[name].partitions) for name in names if name in metadata.topics}
-        ids = _ids(admin, list(found))
-        topics = {name: KnownTopic(ids.get(name, ""), _places(admin, name, numbers)) for name, numbers in found.items()}
+        partitions = {name: sorted(metadata.topics[name].partitions) for name in names if name in metadata.topics}
+        ids = _topic_ids(admin, list(partitions))
+        topics = {
+            name: TopicState(ids.get(name, ""), _offset_ranges(admin, name, numbers))
+            for name, numbers in partitions.items()
+        }
     except KafkaException as error:
         servers = kafka.get("bootstrap.servers", "")
         reason = error.args[0].str() if error.args and hasattr(error.args[0], "str") else str(error)
         raise MqtwinError(
             f"no Kafka answers at {servers}: {reason}; is the broker running, and is the address right?"
         ) from error
-    return Kafka(str(metadata.cluster_id or ""), topics)
+    return ClusterState(str(metadata.cluster_id or ""), topics)
 
 
-def _ids(admin: AdminClient, names: list[str]) -> dict[str, str]:
-    """Return the ids of topics, as far as the broker tells them."""
+def _topic_ids(admin: AdminClient, names: list[str]) -> dict[str, str]:
+    """Return the ids of topics; those that the broker does not report are left out."""
     from confluent_kafka import KafkaException, TopicCollection
 
     if not names:
@@ -99,25 +104,25 @@ def _ids(admin: AdminClient, names: list[str]) -> dict[str, str]:
     ids = {}
     for name, future in admin.describe_topics(TopicCollection(names), request_timeout=TIMEOUT_SECONDS).items():
         try:
-            text = str(future.result().topic_id)
+            topic_id = str(future.result().topic_id)
         except KafkaException:  # without an id the offsets alone decide
             continue
-        if text not in _NO_ID:
-            ids[name] = text
+        if topic_id not in _NO_ID:
+            ids[name] = topic_id
     return ids
 
 
-def _places(admin: AdminClient, name: str, numbers: Iterable[int]) -> dict[int, Place]:
+def _offset_ranges(admin: AdminClient, name: str, numbers: Iterable[int]) -> dict[int, OffsetRange]:
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
     ends = []
     for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):
-        places = {TopicPartition(name, number): spec for number in numbers}
-        asked = admin.list_offsets(places, request_timeout=TIMEOUT_SECONDS)
-        ends.append({place.partition: future.result().offset for place, future in asked.items()})
+        partitions = {TopicPartition(name, number): spec for number in numbers}
+        futures = admin.list_offsets(partitions, request_timeout=TIMEOUT_SECONDS)
+        ends.append({partition.partition: future.result().offset for partition, future in futures.items()})
     low, high = ends
-    return {number: Place(low[number], high[number]) for number in low}
+    return {number: OffsetRange(low[number], high[number]) for number in low}
 
 
 def check_offsets(
@@ -125,24 +130,24 @@ def check_offsets(
     offsets: Offsets,
     known_ids: Mapping[str, str],
     cluster: str,
-    kafka: Kafka,
+    kafka: ClusterState,
     servers: str,
     *,
     tolerate: bool,
 ) -> list[Skip]:
-    """Compare where the checkpoint goes on with what Kafka has; returns what the job will pass over.
+    """Compare the offsets of a checkpoint with Kafka and return the records that the job will skip.
 
     Args:
         location: the checkpoint, for errors.
-        offsets: where its next batch begins.
-        known_ids: the ids that its topics had; "" for one that is not known.
-        cluster: the id that the cluster had, or "".
-        kafka: what there is now.
+        offsets: the start of its next batch.
+        known_ids: topic -> id at the last start; "" if unknown.
+        cluster: id at the last start; "" if unknown.
+        kafka: the present state of the cluster.
         servers: the address of Kafka, for errors.
         tolerate: `--tolerate-data-loss`.
 
     Raises:
-        UsageError: the job could not go on, or would count records twice or pass over new ones; with what to do.
+        UsageError: the job could not go on, or would count records twice or skip new ones; the message has a remedy.
     """
     if cluster and kafka.cluster and cluster != kafka.cluster:
         raise UsageError(
@@ -150,37 +155,43 @@ def check_offsets(
             f"correct --bootstrap-servers, or {_NEW}"
         )
     skips = []
-    for name, places in sorted(offsets.items()):
+    for name, next_offsets in sorted(offsets.items()):
         topic = kafka.topics.get(name)
-        if topic is None or _is_another(known_ids.get(name, ""), topic, places):
-            skips += _begin_again(location, name, places, topic, servers, tolerate=tolerate)
+        if topic is None or _is_another_topic(known_ids.get(name, ""), topic, next_offsets):
+            skips += _skip_topic(location, name, next_offsets, topic, servers, tolerate=tolerate)
             continue
-        for partition, offset in sorted(places.items()):
-            now = topic.places[partition]
-            if offset < now.low:
-                skips.append(Skip(name, partition, now.low - offset, now.low))
-            elif offset > now.high:  # the same topic, cut back: a broker lost what it had acknowledged
-                skips.append(Skip(name, partition, 0, now.high))
+        for partition, offset in sorted(next_offsets.items()):
+            records = topic.ranges[partition]
+            if offset < records.low:
+                skips.append(Skip(name, partition, records.low - offset, records.low))
+            elif offset > records.high:  # a broker lost records of the same topic that it had acknowledged
+                skips.append(Skip(name, partition, 0, records.high))
     if skips and not tolerate:
-        raise UsageError(f"checkpoint {location}: {in_words(skips)}; --tolerate-data-loss goes on there")
+        raise UsageError(f"checkpoint {location}: {format_skips(skips)}; --tolerate-data-loss goes on there")
     return skips
 
 
-def _is_another(known_id: str, topic: KnownTopic, places: Mapping[int, int]) -> bool:
-    """True if a topic is not the one that the offsets are of: by its id, or, without one, by its ends."""
-    if any(partition not in topic.places for partition in places):
+def _is_another_topic(known_id: str, topic: TopicState, next_offsets: Mapping[int, int]) -> bool:
+    """Return True if the offsets are not of this topic, by its id or, without one, by its ends."""
+    if any(partition not in topic.ranges for partition in next_offsets):
         return True
     if known_id and topic.id:
         return known_id != topic.id
-    return any(offset > topic.places[partition].high for partition, offset in places.items())
+    return any(offset > topic.ranges[partition].high for partition, offset in next_offsets.items())
 
 
-def _begin_again(
-    location: str, name: str, places: Mapping[int, int], topic: KnownTopic | None, servers: str, *, tolerate: bool
+def _skip_topic(
+    location: str,
+    name: str,
+    next_offsets: Mapping[int, int],
+    topic: TopicState | None,
+    servers: str,
+    *,
+    tolerate: bool,
 ) -> list[Skip]:
-    """Return what is passed over of a topic that is gone or was made anew. UsageError: it cannot be read rightly."""
-    read = {partition: offset for partition, offset in places.items() if offset > 0}
-    if not read and (topic is None or topic.places.keys() >= places.keys()):
+    """Return the skips of a topic that does not exist any more or was created again. UsageError: it is refused."""
+    read = {partition: offset for partition, offset in next_offsets.items() if offset > 0}
+    if not read and (topic is None or topic.ranges.keys() >= next_offsets.keys()):
         return []  # nothing was read yet
     if topic is None:
         problem = f"topic {name} is not at {servers}, though {sum(read.values()):,} records of it were read"
@@ -198,11 +209,15 @@ def _begin_again(
     return [Skip(name, partition, 0, 0) for partition in sorted(read)]
 
 
-def in_words(skips: Iterable[Skip]) -> str:
-    """Return what is passed over, for one line."""
+def format_skips(skips: Iterable[Skip]) -> str:
+    """Return the skipped records on one line."""
     return ", ".join(
         f"{skip.topic}/{skip.partition}: "
-        + (f"{skip.gone:,} records were deleted before they were read" if skip.gone else "read records are gone")
-        + f", the next one there is {skip.place}"
+        + (
+            f"{skip.deleted_records:,} records were deleted before they were read"
+            if skip.deleted_records
+            else "read records are gone"
+        )
+        + f", the next one there is {skip.next_offset}"
         for skip in skips
     )

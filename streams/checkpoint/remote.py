@@ -1,8 +1,8 @@
-"""A checkpoint that is not on this machine: on HDFS, S3 and the like, through Hadoop's FileSystem in Spark's JVM.
+"""The guard of a checkpoint on HDFS, S3 and the like, through Hadoop's FileSystem in Spark's JVM.
 
-Where nothing can be locked there is a lease: a file `mqtwin.lease` that its owner writes anew every ten seconds. Who
-finds one of another owner watches it: a lease that is not renewed for 25 seconds belongs to nobody any more. No clocks
-are compared.
+Such a file system has no locks. A lease takes their place: a file `mqtwin.lease` that its owner rewrites every ten
+seconds. A job that finds the lease of another owner watches it, and takes it over if it is not renewed for 25 seconds.
+No clocks are compared.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 LEASE = "mqtwin.lease"
 RENEW_SECONDS = 10.0
-STALE_SECONDS = 25.0  # two renewals and a half
+STALE_SECONDS = 25.0  # two and a half intervals of renewal
 PATIENCE_SECONDS = 15.0  # for the first answer of a file system
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 S3A_FILE_MANAGER = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
-_IMPATIENT = {  # of the guard's own connection only; Spark's keeps what the user gave
+_CONNECTION = {  # for the guard's own connection; Spark's has the settings of the user
     "ipc.client.connect.max.retries": "1",
     "ipc.client.connect.max.retries.on.timeouts": "1",
     "ipc.client.connect.timeout": "5000",
@@ -48,7 +48,7 @@ _IMPATIENT = {  # of the guard's own connection only; Spark's keeps what the use
     "fs.s3a.retry.limit": "1",
     "fs.s3a.connection.establish.timeout": "5000",
 }
-_JARS = {  # what a scheme needs beside what Spark brings
+_JARS = {  # packages of a scheme that are not part of Spark
     "s3a": "org.apache.hadoop:hadoop-aws:{hadoop}",
     "abfs": "org.apache.hadoop:hadoop-azure:{hadoop}",
     "abfss": "org.apache.hadoop:hadoop-azure:{hadoop}",
@@ -59,7 +59,7 @@ _T = TypeVar("_T")
 
 
 def check_scheme(location: str, conf: Mapping[str, str]) -> None:
-    """Refuse, before Spark starts, a scheme that Hadoop has no file system for. UsageError."""
+    """Check, before Spark starts, that Hadoop has a file system for the scheme. UsageError: it has none."""
     scheme = urlparse(location).scheme
     if scheme in {"s3", "s3n"} and f"spark.hadoop.fs.{scheme}.impl" not in conf:
         raise UsageError(
@@ -69,7 +69,7 @@ def check_scheme(location: str, conf: Mapping[str, str]) -> None:
 
 
 class _Lease(msgspec.Struct, frozen=True):
-    """A lease. id: of its owner's start; renewed: how often."""
+    """A lease. id: of one start of a job; renewed: number of renewals."""
 
     id: str
     owner: Owner
@@ -77,23 +77,23 @@ class _Lease(msgspec.Struct, frozen=True):
 
 
 class FileSystem:
-    """A directory in a file system of Hadoop. Every method raises OSError with a message of one line.
+    """A directory in a file system of Hadoop. Its methods raise OSError with a message of one line.
 
     Args:
         location: the directory's URI.
-        session: Spark's; its settings reach the file system.
+        session: of Spark; the file system has its settings.
 
     Raises:
-        UsageError: the file system's classes are missing, or nobody answers in time.
+        UsageError: the file system's classes are missing, or it does not answer in time.
     """
 
     def __init__(self, location: str, session: SparkSession) -> None:
         self._location = location
-        jvm: Any = session.sparkContext._jvm  # noqa: SLF001 -- PySpark has no name for it
+        jvm: Any = session.sparkContext._jvm  # noqa: SLF001 -- PySpark has no public name for it
         self._jvm = jvm
-        self._root = self._jvm.org.apache.hadoop.fs.Path(location)
+        self._root = jvm.org.apache.hadoop.fs.Path(location)
         conf = self._jvm.org.apache.hadoop.conf.Configuration(session.sparkContext._jsc.hadoopConfiguration())  # noqa: SLF001
-        for key, value in _IMPATIENT.items():
+        for key, value in _CONNECTION.items():
             conf.set(key, value)
 
         def connect() -> Any:
@@ -101,14 +101,14 @@ class FileSystem:
             system.mkdirs(self._root)
             return system
 
-        self._system = _in_time(connect, location, self._jvm)
+        self._system = _call_within_patience(connect, location, self._jvm)
 
     def exists(self, name: str) -> bool:
-        """Return True if there is such a file."""
+        """Return True if the file exists."""
         return bool(self._call(lambda: self._system.exists(self._path(name))))
 
     def names(self, name: str) -> list[str]:
-        """Return the names in a directory; none if it is not there."""
+        """Return the file names in a directory; none if it does not exist."""
         if not self.exists(name):
             return []
         return [status.getPath().getName() for status in self._call(lambda: self._system.listStatus(self._path(name)))]
@@ -128,7 +128,7 @@ class FileSystem:
         return self._call(read)
 
     def write(self, name: str, data: bytes, *, new: bool = False) -> bool:
-        """Write a small file; `new`: only if it is not there yet, False if it is."""
+        """Write a small file and return True; with `new`, return False if it exists already."""
         if new and self.exists(name):
             return False
 
@@ -143,11 +143,11 @@ class FileSystem:
         return True
 
     def delete(self, name: str) -> None:
-        """Delete a file, if it is there."""
+        """Delete a file if it exists."""
         self._call(lambda: self._system.delete(self._path(name), False))
 
     def close(self) -> None:
-        """Leave the file system."""
+        """Close the connection."""
         self._call(self._system.close)
 
     def _path(self, name: str) -> Any:
@@ -162,15 +162,15 @@ class FileSystem:
             raise OSError(one_line(error)) from error
 
 
-def _in_time(connect: Callable[[], Any], location: str, jvm: Any) -> Any:
-    """Run `connect` for at most `PATIENCE_SECONDS`: Hadoop's clients try again for minutes."""
+def _call_within_patience(connect: Callable[[], Any], location: str, jvm: Any) -> Any:
+    """Call `connect` and wait at most `PATIENCE_SECONDS`: Hadoop's clients retry for minutes."""
     answers: list[Any] = []
     failures: list[BaseException] = []
 
     def work() -> None:
         try:
             answers.append(connect())
-        except BaseException as error:  # noqa: BLE001 -- it is raised by the thread that waits
+        except BaseException as error:  # noqa: BLE001 -- the waiting thread reports it
             failures.append(error)
 
     worker = threading.Thread(target=work, daemon=True, name="checkpoint")
@@ -194,7 +194,7 @@ def _in_time(connect: Callable[[], Any], location: str, jvm: Any) -> Any:
 
 
 class RemoteFiles:
-    """What the guard reads of Spark's files in another file system."""
+    """Spark's files as the guard reads them, in a file system of Hadoop."""
 
     def __init__(self, system: FileSystem) -> None:
         self._system = system
@@ -203,34 +203,34 @@ class RemoteFiles:
 
     @property
     def has_begun(self) -> bool:
-        """See `streams.checkpoint.files.CheckpointFiles`."""
+        """True if a query has run here."""
         return bool(self.batches or self.commits)
 
     @cached_property
     def newest(self) -> tuple[Offsets, Mapping[str, str]] | None:
-        """See `streams.checkpoint.files.CheckpointFiles`."""
+        """Offsets and settings of the newest readable offsets file; None if there is none."""
         for batch in reversed(self.batches):
             try:
-                file = self._offsets(batch)
+                file = self._read_offsets(batch)
             except DamagedFileError:
                 continue
             return file.offsets, file.settings
         return None
 
     def next_offsets(self) -> Offsets:
-        """See `streams.checkpoint.files.CheckpointFiles`."""
+        """Return the start offsets of the next batch; empty before the first one."""
         if not self.batches:
             return {}
         last = self.batches[-1]
-        begin = last if self.commits and self.commits[-1] >= last else last - 1
-        if begin >= 0:
-            return self._offsets(begin).offsets
+        previous = last if self.commits and self.commits[-1] >= last else last - 1
+        if previous >= 0:
+            return self._read_offsets(previous).offsets
         try:
             return parse_initial_offsets(self._system.read("sources/0/0"))
         except (DamagedFileError, FileNotFoundError):
             return {}
 
-    def _offsets(self, batch: int) -> OffsetsFile:
+    def _read_offsets(self, batch: int) -> OffsetsFile:
         return parse_offsets(self._system.read(f"offsets/{batch}"))
 
 
@@ -239,7 +239,7 @@ class RemoteGuard:
 
     Args:
         location: the checkpoint's URI.
-        session: Spark's.
+        session: of Spark.
 
     Raises:
         UsageError: it cannot be reached or written, its jars are missing, or another job runs on it.
@@ -252,7 +252,7 @@ class RemoteGuard:
         self._stopping = threading.Event()
         self._renewer: threading.Thread | None = None
         try:
-            self._lease = self._take()
+            self._lease = self._take_lease()
             self.files = RemoteFiles(self._system)
             data = self._system.read(MANIFEST) if self._system.exists(MANIFEST) else None
         except OSError as error:
@@ -263,48 +263,48 @@ class RemoteGuard:
         self._renewer = threading.Thread(target=self._renew, daemon=True, name="checkpoint lease")
         self._renewer.start()
 
-    def _take(self) -> _Lease:
-        """Take the lease, once nobody renews it."""
-        own = _Lease(uuid.uuid4().hex, Owner.this_process(), 0)
-        found = self._read_lease()
-        if found is not None:
-            _log.info("waiting", reason=f"a lease of {found.owner}", seconds=STALE_SECONDS)
-            until = time.monotonic() + STALE_SECONDS
-            while time.monotonic() < until:
-                now = self._read_lease()
-                if now is None:
+    def _take_lease(self) -> _Lease:
+        """Take the lease, once no other job renews it. UsageError: another job does."""
+        lease = _Lease(uuid.uuid4().hex, Owner.this_process(), 0)
+        first = self._read_lease()
+        if first is not None:
+            _log.info("waiting", reason=f"a lease of {first.owner}", seconds=STALE_SECONDS)
+            deadline_s = time.monotonic() + STALE_SECONDS
+            while time.monotonic() < deadline_s:
+                current = self._read_lease()
+                if current is None:
                     break
-                if now != found:
+                if current != first:
                     raise UsageError(
-                        f"checkpoint {self._location}: another mqtwin stream runs on it ({now.owner}): stop it, or "
+                        f"checkpoint {self._location}: another mqtwin stream runs on it ({current.owner}): stop it, or "
                         "name another --checkpoint"
                     )
-                time.sleep(_LOOK_SECONDS)
+                time.sleep(_POLL_SECONDS)
             self._system.delete(LEASE)
-        data = msgspec.json.encode(own)
-        if not self._system.write(LEASE, data, new=True) or self._read_lease() != own:
+        data = msgspec.json.encode(lease)
+        if not self._system.write(LEASE, data, new=True) or self._read_lease() != lease:
             raise UsageError(
                 f"checkpoint {self._location}: another mqtwin stream has just started on it: stop one of them"
             )
-        return own
+        return lease
 
     def _read_lease(self) -> _Lease | None:
-        """Return the lease that is there; one that is being written counts as none only if it stays so."""
+        """Return the lease, if there is one. An incomplete one is read again: its owner may be writing it."""
         for _ in range(4):
             try:
                 return msgspec.json.decode(self._system.read(LEASE), type=_Lease)
             except FileNotFoundError:
                 return None
             except msgspec.DecodeError:
-                time.sleep(_LOOK_SECONDS)
+                time.sleep(_POLL_SECONDS)
         return None
 
     def _renew(self) -> None:
         while not self._stopping.wait(RENEW_SECONDS):
             try:
-                found = self._read_lease()
-                if found is not None and found.id != self._lease.id:
-                    _log.error("another job took the checkpoint", owner=str(found.owner))
+                lease = self._read_lease()
+                if lease is not None and lease.id != self._lease.id:
+                    _log.error("another job took the checkpoint", owner=str(lease.owner))
                     return
                 self._lease = msgspec.structs.replace(self._lease, renewed=self._lease.renewed + 1)
                 self._system.write(LEASE, msgspec.json.encode(self._lease))
@@ -312,30 +312,30 @@ class RemoteGuard:
                 _log.warning("the lease cannot be renewed", error=str(error))
 
     def write(self, manifest: Manifest) -> None:
-        """See `streams.checkpoint.manifest.Guard`."""
+        """Write the manifest."""
         try:
             self._system.write(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
         except OSError as error:
             raise UsageError(f"checkpoint {self._location} cannot be written: {error}") from error
 
     def release(self) -> None:
-        """See `streams.checkpoint.manifest.Guard`."""
+        """Release the checkpoint for other jobs."""
         self._stopping.set()
         if self._renewer is not None:
             self._renewer.join(STALE_SECONDS)
         try:
-            found = self._read_lease()
-            if found is not None and found.id == self._lease.id:
+            lease = self._read_lease()
+            if lease is not None and lease.id == self._lease.id:
                 self._system.delete(LEASE)
             self._system.close()
-        except OSError as error:  # the JVM may have gone: the lease grows stale by itself
+        except OSError as error:  # the JVM may have ended; the lease becomes stale by itself
             _log.warning("the lease stays", error=str(error))
 
 
 def _choose_file_manager(location: str, session: SparkSession) -> None:
-    """Use the file manager that S3 needs: it has no rename, so a file is there when its upload is complete.
+    """Set the file manager for S3, which has no rename: a file exists once its upload is complete.
 
-    Spark's own choice, which renames, is right for HDFS.
+    Spark's default, which renames, is right for HDFS.
     """
     from py4j.protocol import Py4JError
 

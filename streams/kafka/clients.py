@@ -1,4 +1,4 @@
-"""confluent-kafka clients as publish, record and subscribe need them: settings, silence, and errors of one line."""
+"""confluent-kafka clients for publish, record and subscribe: settings, no output of their own, errors of one line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from streams.kafka.settings import for_librdkafka
 from twin.errors import MqtwinError, UsageError
 
 CONNECT_SECONDS = 10.0  # for the first answer of a broker
-# What belongs to the connection is translated by `for_librdkafka`; of these only what it gives may reach librdkafka.
+# `for_librdkafka` translates the settings of a connection. Of these prefixes only its results may reach librdkafka.
 _TRANSLATED = ("sasl.", "ssl.", "config.providers")
-# A broker that is away comes back; librdkafka goes on by itself when it does.
-_PASSING = frozenset(
+# Errors of a broker that is away for a while: librdkafka reconnects by itself.
+_TRANSIENT = frozenset(
     {
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 -- librdkafka's names of its own errors
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001 -- librdkafka's own error codes
         KafkaError._TRANSPORT,  # noqa: SLF001
         KafkaError._RESOLVE,  # noqa: SLF001
         KafkaError._TIMED_OUT,  # noqa: SLF001
@@ -34,64 +34,79 @@ _PASSING = frozenset(
         KafkaError.OFFSET_NOT_AVAILABLE,
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,  # of a broker that has just started
-        # librdkafka looks for the coordinator of every consumer's group. Ours use no group: they read on without it.
+        KafkaError.UNKNOWN_TOPIC_OR_PART,  # a broker that has just started answers so
+        # librdkafka looks up the coordinator of every consumer's group. These consumers use no group.
         KafkaError.GROUP_AUTHORIZATION_FAILED,
     }
 )
 
 
 class LastError:
-    """The last error a client reported by itself: why nobody answers."""
+    """The last error that a client reported by itself: the reason why no broker answers."""
 
     def __init__(self) -> None:
         self.text = ""
 
     def __call__(self, error: KafkaError) -> None:
-        """What librdkafka calls `error_cb`."""
+        """Keep the error; librdkafka's `error_cb`."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN or not self.text:  # noqa: SLF001
             self.text = error.str()
 
 
-def new_producer(kafka: Mapping[str, str], ours: Mapping[str, Any], last_error: LastError) -> Producer:
-    """A producer with our settings and, before them, the user's. UsageError: a setting that librdkafka refuses."""
-    producer: Producer = _new(Producer, kafka, ours, last_error)
+def new_producer(kafka: Mapping[str, str], defaults: Mapping[str, Any], last_error: LastError) -> Producer:
+    """Return a producer with default settings, which those of the user override.
+
+    Args:
+        kafka: client settings of the user, `bootstrap.servers` among them.
+        defaults: librdkafka's names and values.
+        last_error: receives the errors that the client reports by itself.
+
+    Raises:
+        UsageError: librdkafka refuses a setting.
+    """
+    producer: Producer = _new_client(Producer, kafka, defaults, last_error)
     return producer
 
 
-def new_consumer(kafka: Mapping[str, str], ours: Mapping[str, Any], last_error: LastError) -> Consumer:
-    """A consumer that reads partitions it is given and keeps no offsets in Kafka; else as `new_producer`."""
-    alone = {"group.id": "mqtwin", "enable.auto.commit": False, "enable.auto.offset.store": False}
-    consumer: Consumer = _new(Consumer, kafka, {**alone, **ours}, last_error)
+def new_consumer(kafka: Mapping[str, str], defaults: Mapping[str, Any], last_error: LastError) -> Consumer:
+    """Return a consumer of assigned partitions that stores no offsets in Kafka; parameters as in `new_producer`."""
+    without_group = {"group.id": "mqtwin", "enable.auto.commit": False, "enable.auto.offset.store": False}
+    consumer: Consumer = _new_client(Consumer, kafka, {**without_group, **defaults}, last_error)
     return consumer
 
 
-def _new(kind: Any, kafka: Mapping[str, str], ours: Mapping[str, Any], last_error: LastError) -> Any:
-    given = {key.removeprefix("kafka."): value for key, value in kafka.items()}
-    others = {key: value for key, value in given.items() if not key.startswith(_TRANSLATED)}
-    # librdkafka would write each failed connection to standard error; the one message that counts is raised.
-    settings = {"log_level": 0, "error_cb": last_error, **ours, **others, **for_librdkafka(kafka)}
+def _new_client(client_class: Any, kafka: Mapping[str, str], defaults: Mapping[str, Any], last_error: LastError) -> Any:
+    user = {key.removeprefix("kafka."): value for key, value in kafka.items()}
+    untranslated = {key: value for key, value in user.items() if not key.startswith(_TRANSLATED)}
+    # Otherwise librdkafka writes each failed connection to standard error, beside the error that is raised.
+    settings = {"log_level": 0, "error_cb": last_error, **defaults, **untranslated, **for_librdkafka(kafka)}
     try:
-        return kind(settings)
+        return client_class(settings)
     except KafkaException as error:
         raise UsageError(
-            f"--kafka: {error.args[0].str()}; right: a setting of Kafka's client or of librdkafka"
+            f"--kafka: {error.args[0].str()}; expected: a setting of Kafka's client or of librdkafka"
         ) from None
 
 
-def reach(
+def fetch_metadata(
     client: Producer | Consumer, kafka: Mapping[str, str], last_error: LastError, topic: str | None = None
 ) -> Any:
-    """Return the metadata of a topic, or of all: with one, a producer may create it.
+    """Return the metadata of one topic, or of all topics.
+
+    Args:
+        client: a producer or consumer; a broker may create the topic that a producer asks for.
+        kafka: client settings, for the error.
+        last_error: that of the client.
+        topic: name of the topic; None: all topics.
 
     Raises:
-        MqtwinError: no broker answers; the message says why.
+        MqtwinError: no broker answers; the message has the reason.
     """
     try:
-        names = {} if topic is None else {"topic": topic}
-        return client.list_topics(**names, timeout=CONNECT_SECONDS)
+        arguments = {} if topic is None else {"topic": topic}
+        return client.list_topics(**arguments, timeout=CONNECT_SECONDS)
     except KafkaException as error:
-        client.poll(0)  # so that the client says what it met
+        client.poll(0)  # delivers the client's errors to `last_error`
         why = last_error.text or error.args[0].str()
         servers = kafka.get("bootstrap.servers", "")
         raise MqtwinError(
@@ -100,23 +115,23 @@ def reach(
 
 
 def partitions_of(consumer: Consumer, topic: str, kafka: Mapping[str, str], last_error: LastError) -> list[int]:
-    """Return the numbers of a topic's partitions; none where there is no such topic.
+    """Return the partition numbers of a topic, sorted; none if there is no such topic.
 
     Raises:
         UsageError: the user may not read the topic.
         MqtwinError: no broker answers.
     """
-    found = reach(consumer, kafka, last_error, topic).topics[topic]
-    if found.error is not None:
-        if found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+    metadata = fetch_metadata(consumer, kafka, last_error, topic).topics[topic]
+    if metadata.error is not None:
+        if metadata.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise missing_right(READ, topic)
-        if found.error.code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE):
-            raise MqtwinError(f"topic {topic}: {found.error.str()}")
-    return sorted(found.partitions)
+        if metadata.error.code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE):
+            raise MqtwinError(f"topic {topic}: {metadata.error.str()}")
+    return sorted(metadata.partitions)
 
 
 def check(error: KafkaError | None, topic: str) -> bool:
-    """Return True if a consumer of a topic met no error, False for one that passes by itself.
+    """Return True if there is no error, False for one that a consumer recovers from by itself.
 
     Raises:
         UsageError: the user may not read the topic.
@@ -124,7 +139,7 @@ def check(error: KafkaError | None, topic: str) -> bool:
     """
     if error is None:
         return True
-    if error.code() in _PASSING and not error.fatal():
+    if error.code() in _TRANSIENT and not error.fatal():
         return False
     if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
         raise missing_right(READ, topic)

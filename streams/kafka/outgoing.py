@@ -1,7 +1,6 @@
-"""A piece of a recording as records of the events topic, keyed by store, in each of the three content types.
+"""One chunk of a recording as records of the events topic, keyed by store, in each of the three content types.
 
-Source: contract section 2 (content types, key), section 7 (HEARTBEAT and RESTART without `store`: a record to each
-store).
+Keys, content types and the events of a whole queue manager: docs/events.md, Records and Time.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from twin.events import ARROW, ARROW_SCHEMA, JSON, NDJSON, Decoded, EventError, 
 from twin.events.convert import arrow_value
 from twin.recordings import Chunk, LinesChunk, TableChunk
 
-UNROUTED = b"?"  # key of what belongs to no store: the stream dead-letters it
-EVENTS_A_RECORD = {JSON: 1, NDJSON: 1_000, ARROW: 5_000}  # about 200 KB each
+UNROUTED = b"?"  # key of an event that belongs to no store; the stream dead-letters it
+EVENTS_PER_RECORD = {JSON: 1, NDJSON: 1_000, ARROW: 5_000}  # about 200 KB each
 
-_OF_QMGR = [OPS.index(op) for op in ("HEARTBEAT", "RESTART")]
+_QMGR_OPS = [OPS.index(op) for op in ("HEARTBEAT", "RESTART")]
 
 Array = npt.NDArray[Any]
 
 
 class Record(NamedTuple):
-    """A record of the events topic, and how many events are in it."""
+    """A record of the events topic. events: their number in it."""
 
     key: bytes
     value: bytes
@@ -39,71 +38,80 @@ class Record(NamedTuple):
     events: int
 
 
-class Stores:
-    """Routes of an estate as numbers of stores.
+class StoreKeys:
+    """The stores of an estate's routes, as record keys.
 
-    keys: the store names as record keys; of_route: i4[routes], place in keys.
+    Attributes:
+        names: string[stores]: sorted.
+        keys: the names as record keys.
+        store_of_route: i4[routes]: index in `keys`.
     """
 
     def __init__(self, estate: Estate) -> None:
         names = sorted({route.store for route in estate.routes})
-        place = {name: number for number, name in enumerate(names)}
+        index = {name: i for i, name in enumerate(names)}
         self.names = pa.array(names, pa.string())
         self.keys = [name.encode() for name in names]
-        self.of_route = np.array([place[route.store] for route in estate.routes], np.int32)
+        self.store_of_route = np.array([index[route.store] for route in estate.routes], np.int32)
 
 
-class Outgoing:
-    """Events of one chunk. A row is an event for one store; rows are in the order of the chunk."""
+class OutgoingChunk:
+    """Events of one chunk as records. A row is an event for one store; rows are in the order of the chunk."""
 
-    def __init__(self, chunk: Chunk, decoded: Decoded, stores: Stores) -> None:
+    def __init__(self, chunk: Chunk, decoded: Decoded, stores: StoreKeys) -> None:
         self._chunk = chunk
         self._names = stores.names
         self._keys = stores.keys
-        self._places = decoded.index - chunk.first
-        self._stores = stores.of_route[decoded.events["route"]]
-        self._of_qmgr = np.isin(decoded.events["op"], _OF_QMGR)
+        self._line_of_row = decoded.index - chunk.first
+        self._stores = stores.store_of_route[decoded.events["route"]]
+        self._is_qmgr_event = np.isin(decoded.events["op"], _QMGR_OPS)
         self._lines: list[bytes] | None = None
         self.rejects = decoded.rejects
 
     def messages(self, start: int, stop: int) -> list[dict[str, bytes]]:
-        """Rows as JSON, one a record, as `Producer.produce_batch` takes them."""
+        """Return rows as JSON, one per record, in the form of `Producer.produce_batch`."""
         keys = self._keys
-        numbers = self._stores[start:stop].tolist()
+        stores = self._stores[start:stop].tolist()
         return [
-            {"value": line, "key": keys[number]}
-            for line, number in zip(self._texts(np.arange(start, stop)), numbers, strict=True)
+            {"value": text, "key": keys[store]}
+            for text, store in zip(self._texts(np.arange(start, stop)), stores, strict=True)
         ]
 
-    def records(self, start: int, stop: int, content_type: str, most: int, limit: int) -> Iterator[Record]:
-        """Rows as NDJSON or Arrow, by store: at most `most` events a record, and `limit` bytes unless a single event
-        has more.
+    def records(self, start: int, stop: int, content_type: str, max_events: int, max_bytes: int) -> Iterator[Record]:
+        """Yield rows as NDJSON or Arrow, grouped by store.
+
+        Args:
+            start: first row.
+            stop: row after the last one.
+            content_type: NDJSON or ARROW.
+            max_events: events per record.
+            max_bytes: bytes per value; only a single event may have more.
         """
         order = start + np.argsort(self._stores[start:stop], kind="stable")
-        numbers = self._stores[order]
-        cuts = np.flatnonzero(np.diff(numbers)) + 1
-        make = self._ndjson(order) if content_type == NDJSON else self._arrow(order)
+        stores = self._stores[order]
+        cuts = np.flatnonzero(np.diff(stores)) + 1
+        encode = self._ndjson(order) if content_type == NDJSON else self._arrow(order)
         for begin, end in zip([0, *cuts], [*cuts, order.size], strict=True):
-            key = self._keys[numbers[begin]]
-            for first in range(begin, end, most):
-                for value, events in _within(make, first, min(end, first + most), limit):
+            key = self._keys[stores[begin]]
+            for first in range(begin, end, max_events):
+                for value, events in _encode_within(encode, first, min(end, first + max_events), max_bytes):
                     yield Record(key, value, content_type, events)
 
-    def reject(self, reject: Reject) -> Record:
-        """What cannot be taken, as it is."""
+    def reject_record(self, reject: Reject) -> Record:
+        """Return a rejected event as a record, its bytes unchanged."""
         if isinstance(self._chunk, TableChunk):
             row = self._chunk.rows.slice(reject.index - self._chunk.first, 1)
-            return Record(UNROUTED, _as_stream(row), ARROW, 1)
+            return Record(UNROUTED, _arrow_stream(row), ARROW, 1)
         return Record(UNROUTED, reject.value, JSON, 1)
 
     def _texts(self, rows: Array) -> list[bytes]:
-        """Rows as JSON texts: the lines as they are, but a HEARTBEAT or RESTART always names its store."""
+        """Return rows as JSON texts: the lines of the chunk, with the store added to HEARTBEAT and RESTART."""
         if self._lines is None:
             self._lines = self._chunk.lines()
         lines = self._lines
-        texts = [lines[place] for place in self._places[rows].tolist()]
-        for at in np.flatnonzero(self._of_qmgr[rows]).tolist():
-            texts[at] = _with_store(texts[at], self._keys[self._stores[rows[at]]].decode())
+        texts = [lines[line] for line in self._line_of_row[rows].tolist()]
+        for i in np.flatnonzero(self._is_qmgr_event[rows]).tolist():
+            texts[i] = _with_store(texts[i], self._keys[self._stores[rows[i]]].decode())
         return texts
 
     def _ndjson(self, rows: Array) -> Callable[[int, int], bytes]:
@@ -111,33 +119,36 @@ class Outgoing:
         return lambda start, stop: b"\n".join(texts[start:stop])
 
     def _arrow(self, rows: Array) -> Callable[[int, int], bytes]:
-        table = self._table(self._places[rows])
-        of_qmgr = self._of_qmgr[rows]
-        if of_qmgr.any():
-            own = self._names.take(pa.array(self._stores[rows]))
-            named = table.column("store").cast(pa.string()).combine_chunks()
-            place = table.schema.get_field_index("store")
-            filled = pc.if_else(pa.array(of_qmgr), own, named).dictionary_encode().cast(ARROW_SCHEMA.field(place).type)
-            table = table.set_column(place, ARROW_SCHEMA.field(place), filled)
+        table = self._table(self._line_of_row[rows])
+        is_qmgr_event = self._is_qmgr_event[rows]
+        if is_qmgr_event.any():
+            routed_stores = self._names.take(pa.array(self._stores[rows]))
+            event_stores = table.column("store").cast(pa.string()).combine_chunks()
+            column = table.schema.get_field_index("store")
+            stores = pc.if_else(pa.array(is_qmgr_event), routed_stores, event_stores).dictionary_encode()
+            field = ARROW_SCHEMA.field(column)
+            table = table.set_column(column, field, stores.cast(field.type))
         return lambda start, stop: arrow_value(table.slice(start, stop - start))
 
-    def _table(self, places: Array) -> pa.Table:
+    def _table(self, lines: Array) -> pa.Table:
         try:
-            return self._chunk.table(places)
-        except EventError:  # a column of another type, which the rows that count have nothing in: JSON leaves it out
+            return self._chunk.table(lines)
+        except EventError:  # a column has a wrong type but no value in these rows: JSON leaves it out
             texts = self._chunk.lines()
-            return LinesChunk(0, b"\n".join(texts[place] for place in places)).table(np.arange(places.size))
+            return LinesChunk(0, b"\n".join(texts[line] for line in lines)).table(np.arange(lines.size))
 
 
-def _within(make: Callable[[int, int], bytes], start: int, stop: int, limit: int) -> Iterator[tuple[bytes, int]]:
-    """Values of rows from `start` to `stop`, halved until each has at most `limit` bytes or one event."""
-    value = make(start, stop)
-    if len(value) <= limit or stop - start == 1:
+def _encode_within(
+    encode: Callable[[int, int], bytes], start: int, stop: int, max_bytes: int
+) -> Iterator[tuple[bytes, int]]:
+    """Yield (value, events) of rows `start` to `stop`, halved until a value fits `max_bytes` or has one event."""
+    value = encode(start, stop)
+    if len(value) <= max_bytes or stop - start == 1:
         yield value, stop - start
         return
     middle = (start + stop) // 2
-    yield from _within(make, start, middle, limit)
-    yield from _within(make, middle, stop, limit)
+    yield from _encode_within(encode, start, middle, max_bytes)
+    yield from _encode_within(encode, middle, stop, max_bytes)
 
 
 def _with_store(text: bytes, store: str) -> bytes:
@@ -148,8 +159,8 @@ def _with_store(text: bytes, store: str) -> bytes:
     return msgspec.json.encode(event)
 
 
-def _as_stream(rows: pa.Table) -> bytes:
-    """A row with whatever columns it has, as an Arrow IPC stream."""
+def _arrow_stream(rows: pa.Table) -> bytes:
+    """Return rows with all their columns as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)

@@ -1,4 +1,4 @@
-"""How fast a recording is published: as fast as it goes, at a rate, or in step with its own event times."""
+"""The speed of publishing: as fast as possible, at a rate, or in step with the event times."""
 
 from __future__ import annotations
 
@@ -8,74 +8,80 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-GRAIN = 0.02  # seconds: what is due within it is sent together
-FAR = 24 * 3600 * 1_000_000  # microseconds; contract section 7: a time further ahead moves no clock by itself
+GRAIN_S = 0.02  # events due within it are sent together
+MAX_STEP_US = 24 * 3600 * 1_000_000  # a single time further ahead moves no clock: docs/events.md, Time
 
 Times = npt.NDArray[Any]
 
 
 class Slice(NamedTuple):
-    """Rows from `start` up to `stop`, due `at` seconds after the first event."""
+    """Rows from `start` up to `stop`. due_s: after the first event."""
 
     start: int
     stop: int
-    at: float
+    due_s: float
 
 
 class Pace:
-    """When each event is due.
+    """The schedule of a publication; without `speed` and `rate` everything is due at once.
 
-    `speed`: event time goes so many times faster than real; `rate`: events a second; neither: at once.
+    Args:
+        speed: seconds of event time per second.
+        rate: events per second.
     """
 
     def __init__(self, *, speed: float | None = None, rate: float | None = None) -> None:
         self._speed = speed
         self._rate = rate
         self._sent = 0
-        self._first: int | None = None
-        self._clock = 0
-        self._far: int | None = None
+        self._first_us: int | None = None
+        self._clock_us = 0
+        self._far_us: int | None = None  # the previous time, if it was too far ahead
 
     @property
     def is_free(self) -> bool:
-        """Whether everything is due at once."""
+        """True if everything is due at once."""
         return self._speed is None and self._rate is None
 
     def slices(self, times: Times) -> Iterator[Slice]:
-        """The next events, of times i8[n] in microseconds, cut where they are due later."""
+        """Yield the next events, cut into slices that are due together.
+
+        Args:
+            times: i8[n]: event times, microseconds since 1970.
+        """
         if not times.size:
             return
         if self._rate is not None:
-            yield from self._at_rate(times.size, self._rate)
+            yield from self._slices_by_rate(times.size, self._rate)
         elif self._speed is not None:
-            yield from self._in_step(times, self._speed)
+            yield from self._slices_by_time(times, self._speed)
         else:
             yield Slice(0, times.size, 0.0)
 
-    def _at_rate(self, count: int, rate: float) -> Iterator[Slice]:
-        step = max(1, int(rate * GRAIN))
+    def _slices_by_rate(self, count: int, rate: float) -> Iterator[Slice]:
+        step = max(1, int(rate * GRAIN_S))
         for start in range(0, count, step):
             stop = min(count, start + step)
             yield Slice(start, stop, self._sent / rate)
             self._sent += stop - start
 
-    def _in_step(self, times: Times, speed: float) -> Iterator[Slice]:
-        if self._first is None:
-            self._first = self._clock = int(times[0])
-        due = (self._clocks(times) - self._first) / (1e6 * speed)
-        cuts = np.flatnonzero(np.diff(np.floor(due / GRAIN))) + 1
+    def _slices_by_time(self, times: Times, speed: float) -> Iterator[Slice]:
+        if self._first_us is None:
+            self._first_us = self._clock_us = int(times[0])
+        due_s = (self._clock_times(times) - self._first_us) / (1e6 * speed)
+        cuts = np.flatnonzero(np.diff(np.floor(due_s / GRAIN_S))) + 1
         for start, stop in zip([0, *cuts], [*cuts, times.size], strict=True):
-            yield Slice(int(start), int(stop), float(due[start]))
+            yield Slice(int(start), int(stop), float(due_s[start]))
 
-    def _clocks(self, times: Times) -> Times:
-        """The clock at each event: the latest time so far, but a single time far ahead is passed over."""
-        clocks = np.empty(times.size, np.int64)
-        for row, time in enumerate(times.tolist()):
-            if self._far is not None and abs(time - self._far) <= FAR:
-                self._clock, self._far = max(self._clock, self._far, time), None
-            elif time > self._clock + FAR:
-                self._far = time
+    def _clock_times(self, times: Times) -> Times:
+        """Return the clock at each event, i8[n]: the latest time so far, except for a single time far ahead."""
+        clock_times = np.empty(times.size, np.int64)
+        for i, time in enumerate(times.tolist()):
+            if self._far_us is not None and abs(time - self._far_us) <= MAX_STEP_US:
+                self._clock_us, self._far_us = max(self._clock_us, self._far_us, time), None
+            elif time > self._clock_us + MAX_STEP_US:
+                self._far_us = time
             else:
-                self._clock, self._far = max(self._clock, time), None
-            clocks[row] = self._clock
-        return clocks
+                self._clock_us, self._far_us = max(self._clock_us, time), None
+            clock_times[i] = self._clock_us
+        return clock_times

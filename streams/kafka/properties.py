@@ -1,8 +1,8 @@
 """Java properties files as a source of client settings, secrets among them (``--kafka-file``).
 
 A secret does not leave its file: the settings hold a reference to it, `${mqtwin:PATH:KEY}`. Kafka's Java client, in
-Spark's driver and executors, resolves the reference itself; for librdkafka it is resolved when a client is made. So no
-plan, log, checkpoint or process list can hold the secret.
+Spark's driver and executors, resolves the reference itself. For librdkafka it is resolved when a client is created. So
+no plan, log, checkpoint or process list can hold the secret.
 
 Sources: java.util.Properties, "load"; Kafka documentation, "Configuration providers" (FileConfigProvider).
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from twin.errors import UsageError
 
-PROVIDER = "mqtwin"  # our name of Kafka's FileConfigProvider
+PROVIDER = "mqtwin"  # the name under which Kafka's FileConfigProvider is configured
 _PROVIDER_CLASS = "org.apache.kafka.common.config.provider.FileConfigProvider"
 _REFERENCE = re.compile(r"\$\{\w+:(?P<path>[^:}]+):(?P<key>[^}]+)\}")
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -24,10 +24,11 @@ _KEY = re.compile(r"(?P<key>(?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(?P<value>.*
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Return the properties of a file in UTF-8, read as Java reads them; the last one of a key counts.
+    """Return the properties of a file in UTF-8, parsed as Java does; the last line of a key counts.
 
     Raises:
-        UsageError: the file cannot be read or is not text, or an escape is incomplete. No text of the file is named.
+        UsageError: the file cannot be read or is not text, or an escape is incomplete. The message quotes nothing of
+            the file.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -35,20 +36,20 @@ def read_properties(path: Path) -> dict[str, str]:
         raise UsageError(f"{path}: {error.strerror}; expected: a readable properties file") from error
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not UTF-8; expected: a properties file, lines of KEY=VALUE") from None
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for number, line in _logical_lines(text):
         parts = _KEY.fullmatch(line)
         if parts is None or not parts["key"]:
             raise UsageError(f"{path}:{number}: no key; expected: KEY=VALUE")
-        found[_unescaped(parts["key"], path, number)] = _unescaped(parts["value"], path, number)
-    return found
+        properties[_unescaped(parts["key"], path, number)] = _unescaped(parts["value"], path, number)
+    return properties
 
 
 def reference(path: Path, key: str) -> str:
-    """Return what stands for the value of a key of a properties file.
+    """Return the reference to the value of a key in a properties file.
 
     Raises:
-        UsageError: a path that a reference cannot hold.
+        UsageError: a reference cannot hold the path.
     """
     absolute = str(path.absolute())
     if re.search(r"[:}$,]", absolute):
@@ -63,22 +64,27 @@ def resolve_references(text: str) -> str:
         UsageError: the file cannot be read, or has no such key.
     """
 
-    def look_up(found: re.Match[str]) -> str:
-        properties = read_properties(Path(found["path"]))
-        if found["key"] not in properties:
-            raise UsageError(f"{found['path']} has no line {found['key']}=...; a Kafka setting refers to it")
-        return properties[found["key"]]
+    def look_up(match: re.Match[str]) -> str:
+        properties = read_properties(Path(match["path"]))
+        if match["key"] not in properties:
+            raise UsageError(f"{match['path']} has no line {match['key']}=...; a Kafka setting refers to it")
+        return properties[match["key"]]
 
     return _REFERENCE.sub(look_up, text)
 
 
 def has_reference(text: str) -> bool:
-    """True if a value stands in a file."""
+    """Return True if a value refers to a file."""
     return _REFERENCE.search(text) is not None
 
 
 def provider_settings(path: Path, settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings with which Kafka's Java client resolves `reference`, beside providers that the user has."""
+    """Return the settings that make Kafka's Java client resolve `reference`.
+
+    Args:
+        path: the properties file.
+        settings: those of the user; their own providers are kept.
+    """
     others = [name for name in settings.get("config.providers", "").split(",") if name.strip()]
     return {
         "config.providers": ",".join([*others, PROVIDER]),
@@ -88,7 +94,7 @@ def provider_settings(path: Path, settings: Mapping[str, str]) -> dict[str, str]
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (number of its first line, line), without comments and empty lines, continued lines joined."""
+    """Yield (number of the first line, logical line): continued lines joined, comments and empty lines left out."""
     parts: list[str] = []
     first = 0
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
@@ -108,12 +114,12 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _unescaped(text: str, path: Path, number: int) -> str:
-    def replace(found: re.Match[str]) -> str:
-        if found["bad"]:
+    def replace(match: re.Match[str]) -> str:
+        if match["bad"]:
             raise UsageError(f"{path}:{number}: \\u without four hexadecimal digits; expected: such as \\u00e9")
-        if found["code"]:
-            return chr(int(found["code"], 16))
-        return _CONTROL.get(found["letter"], found["letter"])
+        if match["code"]:
+            return chr(int(match["code"], 16))
+        return _CONTROL.get(match["letter"], match["letter"])
 
-    # Two escapes may be halves of one character beyond the first 65,536.
+    # Two escapes may be the surrogates of one character.
     return _ESCAPE.sub(replace, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,11 +1,11 @@
-"""A recording into the events topic, keyed by store.
+"""Publication of a recording in the events topic, keyed by store.
 
-The order within a store is that of the recording: the same key is the same partition, and the producer is idempotent.
-A store goes to the partition that Kafka's own client and `streams.pure_producer` choose for it (murmur2 of the key),
-so that several producers agree. An event that belongs to no store is published as it is under the key `?`: what to
-make of it is the stream's business.
+The order within a store is that of the recording: a key has one partition, and the producer is idempotent. The
+partition of a store is the one that Kafka's own client and `streams.pure_producer` choose (murmur2 of the key), so that
+several producers agree. An event that belongs to no store is published unchanged under the key `?`, and the stream
+dead-letters it.
 
-Source: contract sections 2 and 6; Kafka documentation, "Producer Configs", partitioner.class.
+Records and topics: docs/events.md, Records. Partitioner: Kafka documentation, "Producer Configs", partitioner.class.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Self
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from streams.kafka.clients import LastError, new_producer, reach
-from streams.kafka.outgoing import EVENTS_A_RECORD, Outgoing, Record, Stores
+from streams.kafka.clients import LastError, fetch_metadata, new_producer
+from streams.kafka.outgoing import EVENTS_PER_RECORD, OutgoingChunk, Record, StoreKeys
 from streams.kafka.pace import Pace
 from streams.kafka.topics import Topics, prepare_events_topic
 from twin.errors import MqtwinError
@@ -30,30 +30,36 @@ from twin.events import JSON, Decoder
 from twin.recordings import Chunk, open_recording
 from twin.warm import warm
 
-_BATCH = 10_000  # JSON records handed over at once
-_WAITING_BYTES = 128 * 1024 * 1024  # handed over and not yet delivered, at most
-_WAITING_RECORDS = 200_000
-_RESERVED_BYTES = 1024  # of a record beside its value: heads of batch and record, key, content type
-_PARTING_SECONDS = 5  # to deliver what was handed over before an error or Ctrl-C
-_DELIVERY_SECONDS = 120  # before a record that no broker takes is a failure, as in Kafka's own client
+_BATCH = 10_000  # JSON records per call of the producer
+_MAX_PENDING_BYTES = 128 * 1024 * 1024  # produced and not yet delivered
+_MAX_PENDING_RECORDS = 200_000
+_OVERHEAD_BYTES = 1024  # a record's heads, key and content type
+_FINAL_FLUSH_SECONDS = 5  # after an error or Ctrl-C, for pending records
+_DELIVERY_SECONDS = 120  # the default of delivery.timeout.ms in Kafka's own client
 
 _SETTINGS = {
-    "enable.idempotence": True,  # also acks=all: nothing twice, nothing out of order, whatever is sent again
+    "enable.idempotence": True,  # implies acks=all; a retry neither repeats nor reorders records
     "partitioner": "murmur2_random",
     "compression.type": "lz4",
     "batch.size": 1_000_000,
     "batch.num.messages": 100_000,
-    "queue.buffering.max.messages": 2 * _WAITING_RECORDS,
+    "queue.buffering.max.messages": 2 * _MAX_PENDING_RECORDS,
     "queue.buffering.max.kbytes": 2_000_000,
     "message.timeout.ms": _DELIVERY_SECONDS * 1000,
-    "delivery.report.only.error": True,  # a call of Python for each record delivered would halve the speed
+    "delivery.report.only.error": True,  # a Python callback per delivered record would halve the throughput
 }
 
 
 @dataclass(slots=True)
-class Published:
-    """What was published. events: one that concerns several stores counts for each; rejects: records of what belongs
-    to no store, not among the others; bytes: of all values; seconds: until all was delivered.
+class PublishResult:
+    """Counts of a publication.
+
+    Attributes:
+        events: an event for several stores counts once per store.
+        records: without rejects.
+        rejects: records of events that belong to no store.
+        bytes: of all values.
+        seconds: until the last delivery.
     """
 
     events: int = 0
@@ -73,101 +79,111 @@ def publish(
     pace: Pace | None = None,
     create_topics: bool = True,
     on_progress: Callable[[Chunk, int], None] | None = None,
-) -> Published:
-    """Publish a recording; returns when all of it has been delivered.
+) -> PublishResult:
+    """Publish a recording and return when all of it is delivered.
 
     Args:
         path: the recording.
-        estate: says which store an event belongs to.
+        estate: assigns events to stores.
         kafka: client settings, `bootstrap.servers` among them.
         topics: names of the topics.
-        content_type: of the records: one of `twin.events.CONTENT_TYPES`.
-        pace: how fast; None: as fast as it goes.
-        create_topics: create the events topic where it is missing; False: that is an error.
-        on_progress: called after each piece handed over, with the chunk and the number of events so far.
+        content_type: of the records, one of `twin.events.CONTENT_TYPES`.
+        pace: the schedule; None: everything at once.
+        create_topics: create the events topic if it is missing; False: raise an error.
+        on_progress: called after each slice with the chunk and the number of events published.
 
     Raises:
-        UsageError: a recording that cannot be read, a setting that is wrong, no events topic, no right to write there.
-        MqtwinError: no Kafka answers, an event is larger than the topic takes, a record was not delivered.
+        UsageError: the recording cannot be read, a setting is wrong, there is no events topic, or the user may not
+            write there.
+        MqtwinError: no Kafka answers, an event is larger than the topic takes, or a record was not delivered.
     """
     pace = pace or Pace()
     chunks = open_recording(path)
     warm()
-    decoder, stores = Decoder(estate), Stores(estate)
-    published = Published()
+    decoder, stores = Decoder(estate), StoreKeys(estate)
+    result = PublishResult()
     linger_ms = 50 if pace.is_free else 5
-    with Sender(kafka, topics, published, linger_ms=linger_ms, create_topics=create_topics) as sender:
+    with Sender(kafka, topics, result, linger_ms=linger_ms, create_topics=create_topics) as sender:
         sender.start()
         for chunk in chunks:
             decoded = chunk.decode(decoder)
-            outgoing = Outgoing(chunk, decoded, stores)
+            outgoing = OutgoingChunk(chunk, decoded, stores)
             rejects = deque(decoded.rejects)
-            for piece in pace.slices(decoded.events["time"]):
-                sender.wait_until(piece.at)
-                while rejects and rejects[0].index < decoded.index[piece.start]:
-                    sender.reject(outgoing.reject(rejects.popleft()))
-                _send(sender, outgoing, piece.start, piece.stop, content_type)
+            for rows in pace.slices(decoded.events["time"]):
+                sender.wait_until(rows.due_s)
+                while rejects and rejects[0].index < decoded.index[rows.start]:
+                    sender.send_reject(outgoing.reject_record(rejects.popleft()))
+                _send(sender, outgoing, rows.start, rows.stop, content_type)
                 if on_progress is not None:
-                    on_progress(chunk, published.events)
+                    on_progress(chunk, result.events)
             for reject in rejects:
-                sender.reject(outgoing.reject(reject))
-    return published
+                sender.send_reject(outgoing.reject_record(reject))
+    return result
 
 
-def _send(sender: Sender, outgoing: Outgoing, start: int, stop: int, content_type: str) -> None:
+def _send(sender: Sender, outgoing: OutgoingChunk, start: int, stop: int, content_type: str) -> None:
     if content_type == JSON:
         for first in range(start, stop, _BATCH):
-            sender.batch(outgoing.messages(first, min(stop, first + _BATCH)))
+            sender.send_json(outgoing.messages(first, min(stop, first + _BATCH)))
         return
-    for record in outgoing.records(start, stop, content_type, EVENTS_A_RECORD[content_type], sender.limit):
-        sender.one(record)
+    for record in outgoing.records(start, stop, content_type, EVENTS_PER_RECORD[content_type], sender.max_value_bytes):
+        sender.send(record)
 
 
 class Sender:
-    """A producer that keeps at most so much waiting and raises what went wrong.
+    """A producer to the events topic that bounds what is pending and raises delivery failures.
 
-    A context manager: its end waits until everything is delivered; `limit`: the bytes a value may have.
+    A context manager; on exit it waits until everything is delivered.
+
+    Args:
+        kafka: client settings.
+        topics: names of the topics.
+        result: counts of what is sent; updated by every call.
+        linger_ms: time for which records wait for others.
+        create_topics: create the events topic if it is missing; False: raise an error.
+
+    Attributes:
+        max_value_bytes: the largest value of a record.
     """
 
     def __init__(
-        self, kafka: Mapping[str, str], topics: Topics, published: Published, *, linger_ms: int, create_topics: bool
+        self, kafka: Mapping[str, str], topics: Topics, result: PublishResult, *, linger_ms: int, create_topics: bool
     ) -> None:
         self._kafka = kafka
         self._topics = topics
         self._topic = topics.events
-        self._published = published
+        self._result = result
         self._last_error = LastError()
-        self._failed = 0
-        self._failure = ""
-        self._handed_over: deque[tuple[int, int]] = deque()  # records and bytes, newest last
-        self._began = time.monotonic()
-        largest = self._ready_topic(create=create_topics)
-        self.limit = largest - _RESERVED_BYTES
-        settings = {**_SETTINGS, "linger.ms": linger_ms, "message.max.bytes": largest}
+        self._failures = 0
+        self._first_failure = ""
+        self._produced: deque[tuple[int, int]] = deque()  # (records, bytes) per call, newest last
+        self._started_s = time.monotonic()
+        max_record_bytes = self._prepare_topic(create=create_topics)
+        self.max_value_bytes = max_record_bytes - _OVERHEAD_BYTES
+        settings = {**_SETTINGS, "linger.ms": linger_ms, "message.max.bytes": max_record_bytes}
         self._producer: Producer = new_producer(kafka, {**settings, "on_delivery": self._on_delivery}, self._last_error)
 
-    def _ready_topic(self, *, create: bool) -> int:
-        """Return the largest record, in bytes, that the events topic takes."""
-        reach(new_producer(self._kafka, {}, self._last_error), self._kafka, self._last_error)
+    def _prepare_topic(self, *, create: bool) -> int:
+        """Check the events topic, or create it, and return the largest record that it takes, in bytes."""
+        fetch_metadata(new_producer(self._kafka, {}, self._last_error), self._kafka, self._last_error)
         return prepare_events_topic(self._topics, self._kafka, create=create)
 
     def start(self) -> None:
-        """The first event is due now."""
-        self._began = time.monotonic()
+        """Start the clock of `wait_until`."""
+        self._started_s = time.monotonic()
 
-    def wait_until(self, at: float) -> None:
-        """Wait until so many seconds after the start."""
-        while (left := self._began + at - time.monotonic()) > 0:
-            self._producer.poll(min(left, 0.5))
+    def wait_until(self, due_s: float) -> None:
+        """Wait until `due_s` seconds after the start, and deliver meanwhile."""
+        while (left_s := self._started_s + due_s - time.monotonic()) > 0:
+            self._producer.poll(min(left_s, 0.5))
             self._raise_failure()
 
-    def batch(self, messages: list[dict[str, bytes]]) -> None:
-        """JSON events, one a record."""
+    def send_json(self, messages: list[dict[str, bytes]]) -> None:
+        """Produce JSON events, one per record."""
         if not messages:
             return
         sizes = [len(message["value"]) for message in messages]
-        if max(sizes) > self.limit:
-            self._fitting(messages[sizes.index(max(sizes))]["value"])
+        self._check_size(messages[sizes.index(max(sizes))]["value"])
         self._wait_for_room()
         queued = self._producer.produce_batch(self._topic, messages)
         if queued != len(messages):
@@ -175,37 +191,36 @@ class Sender:
             raise MqtwinError(f"topic {self._topic}: {len(messages) - queued} records were not taken: {error}")
         self._count(len(messages), len(messages), sum(sizes))
 
-    def one(self, record: Record) -> None:
-        """One record. JSON needs no header: contract section 2."""
+    def send(self, record: Record) -> None:
+        """Produce a record. JSON is the default content type and has no header."""
         headers: list[tuple[str, str | bytes | None]] = (
             [] if record.content_type == JSON else [("content-type", record.content_type.encode())]
         )
-        size = self._fitting(record.value)
+        self._check_size(record.value)
         self._wait_for_room()
         self._producer.produce(self._topic, record.value, record.key, headers=headers)
-        self._count(record.events, 1, size)
+        self._count(record.events, 1, len(record.value))
 
-    def reject(self, record: Record) -> None:
-        """One record of what belongs to no store."""
-        self.one(record)
-        self._published.events -= record.events
-        self._published.records -= 1
-        self._published.rejects += 1
+    def send_reject(self, record: Record) -> None:
+        """Produce a record of an event that belongs to no store."""
+        self.send(record)
+        self._result.events -= record.events
+        self._result.records -= 1
+        self._result.rejects += 1
 
-    def _fitting(self, value: bytes) -> int:
-        size = len(value)
-        if size > self.limit:
+    def _check_size(self, value: bytes) -> None:
+        if len(value) > self.max_value_bytes:
             raise MqtwinError(
-                f"topic {self._topic}: an event has {size} bytes, a record may have {self.limit}: raise the topic's "
-                f"max.message.bytes; {self._published.events} events before it were published; it begins {value[:80]!r}"
+                f"topic {self._topic}: an event has {len(value)} bytes, a record may have {self.max_value_bytes}: "
+                f"raise the topic's max.message.bytes; {self._result.events} events before it were published; it "
+                f"begins {value[:80]!r}"
             )
-        return size
 
     def _count(self, events: int, records: int, size: int) -> None:
-        self._published.events += events
-        self._published.records += records
-        self._published.bytes += size
-        self._handed_over.append((records, size))
+        self._result.events += events
+        self._result.records += records
+        self._result.bytes += size
+        self._produced.append((records, size))
 
     def _wait_for_room(self) -> None:
         self._producer.poll(0)
@@ -215,29 +230,29 @@ class Sender:
             self._raise_failure()
 
     def _is_full(self) -> bool:
-        """Whether what was handed over last, as many records as wait, is too much."""
-        waiting = len(self._producer)
-        if waiting >= _WAITING_RECORDS:
+        """True if too many records or bytes are pending. The pending records are the last ones produced."""
+        pending = len(self._producer)
+        if pending >= _MAX_PENDING_RECORDS:
             return True
         records = size = 0
-        for place, (count, length) in enumerate(reversed(self._handed_over)):
-            if records >= waiting:
-                for _ in range(len(self._handed_over) - place):
-                    self._handed_over.popleft()
+        for i, (count, length) in enumerate(reversed(self._produced)):
+            if records >= pending:
+                for _ in range(len(self._produced) - i):
+                    self._produced.popleft()
                 break
             records += count
             size += length
-        return size >= _WAITING_BYTES
+        return size >= _MAX_PENDING_BYTES
 
     def _on_delivery(self, error: KafkaError | None, _message: Message) -> None:
         if error is not None:
-            self._failed += 1
-            self._failure = self._failure or error.str()
+            self._failures += 1
+            self._first_failure = self._first_failure or error.str()
 
     def _raise_failure(self) -> None:
-        if self._failed:
-            why = f"{self._failure}; {self._last_error.text}" if self._last_error.text else self._failure
-            raise MqtwinError(f"topic {self._topic}: {self._failed} records were not delivered: {why}")
+        if self._failures:
+            reason = f"{self._first_failure}; {self._last_error.text}" if self._last_error.text else self._first_failure
+            raise MqtwinError(f"topic {self._topic}: {self._failures} records were not delivered: {reason}")
 
     def __enter__(self) -> Self:
         return self
@@ -246,9 +261,9 @@ class Sender:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            self._producer.flush(_PARTING_SECONDS)  # what was handed over before still goes out
+            self._producer.flush(_FINAL_FLUSH_SECONDS)
             return
         while self._producer.flush(0.5):
             self._raise_failure()
         self._raise_failure()
-        self._published.seconds = time.monotonic() - self._began
+        self._result.seconds = time.monotonic() - self._started_s

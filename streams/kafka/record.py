@@ -1,10 +1,10 @@
-"""The events topic into a recording.
+"""Recording of the events topic in a file.
 
-Order: that of each partition, so that of each store; partitions come as they are read. What the stream would dead-
-letter is kept where the recording can hold it as text, so that a replay dead-letters it too; what it cannot hold is
-counted.
+The order is that of each partition, hence that of each store; partitions are interleaved as they are read. An event
+that the stream would dead-letter is recorded if the file can hold it as text, so that a replay dead-letters it too.
+Other values are counted as lost.
 
-Source: contract sections 2 and 6.
+Records and content types: docs/events.md, Records.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from twin.events import ARROW, JSON, NDJSON, Reason, content_type
 from twin.events._ipc import read_streams
 from twin.recordings import TableChunk, suffix_of
 
-NOT_FOR_COLUMNS = "not-for-columns"  # a text that an `.arrow` recording has no columns for
+NOT_FOR_COLUMNS = "not-for-columns"  # reason: an `.arrow` recording has no columns for the text
 
-_BATCH = 10_000  # records read at once
-_WAIT_SECONDS = 0.2
-_STALLED_SECONDS = 60.0  # without a record before the end: nobody answers any more
+_BATCH = 10_000  # records per read
+_READ_SECONDS = 0.2
+_STALL_SECONDS = 60.0  # without a record before the end of the topic: no broker answers
 
 _SETTINGS = {
     "enable.partition.eof": True,
@@ -44,11 +44,16 @@ _SETTINGS = {
 
 
 @dataclass(slots=True)
-class Recorded:
-    """What was recorded.
+class RecordResult:
+    """Counts of a recording.
 
-    path: where it is. is_untouched: nothing came, and a recording that was there stays. lost: what the recording cannot
-    hold, by reason; first_lost: where the first of them was.
+    Attributes:
+        events: in the file.
+        records: read from the topic.
+        path: the file.
+        is_untouched: True if no record was read and an earlier recording at the path is kept.
+        lost: events that the file cannot hold, by reason.
+        first_lost: partition and offset of the first of them.
     """
 
     events: int = 0
@@ -59,7 +64,7 @@ class Recorded:
     first_lost: str = ""
 
     def lose(self, reason: str, message: Message | None, count: int = 1) -> None:
-        """Count what the recording cannot hold."""
+        """Count events that the file cannot hold. message: the record they are from."""
         self.lost[reason] = self.lost.get(reason, 0) + count
         if not self.first_lost and message is not None:
             self.first_lost = f"partition {message.partition()} offset {message.offset()}"
@@ -72,25 +77,25 @@ def record(
     *,
     follow: bool = False,
     stop: Callable[[], bool] = lambda: False,
-    on_progress: Callable[[Recorded], None] | None = None,
-) -> Recorded:
-    """Record the events topic from its beginning, or, with `follow`, from where the recording ends.
+    on_progress: Callable[[RecordResult], None] | None = None,
+) -> RecordResult:
+    """Record the events topic from its beginning, or, with `follow`, from the end of the recording.
 
     Args:
-        path: `.ndjson`, `.ndjson.zst` or `.arrow`; replaced where it exists, when all is there. With `follow` it is
-            continued instead, which `.arrow` cannot be.
+        path: `.ndjson`, `.ndjson.zst` or `.arrow`. An existing file is replaced once the new one is complete; with
+            `follow` it is continued, which is not possible for `.arrow`.
         kafka: client settings, `bootstrap.servers` among them.
         topics: names of the topics.
-        follow: go on beyond what is there now, until `stop`.
-        stop: looked at a few times a second.
-        on_progress: called after each piece.
+        follow: read on beyond the present end of the topic, until `stop`.
+        stop: polled several times per second.
+        on_progress: called after each batch of records.
 
     Raises:
-        UsageError: a place that cannot be written, a recording that cannot be continued, a setting that is wrong, no
-            right to read the topic.
-        MqtwinError: no Kafka answers, there is no such topic, or no room; what came before is kept.
+        UsageError: the path cannot be written, the recording cannot be continued, a setting is wrong, or the user may
+            not read the topic.
+        MqtwinError: no Kafka answers, there is no such topic, or no room; the records before it are kept.
     """
-    recorded = Recorded()
+    result = RecordResult()
     path = Path(path)
     suffix_of(path)
     with EventReader(kafka, topics.events, follow=follow) as reader:
@@ -101,33 +106,43 @@ def record(
             target = WholeRecording(path)
         reader.start(target.start if isinstance(target, GrowingRecording) else {}, path)
         with target:
-            _copy(reader, target, recorded, stop, on_progress)
-            target.finish(whole=reader.at_end)
-    recorded.path, recorded.is_untouched = target.path, target.is_untouched
-    return recorded
+            _copy(reader, target, result, stop, on_progress)
+            target.finish(is_complete=reader.is_at_end)
+    result.path, result.is_untouched = target.path, target.is_untouched
+    return result
 
 
 def _copy(
     reader: EventReader,
     target: WholeRecording | GrowingRecording,
-    recorded: Recorded,
+    result: RecordResult,
     stop: Callable[[], bool],
-    on_progress: Callable[[Recorded], None] | None,
+    on_progress: Callable[[RecordResult], None] | None,
 ) -> None:
-    recording = _Recording(target, recorded)
-    while not reader.at_end and not stop():
+    converter = _Converter(target, result)
+    while not reader.is_at_end and not stop():
         messages = reader.read()
         if messages:
-            recording.add(messages)
-            recorded.records += len(messages)
-            recorded.events = target.events
-        target.mark(messages)
+            converter.add(messages)
+            result.records += len(messages)
+            result.events = target.events
+        target.note_written(messages)
         if messages and on_progress is not None:
-            on_progress(recorded)
+            on_progress(result)
 
 
 class EventReader:
-    """Reads a topic, up to the end it had when this was made, or for ever; `start` first. A context manager."""
+    """A reader of a topic. A context manager; `start` comes first.
+
+    Args:
+        kafka: client settings.
+        topic: its name.
+        follow: read without end; False: up to the end that the topic has now.
+
+    Raises:
+        UsageError: a setting is wrong, or the user may not read the topic.
+        MqtwinError: no Kafka answers, or there is no such topic.
+    """
 
     def __init__(self, kafka: Mapping[str, str], topic: str, *, follow: bool) -> None:
         self._topic = topic
@@ -136,16 +151,20 @@ class EventReader:
         numbers = partitions_of(self._consumer, topic, kafka, self._last_error)
         if not numbers:
             raise MqtwinError(f"there is no topic {topic}; is the prefix right, and has anything been published?")
-        self._ends: dict[int, int] = {} if follow else self._present_ends(numbers)
+        self._ends: dict[int, int] = {} if follow else self._end_offsets(numbers)  # of unfinished partitions
         self._follow = follow
         self._numbers = numbers
-        self._last_read = time.monotonic()
+        self._last_read_s = time.monotonic()
 
     def start(self, offsets: Mapping[int, int], recording: Path) -> None:
-        """Begin to read: at these offsets, and at the beginning of every other partition.
+        """Start reading.
+
+        Args:
+            offsets: first offset by partition; other partitions are read from their beginning.
+            recording: the file to continue, for the error.
 
         Raises:
-            UsageError: Kafka does not hold the records at these offsets any more: `recording` would have a hole.
+            UsageError: Kafka has deleted the records at these offsets: `recording` would have a hole.
         """
         for number, offset in offsets.items():
             low, _ = self._consumer.get_watermark_offsets(TopicPartition(self._topic, number), timeout=CONNECT_SECONDS)
@@ -157,48 +176,48 @@ class EventReader:
         begins = {number: offsets.get(number, OFFSET_BEGINNING) for number in self._numbers}
         self._consumer.assign([TopicPartition(self._topic, number, begin) for number, begin in begins.items()])
 
-    def _present_ends(self, numbers: Sequence[int]) -> dict[int, int]:
-        """The end of every partition that has anything in it."""
+    def _end_offsets(self, numbers: Sequence[int]) -> dict[int, int]:
+        """Return the end offset of every partition that is not empty."""
         ends = {}
         for number in numbers:
-            place = TopicPartition(self._topic, number)
-            low, high = self._consumer.get_watermark_offsets(place, timeout=CONNECT_SECONDS)
+            partition = TopicPartition(self._topic, number)
+            low, high = self._consumer.get_watermark_offsets(partition, timeout=CONNECT_SECONDS)
             if high > low:
                 ends[number] = high
         return ends
 
     @property
-    def at_end(self) -> bool:
-        """Whether all partitions were read to the end they had."""
+    def is_at_end(self) -> bool:
+        """True if all partitions are read up to the end that they had at the start."""
         return not self._follow and not self._ends
 
     def read(self) -> list[Message]:
-        """The next records, perhaps none; those of a partition in its order."""
+        """Return the next records, possibly none; those of a partition are in its order."""
         messages = []
-        for message in self._consumer.consume(_BATCH, _WAIT_SECONDS):
+        for message in self._consumer.consume(_BATCH, _READ_SECONDS):
             error = message.error()
             partition, offset = message.partition(), message.offset()
-            if partition is None or offset is None:  # an error of the client, of no one partition
+            if partition is None or offset is None:  # an error of the client, not of a partition
                 check(error, self._topic)
-            elif error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- librdkafka's name
-                self._reached(partition, offset)
+            elif error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- librdkafka's own code
+                self._mark_read(partition, offset)
             elif check(error, self._topic):
                 if self._follow or offset < self._ends.get(partition, 0):
                     messages.append(message)
-                self._reached(partition, offset + 1)
-        self._check_stalled(bool(messages))
+                self._mark_read(partition, offset + 1)
+        self._check_stalled(has_read=bool(messages))
         return messages
 
-    def _check_stalled(self, read: bool) -> None:
-        now = time.monotonic()
-        if read or self._follow or self.at_end:
-            self._last_read = now
-        elif now - self._last_read > _STALLED_SECONDS:
-            left = ", ".join(f"partition {number} before offset {end}" for number, end in sorted(self._ends.items()))
-            raise MqtwinError(f"topic {self._topic}: nothing more comes, {left} was not read: {self._last_error.text}")
+    def _check_stalled(self, *, has_read: bool) -> None:
+        now_s = time.monotonic()
+        if has_read or self._follow or self.is_at_end:
+            self._last_read_s = now_s
+        elif now_s - self._last_read_s > _STALL_SECONDS:
+            rest = ", ".join(f"partition {number} before offset {end}" for number, end in sorted(self._ends.items()))
+            raise MqtwinError(f"topic {self._topic}: nothing more comes, {rest} was not read: {self._last_error.text}")
 
-    def _reached(self, partition: int, offset: int) -> None:
-        if offset >= self._ends.get(partition, offset + 1):
+    def _mark_read(self, partition: int, next_offset: int) -> None:
+        if next_offset >= self._ends.get(partition, next_offset + 1):
             del self._ends[partition]
 
     def __enter__(self) -> Self:
@@ -208,19 +227,19 @@ class EventReader:
         self._consumer.close()
 
 
-class _Recording:
-    """Turns records into what the writer takes."""
+class _Converter:
+    """A converter of Kafka records to lines and tables of a recording."""
 
-    def __init__(self, target: WholeRecording | GrowingRecording, recorded: Recorded) -> None:
+    def __init__(self, target: WholeRecording | GrowingRecording, result: RecordResult) -> None:
         self._target = target
-        self._recorded = recorded
+        self._result = result
         self._takes_text = target.path.suffix != ".arrow"
 
     def add(self, messages: Sequence[Message]) -> None:
-        """Records in their order."""
+        """Write records, in their order."""
         for kind, run in itertools.groupby(messages, key=_content_type):
             if kind == JSON:
-                self._add_texts([(message, text) for message in run for text in self._whole(message)])
+                self._add_texts([(message, text) for message in run for text in self._texts(message)])
             elif kind == NDJSON:
                 self._add_texts([(message, line) for message in run for line in _lines(message)])
             elif kind == ARROW:
@@ -228,23 +247,23 @@ class _Recording:
                     self._add_stream(message)
             else:
                 for message in run:
-                    self._recorded.lose(Reason.UNKNOWN_CONTENT_TYPE, message)
+                    self._result.lose(Reason.UNKNOWN_CONTENT_TYPE, message)
 
-    def _whole(self, message: Message) -> Iterator[bytes]:
-        """The one event of a JSON record. A line of nothing would be no event but no line."""
+    def _texts(self, message: Message) -> Iterator[bytes]:
+        """Yield the event of a JSON record. An empty value is counted as lost: a recording has no empty lines."""
         value = message.value() or b""
         if value.strip():
             yield value
         else:
-            self._recorded.lose(Reason.NOT_JSON, message)
+            self._result.lose(Reason.NOT_JSON, message)
 
     def _add_texts(self, texts: Sequence[tuple[Message, bytes]]) -> None:
-        """JSON texts; where some are no events that columns take, they are found by halving."""
+        """Write JSON texts. Bisect them if columns do not take all of them, to leave out only those."""
         try:
             self._target.writer.write_lines([text for _, text in texts])
         except UsageError:
             if len(texts) == 1:
-                self._recorded.lose(NOT_FOR_COLUMNS, texts[0][0])
+                self._result.lose(NOT_FOR_COLUMNS, texts[0][0])
                 return
             middle = len(texts) // 2
             self._add_texts(texts[:middle])
@@ -262,7 +281,7 @@ class _Recording:
             except UsageError:
                 self._add_texts([(message, text) for text in TableChunk(0, table).lines()])
         for damage in damages:
-            self._recorded.lose(damage.reason, message)
+            self._result.lose(damage.reason, message)
 
 
 def _content_type(message: Message) -> str:

@@ -1,6 +1,6 @@
-"""Rights on Kafka's topics and groups: looked up before anything is started, and named where one is missing.
+"""Rights on Kafka's topics and groups: checked before the job starts, and named if one is missing.
 
-A broker without an authorizer, or one too old to tell (before Kafka 2.3), counts as one that allows everything.
+A broker that has no authorizer, or cannot report rights (before Kafka 2.3), counts as one that allows everything.
 
 Sources: Kafka documentation, "Authorization and ACLs" (READ and WRITE imply DESCRIBE); KIP-430.
 """
@@ -23,19 +23,19 @@ _REFUSED_GROUP = re.compile(r"GroupAuthorizationException: .*?(?P<name>[\w.-]+)\
 
 
 def missing_right(operation: str, topic: str) -> UsageError:
-    """Return the error that says which right on a topic the user lacks."""
+    """Return the error that names the right on a topic that the user lacks."""
     return UsageError(
         f"topic {topic}: Kafka does not allow this user to {operation}; expected: an ACL that allows {operation} on "
         f"topic {topic}"
     )
 
 
-def existing_topics(admin: AdminClient, wanted: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return the topics among `wanted` that exist, each with the rights that it is wanted for.
+def existing_topics(admin: AdminClient, required: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return the topics among those required that exist, once the user's rights on them are checked.
 
     Args:
         admin: a client for topics.
-        wanted: topic -> operations that the user needs there, READ or WRITE.
+        required: topic -> operations that the user needs there, READ or WRITE.
 
     Raises:
         UsageError: a right is missing.
@@ -44,40 +44,40 @@ def existing_topics(admin: AdminClient, wanted: Mapping[str, Sequence[str]]) -> 
     from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
     existing = set()
-    asked = admin.describe_topics(
-        TopicCollection(list(wanted)), include_authorized_operations=True, request_timeout=TIMEOUT_SECONDS
+    futures = admin.describe_topics(
+        TopicCollection(list(required)), include_authorized_operations=True, request_timeout=TIMEOUT_SECONDS
     )
-    for topic, future in asked.items():
+    for topic, future in futures.items():
         try:
             allowed = future.result().authorized_operations
         except KafkaException as error:
             code = error.args[0].code()
             if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 continue
-            if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # it may be there or not: Kafka does not tell
-                raise missing_right(wanted[topic][0], topic) from None
+            if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # Kafka does not tell if the topic exists
+                raise missing_right(required[topic][0], topic) from None
             raise
         existing.add(topic)
-        names = {operation.name for operation in allowed or ()}
-        for operation in wanted[topic]:
-            if names and operation not in names:
+        allowed_names = {operation.name for operation in allowed or ()}
+        for operation in required[topic]:
+            if allowed_names and operation not in allowed_names:
                 raise missing_right(operation, topic)
     return existing
 
 
-def explain_refusal(failure: str, wanted: Mapping[str, Sequence[str]]) -> MqtwinError | None:
-    """Return the error for a failure inside Spark that is a missing right, else None.
+def explain_refusal(failure: str, required: Mapping[str, Sequence[str]]) -> MqtwinError | None:
+    """Return the error for a failure inside Spark that is a missing right; None for any other failure.
 
     Args:
-        failure: what Spark says, with the exceptions of Kafka's Java client in it.
-        wanted: topic -> operations that the job needs there.
+        failure: Spark's message, with the exceptions of Kafka's Java client in it.
+        required: topic -> operations that the job needs there.
     """
     topics = _REFUSED_TOPICS.search(failure)
     if topics is not None:
         rights = [
             f"{operation} on topic {name}"
             for name in sorted(name.strip() for name in topics["names"].split(","))
-            for operation in wanted.get(name, ("DESCRIBE",))
+            for operation in required.get(name, ("DESCRIBE",))
         ]
         return MqtwinError(f"Kafka refuses the job a topic; expected: ACLs that allow {', '.join(rights)}")
     group = _REFUSED_GROUP.search(failure)

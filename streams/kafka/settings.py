@@ -1,9 +1,8 @@
-"""Kafka client settings: given once by the user, spoken to two clients.
+"""Kafka client settings: one set of the user, translated for two clients.
 
 A user writes the names of Kafka's own (Java) client, as in Kafka's documentation: ``--kafka
-security.protocol=SASL_SSL``. Spark's connector takes them as they are. confluent-kafka (librdkafka) has other names for
-credentials and certificates; for these few the counterpart is put in. librdkafka's names for them are understood too,
-and translated for Spark.
+security.protocol=SASL_SSL``. Spark's connector takes them unchanged. confluent-kafka (librdkafka) has other names for
+credentials and certificates. These are translated, and the other way round if the user writes librdkafka's names.
 
 Sources: Kafka documentation, "Configuration" (producer, consumer, admin); librdkafka, CONFIGURATION.md.
 """
@@ -29,7 +28,7 @@ _LOGIN_MODULE = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
-# Only Kafka's Java client knows these; librdkafka refuses names it does not know.
+# Names of Kafka's Java client only. librdkafka refuses names that it does not know.
 _JAVA_ONLY = (
     "config.providers",
     "sasl.jaas.config",
@@ -41,8 +40,7 @@ _JAVA_ONLY = (
     "ssl.protocol",
     "ssl.secure.random.implementation",
 )
-# The settings of a client that an administrator's client (topics) shares; others (fetch sizes, batching) are not its
-# business.
+# The settings of a connection. Others, such as fetch sizes and batching, are not for an admin client.
 _CONNECTION = (
     "bootstrap.servers",
     "client.",
@@ -57,7 +55,7 @@ _CONNECTION = (
 
 
 def is_secret(key: str) -> bool:
-    """True if the value of a client setting must not be shown."""
+    """Return True if the value of a client setting must not be shown."""
     return _SECRET.search(key) is not None
 
 
@@ -67,25 +65,26 @@ def redact(settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def read_kafka_file(path: Path) -> dict[str, str]:
-    """Return the client settings of a properties file; each secret stays there, as a reference to it.
+    """Return the client settings of a properties file, with a reference in place of each secret.
 
     Raises:
         UsageError: see `streams.kafka.properties.read_properties`.
     """
-    found = read_properties(path)
+    properties = read_properties(path)
     settings = {
-        key.removeprefix("kafka."): reference(path, key) if is_secret(key) else value for key, value in found.items()
+        key.removeprefix("kafka."): reference(path, key) if is_secret(key) else value
+        for key, value in properties.items()
     }
-    if any(map(is_secret, found)):
+    if any(map(is_secret, properties)):
         settings |= provider_settings(path, settings)
     return settings
 
 
 def for_spark(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings as options of Spark's Kafka source and sink: prefixed ``kafka.``, librdkafka's names translated.
+    """Return the settings as options of Spark's Kafka source and sink: prefix ``kafka.``, names of Java's client.
 
     Raises:
-        UsageError: a user name without a mechanism that takes one, or a password of a file that JAAS cannot hold.
+        UsageError: a user name has no mechanism that takes one, or JAAS cannot hold a password from a file.
     """
     java = {key.removeprefix("kafka."): value for key, value in settings.items()}
     username, password = java.pop("sasl.username", None), java.pop("sasl.password", None)
@@ -105,29 +104,28 @@ def for_spark(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_librdkafka(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings that reach and authenticate at a broker, for confluent-kafka: Java's names translated.
+    """Return the connection settings for confluent-kafka, with librdkafka's names.
 
     Raises:
-        UsageError: a credential that librdkafka cannot be given (a file reference that cannot be read, a key store that
-            is not PEM).
+        UsageError: librdkafka cannot use a credential: a reference cannot be resolved, or a key store is not PEM.
     """
-    given = {key.removeprefix("kafka."): value for key, value in settings.items()}
-    given = {key: value if key.startswith("config.") else resolve_references(value) for key, value in given.items()}
-    rd = {key: value for key, value in given.items() if key.startswith(_CONNECTION) and not key.startswith(_JAVA_ONLY)}
-    jaas = given.get("sasl.jaas.config")
+    java = {key.removeprefix("kafka."): value for key, value in settings.items()}
+    java = {key: value if key.startswith("config.") else resolve_references(value) for key, value in java.items()}
+    rd = {key: value for key, value in java.items() if key.startswith(_CONNECTION) and not key.startswith(_JAVA_ONLY)}
+    jaas = java.get("sasl.jaas.config")
     if jaas is not None:
         login = {key: _unquoted(value) for key, value in _LOGIN.findall(jaas)}
         rd |= {f"sasl.{key}": value for key, value in login.items()}
-    if "ssl.truststore.location" in given:
-        rd["ssl.ca.location"] = _pem(given, "ssl.truststore")
-    if "ssl.keystore.location" in given:
-        rd["ssl.certificate.location"] = rd["ssl.key.location"] = _pem(given, "ssl.keystore")
-        if "ssl.key.password" in given:
-            rd["ssl.key.password"] = given["ssl.key.password"]
+    if "ssl.truststore.location" in java:
+        rd["ssl.ca.location"] = _pem_location(java, "ssl.truststore")
+    if "ssl.keystore.location" in java:
+        rd["ssl.certificate.location"] = rd["ssl.key.location"] = _pem_location(java, "ssl.keystore")
+        if "ssl.key.password" in java:
+            rd["ssl.key.password"] = java["ssl.key.password"]
     return rd
 
 
-def _pem(settings: Mapping[str, str], store: str) -> str:
+def _pem_location(settings: Mapping[str, str], store: str) -> str:
     location = settings[f"{store}.location"]
     if settings.get(f"{store}.type", "JKS").upper() != "PEM":
         raise UsageError(
@@ -137,7 +135,7 @@ def _pem(settings: Mapping[str, str], store: str) -> str:
 
 
 def _in_jaas(password: str | None) -> str:
-    """Return a password, or a reference to one, in quotation marks; Java puts what is in the file there as it is."""
+    """Return a password, or a reference to one, in quotation marks. Java inserts a referenced value without escapes."""
     if password is None or not has_reference(password):
         return _quoted(password or "")
     if re.search(r'["\\]', resolve_references(password)):

@@ -1,4 +1,4 @@
-"""A subscriber of the state topic: the latest state record of every store."""
+"""A subscriber of the state topic that keeps the latest state record of every store."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _BATCH = 1_000
 
 
 class StateReader:
-    """Reads the state topic from its beginning. `latest`: store -> its last state record (contract section 3).
+    """A reader of the state topic, from its beginning. latest: store -> its last state record, see docs/state.md.
 
     Args:
         kafka: client settings, `bootstrap.servers` among them.
-        topics: names of the topics; the state topic exists.
+        topics: names of the topics; the state topic must exist.
 
     Raises:
-        MqtwinError: no Kafka answers, or it refuses.
+        MqtwinError: no Kafka answers, or it refuses the topic.
     """
 
     def __init__(self, kafka: Mapping[str, str], topics: Topics) -> None:
@@ -34,16 +34,16 @@ class StateReader:
         self.latest: dict[str, dict[str, Any]] = {}
 
     def read(self, timeout: float) -> bool:
-        """Take what comes within `timeout` seconds; whether anything did. MqtwinError: refused."""
-        found = False
+        """Read for `timeout` seconds and return True if there was a state record. MqtwinError: refused."""
+        is_changed = False
         for message in self._consumer.consume(_BATCH, timeout):
             value = message.value() if check(message.error(), self._topic) else None
             if value is not None:
                 state = msgspec.json.decode(value)
                 self.latest[state["store"]] = state
-                found = True
-        return found
+                is_changed = True
+        return is_changed
 
     def close(self) -> None:
-        """Leave Kafka."""
+        """Close the connection."""
         self._consumer.close()

@@ -1,6 +1,6 @@
 """A subscriber of the alerts topic: each alert once, in the order of the topic, however often it was delivered.
 
-Source: contract section 4 (`id` is deterministic: a second delivery is harmless).
+The id of an alert record is the same at every delivery: docs/alerts.md, Delivery.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from streams.kafka.clients import CONNECT_SECONDS, LastError, check, new_consume
 from streams.kafka.topics import Topics
 from twin.errors import MqtwinError
 
-_REMEMBERED = 100_000  # ids of alerts: a job that starts again repeats a batch at most
-_LOOK_SECONDS = 1.0  # between two looks for a topic that is not there yet
+_MAX_SEEN = 100_000  # ids; a restarted job repeats one batch at most
+_RETRY_SECONDS = 1.0  # between two look-ups of a topic that does not exist yet
 _BATCH = 1_000
 
 
 class Filler(msgspec.Struct, frozen=True):
-    """A queue that fills the resource; share: of the growth, 0..1."""
+    """A queue that fills the resource. share: of the growth, 0 to 1."""
 
     queue: str
     share: float
 
 
 class AlertData(msgspec.Struct, frozen=True, kw_only=True):
-    """`data` of an alert: contract section 4."""
+    """`data` of an alert record: docs/alerts.md, Fields."""
 
     alert_id: str
     status: str
@@ -47,7 +47,7 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlertRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A record of the alerts topic, a CloudEvent in structured mode. `value`: its bytes."""
+    """A record of the alerts topic, a CloudEvent in structured mode. value: its bytes."""
 
     id: str
     type: str
@@ -58,7 +58,7 @@ class AlertRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def change(self) -> str:
-        """opened, updated or cleared."""
+        """The change: opened, updated or cleared."""
         return self.type.rpartition(".")[2]
 
 
@@ -66,15 +66,15 @@ _decoder = msgspec.json.Decoder(AlertRecord)
 
 
 class AlertReader:
-    """Reads the alerts topic. A context manager; survives restarts of the broker, and the topic may come later.
+    """A reader of the alerts topic. A context manager; it survives restarts of the broker, and waits for the topic.
 
     Args:
         kafka: client settings, `bootstrap.servers` among them.
         topics: names of the topics.
-        from_beginning: also what the topic holds already; otherwise only what comes from now on.
+        from_beginning: also read the alerts that the topic holds already; False: only new ones.
 
     Raises:
-        MqtwinError: no Kafka answers at first, or it refuses.
+        MqtwinError: no Kafka answers at the start, or it refuses the topic.
     """
 
     def __init__(self, kafka: Mapping[str, str], topics: Topics, *, from_beginning: bool = False) -> None:
@@ -83,60 +83,54 @@ class AlertReader:
         self._last_error = LastError()
         self._consumer: Consumer = new_consumer(kafka, {"auto.offset.reset": "earliest"}, self._last_error)
         self._seen: dict[str, None] = {}
-        self._next_look = 0.0
+        self._next_try_s = 0.0
         self.duplicates = 0
-        self.unreadable = 0  # records that are no alerts
+        self.unreadable = 0  # records that are not alerts
         self.assigned = self._assign(from_beginning=from_beginning)
 
     def _assign(self, *, from_beginning: bool) -> bool:
-        """Start reading; False where there is no topic yet."""
+        """Start reading and return True; False if there is no topic yet."""
         numbers = partitions_of(self._consumer, self._topic, self._kafka, self._last_error)
         try:
-            places = [self._start(number, from_beginning) for number in numbers]
+            partitions = [self._first_record(number, from_beginning) for number in numbers]
         except KafkaException as error:
             raise MqtwinError(f"topic {self._topic}: {error.args[0].str()}") from None
-        if places:
-            self._consumer.assign(places)
-        return bool(places)
+        if partitions:
+            self._consumer.assign(partitions)
+        return bool(partitions)
 
-    def _start(self, number: int, from_beginning: bool) -> TopicPartition:
+    def _first_record(self, number: int, from_beginning: bool) -> TopicPartition:
         if from_beginning:
             return TopicPartition(self._topic, number, OFFSET_BEGINNING)
-        # The very number, not "the end": a broker that goes away before the first alert must not cost any.
+        # An explicit offset, not OFFSET_END: alerts are not missed if the broker restarts before the first one.
         _, end = self._consumer.get_watermark_offsets(TopicPartition(self._topic, number), timeout=CONNECT_SECONDS)
         return TopicPartition(self._topic, number, end)
 
     def read(self, timeout: float) -> list[AlertRecord]:
-        """The alerts that come within `timeout` seconds and were not read before, perhaps none.
-
-        MqtwinError: refused.
-        """
-        if not self.assigned and not self._look(timeout):
+        """Return the alerts that arrive within `timeout` seconds and were not read before. MqtwinError: refused."""
+        if not self.assigned and not self._retry_assign(timeout):
             return []
         alerts = []
         for message in self._consumer.consume(_BATCH, timeout):
             if check(message.error(), self._topic):
-                alert = self._alert(message.value())
+                alert = self._decode_new(message.value())
                 if alert is not None:
                     alerts.append(alert)
         return alerts
 
-    def _look(self, timeout: float) -> bool:
-        """Whether the topic is there by now. What came since it was made is read."""
-        time.sleep(min(timeout, max(0.0, self._next_look - time.monotonic())))
-        if time.monotonic() >= self._next_look:
-            self._next_look = time.monotonic() + _LOOK_SECONDS
+    def _retry_assign(self, timeout: float) -> bool:
+        """Return True once the topic exists; it is then read from its beginning."""
+        time.sleep(min(timeout, max(0.0, self._next_try_s - time.monotonic())))
+        if time.monotonic() >= self._next_try_s:
+            self._next_try_s = time.monotonic() + _RETRY_SECONDS
             try:
                 self.assigned = self._assign(from_beginning=True)
-            except MqtwinError:  # it answered before: a restart, and the next look will tell
+            except MqtwinError:  # the broker answered before, so it restarts
                 return False
         return self.assigned
 
-    def _alert(self, value: bytes | None) -> AlertRecord | None:
-        """The alert; None for one that was seen, or that is none.
-
-        A compacted topic may hold records without a value.
-        """
+    def _decode_new(self, value: bytes | None) -> AlertRecord | None:
+        """Return the alert; None for a duplicate, an unreadable record, or a tombstone of the compacted topic."""
         if value is None:
             return None
         try:
@@ -148,12 +142,12 @@ class AlertReader:
             self.duplicates += 1
             return None
         self._seen[alert.id] = None
-        if len(self._seen) > _REMEMBERED:
+        if len(self._seen) > _MAX_SEEN:
             del self._seen[next(iter(self._seen))]
         return alert
 
     def close(self) -> None:
-        """Leave Kafka."""
+        """Close the connection."""
         self._consumer.close()
 
     def __enter__(self) -> Self:
@@ -164,9 +158,9 @@ class AlertReader:
 
 
 def read_alerts(reader: AlertReader, until_idle: float | None = None) -> Iterator[AlertRecord]:
-    """The alerts as they come: for ever, or until none came for `until_idle` seconds."""
-    last = time.monotonic()
-    while until_idle is None or time.monotonic() - last < until_idle:
+    """Yield alerts as they arrive, without end or until none arrives for `until_idle` seconds."""
+    last_s = time.monotonic()
+    while until_idle is None or time.monotonic() - last_s < until_idle:
         for alert in reader.read(0.2):
-            last = time.monotonic()
+            last_s = time.monotonic()
             yield alert

@@ -1,4 +1,4 @@
-"""The topics of the contract: their names, their creation where missing, and the largest record each takes."""
+"""The topics: their names, the creation of missing ones, and the largest record that each takes."""
 
 from __future__ import annotations
 
@@ -19,27 +19,24 @@ if TYPE_CHECKING:
 DEFAULT_PREFIX = "mqtwin"
 TIMEOUT_SECONDS = 30.0
 EVENT_PARTITIONS = 4
-VISIBLE_SECONDS = 30.0  # until every broker knows of a topic just created
-BROKER_DEFAULT_MAX_MESSAGE_BYTES = (
-    1_048_588  # Kafka's default of message.max.bytes; 1 MiB and the 12 bytes of a log entry's head
-)
-RESERVED_BYTES = (
-    8 * 1024
-)  # what a record has beside its value: batch and record heads, key, headers (reason, detail, place)
+VISIBLE_SECONDS = 30.0  # until every broker knows a new topic
+# Kafka's default of message.max.bytes: 1 MiB and the 12 bytes of a log entry's head.
+BROKER_DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
+RESERVED_BYTES = 8 * 1024  # of a record beside its value: batch and record heads, key, headers (reason, detail, source)
 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Topics: ``<prefix>.events`` in, ``.state``, ``.alerts`` and ``.dlq`` out (contract, sections 2 to 5).
+    """Names of the topics: ``<prefix>.events`` in; ``.state``, ``.alerts`` and ``.dlq`` out.
 
-    ``.reports`` is the job's own: what stores report to those they share, written and read back by one query.
+    ``.reports`` is internal: the job writes the reports of stores to those they share, and reads them back.
     """
 
     prefix: str = DEFAULT_PREFIX
 
     @property
     def events(self) -> str:
-        """What producers write."""
+        """Events, written by producers, key = store."""
         return f"{self.prefix}.events"
 
     @property
@@ -59,12 +56,12 @@ class Topics:
 
     @property
     def reports(self) -> str:
-        """What stores report to those they share, key = the shared store."""
+        """Reports of stores to those they share, key = the shared store."""
         return f"{self.prefix}.reports"
 
     @property
     def out(self) -> tuple[str, str, str, str]:
-        """What the job writes."""
+        """The topics that the job writes."""
         return (self.state, self.alerts, self.dlq, self.reports)
 
     @property
@@ -75,7 +72,7 @@ class Topics:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The largest value, in bytes, that each topic the job writes takes, room for key and headers left out."""
+    """The largest value of a record, in bytes, of each topic that the job writes."""
 
     state: int
     alerts: int
@@ -84,31 +81,30 @@ class Limits:
 
     @classmethod
     def of_records(cls, records: Mapping[str, int], topics: Topics) -> Limits:
-        """From ``max.message.bytes`` of each topic."""
+        """Return the limits for ``max.message.bytes`` of each topic."""
         return cls(*(max(1, records[topic] - RESERVED_BYTES) for topic in topics.out))
 
     @property
     def request(self) -> int:
-        """The request size that the sink's producer needs, in bytes: the largest record and its surroundings."""
+        """The request size that the sink's producer needs, in bytes: the largest record with key and headers."""
         return max(self.state, self.alerts, self.dlq, self.reports) + RESERVED_BYTES
 
 
 def prepare_topics(
     topics: Topics, kafka: Mapping[str, str], *, partitions: int = EVENT_PARTITIONS, replication: int = -1
 ) -> Limits:
-    """Create the topics that are missing and read what the existing ones take.
+    """Create missing topics and return the limits of all.
 
     Args:
         topics: their names.
         kafka: client settings, ``bootstrap.servers`` among them.
-        partitions: of the events topic, if it is created here; the others have one. The order of a store is the order
-            of its partition: more partitions than stores help nobody, and adding some later moves stores to other
-            partitions.
-        replication: of topics created here; -1 is the broker's default.
+        partitions: of a new events topic; other topics have one. More partitions than stores are of no use, and
+            adding partitions later moves stores to other partitions, which breaks their order.
+        replication: of new topics; -1 is the broker's default.
 
     Raises:
         UsageError: a right is missing; the message names it.
-        MqtwinError: no broker answers, or it refuses; the message says which and what would help.
+        MqtwinError: no broker answers, or it refuses; the message has a remedy.
     """
     admin = admin_client(kafka)
     existing = _existing(admin, kafka, topics.rights)
@@ -118,12 +114,12 @@ def prepare_topics(
 
 
 def admin_client(kafka: Mapping[str, str]) -> AdminClient:
-    """A client for topics; it connects when it is first used."""
+    """Return a client for topics; it connects on its first call."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    # librdkafka would write each failed connection to standard error; the one message that counts is raised.
-    quiet: dict[str, Any] = {"log_level": 0, "logger": _silent()}
+    # Otherwise librdkafka writes each failed connection to standard error, beside the error that is raised.
+    quiet: dict[str, Any] = {"log_level": 0, "logger": _silent_logger()}
     try:
         return AdminClient({**for_librdkafka(kafka), **quiet})
     except KafkaException as error:
@@ -131,59 +127,66 @@ def admin_client(kafka: Mapping[str, str]) -> AdminClient:
 
 
 def max_message_bytes(admin: AdminClient, names: Iterable[str]) -> dict[str, int]:
-    """``max.message.bytes`` of topics, by name; Kafka's default where the broker does not let us read it.
+    """Return ``max.message.bytes`` by topic; Kafka's default if the user may not read it.
 
     Raises:
-        MqtwinError: there is no such topic, or no broker answers.
+        MqtwinError: a topic does not exist, or no broker answers.
     """
     return {name: _max_message_bytes(admin, name) for name in names}
 
 
-def missing_topics(kafka: Mapping[str, str], wanted: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the topics that no broker knows. MqtwinError: no broker answers, or a right is missing.
+def missing_topics(kafka: Mapping[str, str], required: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the topics that do not exist.
 
-    wanted: topic -> operations that the user needs there, as `Topics.rights`.
+    Args:
+        kafka: client settings.
+        required: topic -> operations that the user needs there, as `Topics.rights`.
+
+    Raises:
+        MqtwinError: no broker answers, or a right is missing.
     """
-    existing = _existing(admin_client(kafka), kafka, wanted)
-    return [name for name in wanted if name not in existing]
+    existing = _existing(admin_client(kafka), kafka, required)
+    return [name for name in required if name not in existing]
 
 
 def partitions_of(kafka: Mapping[str, str], name: str) -> list[int]:
-    """The partitions of a topic that there is, sorted. MqtwinError: no broker answers, or none knows the topic."""
+    """Return the partition numbers of an existing topic, sorted. MqtwinError: no broker answers, or none knows it."""
     from confluent_kafka import KafkaException
 
     admin = admin_client(kafka)
-    visible = Retrying(  # a broker may not have heard yet of a topic just created
-        retry=retry_if_result(lambda found: not found), wait=wait_fixed(0.1), stop=stop_after_delay(VISIBLE_SECONDS)
+    retry_until_visible = Retrying(  # a broker may not know a new topic yet
+        retry=retry_if_result(lambda numbers: not numbers), wait=wait_fixed(0.1), stop=stop_after_delay(VISIBLE_SECONDS)
     )
     try:
-        return visible(lambda: sorted(admin.list_topics(name, timeout=TIMEOUT_SECONDS).topics[name].partitions))
+        return retry_until_visible(
+            lambda: sorted(admin.list_topics(name, timeout=TIMEOUT_SECONDS).topics[name].partitions)
+        )
     except (KafkaException, RetryError) as error:
         raise MqtwinError(f"topic {name}: its partitions cannot be read: {_reason(error)}") from error
 
 
 def topic_id(kafka: Mapping[str, str], name: str) -> str:
-    """Return the id of a topic: one created again under the same name has another. MqtwinError: no broker answers."""
+    """Return Kafka's id of a topic; a topic created again has another one. MqtwinError: no broker answers."""
     from confluent_kafka import KafkaException, TopicCollection
 
-    admin = admin_client(kafka)  # its futures end only while it lives
+    admin = admin_client(kafka)  # futures complete only while the client exists
     try:
-        asked = admin.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_SECONDS)
-        return str(asked[name].result().topic_id)
+        futures = admin.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_SECONDS)
+        return str(futures[name].result().topic_id)
     except KafkaException as error:
         raise MqtwinError(f"topic {name}: it cannot be described: {_reason(error)}") from error
 
 
 def end_offsets(kafka: Mapping[str, str], name: str) -> dict[int, int]:
-    """Where the next record of each partition of a topic will stand. MqtwinError: no broker answers."""
+    """Return the offset of the next record of each partition of a topic. MqtwinError: no broker answers."""
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
-    places = {TopicPartition(name, number): OffsetSpec.latest() for number in partitions_of(kafka, name)}
-    admin = admin_client(kafka)  # its futures end only while it lives
+    partitions = {TopicPartition(name, number): OffsetSpec.latest() for number in partitions_of(kafka, name)}
+    admin = admin_client(kafka)  # futures complete only while the client exists
     try:
-        asked = admin.list_offsets(places, request_timeout=TIMEOUT_SECONDS)
-        return {place.partition: future.result().offset for place, future in asked.items()}
+        futures = admin.list_offsets(partitions, request_timeout=TIMEOUT_SECONDS)
+        return {partition.partition: future.result().offset for partition, future in futures.items()}
     except KafkaException as error:
         raise MqtwinError(f"topic {name}: its end cannot be read: {_reason(error)}") from error
 
@@ -196,7 +199,7 @@ def _max_message_bytes(admin: AdminClient, name: str) -> int:
         return isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
 
     try:
-        # A broker answers for a topic it has not heard of yet that there is none.
+        # A broker may not know a new topic yet.
         for attempt in Retrying(
             retry=retry_if_exception(is_unknown),
             wait=wait_fixed(0.1),
@@ -205,8 +208,8 @@ def _max_message_bytes(admin: AdminClient, name: str) -> int:
         ):
             with attempt:
                 resource = ConfigResource(ResourceType.TOPIC, name)
-                asked = admin.describe_configs([resource], request_timeout=TIMEOUT_SECONDS)
-                return int(asked[resource].result()["max.message.bytes"].value)
+                futures = admin.describe_configs([resource], request_timeout=TIMEOUT_SECONDS)
+                return int(futures[resource].result()["max.message.bytes"].value)
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise MqtwinError(f"topic {name}: its settings cannot be read: {_reason(error)}") from error
@@ -214,15 +217,15 @@ def _max_message_bytes(admin: AdminClient, name: str) -> int:
 
 
 def prepare_events_topic(topics: Topics, kafka: Mapping[str, str], *, create: bool) -> int:
-    """Return the largest record that the events topic takes, for who writes there.
+    """Return the largest record that the events topic takes, in bytes, for a producer.
 
     Args:
         topics: their names.
         kafka: client settings, ``bootstrap.servers`` among them.
-        create: create the topic where it is missing.
+        create: create the topic if it is missing.
 
     Raises:
-        UsageError: the topic is missing and is not to be created, or the user may not write there.
+        UsageError: the topic is missing and `create` is False, or the user may not write there.
         MqtwinError: no broker answers, or it refuses.
     """
     admin = admin_client(kafka)
@@ -236,12 +239,12 @@ def prepare_events_topic(topics: Topics, kafka: Mapping[str, str], *, create: bo
     return max_message_bytes(admin, [topics.events])[topics.events]
 
 
-def _existing(admin: AdminClient, kafka: Mapping[str, str], wanted: Mapping[str, Sequence[str]]) -> set[str]:
+def _existing(admin: AdminClient, kafka: Mapping[str, str], required: Mapping[str, Sequence[str]]) -> set[str]:
     from confluent_kafka import KafkaException
 
     try:
-        admin.list_topics(timeout=TIMEOUT_SECONDS)  # fails sooner, and says more, where no broker answers
-        return existing_topics(admin, wanted)
+        admin.list_topics(timeout=TIMEOUT_SECONDS)  # fails sooner, and with a reason, if no broker answers
+        return existing_topics(admin, required)
     except KafkaException as error:
         servers = kafka.get("bootstrap.servers", "")
         raise MqtwinError(
@@ -256,11 +259,11 @@ def _create(admin: AdminClient, names: list[str], topics: Topics, partitions: in
     if not names:
         return
     compacted = {topics.state: {"cleanup.policy": "compact"}, topics.alerts: {"cleanup.policy": "compact"}}
-    wanted = [
+    new_topics = [
         NewTopic(name, partitions if name == topics.events else 1, replication, config=compacted.get(name, {}))
         for name in names
     ]
-    for name, future in admin.create_topics(wanted, request_timeout=TIMEOUT_SECONDS).items():
+    for name, future in admin.create_topics(new_topics, request_timeout=TIMEOUT_SECONDS).items():
         try:
             future.result()
         except KafkaException as error:
@@ -278,7 +281,7 @@ def _reason(error: BaseException) -> str:
     return str(cause.str()) if hasattr(cause, "str") else str(cause)
 
 
-def _silent() -> logging.Logger:
+def _silent_logger() -> logging.Logger:
     logger = logging.getLogger("streams.kafka")
     logger.addHandler(logging.NullHandler())
     logger.propagate = False

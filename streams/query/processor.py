@@ -25,7 +25,7 @@ from streams.query.rows import BLOCK, DEAD_KEY, FIGURES, REPORT, DeadLetter, unp
 from streams.query.source_bits import SourceBits
 from streams.query.worker import prepare_worker
 from streams.state.pages import StatePages
-from streams.state.twins import Saved, Twins, query_directory
+from streams.state.twins import SavedState, Twins, query_directory
 from twin.events import EventBlock, Reason
 from twin.stores.reports import Report
 from twin.stores.shared_store import SharedStore
@@ -150,8 +150,8 @@ class TwinProcessor(StatefulProcessor):
         """Apply event batches, then reports, to the twin of a store, and write the changed pages to the state store."""
         started = time.perf_counter_ns()
         row = self._header.get()
-        saved = Saved(bytes(row[0]), bytes(row[1])) if row is not None else None
-        with open_twins(self._packed, _query_id()).hold(store, _batch_number(), saved, self._pages.read) as lease:
+        saved = SavedState(bytes(row[0]), bytes(row[1])) if row is not None else None
+        with open_twins(self._packed, _query_id()).lease(store, _batch_number(), saved, self._pages.read) as lease:
             opened = time.perf_counter_ns()
             for block in blocks:
                 for alert in lease.twin.apply(block):
@@ -170,7 +170,7 @@ class TwinProcessor(StatefulProcessor):
             "events": sum(len(block.events) for block in blocks),
             "blocks": len(blocks),
             "stores": 1,
-            lease.found: 1,
+            lease.source.value: 1,
             "unmirrored": int(not lease.is_mirrored),
             "pages": pages,
             "page_bytes": size,

@@ -21,7 +21,7 @@ import structlog
 
 from kernels.clock import SECOND, TICK
 from streams.kafka.outgoing import Record
-from streams.kafka.publish import Published, Sender
+from streams.kafka.publish import PublishResult, Sender
 from streams.kafka.topics import Topics, end_offsets
 from streams.query.source_bits import SourceBits
 from twin.errors import MqtwinError
@@ -213,9 +213,9 @@ class SourceGuard:
         routes = (self._estate.routes[number] for number in self._estate.routes_of_qmgr(qmgr))
         stores = [route.store for route in routes if self._estate.stores[route.store].kind in MESSAGE_KINDS]
         now = time.time_ns() // 1000
-        with Sender(self._kafka, self._topics, Published(), linger_ms=5, create_topics=False) as sender:
+        with Sender(self._kafka, self._topics, PublishResult(), linger_ms=5, create_topics=False) as sender:
             for store in stores:
-                sender.one(Record(store.encode(), heartbeat(qmgr, store, now, silent_s), JSON, 1))
+                sender.send(Record(store.encode(), heartbeat(qmgr, store, now, silent_s), JSON, 1))
         _log.warning("source silent", qmgr=qmgr, silent_s=silent_s, heartbeats=len(stores))
 
 

@@ -1,22 +1,21 @@
-"""The arrays of a store in a memory-mapped file, so that every Python worker of a host finds them where the last one
-left them.
+"""The arrays of a store in a memory-mapped file that all Python workers of a host share.
 
 Spark's Python workers are a pool: the next batch of a partition may run in another process. Without the mirror that
-process would read all pages back from the state store. The mirror is a cache and nothing else:
+process would read all pages back from the state store. The mirror is only a cache:
 
-* a token stands in it that is also in the state store's header; only if both are equal are the arrays current;
-* the token is removed before the arrays are touched and written after the batch, so that a batch that failed half way,
-  or whose state was not committed, leaves a mirror that no header names;
-* who does not get its lock keeps arrays of its own.
+* It contains a token, and so does the state store's header. The arrays are current only if both are equal.
+* The token is removed before the arrays are changed and written after the batch. A batch that failed, or whose state
+  was not committed, leaves a mirror that no header names.
+* A process that does not get the lock uses arrays of its own.
 
 A store's mirror is one file: ``<local directory>/mqtwin-mirror-<user>/<query>-<boot>-<plan>/<store>``. Lock (flock),
-token and arrays all belong to the file as it was opened: should it be removed and made anew meanwhile, nothing written
-to the old one is ever seen in the new one. For the same reason a mirror that begins anew is a new file: the old one may
-still be mapped elsewhere. The boot is part of the name because files that were not written back when a machine lost
-power may hold anything.
+token and arrays belong to the opened file. If it is removed and created again meanwhile, nothing written to the old
+file is visible in the new one. For the same reason a reset creates a new file: the old one may still be mapped
+elsewhere. The boot is part of the name because files that were not written back before a power failure may hold
+anything.
 
-The file begins with a head of `_HEAD_BYTES`: the token, then where each array stands; the arrays follow. A process has
-one mapping of it while it keeps the twin, and one descriptor during a batch: thousands of stores must fit into the
+The file begins with a head of `_HEAD_BYTES`: the token, then the position of each array. The arrays follow. A process
+has one mapping of it while it caches the twin, and one descriptor during a batch: thousands of stores must fit into the
 limits of one process.
 """
 
@@ -46,27 +45,27 @@ from streams.host.scratch import base_of
 from twin.errors import MqtwinError
 from twin.state.arrays import Array, Size
 
-ABANDONED_SECONDS = 3600.0  # a mirror nobody used for so long is removed by the next query on this host
-NO_ROOM = frozenset(  # a process goes on in its own memory then
+ABANDONED_SECONDS = 3600.0  # the next query on the host removes mirrors unused for this long
+NO_ROOM = frozenset(  # errors after which a process goes on in its own memory
     (
         *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),  # of the disk
-        *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),  # of the process, or the system: descriptors, mappings
-        errno.ENOENT,  # the directory has been removed under us
+        *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),  # of the process or the system: descriptors, mappings
+        errno.ENOENT,  # the directory was removed meanwhile
     )
 )
 _CANNOT_ALLOCATE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
-_MAGIC = b"mqtwin 2"  # the layout's version: another one is no mirror
+_MAGIC = b"mqtwin 2"  # name and version of the layout
 _TOKEN = struct.Struct("8sH54s")  # magic, bytes of the token, token
 _NO_TOKEN = _TOKEN.pack(_MAGIC, 0, b"")
-_PLACES_AT = 64  # where msgpack of [[name, bytes a row, rows, offset], ...] begins
+_EXTENTS_OFFSET = 64  # of the length, 4 bytes, and msgpack of [[name, bytes per row, rows, offset], ...]
 _HEAD_BYTES = 4096
 _ALIGNMENT = 64
-_NEW = "+new"  # behind the name of a file that becomes a store's; a store's own name has no plus sign
+_NEW_SUFFIX = "+new"  # of a file that will replace a store's; quoted names of stores have no plus sign
 
 
 def boot_id() -> str:
-    """What tells this start of the machine from any other."""
+    """Return an id of this boot of the machine."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip().replace("-", "")[:12]
     except OSError:
@@ -74,44 +73,50 @@ def boot_id() -> str:
 
 
 def block_directory() -> Path:
-    """The directory that Spark gives its workers for scratch files; outside Spark the system's temporary one."""
-    given = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
-    return Path(given) if given else Path(tempfile.gettempdir()) / "blocks"
+    """Return Spark's directory for scratch files of workers; outside Spark one in the system's temporary directory."""
+    spark_directory = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+    return Path(spark_directory) if spark_directory else Path(tempfile.gettempdir()) / "blocks"
 
 
 def mirror_root(blocks: Path) -> Path:
-    """This user's directory of mirrors beside an executor's `block_directory`, made where missing.
+    """Return this user's directory of mirrors beside an executor's `block_directory`; create it if it is missing.
 
-    Spark's block manager removes its directory with the executor; the one above it outlives a restart of the job.
+    Spark removes the block directory with the executor. The directory above it outlives a restart of the job.
 
     Raises:
-        OSError: it cannot be made, or belongs to somebody else.
+        OSError: it cannot be created, or belongs to another user.
     """
     root = base_of(blocks.parent) / f"mqtwin-mirror-{os.getuid()}"
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = root.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    status = root.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         raise PermissionError(errno.EPERM, "belongs to somebody else", str(root))
     return root
 
 
-def mirrors_of(root: Path, query: str, plan: str) -> Path:
-    """The directory of a query (an id that survives restarts) with a plan (a digest: another estate, other arrays)."""
+def mirror_directory(root: Path, query: str, plan: str) -> Path:
+    """Return the directory of a query's mirrors.
+
+    Args:
+        root: see `mirror_root`.
+        query: id of the query, the same after a restart.
+        plan: digest of all that decides the layout and the meaning of arrays, such as the estate.
+    """
     return root / f"{quote(query, safe='')}-{boot_id()}-{plan[:12]}"
 
 
 def remove_mirrors(blocks: Path, query: str) -> None:
-    """Remove what is kept of a query that has ended, beside an executor's `block_directory`."""
+    """Remove the mirrors of a query that has ended. blocks: an executor's `block_directory`."""
     try:
         root = mirror_root(blocks)
     except OSError:
-        return  # then nothing is kept there
+        return  # there are no mirrors
     for directory in root.glob(f"{quote(query, safe='')}-*"):
         _remove(directory)
 
 
 def remove_abandoned(root: Path, keep: Path) -> None:
-    """Remove the mirrors of other queries that nobody has used for an hour, and those from before the last boot."""
+    """Remove the mirrors in `root` unused for an hour, and those of an earlier boot, except the directory `keep`."""
     this_boot = boot_id()
     for directory in root.iterdir():
         if directory != keep and (
@@ -121,6 +126,7 @@ def remove_abandoned(root: Path, keep: Path) -> None:
 
 
 def _last_use(directory: Path) -> float:
+    """Return the latest time of modification in a directory, seconds since 1970."""
     times = [0.0]
     for path in (directory, *directory.glob("*")):
         with contextlib.suppress(FileNotFoundError):  # removed by another process meanwhile
@@ -129,26 +135,26 @@ def _last_use(directory: Path) -> float:
 
 
 def _remove(directory: Path) -> None:
-    """Remove a query's directory, except the stores that somebody works on."""
+    """Remove a query's directory, except the mirrors in use."""
     for store in directory.glob("*"):
-        if store.is_dir():  # of a version before this one
+        if store.is_dir():  # of an early version
             shutil.rmtree(store, ignore_errors=True)
             continue
         mirror = Mirror.claim(store)
         if mirror is not None:
             store.unlink(missing_ok=True)
             mirror.release()
-    with contextlib.suppress(OSError):  # a store in use, or one made meanwhile: it goes another time
+    with contextlib.suppress(OSError):  # a mirror is in use, or was created meanwhile
         directory.rmdir()
 
 
 class AttachError(MqtwinError):
-    """The arrays in a mirror's file cannot be had: another version of the program made it, or it cannot be mapped."""
+    """The arrays of a mirror's file cannot be used: another version wrote it, or it cannot be mapped."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where an array stands in the file."""
+class _Extent:
+    """The position of an array in the file. offset: bytes."""
 
     dtype: np.dtype[Any]
     rows: int
@@ -156,41 +162,43 @@ class _Place:
 
     @property
     def size(self) -> int:
-        """Bytes of its rows."""
+        """The size of its rows in bytes."""
         return self.rows * self.dtype.itemsize
 
     @property
     def end(self) -> int:
-        """The first offset behind it that another array may have."""
+        """The first offset behind it for another array."""
         return self.offset + _aligned(self.size)
 
 
 class Mirror:
-    """The arrays of one store in a file: a `twin.state.arrays.Arrays`. The module says how long its token lives.
+    """The arrays of one store in a file, a `twin.state.arrays.Arrays`. Created by `claim`.
 
-    Where there is no room for the file or its mapping, all arrays go on in this process's memory and the mirror takes
-    no token (`sound` is False).
+    Without room for the file or its mapping the arrays are in this process's memory, and `validate` has no effect.
+
+    Attributes:
+        is_shared: True if other processes can map the arrays: they are in the file, and it was not removed.
     """
 
     def __init__(self, path: Path, file: int) -> None:
         self._path = path
-        self._file = file  # descriptor of the open, locked file; -1: not claimed
-        self._places: dict[str, _Place] = {}
+        self._file = file  # descriptor of the open, locked file; -1: released
+        self._extents: dict[str, _Extent] = {}
         self._arrays: dict[str, Array] = {}
-        self.sound = True
+        self.is_shared = True
 
     @classmethod
     def claim(cls, path: Path) -> Mirror | None:
-        """The mirror in a file (made where missing), this process's alone until `release`; None where it is taken.
+        """Lock the mirror in a file, created if it is missing, until `release`; None if another process has the lock.
 
         Raises:
-            OSError: the file cannot be made or opened; see `NO_ROOM`.
+            OSError: the file cannot be created or opened; see `NO_ROOM`.
         """
         while True:
             file = _open(path)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _is_at(file, path):
+                if _is_file_at(file, path):
                     return cls(path, file)
             except BlockingIOError:
                 os.close(file)
@@ -198,20 +206,20 @@ class Mirror:
             except BaseException:
                 os.close(file)
                 raise
-            os.close(file)  # removed, or begun anew, between open and flock
+            os.close(file)  # removed or replaced between open and flock
 
     def release(self) -> None:
-        """Let other processes have it, if it is claimed. The arrays stay usable, and current while the token is."""
+        """Release the lock, if there is one. The arrays stay mapped, and current while the token is."""
         if self._file >= 0:
             _unlock(self._file)
             self._file = -1
 
     def reclaim(self, other: Mirror) -> None:
-        """Take over the lock of `other`, a later claim of the same file, keeping the arrays of this one."""
+        """Take over the lock of `other`, a later claim of the same file, and keep the arrays of this mirror."""
         self._file, other._file = other._file, -1
 
     def token(self) -> bytes | None:
-        """The token of the batch that the file stands at; None where it stands at none."""
+        """Return the token of the batch that the file is current for; None if there is none."""
         head = os.pread(self._file, _TOKEN.size, 0)
         if len(head) != _TOKEN.size:
             return None
@@ -219,51 +227,51 @@ class Mirror:
         return token[:size] if magic == _MAGIC and size else None
 
     def invalidate(self) -> None:
-        """From now on the file stands at no batch."""
+        """Remove the token."""
         if not os.fstat(self._file).st_size:
             return
         try:
             os.pwrite(self._file, _NO_TOKEN, 0)
-        except OSError as error:  # a file system that writes nothing in place, and is full
+        except OSError as error:  # a full file system that does not write in place
             if error.errno not in NO_ROOM:
                 raise
             self._path.unlink(missing_ok=True)
 
     def validate(self, token: bytes) -> None:
-        """The file stands at the batch of `token`. Does nothing where the arrays are not in it, or it was removed."""
-        if not self.sound:
+        """Write the token, unless the arrays are not in the file or the file was removed."""
+        if not self.is_shared:
             return
         if not os.fstat(self._file).st_nlink:
-            self.sound = False
+            self.is_shared = False
             return
         try:
             os.pwrite(self._file, _TOKEN.pack(_MAGIC, len(token), token), 0)
         except OSError as error:
             if error.errno not in NO_ROOM:
                 raise
-            self.sound = False
+            self.is_shared = False
 
     def reset(self) -> None:
-        """Forget everything: arrays allocated from now on are new, hence zero."""
-        self._places.clear()
+        """Discard all arrays: those created afterwards are zero."""
+        self._extents.clear()
         self._arrays.clear()
-        self.sound = True
+        self.is_shared = True
         try:
             if os.fstat(self._file).st_size:
-                self._begin_anew()
+                self._replace_file()
         except OSError as error:
             if error.errno not in NO_ROOM:
                 raise
-            self.sound = False
+            self.is_shared = False
 
-    def _begin_anew(self) -> None:
-        """Let an empty file, locked by this process, take the place of the one it has."""
-        name = self._path.with_name(f"{self._path.name}{_NEW}")
-        name.unlink(missing_ok=True)  # of a process that was killed in this very place
-        file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    def _replace_file(self) -> None:
+        """Replace the file by an empty one, locked by this process."""
+        new = self._path.with_name(f"{self._path.name}{_NEW_SUFFIX}")
+        new.unlink(missing_ok=True)  # left by a process that was killed here
+        file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            name.replace(self._path)
+            new.replace(self._path)
         except BaseException:
             os.close(file)
             raise
@@ -271,30 +279,30 @@ class Mirror:
         self._file = file
 
     def tables(self, sizes: Mapping[str, Size]) -> dict[str, Array]:
-        """See `twin.state.arrays.Arrays.tables`: what the file holds, zeros where it is new.
+        """Return arrays of these sizes: the content of the file, or zeros if it is new.
 
         Raises:
             AttachError: the file holds other arrays, or cannot be mapped.
         """
-        if self.sound and os.fstat(self._file).st_size:
+        if self.is_shared and os.fstat(self._file).st_size:
             self._attach(sizes)
-        elif self.sound:
+        elif self.is_shared:
             try:
                 self._lay_out(sizes)
             except OSError as error:
                 self._move_to_memory(error)
-        if not self.sound:
+        if not self.is_shared:
             self._arrays = {name: np.zeros(rows, dtype) for name, (dtype, rows) in sizes.items()}
         return dict(self._arrays)
 
     def grow(self, rows: Mapping[str, int]) -> dict[str, Array]:
-        """See `twin.state.arrays.Arrays.grow`."""
-        if self.sound:
+        """Return all arrays once those named have that many rows; new rows are zero."""
+        if self.is_shared:
             try:
                 self._grow(rows)
             except OSError as error:
                 self._move_to_memory(error)
-        if not self.sound:
+        if not self.is_shared:
             for name, count in rows.items():
                 old = self._arrays[name]
                 if old.size < count:
@@ -304,101 +312,100 @@ class Mirror:
 
     @property
     def memory_bytes(self) -> int:
-        """See `twin.state.arrays.Arrays.memory_bytes`."""
-        return 0 if self.sound else sum(array.nbytes for array in self._arrays.values())
+        """The size of arrays in this process's own memory."""
+        return 0 if self.is_shared else sum(array.nbytes for array in self._arrays.values())
 
     def _lay_out(self, sizes: Mapping[str, Size]) -> None:
-        """Make room for arrays, one behind the other, in a file that is empty."""
-        places: dict[str, _Place] = {}
+        """Allocate arrays one after another in an empty file."""
+        extents: dict[str, _Extent] = {}
         end = _HEAD_BYTES
         for name, (dtype, rows) in sizes.items():
-            places[name] = _Place(dtype, rows, end)
-            end = places[name].end
+            extents[name] = _Extent(dtype, rows, end)
+            end = extents[name].end
         _allocate(self._file, 0, end)
-        self._write_places(places)
-        self._places = places
+        self._write_extents(extents)
+        self._extents = extents
         self._map()
 
     def _attach(self, sizes: Mapping[str, Size]) -> None:
-        """View the arrays that the file holds. Nothing else will do: they are not in this process's memory."""
-        self._places = self._read_places(sizes)
+        """Map the arrays of the file. AttachError: there is no other copy in this process."""
+        self._extents = self._read_extents(sizes)
         try:
             self._map()
         except OSError as error:
             raise AttachError(f"mirror {self._path.name} cannot be mapped: {error}") from error
 
     def _grow(self, rows: Mapping[str, int]) -> None:
-        """Let arrays grow where they stand or in another place, which no array had before this call."""
-        old, have = self._places, os.fstat(self._file).st_size
+        """Grow arrays in place, or move them to bytes that no array had before this call."""
+        old, file_bytes = self._extents, os.fstat(self._file).st_size
         new = dict(old)
         for name, count in rows.items():
-            place = old[name]
-            others = (places[other] for places in (old, new) for other in places if other != name)
-            new[name] = _Place(place.dtype, count, _place_of(_aligned(count * place.dtype.itemsize), place, others))
-        end = max(place.end for place in new.values())
-        if end > have:
-            _allocate(self._file, have, end)
-        self._places = new
+            extent = old[name]
+            others = (extents[other] for extents in (old, new) for other in extents if other != name)
+            offset = _find_offset(_aligned(count * extent.dtype.itemsize), extent, others)
+            new[name] = _Extent(extent.dtype, count, offset)
+        end = max(extent.end for extent in new.values())
+        if end > file_bytes:
+            _allocate(self._file, file_bytes, end)
+        self._extents = new
         before = self._arrays
         self._map()
         for name in rows:
-            array, place = self._arrays[name], new[name]
-            if place.offset != old[name].offset:
+            array, extent = self._arrays[name], new[name]
+            if extent.offset != old[name].offset:
                 _copy_bytes(before[name], array)
-            beyond = array[before[name].size :].view(
-                np.uint8
-            )  # where another array may have stood; new blocks are zero
-            beyond[: max(0, have - place.offset - old[name].size)] = 0
-        self._write_places(new)
+            # Another array may have been in the new rows. Bytes behind the old end of the file are zero.
+            new_rows = array[before[name].size :].view(np.uint8)
+            new_rows[: max(0, file_bytes - extent.offset - old[name].size)] = 0
+        self._write_extents(new)
 
     def _map(self) -> None:
-        """Map the whole file and view the arrays in it. The mapping before goes with the last array that views it."""
-        slab = map_shared(self._file, max((place.end for place in self._places.values()), default=_HEAD_BYTES))
+        """Map the whole file and view the arrays in it. The previous mapping ends with the last array that views it."""
+        content = map_shared(self._file, max((extent.end for extent in self._extents.values()), default=_HEAD_BYTES))
         self._arrays = {
-            name: slab[place.offset : place.offset + place.size].view(place.dtype)
-            for name, place in self._places.items()
+            name: content[extent.offset : extent.offset + extent.size].view(extent.dtype)
+            for name, extent in self._extents.items()
         }
 
-    def _read_places(self, sizes: Mapping[str, Size]) -> dict[str, _Place]:
-        """Where the arrays of that name and size stand in the file. AttachError: not all of them do."""
-        content = os.pread(self._file, _HEAD_BYTES - _PLACES_AT, _PLACES_AT)
+    def _read_extents(self, sizes: Mapping[str, Size]) -> dict[str, _Extent]:
+        """Return the positions of arrays of these names and sizes. AttachError: the file has other arrays."""
+        content = os.pread(self._file, _HEAD_BYTES - _EXTENTS_OFFSET, _EXTENTS_OFFSET)
         try:
-            found = {
-                entry[0]: entry[1:] for entry in _decode_places.decode(content[4 : 4 + int.from_bytes(content[:4])])
-            }
+            entries = _extents_decoder.decode(content[4 : 4 + int.from_bytes(content[:4])])
         except msgspec.MsgspecError as error:
             raise AttachError(f"mirror {self._path.name}: its table of arrays cannot be read: {error}") from error
-        wanted = {name: (dtype.itemsize, rows) for name, (dtype, rows) in sizes.items()}
-        if {name: entry[:2] for name, entry in found.items()} != wanted:
+        offsets = {name: offset for name, _, _, offset in entries}
+        expected = {name: (dtype.itemsize, rows) for name, (dtype, rows) in sizes.items()}
+        if {name: (row_bytes, rows) for name, row_bytes, rows, _ in entries} != expected:
             raise AttachError(f"mirror {self._path.name}: it holds other arrays than the state's header says")
-        places = {name: _Place(dtype, rows, found[name][2]) for name, (dtype, rows) in sizes.items()}
-        if max((place.end for place in places.values()), default=0) > os.fstat(self._file).st_size:
+        extents = {name: _Extent(dtype, rows, offsets[name]) for name, (dtype, rows) in sizes.items()}
+        if max((extent.end for extent in extents.values()), default=0) > os.fstat(self._file).st_size:
             raise AttachError(f"mirror {self._path.name}: the file ends before its arrays do")
-        return places
+        return extents
 
-    def _write_places(self, places: Mapping[str, _Place]) -> None:
-        entries = [(name, place.dtype.itemsize, place.rows, place.offset) for name, place in places.items()]
+    def _write_extents(self, extents: Mapping[str, _Extent]) -> None:
+        entries = [(name, extent.dtype.itemsize, extent.rows, extent.offset) for name, extent in extents.items()]
         content = msgspec.msgpack.encode(entries)
-        if _PLACES_AT + 4 + len(content) > _HEAD_BYTES:
+        if _EXTENTS_OFFSET + 4 + len(content) > _HEAD_BYTES:
             raise AttachError(f"mirror {self._path.name}: {len(entries)} arrays are more than its head can name")
-        os.pwrite(self._file, len(content).to_bytes(4) + content, _PLACES_AT)
+        os.pwrite(self._file, len(content).to_bytes(4) + content, _EXTENTS_OFFSET)
 
     def _move_to_memory(self, error: OSError) -> None:
-        """Go on in this process's memory; the file, of no use any more, gives its room back."""
+        """Copy the arrays to this process's memory and remove the file, to free its room."""
         if error.errno not in NO_ROOM:
             raise error
-        self.sound = False
+        self.is_shared = False
         self._arrays = {name: array.view(np.uint8).copy().view(array.dtype) for name, array in self._arrays.items()}
         self._path.unlink(missing_ok=True)
 
 
-_decode_places: msgspec.msgpack.Decoder[list[tuple[str, int, int, int]]] = msgspec.msgpack.Decoder(
+_extents_decoder: msgspec.msgpack.Decoder[list[tuple[str, int, int, int]]] = msgspec.msgpack.Decoder(
     list[tuple[str, int, int, int]]
 )
 
 
 def _open(path: Path) -> int:
-    """A descriptor of a file, made where missing, with the directories above it."""
+    """Open a file; create it, and the directories above it, if it is missing. Return its descriptor."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     try:
         return os.open(path, flags, 0o600)
@@ -408,13 +415,13 @@ def _open(path: Path) -> int:
 
 
 def _unlock(file: int) -> None:
-    """Give back the lock of an open file and close it. To close it is not enough: a mapping keeps the file open."""
+    """Unlock an open file and close it. Closing alone would not unlock it: a mapping keeps the file open."""
     fcntl.flock(file, fcntl.LOCK_UN)
     os.close(file)
 
 
-def _is_at(file: int, path: Path) -> bool:
-    """Whether the open file is the one that has the name now."""
+def _is_file_at(file: int, path: Path) -> bool:
+    """Return True if the path still names the open file."""
     try:
         return os.path.samestat(os.fstat(file), path.stat())
     except FileNotFoundError:
@@ -425,19 +432,20 @@ def _aligned(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
-def _place_of(size: int, place: _Place, others: Iterable[_Place]) -> int:
-    """Return the offset for an array that grows: where it stands if there is room, else the first gap, else the end.
+def _find_offset(size: int, extent: _Extent, others: Iterable[_Extent]) -> int:
+    """Return the offset for a growing array: its own if there is room, else the first gap, else the end.
 
     Args:
-        size: bytes that it needs now.
-        place: where it stands.
-        others: the places of all other arrays, before and after their growth.
+        size: new size in bytes.
+        extent: the present position.
+        others: the positions of all other arrays, before and after their growth.
     """
-    taken = [other for other in others if other.size]
-    if place.offset + size <= min((other.offset for other in taken if other.offset >= place.offset), default=1 << 62):
-        return place.offset
+    obstacles = [other for other in others if other.size]
+    next_offset = min((other.offset for other in obstacles if other.offset >= extent.offset), default=1 << 62)
+    if extent.offset + size <= next_offset:
+        return extent.offset
     end = _HEAD_BYTES
-    for other in sorted((*taken, place), key=lambda other: other.offset):
+    for other in sorted((*obstacles, extent), key=lambda other: other.offset):
         if end + size <= other.offset:
             break
         end = max(end, other.end)
@@ -445,18 +453,18 @@ def _place_of(size: int, place: _Place, others: Iterable[_Place]) -> int:
 
 
 def _copy_bytes(source: Array, target: Array) -> None:
-    """Copy rows into the first ones of another array; as bytes, so that padding is copied too."""
+    """Copy an array into the first rows of another one, as bytes, so that padding is copied too."""
     target.view(np.uint8)[: source.nbytes] = source.view(np.uint8)
 
 
-def _allocate(file: int, have: int, size: int) -> None:
-    """Let a file have `size` bytes instead of `have`.
+def _allocate(file: int, old_size: int, size: int) -> None:
+    """Extend a file to `size` bytes.
 
-    Its blocks are allocated at once: a hole that cannot be filled later would end the process with SIGBUS.
+    All blocks are allocated at once: a hole without a free block would end the process with SIGBUS when it is written.
     """
     if hasattr(os, "posix_fallocate"):
         try:
-            os.posix_fallocate(file, have, size - have)
+            os.posix_fallocate(file, old_size, size - old_size)
         except OSError as error:
             if error.errno not in _CANNOT_ALLOCATE:
                 raise

@@ -1,9 +1,9 @@
-"""Pages of a store in Spark's state store: a map from page number to bytes, written many at a time.
+"""Pages of a store in Spark's state store: a map from page number to bytes, written in bulk.
 
 PySpark's `MapState.updateValue` waits for the JVM's answer to each value. The JVM answers requests in their order, so
-requests can be written ahead and their answers read later: 8 KB pages took 47-71 us each instead of 99-137 us (two
-cores, PySpark 4.2.0). This needs names that PySpark does not promise; they are looked up once, and where one is missing
-pages are written the promised way.
+requests can be pipelined and their answers read later: 8 KB pages took 47 to 71 us each instead of 99 to 137 us (two
+cores, PySpark 4.2.0). This needs private names of PySpark. They are looked up once; if one is missing, pages are
+written through the public interface.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 STATE_NAME = "pages"
 KEY = StructType([StructField("page", LongType(), False)])
 VALUE = StructType([StructField("data", BinaryType(), False)])
-AHEAD_REQUESTS = 64  # their answers, about 10 bytes each, must fit into a socket's buffer
-AHEAD_BYTES = 1024 * 1024
-PROTOCOL = 0  # its version, before each request
-_FRAME = struct.Struct("!ii")  # protocol, bytes of the request
+MAX_PENDING_REQUESTS = 64  # their answers, about 10 bytes each, must fit into a socket's buffer
+MAX_PENDING_BYTES = 1024 * 1024
+PROTOCOL_VERSION = 0
+_FRAME_HEAD = struct.Struct("!ii")  # protocol version, bytes of the request
 
 
 class StatePages:
-    """The pages of the store that is the processor's current key. Made in the processor's `init`, for one task."""
+    """The pages of the store that is the processor's current key. Created in the processor's `init`, for one task."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
         self._state = handle.getMapState(STATE_NAME, KEY, VALUE)
-        self._client = _client_of(handle)
+        self._client = _find_client(handle)
 
     def read(self) -> Iterator[tuple[int, bytes]]:
-        """All pages of the key, in no order: (page number, bytes)."""
+        """Yield all pages of the key, in no order: (page number, bytes)."""
         for (number,), (data,) in self._state.iterator():
             yield int(number), bytes(data)
 
     def write(self, pages: Iterable[tuple[int, bytes]]) -> tuple[int, int]:
-        """Put pages in; returns how many they were and their bytes.
+        """Write pages and return their number and total size in bytes.
 
         Raises:
-            PySparkRuntimeError: the state store refused one.
+            PySparkRuntimeError: the state store refused a page.
         """
         if self._client is not None:
-            return _write_ahead(self._client, pages)
+            return _write_pipelined(self._client, pages)
         count = size = 0
         for number, data in pages:
             self._state.updateValue((number,), (data,))
@@ -51,29 +51,29 @@ class StatePages:
         return count, size
 
 
-def _client_of(handle: StatefulProcessorHandle) -> Any:
-    """The connection to the JVM's state server, where it is the one this module knows; else None."""
+def _find_client(handle: StatefulProcessorHandle) -> Any:
+    """Return the connection to the JVM's state server; None if this version of PySpark has another one."""
     client = getattr(handle, "_statefulProcessorApiClient", None)
     known = all(hasattr(client, name) for name in ("sockfile", "pickleSer", "_receive_proto_message"))
     return client if known else None
 
 
-def _write_ahead(client: Any, pages: Iterable[tuple[int, bytes]]) -> tuple[int, int]:
+def _write_pipelined(client: Any, pages: Iterable[tuple[int, bytes]]) -> tuple[int, int]:
     import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
 
     dumps, file = client.pickleSer.dumps, client.sockfile
-    count = size = requests = ahead = 0
+    count = size = requests = pending_bytes = 0
     for number, data in pages:
         update = messages.UpdateValue(userKey=dumps((number,)), value=dumps((data,)))
         call = messages.MapStateCall(stateName=STATE_NAME, updateValue=update)
         request = messages.StateRequest(stateVariableRequest=messages.StateVariableRequest(mapStateCall=call))
         message = request.SerializeToString()
-        file.write(_FRAME.pack(PROTOCOL, len(message)) + message)
+        file.write(_FRAME_HEAD.pack(PROTOCOL_VERSION, len(message)) + message)
         count, size = count + 1, size + len(data)
-        requests, ahead = requests + 1, ahead + len(message)
-        if requests >= AHEAD_REQUESTS or ahead >= AHEAD_BYTES:
+        requests, pending_bytes = requests + 1, pending_bytes + len(message)
+        if requests >= MAX_PENDING_REQUESTS or pending_bytes >= MAX_PENDING_BYTES:
             _read_answers(client, requests)
-            requests = ahead = 0
+            requests = pending_bytes = 0
     _read_answers(client, requests)
     return count, size
 
@@ -84,7 +84,7 @@ def _read_answers(client: Any, requests: int) -> None:
     client.sockfile.flush()
     refusals = []
     for _ in range(requests):
-        status, message, _ = client._receive_proto_message()  # noqa: SLF001 -- see the module
+        status, message, _ = client._receive_proto_message()  # noqa: SLF001 -- see the module's docstring
         if status != 0:
             refusals.append(message)
     if refusals:

@@ -1,9 +1,11 @@
-"""Where a worker finds the twin of a store at the beginning of a batch: as cheaply as is safe.
+"""The twins of a worker: cached between batches, and checked out for one batch at the lowest safe cost.
 
-In the order of cost: *kept* in this process, *attached* to the mirror's files, *loaded* from the state store's pages,
-or *new*. The token in the state store's header decides; the state store is the truth. Whatever goes wrong in a batch,
-the twin that took part in it is dropped. So are those that were not used lately, where they are more than a process
-should keep: partitions wander between workers, and in time each would keep every store.
+In the order of cost a twin is cached in this process, mapped from the mirror's file, or reloaded from the state store's
+pages. The token in the state store's header decides which of them is current; the state store is authoritative. A twin
+is dropped if its batch fails. Beyond the bounds of a process the least recently used twins are dropped too: partitions
+move between workers, and each worker would end up with every store.
+
+See docs/architecture.md, The cache, and why it is safe.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from urllib.parse import quote
 
@@ -26,8 +29,8 @@ from streams.state.mirror import (
     AttachError,
     Mirror,
     block_directory,
+    mirror_directory,
     mirror_root,
-    mirrors_of,
     remove_abandoned,
 )
 from twin.estate import Estate
@@ -36,17 +39,25 @@ from twin.stores.open import Twin, open_store
 
 Pages = Iterable[tuple[int, bytes]]
 TOKEN_BYTES = 16
-NEW, KEPT, ATTACHED, LOADED = "new", "kept", "attached", "loaded"
-KEEP_VARIABLE = "MQTWIN_TEST_KEEP"  # for tests: how many twins a process keeps
+KEEP_VARIABLE = "MQTWIN_TEST_KEEP"  # for tests: number of twins that a process caches
+
+
+class TwinSource(Enum):
+    """Origin of the twin of a batch. Its value is the key of the batch's figure in the log."""
+
+    NEW = "new"  # the state store has nothing of the store
+    CACHED = "kept"  # in this process since an earlier batch
+    MAPPED = "attached"  # from the mirror's file
+    RELOADED = "loaded"  # from the state store's pages
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a process keeps at most of twins that are not in use.
+    """Upper bounds of the cached twins of a process.
 
     Args:
         twins: their number; each has one memory mapping.
-        memory_bytes: arrays of twins in this process's own memory, where there was no room for the mirror.
+        memory_bytes: arrays of twins without a mirror, in this process's own memory.
     """
 
     twins: int
@@ -54,62 +65,62 @@ class Bounds:
 
     @classmethod
     def of_process(cls) -> Bounds:
-        """Return the bounds that the limits of this process leave room for."""
-        chosen = os.environ.get(KEEP_VARIABLE)
-        return cls(int(chosen) if chosen else max_kept_twins(), memory_limit() // 8)
+        """Return the bounds that the limits of this process allow."""
+        twins = os.environ.get(KEEP_VARIABLE)
+        return cls(int(twins) if twins else max_kept_twins(), memory_limit() // 8)
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
-    """What the state store has of a twin besides its pages."""
+class SavedState:
+    """The state of a twin in the state store, without its pages. token: of the last committed batch."""
 
     token: bytes
     header: bytes
 
 
 @dataclass(slots=True)
-class Held:
-    """A twin during a batch.
+class TwinLease:
+    """A twin checked out for one batch.
 
     Args:
         twin: of the store.
-        found: new, kept, attached, loaded.
+        source: origin of the twin.
         token: of the batch, for the state store's header.
-        arrays: where its arrays are.
+        arrays: of the twin.
     """
 
     twin: Twin
-    found: str
+    source: TwinSource
     token: bytes
     arrays: Arrays
 
     @property
     def is_mirrored(self) -> bool:
-        """True if the twin's arrays are where other workers find them; asked at the end of the batch."""
-        return isinstance(self.arrays, Mirror) and self.arrays.sound
+        """True if other workers find the twin's arrays in the mirror; valid at the end of the batch."""
+        return isinstance(self.arrays, Mirror) and self.arrays.is_shared
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedTwin:
     token: bytes
     twin: Twin
     arrays: Arrays
-    memory_bytes: int  # of the arrays, in this process's own memory
+    memory_bytes: int  # of arrays in this process's own memory
 
     @property
     def mirror(self) -> Mirror | None:
-        """The mirror that its arrays are in; None: they are in this process's memory."""
-        return self.arrays if isinstance(self.arrays, Mirror) and self.arrays.sound else None
+        """The mirror of its arrays; None if they are in this process's own memory."""
+        return self.arrays if isinstance(self.arrays, Mirror) and self.arrays.is_shared else None
 
 
 class Twins:
     """The twins of one query in this process.
 
     Args:
-        estate: what exists.
-        directory: where mirrors are; None: this process's memory only.
-        loss: for tests, how often the caches are taken away.
-        bounds: what is kept at most; None: what this process has room for.
+        estate: describes the stores.
+        directory: of the mirrors; None: arrays are in this process's memory only.
+        loss: for tests, the rate at which caches are lost.
+        bounds: of the cache; None: those of this process.
     """
 
     def __init__(
@@ -119,82 +130,100 @@ class Twins:
         self._directory = directory
         self._loss = loss or Loss()
         self._bounds = bounds or Bounds.of_process()
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()  # the one used last stands last
-        self._memory_bytes = 0  # of those kept
+        self._cache: OrderedDict[str, _CachedTwin] = OrderedDict()  # by store, the last used at the end
+        self._memory_bytes = 0  # of the cached twins
 
     @contextmanager
-    def hold(self, store: str, batch: int, saved: Saved | None, pages: Callable[[], Pages]) -> Iterator[Held]:
-        """The twin of a store, for one batch.
+    def lease(
+        self, store: str, batch: int, saved_state: SavedState | None, pages: Callable[[], Pages]
+    ) -> Iterator[TwinLease]:
+        """Check out the twin of a store for one batch.
 
-        The body applies the batch's events and writes pages and header, with `Held.token`, to the state store. When it
-        ends without an error the caches are taken to stand at that token, otherwise the twin is dropped.
+        The body applies the batch's events and writes pages and header, with the token of the lease, to the state
+        store. If it ends without an error the caches get that token, otherwise the twin is dropped.
 
         Args:
             store: its name.
-            batch: number of the batch; only `loss` looks at it.
-            saved: what the state store has; None where it has nothing of this store.
-            pages: reads all pages of the state store; called only where no cache is current.
+            batch: number of the batch, for `loss`.
+            saved_state: of the state store; None if it has nothing of this store.
+            pages: reads all pages of the state store; called only if no cache is current.
         """
-        self._lose(store, batch)
+        self._lose_caches(store, batch)
         claimed = self._claim(store)
         mirror = claimed
         try:
-            held, mirror = self._open(store, saved, pages, claimed)
-            yield held
+            lease, mirror = self._open(store, saved_state, pages, claimed)
+            yield lease
             if mirror is not None:
-                mirror.validate(held.token)
-            self._keep(store, held)
+                mirror.validate(lease.token)
+            self._keep(store, lease)
         finally:
             for lock in (claimed, mirror):
                 if lock is not None:
                     lock.release()
 
     def _open(
-        self, store: str, saved: Saved | None, pages: Callable[[], Pages], claimed: Mirror | None
-    ) -> tuple[Held, Mirror | None]:
-        """The twin, and the mirror its arrays are in, if any. Whatever the mirror stood at, it does no longer."""
+        self, store: str, saved_state: SavedState | None, pages: Callable[[], Pages], claimed: Mirror | None
+    ) -> tuple[TwinLease, Mirror | None]:
+        """Open the twin from the first current source, and invalidate the mirror.
+
+        Args:
+            store: its name.
+            saved_state: of the state store, if any.
+            pages: reads all pages of the state store.
+            claimed: the locked mirror; None if there is none for this process.
+
+        Returns:
+            The lease, and the mirror that holds the lock, if any.
+        """
         token = os.urandom(TOKEN_BYTES)
-        kept = self._drop(store)
-        current = claimed is not None and saved is not None and claimed.token() == saved.token
+        cached = self._drop(store)
+        is_current = claimed is not None and saved_state is not None and claimed.token() == saved_state.token
         if claimed is not None:
             claimed.invalidate()
-        if kept is not None and saved is not None and kept.token == saved.token and (kept.mirror is None or current):
-            if kept.mirror is not None and claimed is not None:
-                kept.mirror.reclaim(claimed)
-            return Held(kept.twin, KEPT, token, kept.arrays), kept.mirror
-        del kept  # its mapping goes before there is another one
-        if current and saved is not None and claimed is not None:
+        if (
+            cached is not None
+            and saved_state is not None
+            and cached.token == saved_state.token
+            and (cached.mirror is None or is_current)
+        ):
+            if cached.mirror is not None and claimed is not None:
+                cached.mirror.reclaim(claimed)
+            return TwinLease(cached.twin, TwinSource.CACHED, token, cached.arrays), cached.mirror
+        del cached  # ends its mapping before there is another one
+        if is_current and saved_state is not None and claimed is not None:
             try:
-                return Held(
-                    open_store(self._estate, store, claimed, saved.header, None), ATTACHED, token, claimed
-                ), claimed
+                twin = open_store(self._estate, store, claimed, saved_state.header, None)
             except AttachError:
-                pass  # the state store has it all
+                pass  # reload from the state store
+            else:
+                return TwinLease(twin, TwinSource.MAPPED, token, claimed), claimed
         if claimed is not None:
             claimed.reset()
         arrays = claimed if claimed is not None else MemoryArrays()
-        if saved is None:
-            return Held(open_store(self._estate, store, arrays), NEW, token, arrays), claimed
-        return Held(open_store(self._estate, store, arrays, saved.header, pages()), LOADED, token, arrays), claimed
+        if saved_state is None:
+            return TwinLease(open_store(self._estate, store, arrays), TwinSource.NEW, token, arrays), claimed
+        twin = open_store(self._estate, store, arrays, saved_state.header, pages())
+        return TwinLease(twin, TwinSource.RELOADED, token, arrays), claimed
 
-    def _keep(self, store: str, held: Held) -> None:
-        """Keep a twin for the next batch, and drop those used longest ago while they are more than the bounds allow."""
-        kept = _Kept(held.token, held.twin, held.arrays, held.arrays.memory_bytes)
-        self._kept[store] = kept
-        self._memory_bytes += kept.memory_bytes
+    def _keep(self, store: str, lease: TwinLease) -> None:
+        """Cache a twin for the next batch, and drop the least recently used ones beyond the bounds."""
+        cached = _CachedTwin(lease.token, lease.twin, lease.arrays, lease.arrays.memory_bytes)
+        self._cache[store] = cached
+        self._memory_bytes += cached.memory_bytes
         bounds = self._bounds
-        while len(self._kept) > 1 and (len(self._kept) > bounds.twins or self._memory_bytes > bounds.memory_bytes):
-            self._drop(next(iter(self._kept)))
+        while len(self._cache) > 1 and (len(self._cache) > bounds.twins or self._memory_bytes > bounds.memory_bytes):
+            self._drop(next(iter(self._cache)))
 
-    def _drop(self, store: str) -> _Kept | None:
-        """Keep a store's twin no longer; return it, where it was kept."""
-        kept = self._kept.pop(store, None)
-        if kept is not None:
-            self._memory_bytes -= kept.memory_bytes
-        return kept
+    def _drop(self, store: str) -> _CachedTwin | None:
+        """Remove a store's twin from the cache and return it, if it was there."""
+        cached = self._cache.pop(store, None)
+        if cached is not None:
+            self._memory_bytes -= cached.memory_bytes
+        return cached
 
     def _claim(self, store: str) -> Mirror | None:
-        """The mirror of a store; None where another process works on it, or where there is no room for it."""
+        """Lock and return the mirror of a store; None if another process uses it, or there is no room for it."""
         if self._directory is None:
             return None
         try:
@@ -204,31 +233,31 @@ class Twins:
                 raise
             return None
 
-    def _lose(self, store: str, batch: int) -> None:
-        """For tests: take away what is kept in this process, or the mirror's token, or its files, or all of it."""
+    def _lose_caches(self, store: str, batch: int) -> None:
+        """Lose, for tests, the cached twin, the mirror's token, its file, or all of them."""
         if not self._loss.probability:
             return
         chance = random.Random(f"{self._loss.seed}/{store}/{batch}")  # noqa: S311 -- not a secret
         if chance.random() >= self._loss.probability:
             return
-        what = chance.choice(("process", "token", "files", "all"))
-        if what in ("process", "all"):
+        lost_cache = chance.choice(("process", "token", "files", "all"))
+        if lost_cache in ("process", "all"):
             self._drop(store)
-        mirror = self._claim(store) if what != "process" else None
+        mirror = self._claim(store) if lost_cache != "process" else None
         if mirror is not None:
             mirror.invalidate()
-            if what != "token":
+            if lost_cache != "token":
                 mirror.reset()
             mirror.release()
 
 
 def query_directory(query: str, plan: str) -> Path | None:
-    """The directory of a query's mirrors on this host, abandoned ones removed; None where there can be none."""
+    """Return the directory of a query's mirrors on this host and remove abandoned ones; None if there is no room."""
     try:
         root = mirror_root(block_directory())
-        # Arrays that other kernels filled may mean something else: a new version of the program loads them.
-        directory = mirrors_of(root, query, hashlib.sha256(f"{plan} {CACHE_FOLDER.name}".encode()).hexdigest())
+        # Other kernels may give the same arrays another meaning, so their version is part of the digest.
+        directory = mirror_directory(root, query, hashlib.sha256(f"{plan} {CACHE_FOLDER.name}".encode()).hexdigest())
         remove_abandoned(root, directory)
     except OSError:
-        return None  # no scratch space: each worker keeps its arrays to itself, and reloads after another's turn
+        return None  # without scratch space a worker reloads a store that another worker had last
     return directory

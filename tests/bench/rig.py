@@ -20,7 +20,7 @@ from deploy.broker import Broker
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.java import find_java
 from streams.kafka.outgoing import Record
-from streams.kafka.publish import Published, Sender, publish
+from streams.kafka.publish import PublishResult, Sender, publish
 from streams.kafka.topics import Topics, prepare_topics
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import decode_function
@@ -124,7 +124,7 @@ class Rig:
         """Client settings."""
         return {"bootstrap.servers": self.broker.bootstrap_servers}
 
-    def publish(self, prefix: str, tables: Iterable[pa.Table], content_type: str) -> Published:
+    def publish(self, prefix: str, tables: Iterable[pa.Table], content_type: str) -> PublishResult:
         """Events into a new topic as a user publishes them: from a recording."""
         path = self.folder / f"{prefix}.arrow"
         with RecordingWriter(path) as writer:
@@ -139,9 +139,9 @@ class Rig:
     def send(self, prefix: str, records: Iterable[Record], *, partitions: int = 1) -> None:
         """Records as they are, in their order."""
         prepare_topics(Topics(prefix), self.kafka, partitions=partitions)
-        with Sender(self.kafka, Topics(prefix), Published(), linger_ms=5) as sender:
+        with Sender(self.kafka, Topics(prefix), PublishResult(), linger_ms=5, create_topics=False) as sender:
             for record in records:
-                sender.one(record)
+                sender.send(record)
 
     def settings(self, prefix: str, **more: Any) -> JobSettings:
         """Of a job on the topics of a prefix, with a checkpoint of its own."""

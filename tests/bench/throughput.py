@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streams.kafka.publish import Published
+from streams.kafka.publish import PublishResult
 from tests.bench import site
 from tests.bench.profile import Profile, sampler
 from tests.bench.rig import Rig, Say, Span, span
@@ -29,7 +29,7 @@ class Way:
     """Figures of one content type. profile: of Spark's Python workers, None: not looked at."""
 
     name: str
-    published: Published
+    published: PublishResult
     ceiling: Span
     decoding: Span
     job: Span

@@ -1,4 +1,4 @@
-"""Checkpoints made up for tests: Spark's files as it writes them, with Hadoop's checksums, without Spark."""
+"""Checkpoints for tests: Spark's files in their format, with Hadoop's checksums, written without Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.sql.streaming.stateStore
 
 
 def with_crc(path: Path, data: bytes) -> Path:
-    """Write a file, and its checksums beside it."""
+    """Write a file and its checksum file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     sums = b"".join(struct.pack(">I", zlib.crc32(data[start : start + 512])) for start in range(0, len(data), 512))
@@ -25,7 +25,7 @@ def with_crc(path: Path, data: bytes) -> Path:
 
 
 def changelog(content: bytes) -> bytes:
-    """Content as lz4-java's LZ4BlockOutputStream writes it."""
+    """Return content in the format of lz4-java's LZ4BlockOutputStream."""
     blocks = []
     for start in range(0, len(content), 32768):
         raw = content[start : start + 32768]
@@ -36,7 +36,7 @@ def changelog(content: bytes) -> bytes:
 
 
 def snapshot(folder: Path, version: int) -> None:
-    """A snapshot of a state partition that names one file."""
+    """Write a snapshot of a state partition that names one file."""
     sst = with_crc(folder / "SSTs" / f"000010-{version}.sst", b"sorted" * 300)
     metadata = {"sstFiles": [{"localFileName": "000010.sst", "dfsSstFileName": sst.name, "sizeBytes": 1800}]}
     archive = folder / f"{version}.zip"
@@ -54,9 +54,14 @@ def write_checkpoint(
     committed: int | None = None,
     snapshots: tuple[int, ...] = (3,),
 ) -> Path:
-    """A checkpoint of batches 0 to `batches` - 1, each of ten events and of five reports.
+    """Write a checkpoint of batches with ten events and five reports each.
 
-    committed: how many of them were committed; None: all. snapshots: versions of state with a snapshot.
+    Args:
+        directory: the checkpoint.
+        prefix: of the topics.
+        batches: their number.
+        committed: number of committed batches; None: all.
+        snapshots: versions of the state with a snapshot.
     """
     committed = batches if committed is None else committed
     with_crc(directory / "metadata", b'{"id":"790de494-d645-494b-b7fa-ca5b3fddc9a7"}')

@@ -1,4 +1,4 @@
-"""What tests of Kafka clients need: topics, records in, records out."""
+"""Helpers for tests of Kafka clients: create a topic, send records, read records."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 
 def create(kafka: str, name: str, partitions: int = 1, **config: str) -> None:
-    """A topic; settings with _ for points."""
+    """Create a topic. config: its settings, with _ in place of points."""
     settings = {key.replace("_", "."): value for key, value in config.items()}
-    admin = AdminClient({"bootstrap.servers": kafka})  # must live until the answer is there
+    admin = AdminClient({"bootstrap.servers": kafka})  # futures complete only while the client exists
     for future in admin.create_topics([NewTopic(name, partitions, config=settings)]).values():
         future.result()
 
@@ -20,7 +20,7 @@ def create(kafka: str, name: str, partitions: int = 1, **config: str) -> None:
 def send(
     kafka: str, topic: str, values: list[bytes | None], *, key: bytes = b"k", headers: Any = None, partition: int = 0
 ) -> None:
-    """Records, delivered when this returns."""
+    """Send records and return once they are delivered."""
     producer = Producer({"bootstrap.servers": kafka, "linger.ms": 0})
     for value in values:
         producer.produce(topic, value, key, partition, headers=headers or [])
@@ -28,16 +28,16 @@ def send(
 
 
 def everything(kafka: str, topic: str) -> list[Message]:
-    """All records of a topic, partition by partition."""
+    """Return all records of a topic, partition by partition."""
     consumer = Consumer(
         {"bootstrap.servers": kafka, "group.id": "test", "enable.auto.commit": False, "fetch.wait.max.ms": 20}
     )
     try:
         messages = []
         for number in consumer.list_topics(topic, timeout=10).topics[topic].partitions:
-            place = TopicPartition(topic, number, 0)
-            low, high = consumer.get_watermark_offsets(place, timeout=10)
-            consumer.assign([place])
+            partition = TopicPartition(topic, number, 0)
+            low, high = consumer.get_watermark_offsets(partition, timeout=10)
+            consumer.assign([partition])
             position, deadline = low, time.monotonic() + 20
             while position < high:
                 assert time.monotonic() < deadline, f"{topic}/{number} ends at {position}, not at {high}"
@@ -51,5 +51,5 @@ def everything(kafka: str, topic: str) -> list[Message]:
 
 
 def header(message: Message) -> str | None:
-    """Its content type."""
+    """Return the content type of a record; None if it has none."""
     return next((value.decode() for name, value in message.headers() or () if name == "content-type"), None)

@@ -1,4 +1,4 @@
-"""The guard before a checkpoint: whose it is, whether it can be used, whether somebody uses it."""
+"""The guard of a checkpoint: its owner, its damage, its lock, its offsets in Kafka."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from streams.checkpoint.manifest import (
     read_manifest,
     running_job,
 )
-from streams.checkpoint.offsets import Kafka, KnownTopic, Place, Skip, check_offsets, in_words
+from streams.checkpoint.offsets import ClusterState, OffsetRange, Skip, TopicState, check_offsets, format_skips
 from streams.checkpoint.remote import check_scheme
 from streams.kafka.topics import Topics
 from tests.streams.checkpoints import write_checkpoint
@@ -40,11 +40,11 @@ def described(tmp_path: Path) -> Estate:
 
 
 def manifest_of(estate: Estate, **changes: object) -> Manifest:
-    made = Manifest.of_this_start(estate, Topics(), {"mqtwin.events": "id-1"}, "cluster-1", 2)
-    return msgspec.structs.replace(made, **changes)
+    manifest = Manifest.of_this_start(estate, Topics(), {"mqtwin.events": "id-1"}, "cluster-1", 2)
+    return msgspec.structs.replace(manifest, **changes)
 
 
-# --- where it is -----------------------------------------------------------------------------------------------------
+# --- location --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def manifest_of(estate: Estate, **changes: object) -> Manifest:
         ("s3a://bucket/x", None),
     ],
 )
-def test_local_checkpoints_are_told_from_others(location: str, directory: Path | None) -> None:
+def test_local_checkpoints_are_recognised(location: str, directory: Path | None) -> None:
     assert local_directory(location) == directory
 
 
@@ -69,10 +69,10 @@ def test_a_scheme_that_hadoop_has_not_is_refused_before_spark_starts() -> None:
     check_scheme("hdfs://nn/cp", {})
 
 
-# --- can it be written -----------------------------------------------------------------------------------------------
+# --- is it writable --------------------------------------------------------------------------------------------------
 
 
-def test_a_missing_directory_is_made_and_locked(tmp_path: Path) -> None:
+def test_a_missing_directory_is_created_and_locked(tmp_path: Path) -> None:
     directory = tmp_path / "a" / "b"
     guard = LocalGuard(directory)
     owner = running_job(directory)
@@ -91,12 +91,12 @@ def test_a_file_is_no_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/proc/nope/cp", "/dev/null/cp"])
-def test_a_directory_that_cannot_be_made_is_one_line(path: str) -> None:
+def test_a_directory_that_cannot_be_created_is_one_line(path: str) -> None:
     with pytest.raises(UsageError, match=rf"checkpoint {path} cannot be written: .*; expected: a directory"):
         LocalGuard(Path(path))
 
 
-# --- is somebody on it -----------------------------------------------------------------------------------------------
+# --- is it in use ----------------------------------------------------------------------------------------------------
 
 _HOLDER = """
 import sys, time
@@ -118,15 +118,15 @@ def test_a_second_job_is_refused_with_the_first_ones_process_until_that_has_ende
                 UsageError, match=rf"another mqtwin stream runs on it \(pid {first.pid} on .* since .*\)"
             ):
                 LocalGuard(tmp_path)
-            owner = running_job(tmp_path)  # the attempt left the owner's name where it was
+            owner = running_job(tmp_path)  # the attempt has not changed the owner's name
             assert owner is not None and owner.pid == first.pid
         finally:
-            first.kill()  # as any end: nobody has to clean up
+            first.kill()  # any end of the process releases the lock
             first.wait(20)
     LocalGuard(tmp_path).release()
 
 
-def test_a_lock_is_not_inherited_by_what_the_job_starts(tmp_path: Path) -> None:
+def test_a_lock_is_not_inherited_by_processes_of_the_job(tmp_path: Path) -> None:
     guard = LocalGuard(tmp_path)
     with subprocess.Popen(["sleep", "60"], close_fds=False) as child:
         guard.release()
@@ -134,7 +134,7 @@ def test_a_lock_is_not_inherited_by_what_the_job_starts(tmp_path: Path) -> None:
         child.kill()
 
 
-# --- what it belongs to ----------------------------------------------------------------------------------------------
+# --- manifest --------------------------------------------------------------------------------------------------------
 
 
 def test_a_manifest_is_read_as_it_was_written(tmp_path: Path, described: Estate) -> None:
@@ -224,21 +224,23 @@ def test_a_failure_of_the_query_is_explained_by_the_damage_or_the_loss_behind_it
     assert lost.startswith("Kafka deleted records before they were read")
 
 
-# --- where Kafka stands ----------------------------------------------------------------------------------------------
+# --- offsets in Kafka ------------------------------------------------------------------------------------------------
 
 EVENTS, REPORTS = "mqtwin.events", "mqtwin.reports"
 OFFSETS = {EVENTS: {0: 100, 1: 50}, REPORTS: {0: 0}}
 IDS = {EVENTS: "id-1", REPORTS: "id-2"}
 
 
-def kafka_with(events: dict[int, Place] | None, events_id: str = "id-1", cluster: str = "cluster-1") -> Kafka:
-    topics = {REPORTS: KnownTopic("id-2", {0: Place(0, 0)})}
+def kafka_with(
+    events: dict[int, OffsetRange] | None, events_id: str = "id-1", cluster: str = "cluster-1"
+) -> ClusterState:
+    topics = {REPORTS: TopicState("id-2", {0: OffsetRange(0, 0)})}
     if events is not None:
-        topics[EVENTS] = KnownTopic(events_id, events)
-    return Kafka(cluster, topics)
+        topics[EVENTS] = TopicState(events_id, events)
+    return ClusterState(cluster, topics)
 
 
-def compare(kafka: Kafka, ids: Mapping[str, str] = IDS, *, tolerate: bool = False) -> list[Skip]:
+def compare(kafka: ClusterState, ids: Mapping[str, str] = IDS, *, tolerate: bool = False) -> list[Skip]:
     return check_offsets("/cp", OFFSETS, ids, "cluster-1", kafka, "localhost:9092", tolerate=tolerate)
 
 
@@ -246,18 +248,18 @@ def compare(kafka: Kafka, ids: Mapping[str, str] = IDS, *, tolerate: bool = Fals
 @pytest.mark.parametrize(
     "events",
     [
-        {0: Place(0, 100), 1: Place(0, 50)},
-        {0: Place(100, 120), 1: Place(10, 70)},
-        {0: Place(0, 100), 1: Place(0, 50), 2: Place(0, 7)},  # a partition was added
+        {0: OffsetRange(0, 100), 1: OffsetRange(0, 50)},
+        {0: OffsetRange(100, 120), 1: OffsetRange(10, 70)},
+        {0: OffsetRange(0, 100), 1: OffsetRange(0, 50), 2: OffsetRange(0, 7)},  # a partition was added
     ],
-    ids=["worked off", "more", "one more partition"],
+    ids=["all read", "more", "one more partition"],
 )
-def test_a_topic_that_has_what_comes_next_is_in_order(ids: Mapping[str, str], events: dict[int, Place]) -> None:
+def test_a_topic_that_has_the_next_records_is_in_order(ids: Mapping[str, str], events: dict[int, OffsetRange]) -> None:
     assert compare(kafka_with(events), ids) == []
 
 
-def test_deleted_records_are_told_and_passed_over_only_if_tolerated() -> None:
-    kafka = kafka_with({0: Place(130, 200), 1: Place(0, 60)})
+def test_deleted_records_are_reported_and_skipped_only_if_tolerated() -> None:
+    kafka = kafka_with({0: OffsetRange(130, 200), 1: OffsetRange(0, 60)})
     with pytest.raises(UsageError) as refused:
         compare(kafka)
     assert str(refused.value) == (
@@ -271,15 +273,15 @@ def test_deleted_records_are_told_and_passed_over_only_if_tolerated() -> None:
 @pytest.mark.parametrize(
     ("events", "events_id", "ids"),
     [
-        ({0: Place(0, 30), 1: Place(0, 50)}, "id-9", IDS),
-        ({0: Place(0, 500), 1: Place(0, 500)}, "id-9", IDS),  # grown beyond the checkpoint meanwhile
-        ({0: Place(0, 30), 1: Place(0, 50)}, "id-1", {}),
-        ({0: Place(0, 500)}, "id-1", IDS),
+        ({0: OffsetRange(0, 30), 1: OffsetRange(0, 50)}, "id-9", IDS),
+        ({0: OffsetRange(0, 500), 1: OffsetRange(0, 500)}, "id-9", IDS),  # grown beyond the checkpoint meanwhile
+        ({0: OffsetRange(0, 30), 1: OffsetRange(0, 50)}, "id-1", {}),
+        ({0: OffsetRange(0, 500)}, "id-1", IDS),
     ],
-    ids=["shorter", "longer", "shorter, no id noted", "fewer partitions"],
+    ids=["shorter", "longer", "shorter, no known id", "fewer partitions"],
 )
-def test_a_topic_made_anew_that_has_records_is_never_read(
-    events: dict[int, Place], events_id: str, ids: Mapping[str, str], tolerate: bool
+def test_a_topic_created_again_that_has_records_is_never_read(
+    events: dict[int, OffsetRange], events_id: str, ids: Mapping[str, str], tolerate: bool
 ) -> None:
     with pytest.raises(
         UsageError, match=r"was deleted and made anew since, and has records, .*name another --checkpoint"
@@ -287,9 +289,9 @@ def test_a_topic_made_anew_that_has_records_is_never_read(
         compare(kafka_with(events, events_id), ids, tolerate=tolerate)
 
 
-@pytest.mark.parametrize("events", [None, {0: Place(0, 0), 1: Place(0, 0)}], ids=["gone", "empty"])
-def test_a_topic_made_anew_that_is_empty_is_read_from_its_beginning_if_tolerated(
-    events: dict[int, Place] | None,
+@pytest.mark.parametrize("events", [None, {0: OffsetRange(0, 0), 1: OffsetRange(0, 0)}], ids=["gone", "empty"])
+def test_a_topic_created_again_that_is_empty_is_read_from_its_beginning_if_tolerated(
+    events: dict[int, OffsetRange] | None,
 ) -> None:
     kafka = kafka_with(events, "id-9")
     with pytest.raises(UsageError, match=r"correct --bootstrap-servers, .*--tolerate-data-loss"):
@@ -297,14 +299,14 @@ def test_a_topic_made_anew_that_is_empty_is_read_from_its_beginning_if_tolerated
     assert compare(kafka, tolerate=True) == [Skip(EVENTS, 0, 0, 0), Skip(EVENTS, 1, 0, 0)]
 
 
-def test_a_topic_of_which_nothing_was_read_may_be_gone() -> None:
-    kafka = kafka_with({0: Place(0, 100), 1: Place(0, 50)})
-    without_reports = Kafka("cluster-1", {EVENTS: kafka.topics[EVENTS]})
+def test_a_topic_of_which_nothing_was_read_may_be_missing() -> None:
+    kafka = kafka_with({0: OffsetRange(0, 100), 1: OffsetRange(0, 50)})
+    without_reports = ClusterState("cluster-1", {EVENTS: kafka.topics[EVENTS]})
     assert compare(without_reports) == []
 
 
-def test_a_topic_cut_back_by_its_broker_goes_on_at_its_end_if_tolerated() -> None:
-    kafka = kafka_with({0: Place(0, 90), 1: Place(0, 50)})
+def test_a_topic_truncated_by_its_broker_goes_on_at_its_end_if_tolerated() -> None:
+    kafka = kafka_with({0: OffsetRange(0, 90), 1: OffsetRange(0, 50)})
     with pytest.raises(UsageError, match="read records are gone, the next one there is 90"):
         compare(kafka)
     assert compare(kafka, tolerate=True) == [Skip(EVENTS, 0, 0, 90)]
@@ -312,14 +314,14 @@ def test_a_topic_cut_back_by_its_broker_goes_on_at_its_end_if_tolerated() -> Non
 
 @pytest.mark.parametrize("tolerate", [False, True])
 def test_another_cluster_is_refused(tolerate: bool) -> None:
-    kafka = kafka_with({0: Place(0, 100), 1: Place(0, 50)}, cluster="cluster-2")
+    kafka = kafka_with({0: OffsetRange(0, 100), 1: OffsetRange(0, 50)}, cluster="cluster-2")
     with pytest.raises(UsageError, match="belongs to the Kafka cluster cluster-1; localhost:9092 is cluster cluster-2"):
         compare(kafka, tolerate=tolerate)
 
 
-def test_what_is_passed_over_is_told_for_each_partition() -> None:
+def test_skipped_records_are_reported_per_partition() -> None:
     skips = [Skip(EVENTS, 0, 1234, 130), Skip(EVENTS, 1, 0, 7)]
-    assert in_words(skips) == (
+    assert format_skips(skips) == (
         "mqtwin.events/0: 1,234 records were deleted before they were read, the next one there is 130, "
         "mqtwin.events/1: read records are gone, the next one there is 7"
     )

@@ -1,4 +1,4 @@
-"""What is damaged in a checkpoint is named, with a remedy; what is not needed does not stop the job."""
+"""Damage of a checkpoint is named, with a remedy; damage of files that are not needed does not stop the job."""
 
 from __future__ import annotations
 
@@ -39,17 +39,19 @@ def flip(path: Path) -> None:
 
 
 def with_its_crc(damage: Callable[[Path], None]) -> Callable[[Path], None]:
-    """The damage, and no checksums any more."""
+    """Return the damage with the checksum file removed."""
 
-    def both(path: Path) -> None:
+    def damage_both(path: Path) -> None:
         damage(path)
         path.with_name(f".{path.name}.crc").unlink()
 
-    return both
+    return damage_both
 
 
 def blocking(directory: Path, *, thorough: bool = False) -> dict[str, Finding]:
-    return {finding.path: finding for finding in CheckpointFiles(directory).check(thorough=thorough) if finding.blocks}
+    return {
+        finding.path: finding for finding in CheckpointFiles(directory).check(thorough=thorough) if finding.is_blocking
+    }
 
 
 @pytest.mark.parametrize("committed", [BATCHES, BATCHES - 1], ids=["stopped", "killed"])
@@ -58,8 +60,8 @@ def test_a_sound_checkpoint_has_no_findings(tmp_path: Path, committed: int, thor
     files = CheckpointFiles(write_checkpoint(tmp_path, committed=committed))
     assert files.check(thorough=thorough) == []
     assert (files.last_batch, files.version) == (LAST, committed)
-    place = 10 * committed  # a batch that was not committed is run again from where it began
-    assert files.next_offsets() == {"mqtwin.events": {0: place}, "mqtwin.reports": {0: place // 2}}
+    offset = 10 * committed  # a batch that was not committed is run again from its start
+    assert files.next_offsets() == {"mqtwin.events": {0: offset}, "mqtwin.reports": {0: offset // 2}}
 
 
 def test_an_empty_directory_is_a_new_checkpoint(tmp_path: Path) -> None:
@@ -123,7 +125,7 @@ def test_the_remedy_is_the_smallest_there_is(tmp_path: Path, path: str, remedy: 
 
 
 def go_back(directory: Path, batch: int) -> None:
-    """What the remedy says: offsets and commits above a batch, state above the version it wrote."""
+    """Follow the remedy: remove offsets and commits above a batch, and state above the version it wrote."""
     for log in ("offsets", "commits"):
         for path in (directory / log).iterdir():
             if int(path.name.strip(".").split(".")[0]) > batch:
@@ -170,21 +172,21 @@ def test_a_last_commit_that_is_missing_is_a_batch_that_was_killed(tmp_path: Path
     assert CheckpointFiles(directory).check(thorough=True) == []
 
 
-def test_two_commits_that_are_missing_are_told_and_do_not_stop_the_job(tmp_path: Path) -> None:
+def test_two_missing_commits_are_reported_and_do_not_stop_the_job(tmp_path: Path) -> None:
     directory = write_checkpoint(tmp_path)
     for batch in (4, 5):
         remove(directory / "commits" / str(batch))
     (finding,) = CheckpointFiles(directory).check(thorough=False)
-    assert (finding.path, finding.blocks) == ("commits/4", False)
+    assert (finding.path, finding.is_blocking) == ("commits/4", False)
 
 
 @pytest.mark.parametrize("path", ["offsets/1", "commits/2", "state/0/0/2.changelog"])
-def test_damage_of_what_is_not_needed_any_more_is_listed_and_does_not_stop_the_job(tmp_path: Path, path: str) -> None:
+def test_damage_of_old_files_is_listed_and_does_not_stop_the_job(tmp_path: Path, path: str) -> None:
     directory = write_checkpoint(tmp_path)
     cut(directory / path)
     assert blocking(directory) == {}
     (finding,) = CheckpointFiles(directory).check(thorough=True)
-    assert (finding.path, finding.blocks) == (path, False)
+    assert (finding.path, finding.is_blocking) == (path, False)
 
 
 def test_a_snapshot_spares_the_changelogs_before_it(tmp_path: Path) -> None:
@@ -203,11 +205,11 @@ def test_a_damaged_changelog_of_the_last_batch_beside_its_snapshot_is_not_needed
     assert blocking(directory, thorough=True) == {}
 
 
-@pytest.mark.parametrize(("path", "found"), [("state", ["state/0"]), ("state/0/1", ["state/0/1"])])
-def test_removed_state_is_named(tmp_path: Path, path: str, found: list[str]) -> None:
+@pytest.mark.parametrize(("path", "damaged"), [("state", ["state/0"]), ("state/0/1", ["state/0/1"])])
+def test_removed_state_is_named(tmp_path: Path, path: str, damaged: list[str]) -> None:
     directory = write_checkpoint(tmp_path)
     shutil.rmtree(directory / path)
-    assert list(blocking(directory)) == found
+    assert list(blocking(directory)) == damaged
 
 
 def test_removed_offsets_are_named(tmp_path: Path) -> None:
@@ -218,7 +220,7 @@ def test_removed_offsets_are_named(tmp_path: Path) -> None:
     assert list(blocking(directory)) == ["offsets"]
 
 
-def test_a_checkpoint_that_was_moved_is_told(tmp_path: Path) -> None:
+def test_a_moved_checkpoint_is_recognised(tmp_path: Path) -> None:
     directory = write_checkpoint(tmp_path / "before")
     directory.rename(tmp_path / "after")
     finding = blocking(tmp_path / "after")["state/0/_metadata/v2/0"]
@@ -244,16 +246,16 @@ def test_every_byte_of_a_changelog_that_changes_its_content_is_noticed() -> None
     random = Random(1)
     data = changelog(b"".join(random.randbytes(40) + b"some text" for _ in range(1000)) + b"end")
     assert changelog_problem(data) == ""
-    levels = {place + 8 for place in range(len(data)) if data.startswith(b"LZ4Block", place)}
-    last = len(data) - 12  # sizes and checksum of the last block, which has no data
-    for place in range(0, last, 97):
-        if place not in levels:
-            assert changelog_problem(data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]), place
-            assert changelog_problem(data[:place]), place
+    levels = {i + 8 for i in range(len(data)) if data.startswith(b"LZ4Block", i)}
+    last = len(data) - 12  # sizes and checksum of the last block, which is empty
+    for i in range(0, last, 97):
+        if i not in levels:
+            assert changelog_problem(data[:i] + bytes([data[i] ^ 4]) + data[i + 1 :]), i
+            assert changelog_problem(data[:i]), i
     assert changelog_problem(data + b"x") == "has 1 bytes too many"
 
 
-def test_a_file_is_held_against_its_checksums(tmp_path: Path) -> None:
+def test_a_file_is_compared_with_its_checksums(tmp_path: Path) -> None:
     path = with_crc(tmp_path / "file", bytes(range(256)) * 10)
     assert file_problem(path) == ""
     flip(path)

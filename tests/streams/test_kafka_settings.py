@@ -1,4 +1,4 @@
-"""One set of client settings for two clients, and no secret in any log."""
+"""Client settings for both clients, without secrets in logs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_plain_settings_pass_to_both() -> None:
     assert for_librdkafka(settings) == settings
 
 
-def test_settings_of_reading_and_writing_are_not_for_the_administrators_client() -> None:
+def test_settings_of_consumers_and_producers_are_not_for_the_admin_client() -> None:
     assert for_librdkafka(
         {"bootstrap.servers": "b:1", "max.partition.fetch.bytes": "1", "compression.type": "zstd"}
     ) == {"bootstrap.servers": "b:1"}
@@ -30,8 +30,8 @@ def test_a_jaas_login_becomes_user_and_password_for_librdkafka() -> None:
 
 
 def test_a_user_and_password_become_a_jaas_login_for_spark() -> None:
-    given = {"sasl.mechanisms": "SCRAM-SHA-256", "sasl.username": "twin", "sasl.password": 'a"b;c'}
-    assert for_spark(given) == {"kafka.sasl.mechanism": "SCRAM-SHA-256", "kafka.sasl.jaas.config": JAAS}
+    settings = {"sasl.mechanisms": "SCRAM-SHA-256", "sasl.username": "twin", "sasl.password": 'a"b;c'}
+    assert for_spark(settings) == {"kafka.sasl.mechanism": "SCRAM-SHA-256", "kafka.sasl.jaas.config": JAAS}
 
 
 def test_a_user_without_a_mechanism_is_refused() -> None:
@@ -104,7 +104,7 @@ def test_secrets_of_other_mechanisms_are_never_shown(name: str) -> None:
     "name",
     ["sasl.mechanism", "ssl.truststore.location", "sasl.oauthbearer.token.endpoint.url", "ssl.key.location", "acks"],
 )
-def test_what_is_no_secret_is_shown(name: str) -> None:
+def test_other_settings_are_shown(name: str) -> None:
     assert redact({name: "1"}) == {name: "1"}
 
 
@@ -142,7 +142,7 @@ class TestSecretsInAFile:
 
     def test_a_jaas_login_in_the_file(self, tmp_path: Path) -> None:
         path = tmp_path / "k"
-        escaped = JAAS.replace("\\", "\\\\")  # a properties file takes one backslash away
+        escaped = JAAS.replace("\\", "\\\\")  # a properties file unescapes backslashes
         settings = self.settings(path, f"kafka.sasl.jaas.config={escaped}\nsasl.mechanism=SCRAM-SHA-256\n")
         assert for_spark(settings)["kafka.sasl.jaas.config"] == f"${{mqtwin:{path}:kafka.sasl.jaas.config}}"
         assert for_librdkafka(settings)["sasl.password"] == 'a"b;c'

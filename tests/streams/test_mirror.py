@@ -1,4 +1,4 @@
-"""The mirror of a store's arrays: current or not there, never in between."""
+"""The mirror of a store's arrays is either current or invalid."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from streams.state.mirror import (
     AttachError,
     Mirror,
     boot_id,
+    mirror_directory,
     mirror_root,
-    mirrors_of,
     remove_abandoned,
     remove_mirrors,
 )
@@ -83,7 +83,7 @@ def test_reset_makes_every_array_new(tmp_path: Path) -> None:
     mirror.release()
 
 
-def test_an_invalidated_mirror_stands_at_no_batch(tmp_path: Path) -> None:
+def test_an_invalidated_mirror_has_no_token(tmp_path: Path) -> None:
     mirror = claimed(tmp_path / "store")
     mirror.validate(b"batch 1")
     mirror.invalidate()
@@ -92,25 +92,25 @@ def test_an_invalidated_mirror_stands_at_no_batch(tmp_path: Path) -> None:
 
 
 def _claim_and_hold(
-    path: Path, held: multiprocessing.synchronize.Event, done: multiprocessing.synchronize.Event
+    path: Path, is_claimed: multiprocessing.synchronize.Event, may_exit: multiprocessing.synchronize.Event
 ) -> None:
     mirror = claimed(path)
     table(mirror, 10)["key"] = 5
-    held.set()
-    done.wait(30)
-    os._exit(0)  # as a killed worker: nothing is released
+    is_claimed.set()
+    may_exit.wait(30)
+    os._exit(0)  # like a killed worker, it releases nothing
 
 
 def test_another_process_gets_it_only_when_its_holder_is_gone(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    held, done = context.Event(), context.Event()
-    process = context.Process(target=_claim_and_hold, args=(tmp_path / "store", held, done))
+    is_claimed, may_exit = context.Event(), context.Event()
+    process = context.Process(target=_claim_and_hold, args=(tmp_path / "store", is_claimed, may_exit))
     process.start()
     try:
-        assert held.wait(30)
+        assert is_claimed.wait(30)
         assert Mirror.claim(tmp_path / "store") is None
     finally:
-        done.set()
+        may_exit.set()
         process.join(30)
     mirror = claimed(tmp_path / "store")
     assert mirror.token() is None
@@ -129,7 +129,7 @@ def test_what_is_written_to_a_removed_mirror_is_never_seen_in_the_new_one(tmp_pa
     old.validate(b"old")
     old.release()
 
-    assert not old.sound
+    assert not old.is_shared
     assert new.token() == b"new"
     assert not table(new, 10)["key"].any()
     new.release()
@@ -152,14 +152,14 @@ def test_a_full_disk_costs_the_mirror_not_the_batch(tmp_path: Path, monkeypatch:
     mirror.release()
 
 
-def uses_of(path: Path) -> tuple[int, int]:
-    """This process's descriptors and mappings of a file, those of removed files of that name included."""
+def count_uses(path: Path) -> tuple[int, int]:
+    """Return the descriptors and mappings of a file in this process, including removed files of that name."""
     links = (str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
     maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
     return sum(link.startswith(str(path)) for link in links), sum(str(path) in line for line in maps)
 
 
-linux = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="counts what /proc tells")
+linux = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads /proc")
 
 
 @linux
@@ -168,28 +168,28 @@ def test_a_store_costs_one_mapping_and_no_descriptor(tmp_path: Path) -> None:
     mirror = claimed(path)
     arrays = mirror.tables({f"table {number}": (ROW, 100) for number in range(23)})
     mirror.validate(b"batch 1")
-    assert uses_of(path) == (1, 1)
+    assert count_uses(path) == (1, 1)
     mirror.release()
-    assert uses_of(path) == (0, 1)
+    assert count_uses(path) == (0, 1)
     for rows in (200, 5_000, 100_000):
         mirror.reclaim(claimed(path))
         arrays = mirror.grow({"table 3": rows, "table 7": 2 * rows})
         mirror.release()
-        assert uses_of(path) == (0, 1)
+        assert count_uses(path) == (0, 1)
     del arrays, mirror
-    assert uses_of(path) == (0, 0)
+    assert count_uses(path) == (0, 0)
 
 
 @linux
 def test_a_thousand_mirrors_need_no_thousand_descriptors(tmp_path: Path) -> None:
-    kept = []
+    mirrors_and_arrays = []
     for number in range(1000):
         mirror = claimed(tmp_path / f"store{number}")
-        kept.append((mirror, mirror.tables({"messages": (ROW, 10)})))
+        mirrors_and_arrays.append((mirror, mirror.tables({"messages": (ROW, 10)})))
         mirror.release()
-    assert uses_of(tmp_path) == (0, 1000)
-    del kept, mirror
-    assert uses_of(tmp_path) == (0, 0)
+    assert count_uses(tmp_path) == (0, 1000)
+    del mirrors_and_arrays, mirror
+    assert count_uses(tmp_path) == (0, 0)
 
 
 def test_a_file_is_hardly_larger_than_its_arrays(tmp_path: Path) -> None:
@@ -205,23 +205,23 @@ def test_arrays_that_grow_in_any_order_hold_what_memory_holds(tmp_path: Path, se
     dtypes = [np.dtype([("key", "u8"), ("next", "u4", 2)]), np.dtype("u1"), np.dtype("i8")]
     sizes = {f"t{number}": (dtypes[number % 3], int(rng.integers(0, 200))) for number in range(8)}
     mirror, memory = claimed(tmp_path / "store"), MemoryArrays()
-    ours, right = mirror.tables(sizes), memory.tables(sizes)
+    actual, expected = mirror.tables(sizes), memory.tables(sizes)
     for _ in range(40):
-        for name, array in right.items():
+        for name, array in expected.items():
             content = rng.integers(0, 256, array.nbytes, np.uint8)
-            ours[name].view(np.uint8)[:] = array.view(np.uint8)[:] = content
-        chosen = rng.choice(list(right), rng.integers(1, 4), replace=False)
-        rows = {str(name): int(right[name].size * rng.choice([1, 2, 4]) + 1) % 50_000 for name in chosen}
-        rows = {name: max(count, right[name].size) for name, count in rows.items()}
-        ours, right = mirror.grow(rows), memory.grow(rows)
-        assert {name: array.tobytes() for name, array in ours.items()} == {
-            name: array.tobytes() for name, array in right.items()
+            actual[name].view(np.uint8)[:] = array.view(np.uint8)[:] = content
+        chosen = rng.choice(list(expected), rng.integers(1, 4), replace=False)
+        rows = {str(name): int(expected[name].size * rng.choice([1, 2, 4]) + 1) % 50_000 for name in chosen}
+        rows = {name: max(count, expected[name].size) for name, count in rows.items()}
+        actual, expected = mirror.grow(rows), memory.grow(rows)
+        assert {name: array.tobytes() for name, array in actual.items()} == {
+            name: array.tobytes() for name, array in expected.items()
         }
     mirror.release()
-    sizes = {name: (array.dtype, array.size) for name, array in right.items()}
+    sizes = {name: (array.dtype, array.size) for name, array in expected.items()}
     again = claimed(tmp_path / "store")
     assert {name: array.tobytes() for name, array in again.tables(sizes).items()} == {
-        name: array.tobytes() for name, array in right.items()
+        name: array.tobytes() for name, array in expected.items()
     }
     again.release()
 
@@ -267,7 +267,7 @@ def test_a_file_that_ends_before_its_arrays_is_refused(tmp_path: Path) -> None:
     again.release()
 
 
-def test_an_array_of_before_a_reset_writes_nothing_into_the_new_file(tmp_path: Path) -> None:
+def test_an_array_from_before_a_reset_writes_nothing_into_the_new_file(tmp_path: Path) -> None:
     mirror = claimed(tmp_path / "store")
     old = table(mirror, 10)
     mirror.reset()
@@ -279,9 +279,7 @@ def test_an_array_of_before_a_reset_writes_nothing_into_the_new_file(tmp_path: P
 
 
 @pytest.mark.parametrize("number", sorted(NO_ROOM))
-def test_where_no_mapping_is_to_be_had_arrays_are_in_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_without_a_mapping_arrays_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
@@ -290,12 +288,12 @@ def test_where_no_mapping_is_to_be_had_arrays_are_in_memory(
     monkeypatch.setattr(mirrors, "map_shared", refuse)
     grown = grow(mirror, 1000)
     assert (list(grown["key"][:10]), grown["key"][10:].any()) == ([3] * 10, False)
-    assert (mirror.sound, mirror.memory_bytes) == (False, grown.nbytes)
+    assert (mirror.is_shared, mirror.memory_bytes) == (False, grown.nbytes)
     mirror.release()
     other = claimed(tmp_path / "store")
     assert other.token() is None
     assert not table(other, 10)["key"].any()
-    assert not other.sound
+    assert not other.is_shared
     other.release()
 
 
@@ -311,8 +309,8 @@ def test_a_file_that_may_not_grow_costs_the_mirror_not_the_batch(tmp_path: Path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (grown.size, list(grown["key"][:11])) == (1_000_000, [3] * 10 + [0])
-    assert (mirror.sound, other.sound) == (False, False)
-    assert not (tmp_path / "store").exists()  # its room is given back
+    assert (mirror.is_shared, other.is_shared) == (False, False)
+    assert not (tmp_path / "store").exists()  # its room is free again
     mirror.release()
     other.release()
 
@@ -325,7 +323,7 @@ def test_a_mapping_that_the_system_refuses_says_why(tmp_path: Path) -> None:
 
 def test_mirrors_of_a_query_that_ended_are_removed(tmp_path: Path) -> None:
     root = mirror_root(tmp_path / "blocks")
-    mine, other = mirrors_of(root, "query-1", "estate"), mirrors_of(root, "query-2", "estate")
+    mine, other = mirror_directory(root, "query-1", "estate"), mirror_directory(root, "query-2", "estate")
     for directory in (mine, other):
         claimed(directory / "store").release()
     (mine / "as an earlier version made it").mkdir()

@@ -1,4 +1,4 @@
-"""Properties files are read as Java reads them, and an error shows nothing of them."""
+"""Properties files are parsed as Java does, and errors quote nothing of them."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def test_properties(tmp_path: Path, text: str, properties: dict[str, str]) -> No
 @pytest.mark.parametrize(
     ("content", "message"), [(b"ok=1\n=hush", "p:2: no key"), (b"a=hush\\u12", "p:1: "), (b"a=hush\xff", "UTF-8")]
 )
-def test_what_is_wrong_is_named_and_not_shown(tmp_path: Path, content: bytes, message: str) -> None:
+def test_an_error_names_the_place_and_shows_no_value(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "p").write_bytes(content)
     with pytest.raises(UsageError, match=message) as error:
         read_properties(tmp_path / "p")
     assert "hush" not in str(error.value)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="none: No such file"):
         read_properties(tmp_path / "none")
 

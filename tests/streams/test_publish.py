@@ -1,4 +1,4 @@
-"""A recording in the events topic: keyed by store, in order, in all three content types."""
+"""Publication of a recording: keyed by store, in order, in all three content types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from confluent_kafka import Message
 from streams.kafka import publish as publishing
 from streams.kafka.outgoing import UNROUTED
 from streams.kafka.pace import Pace
-from streams.kafka.publish import Published, publish
+from streams.kafka.publish import PublishResult, publish
 from streams.kafka.topics import Topics
 from tests.streams.kafka_help import create, everything, header
 from tests.support.traffic import BAD_LINES, START_US, traffic, write_lines, write_recording
@@ -31,9 +31,11 @@ with warnings.catch_warnings():  # kafka-python reads its files in a way that Py
     from kafka.partitioner.default import murmur2
 
 
-def published(path: Path, estate: Estate, kafka: str, prefix: str, **options: Any) -> tuple[Published, list[Message]]:
-    done = publish(path, estate, {"bootstrap.servers": kafka}, Topics(prefix), **options)
-    return done, everything(kafka, f"{prefix}.events")
+def publish_events(
+    path: Path, estate: Estate, kafka: str, prefix: str, **options: Any
+) -> tuple[PublishResult, list[Message]]:
+    result = publish(path, estate, {"bootstrap.servers": kafka}, Topics(prefix), **options)
+    return result, everything(kafka, f"{prefix}.events")
 
 
 def one_event(path: Path, **fields: Any) -> Path:
@@ -41,24 +43,24 @@ def one_event(path: Path, **fields: Any) -> Path:
 
 
 @pytest.mark.parametrize("content_type", CONTENT_TYPES)
-def test_what_is_published_gives_the_twin_what_the_recording_gives(
+def test_a_published_recording_gives_the_same_states_and_alerts_as_its_replay(
     content_type: str, recording: Path, estate: Estate, replayed: Replayed, kafka: str, topic_prefix: str
 ) -> None:
-    done, messages = published(recording, estate, kafka, topic_prefix, content_type=content_type)
+    result, messages = publish_events(recording, estate, kafka, topic_prefix, content_type=content_type)
     player, decoder = Player(estate), Decoder(estate)
     decoded = decoder.records([m.value() for m in messages], [header(m) for m in messages])
     alerts = sorted(player.feed(decoded), key=lambda alert: (alert.time, alert.store))
     assert (alerts, player.states()) == (replayed.alerts, replayed.states)
     assert sorted((r.reason, r.value) for r in decoded.rejects) == sorted((r.reason, r.value) for r in replayed.rejects)
-    assert (done.events, done.rejects) == (len(decoded), len(BAD_LINES))
-    assert done.records + done.rejects == len(messages)
+    assert (result.events, result.rejects) == (len(decoded), len(BAD_LINES))
+    assert result.records + result.rejects == len(messages)
 
 
 @pytest.mark.parametrize("content_type", CONTENT_TYPES)
 def test_the_key_is_the_store_of_every_event_in_the_record(
     content_type: str, recording: Path, estate: Estate, kafka: str, topic_prefix: str
 ) -> None:
-    _, messages = published(recording, estate, kafka, topic_prefix, content_type=content_type)
+    _, messages = publish_events(recording, estate, kafka, topic_prefix, content_type=content_type)
     decoder = Decoder(estate)
     for message in messages:
         decoded = decoder.records([message.value()], [header(message)])
@@ -67,20 +69,18 @@ def test_the_key_is_the_store_of_every_event_in_the_record(
         assert bool(decoded.rejects) == (message.key() == UNROUTED)
 
 
-def test_json_needs_no_header_and_the_others_say_what_they_are(
+def test_json_has_no_header_and_the_others_have_their_content_type(
     estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     path = one_event(tmp_path / "one.ndjson", op="PUT", queue="ORDERS", length=1)
     for content_type in CONTENT_TYPES:
-        published(path, estate, kafka, topic_prefix, content_type=content_type)
+        publish_events(path, estate, kafka, topic_prefix, content_type=content_type)
     assert [header(message) for message in everything(kafka, f"{topic_prefix}.events")] == [None, NDJSON, ARROW]
 
 
-def test_a_json_event_is_published_byte_by_byte_as_recorded(
-    estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path
-) -> None:
+def test_a_json_event_is_published_byte_by_byte(estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path) -> None:
     line = b'{"op":"PUT" , "qmgr":"QM01","x":[1],"queue":"BILLS","length":1,"time":"2026-11-20T12:00:00+01:00"}'
-    _, messages = published(write_lines(tmp_path / "one.ndjson", [line]), estate, kafka, topic_prefix)
+    _, messages = publish_events(write_lines(tmp_path / "one.ndjson", [line]), estate, kafka, topic_prefix)
     assert [(m.key(), m.value()) for m in messages] == [(b"QSG1/APP2", line)]
 
 
@@ -89,7 +89,7 @@ def test_a_json_event_is_published_byte_by_byte_as_recorded(
 def test_an_event_of_a_queue_manager_goes_to_each_of_its_stores(
     op: str, content_type: str, estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path
 ) -> None:
-    done, messages = published(
+    result, messages = publish_events(
         one_event(tmp_path / "one.arrow", op=op), estate, kafka, topic_prefix, content_type=content_type
     )
     stores = {}
@@ -100,14 +100,14 @@ def test_an_event_of_a_queue_manager_goes_to_each_of_its_stores(
             event = json.loads(message.value())
         stores[message.key().decode()] = event["store"]
     assert stores == {name: name for name in ("QM01/PS04", "QSG1/APP1", "QSG1/APP2")}
-    assert (done.events, done.records) == (3, 3)
+    assert (result.events, result.records) == (3, 3)
 
 
 def test_an_event_of_a_queue_manager_with_a_store_goes_there_only(
     estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     path = one_event(tmp_path / "one.ndjson", op="HEARTBEAT", store="QSG1/APP2")
-    _, messages = published(path, estate, kafka, topic_prefix)
+    _, messages = publish_events(path, estate, kafka, topic_prefix)
     assert [(m.key(), m.value()) for m in messages] == [(b"QSG1/APP2", path.read_bytes().strip())]
 
 
@@ -115,19 +115,19 @@ def test_the_order_within_a_store_is_that_of_the_recording(
     recording: Path, estate: Estate, kafka: str, topic_prefix: str
 ) -> None:
     create(kafka, f"{topic_prefix}.events", partitions=3)
-    _, messages = published(recording, estate, kafka, topic_prefix)
+    _, messages = publish_events(recording, estate, kafka, topic_prefix)
     times = defaultdict(list)
-    places = defaultdict(set)
+    partitions = defaultdict(set)
     for message in messages:
         if message.key() != UNROUTED:
             times[message.key()].append(json.loads(message.value())["time"])
-            places[message.key()].add(message.partition())
-    assert times and all(sent == sorted(sent) for sent in times.values())
-    # as Kafka's own client and kafka-python choose
-    assert places == {key: {(murmur2(key) & 0x7FFFFFFF) % 3} for key in times}
+            partitions[message.key()].add(message.partition())
+    assert times and all(store_times == sorted(store_times) for store_times in times.values())
+    # the partitions that Kafka's own client and kafka-python choose
+    assert partitions == {key: {(murmur2(key) & 0x7FFFFFFF) % 3} for key in times}
 
 
-def test_a_bad_row_of_an_arrow_recording_is_published_as_it_is(
+def test_a_bad_row_of_an_arrow_recording_is_published_unchanged(
     estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     table = pa.table(
@@ -136,22 +136,22 @@ def test_a_bad_row_of_an_arrow_recording_is_published_as_it_is(
     path = tmp_path / "bad.arrow"
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
-    done, (message,) = published(path, estate, kafka, topic_prefix, content_type=JSON)
-    assert (message.key(), header(message), done.rejects) == (UNROUTED, ARROW, 1)
+    result, (message,) = publish_events(path, estate, kafka, topic_prefix, content_type=JSON)
+    assert (message.key(), header(message), result.rejects) == (UNROUTED, ARROW, 1)
     assert pa.ipc.open_stream(message.value()).read_all() == table
     assert replay(path, estate).rejects == Decoder(estate).arrow([message.value()]).rejects
 
 
 @pytest.mark.parametrize("content_type", [NDJSON, ARROW])
-def test_records_are_cut_to_what_the_topic_takes(
+def test_records_are_cut_to_the_limit_of_the_topic(
     content_type: str, estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     create(kafka, f"{topic_prefix}.events", max_message_bytes="20000")
     path = write_recording(tmp_path / "traffic.arrow", traffic(2000))
-    done, messages = published(path, estate, kafka, topic_prefix, content_type=content_type)
+    result, messages = publish_events(path, estate, kafka, topic_prefix, content_type=content_type)
     assert max(len(message.value()) for message in messages) <= 20_000
     decoded = Decoder(estate).records([m.value() for m in messages], [header(m) for m in messages])
-    assert len(decoded) == done.events and not decoded.rejects
+    assert len(decoded) == result.events and not decoded.rejects
 
 
 def test_an_event_larger_than_the_topic_takes_is_a_failure(
@@ -160,7 +160,7 @@ def test_an_event_larger_than_the_topic_takes_is_a_failure(
     create(kafka, f"{topic_prefix}.events", max_message_bytes="20000")
     path = one_event(tmp_path / "one.ndjson", op="PUT", queue="ORDERS", length=1, note="x" * 30_000)
     with pytest.raises(MqtwinError, match=r"30\d\d\d bytes.*max\.message\.bytes"):
-        published(path, estate, kafka, topic_prefix)
+        publish_events(path, estate, kafka, topic_prefix)
 
 
 def test_a_record_that_is_not_delivered_in_time_is_a_failure(
@@ -173,24 +173,24 @@ def test_a_record_that_is_not_delivered_in_time_is_a_failure(
         publish(path, estate, settings, Topics(topic_prefix))
 
 
-def test_much_waiting_is_waited_for(
+def test_a_full_queue_of_pending_records_is_waited_for(
     recording: Path, estate: Estate, kafka: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "_WAITING_BYTES", 20_000)
-    monkeypatch.setattr(publishing, "_WAITING_RECORDS", 300)
+    monkeypatch.setattr(publishing, "_MAX_PENDING_BYTES", 20_000)
+    monkeypatch.setattr(publishing, "_MAX_PENDING_RECORDS", 300)
     monkeypatch.setattr(publishing, "_BATCH", 100)
-    done, messages = published(recording, estate, kafka, topic_prefix)
-    assert len(messages) == done.records + done.rejects
+    result, messages = publish_events(recording, estate, kafka, topic_prefix)
+    assert len(messages) == result.records + result.rejects
 
 
 def test_speed_plays_event_time_faster(estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path) -> None:
     path = write_recording(tmp_path / "traffic.ndjson", itertools.islice(traffic(100), 40))  # 20 s of event time
     began = time.monotonic()
-    done, messages = published(path, estate, kafka, topic_prefix, pace=Pace(speed=20))
+    result, messages = publish_events(path, estate, kafka, topic_prefix, pace=Pace(speed=20))
     assert time.monotonic() - began >= 0.95
-    assert done.seconds >= 0.95 and len(messages) == done.records
+    assert result.seconds >= 0.95 and len(messages) == result.records
 
 
-def test_a_recording_that_is_none_is_wrong_use(estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path) -> None:
+def test_a_missing_recording_is_a_usage_error(estate: Estate, kafka: str, topic_prefix: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a file"):
-        published(tmp_path / "none.ndjson", estate, kafka, topic_prefix)
+        publish_events(tmp_path / "none.ndjson", estate, kafka, topic_prefix)

@@ -1,4 +1,4 @@
-"""The pure-Python producer: numbered, keyed, in order, and deaf to nothing that went wrong."""
+"""The pure-Python producer: numbers, keys, order, and errors that are raised."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_it_imports_only_kafka_python_and_the_standard_library() -> None:
 
 
 @pytest.mark.parametrize("content_type", [JSON, NDJSON])
-def test_what_it_sends_gives_the_twin_what_a_replay_gives(
+def test_published_events_give_the_same_states_and_alerts_as_a_replay(
     content_type: str, kafka: str, topic_prefix: str, topic: str, tmp_path: Path
 ) -> None:
     estate = load_estate(write_estate(tmp_path))
@@ -63,13 +63,13 @@ def test_what_it_sends_gives_the_twin_what_a_replay_gives(
     alerts = sorted(player.feed(decoded), key=lambda alert: (alert.time, alert.store))
     replayed = replay(write_recording(tmp_path / "traffic.ndjson", traffic(1500)), estate)
     known = {name: state for name, state in replayed.states.items() if name in STORE_OF.values()}
-    assert (alerts, player.states()) == (replayed.alerts, known)  # heartbeats concern other stores too
+    assert (alerts, player.states()) == (replayed.alerts, known)  # the recording's heartbeats reach other stores too
     assert {m.key() for m in messages} == {b"QSG1/APP1", b"QSG1/APP2"}
     assert {header(m) for m in messages} == {NDJSON if content_type == NDJSON else None}
 
 
 @pytest.mark.usefixtures("topic")
-def test_numbers_count_each_queue_of_each_queue_manager_without_holes(kafka: str, topic_prefix: str) -> None:
+def test_events_of_each_queue_of_each_queue_manager_are_numbered_without_gaps(kafka: str, topic_prefix: str) -> None:
     with EventProducer(kafka, topic_prefix, store_of=STORE_OF, next_seq={("QM02", "ORDERS"): 7}) as producer:
         for qmgr in ("QM01", "QM02", "QM01", "QM02"):
             producer.put(PUT | {"qmgr": qmgr})
@@ -80,7 +80,7 @@ def test_numbers_count_each_queue_of_each_queue_manager_without_holes(kafka: str
 
 
 @pytest.mark.usefixtures("topic")
-def test_a_number_that_is_there_stays_and_the_event_is_not_changed(kafka: str, topic_prefix: str) -> None:
+def test_an_existing_number_is_kept_and_the_event_is_not_changed(kafka: str, topic_prefix: str) -> None:
     event = PUT | {"seq": 41}
     with EventProducer(kafka, topic_prefix, store_of=STORE_OF) as producer:
         producer.put(event)
@@ -96,7 +96,7 @@ def test_an_event_of_a_queue_manager_goes_to_each_of_its_stores(kafka: str, topi
     assert sent == {"QSG1/APP1": "QSG1/APP1", "QSG1/APP2": "QSG1/APP2"}
 
 
-def test_lines_wait_for_others_but_not_for_long(kafka: str, topic_prefix: str, topic: str) -> None:
+def test_lines_linger_for_a_limited_time(kafka: str, topic_prefix: str, topic: str) -> None:
     with EventProducer(kafka, topic_prefix, store_of=STORE_OF, batch_events=3, linger_seconds=0.3) as producer:
         for _ in range(4):
             producer.put(PUT)
@@ -106,10 +106,10 @@ def test_lines_wait_for_others_but_not_for_long(kafka: str, topic_prefix: str, t
         assert [message.value().count(b"\n") + 1 for message in everything(kafka, topic)] == [3, 1]
 
 
-def test_a_record_of_lines_has_a_largest_size(
+def test_a_record_of_lines_has_a_maximum_size(
     kafka: str, topic_prefix: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pure_producer, "RECORD_BYTES", 300)
+    monkeypatch.setattr(pure_producer, "MAX_RECORD_BYTES", 300)
     with EventProducer(kafka, topic_prefix, store_of=STORE_OF) as producer:
         for _ in range(10):
             producer.put(PUT)
@@ -130,37 +130,37 @@ def test_threads_may_share_it(kafka: str, topic_prefix: str) -> None:
 
 @pytest.mark.usefixtures("topic")
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"time": None}, "no time"),
-        ({"op": "PEEK"}, "right: one of ALTER"),
-        ({"queue": "ORDERZ"}, "right: one of BILLS, ORDERS"),
+        ({"op": "PEEK"}, "expected: one of ALTER"),
+        ({"queue": "ORDERZ"}, "expected: one of BILLS, ORDERS"),
         ({"qmgr": "QM09"}, "none is known"),
-        ({"qmgr": "QM09", "op": "RESTART"}, "right: one of QM01, QM02"),
+        ({"qmgr": "QM09", "op": "RESTART"}, "expected: one of QM01, QM02"),
         ({"op": "ALTER"}, "needs a store"),
     ],
 )
-def test_an_event_that_goes_nowhere_is_refused_at_once(
-    change: dict[str, Any], said: str, kafka: str, topic_prefix: str
+def test_an_event_without_a_store_is_refused_at_once(
+    change: dict[str, Any], message: str, kafka: str, topic_prefix: str
 ) -> None:
     with EventProducer(kafka, topic_prefix, store_of=STORE_OF) as producer:
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             producer.put(PUT | change)
         producer.put(PUT)
     assert [event["seq"] for event in events_of(kafka, topic_prefix)] == [0]
 
 
-def test_a_content_type_it_does_not_make_is_refused(kafka: str) -> None:
+def test_another_content_type_is_refused(kafka: str) -> None:
     with pytest.raises(ValueError, match="application/json"):
         EventProducer(kafka, store_of=STORE_OF, content_type="text/plain")
 
 
-def test_a_topic_that_is_not_there_is_an_error_at_once(kafka: str, topic_prefix: str) -> None:
+def test_a_missing_topic_is_an_error_at_once(kafka: str, topic_prefix: str) -> None:
     with pytest.raises(DeliveryError, match=f"no topic {topic_prefix}.events"):
         EventProducer(kafka, topic_prefix, store_of=STORE_OF, max_block_ms=1000)
 
 
-def test_what_no_broker_takes_is_an_error_of_the_next_call(kafka: str, topic_prefix: str) -> None:
+def test_a_record_that_no_broker_takes_is_an_error_of_the_next_call(kafka: str, topic_prefix: str) -> None:
     create(kafka, f"{topic_prefix}.events", max_message_bytes="1000")
     producer = EventProducer(kafka, topic_prefix, store_of=STORE_OF, content_type=JSON, linger_seconds=0)
     producer.put(PUT | {"note": "x" * 5000})
@@ -181,10 +181,10 @@ def test_one_event_larger_than_the_client_sends_is_an_error_too(kafka: str, topi
 
 
 @pytest.mark.usefixtures("topic")
-def test_put_waits_when_much_is_not_delivered(kafka: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pure_producer, "WAITING_RECORDS", 2)
+def test_put_blocks_at_too_many_pending_records(kafka: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pure_producer, "MAX_PENDING_RECORDS", 2)
     with EventProducer(kafka, topic_prefix, store_of=STORE_OF, content_type=JSON, linger_seconds=0.01) as producer:
         for _ in range(50):
             producer.put(PUT)
-            assert producer._waiting <= 2
+            assert producer._pending <= 2
     assert len(events_of(kafka, topic_prefix)) == 50

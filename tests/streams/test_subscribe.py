@@ -1,4 +1,4 @@
-"""A subscriber sees each alert once, whatever the broker does."""
+"""A subscriber reads each alert once, also after restarts of the broker."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def reading(kafka: str, prefix: str, **options: Any) -> Iterator[AlertReader]:
         yield reader
 
 
-def got(reader: AlertReader, count: int, seconds: float = 20.0) -> list[AlertRecord]:
-    """The next so many alerts."""
+def read_next(reader: AlertReader, count: int, seconds: float = 20.0) -> list[AlertRecord]:
+    """Return the next `count` alerts, or fewer after a timeout."""
     alerts: list[AlertRecord] = []
     deadline = time.monotonic() + seconds
     while len(alerts) < count and time.monotonic() < deadline:
@@ -76,43 +76,43 @@ def test_an_alert_delivered_twice_is_seen_once(kafka: str, topic_prefix: str) ->
     create(kafka, f"{topic_prefix}.alerts")
     send(kafka, f"{topic_prefix}.alerts", values(0, 1, 0, 1, 2))
     with reading(kafka, topic_prefix, from_beginning=True) as reader:
-        assert numbers(got(reader, 3)) == [0, 1, 2]
+        assert numbers(read_next(reader, 3)) == [0, 1, 2]
         assert reader.duplicates == 2
 
 
-def test_ids_long_ago_are_forgotten_so_that_memory_stays_small(
+def test_old_ids_are_discarded_so_that_memory_stays_small(
     kafka: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscribe, "_REMEMBERED", 2)
+    monkeypatch.setattr(subscribe, "_MAX_SEEN", 2)
     create(kafka, f"{topic_prefix}.alerts")
     send(kafka, f"{topic_prefix}.alerts", values(0, 1, 2, 2, 0))
     with reading(kafka, topic_prefix, from_beginning=True) as reader:
-        assert numbers(got(reader, 4)) == [0, 1, 2, 0]
+        assert numbers(read_next(reader, 4)) == [0, 1, 2, 0]
 
 
-def test_only_what_comes_from_now_on_unless_asked(kafka: str, topic_prefix: str) -> None:
+def test_only_new_alerts_are_read_by_default(kafka: str, topic_prefix: str) -> None:
     create(kafka, f"{topic_prefix}.alerts", partitions=2)
     send(kafka, f"{topic_prefix}.alerts", values(0), partition=1)
     with reading(kafka, topic_prefix) as reader:
         send(kafka, f"{topic_prefix}.alerts", values(1), partition=1)
-        assert numbers(got(reader, 1)) == [1]
+        assert numbers(read_next(reader, 1)) == [1]
 
 
-def test_what_is_no_alert_is_counted_and_passed_over(kafka: str, topic_prefix: str) -> None:
+def test_unreadable_records_are_counted_and_skipped(kafka: str, topic_prefix: str) -> None:
     create(kafka, f"{topic_prefix}.alerts")
     send(kafka, f"{topic_prefix}.alerts", [b"\xff", b"{}", None, *values(0)])
     with reading(kafka, topic_prefix, from_beginning=True) as reader:
-        assert numbers(got(reader, 1)) == [0]
+        assert numbers(read_next(reader, 1)) == [0]
         assert reader.unreadable == 2
 
 
-def test_the_topic_may_come_later(kafka: str, topic_prefix: str) -> None:
+def test_the_topic_may_be_created_later(kafka: str, topic_prefix: str) -> None:
     with reading(kafka, topic_prefix) as reader:
         assert not reader.assigned
         assert reader.read(0.1) == []
         create(kafka, f"{topic_prefix}.alerts")
         send(kafka, f"{topic_prefix}.alerts", values(0))
-        assert numbers(got(reader, 1)) == [0]
+        assert numbers(read_next(reader, 1)) == [0]
 
 
 def test_it_stops_when_it_is_idle(kafka: str, topic_prefix: str) -> None:
@@ -134,10 +134,10 @@ def test_it_survives_restarts_of_the_broker_and_misses_nothing(tmp_path: Path) -
             broker.start()
             assert broker.bootstrap_servers == kafka
             send(kafka, "t.alerts", values(1, 2))
-            assert numbers(got(reader, 2)) == [1, 2]
+            assert numbers(read_next(reader, 2)) == [1, 2]
 
 
-def test_no_kafka_at_first_is_a_failure_that_names_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_kafka_at_the_start_is_an_error_that_names_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "CONNECT_SECONDS", 1)
     with pytest.raises(MqtwinError, match=r"no Kafka answers at 127\.0\.0\.1:9: .*refused"):
         AlertReader({"bootstrap.servers": "127.0.0.1:9"}, Topics("t"))
