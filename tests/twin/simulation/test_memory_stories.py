@@ -117,7 +117,7 @@ def test_a_structure_is_tried_at_a_smaller_scale_with_what_its_facility_has_for_
     """A facility with less SCM than SCMMAXSIZE, or with hardly any storage for augmented space, bounds both trials."""
     text = (ESTATE.replace("{scm}", scm) + SMDS).replace('size = "4G"', f'size = "{size}"').replace("16M", "32M")
     (tmp_path / "estate.toml").write_text(text, encoding="utf-8")
-    site = Site.of(load_estate(tmp_path / "estate.toml"), FIRST)
+    site = Site.find(load_estate(tmp_path / "estate.toml"), FIRST)
     traffic = make_scenario("scm-fills-behind").traffic
     whole = site.capacity(traffic, np.random.default_rng(1)).messages
     monkeypatch.setattr(capacity, "_LARGEST_TRIAL", 8 << 20)

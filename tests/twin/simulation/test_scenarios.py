@@ -187,20 +187,20 @@ def test_what_fits_is_tried_at_a_smaller_scale_where_the_structure_is_large(tmp_
     structure = estate.stores["QSG1/APP1"]
     assert isinstance(structure, Structure)
     traffic = Traffic(length=constant(1_000), spread=0.0)
-    site = Site.of(estate)
+    site = Site.find(estate)
     whole = site.capacity(traffic, np.random.default_rng(1)).messages
     assert whole == pytest.approx(1_925_131 * 0.9, rel=0.1)  # some beyond 90 %, as far as the data sets have room
 
 
 def test_getters_leave_more_room_than_they_take_where_offloaded_messages_come(small: Estate) -> None:
-    site, traffic = Site.of(small), Traffic()
+    site, traffic = Site.find(small), Traffic()
     still = site.capacity(traffic, np.random.default_rng(1)).messages
     served = site.capacity(traffic, np.random.default_rng(1), got=0.5).messages
     assert served > 1.5 * still
 
 
 def test_puts_come_from_several_queue_managers_in_different_shares(small: Estate) -> None:
-    flows = Site.of(small).puts(constant(90.0), Traffic())
+    flows = Site.find(small).puts(constant(90.0), Traffic())
     rates = [float(flow.rate(np.zeros(1))[0]) for flow in flows]
     assert [small.routes[flow.route].qmgr for flow in flows] == ["QM01", "QM02", "QM03"]
     assert rates == pytest.approx([40.0, 30.0, 20.0])
@@ -237,7 +237,7 @@ def test_a_wrong_parameter_is_answered_with_what_is_right(settings: dict[str, fl
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")], ids=str)
 def test_a_rate_is_more_than_nought(rate: float) -> None:
-    with pytest.raises(UsageError, match="right: messages a second, more than 0"):
+    with pytest.raises(UsageError, match="right: messages per second, more than 0"):
         make_scenario("burst", rate=rate)
 
 
