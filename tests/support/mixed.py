@@ -114,12 +114,12 @@ def mixed_estate(folder: Path) -> Path:
 def mixed_recording(folder: Path, estate: Estate, seed: int = 3) -> Path:
     """Four stories at the same time, each about another kind of store, in the order of time."""
     tables = []
-    for name, (store, wanted) in _STORIES.items():
+    for name, (store, stores) in _STORIES.items():
         part = folder / f"{name}.arrow"
         simulate(make_scenario(name, store=store), estate, part, seed)
         with pa.ipc.open_file(part) as reader:
             table = reader.read_all()
-        tables.append(table.filter(pa.array(_belongs(table, estate, wanted))))
+        tables.append(table.filter(pa.array(_belongs(table, estate, stores))))
     whole = pa.concat_tables([table.cast(pa.schema(_plain(table.schema))) for table in tables])
     times = whole.column("time").cast(pa.int64()).to_numpy()
     path = folder / "mixed.ndjson.zst"
@@ -134,11 +134,11 @@ def mixed(folder: Path) -> tuple[Path, Estate]:
     return mixed_recording(folder, estate), estate
 
 
-def _belongs(table: pa.Table, estate: Estate, wanted: tuple[str, ...]) -> list[bool]:
+def _belongs(table: pa.Table, estate: Estate, stores: tuple[str, ...]) -> list[bool]:
     """Whether each event belongs to one of the stores; a heartbeat without a queue does by its queue manager."""
     qmgrs, queues = table.column("qmgr").to_pylist(), table.column("queue").to_pylist()
-    of_queue = {key: estate.routes[route].store in wanted for key, route in estate.queue_routes.items()}
-    known = {qmgr for store in wanted for qmgr in estate.stores[store].queue_managers}
+    of_queue = {key: estate.routes[route].store in stores for key, route in estate.queue_routes.items()}
+    known = {qmgr for store in stores for qmgr in estate.stores[store].queue_managers}
     return [
         qmgr in known if queue is None else of_queue[qmgr, queue] for qmgr, queue in zip(qmgrs, queues, strict=True)
     ]

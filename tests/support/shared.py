@@ -135,17 +135,17 @@ def changes(alerts: Iterable[Alert]) -> list[tuple[str, str]]:
 def interleaved(sequences: Sequence[Sequence[Report]], choices: Iterable[int]) -> list[Report]:
     """The reports of several sources in another order, each source's own kept, none ever LAG_TICKS behind another."""
     order = iter(choices)
-    at = [0] * len(sequences)
+    positions = [0] * len(sequences)
     passed = [min(sequence[0].tick for sequence in sequences)] * len(sequences)
     mixed = []
     while True:
-        left = [n for n, sequence in enumerate(sequences) if at[n] < len(sequence)]
+        left = [n for n, sequence in enumerate(sequences) if positions[n] < len(sequence)]
         if not left:
             return mixed
-        near = [n for n in left if sequences[n][at[n]].passed - min(passed[m] for m in left) < LAG_TICKS]
-        candidates = near or [min(left, key=lambda n: sequences[n][at[n]].passed)]
+        near = [n for n in left if sequences[n][positions[n]].passed - min(passed[m] for m in left) < LAG_TICKS]
+        candidates = near or [min(left, key=lambda n: sequences[n][positions[n]].passed)]
         source = candidates[next(order, 0) % len(candidates)]
-        report = sequences[source][at[source]]
-        at[source] += 1
+        report = sequences[source][positions[source]]
+        positions[source] += 1
         passed[source] = report.passed
         mixed.append(report)

@@ -168,8 +168,8 @@ class EventMaker:
         return {"seq": seq}
 
 
-def _unless(default: Any, **given: Any) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value != default}
+def _unless(default: Any, **fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value != default}
 
 
 @dataclass

@@ -19,7 +19,7 @@ from twin.stores.queue_file_view import FIRED as OF_FILE
 ONE_BLOCK = 148
 
 
-def of(driver: Told, condition: str) -> list[Alert]:
+def alerts_of(driver: Told, condition: str) -> list[Alert]:
     return [alert for alert in driver.alerts if alert.condition == condition]
 
 
@@ -53,9 +53,9 @@ def test_at_expand_none_the_threshold_says_that_it_cannot_expand_and_then_it_is_
     assert "(expansion threshold 90 %), cannot expand because of EXPAND(NONE)" in alert.cause
     assert "ALTER PSID(4) EXPAND(SYSTEM)" in " ".join(alert.actions)
     driver.put(count=8)
-    assert of(driver, "full") == []
+    assert alerts_of(driver, "full") == []
     driver.put()
-    [full] = of(driver, "full")
+    [full] = alerts_of(driver, "full")
     assert (full.time, full.usage_pct, full.severity, full.full_probability) == (driver.time, 100.0, IS_FULL, 1.0)
     assert conditions(driver) == [(OPENED, "threshold"), (OPENED, "full")]
 
@@ -73,11 +73,11 @@ def test_an_expansion_that_fails_is_told_with_its_reason() -> None:
 def test_a_page_set_without_a_secondary_extent_and_one_of_119_extents_say_so() -> None:
     driver = ToldPageSet(expand="USER")
     driver.put(count=89)
-    assert "EXPAND(USER) without a secondary extent" in of(driver, "cannot-expand")[0].cause
+    assert "EXPAND(USER) without a secondary extent" in alerts_of(driver, "cannot-expand")[0].cause
     driver = ToldPageSet(expand="USER", secondary_pages=1)
     driver.put(count=200)
-    assert "(119 expansions; the maximum is 119 or 64 GB)" in of(driver, "cannot-expand")[0].cause
-    assert not any("EXPAND(" in action for action in of(driver, "cannot-expand")[0].actions)
+    assert "(119 expansions; the maximum is 119 or 64 GB)" in alerts_of(driver, "cannot-expand")[0].cause
+    assert not any("EXPAND(" in action for action in alerts_of(driver, "cannot-expand")[0].actions)
 
 
 def test_an_alter_that_lets_it_expand_clears_cannot_expand() -> None:
@@ -97,9 +97,9 @@ def test_an_alter_that_lets_it_expand_clears_cannot_expand() -> None:
 def test_a_page_set_is_full_for_the_shortest_message_only_when_its_last_page_is_filled() -> None:
     driver = ToldPageSet(version="6.0")
     driver.put(3313, count=98)  # 3,685 bytes each: 372 are left, what the shortest takes
-    assert of(driver, "full") == []
+    assert alerts_of(driver, "full") == []
     driver.put(0)
-    assert len(of(driver, "full")) == 1
+    assert len(alerts_of(driver, "full")) == 1
 
 
 def test_a_2192_opens_full_and_it_clears_when_calm_for_five_minutes() -> None:
@@ -162,11 +162,11 @@ def test_what_a_measure_finds_is_told_at_once_and_drift_after_three() -> None:
     assert conditions(driver) == [(OPENED, "threshold")]
     for _ in range(3):
         driver.measure(pages_used=50)
-    [alert] = of(driver, "drift")
+    [alert] = alerts_of(driver, "drift")
     assert alert.resource == "pages"
     assert "DISPLAY USAGE TYPE(PAGESET)" in alert.actions[-1]
     driver.measure(pages_used=95)
-    assert of(driver, "drift")[-1].change == CLEARED
+    assert alerts_of(driver, "drift")[-1].change == CLEARED
 
 
 def test_a_restart_that_takes_the_messages_away_clears() -> None:

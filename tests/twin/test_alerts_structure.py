@@ -21,7 +21,7 @@ def open_driver(entries: int = 100, **fields: Any) -> Told:
     return Told(size=entries * ENTRY_AND_6_ELEMENTS, **(NO_RULES | fields))
 
 
-def of(driver: Told, condition: str, resource: str) -> list[Alert]:
+def alerts_of(driver: Told, condition: str, resource: str) -> list[Alert]:
     return [alert for alert in driver.alerts if (alert.condition, alert.resource) == (condition, resource)]
 
 
@@ -54,28 +54,28 @@ def test_elements_have_a_threshold_of_their_own() -> None:
 def test_a_structure_is_full_at_the_very_event_that_takes_its_last_entry() -> None:
     driver = open_driver()
     driver.put(count=99)
-    assert of(driver, *AT_FULL) == []
+    assert alerts_of(driver, *AT_FULL) == []
     driver.put()
-    [alert] = of(driver, *AT_FULL)
+    [alert] = alerts_of(driver, *AT_FULL)
     assert (alert.change, alert.time, alert.usage_pct, alert.severity) == (OPENED, driver.time, 100.0, FULL)
     assert alert.full_probability == 1.0
     driver.put(count=3)
     driver.put(reason=2192)
-    assert len(of(driver, *AT_FULL)) == 1
+    assert len(alerts_of(driver, *AT_FULL)) == 1
 
 
 def test_a_structure_is_full_when_not_even_the_smallest_message_finds_elements() -> None:
     driver = open_driver()
     driver.put(64_512, count=2)
     driver.put(23_180)  # 92: 600 of 600
-    assert [alert.change for alert in of(driver, "full", "elements")] == [OPENED]
+    assert [alert.change for alert in alerts_of(driver, "full", "elements")] == [OPENED]
 
 
 def test_one_event_that_reaches_both_opens_both_the_lesser_first() -> None:
     driver = open_driver()
     driver.put(count=100)
     assert driver.told() == [(OPENED, *THRESHOLD), (OPENED, *AT_FULL)]
-    assert of(driver, *THRESHOLD)[0].severity == CRITICAL
+    assert alerts_of(driver, *THRESHOLD)[0].severity == CRITICAL
 
 
 def test_a_put_that_got_2192_opens_full_whatever_the_model_thinks() -> None:
@@ -229,7 +229,7 @@ def test_a_low_fullthreshold_can_clear_too(threshold: int) -> None:
     driver.put(count=3)
     driver.get(count=3)
     driver.wait(120)
-    assert [alert.change for alert in of(driver, *THRESHOLD)] == [OPENED, CLEARED]
+    assert [alert.change for alert in alerts_of(driver, *THRESHOLD)] == [OPENED, CLEARED]
 
 
 def test_an_alert_clears_when_fullthreshold_is_altered_to_0() -> None:
@@ -385,7 +385,7 @@ def test_the_queue_that_filled_the_structure_is_named_first_not_the_one_that_got
     driver.put(queue="A.QUEUE", count=45)
     driver.put(queue="B.QUEUE", count=15)
     driver.put(queue="B.QUEUE", reason=2192)
-    [alert] = of(driver, *AT_FULL)
+    [alert] = alerts_of(driver, *AT_FULL)
     assert [(filler.queue, filler.share) for filler in alert.fillers] == [("A.QUEUE", 0.75), ("B.QUEUE", 0.25)]
     assert "A.QUEUE" in alert.cause
     assert any("A.QUEUE" in action for action in alert.actions)
@@ -415,8 +415,8 @@ def test_elements_are_filled_by_large_messages_entries_by_many() -> None:
     driver.put(64_512, queue="A.QUEUE")
     driver.put(20_000, queue="A.QUEUE", count=2)
     driver.put(100, queue="B.QUEUE", count=10)
-    assert of(driver, "threshold", "elements")[0].fillers[0].queue == "A.QUEUE"
-    assert of(driver, *THRESHOLD)[0].fillers[0].queue == "B.QUEUE"
+    assert alerts_of(driver, "threshold", "elements")[0].fillers[0].queue == "A.QUEUE"
+    assert alerts_of(driver, *THRESHOLD)[0].fillers[0].queue == "B.QUEUE"
 
 
 def test_a_data_set_is_filled_by_what_its_own_queue_manager_puts() -> None:
@@ -424,7 +424,7 @@ def test_a_data_set_is_filled_by_what_its_own_queue_manager_puts() -> None:
     driver.put(8_192, queue="A.QUEUE", qmgr="QM02", count=500)
     driver.put(8_192, queue="B.QUEUE", qmgr="QM01", count=60)
     driver.put(8_192, queue="A.QUEUE", qmgr="QM01", count=40)
-    [alert] = of(driver, "full", "smds/QM01")
+    [alert] = alerts_of(driver, "full", "smds/QM01")
     assert [(filler.queue, filler.share) for filler in alert.fillers] == [("B.QUEUE", 0.6), ("A.QUEUE", 0.4)]
 
 

@@ -267,14 +267,14 @@ def test_an_alter_of_what_makes_it_expand_lets_it_try_again(change: dict[str, An
 def test_a_data_set_that_the_estate_says_anew_has_no_extents() -> None:
     driver = ToldPageSet(expand="SYSTEM", pages=100)
     driver.put(count=95)
-    kept = driver.twin.header(), dict(driver.twin.dirty_pages()).items()
+    saved = driver.twin.header(), dict(driver.twin.dirty_pages()).items()
     for fields, total, expansions in (
         ({"pages": 100}, 108, 1),
         ({"pages": 300}, 298, 0),
         ({"version": "6"}, 108, 1),
     ):
         again = ToldPageSet(**({"expand": "SYSTEM", "pages": 100} | fields))
-        again.twin = again.decoding.twin(None, *kept)
+        again.twin = again.decoding.twin(None, *saved)
         state = again.state()
         assert (state["pages_total"], state["expansions"], state["pages_used"]) == (total, expansions, 95)
         expected = 96 if "version" in fields else 97

@@ -304,9 +304,9 @@ def test_buffers_that_the_estate_makes_smaller_overflow() -> None:
     driver = ToldQueueFile()
     driver.put(ONE_BLOCK, count=8)
     driver.put(ONE_BLOCK, count=10, persistent=True)
-    kept = driver.twin.header(), dict(driver.twin.dirty_pages()).items()
+    saved = driver.twin.header(), dict(driver.twin.dirty_pages()).items()
     smaller = ToldQueueFile(default_q_buffer_size=4 * 512, default_pq_buffer_size=0)
-    smaller.twin = smaller.decoding.twin(None, *kept)
+    smaller.twin = smaller.decoding.twin(None, *saved)
     state = smaller.state()
     assert (blocks(state), state["file_bytes"]) == ((4 + 14, 0, 0, 8, 10), 14 * 512)
 

@@ -16,9 +16,9 @@ from twin.conditions import CLEARED, OPENED
 NOT_ALTERABLE = ("not-alterable", "scm")
 
 
-def open_driver(entries: int = 100, most: int = 200, **fields: Any) -> Told:
+def open_driver(entries: int = 100, max_entries: int = 200, **fields: Any) -> Told:
     """A twin allocated with so many entries, which may grow to `most`; its clock is at a whole minute of event time."""
-    sizes = {"init_size": entries * ENTRY_AND_6_ELEMENTS, "size": most * ENTRY_AND_6_ELEMENTS}
+    sizes = {"init_size": entries * ENTRY_AND_6_ELEMENTS, "size": max_entries * ENTRY_AND_6_ELEMENTS}
     driver = Told(**(NO_RULES | sizes | {"allow_auto_alter": True} | fields))
     driver.time += -driver.time % MINUTE_US
     return driver
@@ -60,7 +60,7 @@ def test_the_ratio_is_a_fraction_exactly_and_outlasts_a_restart_of_the_twin() ->
 
 
 def test_where_that_is_not_enough_it_grows_by_a_tenth_a_minute_up_to_size() -> None:
-    driver = open_driver(most=125)
+    driver = open_driver(max_entries=125)
     driver.put(1164, count=98)  # 6 elements: the ratio is right already
     for entries in (110, 121, 125, 125):
         assert driver.wait(60)["size"] == entries * ENTRY_AND_6_ELEMENTS
@@ -105,7 +105,7 @@ def test_it_may_clear_the_threshold_alert() -> None:
 
 
 def test_a_ratio_that_takes_the_other_pool_to_its_threshold_opens_its_alert() -> None:
-    driver = open_driver(most=100)
+    driver = open_driver(max_entries=100)
     driver.put(100, count=92)
     driver.put(23_180, count=3)  # 95 entries of 100; 184 and 276 elements of 600, 82 % of either afterwards
     before = len(driver.alerts)

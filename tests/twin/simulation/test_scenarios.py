@@ -216,7 +216,7 @@ def test_an_unknown_scenario_is_answered_with_those_there_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"outage": "two"}, "outage of getter-outage is two; right: a number from 0.01"),
         ({"outage": "nan"}, "outage of getter-outage is nan"),
@@ -230,8 +230,8 @@ def test_an_unknown_scenario_is_answered_with_those_there_are() -> None:
     ],
     ids=["word", "nan", "infinite", "range", "unknown", "no-number"],
 )
-def test_a_wrong_parameter_is_answered_with_what_is_right(settings: dict[str, float | str], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_a_wrong_parameter_is_answered_with_what_is_right(settings: dict[str, float | str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         make_scenario("getter-outage", settings=settings)
 
 
@@ -242,7 +242,7 @@ def test_a_rate_is_more_than_nought(rate: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"store": "QSG1/APP9"}, "store QSG1/APP9 cannot be simulated; right: .*: QSG1/APP1, QSG1/APP2"),
         ({"queue": "AUDIT"}, "QSG1/APP1 has no queue AUDIT; its queues are ORDERS, PAYMENTS"),
@@ -250,9 +250,9 @@ def test_a_rate_is_more_than_nought(rate: float) -> None:
     ids=["store", "queue"],
 )
 def test_a_store_or_queue_that_is_not_there_is_answered_with_those_that_are(
-    small: Estate, tmp_path: Path, options: dict[str, str], said: str
+    small: Estate, tmp_path: Path, options: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         simulate(make_scenario("getter-outage", **options), small, tmp_path / "x.arrow")  # type: ignore[arg-type]
     assert not (tmp_path / "x.arrow").exists()
 
