@@ -57,7 +57,7 @@ def test_getters_stop_and_the_alert_comes_in_time() -> None:
     assert opened.full_probability is not None
     assert opened.full_probability >= 0.6
     assert opened.fillers[0].queue == "A.QUEUE"
-    assert all(one.alert_id == opened.alert_id for one in updates)
+    assert all(forecast.alert_id == opened.alert_id for forecast in updates)
 
 
 def test_the_forecast_is_what_will_be() -> None:
@@ -131,7 +131,11 @@ def test_each_forecast_is_handed_out_once() -> None:
     story = Story()
     story.go_on(30, puts=10, gets=10)
     story.go_on(40, puts=10, gets=0)
-    made = story.twin.drain_forecasts()
-    assert [one.store for one in made] == ["QSG1/APP1"] * len(made)
-    assert len({one.time for one in made if one.first}) == sum(one.first for one in made) > 10
+    forecasts = story.twin.drain_forecasts()
+    assert [forecast.store for forecast in forecasts] == ["QSG1/APP1"] * len(forecasts)
+    assert (
+        len({forecast.time for forecast in forecasts if forecast.first})
+        == sum(forecast.first for forecast in forecasts)
+        > 10
+    )
     assert story.twin.drain_forecasts() == []

@@ -19,12 +19,12 @@ from twin.stores.queue_file_view import FIRED as OF_FILE
 ONE_BLOCK = 148
 
 
-def of(told: Told, condition: str) -> list[Alert]:
-    return [alert for alert in told.alerts if alert.condition == condition]
+def alerts_of(driver: Told, condition: str) -> list[Alert]:
+    return [alert for alert in driver.alerts if alert.condition == condition]
 
 
-def conditions(told: Told) -> list[tuple[str, str]]:
-    return [(change, condition) for change, condition, _ in told.told()]
+def conditions(driver: Told) -> list[tuple[str, str]]:
+    return [(change, condition) for change, condition, _ in driver.told()]
 
 
 # -- page sets
@@ -38,109 +38,109 @@ def test_every_bit_of_the_kernels_has_its_condition() -> None:
 
 
 def test_a_page_set_that_expands_brings_no_alert() -> None:
-    told = ToldPageSet(expand="SYSTEM")
-    told.put(count=1000)
-    assert told.told() == []
+    driver = ToldPageSet(expand="SYSTEM")
+    driver.put(count=1000)
+    assert driver.told() == []
 
 
 def test_at_expand_none_the_threshold_says_that_it_cannot_expand_and_then_it_is_full() -> None:
-    told = ToldPageSet()
-    told.put(count=88)
-    assert told.told() == []
-    told.put()  # 89 of 98: 90.8 %
-    [alert] = told.alerts
+    driver = ToldPageSet()
+    driver.put(count=88)
+    assert driver.told() == []
+    driver.put()  # 89 of 98: 90.8 %
+    [alert] = driver.alerts
     assert (alert.change, alert.condition, alert.resource, alert.severity) == (OPENED, "threshold", "pages", WARNING)
     assert "(expansion threshold 90 %), cannot expand because of EXPAND(NONE)" in alert.cause
     assert "ALTER PSID(4) EXPAND(SYSTEM)" in " ".join(alert.actions)
-    told.put(count=8)
-    assert of(told, "full") == []
-    told.put()
-    [full] = of(told, "full")
-    assert (full.time, full.usage_pct, full.severity, full.full_probability) == (told.time, 100.0, IS_FULL, 1.0)
-    assert conditions(told) == [(OPENED, "threshold"), (OPENED, "full")]
+    driver.put(count=8)
+    assert alerts_of(driver, "full") == []
+    driver.put()
+    [full] = alerts_of(driver, "full")
+    assert (full.time, full.usage_pct, full.severity, full.full_probability) == (driver.time, 100.0, IS_FULL, 1.0)
+    assert conditions(driver) == [(OPENED, "threshold"), (OPENED, "full")]
 
 
 def test_an_expansion_that_fails_is_told_with_its_reason() -> None:
-    told = ToldPageSet(expand="SYSTEM", max_pages=105)
-    told.put(count=89)
-    assert conditions(told) == [(OPENED, "threshold"), (OPENED, "cannot-expand")]
-    alert = told.alerts[1]
+    driver = ToldPageSet(expand="SYSTEM", max_pages=105)
+    driver.put(count=89)
+    assert conditions(driver) == [(OPENED, "threshold"), (OPENED, "cannot-expand")]
+    alert = driver.alerts[1]
     assert alert.severity == CRITICAL
     assert "cannot expand (its volumes hold 105 pages)" in alert.cause
     assert "Add volumes to its storage group, then retry the expansion: ALTER PSID(4) EXPAND(SYSTEM)" in alert.actions
 
 
 def test_a_page_set_without_a_secondary_extent_and_one_of_119_extents_say_so() -> None:
-    told = ToldPageSet(expand="USER")
-    told.put(count=89)
-    assert "EXPAND(USER) without a secondary extent" in of(told, "cannot-expand")[0].cause
-    told = ToldPageSet(expand="USER", secondary_pages=1)
-    told.put(count=200)
-    assert "(119 expansions; the maximum is 119 or 64 GB)" in of(told, "cannot-expand")[0].cause
-    assert not any("EXPAND(" in action for action in of(told, "cannot-expand")[0].actions)
+    driver = ToldPageSet(expand="USER")
+    driver.put(count=89)
+    assert "EXPAND(USER) without a secondary extent" in alerts_of(driver, "cannot-expand")[0].cause
+    driver = ToldPageSet(expand="USER", secondary_pages=1)
+    driver.put(count=200)
+    assert "(119 expansions; the maximum is 119 or 64 GB)" in alerts_of(driver, "cannot-expand")[0].cause
+    assert not any("EXPAND(" in action for action in alerts_of(driver, "cannot-expand")[0].actions)
 
 
 def test_an_alter_that_lets_it_expand_clears_cannot_expand() -> None:
-    told = ToldPageSet(expand="USER")
-    told.put(count=89)
-    told.alter(expand="SYSTEM")
-    told.wait(20)
-    told.wait(60)
-    assert (CLEARED, "cannot-expand") in conditions(told)
-    assert (CLEARED, "threshold") not in conditions(told)  # it expands at the next put
-    told.put()
-    told.wait(20)
-    told.wait(60)
-    assert (CLEARED, "threshold") in conditions(told)
+    driver = ToldPageSet(expand="USER")
+    driver.put(count=89)
+    driver.alter(expand="SYSTEM")
+    driver.wait(20)
+    driver.wait(60)
+    assert (CLEARED, "cannot-expand") in conditions(driver)
+    assert (CLEARED, "threshold") not in conditions(driver)  # it expands at the next put
+    driver.put()
+    driver.wait(20)
+    driver.wait(60)
+    assert (CLEARED, "threshold") in conditions(driver)
 
 
 def test_a_page_set_is_full_for_the_shortest_message_only_when_its_last_page_is_filled() -> None:
-    told = ToldPageSet(version="6.0")
-    told.put(3313, count=98)  # 3,685 bytes each: 372 are left, what the shortest takes
-    assert of(told, "full") == []
-    told.put(0)
-    assert len(of(told, "full")) == 1
+    driver = ToldPageSet(version="6.0")
+    driver.put(3313, count=98)  # 3,685 bytes each: 372 are left, what the shortest takes
+    assert alerts_of(driver, "full") == []
+    driver.put(0)
+    assert len(alerts_of(driver, "full")) == 1
 
 
 def test_a_2192_opens_full_and_it_clears_when_calm_for_five_minutes() -> None:
-    told = ToldPageSet()
-    told.put(count=50)
-    told.put(reason=2192)
-    [alert] = told.alerts
+    driver = ToldPageSet()
+    driver.put(count=50)
+    driver.put(reason=2192)
+    [alert] = driver.alerts
     assert (alert.condition, alert.resource, alert.usage_pct) == ("full", "pages", 51.02)
     assert alert.cause.startswith("Pages of QM01/PS04: puts fail with 2192, but the twin counts only 51.0 % in use.")
-    told.wait(300)
-    assert len(told.alerts) == 1
-    told.wait(80)
-    assert [alert.change for alert in told.alerts] == [OPENED, CLEARED]
-    assert told.alerts[-1].alert_id == alert.alert_id
-    told.put(reason=2192)
-    assert told.alerts[-1].change == OPENED
-    assert told.alerts[-1].alert_id != alert.alert_id
+    driver.wait(300)
+    assert len(driver.alerts) == 1
+    driver.wait(80)
+    assert [alert.change for alert in driver.alerts] == [OPENED, CLEARED]
+    assert driver.alerts[-1].alert_id == alert.alert_id
+    driver.put(reason=2192)
+    assert driver.alerts[-1].change == OPENED
+    assert driver.alerts[-1].alert_id != alert.alert_id
 
 
 def test_a_threshold_is_updated_as_it_gets_worse_and_clears_two_points_below_the_mark() -> None:
-    told = ToldPageSet()
-    told.put(count=89)
-    told.put(count=6)
-    told.wait(10)
-    assert [(alert.change, alert.severity) for alert in told.alerts] == [(OPENED, WARNING), (UPDATED, CRITICAL)]
-    told.get(count=8)  # 87: 88.8 %
-    told.wait(120)
-    assert told.alerts[-1].severity == WARNING
-    told.get()  # 86: 87.8 %
-    told.wait(10)
-    told.wait(70)
-    assert told.alerts[-1].change == CLEARED
-    told.put(count=4)
-    assert told.alerts[-1].change == OPENED
+    driver = ToldPageSet()
+    driver.put(count=89)
+    driver.put(count=6)
+    driver.wait(10)
+    assert [(alert.change, alert.severity) for alert in driver.alerts] == [(OPENED, WARNING), (UPDATED, CRITICAL)]
+    driver.get(count=8)  # 87: 88.8 %
+    driver.wait(120)
+    assert driver.alerts[-1].severity == WARNING
+    driver.get()  # 86: 87.8 %
+    driver.wait(10)
+    driver.wait(70)
+    assert driver.alerts[-1].change == CLEARED
+    driver.put(count=4)
+    assert driver.alerts[-1].change == OPENED
 
 
 def test_the_queue_that_fills_the_pages_is_named_also_where_pages_are_shared() -> None:
-    told = ToldPageSet(queues=2, version="6.0")
-    told.put(0, queue="A.QUEUE", count=100)  # 372 bytes each, 10 a page
-    told.put(4049 * 80 - 352, queue="B.QUEUE")
-    [alert] = told.alerts
+    driver = ToldPageSet(queues=2, version="6.0")
+    driver.put(0, queue="A.QUEUE", count=100)  # 372 bytes each, 10 a page
+    driver.put(4049 * 80 - 352, queue="B.QUEUE")
+    [alert] = driver.alerts
     ours, theirs = 100 * 372, 80 * 4096 + 20 + 3 * 80
     shares = {filler.queue: filler.share for filler in alert.fillers}
     assert shares == {"B.QUEUE": round(theirs / (ours + theirs), 4), "A.QUEUE": round(ours / (ours + theirs), 4)}
@@ -148,77 +148,77 @@ def test_the_queue_that_fills_the_pages_is_named_also_where_pages_are_shared() -
 
 
 def test_the_queue_that_grew_is_named_not_the_one_that_holds_most() -> None:
-    told = ToldPageSet(queues=2)
-    told.put(queue="B.QUEUE", count=80)
-    told.wait(HOUR_US / SECOND_US)
-    told.put(queue="A.QUEUE", count=9)
-    [alert] = told.alerts
+    driver = ToldPageSet(queues=2)
+    driver.put(queue="B.QUEUE", count=80)
+    driver.wait(HOUR_US / SECOND_US)
+    driver.put(queue="A.QUEUE", count=9)
+    [alert] = driver.alerts
     assert [(filler.queue, filler.share) for filler in alert.fillers] == [("A.QUEUE", 1.0)]
 
 
 def test_what_a_measure_finds_is_told_at_once_and_drift_after_three() -> None:
-    told = ToldPageSet()
-    told.measure(pages_used=95, messages=95)
-    assert conditions(told) == [(OPENED, "threshold")]
+    driver = ToldPageSet()
+    driver.measure(pages_used=95, messages=95)
+    assert conditions(driver) == [(OPENED, "threshold")]
     for _ in range(3):
-        told.measure(pages_used=50)
-    [alert] = of(told, "drift")
+        driver.measure(pages_used=50)
+    [alert] = alerts_of(driver, "drift")
     assert alert.resource == "pages"
     assert "DISPLAY USAGE TYPE(PAGESET)" in alert.actions[-1]
-    told.measure(pages_used=95)
-    assert of(told, "drift")[-1].change == CLEARED
+    driver.measure(pages_used=95)
+    assert alerts_of(driver, "drift")[-1].change == CLEARED
 
 
 def test_a_restart_that_takes_the_messages_away_clears() -> None:
-    told = ToldPageSet()
-    told.put(count=98)
-    told.did("RESTART", None, store="QM01/PS04")
-    told.wait(10)
-    told.wait(70)
-    assert sorted(conditions(told)[2:]) == [(CLEARED, "full"), (CLEARED, "threshold")]
+    driver = ToldPageSet()
+    driver.put(count=98)
+    driver.did("RESTART", None, store="QM01/PS04")
+    driver.wait(10)
+    driver.wait(70)
+    assert sorted(conditions(driver)[2:]) == [(CLEARED, "full"), (CLEARED, "threshold")]
 
 
 # -- queue files
 
 
 def test_a_file_that_nears_what_it_may_be_is_told_and_then_it_is_full() -> None:
-    told = ToldQueueFile(max_size=100 * 512)
-    told.put(ONE_BLOCK, count=8 + 90)
-    assert told.told() == []
-    told.put(ONE_BLOCK)
-    [alert] = told.alerts
+    driver = ToldQueueFile(max_size=100 * 512)
+    driver.put(ONE_BLOCK, count=8 + 90)
+    assert driver.told() == []
+    driver.put(ONE_BLOCK)
+    [alert] = driver.alerts
     assert (alert.condition, alert.resource, alert.usage_pct, alert.severity) == ("threshold", "file", 91.0, WARNING)
     assert alert.cause.startswith("File blocks of QM01/A.QUEUE: 91.0 % in use (threshold 90 %). A.QUEUE: ")
     assert "ALTER QLOCAL(A.QUEUE) MAXFSIZE(megabytes)" in " ".join(alert.actions)
-    told.put(ONE_BLOCK, count=9)
-    assert told.told() == [(OPENED, "threshold", "file"), (OPENED, "full", "file")]
-    told.get(count=60)
-    told.wait(10)
-    told.wait(70)
-    assert conditions(told)[-2:] == [(CLEARED, "threshold"), (CLEARED, "full")]
+    driver.put(ONE_BLOCK, count=9)
+    assert driver.told() == [(OPENED, "threshold", "file"), (OPENED, "full", "file")]
+    driver.get(count=60)
+    driver.wait(10)
+    driver.wait(70)
+    assert conditions(driver)[-2:] == [(CLEARED, "threshold"), (CLEARED, "full")]
 
 
 def test_where_the_file_system_is_the_limit_it_is_what_helps() -> None:
-    told = ToldQueueFile(file_system_size=100 * 512)
-    told.put(ONE_BLOCK, count=8 + 91)
-    assert "Enlarge the file system of QM01 beyond 50K" in told.alerts[0].actions
+    driver = ToldQueueFile(file_system_size=100 * 512)
+    driver.put(ONE_BLOCK, count=8 + 91)
+    assert "Enlarge the file system of QM01 beyond 50K" in driver.alerts[0].actions
 
 
 def test_free_and_allocated_blocks_do_not_count_as_used() -> None:
-    told = ToldQueueFile(max_size=100 * 512)
-    told.put(ONE_BLOCK, count=8 + 89)
-    told.get(count=80)
-    told.put(ONE_BLOCK, count=20)
-    assert told.told() == []
+    driver = ToldQueueFile(max_size=100 * 512)
+    driver.put(ONE_BLOCK, count=8 + 89)
+    driver.get(count=80)
+    driver.put(ONE_BLOCK, count=20)
+    assert driver.told() == []
 
 
 def test_a_queue_file_that_drifts_names_blocks_or_file() -> None:
-    told = ToldQueueFile()
-    told.put(ONE_BLOCK, count=40)
-    told.measure(messages=40)
+    driver = ToldQueueFile()
+    driver.put(ONE_BLOCK, count=40)
+    driver.measure(messages=40)
     for _ in range(3):
-        told.measure(blocks_nonpersistent=60)
-    [alert] = told.alerts
+        driver.measure(blocks_nonpersistent=60)
+    [alert] = driver.alerts
     assert (alert.condition, alert.resource) == ("drift", "blocks")
     assert "QM01/A.QUEUE, blocks: the twin is 35.7 % of the total below the measurement" in alert.cause
 
@@ -227,17 +227,17 @@ def test_a_queue_file_that_drifts_names_blocks_or_file() -> None:
 
 
 def test_alerts_are_the_same_after_a_restart_of_the_program() -> None:
-    def story(told: Any, again: bool) -> list[bytes]:
+    def story(driver: Any, again: bool) -> list[bytes]:
         for step in ("put", "put", "get", "wait", "wait", "wait", "put"):
             if step == "put":
-                told.put(2000, count=95, persistent=True)
+                driver.put(2000, count=95, persistent=True)
             elif step == "get":
-                told.get(count=120)
+                driver.get(count=120)
             else:
-                told.wait(40)
+                driver.wait(40)
             if again:
-                told.again()
-        return records(told.alerts)
+                driver.again()
+        return records(driver.alerts)
 
     for make in (lambda: ToldPageSet(version="6.0"), ToldPageSet, lambda: ToldQueueFile(max_size=700 * 512)):
         expected = story(make(), again=False)

@@ -13,55 +13,55 @@ BLOCK = 4096
 SCM, AUGMENTED = ("scm-exhausted", "scm"), ("augmented-exhausted", "augmented")
 
 
-def told_of(**fields: Any) -> Told:
+def open_driver(**fields: Any) -> Told:
     """A twin of 100 entries, with SCM for 10 messages of 100 bytes unless told otherwise."""
     return Told(**(NO_RULES | {"size": 104 * ENTRY_AND_6_ELEMENTS, "scm_max_size": 2 * BLOCK} | fields))
 
 
-def of(told: Told, condition: str, resource: str) -> list[Alert]:
-    return [alert for alert in told.alerts if (alert.condition, alert.resource) == (condition, resource)]
+def alerts_of(driver: Told, condition: str, resource: str) -> list[Alert]:
+    return [alert for alert in driver.alerts if (alert.condition, alert.resource) == (condition, resource)]
 
 
-def fill(told: Told, count: int) -> Told:
+def fill(driver: Told, count: int) -> Told:
     for _ in range(count):
-        told.put(100)
-    return told
+        driver.put(100)
+    return driver
 
 
 def test_scm_is_exhausted_at_the_very_put_whose_message_finds_no_room_there() -> None:
-    told = fill(told_of(), 100)
-    assert of(told, *SCM) == []
-    fill(told, 1)
-    [alert] = of(told, *SCM)
-    assert (alert.change, alert.severity, alert.time, alert.usage_pct) == (OPENED, CRITICAL, told.time, 100.0)
-    assert of(fill(told, 9), "full", "entries")[0].time == told.time  # the structure fills next
-    assert len(of(told, *SCM)) == 1
+    driver = fill(open_driver(), 100)
+    assert alerts_of(driver, *SCM) == []
+    fill(driver, 1)
+    [alert] = alerts_of(driver, *SCM)
+    assert (alert.change, alert.severity, alert.time, alert.usage_pct) == (OPENED, CRITICAL, driver.time, 100.0)
+    assert alerts_of(fill(driver, 9), "full", "entries")[0].time == driver.time  # the structure fills next
+    assert len(alerts_of(driver, *SCM)) == 1
 
 
 def test_it_is_told_at_the_tick_where_the_mover_meets_the_end_after_the_event() -> None:
-    told = told_of()
-    told.put(100, count=105)
-    assert of(told, *SCM) == []
-    told.wait(25)
-    [alert] = of(told, *SCM)
+    driver = open_driver()
+    driver.put(100, count=105)
+    assert alerts_of(driver, *SCM) == []
+    driver.wait(25)
+    [alert] = alerts_of(driver, *SCM)
     assert alert.time % 10_000_000 == 0
-    assert told.time - alert.time >= 10_000_000
+    assert driver.time - alert.time >= 10_000_000
 
 
 def test_it_clears_when_the_next_message_would_find_room_for_a_minute() -> None:
-    told = fill(told_of(), 105)
-    told.get(count=10)
-    told.wait(50)
-    assert len(of(told, *SCM)) == 1
-    told.wait(30)
-    assert [alert.change for alert in of(told, *SCM)] == [OPENED, CLEARED]
+    driver = fill(open_driver(), 105)
+    driver.get(count=10)
+    driver.wait(50)
+    assert len(alerts_of(driver, *SCM)) == 1
+    driver.wait(30)
+    assert [alert.change for alert in alerts_of(driver, *SCM)] == [OPENED, CLEARED]
 
 
 def test_it_says_what_is_used_up_who_fills_it_and_what_helps() -> None:
-    told = told_of(coupling_facility="CF01")
+    driver = open_driver(coupling_facility="CF01")
     for number in range(101):
-        told.put(100, queue="B.QUEUE" if number > 50 else "A.QUEUE")
-    [alert] = of(told, *SCM)
+        driver.put(100, queue="B.QUEUE" if number > 50 else "A.QUEUE")
+    [alert] = alerts_of(driver, *SCM)
     assert alert.cause.startswith(
         f"SCM of {STORE}: 8 KB of 8 KB in use, no room for the next message. The structure is 91.0 % full, at 100 %"
         " puts fail with 2192. B.QUEUE: 100 % of the growth of 10 messages in the last "
@@ -72,30 +72,30 @@ def test_it_says_what_is_used_up_who_fills_it_and_what_helps() -> None:
 
 
 def test_augmented_space_is_exhausted_before_scm_is() -> None:
-    told = told_of(scm_max_size=GIB)
-    on_facility(told, size=told.state()["size"] + (8 << 20) + 164, scm=GIB)
-    fill(told, 101)
-    assert of(told, *SCM) == []
-    [alert] = of(told, *AUGMENTED)
+    driver = open_driver(scm_max_size=GIB)
+    on_facility(driver, size=driver.state()["size"] + (8 << 20) + 164, scm=GIB)
+    fill(driver, 101)
+    assert alerts_of(driver, *SCM) == []
+    [alert] = alerts_of(driver, *AUGMENTED)
     assert (alert.severity, alert.usage_pct) == (CRITICAL, 100.0)
     assert alert.actions[1].startswith("Free storage in CF01")
 
 
 def test_what_a_structure_in_scm_can_do_where_it_fills_is_no_alter() -> None:
-    told = fill(told_of(offld1_sz="32K"), 110)
-    [full] = of(told, "full", "entries")
+    driver = fill(open_driver(offld1_sz="32K"), 110)
+    [full] = alerts_of(driver, "full", "entries")
     assert not [action for action in full.actions if "ALTER" in action]
     assert "SETXCF START,REBUILD" in full.actions[-1]
 
 
 def test_alerts_of_scm_are_the_same_again_after_a_restart_of_the_twin() -> None:
-    first, second = told_of(), told_of()
-    for told in (first, second):
+    first, second = open_driver(), open_driver()
+    for driver in (first, second):
         for count in (50, 60, 5):
-            told.put(100, count=count)
-            told.alter(size="1M")
-            told.wait(15)
-            if told is second:
-                told.again()
+            driver.put(100, count=count)
+            driver.alter(size="1M")
+            driver.wait(15)
+            if driver is second:
+                driver.again()
     assert records(first.alerts) == records(second.alerts)
-    assert len(of(first, *SCM)) == 1
+    assert len(alerts_of(first, *SCM)) == 1

@@ -16,244 +16,248 @@ TICK_US = 10 * SECOND_US  # the raster of event time on which alerts are looked 
 THRESHOLD, AT_FULL = ("threshold", "entries"), ("full", "entries")
 
 
-def told_of(entries: int = 100, **fields: Any) -> Told:
+def open_driver(entries: int = 100, **fields: Any) -> Told:
     """A twin of so many entries; messages of 100 bytes take 2 of its 6 elements an entry: entries run out first."""
     return Told(size=entries * ENTRY_AND_6_ELEMENTS, **(NO_RULES | fields))
 
 
-def of(told: Told, condition: str, resource: str) -> list[Alert]:
-    return [alert for alert in told.alerts if (alert.condition, alert.resource) == (condition, resource)]
+def alerts_of(driver: Told, condition: str, resource: str) -> list[Alert]:
+    return [alert for alert in driver.alerts if (alert.condition, alert.resource) == (condition, resource)]
 
 
 # -- opening
 
 
 def test_the_threshold_alert_opens_at_the_very_event_that_reaches_fullthreshold() -> None:
-    told = told_of()
-    told.put(count=79)
-    assert told.alerts == []
-    told.put()
-    [alert] = told.alerts
+    driver = open_driver()
+    driver.put(count=79)
+    assert driver.alerts == []
+    driver.put()
+    [alert] = driver.alerts
     assert (alert.change, alert.condition, alert.resource) == (OPENED, *THRESHOLD)
-    assert (alert.time, alert.usage_pct, alert.severity) == (told.time, 80.0, WARNING)
+    assert (alert.time, alert.usage_pct, alert.severity) == (driver.time, 80.0, WARNING)
 
 
 def test_it_opens_once() -> None:
-    told = told_of()
+    driver = open_driver()
     for _ in range(84):
-        told.put()
-    assert told.told() == [(OPENED, *THRESHOLD)]
+        driver.put()
+    assert driver.told() == [(OPENED, *THRESHOLD)]
 
 
 def test_elements_have_a_threshold_of_their_own() -> None:
-    told = told_of()
-    told.put(64_512, count=2)  # 508 of 600 elements
-    assert told.told() == [(OPENED, "threshold", "elements")]
+    driver = open_driver()
+    driver.put(64_512, count=2)  # 508 of 600 elements
+    assert driver.told() == [(OPENED, "threshold", "elements")]
 
 
 def test_a_structure_is_full_at_the_very_event_that_takes_its_last_entry() -> None:
-    told = told_of()
-    told.put(count=99)
-    assert of(told, *AT_FULL) == []
-    told.put()
-    [alert] = of(told, *AT_FULL)
-    assert (alert.change, alert.time, alert.usage_pct, alert.severity) == (OPENED, told.time, 100.0, FULL)
+    driver = open_driver()
+    driver.put(count=99)
+    assert alerts_of(driver, *AT_FULL) == []
+    driver.put()
+    [alert] = alerts_of(driver, *AT_FULL)
+    assert (alert.change, alert.time, alert.usage_pct, alert.severity) == (OPENED, driver.time, 100.0, FULL)
     assert alert.full_probability == 1.0
-    told.put(count=3)
-    told.put(reason=2192)
-    assert len(of(told, *AT_FULL)) == 1
+    driver.put(count=3)
+    driver.put(reason=2192)
+    assert len(alerts_of(driver, *AT_FULL)) == 1
 
 
 def test_a_structure_is_full_when_not_even_the_smallest_message_finds_elements() -> None:
-    told = told_of()
-    told.put(64_512, count=2)
-    told.put(23_180)  # 92: 600 of 600
-    assert [alert.change for alert in of(told, "full", "elements")] == [OPENED]
+    driver = open_driver()
+    driver.put(64_512, count=2)
+    driver.put(23_180)  # 92: 600 of 600
+    assert [alert.change for alert in alerts_of(driver, "full", "elements")] == [OPENED]
 
 
 def test_one_event_that_reaches_both_opens_both_the_lesser_first() -> None:
-    told = told_of()
-    told.put(count=100)
-    assert told.told() == [(OPENED, *THRESHOLD), (OPENED, *AT_FULL)]
-    assert of(told, *THRESHOLD)[0].severity == CRITICAL
+    driver = open_driver()
+    driver.put(count=100)
+    assert driver.told() == [(OPENED, *THRESHOLD), (OPENED, *AT_FULL)]
+    assert alerts_of(driver, *THRESHOLD)[0].severity == CRITICAL
 
 
 def test_a_put_that_got_2192_opens_full_whatever_the_model_thinks() -> None:
-    told = told_of()
-    told.put(count=50)
-    told.put(reason=2192)
-    [alert] = told.alerts
+    driver = open_driver()
+    driver.put(count=50)
+    driver.put(reason=2192)
+    [alert] = driver.alerts
     assert (alert.condition, alert.resource, alert.severity, alert.usage_pct) == ("full", "entries", FULL, 50.0)
 
 
 def test_a_2192_names_the_scarcer_pool() -> None:
-    told = told_of()
-    told.put(64_512)
-    told.put(reason=2192)
-    assert told.told() == [(OPENED, "full", "elements")]
+    driver = open_driver()
+    driver.put(64_512)
+    driver.put(reason=2192)
+    assert driver.told() == [(OPENED, "full", "elements")]
 
 
 def test_fullthreshold_0_is_not_watched_but_full_is() -> None:
-    told = told_of(full_threshold=0)
-    told.put(count=100)
-    assert told.told() == [(OPENED, *AT_FULL)]
+    driver = open_driver(full_threshold=0)
+    driver.put(count=100)
+    assert driver.told() == [(OPENED, *AT_FULL)]
 
 
 def test_what_a_measure_finds_is_told_at_once() -> None:
-    told = told_of()
-    told.measure(ents_used=85)
-    assert told.told() == [(OPENED, *THRESHOLD)]
+    driver = open_driver()
+    driver.measure(ents_used=85)
+    assert driver.told() == [(OPENED, *THRESHOLD)]
 
 
 def test_a_structure_altered_to_a_smaller_size_is_looked_at_at_once() -> None:
-    told = told_of()
-    told.put(count=50)
-    told.alter(size=60 * ENTRY_AND_6_ELEMENTS)
-    assert told.told() == [(OPENED, *THRESHOLD)]
+    driver = open_driver()
+    driver.put(count=50)
+    driver.alter(size=60 * ENTRY_AND_6_ELEMENTS)
+    assert driver.told() == [(OPENED, *THRESHOLD)]
 
 
 # -- updates
 
 
 def test_an_alert_is_updated_when_usage_has_risen_by_5_points_since_it_was_told() -> None:
-    told = told_of()
-    told.put(count=80)
-    told.put(count=4)
-    told.wait(20)
-    assert len(told.alerts) == 1
-    told.put()
-    assert len(told.alerts) == 1  # at the next tick, not at the event
-    told.wait(10)
-    assert [(alert.change, alert.usage_pct) for alert in told.alerts[1:]] == [(UPDATED, 85.0)]
-    told.wait(60)
-    assert len(told.alerts) == 2
-    told.put(count=5)
-    told.wait(10)
-    assert told.alerts[-1].usage_pct == 90.0
+    driver = open_driver()
+    driver.put(count=80)
+    driver.put(count=4)
+    driver.wait(20)
+    assert len(driver.alerts) == 1
+    driver.put()
+    assert len(driver.alerts) == 1  # at the next tick, not at the event
+    driver.wait(10)
+    assert [(alert.change, alert.usage_pct) for alert in driver.alerts[1:]] == [(UPDATED, 85.0)]
+    driver.wait(60)
+    assert len(driver.alerts) == 2
+    driver.put(count=5)
+    driver.wait(10)
+    assert driver.alerts[-1].usage_pct == 90.0
 
 
 def test_an_alert_is_updated_when_its_severity_changes_and_that_has_a_hysteresis() -> None:
-    told = told_of()
-    told.put(count=94)
-    assert told.alerts[-1].severity == WARNING
-    told.put()
-    told.wait(10)
-    assert (told.alerts[-1].change, told.alerts[-1].severity) == (UPDATED, CRITICAL)
-    told.get(count=5)
-    told.wait(10)
-    assert len(told.alerts) == 2  # 90 %
-    told.get()
-    told.wait(10)
-    assert (told.alerts[-1].change, told.alerts[-1].severity, told.alerts[-1].usage_pct) == (UPDATED, WARNING, 89.0)
+    driver = open_driver()
+    driver.put(count=94)
+    assert driver.alerts[-1].severity == WARNING
+    driver.put()
+    driver.wait(10)
+    assert (driver.alerts[-1].change, driver.alerts[-1].severity) == (UPDATED, CRITICAL)
+    driver.get(count=5)
+    driver.wait(10)
+    assert len(driver.alerts) == 2  # 90 %
+    driver.get()
+    driver.wait(10)
+    assert (driver.alerts[-1].change, driver.alerts[-1].severity, driver.alerts[-1].usage_pct) == (
+        UPDATED,
+        WARNING,
+        89.0,
+    )
 
 
 # -- clearing
 
 
 def test_an_alert_clears_when_usage_was_2_points_below_its_mark_for_a_minute() -> None:
-    told = told_of()
-    told.put(count=80)
-    told.get(count=2)
-    told.wait(600)
-    assert len(told.alerts) == 1  # 78 %: not below
-    told.get()
-    fell = told.time
-    told.wait(50)
-    assert len(told.alerts) == 1
-    told.wait(20)
-    [_, cleared] = told.alerts
+    driver = open_driver()
+    driver.put(count=80)
+    driver.get(count=2)
+    driver.wait(600)
+    assert len(driver.alerts) == 1  # 78 %: not below
+    driver.get()
+    fell = driver.time
+    driver.wait(50)
+    assert len(driver.alerts) == 1
+    driver.wait(20)
+    [_, cleared] = driver.alerts
     assert (cleared.change, cleared.condition, cleared.usage_pct) == (CLEARED, "threshold", 77.0)
     assert cleared.time % TICK_US == 0
     assert 60 * SECOND_US < cleared.time - fell <= 80 * SECOND_US
 
 
 def test_a_rise_in_between_begins_the_minute_anew() -> None:
-    told = told_of()
-    told.put(count=80)
-    told.get(count=5)
-    told.wait(50)
-    told.put(count=4)
-    told.wait(10)
-    told.get(count=4)
-    told.wait(50)
-    assert len(told.alerts) == 1
-    told.wait(30)
-    assert told.alerts[-1].change == CLEARED
+    driver = open_driver()
+    driver.put(count=80)
+    driver.get(count=5)
+    driver.wait(50)
+    driver.put(count=4)
+    driver.wait(10)
+    driver.get(count=4)
+    driver.wait(50)
+    assert len(driver.alerts) == 1
+    driver.wait(30)
+    assert driver.alerts[-1].change == CLEARED
 
 
 def test_a_cleared_alert_opens_again_under_another_id() -> None:
-    told = told_of()
+    driver = open_driver()
     for _ in range(3):
-        told.put(count=80)
-        told.get(count=80)
-        told.wait(120)
-    assert [alert.change for alert in told.alerts] == [OPENED, CLEARED] * 3
-    assert [alert.number for alert in told.alerts] == [0, 1] * 3
-    assert len({alert.alert_id for alert in told.alerts}) == 3
+        driver.put(count=80)
+        driver.get(count=80)
+        driver.wait(120)
+    assert [alert.change for alert in driver.alerts] == [OPENED, CLEARED] * 3
+    assert [alert.number for alert in driver.alerts] == [0, 1] * 3
+    assert len({alert.alert_id for alert in driver.alerts}) == 3
 
 
 def test_full_is_over_only_five_minutes_after_the_last_2192() -> None:
-    told = told_of(full_threshold=0)
-    told.put(count=100)
-    told.put(reason=2192)
-    told.get(count=90)
-    told.put(reason=2192)
-    last = told.time
-    told.wait(290)
-    told.wait(60)
-    assert len(told.alerts) == 1
-    told.wait(30)
-    assert told.alerts[-1].change == CLEARED
-    assert 360 * SECOND_US <= told.alerts[-1].time - last <= 380 * SECOND_US
+    driver = open_driver(full_threshold=0)
+    driver.put(count=100)
+    driver.put(reason=2192)
+    driver.get(count=90)
+    driver.put(reason=2192)
+    last = driver.time
+    driver.wait(290)
+    driver.wait(60)
+    assert len(driver.alerts) == 1
+    driver.wait(30)
+    assert driver.alerts[-1].change == CLEARED
+    assert 360 * SECOND_US <= driver.alerts[-1].time - last <= 380 * SECOND_US
 
 
 def test_a_small_structure_is_full_as_long_as_its_last_entry_is_taken() -> None:
-    told = told_of(40, full_threshold=0)
-    told.put(count=40)
-    told.get()
-    told.wait(600)
-    assert told.alerts[-1].change == CLEARED  # 39 of 40 are 97.5 %, and one is free
-    told = Told(size=20 * (695 + 512), full_threshold=0, offld1_th=0, offld1_sz=0)
-    told.put(count=19)
-    told.put(length=141)
-    assert told.told() == [(OPENED, "full", "entries"), (OPENED, "full", "elements")]
+    driver = open_driver(40, full_threshold=0)
+    driver.put(count=40)
+    driver.get()
+    driver.wait(600)
+    assert driver.alerts[-1].change == CLEARED  # 39 of 40 are 97.5 %, and one is free
+    driver = Told(size=20 * (695 + 512), full_threshold=0, offld1_th=0, offld1_sz=0)
+    driver.put(count=19)
+    driver.put(length=141)
+    assert driver.told() == [(OPENED, "full", "entries"), (OPENED, "full", "elements")]
 
 
 @pytest.mark.parametrize("threshold", [1, 2, 3])
 def test_a_low_fullthreshold_can_clear_too(threshold: int) -> None:
-    told = told_of(full_threshold=threshold)
-    told.put(count=3)
-    told.get(count=3)
-    told.wait(120)
-    assert [alert.change for alert in of(told, *THRESHOLD)] == [OPENED, CLEARED]
+    driver = open_driver(full_threshold=threshold)
+    driver.put(count=3)
+    driver.get(count=3)
+    driver.wait(120)
+    assert [alert.change for alert in alerts_of(driver, *THRESHOLD)] == [OPENED, CLEARED]
 
 
 def test_an_alert_clears_when_fullthreshold_is_altered_to_0() -> None:
-    told = told_of()
-    told.put(count=80)
-    told.alter(full_threshold=0)
-    told.wait(120)
-    assert told.told() == [(OPENED, *THRESHOLD), (CLEARED, *THRESHOLD)]
+    driver = open_driver()
+    driver.put(count=80)
+    driver.alter(full_threshold=0)
+    driver.wait(120)
+    assert driver.told() == [(OPENED, *THRESHOLD), (CLEARED, *THRESHOLD)]
 
 
 def test_alerts_clear_however_long_nothing_happened() -> None:
-    told = told_of()
-    told.put(count=100)
-    told.get(count=100)
-    left = told.time
-    told.wait(20 * 3_600)
-    assert [alert.change for alert in told.alerts] == [OPENED, OPENED, CLEARED, CLEARED]
-    assert all(alert.time - left < 120 * SECOND_US for alert in told.alerts)
+    driver = open_driver()
+    driver.put(count=100)
+    driver.get(count=100)
+    left = driver.time
+    driver.wait(20 * 3_600)
+    assert [alert.change for alert in driver.alerts] == [OPENED, OPENED, CLEARED, CLEARED]
+    assert all(alert.time - left < 120 * SECOND_US for alert in driver.alerts)
 
 
 def test_late_events_clear_nothing() -> None:
-    told = told_of()
-    told.put(count=80)
-    opened = told.time
-    told.get(count=80, time=opened - HOUR_US)
+    driver = open_driver()
+    driver.put(count=80)
+    opened = driver.time
+    driver.get(count=80, time=opened - HOUR_US)
     for second in range(1, 200):
-        told.did("HEARTBEAT", None, store="QSG1/APP1", time=opened - HOUR_US + second * SECOND_US)
-    assert len(told.alerts) == 1
+        driver.did("HEARTBEAT", None, store="QSG1/APP1", time=opened - HOUR_US + second * SECOND_US)
+    assert len(driver.alerts) == 1
 
 
 # -- data sets
@@ -264,110 +268,110 @@ def smds_of(blocks: int = 100, **fields: Any) -> Told:
     attributes = {key: fields.pop(key) for key in ("secondary", "max_size") if key in fields}
     smds = {"QM01": data_set(size=blocks * 8_192, **attributes), "QM02": data_set(size=8_192_000)}
     everything = {"ds_block": 8_192, "offld1_th": 0, "offld1_sz": 0, "full_threshold": 0, "smds": smds}
-    return told_of(1_000, **(everything | fields))
+    return open_driver(1_000, **(everything | fields))
 
 
 def test_a_data_set_that_expands_as_it_should_raises_no_alert() -> None:
-    told = smds_of()
-    assert told.put(8_192, count=300)["smds"]["QM01"]["blocks_total"] > 300
-    assert told.alerts == []
+    driver = smds_of()
+    assert driver.put(8_192, count=300)["smds"]["QM01"]["blocks_total"] > 300
+    assert driver.alerts == []
 
 
 def test_a_data_set_that_may_not_expand_raises_its_threshold_and_then_full() -> None:
-    told = smds_of(ds_expand=False)
-    told.put(8_192, count=89)
-    assert told.alerts == []
-    told.put(8_192)
-    assert told.told() == [(OPENED, "threshold", "smds/QM01")]
-    told.put(8_192, count=9)
-    assert told.told()[-1] == (OPENED, "full", "smds/QM01")
-    assert told.alerts[-1].usage_pct == 100.0
+    driver = smds_of(ds_expand=False)
+    driver.put(8_192, count=89)
+    assert driver.alerts == []
+    driver.put(8_192)
+    assert driver.told() == [(OPENED, "threshold", "smds/QM01")]
+    driver.put(8_192, count=9)
+    assert driver.told()[-1] == (OPENED, "full", "smds/QM01")
+    assert driver.alerts[-1].usage_pct == 100.0
 
 
 def test_a_data_set_that_cannot_expand_says_so_at_the_very_event() -> None:
-    told = smds_of(max_size=100 * 8_192)
-    told.put(8_192, count=89)
-    assert told.alerts == []
-    told.put(8_192)
-    assert told.told() == [(OPENED, "threshold", "smds/QM01"), (OPENED, "cannot-expand", "smds/QM01")]
-    assert told.alerts[-1].severity == CRITICAL
-    assert told.alerts[-1].time == told.time
-    assert "FAILED" in told.alerts[-1].cause
+    driver = smds_of(max_size=100 * 8_192)
+    driver.put(8_192, count=89)
+    assert driver.alerts == []
+    driver.put(8_192)
+    assert driver.told() == [(OPENED, "threshold", "smds/QM01"), (OPENED, "cannot-expand", "smds/QM01")]
+    assert driver.alerts[-1].severity == CRITICAL
+    assert driver.alerts[-1].time == driver.time
+    assert "FAILED" in driver.alerts[-1].cause
 
 
 def test_cannot_expand_clears_when_expansion_is_possible_again() -> None:
-    told = smds_of(max_size=100 * 8_192)
-    told.put(8_192, count=90)
-    told.alter(ds_expand=True)
-    told.get(count=20)
-    told.wait(120)
-    assert (CLEARED, "cannot-expand", "smds/QM01") in told.told()
-    assert (CLEARED, "threshold", "smds/QM01") in told.told()
+    driver = smds_of(max_size=100 * 8_192)
+    driver.put(8_192, count=90)
+    driver.alter(ds_expand=True)
+    driver.get(count=20)
+    driver.wait(120)
+    assert (CLEARED, "cannot-expand", "smds/QM01") in driver.told()
+    assert (CLEARED, "threshold", "smds/QM01") in driver.told()
 
 
 def test_full_of_a_data_set_clears_when_there_is_room_again() -> None:
-    told = smds_of(ds_expand=False)
-    told.put(8_192, count=99)
-    told.get(count=90)
-    told.wait(120)
-    assert told.told()[2:] == [(CLEARED, "threshold", "smds/QM01"), (CLEARED, "full", "smds/QM01")]
+    driver = smds_of(ds_expand=False)
+    driver.put(8_192, count=99)
+    driver.get(count=90)
+    driver.wait(120)
+    assert driver.told()[2:] == [(CLEARED, "threshold", "smds/QM01"), (CLEARED, "full", "smds/QM01")]
 
 
 def test_a_2192_of_a_message_that_needs_the_data_set_names_the_data_set() -> None:
-    told = smds_of(ds_expand=False)
-    told.put(8_192, count=95)
-    told.put(65_536, reason=2192)
-    assert told.told()[-1] == (OPENED, "full", "smds/QM01")
-    told.put(65_536, qmgr="QM02", reason=2192)
-    assert told.told()[-1] == (OPENED, "full", "entries")  # there was room in QM02's
+    driver = smds_of(ds_expand=False)
+    driver.put(8_192, count=95)
+    driver.put(65_536, reason=2192)
+    assert driver.told()[-1] == (OPENED, "full", "smds/QM01")
+    driver.put(65_536, qmgr="QM02", reason=2192)
+    assert driver.told()[-1] == (OPENED, "full", "entries")  # there was room in QM02's
 
 
 def test_what_a_measure_finds_in_a_data_set_is_told_at_once() -> None:
-    told = smds_of(ds_expand=False)
-    told.measure(smds={"QM01": {"blocks_used": 95}})
-    assert told.told() == [(OPENED, "threshold", "smds/QM01")]
+    driver = smds_of(ds_expand=False)
+    driver.measure(smds={"QM01": {"blocks_used": 95}})
+    assert driver.told() == [(OPENED, "threshold", "smds/QM01")]
 
 
 # -- drift
 
 
 def test_drift_opens_at_the_third_measurement_in_a_row_beyond_the_tolerance() -> None:
-    told = told_of()
-    told.put(count=50)
-    told.measure(ents_used=50)
+    driver = open_driver()
+    driver.put(count=50)
+    driver.measure(ents_used=50)
     for _ in range(2):
-        told.measure(ents_used=44)
-    told.measure(ents_used=45)  # 5 %: not beyond
+        driver.measure(ents_used=44)
+    driver.measure(ents_used=45)  # 5 %: not beyond
     for _ in range(2):
-        told.measure(ents_used=44)
-    assert told.alerts == []
-    told.measure(ents_used=44)
-    [alert] = told.alerts
+        driver.measure(ents_used=44)
+    assert driver.alerts == []
+    driver.measure(ents_used=44)
+    [alert] = driver.alerts
     assert (alert.change, alert.condition, alert.resource, alert.severity) == (OPENED, "drift", "entries", WARNING)
-    told.measure(ents_used=20)
-    told.wait(600)
-    assert len(told.alerts) == 1
-    told.measure(ents_used=50)
-    assert told.told()[1:] == [(CLEARED, "drift", "entries")]
+    driver.measure(ents_used=20)
+    driver.wait(600)
+    assert len(driver.alerts) == 1
+    driver.measure(ents_used=50)
+    assert driver.told()[1:] == [(CLEARED, "drift", "entries")]
 
 
 def test_the_tolerance_is_an_attribute() -> None:
-    told = told_of(drift_tolerance_pct=1.0)
-    told.put(count=50)
+    driver = open_driver(drift_tolerance_pct=1.0)
+    driver.put(count=50)
     for _ in range(3):
-        told.measure(ents_used=48)
-    assert told.told() == [(OPENED, "drift", "entries")]
+        driver.measure(ents_used=48)
+    assert driver.told() == [(OPENED, "drift", "entries")]
 
 
 def test_two_drifts_have_two_ids_even_where_the_clock_stands_still() -> None:
-    told = told_of()
-    told.put(count=50)
+    driver = open_driver()
+    driver.put(count=50)
     for _ in range(2):
         for used in (30, 30, 30, 50):
-            told.did("MEASURE", None, store="QSG1/APP1", measured={"ents_used": used}, time=told.time)
+            driver.did("MEASURE", None, store="QSG1/APP1", measured={"ents_used": used}, time=driver.time)
     for _ in range(4):
-        told.measure(ents_used=30)
-    opened = [alert.alert_id for alert in told.alerts if alert.change == OPENED]
+        driver.measure(ents_used=30)
+    opened = [alert.alert_id for alert in driver.alerts if alert.change == OPENED]
     assert len(opened) == len(set(opened)) == 2
 
 
@@ -375,52 +379,52 @@ def test_two_drifts_have_two_ids_even_where_the_clock_stands_still() -> None:
 
 
 def test_the_queue_that_filled_the_structure_is_named_first_not_the_one_that_got_2192() -> None:
-    told = told_of()
-    told.put(queue="B.QUEUE", count=40)
-    told.wait(3_600)
-    told.put(queue="A.QUEUE", count=45)
-    told.put(queue="B.QUEUE", count=15)
-    told.put(queue="B.QUEUE", reason=2192)
-    [alert] = of(told, *AT_FULL)
+    driver = open_driver()
+    driver.put(queue="B.QUEUE", count=40)
+    driver.wait(3_600)
+    driver.put(queue="A.QUEUE", count=45)
+    driver.put(queue="B.QUEUE", count=15)
+    driver.put(queue="B.QUEUE", reason=2192)
+    [alert] = alerts_of(driver, *AT_FULL)
     assert [(filler.queue, filler.share) for filler in alert.fillers] == [("A.QUEUE", 0.75), ("B.QUEUE", 0.25)]
     assert "A.QUEUE" in alert.cause
     assert any("A.QUEUE" in action for action in alert.actions)
 
 
 def test_growth_of_the_first_seconds_counts() -> None:
-    told = told_of()
-    told.put(queue="B.QUEUE", count=30)
-    told.wait(20)
-    told.put(queue="A.QUEUE", count=50)
-    assert [filler.queue for filler in told.alerts[0].fillers] == ["A.QUEUE", "B.QUEUE"]
-    assert [filler.share for filler in told.alerts[0].fillers] == [0.625, 0.375]
+    driver = open_driver()
+    driver.put(queue="B.QUEUE", count=30)
+    driver.wait(20)
+    driver.put(queue="A.QUEUE", count=50)
+    assert [filler.queue for filler in driver.alerts[0].fillers] == ["A.QUEUE", "B.QUEUE"]
+    assert [filler.share for filler in driver.alerts[0].fillers] == [0.625, 0.375]
 
 
 def test_a_queue_that_shrinks_is_no_filler() -> None:
-    told = told_of()
-    told.put(queue="B.QUEUE", count=40)
-    told.wait(3_600)
-    told.get(queue="B.QUEUE", count=10)
-    told.put(queue="A.QUEUE", count=50)
-    assert [(filler.queue, filler.share) for filler in told.alerts[0].fillers] == [("A.QUEUE", 1.0)]
+    driver = open_driver()
+    driver.put(queue="B.QUEUE", count=40)
+    driver.wait(3_600)
+    driver.get(queue="B.QUEUE", count=10)
+    driver.put(queue="A.QUEUE", count=50)
+    assert [(filler.queue, filler.share) for filler in driver.alerts[0].fillers] == [("A.QUEUE", 1.0)]
 
 
 def test_elements_are_filled_by_large_messages_entries_by_many() -> None:
-    told = told_of()
-    told.put(100, queue="B.QUEUE", count=70)
-    told.put(64_512, queue="A.QUEUE")
-    told.put(20_000, queue="A.QUEUE", count=2)
-    told.put(100, queue="B.QUEUE", count=10)
-    assert of(told, "threshold", "elements")[0].fillers[0].queue == "A.QUEUE"
-    assert of(told, *THRESHOLD)[0].fillers[0].queue == "B.QUEUE"
+    driver = open_driver()
+    driver.put(100, queue="B.QUEUE", count=70)
+    driver.put(64_512, queue="A.QUEUE")
+    driver.put(20_000, queue="A.QUEUE", count=2)
+    driver.put(100, queue="B.QUEUE", count=10)
+    assert alerts_of(driver, "threshold", "elements")[0].fillers[0].queue == "A.QUEUE"
+    assert alerts_of(driver, *THRESHOLD)[0].fillers[0].queue == "B.QUEUE"
 
 
 def test_a_data_set_is_filled_by_what_its_own_queue_manager_puts() -> None:
-    told = smds_of(ds_expand=False)
-    told.put(8_192, queue="A.QUEUE", qmgr="QM02", count=500)
-    told.put(8_192, queue="B.QUEUE", qmgr="QM01", count=60)
-    told.put(8_192, queue="A.QUEUE", qmgr="QM01", count=40)
-    [alert] = of(told, "full", "smds/QM01")
+    driver = smds_of(ds_expand=False)
+    driver.put(8_192, queue="A.QUEUE", qmgr="QM02", count=500)
+    driver.put(8_192, queue="B.QUEUE", qmgr="QM01", count=60)
+    driver.put(8_192, queue="A.QUEUE", qmgr="QM01", count=40)
+    [alert] = alerts_of(driver, "full", "smds/QM01")
     assert [(filler.queue, filler.share) for filler in alert.fillers] == [("B.QUEUE", 0.6), ("A.QUEUE", 0.4)]
 
 
@@ -429,13 +433,13 @@ def test_a_data_set_is_filled_by_what_its_own_queue_manager_puts() -> None:
 
 def test_a_second_run_over_the_same_events_tells_the_same_records() -> None:
     def run() -> list[bytes]:
-        told = told_of()
+        driver = open_driver()
         for _ in range(3):
-            told.put(count=100)
-            told.put(reason=2192)
-            told.get(count=100)
-            told.wait(900)
-        return records(told.alerts)
+            driver.put(count=100)
+            driver.put(reason=2192)
+            driver.get(count=100)
+            driver.wait(900)
+        return records(driver.alerts)
 
     first = run()
     assert first == run()
@@ -444,11 +448,11 @@ def test_a_second_run_over_the_same_events_tells_the_same_records() -> None:
 
 
 def test_open_alerts_outlast_a_restart_of_the_twin() -> None:
-    told = told_of()
-    told.put(count=80)
-    told.again().put(count=6)
-    told.wait(10)
-    told.again().get(count=20)
-    told.again().wait(120)
-    assert [alert.change for alert in told.alerts] == [OPENED, UPDATED, CLEARED]
-    assert len({alert.alert_id for alert in told.alerts}) == 1
+    driver = open_driver()
+    driver.put(count=80)
+    driver.again().put(count=6)
+    driver.wait(10)
+    driver.again().get(count=20)
+    driver.again().wait(120)
+    assert [alert.change for alert in driver.alerts] == [OPENED, UPDATED, CLEARED]
+    assert len({alert.alert_id for alert in driver.alerts}) == 1

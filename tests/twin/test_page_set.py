@@ -91,10 +91,10 @@ def test_usable_pages_are_those_of_real_smf_records(shared: Path) -> None:
 
 
 def test_each_short_message_has_a_page_and_so_has_control_information() -> None:
-    told = ToldPageSet()
-    assert pages(told.put(100, count=3)) == (3, 0, 3, 95)
-    assert pages(told.put(5000, persistent=True)) == (6, 3, 3, 92)  # 2 pages, and one of the control information
-    assert pages(told.get()) == (5, 3, 2, 93)
+    driver = ToldPageSet()
+    assert pages(driver.put(100, count=3)) == (3, 0, 3, 95)
+    assert pages(driver.put(5000, persistent=True)) == (6, 3, 3, 92)  # 2 pages, and one of the control information
+    assert pages(driver.get()) == (5, 3, 2, 93)
 
 
 def test_100_messages_of_11_bytes_take_about_the_102_pages_that_were_measured() -> None:
@@ -117,46 +117,46 @@ def test_short_messages_share_pages_before_7_0_1(version: str | None, packed: bo
 
 def test_a_short_message_goes_to_the_next_available_space_or_the_next_page() -> None:
     """Short messages: "if there is not enough space available, on the next page"; what is left remains unused."""
-    told = ToldPageSet(version="7.0.0")
-    assert told.put(1628, count=2)["pages_used"] == 1  # 2,000 bytes each: 57 are left
-    assert told.put(0)["pages_used"] == 2
-    assert told.put(3685 - 372)["pages_used"] == 2  # fills it to the last byte
-    assert told.put(0)["pages_used"] == 3
+    driver = ToldPageSet(version="7.0.0")
+    assert driver.put(1628, count=2)["pages_used"] == 1  # 2,000 bytes each: 57 are left
+    assert driver.put(0)["pages_used"] == 2
+    assert driver.put(3685 - 372)["pages_used"] == 2  # fills it to the last byte
+    assert driver.put(0)["pages_used"] == 3
 
 
 def test_control_information_of_a_long_message_is_stored_like_a_short_one() -> None:
     """Long messages: "stores control information that points to these pages in the same way"."""
-    told = ToldPageSet(version="6.0")
-    assert told.put(5000)["pages_used"] == 3
-    assert told.put(5000)["pages_used"] == 5
-    assert told.put(100)["pages_used"] == 5
+    driver = ToldPageSet(version="6.0")
+    assert driver.put(5000)["pages_used"] == 3
+    assert driver.put(5000)["pages_used"] == 5
+    assert driver.put(100)["pages_used"] == 5
 
 
 def test_a_shared_page_is_free_when_its_last_record_is_gone() -> None:
-    told = ToldPageSet(version="6.0")
-    told.put(3000, msgid="A")  # 3,372 bytes: 685 are left
-    told.put(300, msgid="B")
-    assert told.get(msgid="A")["pages_used"] == 1
-    assert told.put(100, msgid="C")["pages_used"] == 2
-    told.get(msgid="C")
-    assert told.get(msgid="B")["pages_used"] == 0
-    assert told.put(3685)["pages_used"] == 1
+    driver = ToldPageSet(version="6.0")
+    driver.put(3000, msgid="A")  # 3,372 bytes: 685 are left
+    driver.put(300, msgid="B")
+    assert driver.get(msgid="A")["pages_used"] == 1
+    assert driver.put(100, msgid="C")["pages_used"] == 2
+    driver.get(msgid="C")
+    assert driver.get(msgid="B")["pages_used"] == 0
+    assert driver.put(3685)["pages_used"] == 1
 
 
 def test_a_page_with_a_persistent_message_counts_as_persistent() -> None:
-    told = ToldPageSet(version="6.0")
-    told.put(100)
-    assert pages(told.put(100, persistent=True, msgid="P")) == (1, 1, 0, 97)
-    assert pages(told.get(msgid="P")) == (1, 0, 1, 97)
+    driver = ToldPageSet(version="6.0")
+    driver.put(100)
+    assert pages(driver.put(100, persistent=True, msgid="P")) == (1, 1, 0, 97)
+    assert pages(driver.get(msgid="P")) == (1, 0, 1, 97)
 
 
 # -- expansion
 
 
 def test_system_expands_by_a_tenth_before_more_than_90_percent_are_used() -> None:
-    told = ToldPageSet(expand="SYSTEM")
-    assert told.put(count=88)["expansions"] == 0
-    state = told.put()
+    driver = ToldPageSet(expand="SYSTEM")
+    assert driver.put(count=88)["expansions"] == 0
+    state = driver.put()
     assert (state["expansions"], state["pages_total"], state["status"]) == (1, 108, "NORMAL")
 
 
@@ -178,10 +178,10 @@ def test_user_expands_by_the_secondary_extent_as_often_as_a_message_needs() -> N
     ],
 )
 def test_a_page_set_that_cannot_expand_is_full(fields: dict[str, Any], status: str) -> None:
-    told = ToldPageSet(**fields)
-    state = told.put(count=98)
+    driver = ToldPageSet(**fields)
+    state = driver.put(count=98)
     assert (state["status"], state["expansions"], state["overfull_puts"]) == (status, 0, 0)
-    state = told.put(count=2)
+    state = driver.put(count=2)
     assert (state["overfull_puts"], state["pages_used"], state["pages_unused"]) == (2, 100, 0)
     assert state["usage_pct"] == pytest.approx(100 * 100 / 98, abs=0.001)
 
@@ -195,25 +195,25 @@ def test_there_are_119_expansions_at_most() -> None:
 
 
 def test_a_put_takes_its_pages_before_the_commit_and_a_get_keeps_them_until_it() -> None:
-    told = ToldPageSet()
-    assert pages(told.put(uow="U"))[0] == 1
-    assert pages(told.did("BACKOUT", uow="U"))[0] == 0
-    told.put(msgid="A")
-    assert pages(told.get(msgid="A", uow="V"))[0] == 1
-    assert pages(told.did("COMMIT", uow="V"))[0] == 0
+    driver = ToldPageSet()
+    assert pages(driver.put(uow="U"))[0] == 1
+    assert pages(driver.did("BACKOUT", uow="U"))[0] == 0
+    driver.put(msgid="A")
+    assert pages(driver.get(msgid="A", uow="V"))[0] == 1
+    assert pages(driver.did("COMMIT", uow="V"))[0] == 0
 
 
 def test_a_get_that_came_before_its_put_leaves_nothing_behind() -> None:
-    told = ToldPageSet(version="6.0")
-    told.get(msgid="A")
-    state = told.put(5000, msgid="A")
+    driver = ToldPageSet(version="6.0")
+    driver.get(msgid="A")
+    state = driver.put(5000, msgid="A")
     assert (pages(state)[0], state["messages"], state["unmatched_gets"]) == (0, 0, 0)
 
 
 def test_a_duplicate_changes_nothing_but_its_count() -> None:
-    told = ToldPageSet()
-    told.put(seq=1)
-    state = told.put(seq=1)
+    driver = ToldPageSet()
+    driver.put(seq=1)
+    state = driver.put(seq=1)
     assert (pages(state)[0], state["duplicates"]) == (1, 1)
 
 
@@ -228,14 +228,14 @@ def test_a_put_refused_with_2192_takes_no_page() -> None:
 
 def test_after_a_restart_only_committed_persistent_messages_are_there() -> None:
     """contract.md, 7: units of work are backed out, then the nonpersistent messages go; numbering begins anew."""
-    told = ToldPageSet(version="6.0", pages=1000)
-    told.put(5000, count=3, seq=7)
-    told.put(100, persistent=True)
-    told.put(100, persistent=True, uow="U")
-    told.get(uow="V")
-    state = told.did("RESTART", None, store="QM01/PS04")
+    driver = ToldPageSet(version="6.0", pages=1000)
+    driver.put(5000, count=3, seq=7)
+    driver.put(100, persistent=True)
+    driver.put(100, persistent=True, uow="U")
+    driver.get(uow="V")
+    state = driver.did("RESTART", None, store="QM01/PS04")
     assert (pages(state)[:3], state["messages"], state["uncommitted"]) == ((1, 1, 0), 1, 0)
-    state = told.put(seq=7)
+    state = driver.put(seq=7)
     assert (state["duplicates"], state["messages"]) == (0, 2)
 
 
@@ -243,38 +243,38 @@ def test_after_a_restart_only_committed_persistent_messages_are_there() -> None:
 
 
 def test_what_an_alter_takes_and_refuses() -> None:
-    told = ToldPageSet(expand="SYSTEM")
-    told.put(count=50)
-    assert told.alter(pages=51)["refused_alters"] == 1  # 49 for messages, 50 are used
-    assert told.alter(pages=52)["pages_total"] == 50
-    assert told.alter(pages=200)["pages_total"] == 198
-    assert told.alter(max_pages=199)["refused_alters"] == 2
-    told.put(count=140)
-    state = told.alter(pages=219)
+    driver = ToldPageSet(expand="SYSTEM")
+    driver.put(count=50)
+    assert driver.alter(pages=51)["refused_alters"] == 1  # 49 for messages, 50 are used
+    assert driver.alter(pages=52)["pages_total"] == 50
+    assert driver.alter(pages=200)["pages_total"] == 198
+    assert driver.alter(max_pages=199)["refused_alters"] == 2
+    driver.put(count=140)
+    state = driver.alter(pages=219)
     assert (state["expansions"], state["pages_total"], state["refused_alters"]) == (1, 218, 3)  # 220: extents stay
-    state = told.alter(buffer_pool=7)
+    state = driver.alter(buffer_pool=7)
     assert (state["buffer_pool"], state["refused_alters"]) == (7, 3)
 
 
 @pytest.mark.parametrize("change", [{"expand": "SYSTEM"}, {"secondary_pages": 10}, {"pages": 101}])
 def test_an_alter_of_what_makes_it_expand_lets_it_try_again(change: dict[str, Any]) -> None:
-    told = ToldPageSet(expand="USER", secondary_pages=0)
-    assert told.put(count=90)["status"] == "FAILED"
-    assert told.alter(buffer_pool=1)["status"] == "FAILED"
-    assert told.alter(**change)["status"] == "NORMAL"
+    driver = ToldPageSet(expand="USER", secondary_pages=0)
+    assert driver.put(count=90)["status"] == "FAILED"
+    assert driver.alter(buffer_pool=1)["status"] == "FAILED"
+    assert driver.alter(**change)["status"] == "NORMAL"
 
 
 def test_a_data_set_that_the_estate_says_anew_has_no_extents() -> None:
-    told = ToldPageSet(expand="SYSTEM", pages=100)
-    told.put(count=95)
-    kept = told.twin.header(), dict(told.twin.dirty_pages()).items()
+    driver = ToldPageSet(expand="SYSTEM", pages=100)
+    driver.put(count=95)
+    saved = driver.twin.header(), dict(driver.twin.dirty_pages()).items()
     for fields, total, expansions in (
         ({"pages": 100}, 108, 1),
         ({"pages": 300}, 298, 0),
         ({"version": "6"}, 108, 1),
     ):
         again = ToldPageSet(**({"expand": "SYSTEM", "pages": 100} | fields))
-        again.twin = again.decoding.twin(None, *kept)
+        again.twin = again.decoding.twin(None, *saved)
         state = again.state()
         assert (state["pages_total"], state["expansions"], state["pages_used"]) == (total, expansions, 95)
         expected = 96 if "version" in fields else 97
@@ -285,23 +285,23 @@ def test_a_data_set_that_the_estate_says_anew_has_no_extents() -> None:
 
 
 def test_what_a_measure_finds_beyond_the_model_counts_and_is_drawn_down() -> None:
-    told = ToldPageSet()
-    told.put(count=2)
-    state = told.measure(pages_persistent=10, pages_nonpersistent=7, messages=12)
+    driver = ToldPageSet()
+    driver.put(count=2)
+    state = driver.measure(pages_persistent=10, pages_nonpersistent=7, messages=12)
     assert pages(state) == (17, 10, 7, 81)
     assert state["baseline"] == {"messages": 10, "pages_persistent": 10, "pages_nonpersistent": 5}
     assert (state["messages"], state["drift_pct"]) == (12, 0.0)
-    state = told.get(queue="A.QUEUE", count=7)  # 2 of the model, 5 of the baseline
+    state = driver.get(queue="A.QUEUE", count=7)  # 2 of the model, 5 of the baseline
     assert (pages(state), state["messages"]) == ((8, 5, 3, 90), 5)
 
 
 def test_a_restart_takes_the_nonpersistent_part_of_the_baseline() -> None:
-    told = ToldPageSet()
-    told.measure(pages_persistent=20, pages_nonpersistent=10, messages=30)
-    told.get(count=15)
-    state = told.did("RESTART", None, store="QM01/PS04")
+    driver = ToldPageSet()
+    driver.measure(pages_persistent=20, pages_nonpersistent=10, messages=30)
+    driver.get(count=15)
+    state = driver.did("RESTART", None, store="QM01/PS04")
     assert (pages(state)[:3], state["messages"]) == ((10, 10, 0), 10)
-    assert pages(told.get(count=5))[0] == 5
+    assert pages(driver.get(count=5))[0] == 5
 
 
 @pytest.mark.parametrize(
@@ -322,24 +322,24 @@ def test_a_baseline_of_what_was_measured(
 
 
 def test_drift_is_the_worst_of_the_pages_measured() -> None:
-    told = ToldPageSet()
-    told.put(count=20)
-    told.measure(pages_used=20)
-    state = told.measure(pages_persistent=10, pages_nonpersistent=19)
+    driver = ToldPageSet()
+    driver.put(count=20)
+    driver.measure(pages_used=20)
+    state = driver.measure(pages_persistent=10, pages_nonpersistent=19)
     assert state["drift_pct"] == pytest.approx(-100 * 10 / 98, abs=0.001)
 
 
 def test_the_marks_of_the_buffer_pool_are_told_where_it_is_measured() -> None:
     """domain.md, 4: asynchronous writes from 85 % used, synchronous from 95 %."""
-    told = ToldPageSet(buffer_pool=3)
-    assert (told.state()["buffer_pool"], told.state()["buffer_pool_pct"], told.state()["buffer_pool_writes"]) == (
+    driver = ToldPageSet(buffer_pool=3)
+    assert (driver.state()["buffer_pool"], driver.state()["buffer_pool_pct"], driver.state()["buffer_pool_writes"]) == (
         *(3, None, None),
     )
-    found = [told.measure(buffer_pool_pct=pct)["buffer_pool_writes"] for pct in (84.9, 85, 94.9, 95)]
+    found = [driver.measure(buffer_pool_pct=pct)["buffer_pool_writes"] for pct in (84.9, 85, 94.9, 95)]
     assert found == ["none", "asynchronous", "asynchronous", "synchronous"]
-    assert told.again().state()["buffer_pool_pct"] == 95
-    assert told.state()["baseline"] is None
-    assert told.measure(pages_used=4)["baseline"] is not None
+    assert driver.again().state()["buffer_pool_pct"] == 95
+    assert driver.state()["baseline"] is None
+    assert driver.measure(pages_used=4)["baseline"] is not None
 
 
 # -- several queues
@@ -347,8 +347,8 @@ def test_the_marks_of_the_buffer_pool_are_told_where_it_is_measured() -> None:
 
 def test_queues_of_a_page_set_share_its_pages() -> None:
     """Calculating the storage requirement: "all the queues that map to the page set"."""
-    told = ToldPageSet(queues=3, version="6.0")
-    told.put(queue="A.QUEUE")
-    state = told.put(queue="B.QUEUE", count=2)
+    driver = ToldPageSet(queues=3, version="6.0")
+    driver.put(queue="A.QUEUE")
+    state = driver.put(queue="B.QUEUE", count=2)
     assert state["pages_used"] == 1
     assert [(queue["name"], queue["depth"]) for queue in state["queues"]] == [("B.QUEUE", 2), ("A.QUEUE", 1)]

@@ -46,37 +46,37 @@ def test_the_buffers_are_64k_and_128k_doubled_on_64_bit() -> None:
 
 
 def test_messages_are_in_the_buffers_by_preference_and_overflow_to_the_file() -> None:
-    told = ToldQueueFile()  # 8 and 16 blocks
-    assert blocks(told.put(ONE_BLOCK, count=8)) == (24, 16, 0, 8, 0)
-    assert blocks(told.put(ONE_BLOCK + 1)) == (26, 16, 0, 10, 0)
-    assert blocks(told.put(ONE_BLOCK + 1, persistent=True, count=8)) == (26, 0, 0, 10, 16)
-    state = told.put(ONE_BLOCK, persistent=True)
+    driver = ToldQueueFile()  # 8 and 16 blocks
+    assert blocks(driver.put(ONE_BLOCK, count=8)) == (24, 16, 0, 8, 0)
+    assert blocks(driver.put(ONE_BLOCK + 1)) == (26, 16, 0, 10, 0)
+    assert blocks(driver.put(ONE_BLOCK + 1, persistent=True, count=8)) == (26, 0, 0, 10, 16)
+    state = driver.put(ONE_BLOCK, persistent=True)
     assert (blocks(state), state["file_bytes"]) == ((27, 0, 0, 10, 17), 3 * 512)
 
 
 def test_the_file_keeps_its_blocks_free_and_allocated_and_uses_them_again() -> None:
-    told = ToldQueueFile()
-    told.put(ONE_BLOCK, count=13)
-    assert blocks(told.get(count=7)) == (29, 18, 5, 6, 0)
-    assert blocks(told.put(ONE_BLOCK, count=5)) == (29, 16, 2, 11, 0)
-    state = told.put(ONE_BLOCK, count=3)
+    driver = ToldQueueFile()
+    driver.put(ONE_BLOCK, count=13)
+    assert blocks(driver.get(count=7)) == (29, 18, 5, 6, 0)
+    assert blocks(driver.put(ONE_BLOCK, count=5)) == (29, 16, 2, 11, 0)
+    state = driver.put(ONE_BLOCK, count=3)
     assert (blocks(state), state["file_bytes"]) == ((30, 16, 0, 14, 0), 6 * 512)
 
 
 def test_a_put_beyond_the_largest_file_is_kept_and_counted() -> None:
-    told = ToldQueueFile(max_size=4 * 512 + 511)
-    state = told.put(ONE_BLOCK, count=12)
+    driver = ToldQueueFile(max_size=4 * 512 + 511)
+    state = driver.put(ONE_BLOCK, count=12)
     assert (state["overfull_puts"], state["usage_pct"], state["file_max_bytes"]) == (0, 100.0, 4 * 512)
-    state = told.put(ONE_BLOCK)
+    state = driver.put(ONE_BLOCK)
     assert (state["overfull_puts"], state["usage_pct"], state["file_bytes"]) == (1, 125.0, 5 * 512)
 
 
 def test_a_put_that_its_buffer_takes_fits_although_the_file_is_full() -> None:
     """MQPUT Walkthrough: "If there is space, the message will be allocated in one of the queue buffers"."""
-    told = ToldQueueFile(max_size=4 * 512)
-    told.put(ONE_BLOCK, count=13)
-    assert told.put(ONE_BLOCK, persistent=True, count=16)["overfull_puts"] == 1
-    assert told.put(ONE_BLOCK, persistent=True)["overfull_puts"] == 2
+    driver = ToldQueueFile(max_size=4 * 512)
+    driver.put(ONE_BLOCK, count=13)
+    assert driver.put(ONE_BLOCK, persistent=True, count=16)["overfull_puts"] == 1
+    assert driver.put(ONE_BLOCK, persistent=True)["overfull_puts"] == 2
 
 
 def test_the_file_system_may_be_the_smaller_limit() -> None:
@@ -86,19 +86,19 @@ def test_the_file_system_may_be_the_smaller_limit() -> None:
 
 
 def test_an_altered_max_size_counts_from_then_on() -> None:
-    told = ToldQueueFile(max_size=100 * 512)
-    told.put(ONE_BLOCK, count=18)
-    state = told.alter(max_size=5 * 512)
+    driver = ToldQueueFile(max_size=100 * 512)
+    driver.put(ONE_BLOCK, count=18)
+    state = driver.alter(max_size=5 * 512)
     assert (state["file_max_bytes"], state["file_bytes"], state["usage_pct"]) == (5 * 512, 10 * 512, 200.0)
-    assert told.put(ONE_BLOCK)["overfull_puts"] == 1
+    assert driver.put(ONE_BLOCK)["overfull_puts"] == 1
 
 
 def test_clear_truncates_the_file_to_what_is_needed() -> None:
     """Views of the Queue: "MQ will truncate the queue to a minimal size when a CLEAR QL command is issued"."""
-    told = ToldQueueFile()
-    told.put(ONE_BLOCK, count=13)
-    told.put(ONE_BLOCK, count=10, uow="U")
-    state = told.did("CLEAR")
+    driver = ToldQueueFile()
+    driver.put(ONE_BLOCK, count=13)
+    driver.put(ONE_BLOCK, count=10, uow="U")
+    state = driver.did("CLEAR")
     assert (blocks(state), log(state), state["truncations"]) == ((26, 16, 0, 10, 0), (0, 0), 1)
 
 
@@ -113,13 +113,13 @@ def test_put_to_a_waiting_getter_touches_neither_queue_nor_log() -> None:
 
 def test_each_persistent_put_get_and_expiry_writes_a_log_record() -> None:
     """In the Depths of a Queue: "Whenever a persistent message is put or got, at least one log record is written"."""
-    told = ToldQueueFile()
-    told.put(count=3)
-    assert log(told.put(persistent=True, count=3)) == (3, 0)
-    assert log(told.get(count=4)) == (4, 0)
-    assert log(told.did("EXPIRE")) == (5, 0)
-    assert log(told.get(count=5)) == (6, 0)
-    assert log(told.put(persistent=True)) == (8, 0)  # a get held aside takes it
+    driver = ToldQueueFile()
+    driver.put(count=3)
+    assert log(driver.put(persistent=True, count=3)) == (3, 0)
+    assert log(driver.get(count=4)) == (4, 0)
+    assert log(driver.did("EXPIRE")) == (5, 0)
+    assert log(driver.get(count=5)) == (6, 0)
+    assert log(driver.put(persistent=True)) == (8, 0)  # a get held aside takes it
 
 
 def test_nonpersistent_messages_write_none_even_spilled_to_the_file() -> None:
@@ -130,34 +130,34 @@ def test_nonpersistent_messages_write_none_even_spilled_to_the_file() -> None:
 
 def test_the_end_of_a_unit_writes_one_only_where_it_had_a_persistent_operation() -> None:
     """In the Depths of a Queue: "For a transaction containing only non-persistent message operations" there is none."""
-    told = ToldQueueFile()
-    told.put(uow="N")
-    assert log(told.did("COMMIT", uow="N")) == (0, 0)
-    told.put(persistent=True, uow="P")
-    assert log(told.did("BACKOUT", uow="P")) == (2, 0)
-    told.get(uow="G")
-    assert log(told.did("COMMIT", uow="G")) == (2, 0)
-    told.get(uow="H")  # held aside
-    told.put(persistent=True)  # taken in H
-    assert log(told.did("BACKOUT", uow="H")) == (5, 0)
-    told.put(persistent=True, uow="R")
-    assert log(told.did("RESTART", None, store=STORE)) == (7, 0)
+    driver = ToldQueueFile()
+    driver.put(uow="N")
+    assert log(driver.did("COMMIT", uow="N")) == (0, 0)
+    driver.put(persistent=True, uow="P")
+    assert log(driver.did("BACKOUT", uow="P")) == (2, 0)
+    driver.get(uow="G")
+    assert log(driver.did("COMMIT", uow="G")) == (2, 0)
+    driver.get(uow="H")  # held aside
+    driver.put(persistent=True)  # taken in H
+    assert log(driver.did("BACKOUT", uow="H")) == (5, 0)
+    driver.put(persistent=True, uow="R")
+    assert log(driver.did("RESTART", None, store=STORE)) == (7, 0)
 
 
 def test_a_clear_writes_one_where_it_removed_persistent_messages() -> None:
-    told = ToldQueueFile()
-    told.put()
-    assert log(told.did("CLEAR")) == (0, 0)
-    told.put(persistent=True, count=3)
-    assert log(told.did("CLEAR")) == (4, 0)
-    told.put(persistent=True, uow="U")
-    assert log(told.did("CLEAR")) == (5, 0)
+    driver = ToldQueueFile()
+    driver.put()
+    assert log(driver.did("CLEAR")) == (0, 0)
+    driver.put(persistent=True, count=3)
+    assert log(driver.did("CLEAR")) == (4, 0)
+    driver.put(persistent=True, uow="U")
+    assert log(driver.did("CLEAR")) == (5, 0)
 
 
 def test_a_duplicate_writes_none() -> None:
-    told = ToldQueueFile()
-    told.put(persistent=True, seq=1)
-    state = told.put(persistent=True, seq=1)
+    driver = ToldQueueFile()
+    driver.put(persistent=True, seq=1)
+    state = driver.put(persistent=True, seq=1)
     assert (log(state), state["duplicates"]) == ((1, 0), 1)
 
 
@@ -166,54 +166,54 @@ def test_a_duplicate_writes_none() -> None:
 
 def test_10000_log_records_bring_a_checkpoint_which_truncates() -> None:
     """What's the point of logging?: "when 10000 log records have been written"."""
-    told = ToldQueueFile()
-    told.put(ONE_BLOCK, count=8 + 40)  # 40 blocks of the file
-    told.get(count=48)
+    driver = ToldQueueFile()
+    driver.put(ONE_BLOCK, count=8 + 40)  # 40 blocks of the file
+    driver.get(count=48)
     for _ in range(4):
-        told.put(ONE_BLOCK, persistent=True, count=1249)
-        told.get(count=1249)
+        driver.put(ONE_BLOCK, persistent=True, count=1249)
+        driver.get(count=1249)
     in_file = 1249 - 16
-    state = told.state()
+    state = driver.state()
     assert (log(state), state["blocks_allocated"]) == ((9_992, 0), in_file)
-    told.put(ONE_BLOCK, persistent=True, count=7)
-    state = told.put(ONE_BLOCK, persistent=True)
+    driver.put(ONE_BLOCK, persistent=True, count=7)
+    state = driver.put(ONE_BLOCK, persistent=True)
     assert (log(state), state["blocks_allocated"], state["truncations"]) == ((10_000, 1), 0, 1)
 
 
 def test_a_log_record_comes_before_what_it_makes_free() -> None:
     """MQGET and MQCMIT Walkthrough: the log record is written, then the changes are made."""
-    told = ToldQueueFile()
-    told.put(ONE_BLOCK, persistent=True, count=9_999)
-    state = told.get()
+    driver = ToldQueueFile()
+    driver.put(ONE_BLOCK, persistent=True, count=9_999)
+    state = driver.get()
     assert (log(state), blocks(state)[2], state["truncations"]) == ((10_000, 1), 1, 0)
-    told = ToldQueueFile()
-    told.put(ONE_BLOCK, persistent=True, count=5_000)
-    told.get(uow="U", count=4_999)
-    state = told.did("COMMIT", uow="U")
+    driver = ToldQueueFile()
+    driver.put(ONE_BLOCK, persistent=True, count=5_000)
+    driver.get(uow="U", count=4_999)
+    state = driver.did("COMMIT", uow="U")
     assert (log(state), blocks(state)[2], state["truncations"]) == ((10_000, 1), 4_984, 0)
 
 
 def test_time_brings_a_checkpoint_after_30_minutes_with_at_least_100_log_records() -> None:
     """What's the point of logging?: "every 30 minutes provided there are at least 100 log records"."""
-    told = ToldQueueFile()
-    told.put(ONE_BLOCK, count=48)
-    told.get(count=40)
-    told.put(ONE_BLOCK, persistent=True, count=99)
-    assert log(told.wait(31 * MINUTE)) == (99, 0)
-    assert log(told.put(ONE_BLOCK, persistent=True)) == (100, 0)
-    state = told.wait(10)
+    driver = ToldQueueFile()
+    driver.put(ONE_BLOCK, count=48)
+    driver.get(count=40)
+    driver.put(ONE_BLOCK, persistent=True, count=99)
+    assert log(driver.wait(31 * MINUTE)) == (99, 0)
+    assert log(driver.put(ONE_BLOCK, persistent=True)) == (100, 0)
+    state = driver.wait(10)
     assert (log(state), state["blocks_allocated"]) == ((100, 1), 0)
-    told.get(count=100)
-    assert log(told.wait(29 * MINUTE)) == (192, 1)
-    assert log(told.wait(MINUTE)) == (192, 1)  # 92 since the last
+    driver.get(count=100)
+    assert log(driver.wait(29 * MINUTE)) == (192, 1)
+    assert log(driver.wait(MINUTE)) == (192, 1)  # 92 since the last
 
 
 def test_of_nonpersistent_messages_alone_there_is_no_checkpoint() -> None:
     """Views of the Queue: "If all message operations are for non-persistent messages then checkpoints could be" few."""
-    told = ToldQueueFile()
-    told.put(10_000, count=200)
-    told.get(count=200)
-    state = told.wait(600 * MINUTE)
+    driver = ToldQueueFile()
+    driver.put(10_000, count=200)
+    driver.get(count=200)
+    state = driver.wait(600 * MINUTE)
     assert (log(state), state["blocks_allocated"]) == ((0, 0), 200 * 21 - 8)
 
 
@@ -230,15 +230,15 @@ def test_a_file_is_truncated_that_is_oversized_by_both_1_percent_and_16_kb(
     in_file: int, needed: int, kept_free: int
 ) -> None:
     """Views of the Queue: "truncates the queue file if it is oversized by both 1% and 16KB". 16 KB are 32 blocks."""
-    told = ToldQueueFile()
-    told.put(length_of(8 + in_file))
-    told.get()
+    driver = ToldQueueFile()
+    driver.put(length_of(8 + in_file))
+    driver.get()
     for number in (16, 16, 16, 2):
-        told.put(ONE_BLOCK, persistent=True, count=number)
-        told.get(count=number)
-    state = told.put(length_of(8 + needed))
+        driver.put(ONE_BLOCK, persistent=True, count=number)
+        driver.get(count=number)
+    state = driver.put(length_of(8 + needed))
     assert (log(state), state["blocks_allocated"]) == ((100, 0), in_file - needed)
-    state = told.wait(31 * MINUTE)
+    state = driver.wait(31 * MINUTE)
     assert (log(state), state["blocks_allocated"]) == ((100, 1), kept_free)
 
 
@@ -247,69 +247,73 @@ def test_a_file_is_truncated_that_is_oversized_by_both_1_percent_and_16_kb(
 
 def test_messages_are_got_by_priority_then_age() -> None:
     """In the Depths of a Queue: ten message chains, "one for each message priority"."""
-    told = ToldQueueFile()
+    driver = ToldQueueFile()
     for number, priority in enumerate((0, 9, 4, 9)):
-        told.put(length_of(number + 1), priority=priority, uow="U" if number == 2 else None)
-    assert [blocks(told.get())[3] for _ in range(3)] == [1 + 3 + 4, 1 + 3, 3]  # blocks left; the third is not committed
+        driver.put(length_of(number + 1), priority=priority, uow="U" if number == 2 else None)
+    assert [blocks(driver.get())[3] for _ in range(3)] == [
+        1 + 3 + 4,
+        1 + 3,
+        3,
+    ]  # blocks left; the third is not committed
 
 
 def test_a_put_takes_its_blocks_before_the_commit_and_a_get_keeps_them_until_it() -> None:
     """MQPUT Walkthrough: space is allocated at the put; MQCMIT Walkthrough: changes become visible at the commit."""
-    told = ToldQueueFile()
-    state = told.put(ONE_BLOCK, uow="U", count=3)
+    driver = ToldQueueFile()
+    state = driver.put(ONE_BLOCK, uow="U", count=3)
     assert (blocks(state)[3], state["uncommitted"], state["queues"][0]["depth"]) == (3, 3, 3)
-    assert told.did("COMMIT", uow="U")["uncommitted"] == 0
-    state = told.get(uow="V", count=2)
+    assert driver.did("COMMIT", uow="U")["uncommitted"] == 0
+    state = driver.get(uow="V", count=2)
     assert (blocks(state)[3], state["uncommitted"]) == (3, 2)
-    assert blocks(told.did("COMMIT", uow="V"))[3] == 1
-    told.put(ONE_BLOCK, uow="W")
-    assert blocks(told.did("BACKOUT", uow="W"))[3] == 1
+    assert blocks(driver.did("COMMIT", uow="V"))[3] == 1
+    driver.put(ONE_BLOCK, uow="W")
+    assert blocks(driver.did("BACKOUT", uow="W"))[3] == 1
 
 
 def test_an_expired_message_holds_its_blocks_until_it_is_removed() -> None:
     """MQGET Walkthrough: "Expired messages can often be discarded at this stage"."""
-    told = ToldQueueFile()
-    told.put(ONE_BLOCK)
-    assert blocks(told.wait(24 * 60 * MINUTE))[3] == 1
-    assert blocks(told.did("EXPIRE"))[3] == 0
+    driver = ToldQueueFile()
+    driver.put(ONE_BLOCK)
+    assert blocks(driver.wait(24 * 60 * MINUTE))[3] == 1
+    assert blocks(driver.did("EXPIRE"))[3] == 0
 
 
 # -- restart, the estate, MEASURE
 
 
 def test_after_a_restart_persistent_messages_are_there_and_the_file_is_as_large() -> None:
-    told = ToldQueueFile()
-    told.put(ONE_BLOCK, count=13)
-    told.put(ONE_BLOCK, count=3, persistent=True)
-    state = told.did("RESTART", None, store=STORE)
+    driver = ToldQueueFile()
+    driver.put(ONE_BLOCK, count=13)
+    driver.put(ONE_BLOCK, count=3, persistent=True)
+    state = driver.did("RESTART", None, store=STORE)
     assert (blocks(state), log(state), state["messages"]) == ((29, 21, 5, 0, 3), (3, 0), 3)
 
 
 def test_after_a_restart_units_of_work_are_backed_out() -> None:
     """Phases of Restart Recovery: transactions that were not prepared are rolled back."""
-    told = ToldQueueFile()
-    told.put(ONE_BLOCK, persistent=True)
-    told.get(uow="G")
-    told.put(ONE_BLOCK, persistent=True, uow="P", count=2)
-    state = told.did("RESTART", None, store=STORE)
+    driver = ToldQueueFile()
+    driver.put(ONE_BLOCK, persistent=True)
+    driver.get(uow="G")
+    driver.put(ONE_BLOCK, persistent=True, uow="P", count=2)
+    state = driver.did("RESTART", None, store=STORE)
     assert (state["messages"], state["uncommitted"], blocks(state)[4]) == (1, 0, 1)
 
 
 def test_buffers_that_the_estate_makes_smaller_overflow() -> None:
     """Tuning Queue Buffers: DefaultQBufferSize and DefaultPQBufferSize."""
-    told = ToldQueueFile()
-    told.put(ONE_BLOCK, count=8)
-    told.put(ONE_BLOCK, count=10, persistent=True)
-    kept = told.twin.header(), dict(told.twin.dirty_pages()).items()
+    driver = ToldQueueFile()
+    driver.put(ONE_BLOCK, count=8)
+    driver.put(ONE_BLOCK, count=10, persistent=True)
+    saved = driver.twin.header(), dict(driver.twin.dirty_pages()).items()
     smaller = ToldQueueFile(default_q_buffer_size=4 * 512, default_pq_buffer_size=0)
-    smaller.twin = smaller.decoding.twin(None, *kept)
+    smaller.twin = smaller.decoding.twin(None, *saved)
     state = smaller.state()
     assert (blocks(state), state["file_bytes"]) == ((4 + 14, 0, 0, 8, 10), 14 * 512)
 
 
 def test_a_measured_backlog_overflows_to_the_file_and_is_drawn_down() -> None:
-    told = ToldQueueFile()
-    state = told.measure(blocks_persistent=40, blocks_nonpersistent=10, messages=25, file_bytes=30 * 512)
+    driver = ToldQueueFile()
+    state = driver.measure(blocks_persistent=40, blocks_nonpersistent=10, messages=25, file_bytes=30 * 512)
     assert state["baseline"] == {
         "messages": 25,
         "blocks_persistent": 40,
@@ -317,25 +321,25 @@ def test_a_measured_backlog_overflows_to_the_file_and_is_drawn_down() -> None:
         "file_bytes": 30 * 512,
     }
     assert (blocks(state), state["file_bytes"]) == ((24 + 30, 0, 4, 10, 40), 30 * 512)
-    assert blocks(told.get(count=5)) == (54, 0, 14, 8, 32)
-    assert blocks(told.did("RESTART", None, store=STORE)) == (54, 8, 14, 0, 32)
+    assert blocks(driver.get(count=5)) == (54, 0, 14, 8, 32)
+    assert blocks(driver.did("RESTART", None, store=STORE)) == (54, 8, 14, 0, 32)
 
 
 def test_what_comes_back_to_the_baseline_is_in_the_file() -> None:
     """A get that drew the baseline down finds its message after all."""
-    told = ToldQueueFile(default_q_buffer_size=0, default_pq_buffer_size=0)
-    told.measure(blocks_nonpersistent=20, messages=2)
-    told.get(uow="U")
-    told.did("CLEAR")
-    assert blocks(told.state()) == (10, 0, 0, 10, 0)
-    assert blocks(told.did("BACKOUT", uow="U")) == (20, 0, 0, 20, 0)
+    driver = ToldQueueFile(default_q_buffer_size=0, default_pq_buffer_size=0)
+    driver.measure(blocks_nonpersistent=20, messages=2)
+    driver.get(uow="U")
+    driver.did("CLEAR")
+    assert blocks(driver.state()) == (10, 0, 0, 10, 0)
+    assert blocks(driver.did("BACKOUT", uow="U")) == (20, 0, 0, 20, 0)
 
 
 def test_drift_is_of_blocks_and_of_the_file() -> None:
-    told = ToldQueueFile()
-    told.put(ONE_BLOCK, count=16)
-    told.measure(messages=16)
-    state = told.measure(blocks_nonpersistent=12, file_bytes=8 * 512)
+    driver = ToldQueueFile()
+    driver.put(ONE_BLOCK, count=16)
+    driver.measure(messages=16)
+    state = driver.measure(blocks_nonpersistent=12, file_bytes=8 * 512)
     assert state["drift_pct"] == pytest.approx(100 * 4 / 32)
-    state = told.measure(blocks_nonpersistent=16, file_bytes=0)
+    state = driver.measure(blocks_nonpersistent=16, file_bytes=0)
     assert state["drift_pct"] == pytest.approx(100 * 8 / 32)

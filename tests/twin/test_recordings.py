@@ -74,11 +74,11 @@ def test_what_is_written_is_read(tmp_path: Path, decoder: Decoder, suffix: str, 
     chunks = list(open_recording(path))
     assert len(chunks) > 20
     assert [chunk.first for chunk in chunks] == np.cumsum([0, *map(len, chunks[:-1])]).tolist()
-    wanted = [
+    expected = [
         event if isinstance(event["time"], str) else event | {"time": "2026-11-20T12:00:00.000000Z"} for event in EVENTS
     ]
     found = lines(path)
-    assert found == (EVENTS if suffix != ".arrow" and not as_tables else wanted)
+    assert found == (EVENTS if suffix != ".arrow" and not as_tables else expected)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -343,15 +343,15 @@ def test_memory_stays_at_a_few_chunks(tmp_path: Path, decoder: Decoder, suffix: 
     before = pa.total_allocated_bytes()
     tracemalloc.start()
     try:
-        count = most = 0
+        count = max_bytes = 0
         for chunk in open_recording(path):
             count += len(chunk.decode(decoder))
-            most = max(most, pa.total_allocated_bytes() - before)
+            max_bytes = max(max_bytes, pa.total_allocated_bytes() - before)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert count == 800_000
-    assert most < 64 << 20
+    assert max_bytes < 64 << 20
     assert peak < 64 << 20  # 800,000 rows are 45 MB, their lines 120 MB
 
 
@@ -368,7 +368,7 @@ def test_a_column_may_get_its_first_word_late(tmp_path: Path) -> None:
 
 def test_an_arrow_recording_that_stands_for_far_more_than_its_bytes_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "poison.arrow"
-    for value, said in (
+    for value, message in (
         (nulls(600_000_000), "600000000 rows"),
         (texts(10_000, 53_300, "zstd"), "bytes once decompressed"),
     ):
@@ -378,7 +378,7 @@ def test_an_arrow_recording_that_stands_for_far_more_than_its_bytes_is_one_line(
                 writer.write_table(reader.read_all())
         for whole in (path.read_bytes(), value):
             path.write_bytes(whole)
-            with pytest.raises(UsageError, match=f"^[^\n]*{said}[^\n]*$"):
+            with pytest.raises(UsageError, match=f"^[^\n]*{message}[^\n]*$"):
                 list(open_recording(path))
 
 

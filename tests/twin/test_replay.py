@@ -62,9 +62,11 @@ def test_a_store_without_an_event_has_no_state(estate: Estate, tmp_path: Path) -
 
 
 @settings(max_examples=examples(16))
-@given(most=st.integers(1, EVENTS))
-def test_any_cutting_of_the_events_gives_the_same(most: int, estate: Estate, recording: Path, whole: Replayed) -> None:
-    cut = replay(recording, estate, chunk_events=most)
+@given(max_events=st.integers(1, EVENTS))
+def test_any_cutting_of_the_events_gives_the_same(
+    max_events: int, estate: Estate, recording: Path, whole: Replayed
+) -> None:
+    cut = replay(recording, estate, chunk_events=max_events)
     assert (cut.alerts, cut.states, cut.rejects, cut.events) == (
         whole.alerts,
         whole.states,

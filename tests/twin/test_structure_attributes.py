@@ -17,35 +17,35 @@ from twin.stores.open import open_message_store, open_store
 
 
 def test_altered_rules_count_from_then_on_at_the_ratio_of_the_allocation() -> None:
-    told = Told(**NO_RULES)
-    told.put(1_000)
-    assert told.alter(offld1_th=0, offld1_sz="0K")["elems_used"] == 6
-    assert told.put(1_000)["elems_used"] == 8
-    assert told.state()["elems_max"] == 240
-    assert told.rebuild()["elems_max"] == 40 * ENTRY_AND_6_ELEMENTS // (695 + 512) * 2
+    driver = Told(**NO_RULES)
+    driver.put(1_000)
+    assert driver.alter(offld1_th=0, offld1_sz="0K")["elems_used"] == 6
+    assert driver.put(1_000)["elems_used"] == 8
+    assert driver.state()["elems_max"] == 240
+    assert driver.rebuild()["elems_max"] == 40 * ENTRY_AND_6_ELEMENTS // (695 + 512) * 2
 
 
 def test_size_is_altered_between_the_used_and_the_policy_size() -> None:
-    told = Told(size=40 * ENTRY_AND_6_ELEMENTS, init_size=30 * ENTRY_AND_6_ELEMENTS)
-    told.put(count=25)
-    assert told.alter(size=40 * ENTRY_AND_6_ELEMENTS)["ents_max"] == 40
-    assert told.alter(size=40 * ENTRY_AND_6_ELEMENTS + 1)["refused_alters"] == 1
-    state = told.alter(size=25 * ENTRY_AND_6_ELEMENTS)
+    driver = Told(size=40 * ENTRY_AND_6_ELEMENTS, init_size=30 * ENTRY_AND_6_ELEMENTS)
+    driver.put(count=25)
+    assert driver.alter(size=40 * ENTRY_AND_6_ELEMENTS)["ents_max"] == 40
+    assert driver.alter(size=40 * ENTRY_AND_6_ELEMENTS + 1)["refused_alters"] == 1
+    state = driver.alter(size=25 * ENTRY_AND_6_ELEMENTS)
     assert (state["ents_max"], state["size"]) == (25, 25 * ENTRY_AND_6_ELEMENTS)
 
 
 def test_an_alter_is_refused_whole() -> None:
-    told = Told()
-    told.put(count=25)
-    state = told.alter(size=24 * ENTRY_AND_6_ELEMENTS, offld1_th=0)
+    driver = Told()
+    driver.put(count=25)
+    state = driver.alter(size=24 * ENTRY_AND_6_ELEMENTS, offld1_th=0)
     assert (state["ents_max"], state["refused_alters"], state["offload_rule"]) == (40, 1, 0)
 
 
 def test_the_size_it_has_is_refused_where_more_than_that_is_used() -> None:
-    told = Told()
-    told.put(count=41)
-    assert told.alter(size=40 * ENTRY_AND_6_ELEMENTS)["refused_alters"] == 1
-    assert told.alter(offld1_th=1)["refused_alters"] == 1
+    driver = Told()
+    driver.put(count=41)
+    assert driver.alter(size=40 * ENTRY_AND_6_ELEMENTS)["refused_alters"] == 1
+    assert driver.alter(offld1_th=1)["refused_alters"] == 1
 
 
 def test_a_size_without_an_entry_is_refused() -> None:
@@ -54,87 +54,87 @@ def test_a_size_without_an_entry_is_refused() -> None:
 
 @pytest.mark.parametrize("policy", [{"init_size": "64K"}, {"scm_max_size": "1G"}, {"coupling_facility": "CF02"}])
 def test_policy_attributes_change_only_at_a_rebuild(policy: dict[str, Any]) -> None:
-    told = Told()
-    state = told.alter(offld1_th=10, **policy)
+    driver = Told()
+    state = driver.alter(offld1_th=10, **policy)
     assert (state["refused_alters"], state["offload_rule"]) == (1, 0)
-    assert told.rebuild(**policy)["refused_alters"] == 1
+    assert driver.rebuild(**policy)["refused_alters"] == 1
 
 
 def test_a_rebuild_allocates_anew_by_the_new_policy() -> None:
-    told = Told()
-    state = told.rebuild(scm_max_size="1G", size="1M", init_size="512K")
+    driver = Told()
+    state = driver.rebuild(scm_max_size="1G", size="1M", init_size="512K")
     assert (state["size"], state["ents_max"]) == (512 * KIB, 235 * 97 // 100)
-    assert told.rebuild(init_size="2M")["refused_alters"] == 1  # more than SIZE
-    assert told.rebuild(init_size=None, scm_max_size=None)["ents_max"] == KIB**2 // ENTRY_AND_6_ELEMENTS
+    assert driver.rebuild(init_size="2M")["refused_alters"] == 1  # more than SIZE
+    assert driver.rebuild(init_size=None, scm_max_size=None)["ents_max"] == KIB**2 // ENTRY_AND_6_ELEMENTS
 
 
 def test_a_rebuild_keeps_the_messages_even_where_they_do_not_fit() -> None:
-    told = Told()
-    told.put(1_000, count=30)
+    driver = Told()
+    driver.put(1_000, count=30)
     size = 20 * ENTRY_AND_6_ELEMENTS
-    state = told.rebuild(size=size, init_size=size)
+    state = driver.rebuild(size=size, init_size=size)
     assert (state["messages"], state["usage_pct"], state["refused_alters"]) == (30, 150.0, 0)
 
 
 def test_ds_block_is_altered_only_while_every_data_set_is_empty_and_these_keep_their_bytes() -> None:
-    told = Told(ds_block=16_384, smds={"QM01": data_set(size=100_000), "QM02": data_set(size=100_000)})
-    assert told.state()["smds"]["QM01"]["blocks_total"] == 6
-    told.put(65_000, qmgr="QM02")
-    assert told.alter(ds_block="8K")["refused_alters"] == 1
-    assert told.rebuild(ds_block="8K")["refused_alters"] == 2
-    assert told.alter(ds_block="16K")["refused_alters"] == 2
-    told.get()
-    expanded = told.state()["smds"]["QM02"]["blocks_total"] * 2
-    state = told.alter(ds_block="8K")
+    driver = Told(ds_block=16_384, smds={"QM01": data_set(size=100_000), "QM02": data_set(size=100_000)})
+    assert driver.state()["smds"]["QM01"]["blocks_total"] == 6
+    driver.put(65_000, qmgr="QM02")
+    assert driver.alter(ds_block="8K")["refused_alters"] == 1
+    assert driver.rebuild(ds_block="8K")["refused_alters"] == 2
+    assert driver.alter(ds_block="16K")["refused_alters"] == 2
+    driver.get()
+    expanded = driver.state()["smds"]["QM02"]["blocks_total"] * 2
+    state = driver.alter(ds_block="8K")
     assert (state["smds"]["QM01"]["blocks_total"], state["smds"]["QM02"]["blocks_total"]) == (12, expanded)
 
 
 def test_alter_and_rebuild_outlast_a_restart_of_the_twin() -> None:
-    told = Told(**NO_RULES)
-    told.put(1_000)
-    told.alter(offld1_th=0, offld1_sz=0, size=30 * ENTRY_AND_6_ELEMENTS)
-    before = told.state()
-    assert told.again().state() == before
-    assert told.put(1_000)["elems_used"] == 8
+    driver = Told(**NO_RULES)
+    driver.put(1_000)
+    driver.alter(offld1_th=0, offld1_sz=0, size=30 * ENTRY_AND_6_ELEMENTS)
+    before = driver.state()
+    assert driver.again().state() == before
+    assert driver.put(1_000)["elems_used"] == 8
 
 
 # -- another estate at the next start
 
 
-def opened_with(told: Told, **fields: Any) -> Told:
+def opened_with(driver: Told, **fields: Any) -> Told:
     """The twin as it was, opened with an estate that describes its structure differently."""
-    described = told.decoding.estate.stores["QSG1/APP1"]
+    described = driver.decoding.estate.stores["QSG1/APP1"]
     assert isinstance(described, Structure)
     other = Told()
     other.decoding = Decoding(replace(described, **fields))
-    other.pages = dict(told.twin.dirty_pages())
-    other.twin = open_store(other.decoding.estate, "QSG1/APP1", None, told.twin.header(), other.pages.items())
-    other.time = told.time
+    other.pages = dict(driver.twin.dirty_pages())
+    other.twin = open_store(other.decoding.estate, "QSG1/APP1", None, driver.twin.header(), other.pages.items())
+    other.time = driver.time
     return other
 
 
 def test_what_the_estate_says_differently_is_taken_over_the_rest_stays_as_events_left_it() -> None:
-    told = Told(**NO_RULES)
-    told.alter(offld1_th=0, offld1_sz=0)
-    told.put(1_000)
-    other = opened_with(told, offld3_th=0, offld3_sz=0)
+    driver = Told(**NO_RULES)
+    driver.alter(offld1_th=0, offld1_sz=0)
+    driver.put(1_000)
+    other = opened_with(driver, offld3_th=0, offld3_sz=0)
     state = other.state()
     assert (state["offload_rule"], state["elems_max"], state["messages"]) == (3, 240, 1)
     assert other.twin.config.offld1_sz == 0
 
 
 def test_a_new_size_in_the_estate_is_allocated() -> None:
-    told = Told()
-    told.put(count=5)
-    state = opened_with(told, size=80 * ENTRY_AND_6_ELEMENTS).state()
+    driver = Told()
+    driver.put(count=5)
+    state = opened_with(driver, size=80 * ENTRY_AND_6_ELEMENTS).state()
     assert (state["ents_max"], state["ents_used"]) == (80, 5)
 
 
 def test_a_new_ds_block_in_the_estate_waits_until_the_data_sets_are_empty() -> None:
     one = {"QM01": data_set(size=100_000, max_size=200_000), "QM02": data_set(size=100_000)}
-    told = Told(ds_block=16_384, smds=one)
-    told.put(65_000)
-    other = opened_with(told, ds_block=8_192)
+    driver = Told(ds_block=16_384, smds=one)
+    driver.put(65_000)
+    other = opened_with(driver, ds_block=8_192)
     assert other.state()["smds"]["QM02"]["blocks_total"] == 6
     other.get()
     state = other.again().state()["smds"]
@@ -144,18 +144,18 @@ def test_a_new_ds_block_in_the_estate_waits_until_the_data_sets_are_empty() -> N
 
 
 def test_a_larger_data_set_in_the_estate_replaces_the_one_that_was_full() -> None:
-    told = Told(ds_block=8_192, smds={qmgr: data_set(size=80_000, max_size=80_000) for qmgr in ("QM01", "QM02")})
-    assert told.put(70_000, count=2)["smds"]["QM01"]["status"] == "FAILED"
+    driver = Told(ds_block=8_192, smds={qmgr: data_set(size=80_000, max_size=80_000) for qmgr in ("QM01", "QM02")})
+    assert driver.put(70_000, count=2)["smds"]["QM01"]["status"] == "FAILED"
     larger = {"QM01": data_set(size=800_000), "QM02": data_set(size=80_000, max_size=80_000)}
-    state = opened_with(told, smds=larger).state()["smds"]["QM01"]
+    state = opened_with(driver, smds=larger).state()["smds"]["QM01"]
     assert (state["blocks_total"], state["status"], state["messages"]) == (97, "NORMAL", 2)
 
 
 def test_new_queues_and_queue_managers_find_their_place_beside_the_old_ones() -> None:
-    told = Told(queues=("B.QUEUE",), queue_managers=("QM02",))
-    told.put(1, queue="B.QUEUE", qmgr="QM02", seq=5, msgid="X")
+    driver = Told(queues=("B.QUEUE",), queue_managers=("QM02",))
+    driver.put(1, queue="B.QUEUE", qmgr="QM02", seq=5, msgid="X")
     smds = {qmgr: data_set(size=KIB**2) for qmgr in ("QM01", "QM02", "QM03")}
-    other = opened_with(told, queues=("A.QUEUE", "B.QUEUE"), queue_managers=("QM01", "QM02", "QM03"), smds=smds)
+    other = opened_with(driver, queues=("A.QUEUE", "B.QUEUE"), queue_managers=("QM01", "QM02", "QM03"), smds=smds)
     other.put(2, qmgr="QM01")
     other.get(queue="B.QUEUE", qmgr="QM03", uow="U", msgid="X")
     state = other.put(4, queue="B.QUEUE", qmgr="QM02", seq=5)
@@ -165,20 +165,20 @@ def test_new_queues_and_queue_managers_find_their_place_beside_the_old_ones() ->
 
 
 def test_messages_of_a_queue_that_left_the_estate_stay() -> None:
-    told = Told()
-    told.put(1, queue="A.QUEUE")
-    told.put(2, queue="B.QUEUE")
-    other = opened_with(told, queues=("B.QUEUE",))
+    driver = Told()
+    driver.put(1, queue="A.QUEUE")
+    driver.put(2, queue="B.QUEUE")
+    other = opened_with(driver, queues=("B.QUEUE",))
     assert other.state()["queues"][0]["name"] == "A.QUEUE"
     assert other.get(queue="B.QUEUE")["bytes"] == 1
 
 
 def test_state_of_another_version_or_kind_is_refused() -> None:
-    told = Told()
-    estate = told.decoding.estate
+    driver = Told()
+    estate = driver.decoding.estate
     with pytest.raises(MqtwinError, match="CF01 is a coupling_facility, which holds no messages"):
         open_message_store(estate, "CF01")
-    header = msgspec.msgpack.decode(told.twin.header())
+    header = msgspec.msgpack.decode(driver.twin.header())
     with pytest.raises(MqtwinError, match="version 99; this program reads"):
         open_store(estate, "QSG1/APP1", None, msgspec.msgpack.encode(header | {"version": 99}))
     with pytest.raises(MqtwinError, match=r"version 4; this program reads .* begin with a new checkpoint"):

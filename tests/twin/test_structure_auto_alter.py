@@ -16,17 +16,17 @@ from twin.conditions import CLEARED, OPENED
 NOT_ALTERABLE = ("not-alterable", "scm")
 
 
-def told_of(entries: int = 100, most: int = 200, **fields: Any) -> Told:
+def open_driver(entries: int = 100, max_entries: int = 200, **fields: Any) -> Told:
     """A twin allocated with so many entries, which may grow to `most`; its clock is at a whole minute of event time."""
-    sizes = {"init_size": entries * ENTRY_AND_6_ELEMENTS, "size": most * ENTRY_AND_6_ELEMENTS}
-    told = Told(**(NO_RULES | sizes | {"allow_auto_alter": True} | fields))
-    told.time += -told.time % MINUTE_US
-    return told
+    sizes = {"init_size": entries * ENTRY_AND_6_ELEMENTS, "size": max_entries * ENTRY_AND_6_ELEMENTS}
+    driver = Told(**(NO_RULES | sizes | {"allow_auto_alter": True} | fields))
+    driver.time += -driver.time % MINUTE_US
+    return driver
 
 
 def with_scm(**fields: Any) -> Told:
     """The same with SCM: 100 entries of 104."""
-    return told_of(104, 208, **({"scm_max_size": GIB} | fields))
+    return open_driver(104, 208, **({"scm_max_size": GIB} | fields))
 
 
 def pools(state: dict[str, Any]) -> tuple[int, int]:
@@ -37,80 +37,80 @@ def pools(state: dict[str, Any]) -> tuple[int, int]:
 
 
 def test_at_fullthreshold_the_ratio_becomes_that_of_what_is_in_use() -> None:
-    told = told_of()
-    told.put(100, count=80)  # 80 entries of 100, 160 elements of 600
-    assert pools(told.state()) == (100, 600)
-    state = told.wait(60)
+    driver = open_driver()
+    driver.put(100, count=80)  # 80 entries of 100, 160 elements of 600
+    assert pools(driver.state()) == (100, 600)
+    state = driver.wait(60)
     entries = 100 * ENTRY_AND_6_ELEMENTS // (695 + 2 * 256)
     assert (pools(state), state["size"]) == ((entries, 2 * entries), 100 * ENTRY_AND_6_ELEMENTS)
     assert state["usage_pct"] < 80
 
 
 def test_the_ratio_is_a_fraction_exactly_and_outlasts_a_restart_of_the_twin() -> None:
-    told = told_of()
-    told.put(100, count=60)
-    told.put(600, count=21)  # 4 elements: 81 entries, 204 elements
-    state = told.wait(60)
+    driver = open_driver()
+    driver.put(100, count=60)
+    driver.put(600, count=21)  # 4 elements: 81 entries, 204 elements
+    state = driver.wait(60)
     entries = 100 * ENTRY_AND_6_ELEMENTS * 81 // (695 * 81 + 256 * 204)
     assert pools(state) == (entries, entries * 204 // 81)
-    again = told.again()
+    again = driver.again()
     assert again.state() == state
     bigger = again.alter(size=110 * ENTRY_AND_6_ELEMENTS)
     assert bigger["ents_max"] == 110 * ENTRY_AND_6_ELEMENTS * 81 // (695 * 81 + 256 * 204)
 
 
 def test_where_that_is_not_enough_it_grows_by_a_tenth_a_minute_up_to_size() -> None:
-    told = told_of(most=125)
-    told.put(1164, count=98)  # 6 elements: the ratio is right already
+    driver = open_driver(max_entries=125)
+    driver.put(1164, count=98)  # 6 elements: the ratio is right already
     for entries in (110, 121, 125, 125):
-        assert told.wait(60)["size"] == entries * ENTRY_AND_6_ELEMENTS
-    assert told.state()["refused_alters"] == 0
+        assert driver.wait(60)["size"] == entries * ENTRY_AND_6_ELEMENTS
+    assert driver.state()["refused_alters"] == 0
 
 
 def test_it_is_looked_at_every_minute_of_event_time_not_at_every_event() -> None:
-    told = told_of()
-    told.put(1164, count=98)
+    driver = open_driver()
+    driver.put(1164, count=98)
     for _ in range(5):
-        assert told.wait(9)["size"] == 100 * ENTRY_AND_6_ELEMENTS
-    assert told.wait(20)["size"] == 110 * ENTRY_AND_6_ELEMENTS
+        assert driver.wait(9)["size"] == 100 * ENTRY_AND_6_ELEMENTS
+    assert driver.wait(20)["size"] == 110 * ENTRY_AND_6_ELEMENTS
 
 
 def test_a_silent_hour_is_sixty_looks() -> None:
-    told = told_of()
-    told.put(1164, count=100)
-    assert told.wait(3600)["size"] == 296_946  # a tenth three times, in whole bytes: 75 % are in use then
+    driver = open_driver()
+    driver.put(1164, count=100)
+    assert driver.wait(3600)["size"] == 296_946  # a tenth three times, in whole bytes: 75 % are in use then
 
 
 def test_below_fullthreshold_nothing_is_altered() -> None:
-    told = told_of()
-    told.put(100, count=79)
-    assert pools(told.wait(600)) == (100, 600)
+    driver = open_driver()
+    driver.put(100, count=79)
+    assert pools(driver.wait(600)) == (100, 600)
 
 
 @pytest.mark.parametrize("fields", [{"allow_auto_alter": False}, {"full_threshold": 0}])
 def test_nor_without_allowautoalt_or_fullthreshold(fields: dict[str, Any]) -> None:
-    told = told_of(**fields)
-    told.put(100, count=100)
-    assert pools(told.wait(600)) == (100, 600)
+    driver = open_driver(**fields)
+    driver.put(100, count=100)
+    assert pools(driver.wait(600)) == (100, 600)
 
 
 def test_it_may_clear_the_threshold_alert() -> None:
-    told = told_of()
-    told.put(1164, count=85)
-    told.wait(300)
+    driver = open_driver()
+    driver.put(1164, count=85)
+    driver.wait(300)
     changes = (OPENED, OPENED, CLEARED, CLEARED)
-    assert told.told() == [
+    assert driver.told() == [
         (change, "threshold", pool) for change, pool in zip(changes, ("entries", "elements") * 2, strict=True)
     ]
 
 
 def test_a_ratio_that_takes_the_other_pool_to_its_threshold_opens_its_alert() -> None:
-    told = told_of(most=100)
-    told.put(100, count=92)
-    told.put(23_180, count=3)  # 95 entries of 100; 184 and 276 elements of 600, 82 % of either afterwards
-    before = len(told.alerts)
-    told.wait(60)
-    opened = [alert for alert in told.alerts[before:] if alert.change == OPENED]
+    driver = open_driver(max_entries=100)
+    driver.put(100, count=92)
+    driver.put(23_180, count=3)  # 95 entries of 100; 184 and 276 elements of 600, 82 % of either afterwards
+    before = len(driver.alerts)
+    driver.wait(60)
+    opened = [alert for alert in driver.alerts[before:] if alert.change == OPENED]
     assert [(alert.condition, alert.resource) for alert in opened] == [("threshold", "elements")]
     assert opened[0].time % MINUTE_US == 0
 
@@ -119,55 +119,55 @@ def test_a_ratio_that_takes_the_other_pool_to_its_threshold_opens_its_alert() ->
 
 
 def test_while_data_is_in_scm_no_alter_of_any_kind_takes_effect() -> None:
-    told = with_scm(allow_auto_alter=False)
-    told.put(100, count=91)
-    state = told.state()
+    driver = with_scm(allow_auto_alter=False)
+    driver.put(100, count=91)
+    state = driver.state()
     assert (state["alterable"], state["scm"]["messages"]) == (False, 1)
     for number, change in enumerate(({"size": "200K"}, {"offld1_th": 10}, {"full_threshold": 70}, {}), start=1):
-        after = told.alter(**change)
+        after = driver.alter(**change)
         assert after["refused_alters"] == number
         assert (after["size"], after["offload_rule"]) == (state["size"], 0)
-    assert told.told()[-1] == (OPENED, *NOT_ALTERABLE)
-    assert told.told().count((OPENED, *NOT_ALTERABLE)) == 1
+    assert driver.told()[-1] == (OPENED, *NOT_ALTERABLE)
+    assert driver.told().count((OPENED, *NOT_ALTERABLE)) == 1
 
 
 def test_it_is_alterable_again_when_nothing_is_in_scm_any_more() -> None:
-    told = with_scm(allow_auto_alter=False)
-    told.put(100, count=91)
-    told.alter(size="200K")
-    told.get(count=30)
-    assert told.state()["alterable"]
-    assert told.alter(size="200K")["size"] == 200 * 1024
-    told.wait(75)
-    assert told.told()[-2:] == [(CLEARED, "threshold", "entries"), (CLEARED, *NOT_ALTERABLE)]
+    driver = with_scm(allow_auto_alter=False)
+    driver.put(100, count=91)
+    driver.alter(size="200K")
+    driver.get(count=30)
+    assert driver.state()["alterable"]
+    assert driver.alter(size="200K")["size"] == 200 * 1024
+    driver.wait(75)
+    assert driver.told()[-2:] == [(CLEARED, "threshold", "entries"), (CLEARED, *NOT_ALTERABLE)]
 
 
 def test_automatic_alter_is_refused_once_a_look_and_told_once() -> None:
-    told = with_scm()
-    told.put(100, count=100)
+    driver = with_scm()
+    driver.put(100, count=100)
     for minutes in range(1, 4):
-        assert told.wait(60)["refused_alters"] == minutes
-    assert told.wait(3600)["refused_alters"] == 63
-    assert [alert.time % MINUTE_US for alert in told.alerts if alert.condition == "not-alterable"] == [0]
-    told.wait(40 * 86_400)
-    assert told.wait(0)["refused_alters"] == 63 + 40 * 1440
-    assert told.state()["size"] == 104 * ENTRY_AND_6_ELEMENTS
+        assert driver.wait(60)["refused_alters"] == minutes
+    assert driver.wait(3600)["refused_alters"] == 63
+    assert [alert.time % MINUTE_US for alert in driver.alerts if alert.condition == "not-alterable"] == [0]
+    driver.wait(40 * 86_400)
+    assert driver.wait(0)["refused_alters"] == 63 + 40 * 1440
+    assert driver.state()["size"] == 104 * ENTRY_AND_6_ELEMENTS
 
 
 def test_a_rebuild_is_no_alter() -> None:
-    told = with_scm(allow_auto_alter=False)
-    told.put(100, count=91)
-    state = told.rebuild(init_size=208 * ENTRY_AND_6_ELEMENTS)
+    driver = with_scm(allow_auto_alter=False)
+    driver.put(100, count=91)
+    state = driver.rebuild(init_size=208 * ENTRY_AND_6_ELEMENTS)
     assert (state["ents_max"], state["refused_alters"]) == (201, 0)
-    assert told.wait(1)["scm"]["messages"] == 0
+    assert driver.wait(1)["scm"]["messages"] == 0
 
 
 def test_the_words_of_the_alert() -> None:
-    told = with_scm(allow_auto_alter=False)
-    told.put(100, count=95)
-    told.wait(1)
-    told.alter(size="200K")
-    alert = told.alerts[-1]
+    driver = with_scm(allow_auto_alter=False)
+    driver.put(100, count=95)
+    driver.wait(1)
+    driver.alter(size="200K")
+    alert = driver.alerts[-1]
     assert alert.cause.startswith(
         f"{STORE}: alter refused, 5 messages (4 KB) are in SCM. A structure with data in SCM cannot be altered,"
         " neither by command nor automatically. A.QUEUE: 100 %"

@@ -15,65 +15,65 @@ from twin.events import EventBlock
 FULL, NOTHING_THERE = 2192, 2033
 
 
-def reasons(told: Told, events: np.ndarray) -> list[int]:
-    told.twin.demand(events)
+def reasons(driver: Told, events: np.ndarray) -> list[int]:
+    driver.twin.demand(events)
     return [int(reason) for reason in events["reason"]]
 
 
-def puts(told: Told, *lengths: int, keys: list[int] | None = None) -> np.ndarray:
-    return demands(told.decoding.estate.route_of_queue("QM01", "A.QUEUE"), lengths, "PUT", keys)
+def puts(driver: Told, *lengths: int, keys: list[int] | None = None) -> np.ndarray:
+    return demands(driver.decoding.estate.route_of_queue("QM01", "A.QUEUE"), lengths, "PUT", keys)
 
 
-def gets(told: Told, n: int, keys: list[int] | None = None) -> np.ndarray:
-    return demands(told.decoding.estate.route_of_queue("QM01", "A.QUEUE"), [0] * n, "GET", keys)
+def gets(driver: Told, n: int, keys: list[int] | None = None) -> np.ndarray:
+    return demands(driver.decoding.estate.route_of_queue("QM01", "A.QUEUE"), [0] * n, "GET", keys)
 
 
 def test_a_put_into_a_full_structure_gets_2192_and_stores_nothing() -> None:
-    told = Told(**NO_RULES)
-    assert reasons(told, puts(told, *[100] * 42)) == [0] * 40 + [FULL] * 2
-    state = told.state()
+    driver = Told(**NO_RULES)
+    assert reasons(driver, puts(driver, *[100] * 42)) == [0] * 40 + [FULL] * 2
+    state = driver.state()
     assert (state["messages"], state["full_puts"], state["overfull_puts"]) == (40, 2, 0)
 
 
 def test_a_shorter_message_may_still_find_its_elements() -> None:
-    told = Told(**NO_RULES)
-    assert reasons(told, puts(told, 60_000, 4_000, 100)) == [0, FULL, 0]  # 236 of 240 elements
+    driver = Told(**NO_RULES)
+    assert reasons(driver, puts(driver, 60_000, 4_000, 100)) == [0, FULL, 0]  # 236 of 240 elements
 
 
 def test_over_63_kb_cannot_be_put_at_cf_level_3() -> None:
-    told = Told(cf_level=3, offload="NONE", size=10_000_000)
-    assert reasons(told, puts(told, 64_512, 64_513)) == [0, FULL]
+    driver = Told(cf_level=3, offload="NONE", size=10_000_000)
+    assert reasons(driver, puts(driver, 64_512, 64_513)) == [0, FULL]
 
 
 def test_a_put_that_finds_no_room_in_its_data_set_gets_2192() -> None:
     smds = {"QM01": data_set(size=10 * 8_192, max_size=10 * 8_192), "QM02": data_set(size=10 * 8_192)}
-    told = Told(ds_block=8_192, offld1_th=0, offld1_sz=0, smds=smds)
-    assert reasons(told, puts(told, *[8_192] * 11)) == [0] * 9 + [FULL] * 2
-    assert told.state()["smds"]["QM01"]["status"] == "FAILED"
+    driver = Told(ds_block=8_192, offld1_th=0, offld1_sz=0, smds=smds)
+    assert reasons(driver, puts(driver, *[8_192] * 11)) == [0] * 9 + [FULL] * 2
+    assert driver.state()["smds"]["QM01"]["status"] == "FAILED"
 
 
 def test_a_get_of_nothing_gets_2033_and_is_not_held_aside() -> None:
-    told = Told()
-    told.twin.demand(puts(told, 100, keys=[1]))
-    assert reasons(told, gets(told, 2, [2, 1])) == [NOTHING_THERE, 0]
-    assert reasons(told, gets(told, 1)) == [NOTHING_THERE]
-    assert told.state()["unmatched_gets"] == 0
+    driver = Told()
+    driver.twin.demand(puts(driver, 100, keys=[1]))
+    assert reasons(driver, gets(driver, 2, [2, 1])) == [NOTHING_THERE, 0]
+    assert reasons(driver, gets(driver, 1)) == [NOTHING_THERE]
+    assert driver.state()["unmatched_gets"] == 0
 
 
 def test_each_get_says_which_put_it_took() -> None:
-    told = Told()
-    events = puts(told, 1, 2, 4)
+    driver = Told()
+    events = puts(driver, 1, 2, 4)
     events["priority"] = [0, 5, 5]
-    assert told.twin.demand(events).tolist() == [NONE] * 3
-    assert told.twin.demand(gets(told, 4)).tolist() == [1, 2, 0, NONE]
+    assert driver.twin.demand(events).tolist() == [NONE] * 3
+    assert driver.twin.demand(gets(driver, 4)).tolist() == [1, 2, 0, NONE]
 
 
 def test_only_operations_on_queues_are_demands() -> None:
-    told = Told()
-    events = puts(told, 1)
+    driver = Told()
+    events = puts(driver, 1)
     events["op"] = 8
     with pytest.raises(ValueError, match="ALTER is no demand"):
-        told.twin.demand(events)
+        driver.twin.demand(events)
 
 
 @pytest.mark.parametrize("profile", ["filling", "smds", "units"])

@@ -12,15 +12,15 @@ LEVEL_3 = {"cf_level": 3, "offload": "NONE"}
 
 def messages_that_fit(size: int, length: int, **fields: object) -> int:
     """Puts of one length that the twin accepts as the real system would, before it answers 2192."""
-    told = Told(**({"size": size, "full_threshold": 0} | LEVEL_3 | fields))
-    route = told.decoding.estate.route_of_queue("QM01", "A.QUEUE")
+    driver = Told(**({"size": size, "full_threshold": 0} | LEVEL_3 | fields))
+    route = driver.decoding.estate.route_of_queue("QM01", "A.QUEUE")
     accepted = 0
     while True:
         events = demands(route, np.full(200_000, length))
-        told.twin.demand(events)
+        driver.twin.demand(events)
         accepted += int((events["reason"] == 0).sum())
         if events["reason"][-1] == MQRC_STORAGE_MEDIUM_FULL:
-            assert told.state()["messages"] == accepted
+            assert driver.state()["messages"] == accepted
             return accepted
 
 
@@ -76,22 +76,22 @@ def test_a_message_takes_one_entry_and_elements_of_256_bytes_with_372_of_header(
 
 
 def test_usage_is_that_of_the_scarcer_pool() -> None:
-    told = Told(**NO_RULES)  # 40 entries, 240 elements
-    assert told.put(0)["usage_pct"] == 2.5
-    assert told.put(2_048)["usage_pct"] == 5.0  # 12 of 240 elements, 2 of 40 entries
-    assert told.put(4_096)["usage_pct"] == pytest.approx(100 * 30 / 240)
+    driver = Told(**NO_RULES)  # 40 entries, 240 elements
+    assert driver.put(0)["usage_pct"] == 2.5
+    assert driver.put(2_048)["usage_pct"] == 5.0  # 12 of 240 elements, 2 of 40 entries
+    assert driver.put(4_096)["usage_pct"] == pytest.approx(100 * 30 / 240)
 
 
 def test_a_put_accepted_in_a_full_structure_is_a_fact_kept_and_counted() -> None:
-    told = Told(**NO_RULES)
-    assert told.put(count=40)["overfull_puts"] == 0
-    state = told.put(count=2)
+    driver = Told(**NO_RULES)
+    assert driver.put(count=40)["overfull_puts"] == 0
+    state = driver.put(count=2)
     assert (state["messages"], state["overfull_puts"], state["usage_pct"]) == (42, 2, 105.0)
 
 
 def test_a_put_that_got_2192_took_no_storage() -> None:
-    told = Told()
-    state = told.put(reason=2192, count=7)
+    driver = Told()
+    state = driver.put(reason=2192, count=7)
     assert (state["messages"], state["full_puts"], state["events"]) == (0, 7, 1)
 
 
@@ -100,14 +100,14 @@ def test_a_put_to_a_waiting_getter_took_no_storage() -> None:
 
 
 def test_a_million_messages_of_one_event_are_stored_one_by_one() -> None:
-    told = Told(size=4 * GIB, **NO_RULES)
-    state = told.put(1_000, count=1_000_000)
+    driver = Told(size=4 * GIB, **NO_RULES)
+    state = driver.put(1_000, count=1_000_000)
     assert (state["messages"], state["ents_used"], state["elems_used"]) == (1_000_000, 1_000_000, 6_000_000)
-    assert told.get(count=1_000_000)["messages"] == 0
+    assert driver.get(count=1_000_000)["messages"] == 0
 
 
 def test_a_million_refused_or_direct_puts_of_100_mb_take_no_memory_either() -> None:
-    told = Told()
-    told.put(104_857_600, count=1_000_000, reason=2192)
-    told.put(104_857_600, count=1_000_000, direct=True)
-    assert told.twin.tables.rows()["messages"] < 1_000
+    driver = Told()
+    driver.put(104_857_600, count=1_000_000, reason=2192)
+    driver.put(104_857_600, count=1_000_000, direct=True)
+    assert driver.twin.tables.rows()["messages"] < 1_000

@@ -213,15 +213,15 @@ def test_stopping_the_member_that_could_be_spared_brings_no_alert(cluster: Share
 def test_the_two_never_take_turns(cluster: Shared, load: int) -> None:
     """Who does what the alerts say, at a steady load, gets no second one."""
     members = 2
-    told = 0
+    opened = 0
     for tick in range(1, 400):
         before = len(cluster.alerts)
         run(cluster, [tick], *([load // members] * members))
         for alert in cluster.alerts[before:]:
             if alert.change == "opened":
-                told += 1
+                opened += 1
                 members += -1 if "endmqm" in alert.actions[0] else 1
-    assert told <= 1
+    assert opened <= 1
 
 
 # --- real queue files ------------------------------------------------------------------------------------------------
@@ -242,8 +242,8 @@ def test_queue_files_of_members_report_by_themselves_in_a_replay(estate: Estate)
     assert state["time"] == "2026-11-20T12:02:00.000000Z"
     assert (state["members"], state["rate"], state["capacity"]) == (2, 1800.0, 2000.0)
     assert state["depth"] == 120 * 900, "those put to a waiting getter never waited"
-    told = changes(alert for alert in alerts if alert.store == "UC01")
-    assert told[0] == ("capacity", "opened") and ("capacity", "cleared") not in told
+    cluster_changes = changes(alert for alert in alerts if alert.store == "UC01")
+    assert cluster_changes[0] == ("capacity", "opened") and ("capacity", "cleared") not in cluster_changes
 
 
 # --- measurements ----------------------------------------------------------------------------------------------------

@@ -21,12 +21,12 @@ ALTER QLOCAL(A) TRIGDPTH ( 1)
 
 def read(text: str) -> list[list[tuple[str, tuple[Value, ...] | None]]]:
     """Every command as (keyword, values), places left out."""
-    return [[(one.keyword, one.values) for one in parameters(statement)] for statement in statements(text, "x.mqsc")]
+    return [[(item.keyword, item.values) for item in parameters(statement)] for statement in statements(text, "x.mqsc")]
 
 
 def only(text: str) -> dict[str, Parameter]:
     (statement,) = statements(text, "x.mqsc")
-    return {one.keyword: one for one in parameters(statement)}
+    return {item.keyword: item for item in parameters(statement)}
 
 
 def test_keywords_in_any_case_blanks_and_commas_between() -> None:

@@ -81,11 +81,11 @@ def exactly(rules: Rules, values: list[bytes] | list[dict[str, Any]]) -> Decoded
     return assemble(*nothing, np.arange(count, dtype=np.int32), np.zeros(count, np.int64), exact)
 
 
-def assert_same(one: Decoded, other: Decoded) -> None:
-    assert [(r.record, r.index, r.reason, r.detail, r.value) for r in one.rejects] == [
+def assert_same(first: Decoded, other: Decoded) -> None:
+    assert [(r.record, r.index, r.reason, r.detail, r.value) for r in first.rejects] == [
         (r.record, r.index, r.reason, r.detail, r.value) for r in other.rejects
     ]
-    assert one.events.tolist() == other.events.tolist()
-    assert one.record.tolist() == other.record.tolist()
-    assert one.index.tolist() == other.index.tolist()
-    assert one.extras == other.extras
+    assert first.events.tolist() == other.events.tolist()
+    assert first.record.tolist() == other.record.tolist()
+    assert first.index.tolist() == other.index.tolist()
+    assert first.extras == other.extras

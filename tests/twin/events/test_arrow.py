@@ -37,7 +37,7 @@ def with_column(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def wanted(decoder: Decoder) -> list[tuple[Any, ...]]:
+def expected(decoder: Decoder) -> list[tuple[Any, ...]]:
     return decoder.json([text(event) for event in EVENTS]).events.tolist()
 
 
@@ -46,13 +46,13 @@ def table() -> pa.Table:
     return plain(to_table(EVENTS))
 
 
-def test_the_contracts_columns(decoder: Decoder, wanted: list[Any]) -> None:
+def test_the_contracts_columns(decoder: Decoder, expected: list[Any]) -> None:
     table = to_table(EVENTS)
     assert table.schema == ARROW_SCHEMA
-    assert decoder.arrow_table(table).events.tolist() == wanted
-    assert decoder.arrow_table(table.to_batches()[0]).events.tolist() == wanted
+    assert decoder.arrow_table(table).events.tolist() == expected
+    assert decoder.arrow_table(table.to_batches()[0]).events.tolist() == expected
     decoded = decoder.arrow([stream(table)])
-    assert decoded.events.tolist() == wanted
+    assert decoded.events.tolist() == expected
     assert decoded.index.tolist() == [0, 1, 2, 3]
 
 
@@ -66,17 +66,17 @@ def test_the_contracts_columns(decoder: Decoder, wanted: list[Any]) -> None:
 )
 @pytest.mark.parametrize("name", ["qmgr", "op", "queue", "msgid", "uow"])
 def test_strings_of_any_layout(
-    decoder: Decoder, table: pa.Table, wanted: list[Any], name: str, kind: pa.DataType
+    decoder: Decoder, table: pa.Table, expected: list[Any], name: str, kind: pa.DataType
 ) -> None:
     column = table[name].combine_chunks()
     column = (column.dictionary_encode() if pa.types.is_dictionary(kind) else column).cast(kind)
-    assert decoder.arrow_table(with_column(table, name, column)).events.tolist() == wanted
+    assert decoder.arrow_table(with_column(table, name, column)).events.tolist() == expected
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.uint64()])
-def test_integers_of_any_width(decoder: Decoder, table: pa.Table, wanted: list[Any], kind: pa.DataType) -> None:
+def test_integers_of_any_width(decoder: Decoder, table: pa.Table, expected: list[Any], kind: pa.DataType) -> None:
     for name in ("priority", "reason"):
-        assert decoder.arrow_table(with_column(table, name, table[name].cast(kind))).events.tolist() == wanted
+        assert decoder.arrow_table(with_column(table, name, table[name].cast(kind))).events.tolist() == expected
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -94,12 +94,12 @@ def test_nanoseconds_are_cut_off(decoder: Decoder, table: pa.Table) -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.string(), pa.large_string()], ids=str)
-def test_times_as_in_json(decoder: Decoder, table: pa.Table, wanted: list[Any], kind: pa.DataType) -> None:
+def test_times_as_in_json(decoder: Decoder, table: pa.Table, expected: list[Any], kind: pa.DataType) -> None:
     if pa.types.is_integer(kind):
         times = table["time"].cast(pa.int64()).cast(kind)
     else:
         times = pa.array([PUT["time"], "2026-11-20T13:00:00+01:00", PUT["time"], "2026-11-20T12:00:00Z"], kind)
-    assert decoder.arrow_table(with_column(table, "time", times)).events.tolist() == wanted
+    assert decoder.arrow_table(with_column(table, "time", times)).events.tolist() == expected
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])

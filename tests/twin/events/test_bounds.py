@@ -29,17 +29,17 @@ def came() -> dict[str, dict[str, Any]]:
     """What became of each stream of `poison` in a process of its own, by name."""
     command = [sys.executable, "-m", "tests.twin.events.poison", str(ADDRESS_SPACE)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
-    return {one["name"]: one for one in map(json.loads, done.stdout.splitlines())}
+    return {result["name"]: result for result in map(json.loads, done.stdout.splitlines())}
 
 
 def test_a_record_takes_bounded_memory_whatever_it_stands_for(came: dict[str, dict[str, Any]]) -> None:
     assert list(came) == [*poison.OVERSIZED, *poison.REFUSED, *poison.MANY]
-    assert {name: one["grown_mb"] for name, one in came.items() if one["grown_mb"] > GROWTH_MB} == {}
-    assert {name: one["letter_bytes"] for name, one in came.items() if one["letter_bytes"] > 16_000_000} == {}
+    assert {name: result["grown_mb"] for name, result in came.items() if result["grown_mb"] > GROWTH_MB} == {}
+    assert {name: result["letter_bytes"] for name, result in came.items() if result["letter_bytes"] > 16_000_000} == {}
 
 
 def test_the_records_beside_it_are_decoded(came: dict[str, dict[str, Any]]) -> None:
-    assert {one["good"] for one in came.values()} == {200}
+    assert {result["good"] for result in came.values()} == {200}
 
 
 def test_a_record_beyond_the_bounds_is_one_dead_letter(came: dict[str, dict[str, Any]]) -> None:
@@ -128,7 +128,7 @@ def test_rows_beyond_a_thousand_dead_letters_are_counted(decoder: Decoder) -> No
     rows: list[dict[str, Any]] = [PUT, PUT | {"op": "PEEK"}, PUT | {"op": None}, PUT | {"qmgr": None}] * 5_000
     table = pa.Table.from_pylist(rows)
     for batches in ([table], [table.slice(0, 7_001), table.slice(7_001)]):
-        decoded = decoder.arrow([poison.stream(*(one.to_batches()[0] for one in batches))])
+        decoded = decoder.arrow([poison.stream(*(result.to_batches()[0] for result in batches))])
         assert len(decoded) == 5_000
         last = many(decoded)
         assert last.index == 1334

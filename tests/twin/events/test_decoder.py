@@ -27,14 +27,14 @@ def refused(decoder: Decoder, event: object) -> Reject:
     return reject
 
 
-def taken(decoder: Decoder, event: dict[str, Any]) -> Any:
+def accept(decoder: Decoder, event: dict[str, Any]) -> Any:
     decoded = decoder.json([text(event)])
     assert not decoded.rejects
     return decoded.events[0]
 
 
 def test_an_event_becomes_a_row(decoder: Decoder, estate: Estate) -> None:
-    row = taken(decoder, PUT)
+    row = accept(decoder, PUT)
     assert row["time"] == 1_795_176_000_000_123
     assert row["msgid"] == xxhash.xxh64_intdigest(PUT["msgid"].encode())
     assert row["uow"] == xxhash.xxh64_intdigest(b"c5a1")
@@ -46,7 +46,7 @@ def test_an_event_becomes_a_row(decoder: Decoder, estate: Estate) -> None:
 
 
 def test_what_is_absent_has_its_default(decoder: Decoder) -> None:
-    row = taken(decoder, GET)
+    row = accept(decoder, GET)
     assert [int(row[name]) for name in ("msgid", "uow", "seq", "length", "count", "reason", "priority", "flags")] == [
         *(0, 0, -1, 0, 1, 0, 0, 0)
     ]
@@ -56,15 +56,15 @@ def test_an_explicit_null_is_absent(decoder: Decoder) -> None:
     nulls = dict.fromkeys(
         ("seq", "msgid", "count", "length", "priority", "persistent", "uow", "direct", "reason", "store")
     )
-    assert taken(decoder, GET | nulls) == taken(decoder, GET)
+    assert accept(decoder, GET | nulls) == accept(decoder, GET)
 
 
 def test_direct_is_a_flag(decoder: Decoder) -> None:
-    assert taken(decoder, PUT | {"direct": True})["flags"] & FLAG_DIRECT
+    assert accept(decoder, PUT | {"direct": True})["flags"] & FLAG_DIRECT
 
 
 def test_an_alias_keeps_its_reported_name(decoder: Decoder, estate: Estate) -> None:
-    route = estate.routes[taken(decoder, PUT | {"queue": "ORDERS.IN"})["route"]]
+    route = estate.routes[accept(decoder, PUT | {"queue": "ORDERS.IN"})["route"]]
     assert (route.queue, route.reported) == ("ORDERS", "ORDERS.IN")
 
 
@@ -87,7 +87,7 @@ def test_an_alias_keeps_its_reported_name(decoder: Decoder, estate: Estate) -> N
     ],
 )
 def test_times(decoder: Decoder, written: str | int, microseconds: int) -> None:
-    assert taken(decoder, PUT | {"time": written})["time"] == microseconds
+    assert accept(decoder, PUT | {"time": written})["time"] == microseconds
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_a_put_needs_its_length(decoder: Decoder) -> None:
 
 @pytest.mark.parametrize("op", ["COMMIT", "BACKOUT"])
 def test_the_end_of_nothing_in_syncpoint_is_a_fact(decoder: Decoder, op: str) -> None:
-    assert taken(decoder, GET | {"op": op, "uow": "u1"})["flags"] == FLAG_HAS_UOW
-    assert taken(decoder, GET | {"op": op})["flags"] == 0
+    assert accept(decoder, GET | {"op": op, "uow": "u1"})["flags"] == FLAG_HAS_UOW
+    assert accept(decoder, GET | {"op": op})["flags"] == 0
 
 
 @pytest.mark.parametrize(
@@ -181,13 +181,13 @@ def test_a_value_out_of_range(decoder: Decoder, name: str, value: object) -> Non
     ],
 )
 def test_the_edges_of_ranges(decoder: Decoder, name: str, value: Any) -> None:
-    row = taken(decoder, PUT | {name: value})
+    row = accept(decoder, PUT | {name: value})
     assert row[name] == (xxhash.xxh64_intdigest(value.encode()) if isinstance(value, str) else value)
 
 
 def test_count_needs_a_message_without_id(decoder: Decoder) -> None:
     anonymous = {k: v for k, v in PUT.items() if k != "msgid"}
-    assert taken(decoder, anonymous | {"count": 1_000_000})["count"] == 1_000_000
+    assert accept(decoder, anonymous | {"count": 1_000_000})["count"] == 1_000_000
     reject = refused(decoder, PUT | {"count": 2})
     assert (reject.reason, reject.detail) == (Reason.BAD_VALUE, "count is 2 beside a msgid; right: 1, or no count")
 
@@ -332,7 +332,7 @@ def test_unknown_fields_are_ignored(decoder: Decoder) -> None:
         "x": True,
         "\u00e9": "\u00e9",
     }
-    assert taken(decoder, PUT | more) == taken(decoder, PUT)
+    assert accept(decoder, PUT | more) == accept(decoder, PUT)
 
 
 def test_of_a_repeated_name_the_last_counts(decoder: Decoder) -> None:

@@ -81,11 +81,11 @@ def texts(draw: st.DrawFn) -> bytes:
         separators=draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,", "\t:\r")])),
     ).encode("utf-8", "surrogatepass")
     for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
-        at = draw(st.integers(0, len(value)))
+        start = draw(st.integers(0, len(value)))
         other = draw(
             st.sampled_from([b"", b" ", b"\\", b'"', b"0", b".", b"e", b"{", b"}", b",", b"null,", b"\xff", b"-"])
         )
-        value = value[:at] + other + value[at + draw(st.integers(0, 2)) :]
+        value = value[:start] + other + value[start + draw(st.integers(0, 2)) :]
     return value
 
 

@@ -17,7 +17,7 @@ MINUTE = 60_000_000
 STORE = "QSG1/APP1"
 
 
-def at(minutes: float) -> int:
+def time_at(minutes: float) -> int:
     """Microseconds of a minute since the beginning."""
     return START + round(minutes * MINUTE)
 
@@ -41,7 +41,7 @@ def series(
         size=(columns[:, 0] * 1000).astype(np.int64) if size is None else size,
         queues=("A", "B"),
         holdings=np.zeros((count, 2, 3), np.int64) if holdings is None else holdings,
-        refused=np.array([at(minute) for minute in refused], np.int64),
+        refused=np.array([time_at(minute) for minute in refused], np.int64),
     )
 
 
@@ -57,22 +57,22 @@ def filling(
     return Filling(
         store=STORE,
         resource="entries",
-        onset=at(onset),
-        first=at(first),
-        last=at(last),
+        onset=time_at(onset),
+        first=time_at(first),
+        last=time_at(last),
         refused=2,
         grown=grown,
     )
 
 
 def alarm(opened: float, cleared: float | None, named: str | None = None) -> Alarm:
-    return Alarm(at(opened), None if cleared is None else at(cleared), named)
+    return Alarm(time_at(opened), None if cleared is None else time_at(cleared), named)
 
 
-def said(*words: tuple[float, float, float, float, float]) -> Predictions:
+def predict(*words: tuple[float, float, float, float, float]) -> Predictions:
     """(minute, p10, p50, p90 in minutes, chance) each."""
     rows = np.array(words, float)
-    return Predictions(np.array([at(row[0]) for row in rows], np.int64), rows[:, 1:4] * 60.0, rows[:, 4])
+    return Predictions(np.array([time_at(row[0]) for row in rows], np.int64), rows[:, 1:4] * 60.0, rows[:, 4])
 
 
 def alert(
@@ -92,7 +92,7 @@ def alert(
         store=store,
         resource="entries",
         condition=condition,
-        time=at(minutes),
+        time=time_at(minutes),
         usage_pct=50.0,
         time_to_full_s=None,
         full_probability=None,

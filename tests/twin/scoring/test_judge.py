@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.twin.scoring.made import alarm, filling, line, said, series
+from tests.twin.scoring.made import alarm, filling, line, predict, series
 from twin.scoring.alarms import Alarm
 from twin.scoring.judge import JudgedStore, WarnedFilling, judge
 from twin.scoring.predictions import Predictions
@@ -30,20 +30,20 @@ def judged(
 
 
 def warned(*alarms: Alarm, **others: Any) -> WarnedFilling:
-    [one] = judged(*alarms, **others).warned
-    return one
+    [item] = judged(*alarms, **others).warned
+    return item
 
 
 # -- alarms
 
 
 def test_an_alarm_in_the_filling_that_stays_recalls_it():
-    found = judged(alarm(170, 220))
-    assert (found.alarms, found.false, found.withdrawn, found.early, found.undecided) == (1, 0, 0, 0, 0)
-    assert found.warned[0].lead == 30 * 60
-    assert found.warned[0].clear == 10 * 60
-    assert found.warned[0].reopened == 0
-    assert found.days == pytest.approx(600.5 / 1440)
+    result = judged(alarm(170, 220))
+    assert (result.alarms, result.false, result.withdrawn, result.early, result.undecided) == (1, 0, 0, 0, 0)
+    assert result.warned[0].lead == 30 * 60
+    assert result.warned[0].clear == 10 * 60
+    assert result.warned[0].reopened == 0
+    assert result.days == pytest.approx(600.5 / 1440)
 
 
 @pytest.mark.parametrize(("opened", "false"), [(94.9, 1), (95, 0), (210, 0), (210.1, 1)])
@@ -52,9 +52,9 @@ def test_an_alarm_is_true_from_five_minutes_before_the_onset_to_the_last_2192(op
 
 
 def test_one_that_opened_earlier_and_stays_recalls_but_is_false():
-    found = judged(alarm(20, 220))
-    assert (found.false, found.early) == (1, 1)
-    assert found.warned[0].lead == 105 * 60  # from five minutes before the onset
+    result = judged(alarm(20, 220))
+    assert (result.false, result.early) == (1, 1)
+    assert result.warned[0].lead == 105 * 60  # from five minutes before the onset
 
 
 def test_without_an_alarm_nothing_is_recalled():
@@ -63,9 +63,9 @@ def test_without_an_alarm_nothing_is_recalled():
 
 
 def test_an_alarm_that_opens_with_the_first_2192_has_not_warned():
-    found = warned(alarm(200, 230))
-    assert found.lead is None
-    assert found.clear == 20 * 60
+    result = warned(alarm(200, 230))
+    assert result.lead is None
+    assert result.clear == 20 * 60
 
 
 def test_a_moment_before_is_a_warning():
@@ -73,10 +73,10 @@ def test_a_moment_before_is_a_warning():
 
 
 def test_an_alarm_withdrawn_before_the_2192_is_false_where_that_counts():
-    found = judged(alarm(150, 160))
-    assert (found.false, found.withdrawn, found.warned[0].lead) == (1, 1, None)
-    found = judged(alarm(150, 160), withdrawing_counts=False)
-    assert (found.false, found.withdrawn, found.warned[0].lead) == (0, 0, None)
+    result = judged(alarm(150, 160))
+    assert (result.false, result.withdrawn, result.warned[0].lead) == (1, 1, None)
+    result = judged(alarm(150, 160), withdrawing_counts=False)
+    assert (result.false, result.withdrawn, result.warned[0].lead) == (0, 0, None)
 
 
 def test_opening_again_in_a_filling_is_told():
@@ -90,10 +90,10 @@ def test_an_alarm_without_a_filling_is_false():
 
 
 def test_one_still_open_at_the_end_is_undecided_if_it_opened_within_two_hours_of_it():
-    found = judged(alarm(481, None), fillings=())
-    assert (found.false, found.undecided) == (0, 1)
-    found = judged(alarm(479, None), fillings=())
-    assert (found.false, found.undecided) == (1, 0)
+    result = judged(alarm(481, None), fillings=())
+    assert (result.false, result.undecided) == (0, 1)
+    result = judged(alarm(479, None), fillings=())
+    assert (result.false, result.undecided) == (1, 0)
 
 
 def test_each_filling_has_its_own_warning():
@@ -102,9 +102,9 @@ def test_each_filling_has_its_own_warning():
 
 
 def test_one_alarm_over_two_fillings_recalls_both():
-    found = judged(alarm(190, 420), fillings=(FILLING, filling(350, 400, 405)))
-    assert [one.lead for one in found.warned] == [10 * 60, 55 * 60]
-    assert found.false == 0
+    result = judged(alarm(190, 420), fillings=(FILLING, filling(350, 400, 405)))
+    assert [item.lead for item in result.warned] == [10 * 60, 55 * 60]
+    assert result.false == 0
 
 
 # -- who fills
@@ -128,51 +128,51 @@ def test_where_nobody_warned_nobody_was_named():
 
 
 def test_the_error_is_relative_to_the_time_that_was_left():
-    predictions = said((140, 10, 45, 90, 1), (170, 10, 36, 90, 1), (185, 10, 15, 90, 1), (195, 1, 3, 9, 1))
+    predictions = predict((140, 10, 45, 90, 1), (170, 10, 36, 90, 1), (185, 10, 15, 90, 1), (195, 1, 3, 9, 1))
     errors = warned(predictions=predictions).errors
     assert errors == {60: pytest.approx(0.25), 30: pytest.approx(0.2), 15: 0.0, 5: pytest.approx(0.4)}
 
 
 def test_a_word_ages_with_the_time_since():
-    predictions = said((169, 10, 31, 90, 1))
+    predictions = predict((169, 10, 31, 90, 1))
     assert warned(predictions=predictions).errors[30] == pytest.approx(0.0)
 
 
 def test_no_word_lately_and_beyond_the_horizon_are_infinite_errors():
-    errors = warned(predictions=said((167, 10, 33, 90, 1), (185, np.inf, np.inf, np.inf, 0))).errors
+    errors = warned(predictions=predict((167, 10, 33, 90, 1), (185, np.inf, np.inf, np.inf, 0))).errors
     assert (errors[30], errors[15]) == (np.inf, np.inf)
 
 
 def test_no_error_is_asked_for_before_the_filling_has_shown_itself():
     of_an_hour = (filling(139, 200, 210),)  # minute 140 is its first, minute 145.1 the end of its first tenth
-    assert set(warned(fillings=of_an_hour, predictions=said((0, 1, 1, 1, 0))).errors) == {30, 15, 5}
+    assert set(warned(fillings=of_an_hour, predictions=predict((0, 1, 1, 1, 0))).errors) == {30, 15, 5}
     of_six_minutes = (filling(193.9, 200, 210),)
-    assert warned(fillings=of_six_minutes, predictions=said((0, 1, 1, 1, 0))).errors == {}
+    assert warned(fillings=of_six_minutes, predictions=predict((0, 1, 1, 1, 0))).errors == {}
 
 
 def test_a_method_without_predictions_has_no_errors():
-    found = judged(alarm(150, 220))
-    assert (found.warned[0].errors, found.points, found.chances) == ({}, [], [])
+    result = judged(alarm(150, 220))
+    assert (result.warned[0].errors, result.points, result.chances) == ({}, [], [])
 
 
 def test_intervals_are_looked_at_every_five_minutes_of_the_last_hour():
-    found = judged(predictions=said(*((minute, 20, 30, 40, 1) for minute in range(600))))
-    assert [point.came / 60 for point in found.points] == list(range(5, 65, 5))
-    assert {(point.p10, point.p50, point.p90) for point in found.points} == {(1200, 1800, 2400)}
+    result = judged(predictions=predict(*((minute, 20, 30, 40, 1) for minute in range(600))))
+    assert [point.came / 60 for point in result.points] == list(range(5, 65, 5))
+    assert {(point.p10, point.p50, point.p90) for point in result.points} == {(1200, 1800, 2400)}
 
 
 def test_lines_have_no_interval():
     lines = Predictions(SERIES.times, np.zeros((len(SERIES.times), 3)))
-    found = judged(predictions=lines)
-    assert (found.points, found.chances) == ([], [])
-    assert found.warned[0].errors[5] == 1.0
+    result = judged(predictions=lines)
+    assert (result.points, result.chances) == ([], [])
+    assert result.warned[0].errors[5] == 1.0
 
 
 def test_chances_are_looked_at_where_two_hours_can_be_seen_ahead():
-    found = judged(predictions=said(*((minute, 20, 30, 40, minute / 1000) for minute in range(600)))).chances
-    assert [round(one.given * 1000) for one in found] == [*range(0, 200, 5), *range(215, 485, 5)]
-    assert [one.came for one in found] == [minute >= 80 for minute in range(0, 200, 5)] + [False] * 54
+    result = judged(predictions=predict(*((minute, 20, 30, 40, minute / 1000) for minute in range(600)))).chances
+    assert [round(item.given * 1000) for item in result] == [*range(0, 200, 5), *range(215, 485, 5)]
+    assert [item.came for item in result] == [minute >= 80 for minute in range(0, 200, 5)] + [False] * 54
 
 
 def test_where_nothing_was_said_the_chance_was_none():
-    assert {one.given for one in judged(predictions=said((0, 20, 30, 40, 0.5))).chances} == {0.5, 0.0}
+    assert {item.given for item in judged(predictions=predict((0, 20, 30, 40, 0.5))).chances} == {0.5, 0.0}

@@ -23,12 +23,12 @@ def test_simulate_ends_with_a_line_that_says_what_came_out(
 ) -> None:
     recording = tmp_path / "outage.arrow"
     assert main(["simulate", "getter-outage", "--estate", estate, "-o", str(recording), "--seed", "1"]) == 0
-    said = capsys.readouterr().out
-    assert said.count("\n") == 1
-    assert "events, first 2192 at 2026-11-20T0" in said
-    assert "on QSG1/APP1 (" in said
-    assert "peak usage 9" in said
-    assert "% of smds/QM01" in said
+    output = capsys.readouterr().out
+    assert output.count("\n") == 1
+    assert "events, first 2192 at 2026-11-20T0" in output
+    assert "on QSG1/APP1 (" in output
+    assert "peak usage 9" in output
+    assert "% of smds/QM01" in output
     assert recording.stat().st_size > 100_000
 
 
@@ -50,7 +50,7 @@ def test_simulate_lists_the_scenarios_with_their_parameters(capsys: pytest.Captu
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "output"),
     [
         ([], "simulate: missing arguments; expected: SCENARIO --estate FILE -o RECORDING, or --list"),
         (["outage"], "expected: SCENARIO --estate FILE -o RECORDING, or --list"),
@@ -68,12 +68,12 @@ def test_simulate_lists_the_scenarios_with_their_parameters(capsys: pytest.Captu
     ids=["nothing", "half", "scenario", "setting", "parameter", "hours", "start", "estate", "recording"],
 )
 def test_wrong_use_of_simulate_is_one_line_and_exit_status_2(
-    estate: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    estate: str, arguments: list[str], output: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["simulate", *(estate if argument == "E" else argument for argument in arguments)]) == 2
-    told = capsys.readouterr().err
-    assert said in told
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert output in printed
+    assert printed.count("\n") == 1
 
 
 def test_import_trace_ends_with_a_line_that_says_what_came_out(

@@ -35,7 +35,7 @@ class Calls:
         self.rows.append(event)
         return self
 
-    def served(self, system: RealSystem | None = None) -> list[dict[str, Any]]:
+    def put_and_drain(self, system: RealSystem | None = None) -> list[dict[str, Any]]:
         rows, self.rows = np.concatenate(self.rows), []
         return from_table((system or RealSystem(self.estate, 7)).serve(rows))
 

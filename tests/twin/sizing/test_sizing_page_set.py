@@ -15,7 +15,7 @@ from kernels import page_set as kernel
 from twin.errors import UsageError
 from twin.estate.model import packs
 from twin.sizing import backlog_of, parse_mix, parse_rates, parse_seconds, plan_page_set
-from twin.sizing.dasd import PAGES_A_TRACK, Extent
+from twin.sizing.dasd import PAGES_PER_TRACK, Extent
 from twin.sizing.next_fit import places
 from twin.sizing.page_set import (
     MAX_PAGES,
@@ -138,8 +138,8 @@ def test_usable_pages_of_real_page_sets_are_those_of_whole_tracks(shared):
     assert len(measured) == 11
     found = {}
     for usable in measured:
-        tracks = next(tracks for tracks in range(1, 100_000) if usable_pages(tracks * PAGES_A_TRACK) >= usable)
-        found[usable] = tracks * PAGES_A_TRACK
+        tracks = next(tracks for tracks in range(1, 100_000) if usable_pages(tracks * PAGES_PER_TRACK) >= usable)
+        found[usable] = tracks * PAGES_PER_TRACK
     assert {usable_pages(allocated) for allocated in found.values()} == measured
     assert found[50_035] == 50_040 and found[963_659] == 963_720
     cylinders = [Extent.of_pages(allocated) for usable, allocated in found.items() if usable > 70]

@@ -120,9 +120,9 @@ def test_a_mix_needs_the_sum_of_what_its_messages_cost(mix, offloaded):
 def test_the_twin_takes_as_many_messages_of_a_mix_as_the_plan_says(lengths):
     size = 1_000 * ENTRY_AND_6_ELEMENTS
     plan = messages_that_fit(bare_structure(0), size, parse_mix(map(str, lengths)), offloaded=False)
-    told = Told(size=size, **NO_RULES)
-    events = demands(told.decoding.estate.route_of_queue("QM01", "A.QUEUE"), np.resize(lengths, 2_000))
-    told.twin.demand(events)
+    driver = Told(size=size, **NO_RULES)
+    events = demands(driver.decoding.estate.route_of_queue("QM01", "A.QUEUE"), np.resize(lengths, 2_000))
+    driver.twin.demand(events)
     assert abs(int((events["reason"] == 0).argmin()) - plan) < len(lengths)
 
 
@@ -172,14 +172,14 @@ def test_from_the_threshold_of_the_pools_on_the_backlog_fits_whatever_stands_the
     size = 1_000 * ENTRY_AND_6_ELEMENTS
     latest = plan_threshold(replace(bare_structure(size), name="QSG1/APP1"), backlog, aim=100).pools_latest
     one = {"offld3_th": latest, "offld3_sz": 0}
-    told = Told(size=size, full_threshold=0, smds={}, **(NO_RULES | one))
-    route = told.decoding.estate.route_of_queue("QM01", "A.QUEUE")
-    while told.state()["offload_rule"] < 3:
-        told.twin.demand(demands(route, [before]))
+    driver = Told(size=size, full_threshold=0, smds={}, **(NO_RULES | one))
+    route = driver.decoding.estate.route_of_queue("QM01", "A.QUEUE")
+    while driver.state()["offload_rule"] < 3:
+        driver.twin.demand(demands(route, [before]))
     events = demands(route, np.full(backlog, 9 * KIB))
-    told.twin.demand(events)
+    driver.twin.demand(events)
     assert not events["reason"].any()
-    assert told.state()["offloaded_messages"] == backlog
+    assert driver.state()["offloaded_messages"] == backlog
 
 
 def test_where_entries_end_first_the_plan_says_so():
