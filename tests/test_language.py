@@ -29,7 +29,7 @@ BANNED_NAMES = {"at", "found", "given", "kept", "made", "most", "now_and_then", 
 BANNED_NAMES |= {"one", "said", "shown", "taken", "then", "told", "wanted"}
 BANNED_CLASSES = {"held", "told", "given", "kept", "found", "made", "taken", "shown", "wanted"}
 
-FIRST_WORDS = re.compile(r"(?:What|Whether|As)\b")
+FIRST_WORDS = re.compile(r"(?:What|Whether|As)\s")
 DEAD_SOURCES = re.compile(r"contract(?:\.md|,? sections?)\b|\bdomain\.md\b|\bseed:? [\w-]+\.txt", re.IGNORECASE)
 DEAD_TAGS = re.compile(r"\[(?:seed|param|fit|pub)\b[^\]\n]*\]")
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.beside import Decoding
+from tests.kernels.driver import GIB, MIB, PageSetDriver, QueueFileDriver, TwinDriver
 from tests.kernels.proof import check_same_results, compare
-from tests.kernels.told import GIB, MIB, Told, ToldPageSet, ToldQueueFile
 from tests.naive import NaiveStore
 from tests.support.mixes import MIXES
 from tests.support.profile import examples
@@ -20,69 +20,71 @@ from twin.stores import message_store
 MILLION = 1_000_000
 
 
-def rows(told: Told) -> dict[str, int]:
+def rows(driver: TwinDriver) -> dict[str, int]:
     """Return the number of rows allocated, by table."""
-    return told.twin.tables.rows()
+    return driver.twin.tables.rows()
 
 
 def test_puts_of_a_million_long_messages_take_the_rows_of_the_messages_alone() -> None:
-    told = Told(size=GIB, smds={"QM01": Smds(size=256 * MIB)}, queue_managers=("QM01",), ds_expand=False, ds_block=8192)
-    state = told.put(100 * MIB, count=300_000)
+    driver = TwinDriver(
+        size=GIB, smds={"QM01": Smds(size=256 * MIB)}, queue_managers=("QM01",), ds_expand=False, ds_block=8192
+    )
+    state = driver.put(100 * MIB, count=300_000)
     assert state["messages"] == 300_000
     assert state["overfull_puts"] > 299_000
     assert state["smds"]["QM01"]["pages_used"] == 300_000 * 25_600
     assert state["smds"]["QM01"]["blocks_used"] > 300_000 * 12_800
-    assert rows(told)["blocks"] <= 1 << 19
-    assert told.did("CLEAR")["smds"]["QM01"]["pages_used"] == 0
+    assert rows(driver)["blocks"] <= 1 << 19
+    assert driver.did("CLEAR")["smds"]["QM01"]["pages_used"] == 0
 
 
 def test_an_anonymous_get_of_a_million_is_one_row() -> None:
-    told = Told()
-    before = rows(told)["held"]
+    driver = TwinDriver()
+    before = rows(driver)["held"]
     for number in range(20):
-        assert told.get(count=MILLION)["unmatched_gets"] == (number + 1) * MILLION
-    assert rows(told)["held"] == before
-    state = told.put(count=1000)
+        assert driver.get(count=MILLION)["unmatched_gets"] == (number + 1) * MILLION
+    assert rows(driver)["held"] == before
+    state = driver.put(count=1000)
     assert (state["messages"], state["unmatched_gets"]) == (0, 20 * MILLION - 1000)
 
 
 def test_a_get_of_many_inside_a_unit_takes_message_by_message_and_is_dropped_by_the_backout() -> None:
-    told = Told()
-    told.get(count=5, uow="u")
-    assert told.put(count=2)["uncommitted"] == 2
-    assert told.state()["unmatched_gets"] == 3
-    state = told.did("BACKOUT", uow="u")
+    driver = TwinDriver()
+    driver.get(count=5, uow="u")
+    assert driver.put(count=2)["uncommitted"] == 2
+    assert driver.state()["unmatched_gets"] == 3
+    state = driver.did("BACKOUT", uow="u")
     assert (state["messages"], state["uncommitted"], state["unmatched_gets"]) == (2, 0, 0)
 
 
 def test_a_get_of_many_waits_on_after_its_commit() -> None:
-    told = Told()
-    told.get(count=5, uow="u")
-    told.did("COMMIT", uow="u")
-    state = told.put(count=7)
+    driver = TwinDriver()
+    driver.get(count=5, uow="u")
+    driver.did("COMMIT", uow="u")
+    state = driver.put(count=7)
     assert (state["messages"], state["unmatched_gets"]) == (2, 0)
 
 
-@pytest.mark.parametrize("make", [Told, ToldPageSet, ToldQueueFile])
+@pytest.mark.parametrize("make", [TwinDriver, PageSetDriver, QueueFileDriver])
 def test_any_number_of_puts_is_worked_off_in_bounded_memory(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_store, "MAX_KEPT_MESSAGES", 3000)
-    told = make()
+    driver = make()
     for number in range(10):
-        state = told.put(count=MILLION)
+        state = driver.put(count=MILLION)
         assert state["messages"] <= 3000
         assert state["overfull_puts"] >= (number + 1) * (MILLION - 3000)
-    assert rows(told)["messages"] <= 4096
-    assert told.get(count=5000)["messages"] == 0
+    assert rows(driver)["messages"] <= 4096
+    assert driver.get(count=5000)["messages"] == 0
 
 
 def test_a_limited_number_of_messages_that_did_not_fit_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_store, "MAX_KEPT_OVERFULL", 10)
-    told = Told()
-    state = told.put(count=MILLION)
+    driver = TwinDriver()
+    state = driver.put(count=MILLION)
     fits = state["messages"] - 10
     assert state["overfull_puts"] == MILLION - fits
-    told.get(count=state["messages"])
-    assert told.put(count=fits)["messages"] == fits, "there is room again"
+    driver.get(count=state["messages"])
+    assert driver.put(count=fits)["messages"] == fits, "there is room again"
 
 
 @pytest.mark.parametrize("kind", MIXES)
@@ -110,15 +112,15 @@ def test_cuts_of_blocks_do_not_change_results_at_the_limits(kind: str, monkeypat
 
 def test_a_measurement_of_anything_is_bounded() -> None:
     limit, messages = 2**53 - 1, 2**31 - 1  # the largest numbers in an event
-    told = Told()
-    told.measure(
+    driver = TwinDriver()
+    driver.measure(
         messages=messages, ents_used=limit, elems_used=limit, smds={"QM01": {"blocks_used": limit, "pages_used": limit}}
     )
-    told.put(reason=2192)
-    assert all(0 < told.get(count=MILLION)[name] < 1 << 49 for name in ("messages", "ents_used", "elems_used"))
-    of_pages = ToldPageSet()
+    driver.put(reason=2192)
+    assert all(0 < driver.get(count=MILLION)[name] < 1 << 49 for name in ("messages", "ents_used", "elems_used"))
+    of_pages = PageSetDriver()
     of_pages.measure(messages=messages, pages_used=limit, pages_persistent=limit)
     assert 0 < of_pages.did("RESTART", None)["pages_used"] <= 1 << 32
-    of_blocks = ToldQueueFile()
+    of_blocks = QueueFileDriver()
     of_blocks.measure(messages=messages, blocks_persistent=limit, blocks_nonpersistent=limit, file_bytes=limit)
     assert 0 < of_blocks.did("RESTART", None)["blocks_persistent"] <= 1 << 31

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kernels import clock
 from tests.kernels.beside import Decoding
+from tests.kernels.driver import TwinDriver
 from tests.kernels.proof import check_marks, check_same_results, compare
-from tests.kernels.told import Told
 from tests.naive.clock import NaiveClock
 from tests.naive.estates import aliases_of
 from tests.support.mixes import DAY_US, HOUR_US, MINUTE_US, MIXES, SECOND_US
@@ -40,52 +40,52 @@ def back_and_forth(kind: str, seed: int, n: int) -> Workload:
 
 
 def test_two_wrong_clocks_do_no_lasting_harm() -> None:
-    told = Told()
-    told.put()
+    driver = TwinDriver()
+    driver.put()
     for _ in range(2):
-        told.did("HEARTBEAT", None, store=told.decoding.name, time=YEAR_2099)
-    told.time = START_US
+        driver.did("HEARTBEAT", None, store=driver.decoding.name, time=YEAR_2099)
+    driver.time = START_US
     for _ in range(clock.TRUST - 1):
-        assert told.put()["time"] == as_text(YEAR_2099)
-    assert told.put()["time"] == as_text(told.time)
-    assert told.wait(3600)["time"] == as_text(told.time)
+        assert driver.put()["time"] == as_text(YEAR_2099)
+    assert driver.put()["time"] == as_text(driver.time)
+    assert driver.wait(3600)["time"] == as_text(driver.time)
 
 
 def test_a_backlog_does_not_turn_a_clock_that_as_many_events_support() -> None:
-    told = Told()
+    driver = TwinDriver()
     for _ in range(50):
-        told.put()
-    now = told.time
+        driver.put()
+    now = driver.time
     for _ in range(clock.TRUST + 48):
-        told.put(time=now - 3 * DAY_US)
-    assert told.state()["time"] == as_text(now)
+        driver.put(time=now - 3 * DAY_US)
+    assert driver.state()["time"] == as_text(now)
 
 
 def test_ticks_come_again_and_alerts_of_the_same_time_have_another_id() -> None:
-    told = Told()
+    driver = TwinDriver()
     full = {"reason": 2192, "time": START_US + HOUR_US}
-    told.put(**full)
-    told.wait(2 * HOUR_US / SECOND_US)
-    assert [change for change, *_ in told.told()] == ["opened", "cleared"]
+    driver.put(**full)
+    driver.wait(2 * HOUR_US / SECOND_US)
+    assert [change for change, *_ in driver.alert_changes()] == ["opened", "cleared"]
     for _ in range(2):
-        told.did("HEARTBEAT", None, store=told.decoding.name, time=YEAR_2099)
+        driver.did("HEARTBEAT", None, store=driver.decoding.name, time=YEAR_2099)
     for _ in range(clock.TRUST):
-        told.did("HEARTBEAT", None, store=told.decoding.name, time=START_US)
-    told.put(**full)
-    told.wait(2 * HOUR_US / SECOND_US)
-    assert [change for change, *_ in told.told()] == ["opened", "cleared"] * 2
-    assert len({(alert.alert_id, alert.number) for alert in told.alerts}) == 4
+        driver.did("HEARTBEAT", None, store=driver.decoding.name, time=START_US)
+    driver.put(**full)
+    driver.wait(2 * HOUR_US / SECOND_US)
+    assert [change for change, *_ in driver.alert_changes()] == ["opened", "cleared"] * 2
+    assert len({(alert.alert_id, alert.number) for alert in driver.alerts}) == 4
 
 
 def test_a_get_held_in_the_future_waits_an_hour_of_the_clock_that_went_back() -> None:
-    told = Told()
+    driver = TwinDriver()
     for _ in range(2):
-        told.did("HEARTBEAT", None, store=told.decoding.name, time=YEAR_2099)
-    told.get(time=YEAR_2099)
+        driver.did("HEARTBEAT", None, store=driver.decoding.name, time=YEAR_2099)
+    driver.get(time=YEAR_2099)
     for number in range(clock.TRUST + 2):
-        told.did("HEARTBEAT", None, store=told.decoding.name, time=START_US + number)
-    told.wait(3601)
-    assert told.put()["messages"] == 1
+        driver.did("HEARTBEAT", None, store=driver.decoding.name, time=START_US + number)
+    driver.wait(3601)
+    assert driver.put()["messages"] == 1
 
 
 @pytest.mark.usefixtures("trust_of_three")

@@ -8,7 +8,7 @@ import pytest
 from kernels import EVENT, clock, scm
 from kernels.layout import MARK_IN_ORDER, MARK_IN_SCM, PRIORITIES, PUT
 from tests.kernels.beside import Decoding, cut
-from tests.kernels.told import GIB, NO_RULES, Told
+from tests.kernels.driver import GIB, NO_RULES, TwinDriver
 from tests.support.mixes import MIXES
 from tests.support.workloads import random_workload
 from twin.estate import Structure
@@ -104,8 +104,8 @@ def loaded(twin: StructureTwin, messages: int) -> int:
 def test_5_gb_of_2_kb_messages_need_4_gb_of_scm_beside_a_structure_of_4_gb(
     scm_max_size: int | None, is_refused: bool
 ) -> None:
-    told = Told(**(NO_RULES | {"size": 4 * GIB, "scm_max_size": scm_max_size}))
-    twin = told.twin
+    driver = TwinDriver(**(NO_RULES | {"size": 4 * GIB, "scm_max_size": scm_max_size}))
+    twin = driver.twin
     assert isinstance(twin.config, Structure)
     messages = 5 * GIB // 2048
     assert (loaded(twin, messages) > 0) == is_refused

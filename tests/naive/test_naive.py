@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 
 from tests.naive import NaiveStructure
+from tests.naive.driver import NO_RULES, Twin
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set, structure, write_estate
-from tests.naive.told import NO_RULES, Twin
 from tests.support.profile import examples
 from tests.support.workloads import DAY_US, HOUR_US, SECOND_US, START_US, Workload, random_workload, workloads
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.naive.driver import PageSetTwin
 from tests.naive.page_set import packs, usable_pages, whole_pages_and_record
-from tests.naive.told import PageSetTwin
 
 MIB4 = 4 * 1024**2
 FIELDS = ("pages_used", "pages_persistent", "pages_nonpersistent", "pages_unused")

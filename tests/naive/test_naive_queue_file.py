@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.naive.driver import QueueFileTwin
 from tests.naive.queue_file import blocks_of_length
-from tests.naive.told import QueueFileTwin
 
 FIELDS = ("blocks", "blocks_free", "blocks_allocated", "blocks_nonpersistent", "blocks_persistent")
 MINUTE = 60

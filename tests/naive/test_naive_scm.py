@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from tests.naive.driver import ScmTwin, Twin
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
 from tests.naive.pools import elements_of_length, pools_of_size
 from tests.naive.scm import bytes_of
-from tests.naive.told import ScmTwin, Twin
 from tests.support.workloads import SECOND_US
 
 SLOW = {"scm_prestage_rate": 1024**2, "scm_prefetch_rate": 1024**2}  # a block of 4 KB in 3,906.25 microseconds

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.naive import NaiveStructure
+from tests.naive.driver import NO_RULES, Twin
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set, structure
 from tests.naive.pools import Pools, cost_of_put, elements_of_length, pools_of_size
 from tests.naive.smds import NaiveDataSet, map_blocks, pages_of_length
-from tests.naive.told import NO_RULES, Twin
 from twin.estate.model import Structure
 
 GIB = 1024**3

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.kernels.told import NO_RULES, Told
+from tests.kernels.driver import NO_RULES, TwinDriver
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
 from tests.support.workloads import SECOND_US
 from twin.alerts.episodes import Alert
@@ -13,14 +13,14 @@ TICK_US = 10 * SECOND_US
 MINUTE_US = 60 * SECOND_US
 
 
-class Story(Told):
+class Story(TwinDriver):
     """A structure of 6,000 entries without offload rules."""
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(**({"size": ENTRIES * ENTRY_AND_6_ELEMENTS, "full_threshold": 0} | NO_RULES | fields))
 
     def go_on(self, minutes: float, puts: int, gets: int, **fields: Any) -> None:
-        """So many minutes of so many puts and gets a tick."""
+        """Apply a number of minutes with a number of puts and gets per tick."""
         for _ in range(round(minutes * 6)):
             self.time += TICK_US - self.time % TICK_US
             if puts:

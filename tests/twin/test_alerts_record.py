@@ -1,4 +1,4 @@
-"""The record of an alert: a CloudEvent 1.0 in structured mode, with the data of contract.md, 4."""
+"""The record of an alert: a CloudEvent 1.0 in structured mode, with the data of docs/alerts.md#fields."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the structures of a coupling facility share. Sources: domain.md section 3; contract sections 3, 4 and 7."""
+"""Resources that the structures of a coupling facility share: docs/storage-model.md#what-several-stores-share."""
 
 from __future__ import annotations
 

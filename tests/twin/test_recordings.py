@@ -313,7 +313,7 @@ def write_for_ever(path: Path) -> None:
 
 @contextmanager
 def largest_file(size: int) -> Iterator[None]:
-    """Within it no file grows beyond so many bytes: as near as a test without a disk of its own comes to a full one."""
+    """Limit the size of files to that number of bytes, which simulates a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

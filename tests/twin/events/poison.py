@@ -57,7 +57,7 @@ def words(rows: int, size: int, name: str = "uow", kind: pa.DataType | None = No
 
 
 def nested_words(rows: int, size: int, each: int) -> bytes:
-    """As `words`, with a list of the long word in each row."""
+    """Return `words` with a list of the long word in each row."""
     word = pa.DictionaryArray.from_arrays(pa.array([0] * (rows * each), pa.int8()), pa.array(["w" * size]))
     lists = pa.ListArray.from_arrays(pa.array(range(0, rows * each + 1, each), pa.int32()), word)
     columns = {key: pa.array([value] * rows) for key, value in (GET | {"op": "PEEK"}).items()}

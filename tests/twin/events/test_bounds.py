@@ -26,7 +26,7 @@ GROWTH_MB = 150  # of one record, whatever it holds
 
 @pytest.fixture(scope="module")
 def came() -> dict[str, dict[str, Any]]:
-    """What became of each stream of `poison` in a process of its own, by name."""
+    """Return the result of each stream of `poison` in a separate process, by name."""
     command = [sys.executable, "-m", "tests.twin.events.poison", str(ADDRESS_SPACE)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
     return {result["name"]: result for result in map(json.loads, done.stdout.splitlines())}

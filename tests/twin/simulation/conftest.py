@@ -19,6 +19,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 
 @pytest.fixture(autouse=True)
 def _without_forecasts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is simulated is replayed for its states and its full stores; forecasts would be most of the time."""
+    """Replay without forecasts, which would take most of the time: states and full stores are compared."""
     for kind in (StructureTwin, PageSetTwin, QueueFileTwin):
         monkeypatch.setattr(kind, "has_fill_model", False)

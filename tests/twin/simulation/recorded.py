@@ -1,4 +1,4 @@
-"""What a recording says, as columns."""
+"""The columns of a recording."""
 
 from __future__ import annotations
 

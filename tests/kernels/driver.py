@@ -16,7 +16,7 @@ NO_RULES = {"offld1_sz": 65_536, "offld2_sz": 65_536, "offld3_sz": 65_536}
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 
 
-class Told:
+class TwinDriver:
     """The twin of a structure with a method per operation, and all its alerts.
 
     Each event comes a second after the previous one.
@@ -68,25 +68,25 @@ class Told:
         """Let seconds pass, with a HEARTBEAT at the end."""
         return self.did("HEARTBEAT", None, time=self.time + int(seconds * SECOND_US), store=self.decoding.name)
 
-    def told(self) -> list[tuple[str, str, str]]:
+    def alert_changes(self) -> list[tuple[str, str, str]]:
         """Return (change, condition, resource) of the alerts so far."""
         return [(alert.change, alert.condition, alert.resource) for alert in self.alerts]
 
-    def again(self, arrays: Any = None) -> "Told":
+    def again(self, arrays: Any = None) -> "TwinDriver":
         """Open the twin again from its header and the pages it has written, as after a restart."""
         self.pages |= dict(self.twin.dirty_pages())
         self.twin = self.decoding.twin(arrays, self.twin.header(), self.pages.items())
         return self
 
 
-class ToldPageSet(Told):
+class PageSetDriver(TwinDriver):
     """A page set of 100 pages, 98 of them for messages, which by default does not expand."""
 
     def __init__(self, **fields: Any) -> None:
         self.open(page_set(**{"expand": "NONE", **fields}))
 
 
-class ToldQueueFile(Told):
+class QueueFileDriver(TwinDriver):
     """A queue file with buffers of 8 (nonpersistent) and 16 blocks (persistent) by default."""
 
     def __init__(self, **fields: Any) -> None:
