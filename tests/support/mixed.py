@@ -129,13 +129,13 @@ def mixed_recording(folder: Path, estate: Estate, seed: int = 3) -> Path:
 
 
 def mixed(folder: Path) -> tuple[Path, Estate]:
-    """The recording and its estate."""
+    """Return the recording and its estate."""
     estate = load_estate(mixed_estate(folder))
     return mixed_recording(folder, estate), estate
 
 
 def _belongs(table: pa.Table, estate: Estate, stores: tuple[str, ...]) -> list[bool]:
-    """Whether each event belongs to one of the stores; a heartbeat without a queue does by its queue manager."""
+    """Return True for events of the stores; a heartbeat without a queue belongs to those of its queue manager."""
     qmgrs, queues = table.column("qmgr").to_pylist(), table.column("queue").to_pylist()
     of_queue = {key: estate.routes[route].store in stores for key, route in estate.queue_routes.items()}
     known = {qmgr for store in stores for qmgr in estate.stores[store].queue_managers}
@@ -145,6 +145,6 @@ def _belongs(table: pa.Table, estate: Estate, stores: tuple[str, ...]) -> list[b
 
 
 def _plain(schema: pa.Schema) -> list[pa.Field]:
-    """The columns without dictionaries, so that tables of several recordings can be joined."""
+    """Return the columns without dictionaries, so that tables of several recordings can be joined."""
     plain = {field.name: field.type.value_type for field in schema if pa.types.is_dictionary(field.type)}
     return [pa.field(field.name, plain.get(field.name, field.type)) for field in schema]

@@ -1,4 +1,4 @@
-"""What random events of a kind of store look like: how often each op comes, lengths, counts, times."""
+"""Distributions of random events by kind of store: how often each op comes, lengths, counts, times."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -48,7 +48,7 @@ UNITS = {"PUT": 35, "GET": 35, "COMMIT": 14, "BACKOUT": 10, "RESTART": 2, "EXPIR
 
 @dataclass(frozen=True)
 class Mix:
-    """What random events of a kind of store look like; 0 means the plainest choice in every table."""
+    """Distributions of random events of a kind of store; 0 means the plainest choice in every table."""
 
     configs: st.SearchStrategy[Any]  # random stores
     random_config: Callable[[int], Any]  # one, of a seed

@@ -64,14 +64,14 @@ BAD_LINES = (
 
 
 def write_estate(folder: Path) -> Path:
-    """The estate as a file in that folder."""
+    """Write the estate to a file in a folder and return its path."""
     path = folder / "estate.toml"
     path.write_text(ESTATE, encoding="utf-8")
     return path
 
 
 def traffic(count: int, seed: int = 1) -> Iterator[dict[str, Any]]:
-    """So many events: four of five puts at first, later gets; now and then a heartbeat, a unit of work, an ALTER, a
+    """Return events: four of five puts at first, later gets; now and then a heartbeat, a unit of work, an ALTER, a
     restart.
     """
     chance = random.Random(seed)

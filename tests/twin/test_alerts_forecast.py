@@ -1,4 +1,4 @@
-"""When full is foreseen: docs/forecast.md. Stories of one structure, a put and a get of several messages each tick."""
+"""Forecasts of full (docs/forecast.md). Stories of one structure, a put and a get of several messages each tick."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ class Story(Told):
         super().__init__(**({"size": ENTRIES * ENTRY_AND_6_ELEMENTS, "full_threshold": 0} | NO_RULES | fields))
 
     def go_on(self, minutes: float, puts: int, gets: int, **fields: Any) -> None:
-        """So many minutes of so many puts and gets a tick."""
+        """Play some minutes with a number of puts and gets per tick."""
         for _ in range(round(minutes * 6)):
             self.time += TICK_US - self.time % TICK_US
             if puts:

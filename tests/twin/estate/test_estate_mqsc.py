@@ -1,4 +1,4 @@
-"""What MQSC commands leave defined: DEFINE, ALTER, DELETE, LIKE, REPLACE, dispositions, defaults."""
+"""Objects after MQSC commands: DEFINE, ALTER, DELETE, LIKE, REPLACE, dispositions, defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The TOML file: every key of contract section 1, and what is refused, in one line that says what would be right."""
+"""The TOML file: every key of docs/estate.md, and the one-line errors with the expected value."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def test_bytes_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_queue_file_has_the_documented_defaults(load: Load) -> None:
-    """domain.md, 5: buffers of 64 and 128 KB, doubled on 64 bit; MAXFSIZE(DEFAULT)."""
+    """Check docs/storage-model.md: buffers of 64 and 128 KB, doubled on 64 bit; MAXFSIZE(DEFAULT)."""
     estate = load('schema = 1\n[queue_manager.QMD1]\nplatform = "distributed"\n[queue_file."QMD1/Q"]\n')
     file = estate.stores["QMD1/Q"]
     assert isinstance(file, QueueFile)

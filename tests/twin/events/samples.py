@@ -68,7 +68,7 @@ def text(event: object) -> bytes:
 
 
 def exactly(rules: Rules, values: list[bytes] | list[dict[str, Any]]) -> Decoded:
-    """What the exact rules alone make of JSON texts, or of fields by name: the oracle of every faster way."""
+    """Apply the exact rules alone to JSON texts, or to fields by name: the oracle of every faster way."""
     count = len(values)
     exact = Exact()
     for place, value in enumerate(values):

@@ -63,7 +63,7 @@ def test_packing_is_deterministic_and_takes_slices(events: np.ndarray) -> None:
 
 
 def traffic(count: int) -> np.ndarray:
-    """What a busy structure sees: 20,000 events a second, puts and gets, random ids, three queues."""
+    """Return the events of a busy structure: 20,000 events per second, puts and gets, random ids, three queues."""
     chance = np.random.default_rng(3)
     events = np.zeros(count, EVENT)
     events["time"] = 1_795_176_000_000_000 + np.cumsum(chance.integers(0, 100, count))

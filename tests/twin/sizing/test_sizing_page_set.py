@@ -74,7 +74,7 @@ def test_each_4_mb_of_a_very_long_message_take_1037_pages_and_the_rest_what_a_lo
 
 @pytest.mark.parametrize(("length", "pages"), [(0, 1), (3_685, 1), (3_686, 2), (3_698, 3), (4 * MIB, 1_037)])
 def test_since_7_0_1_a_short_message_and_a_control_record_take_a_page_of_their_own(length, pages):
-    """domain.md section 4. A message of exactly 4 MB takes the 1037 pages that each 4 MB of a longer one take."""
+    """Check that a message of exactly 4 MB takes the 1037 pages that each 4 MB of a longer one take."""
     assert pages_of(length) == pages
 
 
@@ -118,7 +118,7 @@ def test_at_least_two_pages_are_control_and_typically_less_than_1_percent():
 
 
 def test_the_largest_page_set_has_16_776_178_usable_pages():
-    """domain.md section 4: the published maximum."""
+    """Check the published maximum (docs/storage-model.md)."""
     assert usable_pages(MOST_PAGES) == 16_776_178
     assert not plan_page_set(parse_mix(["100:16776178"])).warnings
     assert "2 page sets" in plan_page_set(parse_mix(["100:16776179"])).warnings[0]
@@ -210,7 +210,7 @@ def test_no_message_takes_no_place():
 
 
 def by_the_document(length):
-    """(pages, record) as Page sets 01 to 99 computes them, in fractions: no arithmetic of the twin's."""
+    """Return (pages, record) as Page sets 01 to 99 computes them, in fractions: no arithmetic of the twin's."""
     if length <= 3685:
         return 0, length + 352 + 20
     if length <= 4 * MIB:
