@@ -1,4 +1,4 @@
-"""When full is foreseen: docs/forecast.md. Stories of one structure, a put and a get of several messages each tick."""
+"""Forecasts of full (docs/forecast.md). Stories of one structure, a put and a get of several messages each tick."""
 
 from typing import Any
 

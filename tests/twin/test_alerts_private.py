@@ -1,4 +1,4 @@
-"""When the alerts of page sets and queue files open, are updated and clear: contract.md, 4 and 7."""
+"""Alerts of page sets and queue files: opening, updates and clearing (docs/alerts.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the alerts of storage class memory and augmented space open and clear: contract.md, 4 and 7."""
+"""Alerts of storage class memory and augmented space: their opening and clearing (docs/alerts.md)."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ SCM, AUGMENTED = ("scm-exhausted", "scm"), ("augmented-exhausted", "augmented")
 
 
 def open_driver(**fields: Any) -> Told:
-    """A twin of 100 entries, with SCM for 10 messages of 100 bytes unless told otherwise."""
+    """Open a twin of 100 entries, by default with SCM for 10 messages of 100 bytes."""
     return Told(**(NO_RULES | {"size": 104 * ENTRY_AND_6_ELEMENTS, "scm_max_size": 2 * BLOCK} | fields))
 
 

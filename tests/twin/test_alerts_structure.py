@@ -1,4 +1,4 @@
-"""When the alerts of a structure open, are updated and clear: contract.md, 4; z/OS structure full monitoring."""
+"""Alerts of a structure: opening, updates and clearing (docs/alerts.md); z/OS structure full monitoring."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ THRESHOLD, AT_FULL = ("threshold", "entries"), ("full", "entries")
 
 
 def open_driver(entries: int = 100, **fields: Any) -> Told:
-    """A twin of so many entries; messages of 100 bytes take 2 of its 6 elements an entry: entries run out first."""
+    """Open a twin of `entries`; messages of 100 bytes take 2 of its 6 elements an entry: entries run out first."""
     return Told(size=entries * ENTRY_AND_6_ELEMENTS, **(NO_RULES | fields))
 
 
@@ -264,7 +264,7 @@ def test_late_events_clear_nothing() -> None:
 
 
 def smds_of(blocks: int = 100, **fields: Any) -> Told:
-    """A twin whose data set of so many blocks of 8 KB, one of them space map, gets every message."""
+    """Open a twin whose data set of `blocks` of 8 KB, one of them space map, gets every message."""
     attributes = {key: fields.pop(key) for key in ("secondary", "max_size") if key in fields}
     smds = {"QM01": data_set(size=blocks * 8_192, **attributes), "QM02": data_set(size=8_192_000)}
     everything = {"ds_block": 8_192, "offld1_th": 0, "offld1_sz": 0, "full_threshold": 0, "smds": smds}

@@ -1,4 +1,4 @@
-"""Pages of messages on a page set: seed `page-sets-01-to-99.txt`; domain.md, 4; contract.md, 3 and 7."""
+"""Pages of messages on a page set: [IBM: Page sets 01 to 99]; docs/storage-model.md, docs/state.md."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_at_least_two_pages_are_control_information() -> None:
 
 
 def test_the_largest_page_set_has_16776178_pages_for_messages() -> None:
-    assert page_set.usable_pages(16_777_216) == 16_776_178  # domain.md, 4: the published maximum
+    assert page_set.usable_pages(16_777_216) == 16_776_178  # the published maximum
 
 
 ALLOCATED = {  # usable pages of SMF records -> whole tracks, 12 records of 4 KB each
@@ -98,7 +98,7 @@ def test_each_short_message_has_a_page_and_so_has_control_information() -> None:
 
 
 def test_100_messages_of_11_bytes_take_about_the_102_pages_that_were_measured() -> None:
-    """domain.md, 4: SMF records of MQ 8.0. Packed they would take 10."""
+    """Check SMF records of MQ 8.0. Packed they would take 10."""
     measured = 102
     assert abs(ToldPageSet(version="8.0", pages=1000).put(11, count=100)["pages_used"] - measured) <= 0.02 * measured
     assert ToldPageSet(version="7.0.0", pages=1000).put(11, count=100)["pages_used"] == 10
@@ -227,7 +227,7 @@ def test_a_put_refused_with_2192_takes_no_page() -> None:
 
 
 def test_after_a_restart_only_committed_persistent_messages_are_there() -> None:
-    """contract.md, 7: units of work are backed out, then the nonpersistent messages go; numbering begins anew."""
+    """Check docs/events.md: units of work are backed out, then the nonpersistent messages go; numbering begins anew."""
     driver = ToldPageSet(version="6.0", pages=1000)
     driver.put(5000, count=3, seq=7)
     driver.put(100, persistent=True)
@@ -330,7 +330,7 @@ def test_drift_is_the_worst_of_the_pages_measured() -> None:
 
 
 def test_the_marks_of_the_buffer_pool_are_told_where_it_is_measured() -> None:
-    """domain.md, 4: asynchronous writes from 85 % used, synchronous from 95 %."""
+    """Check docs/storage-model.md: asynchronous writes from 85 % used, synchronous from 95 %."""
     driver = ToldPageSet(buffer_pool=3)
     assert (driver.state()["buffer_pool"], driver.state()["buffer_pool_pct"], driver.state()["buffer_pool_writes"]) == (
         *(3, None, None),

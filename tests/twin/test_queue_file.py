@@ -1,6 +1,6 @@
 """Blocks, log records and checkpoints of a distributed queue manager's queue.
 
-Sources: seed `distributed-queue-manager-internals.txt`, its section in quotes; domain.md, 5; contract.md, 3 and 7.
+Sources: [IBM: In the Depths of a Queue; What's the point of logging?], quoted where used; docs/storage-model.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STORE = "QM01/A.QUEUE"
 
 
 def blocks(state: dict[str, Any]) -> tuple[int, ...]:
-    """All, free, free and allocated, nonpersistent, persistent: the four states of "In the Depths of a Queue"."""
+    """Return the blocks: all, free, free and allocated, nonpersistent, persistent ("In the Depths of a Queue")."""
     found = tuple(state[f"blocks{name}"] for name in ("", "_free", "_allocated", "_nonpersistent", "_persistent"))
     assert found[0] == sum(found[1:])
     return found
@@ -218,7 +218,7 @@ def test_of_nonpersistent_messages_alone_there_is_no_checkpoint() -> None:
 
 
 def length_of(number: int) -> int:
-    """The longest message of so many blocks."""
+    """Return the length of the longest message of a number of blocks."""
     return number * 512 - 364
 
 
@@ -326,7 +326,7 @@ def test_a_measured_backlog_overflows_to_the_file_and_is_drawn_down() -> None:
 
 
 def test_what_comes_back_to_the_baseline_is_in_the_file() -> None:
-    """A get that drew the baseline down finds its message after all."""
+    """Redo a get that drew the baseline down finds its message after all."""
     driver = ToldQueueFile(default_q_buffer_size=0, default_pq_buffer_size=0)
     driver.measure(blocks_nonpersistent=20, messages=2)
     driver.get(uow="U")

@@ -36,7 +36,7 @@ def decoder(tmp_path_factory: pytest.TempPathFactory) -> Decoder:
 
 
 def rows(path: Path, decoder: Decoder) -> list[tuple[int, int]]:
-    """(index, seq) of every event, in order."""
+    """Return (index, seq) of every event, in order."""
     return [
         (int(index), int(seq))
         for chunk in open_recording(path)

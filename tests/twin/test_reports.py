@@ -83,7 +83,7 @@ def test_a_report_behind_what_was_acted_on_counts_as_late(estate: Estate) -> Non
 
 @st.composite
 def file_sequences(draw: st.DrawFn) -> list[list[Report]]:
-    """Some minutes of three members whose load goes up and down; most ticks have a report of their own."""
+    """Return some minutes of three members whose load goes up and down; most ticks have a report of their own."""
     sequences = []
     for name in FILES:
         tick, reports = 1, []

@@ -1,4 +1,4 @@
-"""What ALTER, REBUILD and a changed estate do to a structure (contract.md, 7, Estate)."""
+"""Effects of ALTER, REBUILD and a changed estate on a structure (docs/estate.md)."""
 
 from dataclasses import replace
 from typing import Any
@@ -102,7 +102,7 @@ def test_alter_and_rebuild_outlast_a_restart_of_the_twin() -> None:
 
 
 def opened_with(driver: Told, **fields: Any) -> Told:
-    """The twin as it was, opened with an estate that describes its structure differently."""
+    """Open the twin again with an estate that describes its structure differently."""
     described = driver.decoding.estate.stores["QSG1/APP1"]
     assert isinstance(described, Structure)
     other = Told()

@@ -1,7 +1,7 @@
 """Automatic alter, ALLOWAUTOALT(YES), and the alter that storage class memory forbids.
 
-domain.md section 1 (sampled every 60 s of event time; to the in-use ratio, then by 10 % up to SIZE); seed "How storage
-class memory works with IBM MQ for z/OS" (neither manually nor automatically).
+Sources: docs/storage-model.md (sampled every 60 s of event time; to the in-use ratio, then by 10 % up to SIZE); [IBM:
+How storage class memory works with IBM MQ for z/OS] (neither manually nor automatically).
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ NOT_ALTERABLE = ("not-alterable", "scm")
 
 
 def open_driver(entries: int = 100, max_entries: int = 200, **fields: Any) -> Told:
-    """A twin allocated with so many entries, which may grow to `most`; its clock is at a whole minute of event time."""
+    """Open a twin allocated with `entries`, which may grow to `max_entries`, at a whole minute of event time."""
     sizes = {"init_size": entries * ENTRY_AND_6_ELEMENTS, "size": max_entries * ENTRY_AND_6_ELEMENTS}
     driver = Told(**(NO_RULES | sizes | {"allow_auto_alter": True} | fields))
     driver.time += -driver.time % MINUTE_US
@@ -25,7 +25,7 @@ def open_driver(entries: int = 100, max_entries: int = 200, **fields: Any) -> To
 
 
 def with_scm(**fields: Any) -> Told:
-    """The same with SCM: 100 entries of 104."""
+    """Open a twin with SCM: 100 entries of 104."""
     return open_driver(104, 208, **({"scm_max_size": GIB} | fields))
 
 

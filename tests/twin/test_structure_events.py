@@ -1,4 +1,4 @@
-"""What each event does to the messages of a structure: contract.md, 2 and 7; domain.md, 6."""
+"""Effects of each event on the messages of a structure (docs/events.md)."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from twin.units import as_text
 
 
 def lengths_in_order(driver: Told, **get: object) -> list[int]:
-    """The lengths of the messages in the order in which they are got."""
+    """Return the lengths of the messages in the order in which they are got."""
     found = []
     while driver.state()["messages"]:
         before = driver.state()["bytes"]

@@ -1,4 +1,4 @@
-"""MEASURE: the baseline, what draws it down, and the drift (contract.md, 7, Events)."""
+"""MEASURE: the baseline, what draws it down, and the drift (docs/events.md)."""
 
 import pytest
 

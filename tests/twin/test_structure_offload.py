@@ -1,4 +1,4 @@
-"""Where the data of a message go at its put: into the structure, into a data set, to Db2 (domain.md, 1)."""
+"""Placement of the data of a message at its put: structure, data set or Db2 (docs/storage-model.md)."""
 
 import pytest
 

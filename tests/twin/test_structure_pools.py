@@ -1,4 +1,4 @@
-"""Entries and elements of a structure: how many messages it holds before it is full (domain.md, 1)."""
+"""Entries and elements of a structure: how many messages it holds before it is full (docs/storage-model.md)."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """Storage class memory behind a structure, rule by rule.
 
-Seed: "How storage class memory works with IBM MQ for z/OS", here "the seed"; domain.md section 3; contract.md, 3 and 7.
+Sources: [IBM: How storage class memory works with IBM MQ for z/OS], here "the document"; docs/storage-model.md.
 """
 
 from dataclasses import replace
@@ -20,13 +20,13 @@ SMALL = 100  # bytes: 2 of the 6 elements an entry has, so entries run out first
 
 
 def open_driver(entries: int = 100, **fields: Any) -> Told:
-    """A twin with SCM whose structure has so many entries, 97 of 100: 88 are above 90 %, 67 are at most 70 %."""
+    """Open a twin with SCM whose structure has `entries`, 97 of 100: 88 are above 90 %, 67 are at most 70 %."""
     size = -(-entries * 100 // 97) * ENTRY_AND_6_ELEMENTS
     return Told(**(NO_RULES | {"size": size, "scm_max_size": GIB} | fields))
 
 
 def on_facility(driver: Told, **fields: Any) -> Told:
-    """The same on a coupling facility of another size, or with other SCM."""
+    """Open the twin on a coupling facility of another size, or with other SCM."""
     facility = CouplingFacility(name="CF01", structures=(STORE,), queue_managers=("QM01", "QM02"), **fields)
     driver.decoding.estate = replace(driver.decoding.estate, stores={**driver.decoding.estate.stores, "CF01": facility})
     driver.twin = driver.decoding.twin()
@@ -41,7 +41,7 @@ def lengths_in_scm(driver: Told) -> list[int]:
 
 
 def used_and_scm(state: dict[str, Any]) -> tuple[int, int]:
-    """(entries in the structure, in SCM)."""
+    """Return (entries in the structure, in SCM)."""
     return state["ents_used"], state["scm"]["ents"]
 
 
@@ -122,7 +122,7 @@ def test_a_structure_without_scm_moves_nothing() -> None:
 
 
 def filled(driver: Told, low: int = 60, high: int = 60) -> Told:
-    """So many messages of priority 3, then of priority 6; 90 are in the structure."""
+    """Put messages of priority 3, then of priority 6; 90 are in the structure."""
     for number in range(low):
         driver.put(number, priority=3)
     for number in range(high):
@@ -158,7 +158,7 @@ def test_the_highest_priority_comes_back_first() -> None:
 
 
 def test_the_test_is_made_anew_for_each_message() -> None:
-    """domain.md section 3: at 60 %, eleven come back, not all."""
+    """Check docs/storage-model.md: at 60 %, eleven come back, not all."""
     driver = filled(open_driver(100))
     driver.get(count=30)
     state = driver.wait(1)
@@ -177,7 +177,7 @@ def test_what_would_take_the_structure_above_90_percent_again_is_not_brought_bac
     assert (state["scm"]["prestaged"], state["scm"]["prefetched"]) == (1, 0)
 
 
-# -- domain.md section 3: bandwidth
+# -- bandwidth (docs/storage-model.md)
 
 
 def test_movement_takes_its_time_in_blocks_of_4_kb() -> None:
@@ -294,7 +294,7 @@ def test_a_message_that_a_waiting_get_takes_is_in_neither_chain() -> None:
     assert used_and_scm(driver.wait(1)) == (90, 0)
 
 
-# -- domain.md section 3: what it takes there; the seed, SCMMAXSIZE
+# -- bytes in SCM (docs/storage-model.md); the document, SCMMAXSIZE
 
 
 def test_in_scm_entries_and_elements_take_256_bytes_each_their_sum_in_4_kb_blocks() -> None:
@@ -369,7 +369,7 @@ def test_without_a_described_coupling_facility_only_scmmaxsize_bounds_it(known: 
 
 
 def test_scm_that_shrinks_below_what_is_in_use_only_stops_movement_out() -> None:
-    """What a simulator of over-committed SCM does from outside."""
+    """Shrink it from outside, as a simulator of over-committed SCM does."""
     driver = filled(open_driver(100))
     driver.twin.tables.store.params["scm_max"] = BLOCK
     assert driver.put(SMALL)["scm"]["messages"] == 30
@@ -379,7 +379,7 @@ def test_scm_that_shrinks_below_what_is_in_use_only_stops_movement_out() -> None
 
 
 def test_scm_that_others_have_used_up_means_2192_before_scmmaxsize_is_reached() -> None:
-    """The seed, SCMMAXSIZE, of over-committed SCM."""
+    """Check SCMMAXSIZE of the document, of over-committed SCM."""
     driver = filled(open_driver(100))
     driver.twin.tables.store.params["scm_max"] = driver.state()["scm"]["used"]  # the rest is in use by other structures
     events = demands(1, [SMALL] * 20)

@@ -1,4 +1,4 @@
-"""Shared message data sets: blocks, pages within blocks, expansion (domain.md, 2)."""
+"""Shared message data sets: blocks, pages within blocks, expansion (docs/storage-model.md)."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ ALL_OFFLOADED = {"offld1_th": 0, "offld1_sz": 0}
 
 
 def open_driver(blocks: int = 20, ds_block: int = BLOCK, **fields: Any) -> Told:
-    """A twin whose one queue manager offloads everything into a data set of so many blocks, one of them space map."""
+    """Open a twin whose one queue manager offloads everything into a data set of `blocks`, one of them space map."""
     attributes = {key: fields.pop(key) for key in ("secondary", "max_size") if key in fields}
     one = {"QM01": data_set(size=blocks * ds_block, **attributes)}
     return Told(ds_block=ds_block, smds=one, queue_managers=("QM01",), **ALL_OFFLOADED, **fields)

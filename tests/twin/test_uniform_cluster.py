@@ -211,7 +211,7 @@ def test_stopping_the_member_that_could_be_spared_brings_no_alert(cluster: Share
 
 @pytest.mark.parametrize("load", range(600, 1000, 25))
 def test_the_two_never_take_turns(cluster: Shared, load: int) -> None:
-    """Who does what the alerts say, at a steady load, gets no second one."""
+    """Follow the alerts at a steady load: no second one opens."""
     members = 2
     opened = 0
     for tick in range(1, 400):

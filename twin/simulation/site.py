@@ -134,7 +134,7 @@ class Site:
         traffic: Traffic,
         rng: np.random.Generator,
         *,
-        at: float = 0.0,
+        time: float = 0.0,
         got: float = 0.0,
         percent: float | None = None,
     ) -> Capacity:
@@ -143,7 +143,7 @@ class Site:
         Args:
             traffic: properties of the puts.
             rng: random numbers.
-            at: time of the properties, seconds.
+            time: of the properties, seconds.
             got: share of the messages that are got meanwhile.
             percent: usage at which to stop instead of the first 2192.
         """
@@ -154,7 +154,7 @@ class Site:
             events = np.zeros(count, EVENT)
             rows = np.searchsorted(np.cumsum(shares)[:-1], rng.random(count), side="right")
             events["route"] = np.array([flow.route for flow in flows])[rows]
-            events["length"] = draw_lengths(traffic, np.full(count, at), rng)
+            events["length"] = draw_lengths(traffic, np.full(count, time), rng)
             events["priority"] = draw_priorities(traffic, count, rng)
             return events
 

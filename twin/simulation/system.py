@@ -154,7 +154,7 @@ class RealSystem:
         return np.asarray(happened)
 
     def _seqs(self, routes: Array) -> Array:
-        """The next numbers of each route's queue, i8[n], in order."""
+        """Return the next sequence numbers of each route's queue, i8[n], in order."""
         order = np.argsort(routes, kind="stable")
         counts = np.bincount(routes, minlength=self._next_seq.size)
         firsts = np.repeat(self._next_seq - (np.cumsum(counts) - counts), counts)

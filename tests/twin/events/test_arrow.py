@@ -27,7 +27,7 @@ def stream(*tables: pa.Table, **options: Any) -> bytes:
 
 
 def plain(table: pa.Table) -> pa.Table:
-    """The table with strings instead of dictionaries."""
+    """Return the table with strings instead of dictionaries."""
     types = [field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in table.schema]
     return table.cast(pa.schema(list(zip(table.column_names, types, strict=True))))
 

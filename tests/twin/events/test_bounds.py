@@ -95,7 +95,7 @@ def test_an_event_longer_than_an_event_may_be(decoder: Decoder) -> None:
 
 
 def many(decoded: Decoded) -> Reject:
-    """The letter about the rest, after a thousand others."""
+    """Return the letter about the rest, after a thousand others."""
     assert len(decoded.rejects) == MAX_LETTERS + 1
     assert [reject.index for reject in decoded.rejects] == sorted(reject.index for reject in decoded.rejects)
     last = decoded.rejects[-1]
@@ -183,7 +183,7 @@ def test_a_row_that_fits_is_whole(decoder: Decoder) -> None:
 
 
 def month_intervals(rows: pa.Table) -> bytes:
-    """A stream with one more column of type month_interval, which pyarrow can read but not write."""
+    """Return a stream with one more column of type month_interval, which pyarrow can read but not write."""
     other = pa.array([(1, 2, 3)] * rows.num_rows, pa.month_day_nano_interval())
     value = poison.stream(rows.append_column("other", other).combine_chunks().to_batches()[0])
     for place in (place for place, byte in enumerate(value[:2_000]) if byte == 2):

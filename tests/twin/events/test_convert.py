@@ -54,7 +54,7 @@ events = st.fixed_dictionaries(
 
 
 def as_written(event: dict[str, Any]) -> dict[str, Any]:
-    """The event with its time in the text that our own files have."""
+    """Return the event with its time as written in recordings."""
     seconds, rest = divmod(event["time"], 1_000_000)
     whole = np.datetime64(seconds, "s").item().isoformat()
     return {**event, "time": f"{whole}.{rest:06d}Z"}

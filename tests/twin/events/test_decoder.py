@@ -18,7 +18,7 @@ STORE_EVENT: dict[str, Any] = {"time": PUT["time"], "qmgr": "QM01", "store": "QS
 
 
 def refused(decoder: Decoder, event: object) -> Reject:
-    """The one dead letter that an event becomes; its neighbours come through."""
+    """Return the dead letter of an event; the events beside it are accepted."""
     value = event if isinstance(event, bytes) else text(event)
     decoded = decoder.json([text(PUT), value, text(GET)])
     assert decoded.record.tolist() == [0, 2]

@@ -29,7 +29,7 @@ def series(
     holdings: np.ndarray | None = None,
     size: np.ndarray | None = None,
 ) -> Series:
-    """A look every half minute from minute 0 on. usage: of each resource; refused: minutes."""
+    """Return a series with a sample every half minute from minute 0. usage: of each resource; refused: minutes."""
     columns = np.array(usage, float).T
     count = len(columns)
     names = resources or ("entries", "elements", "smds/QM01")[: columns.shape[1]]
@@ -70,7 +70,7 @@ def alarm(opened: float, cleared: float | None, named: str | None = None) -> Ala
 
 
 def predict(*words: tuple[float, float, float, float, float]) -> Predictions:
-    """(minute, p10, p50, p90 in minutes, chance) each."""
+    """Return predictions from rows of (minute, p10, p50, p90 in minutes, chance)."""
     rows = np.array(words, float)
     return Predictions(np.array([time_at(row[0]) for row in rows], np.int64), rows[:, 1:4] * 60.0, rows[:, 4])
 

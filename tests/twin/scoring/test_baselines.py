@@ -79,7 +79,7 @@ def test_in_minutes_they_wait_a_minute():
 def test_a_steady_line_is_foreseen_an_hour_before_by_the_trend():
     alarms, predictions = sliding_window(series(STEADY), 900.0, 3600.0)
     assert minutes(alarms) == [(140.0, None)]
-    assert predictions.at(time_at(170))[1] == pytest.approx(30 * 60)
+    assert predictions.times_at(time_at(170))[1] == pytest.approx(30 * 60)
     assert predictions.chance is None
 
 

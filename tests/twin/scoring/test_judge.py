@@ -170,9 +170,9 @@ def test_lines_have_no_interval():
 
 def test_chances_are_looked_at_where_two_hours_can_be_seen_ahead():
     result = judged(predictions=predict(*((minute, 20, 30, 40, minute / 1000) for minute in range(600)))).chances
-    assert [round(item.given * 1000) for item in result] == [*range(0, 200, 5), *range(215, 485, 5)]
+    assert [round(item.probability * 1000) for item in result] == [*range(0, 200, 5), *range(215, 485, 5)]
     assert [item.came for item in result] == [minute >= 80 for minute in range(0, 200, 5)] + [False] * 54
 
 
 def test_where_nothing_was_said_the_chance_was_none():
-    assert {item.given for item in judged(predictions=predict((0, 20, 30, 40, 0.5))).chances} == {0.5, 0.0}
+    assert {item.probability for item in judged(predictions=predict((0, 20, 30, 40, 0.5))).chances} == {0.5, 0.0}

@@ -44,7 +44,7 @@ CLUSTER = "schema = 1\n[uniform_cluster.UC01]\nqueue_managers = [{members}]\nmes
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> Estate:
-    """A page set that cannot expand, and a queue file."""
+    """Load a page set that cannot expand and a queue file."""
     path = tmp_path / "mixed.toml"
     path.write_text(MIXED.format(expand="NONE"), encoding="utf-8")
     return load_estate(path)
@@ -52,7 +52,7 @@ def mixed(tmp_path: Path) -> Estate:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Estate:
-    """The seed's twelve members, a thousand times slower."""
+    """Load the twelve members of the published test, a thousand times slower."""
     path = tmp_path / "cluster.toml"
     members = ", ".join(f'"UC01QM{number:02}"' for number in range(1, 13))
     path.write_text(CLUSTER.replace("{members}", members), encoding="utf-8")

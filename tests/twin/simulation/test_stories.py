@@ -38,7 +38,7 @@ def first_full_hours(outcome: Outcome) -> float:
 
 
 def full_of(path: Path, estate: Estate) -> set[str]:
-    """The resources that were full, by the alerts of the twin."""
+    """Return the resources that were full, by the alerts of the twin."""
     return {alert.resource for alert in replay(path, estate).alerts if alert.condition == "full"}
 
 

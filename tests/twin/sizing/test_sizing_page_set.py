@@ -210,7 +210,7 @@ def test_no_message_takes_no_place():
 
 
 def by_the_document(length):
-    """(pages, record) as Page sets 01 to 99 computes them, in fractions: no arithmetic of the twin's."""
+    """Return (pages, record) as Page sets 01 to 99 computes them, in fractions: no arithmetic of the twin's."""
     if length <= 3685:
         return 0, length + 352 + 20
     if length <= 4 * MIB:

@@ -51,7 +51,7 @@ def test_what_ibm_published_needs_4_gb_within_2_percent(length, published):
 
 
 def test_200000_messages_of_1_kb_need_between_256_and_512_mb():
-    """MQ V6 planning manual, by domain.md section 1."""
+    """MQ V6 planning manual, by docs/storage-model.md."""
     [in_structure, *_] = plan_structure(bare_structure(0), parse_mix(["1K:200000"]))
     assert 256 * MIB < in_structure.size <= 512 * MIB
     assert in_structure.fits is None

@@ -183,7 +183,7 @@ class GrowingMessageSize(StoreScenario):
 
     @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        capacity = site.capacity(self.traffic, rng, at=self.full_at * self.hours * HOUR)
+        capacity = site.capacity(self.traffic, rng, time=self.full_at * self.hours * HOUR)
         return capacity.messages / (self.kept_for * HOUR)
 
     @override

@@ -40,7 +40,7 @@ class PageSetExpandNone(GetterOutage):
 @scenario
 @dataclass(frozen=True, kw_only=True)
 class QueueFileGrowth(StoreScenario):
-    """What was free and allocated is free again, once a checkpoint has looked."""
+    """Blocks that were free and allocated are free again after a checkpoint."""
 
     name = "queue-file-growth"
     sentence = "A queue file grows while the getter is away, is drained and cut back by a checkpoint, and grows again."

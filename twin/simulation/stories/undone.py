@@ -18,7 +18,7 @@ from twin.simulation.site import Site, stores_of
 @scenario
 @dataclass(frozen=True, kw_only=True)
 class LongUnitOfWork(StoreScenario):
-    """What is not committed holds its place, until it is gone at once."""
+    """Uncommitted messages keep their space until they all go at once."""
 
     name = "long-unit-of-work"
     sentence = "One unit of work puts and puts for hours without a commit; it backs out, and usage falls at once."
@@ -54,7 +54,7 @@ class LongUnitOfWork(StoreScenario):
 @scenario
 @dataclass(frozen=True, kw_only=True)
 class TwoStores(StoreScenario):
-    """What happens to one of them is no news of the other."""
+    """Usage of one store says nothing about the other."""
 
     name = "two-stores"
     sentence = "A getter stops and one structure fills; another one climbs and is emptied as it always is."
