@@ -70,18 +70,18 @@ class LinesChunk:
         return self.data.count(b"\n") + (not self.data.endswith(b"\n"))
 
     def decode(self, decoder: Decoder) -> Decoded:
-        """See `Chunk`."""
+        """Decode the events; indexes count from the beginning of the recording."""
         return _shifted(decoder.ndjson([self.data], RECORDING), self.first)
 
     def lines(self) -> list[bytes]:
-        """See `Chunk`."""
+        """Return the lines without line ends."""
         lines = self.data.split(b"\n")
         if not lines[-1]:
             lines.pop()
         return [line.removesuffix(b"\r") for line in lines]
 
     def table(self, rows: npt.NDArray[np.int64]) -> pa.Table:
-        """See `Chunk`."""
+        """Return accepted events as a table."""
         lines = self.lines()
         return lines_table(lines[row] for row in rows)
 
@@ -97,11 +97,11 @@ class TableChunk:
         return int(self.rows.num_rows)
 
     def decode(self, decoder: Decoder) -> Decoded:
-        """See `Chunk`."""
+        """Decode the events; indexes count from the beginning of the recording."""
         return _shifted(decoder.arrow_table(self.rows), self.first)
 
     def lines(self) -> list[bytes]:
-        """See `Chunk`."""
+        """Return the lines without line ends."""
         try:
             return [text.encode() for text in json_lines(conform(self.rows)).to_pylist()]
         except EventError:  # a column of another type takes its nearest form in JSON
@@ -109,7 +109,7 @@ class TableChunk:
             return [texts.text(row, _UNLIMITED)[0] for row in range(self.rows.num_rows)]
 
     def table(self, rows: npt.NDArray[np.int64]) -> pa.Table:
-        """See `Chunk`."""
+        """Return accepted events as a table."""
         return conform(self.rows.take(pa.array(rows)))
 
 

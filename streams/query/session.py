@@ -36,6 +36,8 @@ STATE_RECORDS_PER_FETCH = 512  # state pages per message; Spark's default of 10,
 SETTINGS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Shuffle files go when Java collects garbage; an idle heap does so seldom, and the files of an hour are a gigabyte.
+    "spark.cleaner.periodicGC.interval": "5min",
     "spark.sql.session.timeZone": "UTC",
     # RocksDB with a changelog; without a changelog each commit uploads whole SST files.
     "spark.sql.streaming.stateStore.providerClass": (

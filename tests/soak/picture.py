@@ -29,14 +29,14 @@ def draw(run: Samples, path: Path, title: str) -> None:
             values = [s.rss[part] / _MB for s in run.samples]
             memory.plot(minutes, values, color=_COLOURS[part], label=_LABELS[part])
         memory.set_ylabel("memory, MB")
-        minutes = [batch["seconds"] / 60 for batch in run.batches]
+        batch_minutes = [batch["seconds"] / 60 for batch in run.batches]
         batches.plot(
-            minutes, [b["batch_ms"] / 1000 for b in run.batches], ",", color=_COLOURS["spark"], label="each batch"
+            batch_minutes, [b["batch_ms"] / 1000 for b in run.batches], ",", color=_COLOURS["spark"], label="each batch"
         )
         batches.set_yscale("log")
         batches.set_ylabel("batch, seconds")
         waiting = [batch.get("behind", 0) / 1000 for batch in run.batches]
-        behind.plot(minutes, waiting, color=_COLOURS["spark"], label="not yet read, per partition")
+        behind.plot(batch_minutes, waiting, color=_COLOURS["spark"], label="not yet read, per partition")
         behind.set_ylabel("thousand records")
         disk.plot(minutes, [s.checkpoint_bytes / _MB for s in run.samples], color=_COLOURS["spark"], label="checkpoint")
         local = [s.local_bytes / _MB for s in run.samples]

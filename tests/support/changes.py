@@ -13,7 +13,7 @@ Changes = dict[str, Any]
 
 
 def of_structure(config: Structure, op: str, what: int, first: int, second: int) -> Changes:
-    """The content of an event that changes a structure."""
+    """Return the content of an event that changes a structure."""
     if op == "ALTER":
         return {"attributes": _altered_structure(config, what, first, second)}
     if op == "REBUILD":
@@ -75,7 +75,7 @@ def _measured_structure(config: Structure, what: int, first: int, second: int) -
 
 
 def of_scm(config: Structure, op: str, what: int, first: int, second: int) -> Changes:
-    """The content of an event that changes a structure with storage class memory."""
+    """Return the content of an event that changes a structure with storage class memory."""
     entries = pick(CHANGED_ENTRIES, first)
     if op == "MEASURE":
         scm = {"scm": {"used": 4096 * second}} if what % 3 == 0 else {}
@@ -101,7 +101,7 @@ def of_scm(config: Structure, op: str, what: int, first: int, second: int) -> Ch
 
 
 def of_page_set(config: Private, op: str, what: int, first: int, second: int) -> Changes:
-    """The content of an event that changes a page set; a REBUILD of one is a dead letter."""
+    """Return the content of an event that changes a page set; a REBUILD of one is a dead letter."""
     if op == "MEASURE":
         return {"measured": _measured_private("pages", what, first, second)}
     pages = config.attributes["pages"]
@@ -119,7 +119,7 @@ def of_page_set(config: Private, op: str, what: int, first: int, second: int) ->
 
 
 def of_queue_file(config: Private, op: str, what: int, first: int, second: int) -> Changes:  # noqa: ARG001
-    """The content of an event that changes a queue file; a REBUILD of one is a dead letter."""
+    """Return the content of an event that changes a queue file; a REBUILD of one is a dead letter."""
     if op == "MEASURE":
         return {"measured": _measured_private("blocks", what, first, second)}
     kinds: tuple[Changes, ...] = (

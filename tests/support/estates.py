@@ -34,7 +34,7 @@ TRACE_SERVICE_RATE = 1200.0
 
 
 def trace_estate(folder: Path, size: str = "1500K") -> Path:
-    """The estate of the real request trace: a structure small enough for its bursts."""
+    """Return the estate of the real request trace: a structure small enough for its bursts."""
     path = folder / "trace-estate.toml"
     path.write_text(_TRACE.format(size=size), encoding="utf-8")
     return path
@@ -92,7 +92,7 @@ structure = "APP2"
 
 
 def small_estate(folder: Path, size: str = "48M", smds: str = "16M") -> Path:
-    """A group of three queue managers whose structure QSG1/APP1 some thousand messages fill."""
+    """Write a group of three queue managers whose structure QSG1/APP1 some thousand messages fill."""
     path = folder / "small-estate.toml"
     path.write_text(_SMALL.format(size=size, smds=smds), encoding="utf-8")
     return path

@@ -129,7 +129,7 @@ def mixed_recording(folder: Path, estate: Estate, seed: int = 3) -> Path:
 
 
 def mixed(folder: Path) -> tuple[Path, Estate]:
-    """The recording and its estate."""
+    """Return the recording and its estate."""
     estate = load_estate(mixed_estate(folder))
     return mixed_recording(folder, estate), estate
 
@@ -145,6 +145,6 @@ def _belongs(table: pa.Table, estate: Estate, names: tuple[str, ...]) -> list[bo
 
 
 def _plain(schema: pa.Schema) -> list[pa.Field]:
-    """The columns without dictionaries, so that tables of several recordings can be joined."""
+    """Return the columns without dictionaries, so that tables of several recordings can be joined."""
     plain = {field.name: field.type.value_type for field in schema if pa.types.is_dictionary(field.type)}
     return [pa.field(field.name, plain.get(field.name, field.type)) for field in schema]

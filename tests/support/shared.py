@@ -56,7 +56,7 @@ messages_per_second = 1000
 
 
 def shared_estate(folder: Path, *changes: tuple[str, str]) -> Estate:
-    """The estate, with texts replaced by others."""
+    """Return the estate, with texts replaced by others."""
     text = ESTATE
     for old, new in changes:
         assert old in text
@@ -67,7 +67,7 @@ def shared_estate(folder: Path, *changes: tuple[str, str]) -> Estate:
 
 
 def structure_report(source: str, tick: int, passed: int | None = None, **values: int) -> Report:
-    """A report of a structure at a tick counted from `START`."""
+    """Return a report of a structure at a tick counted from `START`."""
     has = {"size": 4 * GB, "scm_max": 3 * GB, "scm_used": 0, "aug_fixed": 8 << 20, "aug_dynamic": 0} | values
     return _report("CF01", source, tick, passed, StructureValues(**has))
 
@@ -75,12 +75,12 @@ def structure_report(source: str, tick: int, passed: int | None = None, **values
 def file_report(
     source: str, tick: int, passed: int | None = None, puts: int = 0, gets: int = 0, depth: int = 0
 ) -> Report:
-    """A report of a queue file at a tick counted from `START`."""
+    """Return a report of a queue file at a tick counted from `START`."""
     return _report("UC01", source, tick, passed, QueueFileValues(puts=puts, gets=gets, depth=depth))
 
 
 def leave_report(source: str, tick: int) -> Report:
-    """A structure takes leave of its coupling facility."""
+    """Return the report of a structure that leaves its coupling facility."""
     return _report("CF01", source, tick, None, None)
 
 
@@ -128,12 +128,12 @@ class Shared:
 
 
 def changes(alerts: Iterable[Alert]) -> list[tuple[str, str]]:
-    """(condition, change) of alerts."""
+    """Return (condition, change) of alerts."""
     return [(alert.condition, alert.change) for alert in alerts]
 
 
 def interleaved(sequences: Sequence[Sequence[Report]], choices: Iterable[int]) -> list[Report]:
-    """The reports of several sources in another order, each source's own kept, none ever LAG_TICKS behind another."""
+    """Return the reports of several sources in another order; each source's order is kept, none is LAG_TICKS behind."""
     order = iter(choices)
     positions = [0] * len(sequences)
     passed = [min(sequence[0].tick for sequence in sequences)] * len(sequences)

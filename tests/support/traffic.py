@@ -64,7 +64,7 @@ BAD_LINES = (
 
 
 def write_estate(folder: Path) -> Path:
-    """The estate as a file in that folder."""
+    """Write the estate to a file in a folder and return its path."""
     path = folder / "estate.toml"
     path.write_text(ESTATE, encoding="utf-8")
     return path

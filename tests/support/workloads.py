@@ -72,7 +72,7 @@ class Step:
 
 @cache
 def choices_of(kind: str) -> dict[str, int]:
-    """The choices that ops look at, and how many there are of each."""
+    """Return the choices of operations and their number of values."""
     mix = MIXES[kind]
     return {
         "time": len(mix.times),
@@ -121,7 +121,7 @@ class EventMaker:
         self.highest: dict[tuple[str, str], int] = {}
 
     def event(self, step: Step) -> dict[str, Any]:
-        """The event of the next step; fields at their default are left out."""
+        """Return the event of the next step; fields at their default are left out."""
         event = {"time": self._time(step), "qmgr": pick(self.config.queue_managers, step.qmgr), "op": step.op}
         if step.op in CHANGING or step.op in ("RESTART", "HEARTBEAT"):
             event["store"] = self.config.name
@@ -240,7 +240,7 @@ def random_workload(
     kind: str = "structure",
     times: tuple[tuple[int, bool], ...] | None = None,
 ) -> Workload:
-    """A random store and `n` events for it; the same for the same arguments. times: as of a `Mix`, instead of its."""
+    """Return a random store and `n` events for it, the same for the same arguments. times: as in `Mix`."""
     config = MIXES[kind].random_config(seed)
     maker = EventMaker(config, MIXES[kind] if times is None else replace(MIXES[kind], times=times))
     return Workload(config, aliases_of(config), [maker.event(step) for step in _random_steps(seed, n, profile, kind)])

@@ -1,4 +1,4 @@
-"""When full is foreseen: docs/forecast.md. Stories of one structure, a put and a get of several messages each tick."""
+"""Forecasts of full (docs/forecast.md). Stories of one structure, a put and a get of several messages each tick."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ def test_getters_stop_and_the_alert_comes_in_time() -> None:
     assert opened.full_probability is not None
     assert opened.full_probability >= 0.6
     assert opened.fillers[0].queue == "A.QUEUE"
-    assert all(alert.alert_id == opened.alert_id for alert in updates)
+    assert all(forecast.alert_id == opened.alert_id for forecast in updates)
 
 
 def test_the_forecast_is_what_will_be() -> None:

@@ -30,7 +30,7 @@ TIME = 1_795_176_000_000_123
 
 
 def life() -> list[Alert]:
-    """An alert opened, updated and cleared."""
+    """Open, update and clear an alert."""
     episodes = Episodes("QSG1/APP1", [])
     records = [episodes.open(finding(), TIME)]
     episode = episodes.get("threshold", "entries")

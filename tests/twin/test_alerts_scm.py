@@ -1,9 +1,9 @@
-"""When the alerts of storage class memory and augmented space open and clear: docs/alerts.md."""
+"""Alerts of storage class memory and augmented space: their opening and clearing (docs/alerts.md)."""
 
 from typing import Any
 
 from tests.kernels.beside import records
-from tests.kernels.driver import GIB, NO_RULES, TwinDriver
+from tests.kernels.told import GIB, NO_RULES, Told
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from tests.twin.test_structure_scm import on_facility
 from twin.alerts.episodes import Alert
@@ -13,23 +13,23 @@ BLOCK = 4096
 SCM, AUGMENTED = ("scm-exhausted", "scm"), ("augmented-exhausted", "augmented")
 
 
-def driver_of(**fields: Any) -> TwinDriver:
-    """A twin of 100 entries, with SCM for 10 messages of 100 bytes unless told otherwise."""
-    return TwinDriver(**(NO_RULES | {"size": 104 * ENTRY_AND_6_ELEMENTS, "scm_max_size": 2 * BLOCK} | fields))
+def open_driver(**fields: Any) -> Told:
+    """Open a twin of 100 entries, by default with SCM for 10 messages of 100 bytes."""
+    return Told(**(NO_RULES | {"size": 104 * ENTRY_AND_6_ELEMENTS, "scm_max_size": 2 * BLOCK} | fields))
 
 
-def alerts_of(driver: TwinDriver, condition: str, resource: str) -> list[Alert]:
+def alerts_of(driver: Told, condition: str, resource: str) -> list[Alert]:
     return [alert for alert in driver.alerts if (alert.condition, alert.resource) == (condition, resource)]
 
 
-def fill(driver: TwinDriver, count: int) -> TwinDriver:
+def fill(driver: Told, count: int) -> Told:
     for _ in range(count):
         driver.put(100)
     return driver
 
 
 def test_scm_is_exhausted_at_the_very_put_whose_message_finds_no_room_there() -> None:
-    driver = fill(driver_of(), 100)
+    driver = fill(open_driver(), 100)
     assert alerts_of(driver, *SCM) == []
     fill(driver, 1)
     [alert] = alerts_of(driver, *SCM)
@@ -39,7 +39,7 @@ def test_scm_is_exhausted_at_the_very_put_whose_message_finds_no_room_there() ->
 
 
 def test_it_is_told_at_the_tick_where_the_mover_meets_the_end_after_the_event() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(100, count=105)
     assert alerts_of(driver, *SCM) == []
     driver.wait(25)
@@ -49,7 +49,7 @@ def test_it_is_told_at_the_tick_where_the_mover_meets_the_end_after_the_event() 
 
 
 def test_it_clears_when_the_next_message_would_find_room_for_a_minute() -> None:
-    driver = fill(driver_of(), 105)
+    driver = fill(open_driver(), 105)
     driver.get(count=10)
     driver.wait(50)
     assert len(alerts_of(driver, *SCM)) == 1
@@ -58,7 +58,7 @@ def test_it_clears_when_the_next_message_would_find_room_for_a_minute() -> None:
 
 
 def test_it_says_what_is_used_up_who_fills_it_and_what_helps() -> None:
-    driver = driver_of(coupling_facility="CF01")
+    driver = open_driver(coupling_facility="CF01")
     for number in range(101):
         driver.put(100, queue="B.QUEUE" if number > 50 else "A.QUEUE")
     [alert] = alerts_of(driver, *SCM)
@@ -72,7 +72,7 @@ def test_it_says_what_is_used_up_who_fills_it_and_what_helps() -> None:
 
 
 def test_augmented_space_is_exhausted_before_scm_is() -> None:
-    driver = driver_of(scm_max_size=GIB)
+    driver = open_driver(scm_max_size=GIB)
     on_facility(driver, size=driver.state()["size"] + (8 << 20) + 164, scm=GIB)
     fill(driver, 101)
     assert alerts_of(driver, *SCM) == []
@@ -82,14 +82,14 @@ def test_augmented_space_is_exhausted_before_scm_is() -> None:
 
 
 def test_what_a_structure_in_scm_can_do_where_it_fills_is_no_alter() -> None:
-    driver = fill(driver_of(offld1_sz="32K"), 110)
+    driver = fill(open_driver(offld1_sz="32K"), 110)
     [full] = alerts_of(driver, "full", "entries")
     assert not [action for action in full.actions if "ALTER" in action]
     assert "SETXCF START,REBUILD" in full.actions[-1]
 
 
 def test_alerts_of_scm_are_the_same_again_after_a_restart_of_the_twin() -> None:
-    first, second = driver_of(), driver_of()
+    first, second = open_driver(), open_driver()
     for driver in (first, second):
         for count in (50, 60, 5):
             driver.put(100, count=count)

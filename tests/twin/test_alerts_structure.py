@@ -1,4 +1,4 @@
-"""When the alerts of a structure open, are updated and clear: docs/alerts.md; z/OS structure full monitoring."""
+"""Alerts of a structure: opening, updates and clearing (docs/alerts.md); z/OS structure full monitoring."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.kernels.beside import records
-from tests.kernels.driver import NO_RULES, TwinDriver
+from tests.kernels.told import NO_RULES, Told
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set
 from tests.support.workloads import HOUR_US, SECOND_US
 from twin.alerts.episodes import Alert
@@ -16,12 +16,12 @@ TICK_US = 10 * SECOND_US  # the raster of event time on which alerts are looked 
 THRESHOLD, AT_FULL = ("threshold", "entries"), ("full", "entries")
 
 
-def driver_of(entries: int = 100, **fields: Any) -> TwinDriver:
-    """Return a twin with that number of entries; messages of 100 bytes take 2 of its 6 elements per entry."""
-    return TwinDriver(size=entries * ENTRY_AND_6_ELEMENTS, **(NO_RULES | fields))
+def open_driver(entries: int = 100, **fields: Any) -> Told:
+    """Open a twin of `entries`; messages of 100 bytes take 2 of its 6 elements an entry: entries run out first."""
+    return Told(size=entries * ENTRY_AND_6_ELEMENTS, **(NO_RULES | fields))
 
 
-def alerts_of(driver: TwinDriver, condition: str, resource: str) -> list[Alert]:
+def alerts_of(driver: Told, condition: str, resource: str) -> list[Alert]:
     return [alert for alert in driver.alerts if (alert.condition, alert.resource) == (condition, resource)]
 
 
@@ -29,7 +29,7 @@ def alerts_of(driver: TwinDriver, condition: str, resource: str) -> list[Alert]:
 
 
 def test_the_threshold_alert_opens_at_the_very_event_that_reaches_fullthreshold() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(count=79)
     assert driver.alerts == []
     driver.put()
@@ -39,20 +39,20 @@ def test_the_threshold_alert_opens_at_the_very_event_that_reaches_fullthreshold(
 
 
 def test_it_opens_once() -> None:
-    driver = driver_of()
+    driver = open_driver()
     for _ in range(84):
         driver.put()
-    assert driver.alert_changes() == [(OPENED, *THRESHOLD)]
+    assert driver.told() == [(OPENED, *THRESHOLD)]
 
 
 def test_elements_have_a_threshold_of_their_own() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(64_512, count=2)  # 508 of 600 elements
-    assert driver.alert_changes() == [(OPENED, "threshold", "elements")]
+    assert driver.told() == [(OPENED, "threshold", "elements")]
 
 
 def test_a_structure_is_full_at_the_very_event_that_takes_its_last_entry() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(count=99)
     assert alerts_of(driver, *AT_FULL) == []
     driver.put()
@@ -65,21 +65,21 @@ def test_a_structure_is_full_at_the_very_event_that_takes_its_last_entry() -> No
 
 
 def test_a_structure_is_full_when_not_even_the_smallest_message_finds_elements() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(64_512, count=2)
     driver.put(23_180)  # 92: 600 of 600
     assert [alert.change for alert in alerts_of(driver, "full", "elements")] == [OPENED]
 
 
 def test_one_event_that_reaches_both_opens_both_the_lesser_first() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(count=100)
-    assert driver.alert_changes() == [(OPENED, *THRESHOLD), (OPENED, *AT_FULL)]
+    assert driver.told() == [(OPENED, *THRESHOLD), (OPENED, *AT_FULL)]
     assert alerts_of(driver, *THRESHOLD)[0].severity == CRITICAL
 
 
 def test_a_put_that_got_2192_opens_full_whatever_the_model_thinks() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(count=50)
     driver.put(reason=2192)
     [alert] = driver.alerts
@@ -87,36 +87,36 @@ def test_a_put_that_got_2192_opens_full_whatever_the_model_thinks() -> None:
 
 
 def test_a_2192_names_the_scarcer_pool() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(64_512)
     driver.put(reason=2192)
-    assert driver.alert_changes() == [(OPENED, "full", "elements")]
+    assert driver.told() == [(OPENED, "full", "elements")]
 
 
 def test_fullthreshold_0_is_not_watched_but_full_is() -> None:
-    driver = driver_of(full_threshold=0)
+    driver = open_driver(full_threshold=0)
     driver.put(count=100)
-    assert driver.alert_changes() == [(OPENED, *AT_FULL)]
+    assert driver.told() == [(OPENED, *AT_FULL)]
 
 
 def test_what_a_measure_finds_is_told_at_once() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.measure(ents_used=85)
-    assert driver.alert_changes() == [(OPENED, *THRESHOLD)]
+    assert driver.told() == [(OPENED, *THRESHOLD)]
 
 
 def test_a_structure_altered_to_a_smaller_size_is_looked_at_at_once() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(count=50)
     driver.alter(size=60 * ENTRY_AND_6_ELEMENTS)
-    assert driver.alert_changes() == [(OPENED, *THRESHOLD)]
+    assert driver.told() == [(OPENED, *THRESHOLD)]
 
 
 # -- updates
 
 
 def test_an_alert_is_updated_when_usage_has_risen_by_5_points_since_it_was_told() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(count=80)
     driver.put(count=4)
     driver.wait(20)
@@ -133,7 +133,7 @@ def test_an_alert_is_updated_when_usage_has_risen_by_5_points_since_it_was_told(
 
 
 def test_an_alert_is_updated_when_its_severity_changes_and_that_has_a_hysteresis() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(count=94)
     assert driver.alerts[-1].severity == WARNING
     driver.put()
@@ -155,7 +155,7 @@ def test_an_alert_is_updated_when_its_severity_changes_and_that_has_a_hysteresis
 
 
 def test_an_alert_clears_when_usage_was_2_points_below_its_mark_for_a_minute() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(count=80)
     driver.get(count=2)
     driver.wait(600)
@@ -172,7 +172,7 @@ def test_an_alert_clears_when_usage_was_2_points_below_its_mark_for_a_minute() -
 
 
 def test_a_rise_in_between_begins_the_minute_anew() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(count=80)
     driver.get(count=5)
     driver.wait(50)
@@ -186,7 +186,7 @@ def test_a_rise_in_between_begins_the_minute_anew() -> None:
 
 
 def test_a_cleared_alert_opens_again_under_another_id() -> None:
-    driver = driver_of()
+    driver = open_driver()
     for _ in range(3):
         driver.put(count=80)
         driver.get(count=80)
@@ -197,7 +197,7 @@ def test_a_cleared_alert_opens_again_under_another_id() -> None:
 
 
 def test_full_is_over_only_five_minutes_after_the_last_2192() -> None:
-    driver = driver_of(full_threshold=0)
+    driver = open_driver(full_threshold=0)
     driver.put(count=100)
     driver.put(reason=2192)
     driver.get(count=90)
@@ -212,20 +212,20 @@ def test_full_is_over_only_five_minutes_after_the_last_2192() -> None:
 
 
 def test_a_small_structure_is_full_as_long_as_its_last_entry_is_taken() -> None:
-    driver = driver_of(40, full_threshold=0)
+    driver = open_driver(40, full_threshold=0)
     driver.put(count=40)
     driver.get()
     driver.wait(600)
     assert driver.alerts[-1].change == CLEARED  # 39 of 40 are 97.5 %, and one is free
-    driver = TwinDriver(size=20 * (695 + 512), full_threshold=0, offld1_th=0, offld1_sz=0)
+    driver = Told(size=20 * (695 + 512), full_threshold=0, offld1_th=0, offld1_sz=0)
     driver.put(count=19)
     driver.put(length=141)
-    assert driver.alert_changes() == [(OPENED, "full", "entries"), (OPENED, "full", "elements")]
+    assert driver.told() == [(OPENED, "full", "entries"), (OPENED, "full", "elements")]
 
 
 @pytest.mark.parametrize("threshold", [1, 2, 3])
 def test_a_low_fullthreshold_can_clear_too(threshold: int) -> None:
-    driver = driver_of(full_threshold=threshold)
+    driver = open_driver(full_threshold=threshold)
     driver.put(count=3)
     driver.get(count=3)
     driver.wait(120)
@@ -233,15 +233,15 @@ def test_a_low_fullthreshold_can_clear_too(threshold: int) -> None:
 
 
 def test_an_alert_clears_when_fullthreshold_is_altered_to_0() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(count=80)
     driver.alter(full_threshold=0)
     driver.wait(120)
-    assert driver.alert_changes() == [(OPENED, *THRESHOLD), (CLEARED, *THRESHOLD)]
+    assert driver.told() == [(OPENED, *THRESHOLD), (CLEARED, *THRESHOLD)]
 
 
 def test_alerts_clear_however_long_nothing_happened() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(count=100)
     driver.get(count=100)
     left = driver.time
@@ -251,7 +251,7 @@ def test_alerts_clear_however_long_nothing_happened() -> None:
 
 
 def test_late_events_clear_nothing() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(count=80)
     opened = driver.time
     driver.get(count=80, time=opened - HOUR_US)
@@ -263,12 +263,12 @@ def test_late_events_clear_nothing() -> None:
 # -- data sets
 
 
-def smds_of(blocks: int = 100, **fields: Any) -> TwinDriver:
-    """Return a twin that offloads every message to a data set of that number of 8 KB blocks, one of them space map."""
+def smds_of(blocks: int = 100, **fields: Any) -> Told:
+    """Open a twin whose data set of `blocks` of 8 KB, one of them space map, gets every message."""
     attributes = {key: fields.pop(key) for key in ("secondary", "max_size") if key in fields}
     smds = {"QM01": data_set(size=blocks * 8_192, **attributes), "QM02": data_set(size=8_192_000)}
     everything = {"ds_block": 8_192, "offld1_th": 0, "offld1_sz": 0, "full_threshold": 0, "smds": smds}
-    return driver_of(1_000, **(everything | fields))
+    return open_driver(1_000, **(everything | fields))
 
 
 def test_a_data_set_that_expands_as_it_should_raises_no_alert() -> None:
@@ -282,9 +282,9 @@ def test_a_data_set_that_may_not_expand_raises_its_threshold_and_then_full() -> 
     driver.put(8_192, count=89)
     assert driver.alerts == []
     driver.put(8_192)
-    assert driver.alert_changes() == [(OPENED, "threshold", "smds/QM01")]
+    assert driver.told() == [(OPENED, "threshold", "smds/QM01")]
     driver.put(8_192, count=9)
-    assert driver.alert_changes()[-1] == (OPENED, "full", "smds/QM01")
+    assert driver.told()[-1] == (OPENED, "full", "smds/QM01")
     assert driver.alerts[-1].usage_pct == 100.0
 
 
@@ -293,7 +293,7 @@ def test_a_data_set_that_cannot_expand_says_so_at_the_very_event() -> None:
     driver.put(8_192, count=89)
     assert driver.alerts == []
     driver.put(8_192)
-    assert driver.alert_changes() == [(OPENED, "threshold", "smds/QM01"), (OPENED, "cannot-expand", "smds/QM01")]
+    assert driver.told() == [(OPENED, "threshold", "smds/QM01"), (OPENED, "cannot-expand", "smds/QM01")]
     assert driver.alerts[-1].severity == CRITICAL
     assert driver.alerts[-1].time == driver.time
     assert "FAILED" in driver.alerts[-1].cause
@@ -305,8 +305,8 @@ def test_cannot_expand_clears_when_expansion_is_possible_again() -> None:
     driver.alter(ds_expand=True)
     driver.get(count=20)
     driver.wait(120)
-    assert (CLEARED, "cannot-expand", "smds/QM01") in driver.alert_changes()
-    assert (CLEARED, "threshold", "smds/QM01") in driver.alert_changes()
+    assert (CLEARED, "cannot-expand", "smds/QM01") in driver.told()
+    assert (CLEARED, "threshold", "smds/QM01") in driver.told()
 
 
 def test_full_of_a_data_set_clears_when_there_is_room_again() -> None:
@@ -314,29 +314,29 @@ def test_full_of_a_data_set_clears_when_there_is_room_again() -> None:
     driver.put(8_192, count=99)
     driver.get(count=90)
     driver.wait(120)
-    assert driver.alert_changes()[2:] == [(CLEARED, "threshold", "smds/QM01"), (CLEARED, "full", "smds/QM01")]
+    assert driver.told()[2:] == [(CLEARED, "threshold", "smds/QM01"), (CLEARED, "full", "smds/QM01")]
 
 
 def test_a_2192_of_a_message_that_needs_the_data_set_names_the_data_set() -> None:
     driver = smds_of(ds_expand=False)
     driver.put(8_192, count=95)
     driver.put(65_536, reason=2192)
-    assert driver.alert_changes()[-1] == (OPENED, "full", "smds/QM01")
+    assert driver.told()[-1] == (OPENED, "full", "smds/QM01")
     driver.put(65_536, qmgr="QM02", reason=2192)
-    assert driver.alert_changes()[-1] == (OPENED, "full", "entries")  # there was room in QM02's
+    assert driver.told()[-1] == (OPENED, "full", "entries")  # there was room in QM02's
 
 
 def test_what_a_measure_finds_in_a_data_set_is_told_at_once() -> None:
     driver = smds_of(ds_expand=False)
     driver.measure(smds={"QM01": {"blocks_used": 95}})
-    assert driver.alert_changes() == [(OPENED, "threshold", "smds/QM01")]
+    assert driver.told() == [(OPENED, "threshold", "smds/QM01")]
 
 
 # -- drift
 
 
 def test_drift_opens_at_the_third_measurement_in_a_row_beyond_the_tolerance() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(count=50)
     driver.measure(ents_used=50)
     for _ in range(2):
@@ -352,19 +352,19 @@ def test_drift_opens_at_the_third_measurement_in_a_row_beyond_the_tolerance() ->
     driver.wait(600)
     assert len(driver.alerts) == 1
     driver.measure(ents_used=50)
-    assert driver.alert_changes()[1:] == [(CLEARED, "drift", "entries")]
+    assert driver.told()[1:] == [(CLEARED, "drift", "entries")]
 
 
 def test_the_tolerance_is_an_attribute() -> None:
-    driver = driver_of(drift_tolerance_pct=1.0)
+    driver = open_driver(drift_tolerance_pct=1.0)
     driver.put(count=50)
     for _ in range(3):
         driver.measure(ents_used=48)
-    assert driver.alert_changes() == [(OPENED, "drift", "entries")]
+    assert driver.told() == [(OPENED, "drift", "entries")]
 
 
 def test_two_drifts_have_two_ids_even_where_the_clock_stands_still() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(count=50)
     for _ in range(2):
         for used in (30, 30, 30, 50):
@@ -379,7 +379,7 @@ def test_two_drifts_have_two_ids_even_where_the_clock_stands_still() -> None:
 
 
 def test_the_queue_that_filled_the_structure_is_named_first_not_the_one_that_got_2192() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(queue="B.QUEUE", count=40)
     driver.wait(3_600)
     driver.put(queue="A.QUEUE", count=45)
@@ -392,7 +392,7 @@ def test_the_queue_that_filled_the_structure_is_named_first_not_the_one_that_got
 
 
 def test_growth_of_the_first_seconds_counts() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(queue="B.QUEUE", count=30)
     driver.wait(20)
     driver.put(queue="A.QUEUE", count=50)
@@ -401,7 +401,7 @@ def test_growth_of_the_first_seconds_counts() -> None:
 
 
 def test_a_queue_that_shrinks_is_no_filler() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(queue="B.QUEUE", count=40)
     driver.wait(3_600)
     driver.get(queue="B.QUEUE", count=10)
@@ -410,7 +410,7 @@ def test_a_queue_that_shrinks_is_no_filler() -> None:
 
 
 def test_elements_are_filled_by_large_messages_entries_by_many() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(100, queue="B.QUEUE", count=70)
     driver.put(64_512, queue="A.QUEUE")
     driver.put(20_000, queue="A.QUEUE", count=2)
@@ -433,7 +433,7 @@ def test_a_data_set_is_filled_by_what_its_own_queue_manager_puts() -> None:
 
 def test_a_second_run_over_the_same_events_tells_the_same_records() -> None:
     def run() -> list[bytes]:
-        driver = driver_of()
+        driver = open_driver()
         for _ in range(3):
             driver.put(count=100)
             driver.put(reason=2192)
@@ -448,7 +448,7 @@ def test_a_second_run_over_the_same_events_tells_the_same_records() -> None:
 
 
 def test_open_alerts_outlast_a_restart_of_the_twin() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(count=80)
     driver.again().put(count=6)
     driver.wait(10)

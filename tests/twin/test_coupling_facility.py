@@ -37,7 +37,7 @@ def facility(estate: Estate) -> Shared:
 
 
 def both(tick: int, passed: int | None = None, **values: int) -> list:
-    """A report of APP1 with those values, one of APP2 that uses nothing."""
+    """Return a report of APP1 with those values, one of APP2 that uses nothing."""
     return [
         structure_report(APP1, tick, passed, **values),
         structure_report(APP2, tick, passed, size=GB, scm_max=GB),
@@ -87,7 +87,7 @@ def test_overcommitted_opens_once_and_names_sizes_structures_and_what_helps(tmp_
 
 
 def test_overcommitted_is_of_the_first_tick_of_any_structure_told_when_all_have_passed_it(tmp_path: Path) -> None:
-    """A tick of another might still come before it: what is told must not hang on which report is read first."""
+    """Wait for a tick of another source: alerts must not depend on the order in which reports are read."""
     facility = Shared(shared_estate(tmp_path, ('scm = "4G"', 'scm = "2G"')), "CF01")
     early, late = both(1)[0], both(5)[1]
     assert facility.reports(early) == []

@@ -36,7 +36,7 @@ def decoder(tmp_path_factory: pytest.TempPathFactory) -> Decoder:
 
 
 def rows(path: Path, decoder: Decoder) -> list[tuple[int, int]]:
-    """(index, seq) of every event, in order."""
+    """Return (index, seq) of every event, in order."""
     return [
         (int(index), int(seq))
         for chunk in open_recording(path)
@@ -77,8 +77,8 @@ def test_what_is_written_is_read(tmp_path: Path, decoder: Decoder, suffix: str, 
     expected = [
         event if isinstance(event["time"], str) else event | {"time": "2026-11-20T12:00:00.000000Z"} for event in EVENTS
     ]
-    read = lines(path)
-    assert read == (EVENTS if suffix != ".arrow" and not as_tables else expected)
+    found = lines(path)
+    assert found == (EVENTS if suffix != ".arrow" and not as_tables else expected)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -245,14 +245,14 @@ def test_a_recording_cut_off_anywhere_is_read_up_to_there(tmp_path: Path, suffix
     for end in [*range(least, len(content), len(content) // 29), len(content) - 1]:
         path.write_bytes(content[:end])
         if suffix == ".ndjson" and content[:end].rpartition(b"\n")[2] in (b"", content.splitlines()[-1]):
-            read = lines(path)  # cut between two lines: nothing is missing that one could see
+            found = lines(path)  # cut between two lines: nothing is missing that one could see
         else:
             with pytest.warns(CutRecordingWarning) as warned:
-                read = lines(path)
+                found = lines(path)
             [warning] = warned
-            assert str(warning.message) == f"{path} is cut off: {len(read):,} events were read, its end is missing"
-        assert read == expected[: len(read)]
-        counts.append(len(read))
+            assert str(warning.message) == f"{path} is cut off: {len(found):,} events were read, its end is missing"
+        assert found == expected[: len(found)]
+        counts.append(len(found))
     assert counts == sorted(counts)
     assert counts[-1] >= {".arrow": 1000, ".ndjson": 1000, ".ndjson.zst": 850}[suffix]  # whole batch, line, block
     assert len(set(counts)) > 5
@@ -343,15 +343,15 @@ def test_memory_stays_at_a_few_chunks(tmp_path: Path, decoder: Decoder, suffix: 
     before = pa.total_allocated_bytes()
     tracemalloc.start()
     try:
-        count = peak = 0
+        count = max_bytes = 0
         for chunk in open_recording(path):
             count += len(chunk.decode(decoder))
-            peak = max(peak, pa.total_allocated_bytes() - before)
+            max_bytes = max(max_bytes, pa.total_allocated_bytes() - before)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert count == 800_000
-    assert peak < 64 << 20
+    assert max_bytes < 64 << 20
     assert peak < 64 << 20  # 800,000 rows are 45 MB, their lines 120 MB
 
 
@@ -368,7 +368,7 @@ def test_a_column_may_get_its_first_word_late(tmp_path: Path) -> None:
 
 def test_an_arrow_recording_that_stands_for_far_more_than_its_bytes_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "poison.arrow"
-    for value, expected in (
+    for value, message in (
         (nulls(600_000_000), "600000000 rows"),
         (texts(10_000, 53_300, "zstd"), "bytes once decompressed"),
     ):
@@ -378,7 +378,7 @@ def test_an_arrow_recording_that_stands_for_far_more_than_its_bytes_is_one_line(
                 writer.write_table(reader.read_all())
         for whole in (path.read_bytes(), value):
             path.write_bytes(whole)
-            with pytest.raises(UsageError, match=f"^[^\n]*{expected}[^\n]*$"):
+            with pytest.raises(UsageError, match=f"^[^\n]*{message}[^\n]*$"):
                 list(open_recording(path))
 
 

@@ -1,14 +1,14 @@
 """Automatic alter, ALLOWAUTOALT(YES), and the alter that storage class memory forbids.
 
-Sources: docs/storage-model.md#alter-and-rebuild (sampled every 60 s of event time; to the ratio in use, then by 10 % up
-to SIZE); [IBM: How storage class memory works with IBM MQ for z/OS] (neither manually nor automatically).
+Sources: docs/storage-model.md (sampled every 60 s of event time; to the in-use ratio, then by 10 % up to SIZE); [IBM:
+How storage class memory works with IBM MQ for z/OS] (neither manually nor automatically).
 """
 
 from typing import Any
 
 import pytest
 
-from tests.kernels.driver import GIB, NO_RULES, TwinDriver
+from tests.kernels.told import GIB, NO_RULES, Told
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from tests.support.workloads import MINUTE_US
 from twin.conditions import CLEARED, OPENED
@@ -16,17 +16,17 @@ from twin.conditions import CLEARED, OPENED
 NOT_ALTERABLE = ("not-alterable", "scm")
 
 
-def driver_of(entries: int = 100, max_entries: int = 200, **fields: Any) -> TwinDriver:
-    """Return a twin of that number of entries, at most `max_entries`; its clock is at a whole minute of event time."""
+def open_driver(entries: int = 100, max_entries: int = 200, **fields: Any) -> Told:
+    """Open a twin allocated with `entries`, which may grow to `max_entries`, at a whole minute of event time."""
     sizes = {"init_size": entries * ENTRY_AND_6_ELEMENTS, "size": max_entries * ENTRY_AND_6_ELEMENTS}
-    driver = TwinDriver(**(NO_RULES | sizes | {"allow_auto_alter": True} | fields))
+    driver = Told(**(NO_RULES | sizes | {"allow_auto_alter": True} | fields))
     driver.time += -driver.time % MINUTE_US
     return driver
 
 
-def with_scm(**fields: Any) -> TwinDriver:
-    """The same with SCM: 100 entries of 104."""
-    return driver_of(104, 208, **({"scm_max_size": GIB} | fields))
+def with_scm(**fields: Any) -> Told:
+    """Open a twin with SCM: 100 entries of 104."""
+    return open_driver(104, 208, **({"scm_max_size": GIB} | fields))
 
 
 def pools(state: dict[str, Any]) -> tuple[int, int]:
@@ -37,7 +37,7 @@ def pools(state: dict[str, Any]) -> tuple[int, int]:
 
 
 def test_at_fullthreshold_the_ratio_becomes_that_of_what_is_in_use() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(100, count=80)  # 80 entries of 100, 160 elements of 600
     assert pools(driver.state()) == (100, 600)
     state = driver.wait(60)
@@ -47,7 +47,7 @@ def test_at_fullthreshold_the_ratio_becomes_that_of_what_is_in_use() -> None:
 
 
 def test_the_ratio_is_a_fraction_exactly_and_outlasts_a_restart_of_the_twin() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(100, count=60)
     driver.put(600, count=21)  # 4 elements: 81 entries, 204 elements
     state = driver.wait(60)
@@ -60,7 +60,7 @@ def test_the_ratio_is_a_fraction_exactly_and_outlasts_a_restart_of_the_twin() ->
 
 
 def test_where_that_is_not_enough_it_grows_by_a_tenth_a_minute_up_to_size() -> None:
-    driver = driver_of(max_entries=125)
+    driver = open_driver(max_entries=125)
     driver.put(1164, count=98)  # 6 elements: the ratio is right already
     for entries in (110, 121, 125, 125):
         assert driver.wait(60)["size"] == entries * ENTRY_AND_6_ELEMENTS
@@ -68,7 +68,7 @@ def test_where_that_is_not_enough_it_grows_by_a_tenth_a_minute_up_to_size() -> N
 
 
 def test_it_is_looked_at_every_minute_of_event_time_not_at_every_event() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(1164, count=98)
     for _ in range(5):
         assert driver.wait(9)["size"] == 100 * ENTRY_AND_6_ELEMENTS
@@ -76,36 +76,36 @@ def test_it_is_looked_at_every_minute_of_event_time_not_at_every_event() -> None
 
 
 def test_a_silent_hour_is_sixty_looks() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(1164, count=100)
     assert driver.wait(3600)["size"] == 296_946  # a tenth three times, in whole bytes: 75 % are in use then
 
 
 def test_below_fullthreshold_nothing_is_altered() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(100, count=79)
     assert pools(driver.wait(600)) == (100, 600)
 
 
 @pytest.mark.parametrize("fields", [{"allow_auto_alter": False}, {"full_threshold": 0}])
 def test_nor_without_allowautoalt_or_fullthreshold(fields: dict[str, Any]) -> None:
-    driver = driver_of(**fields)
+    driver = open_driver(**fields)
     driver.put(100, count=100)
     assert pools(driver.wait(600)) == (100, 600)
 
 
 def test_it_may_clear_the_threshold_alert() -> None:
-    driver = driver_of()
+    driver = open_driver()
     driver.put(1164, count=85)
     driver.wait(300)
     changes = (OPENED, OPENED, CLEARED, CLEARED)
-    assert driver.alert_changes() == [
+    assert driver.told() == [
         (change, "threshold", pool) for change, pool in zip(changes, ("entries", "elements") * 2, strict=True)
     ]
 
 
 def test_a_ratio_that_takes_the_other_pool_to_its_threshold_opens_its_alert() -> None:
-    driver = driver_of(max_entries=100)
+    driver = open_driver(max_entries=100)
     driver.put(100, count=92)
     driver.put(23_180, count=3)  # 95 entries of 100; 184 and 276 elements of 600, 82 % of either afterwards
     before = len(driver.alerts)
@@ -115,7 +115,7 @@ def test_a_ratio_that_takes_the_other_pool_to_its_threshold_opens_its_alert() ->
     assert opened[0].time % MINUTE_US == 0
 
 
-# -- no alter while data is in SCM
+# -- the seed: no alter while data is in SCM
 
 
 def test_while_data_is_in_scm_no_alter_of_any_kind_takes_effect() -> None:
@@ -127,8 +127,8 @@ def test_while_data_is_in_scm_no_alter_of_any_kind_takes_effect() -> None:
         after = driver.alter(**change)
         assert after["refused_alters"] == number
         assert (after["size"], after["offload_rule"]) == (state["size"], 0)
-    assert driver.alert_changes()[-1] == (OPENED, *NOT_ALTERABLE)
-    assert driver.alert_changes().count((OPENED, *NOT_ALTERABLE)) == 1
+    assert driver.told()[-1] == (OPENED, *NOT_ALTERABLE)
+    assert driver.told().count((OPENED, *NOT_ALTERABLE)) == 1
 
 
 def test_it_is_alterable_again_when_nothing_is_in_scm_any_more() -> None:
@@ -139,7 +139,7 @@ def test_it_is_alterable_again_when_nothing_is_in_scm_any_more() -> None:
     assert driver.state()["alterable"]
     assert driver.alter(size="200K")["size"] == 200 * 1024
     driver.wait(75)
-    assert driver.alert_changes()[-2:] == [(CLEARED, "threshold", "entries"), (CLEARED, *NOT_ALTERABLE)]
+    assert driver.told()[-2:] == [(CLEARED, "threshold", "entries"), (CLEARED, *NOT_ALTERABLE)]
 
 
 def test_automatic_alter_is_refused_once_a_look_and_told_once() -> None:

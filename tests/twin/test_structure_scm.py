@@ -1,6 +1,6 @@
 """Storage class memory behind a structure, rule by rule.
 
-Sources: [IBM: How storage class memory works with IBM MQ for z/OS]; docs/storage-model.md#storage-class-memory.
+Sources: [IBM: How storage class memory works with IBM MQ for z/OS], here "the document"; docs/storage-model.md.
 """
 
 from dataclasses import replace
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernels.layout import MARK_IN_SCM
-from tests.kernels.driver import GIB, KIB, MIB, NO_RULES, TwinDriver, demands
+from tests.kernels.told import GIB, KIB, MIB, NO_RULES, Told, demands
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from twin.estate import CouplingFacility
 
@@ -19,21 +19,21 @@ PRESTAGE_US = 4096e6 / 500_000_000  # of a block
 SMALL = 100  # bytes: 2 of the 6 elements an entry has, so entries run out first
 
 
-def driver_of(entries: int = 100, **fields: Any) -> TwinDriver:
-    """Return a twin with SCM and 97 of 100 of that number of entries: 88 are above 90 %, 67 are at most 70 %."""
+def open_driver(entries: int = 100, **fields: Any) -> Told:
+    """Open a twin with SCM whose structure has `entries`, 97 of 100: 88 are above 90 %, 67 are at most 70 %."""
     size = -(-entries * 100 // 97) * ENTRY_AND_6_ELEMENTS
-    return TwinDriver(**(NO_RULES | {"size": size, "scm_max_size": GIB} | fields))
+    return Told(**(NO_RULES | {"size": size, "scm_max_size": GIB} | fields))
 
 
-def on_facility(driver: TwinDriver, **fields: Any) -> TwinDriver:
-    """The same on a coupling facility of another size, or with other SCM."""
+def on_facility(driver: Told, **fields: Any) -> Told:
+    """Open the twin on a coupling facility of another size, or with other SCM."""
     facility = CouplingFacility(name="CF01", structures=(STORE,), queue_managers=("QM01", "QM02"), **fields)
     driver.decoding.estate = replace(driver.decoding.estate, stores={**driver.decoding.estate.stores, "CF01": facility})
     driver.twin = driver.decoding.twin()
     return driver
 
 
-def lengths_in_scm(driver: TwinDriver) -> list[int]:
+def lengths_in_scm(driver: Told) -> list[int]:
     """Lengths of the messages in SCM, in the order of their puts."""
     messages = driver.twin.tables.store.messages
     inside = messages[messages["marks"] & MARK_IN_SCM != 0]
@@ -41,7 +41,7 @@ def lengths_in_scm(driver: TwinDriver) -> list[int]:
 
 
 def used_and_scm(state: dict[str, Any]) -> tuple[int, int]:
-    """(entries in the structure, in SCM)."""
+    """Return (entries in the structure, in SCM)."""
     return state["ents_used"], state["scm"]["ents"]
 
 
@@ -49,7 +49,7 @@ def used_and_scm(state: dict[str, Any]) -> tuple[int, int]:
 
 
 def test_above_90_percent_messages_go_out_until_the_structure_is_at_90_percent() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     assert driver.state()["ents_max"] == 100
     for _ in range(90):
         assert driver.put(SMALL)["scm"]["messages"] == 0
@@ -60,7 +60,7 @@ def test_above_90_percent_messages_go_out_until_the_structure_is_at_90_percent()
 
 
 def test_the_lowest_priority_goes_first_of_these_the_one_put_last() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     for number in range(60):
         driver.put(number, priority=(5, 2, 7)[number % 3])
     driver.put(99, count=35, priority=9)
@@ -69,7 +69,7 @@ def test_the_lowest_priority_goes_first_of_these_the_one_put_last() -> None:
 
 
 def test_when_the_lowest_priority_is_all_out_the_next_one_goes() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     driver.put(1, count=3, priority=1)
     driver.put(4, count=90, priority=4)
     driver.put(3, count=5, priority=3)
@@ -79,7 +79,7 @@ def test_when_the_lowest_priority_is_all_out_the_next_one_goes() -> None:
 
 
 def test_messages_of_high_priority_stay_however_late_they_come() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     driver.put(1, count=90, priority=0)
     for _ in range(80):
         driver.put(9, priority=9)
@@ -89,14 +89,14 @@ def test_messages_of_high_priority_stay_however_late_they_come() -> None:
 
 
 def test_a_message_of_low_priority_that_comes_last_goes_out_at_once() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     driver.put(5, count=90, priority=5)
     driver.put(1, priority=1)
     assert lengths_in_scm(driver) == [1]
 
 
 def test_elements_count_as_entries_do() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     for _ in range(12):
         driver.put(10_000)  # 41 elements
     state = driver.put(10_000)  # 533 of 605
@@ -106,14 +106,14 @@ def test_elements_count_as_entries_do() -> None:
 
 
 def test_what_is_left_of_a_baseline_counts_too() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     driver.measure(ents_used=88, elems_used=0)
     assert used_and_scm(driver.put(SMALL, count=2)) == (90, 0)
     assert used_and_scm(driver.put(SMALL)) == (90, 1)
 
 
 def test_a_structure_without_scm_moves_nothing() -> None:
-    driver = TwinDriver(**NO_RULES)
+    driver = Told(**NO_RULES)
     state = driver.put(SMALL, count=40)
     assert (state["scm"], state["ents_used"], state["alterable"]) == (None, 40, True)
 
@@ -121,7 +121,7 @@ def test_a_structure_without_scm_moves_nothing() -> None:
 # -- the seed, SCMALGORITHM: pre-fetching
 
 
-def filled(driver: TwinDriver, low: int = 60, high: int = 60) -> TwinDriver:
+def filled(driver: Told, low: int = 60, high: int = 60) -> Told:
     """Put messages of priority 3, then of priority 6; 90 are in the structure."""
     for number in range(low):
         driver.put(number, priority=3)
@@ -131,7 +131,7 @@ def filled(driver: TwinDriver, low: int = 60, high: int = 60) -> TwinDriver:
 
 
 def test_at_or_below_70_percent_messages_come_back_the_oldest_first() -> None:
-    driver = filled(driver_of(100))
+    driver = filled(open_driver(100))
     assert lengths_in_scm(driver) == list(range(30, 60))
     assert used_and_scm(driver.get(count=19)) == (71, 30)
     assert lengths_in_scm(driver) == list(range(30, 60))
@@ -144,7 +144,7 @@ def test_at_or_below_70_percent_messages_come_back_the_oldest_first() -> None:
 
 
 def test_the_highest_priority_comes_back_first() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     driver.put(1, count=90, priority=0)
     driver.put(2, count=20, priority=2)
     driver.wait(1)
@@ -158,15 +158,15 @@ def test_the_highest_priority_comes_back_first() -> None:
 
 
 def test_the_test_is_made_anew_for_each_message() -> None:
-    """At 60 %, eleven come back, not all [assumed]."""
-    driver = filled(driver_of(100))
+    """Check docs/storage-model.md: at 60 %, eleven come back, not all."""
+    driver = filled(open_driver(100))
     driver.get(count=30)
     state = driver.wait(1)
     assert used_and_scm(state) == (71, 19)
 
 
 def test_what_would_take_the_structure_above_90_percent_again_is_not_brought_back() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     driver.put(1, count=20, priority=9)
     driver.put(40_000, count=2)  # 158 elements each
     driver.put(60_000)  # 236: 592 of 605
@@ -177,11 +177,11 @@ def test_what_would_take_the_structure_above_90_percent_again_is_not_brought_bac
     assert (state["scm"]["prestaged"], state["scm"]["prefetched"]) == (1, 0)
 
 
-# -- bandwidth [assumed]
+# -- bandwidth (docs/storage-model.md)
 
 
 def test_movement_takes_its_time_in_blocks_of_4_kb() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     start = driver.time + 1_000_000
     driver.put(SMALL, count=100, time=start)
     for after_us, moved in ((0, 1), (8, 1), (9, 2), (16, 2), (17, 3), (73, 9), (74, 10), (1_000_000, 10)):
@@ -191,7 +191,7 @@ def test_movement_takes_its_time_in_blocks_of_4_kb() -> None:
 
 @pytest.mark.parametrize(("rate", "attribute"), [(MIB, "scm_prestage_rate"), (2 * MIB, "scm_prestage_rate")])
 def test_its_rate_is_an_attribute_of_the_estate(rate: int, attribute: str) -> None:
-    driver = driver_of(100, **{attribute: rate})
+    driver = open_driver(100, **{attribute: rate})
     start = driver.time + 1_000_000
     driver.put(16 * 256, count=33, time=start)  # 18 elements, 2 blocks; 594 of 605
     block_us = BLOCK * 1_000_000 // rate
@@ -201,7 +201,7 @@ def test_its_rate_is_an_attribute_of_the_estate(rate: int, attribute: str) -> No
 
 
 def test_pre_fetching_has_a_rate_of_its_own() -> None:
-    driver = filled(driver_of(100, scm_prefetch_rate=MIB))
+    driver = filled(open_driver(100, scm_prefetch_rate=MIB))
     driver.get(count=25)
     start = driver.time
     for after_us, moved in ((0, 1), (3_906, 1), (3_907, 2), (7_812, 2), (7_813, 3)):
@@ -210,7 +210,7 @@ def test_pre_fetching_has_a_rate_of_its_own() -> None:
 
 
 def test_puts_that_come_faster_than_the_mover_fill_the_structure() -> None:
-    driver = driver_of(100, scm_prestage_rate=MIB)
+    driver = open_driver(100, scm_prestage_rate=MIB)
     events = demands(1, [SMALL] * 200)
     events["time"] += np.arange(200) * 100  # one in 100 us, a movement takes 3.9 ms
     driver.twin.demand(events)
@@ -219,11 +219,11 @@ def test_puts_that_come_faster_than_the_mover_fill_the_structure() -> None:
     assert not refused[:101].any()
 
 
-# -- a get of a message that is in SCM has to wait
+# -- the seed: a get of a message that is in SCM has to wait
 
 
 def test_a_get_of_a_message_in_scm_is_a_fault_of_its_blocks() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     driver.put(10_000, msgid="A", priority=1)
     driver.put(SMALL, count=90, priority=2)
     assert lengths_in_scm(driver) == [10_000]
@@ -234,14 +234,14 @@ def test_a_get_of_a_message_in_scm_is_a_fault_of_its_blocks() -> None:
 
 
 def test_the_wait_of_a_block_is_an_attribute_of_the_estate() -> None:
-    driver = driver_of(100, scm_read_us=320)
+    driver = open_driver(100, scm_read_us=320)
     for number in range(91):
         driver.put(SMALL, msgid=str(number))
     assert driver.get(msgid="90")["scm"]["fault_wait_s"] == 320e-6
 
 
 def test_a_get_in_a_unit_of_work_has_the_message_in_the_structure_until_it_ends() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     for number in range(95):
         driver.put(SMALL, msgid=str(number))
     state = driver.get(msgid="94", uow="U")
@@ -251,7 +251,7 @@ def test_a_get_in_a_unit_of_work_has_the_message_in_the_structure_until_it_ends(
 
 
 def test_a_message_whose_get_is_backed_out_moves_again_at_its_age() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     for number in range(95):
         driver.put(number, msgid=str(number), uow="P")
     driver.did("COMMIT", uow="P")
@@ -268,7 +268,7 @@ def test_a_message_whose_get_is_backed_out_moves_again_at_its_age() -> None:
 
 
 def test_uncommitted_puts_move_and_a_backout_takes_them_out_without_a_fault() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     driver.put(SMALL, count=90, priority=1)
     assert driver.put(SMALL, count=5, uow="U")["scm"]["messages"] == 1
     assert used_and_scm(driver.wait(1)) == (90, 5)
@@ -278,7 +278,7 @@ def test_uncommitted_puts_move_and_a_backout_takes_them_out_without_a_fault() ->
 
 @pytest.mark.parametrize("op", ["EXPIRE", "CLEAR"])
 def test_messages_that_expire_or_are_cleared_leave_scm_without_a_fault(op: str) -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     driver.put(SMALL, count=95, queue="B.QUEUE", priority=4)
     driver.put(SMALL, count=3)
     driver.wait(1)
@@ -288,24 +288,24 @@ def test_messages_that_expire_or_are_cleared_leave_scm_without_a_fault(op: str) 
 
 
 def test_a_message_that_a_waiting_get_takes_is_in_neither_chain() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     driver.get(count=3)
     driver.put(SMALL, count=93)
     assert used_and_scm(driver.wait(1)) == (90, 0)
 
 
-# -- storage in SCM [assumed], SCMMAXSIZE
+# -- bytes in SCM (docs/storage-model.md); the document, SCMMAXSIZE
 
 
 def test_in_scm_entries_and_elements_take_256_bytes_each_their_sum_in_4_kb_blocks() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     for moved in range(1, 12):
         state = driver.put(SMALL, count=91 if moved == 1 else 1)  # 1 entry and 2 elements
         assert state["scm"]["used"] == -(-3 * 256 * moved // BLOCK) * BLOCK
 
 
 def test_the_entry_of_an_offloaded_message_moves_too() -> None:
-    driver = driver_of(100, offld1_th=0, offld1_sz=4 * KIB, offld2_sz="64K", offld3_sz="64K")
+    driver = open_driver(100, offld1_th=0, offld1_sz=4 * KIB, offld2_sz="64K", offld3_sz="64K")
     driver.put(50_000)
     driver.put(SMALL, count=90, priority=1)
     state = driver.wait(1)
@@ -316,14 +316,14 @@ def test_the_entry_of_an_offloaded_message_moves_too() -> None:
 
 def test_offload_rules_and_fullthreshold_look_at_what_is_in_the_structure() -> None:
     """SMF 74.4: thresholds are on counts that exclude what is in SCM."""
-    driver = driver_of(100, offld3_th=91, offld3_sz=0)
+    driver = open_driver(100, offld3_th=91, offld3_sz=0)
     for _ in range(150):
         state = driver.put(SMALL)
     assert (state["usage_pct"], state["offload_rule"], state["messages"]) == (90.0, 0, 150)
 
 
 def test_scmmaxsize_bounds_it() -> None:
-    driver = driver_of(100, scm_max_size=2 * BLOCK)  # 10 messages of 3 times 256 bytes
+    driver = open_driver(100, scm_max_size=2 * BLOCK)  # 10 messages of 3 times 256 bytes
     for _ in range(110):
         state = driver.put(SMALL)
     assert (used_and_scm(state), state["overfull_puts"]) == ((100, 10), 0)
@@ -331,7 +331,7 @@ def test_scmmaxsize_bounds_it() -> None:
 
 
 def test_the_scm_of_the_coupling_facility_bounds_it_too() -> None:
-    driver = on_facility(driver_of(100), size=64 * GIB, scm=BLOCK)
+    driver = on_facility(open_driver(100), size=64 * GIB, scm=BLOCK)
     driver.put(SMALL, count=100)
     assert driver.wait(1)["scm"] == {
         "max": BLOCK,
@@ -349,14 +349,14 @@ def test_the_scm_of_the_coupling_facility_bounds_it_too() -> None:
 
 
 def test_a_coupling_facility_without_scm_gives_none() -> None:
-    driver = on_facility(driver_of(100), size=64 * GIB)
+    driver = on_facility(open_driver(100), size=64 * GIB)
     assert driver.put(SMALL, count=100)["scm"]["max"] == 0
     assert driver.wait(1)["scm"]["messages"] == 0
 
 
 @pytest.mark.parametrize("known", [True, False])
 def test_without_a_described_coupling_facility_only_scmmaxsize_bounds_it(known: bool) -> None:
-    driver = driver_of(100, scm_max_size=BLOCK)
+    driver = open_driver(100, scm_max_size=BLOCK)
     if known:
         on_facility(driver, size=None)  # of its CFRM policy only
     else:
@@ -369,8 +369,8 @@ def test_without_a_described_coupling_facility_only_scmmaxsize_bounds_it(known: 
 
 
 def test_scm_that_shrinks_below_what_is_in_use_only_stops_movement_out() -> None:
-    """Act like a simulator of over-committed SCM, from outside."""
-    driver = filled(driver_of(100))
+    """Shrink it from outside, as a simulator of over-committed SCM does."""
+    driver = filled(open_driver(100))
     driver.twin.tables.store.params["scm_max"] = BLOCK
     assert driver.put(SMALL)["scm"]["messages"] == 30
     state = driver.get(count=40)
@@ -379,8 +379,8 @@ def test_scm_that_shrinks_below_what_is_in_use_only_stops_movement_out() -> None
 
 
 def test_scm_that_others_have_used_up_means_2192_before_scmmaxsize_is_reached() -> None:
-    """The seed, SCMMAXSIZE, of over-committed SCM."""
-    driver = filled(driver_of(100))
+    """Check SCMMAXSIZE of the document, of over-committed SCM."""
+    driver = filled(open_driver(100))
     driver.twin.tables.store.params["scm_max"] = driver.state()["scm"]["used"]  # the rest is in use by other structures
     events = demands(1, [SMALL] * 20)
     events["time"] = driver.time + 1 + np.arange(20)
@@ -389,11 +389,11 @@ def test_scm_that_others_have_used_up_means_2192_before_scmmaxsize_is_reached() 
     assert driver.twin.config.scm_max_size == GIB
 
 
-# -- augmented space
+# -- the seed: augmented space
 
 
 def test_fixed_augmented_space_is_taken_before_scm_is_used_dynamic_comes_and_goes_with_the_data() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     assert (driver.state()["scm"]["aug_fixed"], driver.state()["scm"]["aug_dynamic"]) == (8 * MIB, 0)
     driver.put(SMALL, count=100)
     driver.wait(1)
@@ -403,7 +403,7 @@ def test_fixed_augmented_space_is_taken_before_scm_is_used_dynamic_comes_and_goe
 
 
 def test_augmented_space_comes_out_of_what_the_structures_leave_of_the_coupling_facility() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     size = driver.state()["size"]
     on_facility(driver, size=size + 8 * MIB + 82, scm=GIB)  # room for one block of SCM
     driver.put(SMALL, count=100)
@@ -412,7 +412,7 @@ def test_augmented_space_comes_out_of_what_the_structures_leave_of_the_coupling_
 
 
 def test_another_structure_with_scm_takes_its_part_of_the_coupling_facility() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     size = driver.state()["size"]
     on_facility(driver, size=2 * size + 16 * MIB + 81, scm=GIB)
     stores = driver.decoding.estate.stores
@@ -425,7 +425,7 @@ def test_another_structure_with_scm_takes_its_part_of_the_coupling_facility() ->
 
 
 def test_a_coupling_facility_out_of_storage_for_augmented_space_means_2192() -> None:
-    driver = driver_of(100)
+    driver = open_driver(100)
     on_facility(driver, size=driver.state()["size"], scm=GIB)
     events = demands(1, [SMALL] * 120)
     events["time"] += np.arange(120) * 1_000_000
@@ -438,7 +438,7 @@ def test_a_coupling_facility_out_of_storage_for_augmented_space_means_2192() -> 
 
 
 def test_a_rebuild_brings_scm_and_all_messages_may_move() -> None:
-    driver = TwinDriver(**(NO_RULES | {"size": 104 * ENTRY_AND_6_ELEMENTS}))
+    driver = Told(**(NO_RULES | {"size": 104 * ENTRY_AND_6_ELEMENTS}))
     for number in range(100):
         driver.put(number, priority=number % 2, uow="U" if number % 5 == 0 else None)
     driver.get(msgid=None, uow="G")  # 1, of priority 1, which does not move
@@ -450,7 +450,7 @@ def test_a_rebuild_brings_scm_and_all_messages_may_move() -> None:
 
 
 def test_a_rebuild_that_takes_scm_away_brings_everything_back() -> None:
-    driver = filled(driver_of(100))
+    driver = filled(open_driver(100))
     state = driver.rebuild(scm_max_size=None)
     assert (state["scm"], state["ents_used"], state["ents_max"], state["alterable"]) == (None, 120, 104, True)
     assert used_and_scm(driver.rebuild(scm_max_size="1G")) == (119, 1)
@@ -460,13 +460,13 @@ def test_a_rebuild_that_takes_scm_away_brings_everything_back() -> None:
 
 
 def test_another_scmmaxsize_leaves_in_scm_what_is_there() -> None:
-    driver = filled(driver_of(100))
+    driver = filled(open_driver(100))
     state = driver.rebuild(scm_max_size="8K")
     assert (used_and_scm(state), state["scm"]["max"]) == ((90, 30), 8192)
 
 
 def test_an_estate_that_gives_scm_or_takes_it_away_is_followed_when_the_twin_is_opened() -> None:
-    driver = filled(driver_of(100))
+    driver = filled(open_driver(100))
     with_scm = driver.decoding.estate
     without = replace(with_scm.stores[STORE], scm_max_size=None)
     driver.decoding.estate = replace(with_scm, stores={**with_scm.stores, STORE: without})
@@ -481,7 +481,7 @@ def test_an_estate_that_gives_scm_or_takes_it_away_is_followed_when_the_twin_is_
 
 
 def test_a_measurement_of_scm_shows_drift() -> None:
-    driver = driver_of(100, scm_max_size=10 * BLOCK)
+    driver = open_driver(100, scm_max_size=10 * BLOCK)
     driver.put(SMALL, count=100)
     driver.wait(1)
     assert driver.measure(scm={"used": None})["drift_pct"] is None

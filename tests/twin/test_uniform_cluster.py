@@ -211,17 +211,17 @@ def test_stopping_the_member_that_could_be_spared_brings_no_alert(cluster: Share
 
 @pytest.mark.parametrize("load", range(600, 1000, 25))
 def test_the_two_never_take_turns(cluster: Shared, load: int) -> None:
-    """Who does what the alerts say, at a steady load, gets no second one."""
+    """Follow the alerts at a steady load: no second one opens."""
     members = 2
-    opened_count = 0
+    opened = 0
     for tick in range(1, 400):
         before = len(cluster.alerts)
         run(cluster, [tick], *([load // members] * members))
         for alert in cluster.alerts[before:]:
             if alert.change == "opened":
-                opened_count += 1
+                opened += 1
                 members += -1 if "endmqm" in alert.actions[0] else 1
-    assert opened_count <= 1
+    assert opened <= 1
 
 
 # --- real queue files ------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from twin.estate.checks import WRONG, Check, block_size, boolean, integer, names, number, one_of, or_none, size, text
-from twin.estate.errors import EstateError, did_you_mean, listed, shown
+from twin.estate.errors import EstateError, did_you_mean, listed, show
 from twin.estate.model import MAX_PAGES, RULE_OFF, SMDS_MAX_SIZE, StoreConfig
 from twin.units import KIB, MIB
 
@@ -168,7 +168,7 @@ def parse_attributes(
         try:
             parsed[key] = check(value)
         except WRONG as wrong:
-            raise EstateError(f"{op} of {config.name}: {key} = {shown(value)}: {wrong}") from None
+            raise EstateError(f"{op} of {config.name}: {key} = {show(value)}: {wrong}") from None
     wrong_together = incompatible(parsed)
     if wrong_together:
         raise EstateError(f"{op} of {config.name}: {wrong_together[1]}")
@@ -200,4 +200,4 @@ def _unknown(key: str, table: Mapping[str, Check]) -> str:
         return f"{key} is an assumption of the model and fixed by the estate; what may change is {', '.join(table)}"
     if key in _AT_START:
         return f"{key} is taken when the queue manager starts: change the estate; what may change is {', '.join(table)}"
-    return f"unknown attribute {shown(key)}{did_you_mean(key, table) or '; known are ' + listed(table)}"
+    return f"unknown attribute {show(key)}{did_you_mean(key, table) or '; known are ' + listed(table)}"

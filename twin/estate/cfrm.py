@@ -82,23 +82,23 @@ class Policies:
         values: dict[str, SourceValue] = {}
         for keyword, (words, where) in statement.parameters.items():
             reading = _READ.get(keyword)
-            shown = f"{where}: STRUCTURE NAME({name}) {keyword}({','.join(words)})"
+            place = f"{where}: STRUCTURE NAME({name}) {keyword}({','.join(words)})"
             if reading is None:
-                self._not_read(keyword, shown)
+                self._not_read(keyword, place)
                 continue
             if not words or (len(words) > 1 and keyword != "PREFLIST"):
-                raise EstateError(f"{shown}: must have one value")
-            values[reading[0]] = convert(shown, words[0], reading[1])
+                raise EstateError(f"{place}: must have one value")
+            values[reading[0]] = convert(place, words[0], reading[1])
         self.structures[name] = PolicyStructure(statement.where, self._with_scm(name, values))
 
-    def _not_read(self, keyword: str, shown: str) -> None:
+    def _not_read(self, keyword: str, place: str) -> None:
         """Raise EstateError for a misspelling, else warn: a newer z/OS may have added the parameter."""
         if keyword in _VALID:
             return
         meant = did_you_mean(keyword, _READ, 0.7)
         if meant:
-            raise EstateError(f"{shown}: no such parameter{meant}")
-        self.warnings.append(f"{shown}: {keyword} is not known here and ignored")
+            raise EstateError(f"{place}: no such parameter{meant}")
+        self.warnings.append(f"{place}: {keyword} is not known here and ignored")
 
     def _with_scm(self, name: str, values: dict[str, SourceValue]) -> dict[str, SourceValue]:
         """Drop SCMMAXSIZE unless SCMALGORITHM(KEYPRIORITY1) goes with it."""

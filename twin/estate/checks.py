@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twin.estate.errors import EstateError, shown
+from twin.estate.errors import EstateError, show
 from twin.units import MAX_SIZE, format_size, parse_size
 
 Check = Callable[[Any], Any]
@@ -48,7 +48,7 @@ def convert(where: str, value: object, check: Check) -> SourceValue:
 
 def locate_key(file: str, path: str, key: str, value: object) -> str:
     """Return place and value of a key of the TOML file: `estate.toml: structure."QSG1/APP1".size = "4GB"`."""
-    return f"{file}: {path}.{key} = {shown(value)}"
+    return f"{file}: {path}.{key} = {show(value)}"
 
 
 def integer(low: int, high: int) -> Check:

@@ -41,7 +41,7 @@ class UnknownStore(RoutingError):  # noqa: N818  (says what is wrong without it)
     """The estate has no store of that name, or it does not concern the queue manager."""
 
 
-def shown(value: object) -> str:
+def show(value: object) -> str:
     """Format an invalid value on one line as in TOML and JSON; a long one is cut."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]

@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from twin.estate.errors import EstateError, shown
+from twin.estate.errors import EstateError, show
 
 _BLANK = " \t"
 _SEQUENCE_FROM, _RECORD = 72, 80  # columns, from 0
@@ -162,7 +162,7 @@ class _Tokens:
         while True:
             end = text.find("'", end)
             if end < 0:
-                quote = f"the quote before {shown(text[start + 1 : start + 25])}"
+                quote = f"the quote before {show(text[start + 1 : start + 25])}"
                 raise EstateError(
                     f"{self._statement.locate(start)}: {quote} has no end; close it (a quote inside is '')"
                 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from twin.estate.errors import UnknownQueue, UnknownQueueManager, UnknownStore, listed, shown
+from twin.estate.errors import UnknownQueue, UnknownQueueManager, UnknownStore, listed, show
 from twin.estate.model import QueueManager, StoreConfig
 
 
@@ -73,7 +73,7 @@ class Estate:
         self._check_qmgr(qmgr)
         known = self._queues_of[qmgr]
         raise UnknownQueue(
-            f"{qmgr} has no queue {shown(queue)} with a store; "
+            f"{qmgr} has no queue {show(queue)} with a store; "
             + (f"its queues are {known}" if known else "no queue of it is described in the estate")
         )
 
@@ -93,7 +93,7 @@ class Estate:
                 f"{store} does not concern {qmgr}; its queue managers are {listed(self.stores[store].queue_managers)}"
             )
         stores = listed(self.routes[index].store for index in self._of_qmgr[qmgr])
-        raise UnknownStore(f"there is no store {shown(store)}; those of {qmgr} are {stores or 'none'}")
+        raise UnknownStore(f"there is no store {show(store)}; those of {qmgr} are {stores or 'none'}")
 
     def routes_of_qmgr(self, qmgr: str) -> tuple[int, ...]:
         """Return the indices in `routes` of the stores of a queue manager. Raise UnknownQueueManager."""
@@ -103,7 +103,7 @@ class Estate:
     def _check_qmgr(self, qmgr: str) -> None:
         if qmgr not in self.queue_managers:
             raise UnknownQueueManager(
-                f"there is no queue manager {shown(qmgr)}; the estate has {listed(self.queue_managers)}"
+                f"there is no queue manager {show(qmgr)}; the estate has {listed(self.queue_managers)}"
             )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from twin.estate.attributes import GROUP_NAME, QMGR_NAME, SECTIONS, Section
 from twin.estate.checks import SourceValue, Values, convert, locate_key, text
-from twin.estate.errors import EstateError, did_you_mean, listed, shown
+from twin.estate.errors import EstateError, did_you_mean, listed, show
 
 SCHEMA = 1
 
@@ -65,9 +65,9 @@ def read_toml(path: Path) -> TomlEstate:
     content = _parse(path)
     unknown = next((key for key in content if key not in ("schema", "import", *SECTIONS)), None)
     if unknown is not None:
-        raise EstateError(f"{file}: unknown key {shown(unknown)}{_suggest(unknown, ('schema', 'import', *SECTIONS))}")
+        raise EstateError(f"{file}: unknown key {show(unknown)}{_suggest(unknown, ('schema', 'import', *SECTIONS))}")
     if content.get("schema") != SCHEMA or isinstance(content["schema"], bool):
-        problem = f"schema = {shown(content['schema'])}" if "schema" in content else "schema is missing"
+        problem = f"schema = {show(content['schema'])}" if "schema" in content else "schema is missing"
         raise EstateError(f"{file}: {problem}; write schema = {SCHEMA} at the top")
     sections = {name: _section(file, name, section, content.get(name, {})) for name, section in SECTIONS.items()}
     return TomlEstate(file, _imports(path, content.get("import", [])), sections)
@@ -128,7 +128,7 @@ def _unread(path: Path, data: bytes, wrong: Exception) -> str:
 
 def _section(file: str, name: str, section: Section, content: Any) -> dict[tuple[str, ...], Entry]:
     if not isinstance(content, dict):
-        raise EstateError(f'{file}: {name} = {shown(content)}: must be tables like [{name}."{section.example}"]')
+        raise EstateError(f'{file}: {name} = {show(content)}: must be tables like [{name}."{section.example}"]')
     entries: dict[tuple[str, ...], Entry] = {}
     for key, table in content.items():
         entry = _entry(file, name, section, key, table)
@@ -142,19 +142,19 @@ def _entry(file: str, name: str, section: Section, key: str, table: Any) -> Entr
     path = f"{name}.{key}" if re.fullmatch("[A-Za-z0-9_-]+", key) else f'{name}."{key}"'
     where = f"{file}: {path}"
     if not isinstance(table, dict):
-        raise EstateError(f'{where} = {shown(table)}: must be a table like [{name}."{section.example}"]')
+        raise EstateError(f'{where} = {show(table)}: must be a table like [{name}."{section.example}"]')
     parts = key.split("/", len(section.key) - 1)
     if len(parts) < len(section.key):
         raise EstateError(f'{where}: the name must be like "{section.example}"')
     checked = tuple(
-        convert(f"{where}: {shown(part)}", part, check).value for part, check in zip(parts, section.key, strict=True)
+        convert(f"{where}: {show(part)}", part, check).value for part, check in zip(parts, section.key, strict=True)
     )
     if name == "page_set":
         checked = (checked[0], str(int(checked[1])))
     values: dict[str, SourceValue] = {}
     for attribute, value in table.items():
         if attribute not in section.attributes:
-            raise EstateError(f"{where}: unknown key {shown(attribute)}{_suggest(attribute, section.attributes)}")
+            raise EstateError(f"{where}: unknown key {show(attribute)}{_suggest(attribute, section.attributes)}")
         values[attribute] = convert(locate_key(file, path, attribute, value), value, section.attributes[attribute])
     missing = next((attribute for attribute in section.required if attribute not in values), None)
     if missing is not None:
@@ -164,7 +164,7 @@ def _entry(file: str, name: str, section: Section, key: str, table: Any) -> Entr
 
 def _imports(path: Path, content: Any) -> tuple[Import, ...]:
     if not isinstance(content, list):
-        raise EstateError(f"{path}: import = {shown(content)}: must be tables like [[import]]")
+        raise EstateError(f"{path}: import = {show(content)}: must be tables like [[import]]")
     return tuple(_import(path, f"import[{place}]", entry) for place, entry in enumerate(content))
 
 
@@ -172,10 +172,10 @@ def _import(path: Path, name: str, entry: Any) -> Import:
     where = f"{path}: {name}"
     checks = {"cfrm": _FILE_NAME, "mqsc": _FILE_NAME, "queue_sharing_group": GROUP_NAME, "queue_manager": QMGR_NAME}
     if not isinstance(entry, dict):
-        raise EstateError(f"{where} = {shown(entry)}: must be a table like [[import]]")
+        raise EstateError(f"{where} = {show(entry)}: must be a table like [[import]]")
     for key, value in entry.items():
         if key not in checks:
-            raise EstateError(f"{where}: unknown key {shown(key)}{_suggest(key, checks)}")
+            raise EstateError(f"{where}: unknown key {show(key)}{_suggest(key, checks)}")
         convert(locate_key(str(path), name, key, value), value, checks[key])
     kinds = [kind for kind in ("cfrm", "mqsc") if kind in entry]
     if len(kinds) != 1:
@@ -184,7 +184,7 @@ def _import(path: Path, name: str, entry: Any) -> Import:
     owners = len({"queue_sharing_group", "queue_manager"} & set(entry))
     if owners != (0 if kind == "cfrm" else 1):
         right = "nothing beside it" if kind == "cfrm" else "queue_sharing_group or queue_manager beside it, one of them"
-        raise EstateError(f"{where}: {kind} = {shown(entry[kind])} must have {right}")
+        raise EstateError(f"{where}: {kind} = {show(entry[kind])} must have {right}")
     return Import(kind, path.parent / entry[kind], entry.get("queue_sharing_group"), entry.get("queue_manager"), where)
 
 

@@ -64,7 +64,7 @@ class Point:
 class Chance:
     """Predicted probability of a 2192 within the horizon, and outcome."""
 
-    given: float
+    probability: float
     came: bool  # True if a 2192 came
 
 
@@ -172,7 +172,7 @@ def _errors(filling: Filling, predictions: Predictions) -> dict[int, float]:
     for minutes in AHEAD:
         ahead = minutes * 60.0
         if _is_under_way(filling, ahead):
-            p50 = predictions.at(filling.first - minutes * MINUTE)[1]
+            p50 = predictions.times_at(filling.first - minutes * MINUTE)[1]
             errors[minutes] = abs(p50 - ahead) / ahead
     return errors
 
@@ -181,7 +181,7 @@ def _points(fillings: Sequence[Filling], predictions: Predictions | None) -> lis
     if predictions is None or predictions.chance is None:
         return []
     return [
-        Point(*predictions.at(filling.first - minutes * MINUTE), came=minutes * 60.0)
+        Point(*predictions.times_at(filling.first - minutes * MINUTE), came=minutes * 60.0)
         for filling in fillings
         for minutes in POINTS
         if _is_under_way(filling, minutes * 60.0)

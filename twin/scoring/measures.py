@@ -137,11 +137,12 @@ def reliability(chances: Sequence[Chance]) -> tuple[Reliability, ...]:
     bins = []
     low = -1.0
     for high in CHANCES:
-        in_bin = [chance for chance in chances if low < chance.given <= high]
+        in_bin = [chance for chance in chances if low < chance.probability <= high]
         low = high
         if in_bin:
-            given, came = sum(chance.given for chance in in_bin), sum(chance.came for chance in in_bin)
-            bins.append(Reliability(len(in_bin), given / len(in_bin), came / len(in_bin)))
+            total = sum(chance.probability for chance in in_bin)
+            came = sum(chance.came for chance in in_bin)
+            bins.append(Reliability(len(in_bin), total / len(in_bin), came / len(in_bin)))
     return tuple(bins)
 
 

@@ -22,7 +22,7 @@ class Predictions:
     ahead: Array  # f8[n, 3], seconds until full if it becomes full: p10, p50, p90; inf: beyond the horizon
     chance: Array | None = None  # f8[n], probability of full within the horizon; None: none predicted
 
-    def at(self, time: int) -> tuple[float, float, float]:
+    def times_at(self, time: int) -> tuple[float, float, float]:
         """Return the seconds from `time` to full (p10, p50, p90) by the last prediction; inf without a recent one."""
         row = self._row(time)
         if row is None:
@@ -37,7 +37,7 @@ class Predictions:
         return 0.0 if row is None or self.chance is None else float(self.chance[row])
 
     @classmethod
-    def of(cls, forecasts: Sequence[Forecast]) -> Predictions:
+    def from_forecasts(cls, forecasts: Sequence[Forecast]) -> Predictions:
         """Return the predictions of the twin for a store: those for the resource that is full first."""
         first = [forecast for forecast in forecasts if forecast.first]
         ahead = [(forecast.p10, forecast.p50, forecast.p90) for forecast in first]

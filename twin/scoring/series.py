@@ -95,7 +95,7 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
             on_chunk(chunk, events)
     alerts.sort(key=lambda alert: (alert.time, alert.store))
     series = {name: record.series(name) for name, record in sorted(records.items()) if record.looks}
-    predictions = {name: Predictions.of(records[name].forecasts) for name in series}
+    predictions = {name: Predictions.from_forecasts(records[name].forecasts) for name in series}
     return PlayedRecording(series=series, alerts=alerts, predictions=predictions, events=events)
 
 

@@ -1,8 +1,8 @@
-"""Simulated traffic: scenarios played on an estate become recordings with their true 2192s.
+"""Simulation: scenarios played on an estate, as recordings with their true 2192s.
 
-`make_scenario` finds a scenario, `simulate` plays it into a recording, `play` into tables; `SCENARIOS` has them all.
-`demo_estate` is the small estate that comes with the package. What happens is decided by the same kernels that the
-twin uses, asked instead of told (twin.simulation.system).
+`make_scenario` makes one of `SCENARIOS`, `simulate` plays it into a recording, `play` into tables. `demo_estate` is the
+small estate of the package. The outcome is decided by the kernels of the twin, in their mode of demands instead of
+facts (`twin.simulation.system`).
 """
 
 from twin.simulation import stories

@@ -1,8 +1,8 @@
-"""Who calls when: demands on queues as random arrivals in event time.
+"""Arrivals: demands on queues at random event times.
 
-A `Flow` is what one queue manager asks of one queue: a mean rate over time, and what its calls look like. Counts are
-overdispersed, as real traffic is: within each slice of 10 seconds a Poisson process whose mean is itself drawn from a
-gamma distribution; units of work put several calls close together.
+A `Flow` is the calls of a queue manager on a queue: a mean rate over time and the properties of the calls. Counts are
+overdispersed as in real traffic: within each slice of 10 seconds they are a Poisson process whose mean is drawn from a
+gamma distribution. Units of work put several calls close together.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from kernels.layout import BACKOUT, COMMIT, GET, PUT
 
 Array = npt.NDArray[Any]
 Curve = Callable[[Array], Array]
-"""A quantity over time: seconds since the start f8[n] -> f8[n]."""
+"""Quantity over time: maps seconds since the start, f8[n], to f8[n]."""
 
-SLICE = 10.0  # seconds in which a rate is constant
-CHUNK = 1 << 16  # calls that are drawn at a time, about
+SLICE = 10.0  # seconds for which a rate is constant
+CHUNK = 1 << 16  # approximate number of calls that are drawn at a time
 _SECOND = 1_000_000  # microseconds
 _UNIT_STEP = 0.002  # mean seconds between two calls of a unit of work
-_WANDERS_IN = 600.0  # seconds in which a rate drifts from one level to another
+_DRIFT_SECONDS = 600.0  # for the drift of a rate from one level to another
 
 
 def constant(value: float) -> Curve:
-    """The same at all times."""
+    """Return a constant curve."""
     return lambda seconds: np.full(seconds.shape, float(value))
 
 
 def between(begin: float, end: float, inside: float, outside: float) -> Curve:
-    """`inside` from `begin` on and before `end` (seconds), else `outside`."""
+    """Return a curve that is `inside` from `begin` to before `end` (seconds), else `outside`."""
     return lambda seconds: np.where((seconds >= begin) & (seconds < end), inside, outside)
 
 
 def rising(value: float, seconds: float) -> Curve:
-    """From 0 to the value in so many seconds, then constant; 0 seconds: constant."""
-    return (lambda at: value * np.minimum(1.0, at / seconds)) if seconds else constant(value)
+    """Return a curve that rises from 0 to a value within `seconds` and is constant from then on."""
+    return (lambda times: value * np.minimum(1.0, times / seconds)) if seconds else constant(value)
 
 
 def steps(begins: Array, values: Array) -> Curve:
-    """A value from each begin on. begins: seconds, f8[n], rising, the first 0; values: f8[n]."""
+    """Return a step function. begins: f8[n], seconds, ascending from 0; values: f8[n], from each begin on."""
     return lambda seconds: values[np.maximum(np.searchsorted(begins, seconds, side="right") - 1, 0)]
 
 
@@ -54,33 +54,25 @@ _USUAL_LENGTH = constant(4_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What calls look like. Shares are of 1.
+    """Properties of calls. Shares are of 1."""
 
-    length: mean bytes of a message over time; the lengths are lognormal around it with `spread` (standard deviation of
-    the logarithm), cut at `shortest` and `longest`. noise: coefficient of variation of the rate from slice to slice;
-    wander: of its drift over tens of minutes.
-    unit_share: of the arrivals that are a unit of work of `unit_calls` calls on average; backout_share: of those
-    that end in BACKOUT. persistent, direct: of the messages, those and those handed to a waiting getter. priorities:
-    (priority, share).
-    """
-
-    length: Curve = _USUAL_LENGTH
-    spread: float = 1.0
-    shortest: int = 64
+    length: Curve = _USUAL_LENGTH  # mean bytes of a message; the lengths are lognormal
+    spread: float = 1.0  # standard deviation of the logarithm of the lengths
+    shortest: int = 64  # bytes at which lengths are cut
     longest: int = 1_000_000
-    noise: float = 0.3
-    wander: float = 0.0
-    unit_share: float = 0.1
-    unit_calls: float = 4.0
-    backout_share: float = 0.01
-    persistent: float = 0.6
-    direct: float = 0.0
-    priorities: tuple[tuple[int, float], ...] = ((0, 0.7), (4, 0.25), (9, 0.05))
+    noise: float = 0.3  # coefficient of variation of the rate between slices
+    wander: float = 0.0  # coefficient of variation of the drift of the rate over tens of minutes
+    unit_share: float = 0.1  # of the arrivals that are units of work
+    unit_calls: float = 4.0  # mean calls of a unit of work
+    backout_share: float = 0.01  # of the units of work that end in BACKOUT
+    persistent: float = 0.6  # share of the messages
+    direct: float = 0.0  # share of the messages that are handed to a waiting getter
+    priorities: tuple[tuple[int, float], ...] = ((0, 0.7), (4, 0.25), (9, 0.05))  # (priority, share)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongUnit:
-    """A unit of work that lasts: no call comes after `until`, seconds, when it ends by COMMIT or BACKOUT."""
+    """Long unit of work, which ends at `until` (seconds) by COMMIT or BACKOUT."""
 
     until: float
     ended_by: int
@@ -88,32 +80,30 @@ class LongUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """Calls on one queue. rate: PUTs, or GETs asked for, a second.
+    """Calls of a queue manager on a queue.
 
-    A get that finds nothing is no event, so the rate of GETs is what the getter could do. got_by: route of who gets
-    every message put here, `got_after` seconds later; no units of work then. got_at_random: that time is only the mean
-    of an exponential distribution. unit: all calls are one unit of work.
+    A get that finds no message is no event, so the rate of GETs is the capacity of the getter.
     """
 
     route: int
     op: int
-    rate: Curve
+    rate: Curve  # PUTs or attempted GETs per second
     traffic: Traffic = Traffic()
-    got_by: int | None = None
-    got_after: float = 0.0
-    got_at_random: bool = False
-    unit: LongUnit | None = None
+    got_by: int | None = None  # route that gets every message put here; excludes units of work
+    got_after: float = 0.0  # seconds from put to that get
+    got_at_random: bool = False  # True: got_after is the mean of an exponential distribution
+    unit: LongUnit | None = None  # all calls are one unit of work
 
 
 def draw_lengths(traffic: Traffic, seconds: Array, rng: np.random.Generator) -> Array:
-    """Lengths of messages put at those times, i8[n], bytes."""
+    """Draw the lengths of messages put at some times, i8[n], bytes."""
     middle = np.log(traffic.length(seconds)) - traffic.spread**2 / 2  # the mean of a lognormal is above its median
     lengths = np.exp(middle + traffic.spread * rng.standard_normal(seconds.size))
     return np.clip(lengths, traffic.shortest, traffic.longest).astype(np.int64)
 
 
 def draw_priorities(traffic: Traffic, count: int, rng: np.random.Generator) -> Array:
-    """Priorities of messages, u1[n]."""
+    """Draw the priorities of messages, u1[n]."""
     levels, shares = zip(*traffic.priorities, strict=True)
     return np.array(levels, np.uint8)[np.searchsorted(np.cumsum(shares)[:-1], rng.random(count), side="right")]
 
@@ -121,10 +111,17 @@ def draw_priorities(traffic: Traffic, count: int, rng: np.random.Generator) -> A
 def demands(
     flows: Sequence[Flow], start: int, seconds: float, rng: np.random.Generator, chunk: int = CHUNK
 ) -> Iterator[Array]:
-    """What all flows ask for, in the order of time: EVENT[n] at a time, about `chunk` each.
+    """Yield the demands of all flows in order of time, EVENT[n] each.
 
-    start: microseconds since 1970. The events have no seq and no message id; `uow` is a number of its own for each unit
-    of work, from 1. The last unit may end a moment after the end.
+    The events have no seq and no message id; `uow` numbers the units of work from 1. The last unit of work may end
+    shortly after the end.
+
+    Args:
+        flows: the flows.
+        start: microseconds since 1970.
+        seconds: length.
+        rng: random numbers.
+        chunk: approximate number of events to yield at a time.
     """
     arrivals = _Arrivals(flows, start, seconds, rng)
     edges = np.arange(0.0, seconds, SLICE)
@@ -140,20 +137,22 @@ def demands(
 
 
 class _Arrivals:
-    """What was drawn and has not been handed out: arrays sorted by time."""
+    """Arrivals that were drawn and not yet yielded, as arrays sorted by time."""
 
     def __init__(self, flows: Sequence[Flow], start: int, seconds: float, rng: np.random.Generator) -> None:
         self._flows = flows
         self._start = start
         self._rngs = rng.spawn(len(flows))
         self._waiting: list[Array] = []
-        self._drifts = [_drift(flow.traffic.wander, seconds, one) for flow, one in zip(flows, self._rngs, strict=True)]
-        lasting = [flow for flow in flows if flow.unit is not None]
-        self._unit_of = {id(flow): number for number, flow in enumerate(lasting, 1)}
-        self._units = len(lasting)
+        self._drifts = [
+            _drift(flow.traffic.wander, seconds, flow_rng) for flow, flow_rng in zip(flows, self._rngs, strict=True)
+        ]
+        long_flows = [flow for flow in flows if flow.unit is not None]
+        self._unit_of = {id(flow): number for number, flow in enumerate(long_flows, 1)}
+        self._units = len(long_flows)
 
     def draw(self, edges: Array, end: float) -> None:
-        """The arrivals of all flows in those slices, f8[n], none at `end` or later."""
+        """Draw the arrivals of all flows in some slices, f8[n], none at `end` or later."""
         for flow, rng, drift in zip(self._flows, self._rngs, self._drifts, strict=True):
             calls = self._draw_flow(flow, edges, end, rng, drift)
             if flow.unit is not None:
@@ -164,23 +163,23 @@ class _Arrivals:
                 self._waiting.append(_followers(flow, self._waiting[-1], rng))
 
     def before(self, end: float) -> Array:
-        """Takes out what comes before `end`, seconds since the start, in order."""
+        """Remove and return the arrivals before `end`, seconds since the start, in order."""
         limit = self._start + round(end * _SECOND)
-        taken: list[Array] = []
+        pieces: list[Array] = []
         left: list[Array] = []
         for calls in self._waiting:
             cut = int(np.searchsorted(calls["time"], limit))
-            taken.append(calls[:cut])
+            pieces.append(calls[:cut])
             if cut < calls.size:
                 left.append(calls[cut:])
         self._waiting = left
-        return _merged(taken)
+        return _merge(pieces)
 
     def rest(self) -> Array:
-        """What is left of units of work; gets that would follow a put after the end are given up."""
+        """Remove and return the rest of units of work; gets that would follow a put after the end are dropped."""
         left = [calls[calls["uow"] != 0] for calls in self._waiting]
         self._waiting = []
-        return _merged(left)
+        return _merge(left)
 
     def _draw_flow(self, flow: Flow, edges: Array, end: float, rng: np.random.Generator, drift: Curve) -> Array:
         traffic = flow.traffic
@@ -190,25 +189,25 @@ class _Arrivals:
         if traffic.noise:
             means = means * rng.gamma(traffic.noise**-2, traffic.noise**2, edges.size)
         counts = rng.poisson(means)
-        at = np.repeat(edges, counts) + rng.random(int(counts.sum())) * SLICE
-        at = at[at < end]
-        in_unit = rng.random(at.size) < unit_share
-        sizes = np.ones(at.size, np.int64)
+        times = np.repeat(edges, counts) + rng.random(int(counts.sum())) * SLICE
+        times = times[times < end]
+        in_unit = rng.random(times.size) < unit_share
+        sizes = np.ones(times.size, np.int64)
         sizes[in_unit] += rng.poisson(traffic.unit_calls - 1, int(in_unit.sum()))
-        units = np.zeros(at.size, np.int64)
+        units = np.zeros(times.size, np.int64)
         units[in_unit] = self._units + 1 + np.arange(int(in_unit.sum()))
         self._units += int(in_unit.sum())
-        steps = 0.0002 + rng.exponential(_UNIT_STEP, at.size)
-        owner = np.repeat(np.arange(at.size), sizes)
+        steps = 0.0002 + rng.exponential(_UNIT_STEP, times.size)
+        owner = np.repeat(np.arange(times.size), sizes)
         place = np.arange(owner.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        calls = self._events(flow, at[owner] + place * steps[owner], units[owner])
+        calls = self._events(flow, times[owner] + place * steps[owner], units[owner])
         if flow.op == PUT:
-            calls["length"] = draw_lengths(traffic, at[owner], rng)
+            calls["length"] = draw_lengths(traffic, times[owner], rng)
             calls["priority"] = draw_priorities(traffic, owner.size, rng)
             calls["flags"] |= (rng.random(owner.size) < traffic.persistent).astype(np.uint8) * np.uint8(FLAG_PERSISTENT)
             if traffic.direct:
                 calls["flags"] |= (rng.random(owner.size) < traffic.direct).astype(np.uint8) * np.uint8(FLAG_DIRECT)
-        ends = self._events(flow, (at + sizes * steps)[in_unit], units[in_unit])
+        ends = self._events(flow, (times + sizes * steps)[in_unit], units[in_unit])
         ends["op"] = np.where(rng.random(ends.size) < traffic.backout_share, BACKOUT, COMMIT)
         return np.concatenate([calls, ends])
 
@@ -242,16 +241,16 @@ def _followers(flow: Flow, puts: Array, rng: np.random.Generator) -> Array:
 
 
 def _drift(wander: float, seconds: float, rng: np.random.Generator) -> Curve:
-    """A factor that moves slowly around 1."""
+    """Return a factor that drifts slowly around 1."""
     if not wander:
         return constant(1.0)
-    knots = np.arange(0.0, seconds + 2 * _WANDERS_IN, _WANDERS_IN)
+    knots = np.arange(0.0, seconds + 2 * _DRIFT_SECONDS, _DRIFT_SECONDS)
     levels = rng.standard_normal(knots.size)
-    return lambda at: np.exp(wander * np.interp(at, knots, levels) - wander**2 / 2)
+    return lambda times: np.exp(wander * np.interp(times, knots, levels) - wander**2 / 2)
 
 
-def _merged(pieces: Sequence[Array]) -> Array:
+def _merge(pieces: Sequence[Array]) -> Array:
     if not pieces:
         return np.zeros(0, EVENT)
-    together = np.concatenate(pieces)
-    return together[np.argsort(together["time"], kind="stable")]
+    merged = np.concatenate(pieces)
+    return merged[np.argsort(merged["time"], kind="stable")]

@@ -1,7 +1,7 @@
-"""How many messages of some traffic a store takes before its first 2192: tried, not computed.
+"""Capacity of a store for some traffic: the number of messages before its first 2192, found by trial.
 
-Whatever rules, data sets and sizes the estate has, the kernels decide. A large structure is tried at a smaller scale:
-pools and data sets are linear in their sizes.
+The kernels decide, whatever rules, data sets and sizes the estate has. A large structure is tried at a smaller scale,
+since pools and data sets are linear in their sizes.
 """
 
 from __future__ import annotations
@@ -24,42 +24,48 @@ from twin.stores.open import open_message_store
 
 Array = npt.NDArray[Any]
 
-_LARGEST_TRIAL = 1 << 30  # bytes of a structure that is tried at full size: about half a million entries
-_PIECE = 1 << 14
+_MAX_TRIAL_BYTES = 1 << 30  # of a store that is tried at full size: about half a million entries
+_PIECE = 1 << 14  # puts per piece
 _PAGE = 4096  # bytes
-_LOOK = 1 << 8  # puts from one look at the usage to the next, where it matters
-_MOVES_IN = 5_000  # microseconds from one demand to the next, where messages move to SCM meanwhile
-_NOW = 1_700_000_000_000_000  # microseconds; every demand of a trial comes at the same time, but for SCM
+_SAMPLE = 1 << 8  # puts between samples of the usage
+_STEP_US = 5_000  # between demands when messages move to SCM meanwhile
+_START_US = 1_700_000_000_000_000  # of all demands of a trial without SCM
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """messages: puts before the first 2192; in_dataset: whether it was a data set that had no room."""
+    """Capacity of a store."""
 
-    messages: int
-    in_dataset: bool
+    messages: int  # puts before the first 2192
+    in_dataset: bool  # True if a data set had no room
 
 
 def try_capacity(
     estate: Estate, store: str, draw: Callable[[int], Array], got: float = 0.0, percent: float | None = None
 ) -> Capacity:
-    """Put until the first 2192, or until `percent` of entries or elements are used, where that comes first.
+    """Put until the first 2192, or until `percent` of entries or elements are in use.
 
-    draw(n): EVENT[n], puts with route, length and priority; the rest is not looked at.
+    Args:
+        estate: the estate.
+        store: name of the store.
+        draw: returns n puts, EVENT[n] with route, length and priority.
+        got: share of the messages, below 1, that are got meanwhile. Old messages in the structure free more of it than
+            new offloaded ones take.
+        percent: usage at which to stop; None: at the first 2192.
 
-    got: share of the messages, below 1, that are got meanwhile. It makes room in a way of its own: the old messages
-    that go take more of the structure than the offloaded ones that come. UsageError where not one message fits.
+    Raises:
+        UsageError: no message fits.
     """
     config = estate.stores[store]
     assert isinstance(config, Structure | PageSet | QueueFile)
-    scale = max(1, -(-_bytes_of(config) // _LARGEST_TRIAL))
-    twin = _opened(estate, config, scale)
-    count, asked, usage = 0, 0, 0.0
+    scale = max(1, -(-_bytes_of(config) // _MAX_TRIAL_BYTES))
+    twin = _open(estate, config, scale)
+    count, demand_count, usage = 0, 0, 0.0
     while True:
-        demands = _as_demands(draw(_PIECE if percent is None else _LOOK), got)
+        demands = _as_demands(draw(_PIECE if percent is None else _SAMPLE), got)
         if isinstance(config, Structure) and config.scm_max_size is not None:
-            demands["time"] = _NOW + (asked + np.arange(demands.size)) * _MOVES_IN
-            asked += demands.size
+            demands["time"] = _START_US + (demand_count + np.arange(demands.size)) * _STEP_US
+            demand_count += demands.size
         twin.demand(demands)
         puts = demands[demands["op"] == PUT]
         refused = np.flatnonzero(puts["reason"] == MQRC_STORAGE_MEDIUM_FULL)
@@ -76,9 +82,9 @@ def try_capacity(
     return Capacity(count * scale, isinstance(config, Structure) and _has_room(twin.state()))
 
 
-def _opened(estate: Estate, config: Structure | PageSet | QueueFile, scale: int) -> MessageStore:
-    """The store, 1/scale of its size; a structure beside a coupling facility that has 1/scale as much for it."""
-    scaled = replace(estate, stores={**estate.stores, config.name: _scaled(config, scale)})
+def _open(estate: Estate, config: Structure | PageSet | QueueFile, scale: int) -> MessageStore:
+    """Open the store at 1/scale of its size, a structure with 1/scale of the SCM and augmented space."""
+    scaled = replace(estate, stores={**estate.stores, config.name: _scale(config, scale)})
     twin = open_message_store(scaled, config.name, forecasts=False)
     if isinstance(config, Structure):
         memory, storage = bounds(estate, config)
@@ -88,23 +94,23 @@ def _opened(estate: Estate, config: Structure | PageSet | QueueFile, scale: int)
 
 
 def _has_room(state: dict[str, Any]) -> bool:
-    """Whether a structure could take an offloaded message."""
+    """Return True if a structure has room for an offloaded message."""
     return bool(state["ents_used"] < state["ents_max"] and state["elems_used"] + 2 <= state["elems_max"])
 
 
 def _as_demands(puts: Array, got: float) -> Array:
-    """The puts, and after some of them a get from the same queue."""
+    """Return the puts, some of them followed by a get from the same queue."""
     owner = np.repeat(np.arange(puts.size), 1 + np.diff(np.floor(np.arange(puts.size + 1) * got).astype(np.int64)))
     demands = np.zeros(owner.size, EVENT)
     for name in ("route", "length", "priority"):
         demands[name] = puts[name][owner]
-    demands["time"], demands["count"], demands["seq"] = _NOW, 1, -1
+    demands["time"], demands["count"], demands["seq"] = _START_US, 1, -1
     demands["op"] = np.where(np.diff(owner, prepend=-1) != 0, PUT, GET)
     return demands
 
 
 def _bytes_of(config: Structure | PageSet | QueueFile) -> int:
-    """How much it may take."""
+    """Return the maximum size of a store."""
     if isinstance(config, Structure):
         return (config.init_size or config.size) + (config.scm_max_size or 0)
     if isinstance(config, QueueFile):
@@ -112,8 +118,8 @@ def _bytes_of(config: Structure | PageSet | QueueFile) -> int:
     return _PAGE * (config.pages if config.expand == "NONE" else config.max_pages or MAX_PAGES)
 
 
-def _scaled(config: Structure | PageSet | QueueFile, scale: int) -> Structure | PageSet | QueueFile:
-    """The store, a structure with its data sets and SCM, 1/scale of its size."""
+def _scale(config: Structure | PageSet | QueueFile, scale: int) -> Structure | PageSet | QueueFile:
+    """Return the config of a store, with its data sets and SCM, at 1/scale of its size."""
     if isinstance(config, QueueFile):
         return replace(config, max_size=config.limit // scale, file_system_size=None)
     if isinstance(config, PageSet):
@@ -123,16 +129,16 @@ def _scaled(config: Structure | PageSet | QueueFile, scale: int) -> Structure | 
             secondary_pages=None if config.secondary_pages is None else config.secondary_pages // scale,
             max_pages=(config.max_pages or MAX_PAGES) // scale,
         )
-    return _scaled_structure(config, scale)
+    return _scale_structure(config, scale)
 
 
-def _scaled_structure(structure: Structure, scale: int) -> Structure:
+def _scale_structure(structure: Structure, scale: int) -> Structure:
     def part(size: int | None) -> int | None:
         return None if size is None else size // scale
 
     smds = {
-        qmgr: Smds(size=one.size // scale, secondary=part(one.secondary), max_size=part(one.max_size))
-        for qmgr, one in structure.smds.items()
+        qmgr: Smds(size=data_set.size // scale, secondary=part(data_set.secondary), max_size=part(data_set.max_size))
+        for qmgr, data_set in structure.smds.items()
     }
     return replace(
         structure,

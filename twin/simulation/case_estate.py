@@ -1,4 +1,4 @@
-"""The estates of cases: small stores, drawn for what a story wants, as TOML."""
+"""Estates of cases: small stores, drawn for the needs of a story, as TOML."""
 
 from __future__ import annotations
 
@@ -12,29 +12,26 @@ from twin.simulation.scenario import Wants
 from twin.simulation.site import Kinds
 
 MIB = 1 << 20
-SMALLEST, LARGEST = 16 * MIB, 256 * MIB  # of the store that a story is about
+SMALLEST, LARGEST = 16 * MIB, 256 * MIB  # of the store of a story
 
 _QUEUES = ("AUDIT", "CLAIMS", "INVOICES", "LEDGER", "ORDERS", "PAYMENTS", "QUOTES", "REPLIES", "STOCK", "TRADES")
-_BLOCK = 64  # KB of DSBLOCK: small, as the data sets are
+_BLOCK = 64  # KB of DSBLOCK, small like the data sets
 _PAGE = 4096  # bytes
-_TWO = {"two-stores", "scm-over-committed"}  # structures, at least
-_LIKELY = {Structure: 0.7, PageSet: 0.18, QueueFile: 0.12}  # kinds of stores, where a story plays on all of them
+_TWO = {"two-stores", "scm-over-committed"}  # needs of at least two structures
+_LIKELY = {Structure: 0.7, PageSet: 0.18, QueueFile: 0.12}  # probability by kind of store for stories that play on all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """What was drawn, but for the size. text(bytes): the estate with a story's structure of that size.
+    """Drawn estate without the size of the store of the story."""
 
-    store, queue: what the story is about.
-    """
-
-    store: str
-    queue: str
-    text: Callable[[int], str]
+    store: str  # of the story
+    queue: str  # of the story
+    text: Callable[[int], str]  # returns the estate with the store at a size, bytes
 
 
 def draw_estate(wants: Wants, kinds: Kinds, rng: np.random.Generator) -> Drawing:
-    """An estate whose story plays on a store of one of those kinds, with others beside it."""
+    """Draw an estate with a store of one of the kinds for the story, and others."""
     likely = np.array([_LIKELY[kind] for kind in kinds])
     kind = kinds[int(np.searchsorted(np.cumsum(likely / likely.sum()), rng.random()))] if wants == "any" else kinds[0]
     queues = [str(queue) for queue in rng.permutation(_QUEUES)]
@@ -44,7 +41,7 @@ def draw_estate(wants: Wants, kinds: Kinds, rng: np.random.Generator) -> Drawing
 
 
 def _structures(wants: Wants, queues: list[str], rng: np.random.Generator) -> Drawing:
-    """A group of two or three queue managers with one to three structures, and several queues in the story's one."""
+    """Draw a group of two or three queue managers with one to three structures, several queues in that of the story."""
     qmgrs = [f"QM{number:02}" for number in range(1, int(rng.integers(2, 4)) + 1)]
     structures = [f"APP{number}" for number in range(1, int(rng.integers(2 if wants in _TWO else 1, 4)) + 1)]
     story = str(rng.choice(structures))
@@ -76,18 +73,18 @@ def _structures(wants: Wants, queues: list[str], rng: np.random.Generator) -> Dr
 
 
 def _page_sets(wants: Wants, queues: list[str], rng: np.random.Generator) -> Drawing:
-    """A queue manager with two page sets, several queues in the story's one."""
+    """Draw a queue manager with two page sets; that of the story has several queues."""
     story, other = (int(number) for number in rng.choice(np.arange(1, 10), 2, replace=False))
-    here = int(rng.integers(2, 5))
-    owners = dict.fromkeys(queues[:here], story) | dict.fromkeys(queues[here : here + 2], other)
+    story_queues = int(rng.integers(2, 5))
+    owners = dict.fromkeys(queues[:story_queues], story) | dict.fromkeys(queues[story_queues : story_queues + 2], other)
     expand = "NONE" if wants == "no-expansion" else str(rng.choice(["SYSTEM", "USER", "NONE"]))
-    secondary, most = float(rng.choice([0.1, 0.25])), float(rng.choice([1.3, 2.0, 3.0]))
+    secondary, max_ratio = float(rng.choice([0.1, 0.25])), float(rng.choice([1.3, 2.0, 3.0]))
 
     def text(size: int) -> str:
         parts = ['schema = 1\n\n[queue_manager.QM01]\nplatform = "zos"\nversion = "9.4"\n']
         for psid, bytes_ in ((story, size), (other, SMALLEST)):
             pages = bytes_ // _PAGE
-            more = f"secondary_pages = {round(pages * secondary)}\nmax_pages = {round(pages * most)}\n"
+            more = f"secondary_pages = {round(pages * secondary)}\nmax_pages = {round(pages * max_ratio)}\n"
             parts.append(
                 f'[page_set."QM01/{psid}"]\npages = {pages}\nexpand = "{expand}"\nbuffer_pool = 3\n'
                 f"{'' if expand == 'NONE' else more}\n"
@@ -100,7 +97,7 @@ def _page_sets(wants: Wants, queues: list[str], rng: np.random.Generator) -> Dra
 
 
 def _queue_files(queues: list[str], rng: np.random.Generator) -> Drawing:
-    """A distributed queue manager with two to four queues."""
+    """Draw a distributed queue manager with two to four queues."""
     names = sorted(queues[: int(rng.integers(2, 5))])
 
     def text(size: int) -> str:
@@ -112,7 +109,7 @@ def _queue_files(queues: list[str], rng: np.random.Generator) -> Drawing:
 
 
 def _rules(wants: Wants, rng: np.random.Generator) -> str:
-    """The offload rules: IBM's defaults, others, or none."""
+    """Draw offload rules: IBM's defaults, others, or none."""
     kind = rng.choice(["default", "random", "off"], p=[0.4, 0.35, 0.25])
     if kind == "off" and wants != "rules":
         return "".join(f'offld{number}_sz = "64K"\n' for number in (1, 2, 3))
@@ -127,7 +124,7 @@ def _rules(wants: Wants, rng: np.random.Generator) -> str:
 
 
 def _smds(wants: Wants, rng: np.random.Generator) -> tuple[float, float | None, float | None]:
-    """Size, secondary and largest size of the data sets, as multiples of the structure's size."""
+    """Draw size, secondary and maximum size of the data sets, as multiples of the size of the structure."""
     kind = {"fixed-smds": "fixed", "rules": "roomy"}.get(wants) or str(rng.choice(["fixed", "growing", "roomy"]))
     size = float(rng.choice([1.0, 2.0, 4.0] if wants == "fixed-smds" else [0.25, 0.5, 1.0, 2.0]))
     if kind == "fixed":
@@ -145,7 +142,7 @@ def _room(structure: int, size: float, secondary: float | None, largest: float |
 
 
 def _blocks(bytes_: float) -> int:
-    """Whole blocks."""
+    """Round to whole blocks."""
     block = _BLOCK << 10
     return max(1, round(bytes_ / block)) * block
 

@@ -1,8 +1,8 @@
-"""Cases for the scorecard: stories without end, each drawn from its number, in two sets that share no random number.
+"""Cases of the scorecard: random stories by number, in two sets that share no random numbers.
 
-`draw_case(7, "tuning")` is the same on every machine: a scenario with random parameters, an estate made for it, the
-seed that its recording is simulated from. What truly happens is what the simulated system answers; nothing of a
-forecast is known here. The numbers take the scenarios in turn, so that any stretch of numbers has all of them.
+`draw_case(7, "tuning")` is the same on every machine: a scenario with random parameters, an estate for it, and the seed
+of its recording. The truth is the outcome of the simulated system, independent of any forecast. Consecutive numbers
+take the scenarios in turn.
 """
 
 from __future__ import annotations
@@ -28,46 +28,42 @@ Split = Literal["tuning", "test"]
 Class = Literal["steady", "hard"]
 
 _SPLITS: tuple[Split, ...] = ("tuning", "test")
-_EVENTS = (25_000.0, 140_000.0)  # of a case, about
-_EVENTS_AT_LEAST, _EVENTS_AT_MOST = 15_000.0, 220_000.0  # else another case is drawn
-_EVENTS_A_PUT = 2.2  # its get, and the ends of units of work
-_LONGER = (1.1, 1.4)  # than the story needs
-_HARD_IN_TURN = 2  # hard stories for each steady one
+_EVENTS = (25_000.0, 140_000.0)  # approximate number of a case
+_MIN_EVENTS, _MAX_EVENTS = 15_000.0, 220_000.0  # beyond them another case is drawn
+_EVENTS_PER_PUT = 2.2  # with its get and the ends of units of work
+_LENGTH_RATIO = (1.1, 1.4)  # of the recording and its story
+_HARD_IN_TURN = 2  # hard stories per steady one
 _TRIES = 30  # to draw a story that its estate can play
-_FITS = 4  # steps to the size that makes the events as many as wanted
+_FITS = 4  # steps to the size that gives the number of events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One recording of the scorecard, before it is simulated.
-
-    class_: whether a straight line does well on it. estate_text: the estate as TOML. store: what the story is about;
-    filler: the queue that fills it where it is filled. story: in words, with the numbers. seed: of `simulate`, `play`.
-    """
+    """Recording of the scorecard, before it is simulated."""
 
     number: int
     split: Split
     scenario: Scenario
-    class_: Class
+    class_: Class  # steady if a straight line predicts it well
     estate: Estate
-    estate_text: str
-    seed: int
-    store: str
-    filler: str
-    story: str
+    estate_text: str  # TOML
+    seed: int  # of `simulate` and `play`
+    store: str  # of the story
+    filler: str  # queue that fills the store, if it fills
+    story: str  # sentence with the parameters
 
     @property
     def name(self) -> str:
-        """Like "test-0007-burst"."""
+        """Name like "test-0007-burst"."""
         return f"{self.split}-{self.number:04}-{self.scenario.name}"
 
     def play(self) -> Iterator[pa.Table]:
-        """What happens, as `twin.simulation.play` gives it."""
+        """Play the scenario; see `twin.simulation.play`."""
         return play(self.scenario, self.estate, self.seed)
 
 
 def draw_case(number: int, split: Split) -> Case:
-    """The case of that number, from 0. UsageError: the number is negative, or there is no such split."""
+    """Draw the case of a number from 0. Raise UsageError for a negative number or an unknown split."""
     if split not in _SPLITS:
         raise UsageError(f"there are no cases of {split}; right: {' or '.join(_SPLITS)}")
     if number < 0:
@@ -79,9 +75,9 @@ def draw_case(number: int, split: Split) -> Case:
         drawing = draw_estate(kind.wants, kind.plays_on, rng)
         scenario = _draw_scenario(kind, drawing, rng)
         try:
-            text, estate = _sized(scenario, drawing, draw_in(_EVENTS, rng), seed)
+            text, estate = _fit_size(scenario, drawing, draw_in(_EVENTS, rng), seed)
         except UsageError:
-            continue  # this estate has not what the story needs: another is drawn
+            continue  # this estate lacks something that the story needs, so another is drawn
         return Case(
             number=number,
             split=split,
@@ -92,13 +88,13 @@ def draw_case(number: int, split: Split) -> Case:
             seed=seed,
             store=drawing.store,
             filler=drawing.queue,
-            story=_told(scenario),
+            story=_describe(scenario),
         )
     raise UsageError(f"no estate was found for {kind.name} in {_TRIES} tries; right: ranges that can be played")
 
 
 def _in_turn(number: int) -> type[StoreScenario]:
-    """Which scenario a number has: two hard ones, a steady one, and so on."""
+    """Return the scenario of a number: two hard ones, a steady one, and so on."""
     kinds = [kind for kind in SCENARIOS.values() if issubclass(kind, StoreScenario)]  # storage that may fill
     hard = [kind for kind in kinds if kind.hard]
     steady = [kind for kind in kinds if not kind.hard]
@@ -111,45 +107,46 @@ def _in_turn(number: int) -> type[StoreScenario]:
 def _draw_scenario(kind: type[Scenario], drawing: Drawing, rng: np.random.Generator) -> Scenario:
     settings = dict(draw_settings(kind, rng))
     scenario = make_scenario(kind.name, store=drawing.store, queue=drawing.queue, settings=settings)
-    settings["hours"] = max(scenario.hours, float(f"{scenario.told_after * draw_in(_LONGER, rng):.4g}"), 2.0)
+    settings["hours"] = max(scenario.hours, float(f"{scenario.story_hours * draw_in(_LENGTH_RATIO, rng):.4g}"), 2.0)
     return make_scenario(kind.name, store=drawing.store, queue=drawing.queue, settings=settings)
 
 
-def _sized(scenario: Scenario, drawing: Drawing, wanted: float, seed: int) -> tuple[str, Estate]:
-    """The estate with the store of the size that brings about as many events as wanted, and its text.
+def _fit_size(scenario: Scenario, drawing: Drawing, wanted_events: float, seed: int) -> tuple[str, Estate]:
+    """Return text and estate with a store of a size that gives about `wanted_events` events.
 
-    UsageError where no size brings nearly as many.
+    Raises:
+        UsageError: no size does.
     """
     size = 4 * SMALLEST
     for _ in range(_FITS):
         text = drawing.text(size)
-        estate = _loaded(text)
+        estate = _load(text)
         events = _events_of(scenario, estate, seed)
         step = SMALLEST // 4
-        better = int(np.clip(round(size * wanted / events / step) * step, SMALLEST, LARGEST))
-        if better == size or 0.8 < wanted / events < 1.25:
+        better = int(np.clip(round(size * wanted_events / events / step) * step, SMALLEST, LARGEST))
+        if better == size or 0.8 < wanted_events / events < 1.25:
             break
         size = better
-    if not _EVENTS_AT_LEAST < events < _EVENTS_AT_MOST:
+    if not _MIN_EVENTS < events < _MAX_EVENTS:
         raise UsageError(f"{scenario.name} brings about {events:.0f} events; right: another draw")
     return text, estate
 
 
 def _events_of(scenario: Scenario, estate: Estate, seed: int) -> float:
-    """How many events there will be, about."""
+    """Return the approximate number of events."""
     _, flows = scenario.cast(estate, np.random.default_rng(seed))
     middles = np.arange(30.0, scenario.hours * HOUR, 60.0)
     puts = sum(float(np.maximum(flow.rate(middles), 0).sum()) * 60 for flow in flows if flow.op == PUT)
-    return max(1.0, _EVENTS_A_PUT * puts)
+    return max(1.0, _EVENTS_PER_PUT * puts)
 
 
-def _loaded(text: str) -> Estate:
+def _load(text: str) -> Estate:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "estate.toml"
         path.write_text(text, encoding="utf-8")
         return load_estate(path)
 
 
-def _told(scenario: Scenario) -> str:
+def _describe(scenario: Scenario) -> str:
     values = ", ".join(f"{name} {getattr(scenario, name):g}" for name in parameters(type(scenario)))
     return f"{scenario.sentence} {scenario.queue} of {scenario.store}: {values}."

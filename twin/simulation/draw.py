@@ -1,4 +1,4 @@
-"""Random stories: a scenario whose parameters are drawn from the ranges that they name."""
+"""Random parameters of scenarios, drawn from the ranges of the parameters."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 
 from twin.simulation.scenario import Range, Scenario
 
-_WIDE = 4.0  # a range whose end is so many times its begin is drawn from evenly in the logarithm
+_WIDE_RATIO = 4.0  # a range whose ends differ by this factor is drawn evenly in the logarithm
 
 
 def draw_settings(kind: type[Scenario], rng: np.random.Generator) -> Mapping[str, float]:
-    """A value for every parameter that names ranges, for `make_scenario`. Each range is as likely as the others."""
-    found: dict[str, float] = {}
-    for one in fields(kind):
-        ranges = one.metadata.get("drawn", ())
+    """Draw a value for every parameter with ranges, for `make_scenario`. Its ranges are equally likely."""
+    settings: dict[str, float] = {}
+    for parameter in fields(kind):
+        ranges = parameter.metadata.get("drawn", ())
         if ranges:
-            found[one.name] = draw_in(ranges[int(rng.integers(len(ranges)))], rng)
-    return found
+            settings[parameter.name] = draw_in(ranges[int(rng.integers(len(ranges)))], rng)
+    return settings
 
 
 def draw_in(span: Range, rng: np.random.Generator) -> float:
-    """A number of a range; of four digits, so that a command line says the same."""
+    """Draw a number of a range, with four digits, so that a command line can repeat it."""
     low, high = span
     if isinstance(low, int) and isinstance(high, int):
         return int(rng.integers(low, high + 1))
     place = rng.random()
-    value = low * (high / low) ** place if low > 0 and high / low >= _WIDE else low + (high - low) * place
+    value = low * (high / low) ** place if low > 0 and high / low >= _WIDE_RATIO else low + (high - low) * place
     return float(f"{value:.4g}")

@@ -1,4 +1,4 @@
-"""The estate of the demo, in the package: a queue-sharing group of two, small enough to fill in two hours."""
+"""Estate of the demo: a queue-sharing group of two queue managers, small enough to fill in two hours."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ DEMO = "demo.toml"
 
 
 def demo_estate() -> Estate:
-    """The estate in demo.toml; its text says what is in it."""
+    """Load the estate of demo.toml."""
     with as_file(files(__package__) / DEMO) as path:
         return load_estate(path)
 
 
 def demo_estate_text() -> str:
-    """The text of demo.toml, for who wants a file of it."""
+    """Return the text of demo.toml."""
     return (files(__package__) / DEMO).read_text(encoding="utf-8")

@@ -1,9 +1,9 @@
-"""What the structures of a coupling facility leave each other: its storage class memory really runs out.
+"""Shared resources of a coupling facility in a simulation: its storage class memory can run out.
 
-A structure's twin knows its own bounds (`twin.allocation.bounds`). Where several share a facility, each of them may
-take what it has and its part of what is left, dealt out anew at every tick: together they never take more than there
-is, and the result does not depend on how demands are cut. Source: domain.md section 3 (SCMMAXSIZE may be
-over-committed; storage for augmented space is the coupling facility's).
+The twin of a structure knows its own bounds (`twin.allocation.bounds`). If several share a facility, each may use what
+it has and its part of the rest, which is divided again at every tick. Together they never use more than exists, and the
+result does not depend on the pieces of demands. SCMMAXSIZE may be over-committed, and storage for augmented space
+belongs to the coupling facility: docs/storage-model.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 
 
 class Facilities:
-    """The coupling facilities of an estate whose SCM several structures share. False: there are none."""
+    """Coupling facilities whose SCM several structures of an estate share. False if there are none."""
 
     def __init__(self, estate: Estate) -> None:
         self._estate = estate
@@ -41,17 +41,17 @@ class Facilities:
         return bool(self._sharing)
 
     def share_out(self, time: int, twins: Mapping[str, MessageStore]) -> None:
-        """Deal out what is left, once a tick. time: microseconds; twins: those opened so far, by store."""
+        """Divide the rest, once per tick. time: microseconds; twins: opened so far, by store."""
         if time // TICK == self._tick:
             return
         self._tick = time // TICK
         for name, structures in self._sharing.items():
             facility = self._estate.stores[name]
             assert isinstance(facility, CouplingFacility)
-            self._share(facility, [one for at in structures if isinstance(one := twins.get(at), StructureTwin)])
+            self._share(facility, [twin for store in structures if isinstance(twin := twins.get(store), StructureTwin)])
 
     def _share(self, facility: CouplingFacility, twins: list[StructureTwin]) -> None:
-        """Write what each may use where kernels read it."""
+        """Set the SCM and augmented space that each structure may use."""
         if not twins:
             return
         memory = max(0, (facility.scm or 0) - sum(twin.scm_used for twin in twins)) // len(twins)
@@ -62,14 +62,16 @@ class Facilities:
             params["aug_max"] = twin.aug_dynamic + storage
 
     def _storage_left(self, facility: CouplingFacility) -> int:
-        """Bytes that are no structure's, and nobody's fixed augmented space."""
+        """Return the bytes that neither structures nor fixed augmented space use."""
         fixed = FIXED_AUGMENTED * sum(_scm_of(self._estate, name) > 0 for name in facility.structures)
         stores = [self._estate.stores[name] for name in facility.structures]
-        return (facility.size or 0) - fixed - sum(allocate(one).size for one in stores if isinstance(one, Structure))
+        return (
+            (facility.size or 0) - fixed - sum(allocate(store).size for store in stores if isinstance(store, Structure))
+        )
 
 
 def by_tick(demands: Array) -> Iterator[slice]:
-    """Where each tick's demands are. demands: EVENT[n] in the order of time."""
+    """Yield the slice of each tick. demands: EVENT[n] in order of time."""
     if not demands.size:
         return
     cuts = np.flatnonzero(np.diff(demands["time"] // TICK)) + 1

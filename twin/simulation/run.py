@@ -1,4 +1,4 @@
-"""A scenario played on an estate: from demands to a recording of what happened."""
+"""Playing a scenario on an estate: from demands to a recording of the events."""
 
 from __future__ import annotations
 
@@ -19,34 +19,35 @@ from twin.warm import warm
 
 Array = npt.NDArray[Any]
 Progress = Callable[[int, int], None]
-"""Told after every piece: events so far, event time (microseconds since 1970)."""
+"""Called after every piece with the number of events so far and the event time, microseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a recording holds. first, last: event times, microseconds since 1970; stores: those with traffic."""
+    """Outcome of a simulation."""
 
-    events: int
-    first: int
+    events: int  # number
+    first: int  # event time, microseconds since 1970
     last: int
-    stores: Mapping[str, StoreOutcome]
+    stores: Mapping[str, StoreOutcome]  # stores with traffic, by name
 
     @property
     def first_full(self) -> tuple[int, str] | None:
-        """When and where the first put got 2192; None: none did."""
-        found = [(one.first_full, name) for name, one in self.stores.items() if one.first_full is not None]
-        return min(found, default=None)
+        """(time, store) of the first put with 2192, or None."""
+        outcomes = self.stores.items()
+        return min(((o.first_full, name) for name, o in outcomes if o.first_full is not None), default=None)
 
     @property
     def fullest(self) -> str | None:
-        """The store with the highest usage of entries or elements."""
+        """Store with the highest usage of entries or elements."""
         return max(self.stores, key=lambda name: self.stores[name].peak_pct, default=None)
 
 
 def play(scenario: Scenario, estate: Estate, seed: int = 0) -> Iterator[pa.Table]:
-    """What happens, in the order of time, as tables of ARROW_SCHEMA: the same bytes for the same seed.
+    """Play a scenario and yield its events in order of time as tables of ARROW_SCHEMA, the same for the same seed.
 
-    UsageError where the estate has not what the scenario needs.
+    Raises:
+        UsageError: the estate lacks something that the scenario needs.
     """
     system = RealSystem(estate, _tag(scenario, seed))
     return (system.serve(demands) for demands in _demands(scenario, estate, seed))
@@ -55,9 +56,12 @@ def play(scenario: Scenario, estate: Estate, seed: int = 0) -> Iterator[pa.Table
 def simulate(
     scenario: Scenario, estate: Estate, recording: str | Path, seed: int = 0, progress: Progress | None = None
 ) -> Outcome:
-    """Play a scenario into a recording. Memory does not grow with its length, but for a byte or two a put.
+    """Play a scenario into a recording. The same scenario, estate and seed give the same bytes.
 
-    The same scenario, estate and seed give the same bytes. UsageError: as `play`; a recording that cannot be written.
+    Memory grows with the length of the recording only by one or two bytes per put.
+
+    Raises:
+        UsageError: the estate lacks something that the scenario needs, or the recording cannot be written.
     """
     return serve_into(recording, estate, _tag(scenario, seed), _demands(scenario, estate, seed), progress)
 
@@ -65,15 +69,20 @@ def simulate(
 def serve_into(
     recording: str | Path, estate: Estate, tag: int, demands: Iterable[Array], progress: Progress | None = None
 ) -> Outcome:
-    """Let the real system's stand-in answer demands (see RealSystem) and write what happened.
+    """Serve demands (see `RealSystem`) and write the events into a recording, which is removed on failure.
 
-    tag: a number that goes into the message ids. What was written of a recording that fails is removed.
+    Args:
+        recording: the file.
+        estate: the estate.
+        tag: number that goes into the message ids.
+        demands: EVENT[n] each, in order of time.
+        progress: called after every piece.
     """
     path = Path(recording)
     suffix_of(path)
     system = RealSystem(estate, tag)
     tables = (system.serve(piece) for piece in demands)
-    table = next(tables, None)  # before there is a file: what the estate lacks is told by now
+    table = next(tables, None)  # an error about the estate comes before there is a file
     first = last = 0
     try:
         with RecordingWriter(path) as writer:

@@ -1,4 +1,4 @@
-"""What a scenario is: a story of demands on one store, with parameters, found by its name."""
+"""Scenarios: stories of demands on a store, with parameters, registered by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from twin.simulation.site import ALL_KINDS, Kinds, Site
 
 Array = npt.NDArray[Any]
 
-START = 1_795_132_800_000_000  # 2026-11-20T00:00:00Z in microseconds: fixed, so that recordings can be made again
+START = 1_795_132_800_000_000  # 2026-11-20T00:00:00Z in microseconds, fixed so that recordings are reproducible
 HOUR = 3600.0
 
 Wants = Literal["any", "rules", "fixed-smds", "two-stores", "no-expansion", "scm", "scm-over-committed"]
@@ -27,40 +27,41 @@ T = TypeVar("T", bound="type[Scenario]")
 
 
 Range = tuple[float, float]
-"""From, to. Two integers: whole numbers only."""
+"""(from, to); with two integers, whole numbers only."""
 
 
 def parameter(
     default: float, text: str, *, low: float = 0.0, high: float = math.inf, drawn: tuple[Range, ...] = ()
 ) -> Any:
-    """A field of a scenario that may be set: its default, what it says, the range it must be in.
+    """Return a field for a parameter of a scenario.
 
-    drawn: ranges from one of which a random story takes it (twin.simulation.draw); none: it takes the default.
+    Args:
+        default: its default.
+        text: its description.
+        low: its minimum.
+        high: its maximum.
+        drawn: ranges for random stories (`twin.simulation.draw`); without one they use the default.
     """
-    told = {"default": default, "text": text, "low": low, "high": high, "drawn": drawn}
-    return field(default=default, metadata=told)
+    metadata = {"default": default, "text": text, "low": low, "high": high, "drawn": drawn}
+    return field(default=default, metadata=metadata)
 
 
 def lasting(low: float, high: float) -> dict[str, Any]:
-    """What a parameter says that is the length of a recording: drawn from so many hours to so many."""
+    """Return the bounds of a parameter that is the length of a recording, drawn from `low` to `high` hours."""
     return {"low": 0.01, "high": 24 * 366, "drawn": ((low, high),)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario(ABC):
-    """A story. Subclasses are frozen dataclasses whose fields are its parameters.
-
-    store: what it is about, by default the first with queues; queue: by default its first one. rate: messages a second
-    that are put to it, by default as many as make the story on that store. hard: a straight line does badly on it.
-    """
+    """Scenario. Subclasses are frozen dataclasses whose fields are its parameters."""
 
     name: ClassVar[str]
     sentence: ClassVar[str]
-    hard: ClassVar[bool] = True
+    hard: ClassVar[bool] = True  # a straight line predicts it badly
 
-    store: str | None = None
-    queue: str | None = None
-    rate: float | None = None
+    store: str | None = None  # by default the first one with queues
+    queue: str | None = None  # by default the first one of the store
+    rate: float | None = None  # messages/s put; by default the rate that plays the story on the store
     start: int = START  # microseconds since 1970
     hours: float = parameter(4.0, "length of the recording, hours of event time", **lasting(2.0, 8.0))
     length: float = parameter(
@@ -77,65 +78,63 @@ class Scenario(ABC):
     )
 
     def demands(self, estate: Estate, rng: np.random.Generator) -> Iterator[Array]:
-        """What is asked of the estate's queues, in the order of time: EVENT[n], some 65,000 at a time.
+        """Yield the demands on the queues of an estate in order of time, EVENT[n], about 65,000 at a time.
 
-        UsageError where the estate has not what the story needs.
+        Raises:
+            UsageError: the estate lacks something that the story needs.
         """
         arrivals, flows = self.cast(estate, rng)
         yield from demands(flows, self.start, self.hours * HOUR, arrivals)
 
     @abstractmethod
     def cast(self, estate: Estate, rng: np.random.Generator) -> tuple[np.random.Generator, Sequence[Flow]]:
-        """Who calls, and the random numbers that their calls come from. UsageError as `demands`."""
+        """Return the random numbers of the calls and the flows. Raise UsageError as `demands`."""
 
     @property
     def traffic(self) -> Traffic:
-        """What the story's messages look like."""
+        """Properties of the messages of the story."""
         return Traffic(length=constant(self.length), spread=self.spread, noise=self.noise, wander=self.wander)
 
     @property
-    def told_after(self) -> float:
-        """Hours after which the story is told: no shorter recording shows its end."""
+    def story_hours(self) -> float:
+        """Hours until the end of the story: a shorter recording does not show it."""
         return 0.0
 
 
 class StoreScenario(Scenario):
-    """A story about one store that holds messages.
+    """Scenario about one store that holds messages."""
 
-    plays_on: kinds of stores; wants: the estate that makes its story (twin.simulation.case_estate).
-    """
-
-    plays_on: ClassVar[Kinds] = ALL_KINDS
-    wants: ClassVar[Wants] = "any"
+    plays_on: ClassVar[Kinds] = ALL_KINDS  # kinds of stores
+    wants: ClassVar[Wants] = "any"  # needs of an estate (`twin.simulation.case_estate`)
 
     def cast(self, estate: Estate, rng: np.random.Generator) -> tuple[np.random.Generator, Sequence[Flow]]:
-        """Who calls, and the random numbers that their calls come from. UsageError as `demands`."""
+        """Return the random numbers of the calls and the flows. Raise UsageError as `demands`."""
         trial, arrivals, chance = rng.spawn(3)
-        site = Site.of(estate, self.store, self.queue, chance, self.plays_on)
+        site = Site.find(estate, self.store, self.queue, chance, self.plays_on)
         rate = self.default_rate(site, trial) if self.rate is None else self.rate
         return arrivals, self.flows(site, rate)
 
     @abstractmethod
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """Messages a second that make the story on that store."""
+        """Return the messages/s that play the story on a store."""
 
     @abstractmethod
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """Who calls, at that rate of the story."""
+        """Return the flows at a rate of the story, messages/s."""
 
 
 SCENARIOS: dict[str, type[Scenario]] = {}
 
 
 def scenario(kind: T) -> T:
-    """Enters a class of scenarios under its name."""
+    """Register a class of scenarios under its name."""
     SCENARIOS[kind.name] = kind
     return kind
 
 
 def parameters(kind: type[Scenario]) -> Mapping[str, tuple[float, str]]:
-    """The numbers of a scenario that may be set: name -> (default, what it says)."""
-    return {one.name: (one.metadata["default"], one.metadata["text"]) for one in fields(kind) if one.metadata}
+    """Return (default, description) of the parameters of a scenario by name."""
+    return {item.name: (item.metadata["default"], item.metadata["text"]) for item in fields(kind) if item.metadata}
 
 
 def make_scenario(
@@ -147,30 +146,39 @@ def make_scenario(
     start: int = START,
     settings: Mapping[str, float | str] | None = None,
 ) -> Scenario:
-    """The scenario of that name. settings: parameter -> number, or its text.
+    """Make a scenario.
 
-    UsageError, naming what would be right: no such scenario, no such parameter, not a number, out of range.
+    Args:
+        name: its name.
+        store: store it is about; None: its default.
+        queue: queue it is about; None: its default.
+        rate: messages/s put; None: its default.
+        start: microseconds since 1970.
+        settings: values of parameters by name, as numbers or text.
+
+    Raises:
+        UsageError: unknown scenario or parameter, not a number, or out of range.
     """
     kind = SCENARIOS.get(name)
     if kind is None:
         raise UsageError(f"there is no scenario {name}; right: {', '.join(SCENARIOS)}")
     if rate is not None and not 0 < rate < math.inf:
-        raise UsageError(f"the rate is {rate:g}; right: messages a second, more than 0")
+        raise UsageError(f"the rate is {rate:g}; right: messages per second, more than 0")
     values = {key: _number(kind, key, value) for key, value in (settings or {}).items()}
     return kind(store=store, queue=queue, rate=rate, start=start, **values)
 
 
 def _number(kind: type[Scenario], key: str, value: float | str) -> float:
-    known = {one.name: one for one in fields(kind) if one.metadata}
-    if key not in known:
-        raise UsageError(f"{kind.name} has no parameter {key}; right: {', '.join(known)}")
-    one = known[key]
-    low, high = one.metadata["low"], one.metadata["high"]
-    right = f"a number from {low:g}" + (f" to {high:g}" if high < math.inf else "")
+    items = {item.name: item for item in fields(kind) if item.metadata}
+    if key not in items:
+        raise UsageError(f"{kind.name} has no parameter {key}; right: {', '.join(items)}")
+    item = items[key]
+    low, high = item.metadata["low"], item.metadata["high"]
+    expected = f"a number from {low:g}" + (f" to {high:g}" if high < math.inf else "")
     try:
         number = float(value)
     except ValueError:
         number = math.nan
     if not low <= number <= high or math.isinf(number):
-        raise UsageError(f"{key} of {kind.name} is {value}; right: {right}")
+        raise UsageError(f"{key} of {kind.name} is {value}; right: {expected}")
     return number

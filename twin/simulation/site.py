@@ -1,4 +1,4 @@
-"""Where a scenario plays: one store of the estate, its queues and queue managers, and what goes on beside it."""
+"""Site of a scenario: a store of the estate with its queues and queue managers, and traffic on other stores."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from twin.simulation.capacity import Capacity, try_capacity
 
 Array = npt.NDArray[Any]
 
-_SHARES = (4, 3, 2, 1)  # of the first four queue managers; the others make no calls
-_OTHER_QUEUES = 3  # of the store, beside the one the story is about
-_OTHER_STORES = 3
-_OTHER_SHARE = 0.25  # of the story's rate that goes to other queues of the store; a tenth to each other store
-_OTHER_STORE_SHARE = 0.1
+_SHARES = (4, 3, 2, 1)  # of the first four queue managers in the calls; others make none
+_MAX_OTHER_QUEUES = 3  # of the store
+_MAX_OTHER_STORES = 3
+_OTHER_SHARE = 0.25  # rate on other queues of the store, as a share of the story's
+_OTHER_STORE_SHARE = 0.1  # rate on each other store
 
 
 MessageStoreConfig = Structure | PageSet | QueueFile
 Kinds = tuple[type[MessageStoreConfig], ...]
 ALL_KINDS: Kinds = (Structure, PageSet, QueueFile)
-_NAMED = {Structure: "structure", PageSet: "page set", QueueFile: "queue file"}
+_KIND_NAMES = {Structure: "structure", PageSet: "page set", QueueFile: "queue file"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """The store and the queue a scenario is about. chance: random numbers for what a story leaves open."""
+    """Store and queue of a scenario."""
 
     estate: Estate
     store: MessageStoreConfig
     queue: str
-    chance: np.random.Generator
+    chance: np.random.Generator  # for the random parts of a story
 
     @classmethod
-    def of(
+    def find(
         cls,
         estate: Estate,
         store: str | None = None,
@@ -49,21 +49,29 @@ class Site:
         chance: np.random.Generator | None = None,
         kinds: Kinds = ALL_KINDS,
     ) -> Site:
-        """By default the first store of the first kind there is that has queues, and its first queue.
+        """Find the site of a scenario.
 
-        UsageError, naming what there is: no such store, not one of those kinds, no such queue.
+        Args:
+            estate: the estate.
+            store: its name; by default the first one of the first kind that has queues.
+            queue: its name; by default the first one of the store.
+            chance: random numbers for the story.
+            kinds: kinds of stores.
+
+        Raises:
+            UsageError: no such store of those kinds with queues, or no such queue.
         """
-        possible = stores_of(estate, kinds)
-        wanted = " or ".join(_NAMED[kind] for kind in kinds)
-        if not possible:
-            raise UsageError(f"{estate.source}: no {wanted} has a queue; right: describe one for a simulation")
-        chosen = min(possible, key=lambda name: kinds.index(type(possible[name]))) if store is None else store
-        if chosen not in possible:
-            raise UsageError(f"store {chosen} cannot be simulated; right: a {wanted} with queues: {_all(possible)}")
-        config = possible[chosen]
+        stores = stores_of(estate, kinds)
+        kind_names = " or ".join(_KIND_NAMES[kind] for kind in kinds)
+        if not stores:
+            raise UsageError(f"{estate.source}: no {kind_names} has a queue; right: describe one for a simulation")
+        name = min(stores, key=lambda key: kinds.index(type(stores[key]))) if store is None else store
+        if name not in stores:
+            raise UsageError(f"store {name} cannot be simulated; right: a {kind_names} with queues: {_all(stores)}")
+        config = stores[name]
         queues = queues_of(config)
         if queue is not None and queue not in queues:
-            raise UsageError(f"{chosen} has no queue {queue}; its queues are {_all(queues)}")
+            raise UsageError(f"{name} has no queue {queue}; its queues are {_all(queues)}")
         return cls(
             estate=estate,
             store=config,
@@ -73,87 +81,90 @@ class Site:
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """Of the store."""
+        """Queues of the store."""
         return queues_of(self.store)
 
     # --- the story -------------------------------------------------------------------------------------------------
 
     def puts(self, rate: Curve, traffic: Traffic, queue: str | None = None) -> list[Flow]:
-        """Puts to a queue (by default the story's) from several queue managers, `rate` messages a second in all."""
-        return _shared_out(self.estate, self.store, queue or self.queue, PUT, rate, traffic)
+        """Return puts to a queue (by default that of the story) by several queue managers. rate: messages/s in all."""
+        return _share_out(self.estate, self.store, queue or self.queue, PUT, rate, traffic)
 
     def gets(self, rate: Curve, traffic: Traffic, queue: str | None = None) -> list[Flow]:
-        """Gets from a queue by several queue managers; rate: what they could get a second in all."""
-        return _shared_out(self.estate, self.store, queue or self.queue, GET, rate, traffic)
+        """Return gets from a queue by several queue managers. rate: attempted gets per second in all."""
+        return _share_out(self.estate, self.store, queue or self.queue, GET, rate, traffic)
 
-    def kept(
+    def put_and_get(
         self, rate: Curve, traffic: Traffic, seconds: float, *, queue: str | None = None, at_random: bool = False
     ) -> list[Flow]:
-        """Puts to a queue (by default the story's) of which each is got `seconds` later; at random: on average."""
+        """Return puts of which each is got `seconds` later, with `at_random` on average."""
         puts = self.puts(rate, traffic, queue)
         return [
-            replace(flow, got_by=puts[-1 - at].route, got_after=seconds, got_at_random=at_random)
-            for at, flow in enumerate(puts)
+            replace(flow, got_by=puts[-1 - i].route, got_after=seconds, got_at_random=at_random)
+            for i, flow in enumerate(puts)
         ]
 
     def beside(self, rate: float, traffic: Traffic) -> list[Flow]:
-        """What goes on harmlessly: other queues of the store, and other stores, all well served.
-
-        rate: messages a second of the story.
-        """
-        others = [queue for queue in self.queues if queue != self.queue][:_OTHER_QUEUES]
+        """Return harmless traffic on other queues of the store and on other stores. rate: messages/s of the story."""
+        others = [queue for queue in self.queues if queue != self.queue][:_MAX_OTHER_QUEUES]
         flows: list[Flow] = []
         for queue in others:
-            flows += self.served(constant(rate * _OTHER_SHARE / len(others)), traffic, queue)
+            flows += self.put_and_drain(constant(rate * _OTHER_SHARE / len(others)), traffic, queue)
         stores = [config for name, config in stores_of(self.estate).items() if name != self.store.name]
-        for config in stores[:_OTHER_STORES]:
+        for config in stores[:_MAX_OTHER_STORES]:
             share = constant(rate * _OTHER_STORE_SHARE)
-            flows += _served(self.estate, config, queues_of(config)[0], share, traffic)
+            flows += _put_and_drain(self.estate, config, queues_of(config)[0], share, traffic)
         return flows
 
-    def served(self, rate: Curve, traffic: Traffic, queue: str) -> list[Flow]:
-        """Puts to a queue and getters that are twice as fast."""
-        return _served(self.estate, self.store, queue, rate, traffic)
+    def put_and_drain(self, rate: Curve, traffic: Traffic, queue: str) -> list[Flow]:
+        """Return puts to a queue and gets at twice their rate."""
+        return _put_and_drain(self.estate, self.store, queue, rate, traffic)
 
     def other_queue(self, story: str) -> str:
-        """A queue of the store that the story is not about. UsageError, naming the story, where there is none."""
+        """Return another queue of the store. Raise UsageError, naming the story, if there is none."""
         others = [queue for queue in self.queues if queue != self.queue]
         if not others:
             raise UsageError(f"{story} needs a store of two queues; {self.store.name} has only {self.queue}")
         return others[0]
 
-    # --- how much ----------------------------------------------------------------------------------------------------
+    # --- capacity --------------------------------------------------------------------------------------------------
 
     def capacity(
         self,
         traffic: Traffic,
         rng: np.random.Generator,
         *,
-        at: float = 0.0,
+        time: float = 0.0,
         got: float = 0.0,
         percent: float | None = None,
     ) -> Capacity:
-        """How many puts of that traffic, as it is `at` seconds, the store takes until its first 2192.
+        """Return the number of puts until the first 2192 of the store.
 
-        got: share of them that are got meanwhile. percent: not until its first 2192, but until so much of it is used.
+        Args:
+            traffic: properties of the puts.
+            rng: random numbers.
+            time: of the properties, seconds.
+            got: share of the messages that are got meanwhile.
+            percent: usage at which to stop instead of the first 2192.
         """
         flows = self.puts(constant(1.0), traffic)
         shares = np.array([float(flow.rate(np.zeros(1))[0]) for flow in flows])
 
         def draw(count: int) -> Array:
             events = np.zeros(count, EVENT)
-            chosen = np.searchsorted(np.cumsum(shares)[:-1], rng.random(count), side="right")
-            events["route"] = np.array([flow.route for flow in flows])[chosen]
-            events["length"] = draw_lengths(traffic, np.full(count, at), rng)
+            rows = np.searchsorted(np.cumsum(shares)[:-1], rng.random(count), side="right")
+            events["route"] = np.array([flow.route for flow in flows])[rows]
+            events["length"] = draw_lengths(traffic, np.full(count, time), rng)
             events["priority"] = draw_priorities(traffic, count, rng)
             return events
 
         return try_capacity(self.estate, self.store.name, draw, got, percent)
 
     def capacity_of_data_sets(self, story: str, traffic: Traffic, rng: np.random.Generator) -> int:
-        """How many puts of that traffic the data sets take until the first 2192.
+        """Return the number of puts until a data set has the first 2192.
 
-        UsageError, naming the story, where the structure is full before any of them is.
+        Raises:
+            UsageError: the structure is full before any data set; the message names the story.
         """
         capacity = self.capacity(traffic, rng)
         if not capacity.in_dataset:
@@ -165,34 +176,34 @@ class Site:
 
 
 def stores_of(estate: Estate, kinds: Kinds = ALL_KINDS) -> dict[str, MessageStoreConfig]:
-    """The stores of those kinds that have queues, by name."""
-    return {name: one for name, one in estate.stores.items() if isinstance(one, kinds) and queues_of(one)}
+    """Return the stores of some kinds that have queues, by name."""
+    return {name: config for name, config in estate.stores.items() if isinstance(config, kinds) and queues_of(config)}
 
 
 def queues_of(config: MessageStoreConfig) -> tuple[str, ...]:
-    """The queues whose messages it holds."""
+    """Return the queues whose messages a store holds."""
     return config.queues
 
 
-def _shared_out(
+def _share_out(
     estate: Estate, store: MessageStoreConfig, queue: str, op: int, rate: Curve, traffic: Traffic
 ) -> list[Flow]:
     qmgrs = store.queue_managers[: len(_SHARES)]
     total = sum(_SHARES[: len(qmgrs)])
     return [
-        Flow(route=estate.route_of_queue(qmgr, queue), op=op, rate=_times(rate, share / total), traffic=traffic)
+        Flow(route=estate.route_of_queue(qmgr, queue), op=op, rate=_scale(rate, share / total), traffic=traffic)
         for qmgr, share in zip(qmgrs, _SHARES, strict=False)
     ]
 
 
-def _served(estate: Estate, store: MessageStoreConfig, queue: str, rate: Curve, traffic: Traffic) -> list[Flow]:
+def _put_and_drain(estate: Estate, store: MessageStoreConfig, queue: str, rate: Curve, traffic: Traffic) -> list[Flow]:
     return [
-        *_shared_out(estate, store, queue, PUT, rate, traffic),
-        *_shared_out(estate, store, queue, GET, _times(rate, 2.0), traffic),
+        *_share_out(estate, store, queue, PUT, rate, traffic),
+        *_share_out(estate, store, queue, GET, _scale(rate, 2.0), traffic),
     ]
 
 
-def _times(curve: Curve, factor: float) -> Curve:
+def _scale(curve: Curve, factor: float) -> Curve:
     return lambda seconds: curve(seconds) * factor
 
 

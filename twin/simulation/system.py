@@ -1,9 +1,9 @@
-"""The real system's stand-in: it answers demands as the queue managers would, and writes down what happened.
+"""Simulated queue managers: they serve demands and record the events.
 
-Puts that do not fit end with reason 2192 and are events; gets that find nothing end with 2033 and are none. What
-happened comes out as public events (contract section 2): numbered by queue manager and queue, with message ids and
-units of work. The stores themselves are twins whose events are demands (`MessageStore.demand`), so what is possible is
-decided by the same kernels that later watch it.
+Puts that do not fit fail with reason 2192 and are events; gets that find no message fail with 2033 and are none. The
+results are public events (docs/events.md), numbered by queue manager and queue, with message ids and units of work. The
+stores are twins whose events are demands (`MessageStore.demand`): the kernels that later follow the events decide what
+is possible.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from twin.stores.open import MESSAGE_KINDS, open_message_store
 
 Array = npt.NDArray[Any]
 
-_LOOKS = 64  # at how full a store is, while it serves a piece of demands
-_LOOK_AT_LEAST, _LOOK_AT_MOST = 32, 512  # demands from one look to the next; a look costs as much as 500
+_SAMPLES = 64  # of the usage of a store per piece of demands
+_MIN_STEP, _MAX_STEP = 32, 512  # demands between samples; a sample costs as much as 500
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _UOW_DIGITS = 12
 _TAG_MASK = 0xFF_FFFF
@@ -38,37 +38,30 @@ _TAG_MASK = 0xFF_FFFF
 
 @dataclass(slots=True)
 class StoreOutcome:
-    """What became of one store. first_full: time of its first 2192, microseconds, None: none; refused: puts with 2192.
-
-    peak_pct: its highest usage, of entries or elements; peak_smds_pct: of a data set's blocks, by queue manager;
-    offload_rule: the highest of the rules 1..3 that was ever in force; peak_scm_pct: of SCMMAXSIZE; faults: gets that
-    waited for SCM. Looked at every 512 demands, or oftener.
-    """
+    """Outcome of one store. Usage is sampled at least every 512 demands."""
 
     puts: int = 0
-    refused: int = 0
-    first_full: int | None = None
-    peak_pct: float = 0.0
-    peak_smds_pct: dict[str, float] = field(default_factory=dict)
-    offload_rule: int = 0
-    peak_scm_pct: float = 0.0
-    faults: int = 0
+    refused: int = 0  # puts with 2192
+    first_full: int | None = None  # time of the first 2192, microseconds
+    peak_pct: float = 0.0  # highest usage of entries or elements
+    peak_smds_pct: dict[str, float] = field(default_factory=dict)  # highest usage of a data set, by queue manager
+    offload_rule: int = 0  # highest rule 1..3 that was in force
+    peak_scm_pct: float = 0.0  # of SCMMAXSIZE
+    faults: int = 0  # gets that waited for SCM
 
 
 class RealSystem:
-    """Serves the demands of one run. tag: the same number, the same message ids.
-
-    Keeps beside the stores one byte for each put so far: who put it, which its id says.
-    """
+    """Simulated queue managers of an estate. Beside the stores they keep two bytes per put: its queue manager."""
 
     def __init__(self, estate: Estate, tag: int) -> None:
+        """Start without messages. tag: number that determines the message ids."""
         self.outcomes: dict[str, StoreOutcome] = {}
         self._estate = estate
         self._tag = tag
         self._twins: dict[str, MessageStore] = {}
         self._putters: dict[str, _Putters] = {}
         names = sorted(estate.stores)
-        place = {name: at for at, name in enumerate(names)}
+        place = {name: i for i, name in enumerate(names)}
         self._stores = names
         self._store_of = np.array([place[route.store] for route in estate.routes], np.int64)
         self._qmgrs = _Words([route.qmgr for route in estate.routes])
@@ -77,14 +70,17 @@ class RealSystem:
         self._ops = pa.array(OPS, pa.string())
         self._next_seq = np.zeros(len(estate.routes), np.int64)
         self._facilities = Facilities(estate)
-        self._live = np.zeros(0, np.uint64)  # units of work in which something happened
+        self._live = np.zeros(0, np.uint64)  # units of work with a successful call
 
     def serve(self, demands: Array) -> pa.Table:
-        """Answer demands and write down what happened, as a table of ARROW_SCHEMA.
+        """Serve demands and return the events as a table of ARROW_SCHEMA.
 
-        demands: EVENT[n] of PUT, GET, COMMIT, BACKOUT and HEARTBEAT (by the route of the store itself), each of count
-        1, in the order of time; `uow` is a number.
-        Their reasons are written into them. UsageError where a store's kind has no twin yet.
+        Args:
+            demands: EVENT[n] of PUT, GET, COMMIT, BACKOUT and HEARTBEAT (with the route of the store), each of count 1,
+                in order of time; `uow` is a number. Their reasons are set.
+
+        Raises:
+            UsageError: a store is of a kind that is not simulated.
         """
         owners = np.full(demands.size, -1, np.int64)
         numbers = np.full(demands.size, -1, np.int64)
@@ -98,23 +94,23 @@ class RealSystem:
     # --- stores ----------------------------------------------------------------------------------------------------
 
     def _serve_piece(self, demands: Array, owners: Array, numbers: Array, tags: Array) -> None:
-        """Let each store answer its own; written into all four."""
+        """Let each store serve its demands; results are written into all four arrays."""
         if self._facilities and demands.size:
             self._facilities.share_out(int(demands["time"][0]), self._twins)
         stores = self._store_of[demands["route"]]
-        for at in np.flatnonzero(np.bincount(stores, minlength=0)).tolist():
-            rows = np.flatnonzero(stores == at)
+        for store in np.flatnonzero(np.bincount(stores, minlength=0)).tolist():
+            rows = np.flatnonzero(stores == store)
             own = demands[rows]
-            owners[rows], numbers[rows] = self._serve_store(self._stores[at], own)
-            tags[rows] = (self._tag + at) & _TAG_MASK
+            owners[rows], numbers[rows] = self._serve_store(self._stores[store], own)
+            tags[rows] = (self._tag + store) & _TAG_MASK
             demands["reason"][rows] = own["reason"]
 
     def _serve_store(self, name: str, demands: Array) -> tuple[Array, Array]:
-        """(queue manager that put it, order of its put) of the message each call concerns, i8[n], -1: none."""
+        """Return (queue manager, number of the put) of the message of each call, i8[n] each, -1: none."""
         twin = self._open(name)
         outcome = self.outcomes[name]
         ages = np.empty(demands.size, np.int64)
-        step = min(max(demands.size // _LOOKS, _LOOK_AT_LEAST), _LOOK_AT_MOST)
+        step = min(max(demands.size // _SAMPLES, _MIN_STEP), _MAX_STEP)
         for start in range(0, demands.size, step):
             piece = slice(start, start + step)
             ages[piece] = twin.demand(demands[piece])
@@ -129,7 +125,7 @@ class RealSystem:
         putters = self._putters[name]
         ages[stored] = putters.add(self._qmgrs.codes[demands["route"][stored]])
         owners = np.full(demands.size, -1, np.int64)
-        owners[ages >= 0] = putters.of(ages[ages >= 0])
+        owners[ages >= 0] = putters.qmgrs_of(ages[ages >= 0])
         return owners, ages
 
     def _open(self, name: str) -> MessageStore:
@@ -146,7 +142,7 @@ class RealSystem:
     # --- events ----------------------------------------------------------------------------------------------------
 
     def _happened(self, demands: Array) -> Array:
-        """bool[n]: all but the gets that found nothing and the ends of units of work in which nothing happened."""
+        """Return bool[n], False for gets without a message and ends of units of work without a successful call."""
         op = demands["op"]
         happened = ~((op == GET) & (demands["reason"] == MQRC_NO_MSG_AVAILABLE))
         in_unit = demands["flags"] & FLAG_HAS_UOW != 0
@@ -158,7 +154,7 @@ class RealSystem:
         return np.asarray(happened)
 
     def _seqs(self, routes: Array) -> Array:
-        """The next numbers of each route's queue, i8[n], in order."""
+        """Return the next sequence numbers of each route's queue, i8[n], in order."""
         order = np.argsort(routes, kind="stable")
         counts = np.bincount(routes, minlength=self._next_seq.size)
         firsts = np.repeat(self._next_seq - (np.cumsum(counts) - counts), counts)
@@ -191,10 +187,10 @@ class RealSystem:
         return pa.table({name: columns[name] for name in ARROW_SCHEMA.names}, schema=ARROW_SCHEMA)
 
     def _message_ids(self, owners: Array, numbers: Array, tags: Array) -> pa.StringArray:
-        """Ids as MQ makes them, in hexadecimal: "AMQ ", 12 characters of the queue manager's name, 8 bytes of its own.
+        """Return message ids in hexadecimal: "AMQ ", 12 characters of the queue manager's name, 8 unique bytes.
 
-        [IBM MQ, MQMD, MsgId]. Here the 8 bytes are 3 of run and store, and 5 of the order of the put. Absent where
-        there is no message.
+        This is the form of MQ [IBM: MQ, MQMD, MsgId]. The 8 bytes are 3 of run and store and 5 of the number of the
+        put. Null without a message.
         """
         prefixes = np.stack([_hex_of(b"AMQ " + name.encode()[:12].ljust(12)) for name in self._qmgrs.words])
         own = (tags << np.uint64(40)) | (numbers.astype(np.uint64) & np.uint64(0xFF_FFFF_FFFF))
@@ -203,12 +199,12 @@ class RealSystem:
 
 
 class _Words:
-    """The strings of one column, by route; None: no word."""
+    """Strings of a column by route; None: no string."""
 
-    def __init__(self, of_route: Sequence[str | None]) -> None:
-        self.words = sorted({word for word in of_route if word is not None})
-        place = {word: at for at, word in enumerate(self.words)}
-        self.codes = np.array([-1 if word is None else place[word] for word in of_route], np.int64)
+    def __init__(self, words_by_route: Sequence[str | None]) -> None:
+        self.words = sorted({word for word in words_by_route if word is not None})
+        place = {word: i for i, word in enumerate(self.words)}
+        self.codes = np.array([-1 if word is None else place[word] for word in words_by_route], np.int64)
         self._array = pa.array(self.words, pa.string())
 
     def column(self, routes: Array, name: str) -> pa.DictionaryArray:
@@ -218,28 +214,28 @@ class _Words:
 
 
 class _Putters:
-    """Which queue manager put which message: i2 by the order of the puts."""
+    """Queue managers of the puts, i2 by number of the put."""
 
     def __init__(self) -> None:
-        self._of = np.zeros(1 << 16, np.int16)
+        self._qmgrs = np.zeros(1 << 16, np.int16)
         self._count = 0
 
     def add(self, qmgrs: Array) -> Array:
-        """The next puts; their numbers, i8[n]."""
+        """Append puts and return their numbers, i8[n]."""
         end = self._count + qmgrs.size
-        if end > self._of.size:
-            self._of = np.concatenate([self._of, np.zeros(max(self._of.size, qmgrs.size), np.int16)])
-        self._of[self._count : end] = qmgrs
+        if end > self._qmgrs.size:
+            self._qmgrs = np.concatenate([self._qmgrs, np.zeros(max(self._qmgrs.size, qmgrs.size), np.int16)])
+        self._qmgrs[self._count : end] = qmgrs
         numbers = np.arange(self._count, end)
         self._count = end
         return numbers
 
-    def of(self, numbers: Array) -> Array:
-        return self._of[numbers]
+    def qmgrs_of(self, numbers: Array) -> Array:
+        return self._qmgrs[numbers]
 
 
 def tag_of(*words: object) -> int:
-    """A number of 64 bits that stands for the words, the same on every machine."""
+    """Return a 64-bit hash of words, the same on every machine."""
     return int.from_bytes(hashlib.blake2b("\0".join(map(str, words)).encode(), digest_size=8).digest(), "big")
 
 
@@ -264,7 +260,7 @@ def _hex_of(data: bytes) -> Array:
 
 
 def _hex_digits(numbers: Array) -> Array:
-    """Each number as 16 hexadecimal digits, u1[n, 16]."""
+    """Return each number as 16 hexadecimal digits, u1[n, 16]."""
     octets = numbers.astype(">u8").view(np.uint8).reshape(-1, 8)
     digits = np.empty((numbers.size, 16), np.uint8)
     digits[:, 0::2] = _HEX[octets >> 4]
@@ -273,7 +269,7 @@ def _hex_digits(numbers: Array) -> Array:
 
 
 def _texts(characters: Array, present: Array) -> pa.StringArray:
-    """Strings of one width, null where not present. characters: u1[n, width] of ASCII; present: bool[n]."""
+    """Return strings of one width, null where not present. characters: u1[n, width] of ASCII; present: bool[n]."""
     offsets = np.zeros(present.size + 1, np.int32)
     np.cumsum(present * characters.shape[1], out=offsets[1:])
     data = np.ascontiguousarray(characters[present])

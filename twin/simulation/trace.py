@@ -1,9 +1,9 @@
-"""Real request traces as traffic: each request is a message, put when it arrives and got when it has been served.
+"""Request traces as traffic: each request is a message, put at its arrival and got at the end of its service.
 
 The format is that of the Azure LLM inference traces (Azure Public Dataset, CC-BY 4.0): a CSV file with the columns
-TIMESTAMP, ContextTokens and GeneratedTokens, in the order of time. A message is as long as the context; serving it
-takes as long as generating the answer. Requests queue for the servers first come, first served; the message stays in
-its queue until its service has ended, as under syncpoint.
+TIMESTAMP, ContextTokens and GeneratedTokens, in order of time. The length of a message is that of the context, its
+service time that of generating the answer. Requests wait for the servers first come, first served. A message stays in
+its queue until the end of its service, as under syncpoint.
 """
 
 from __future__ import annotations
@@ -35,41 +35,45 @@ COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 
 _BLOCK = 1 << 20  # bytes of the file that are read at a time
 _SECOND = 1_000_000  # microseconds
-_EARLIEST, _LATEST = 946_684_800 * _SECOND, 4_133_980_800 * _SECOND  # 2000 to 2101, as event times [contract section 7]
+_EARLIEST, _LATEST = 946_684_800 * _SECOND, 4_133_980_800 * _SECOND  # 2000 to 2101, as event times
 _TIMES = (pa.timestamp("ns"), pa.timestamp("ns", "UTC"))  # without a zone in the text, and with one
 _TIME_RIGHT = "a time such as 2023-11-16 18:15:46.6805900, in the years 2000 to 2100"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """Who puts and who serves. service_rate: tokens a second that one of the servers generates.
-
-    get_qmgr: the servers' queue manager, by default the one that puts. start: microseconds since 1970 of the first
-    request, by default as in the trace.
-    """
+    """Queue, queue managers and servers of a trace."""
 
     queue: str
-    qmgr: str
-    get_qmgr: str | None = None
-    service_rate: float
+    qmgr: str  # of the puts
+    get_qmgr: str | None = None  # of the servers; by default that of the puts
+    service_rate: float  # tokens per second that a server generates
     servers: int = 1
     bytes_per_token: float = 4.0
-    start: int | None = None
+    start: int | None = None  # time of the first request, microseconds since 1970; by default as in the trace
 
 
 def import_trace(
     path: str | Path, estate: Estate, recording: str | Path, serving: Serving, progress: Progress | None = None
 ) -> Outcome:
-    """Turn a trace into a recording. A request whose put does not fit gets 2192 and is not served.
+    """Convert a trace to a recording. A request whose put fails with 2192 is not served.
 
-    UsageError: the file, line and column that is wrong and what would be right; an unknown queue or queue manager; a
-    number of `serving` out of range; a recording that cannot be written.
+    Args:
+        path: CSV file.
+        estate: the estate.
+        recording: file to write.
+        serving: queue and servers.
+        progress: called after every piece.
+
+    Raises:
+        UsageError: wrong trace (with file, line, column, expected value), unknown queue or queue manager, a number of
+            `serving` out of range, or the recording cannot be written.
     """
     return serve_into(recording, estate, tag_of("trace", Path(path).name), demands(path, estate, serving), progress)
 
 
 def demands(path: str | Path, estate: Estate, serving: Serving) -> Iterator[Array]:
-    """A PUT and a GET for each request, in the order of time: EVENT[n] at a time. Errors as `import_trace`."""
+    """Yield a PUT and a GET per request in order of time, EVENT[n] each. Raise UsageError as `import_trace`."""
     _check(serving)
     warm()
     try:
@@ -91,12 +95,12 @@ def demands(path: str | Path, estate: Estate, serving: Serving) -> Iterator[Arra
         puts["length"] = (context * serving.bytes_per_token).astype(np.int64)
         services = np.rint(generated * (_SECOND / serving.service_rate)).astype(np.int64)
         gets = _calls(GET, get_route, _served(arrivals, services, free), numbers)
-        together = np.concatenate([puts, waiting, gets])
-        together = together[np.argsort(together["time"], kind="stable")]
-        # What comes after the last request known so far may still be overtaken by the next one.
-        cut = int(np.searchsorted(together["time"], puts["time"][-1], side="right"))
-        waiting = together[cut:]
-        yield together[:cut]
+        merged = np.concatenate([puts, waiting, gets])
+        merged = merged[np.argsort(merged["time"], kind="stable")]
+        # Calls after the last request known so far may come after the next request.
+        cut = int(np.searchsorted(merged["time"], puts["time"][-1], side="right"))
+        waiting = merged[cut:]
+        yield merged[:cut]
     yield waiting
 
 
@@ -109,11 +113,11 @@ def _check(serving: Serving) -> None:
 
 
 def _served(arrivals: Array, services: Array, free: list[int]) -> Array:
-    """When each service ends, i8[n] microseconds; `free` is kept up to date."""
+    """Return the end of each service, i8[n], microseconds, and update `free`."""
     ends = np.empty(arrivals.size, np.int64)
-    for at, (arrival, service) in enumerate(zip(arrivals.tolist(), services.tolist(), strict=True)):
-        ends[at] = max(arrival, free[0]) + service
-        heapq.heapreplace(free, int(ends[at]))
+    for i, (arrival, service) in enumerate(zip(arrivals.tolist(), services.tolist(), strict=True)):
+        ends[i] = max(arrival, free[0]) + service
+        heapq.heapreplace(free, int(ends[i]))
     return ends
 
 
@@ -129,25 +133,25 @@ def _calls(op: int, route: int, times: Array, numbers: Array) -> Array:
 
 
 def _requests(path: Path, bytes_per_token: float) -> Iterator[tuple[Array, Array, Array]]:
-    """(microseconds since 1970, tokens of the context, generated tokens), i8[n] each, a block of the file at a time."""
+    """Yield (microseconds since 1970, context tokens, generated tokens), i8[n] each, by block of the file."""
     longest = FIELD["length"].high or 0
-    most = f"at most {int(longest / bytes_per_token)}, as {bytes_per_token:g} bytes a token make {longest} bytes"
+    limit = f"at most {int(longest / bytes_per_token)}, as {bytes_per_token:g} bytes per token make {longest} bytes"
     before = _EARLIEST
-    found = False
+    has_requests = False
     for rows in _rows(path):
         times = rows.times()
-        rows.hold(times >= np.concatenate([[before], times[:-1]]), "TIMESTAMP", "not before the request above")
+        rows.check(times >= np.concatenate([[before], times[:-1]]), "TIMESTAMP", "not before the request above")
         before = int(times[-1])
         context = rows.tokens("ContextTokens")
-        rows.hold(context * bytes_per_token < longest + 1, "ContextTokens", most)
+        rows.check(context * bytes_per_token < longest + 1, "ContextTokens", limit)
         yield times, context, rows.tokens("GeneratedTokens")
-        found = True
-    if not found:
+        has_requests = True
+    if not has_requests:
         raise UsageError(f"{path} has no requests; right: a line of {', '.join(COLUMNS)} for each")
 
 
 def _rows(path: Path) -> Iterator[_Rows]:
-    """The rows of the file with their lines, without the empty ones."""
+    """Yield the rows of the file without empty lines."""
     line = 2  # of the next row; the first line has the names
     for block in _blocks(path):
         columns = {name: block.column(name) for name in COLUMNS}
@@ -161,7 +165,7 @@ def _rows(path: Path) -> Iterator[_Rows]:
 
 
 def _blocks(path: Path) -> Iterator[pa.RecordBatch]:
-    """The rows as text, empty lines included: so that the place of a row says its line."""
+    """Yield the rows as text, empty lines included, so that the index of a row gives its line."""
     cut_short: list[Any] = []
 
     def note(row: Any) -> str:
@@ -198,41 +202,47 @@ def _blocks(path: Path) -> Iterator[pa.RecordBatch]:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows of the file as text. lines: i8[n], where each stands."""
+    """Rows of the file as text."""
 
     path: Path
-    lines: Array
+    lines: Array  # i8[n], line numbers
     columns: dict[str, Any]
 
     def times(self) -> Array:
-        """Microseconds since 1970, i8[n]; digits beyond the sixth are cut off. Without a zone they are UTC."""
+        """Return microseconds since 1970, i8[n], without further decimals. Times without a zone are UTC."""
         texts = self.columns["TIMESTAMP"]
         for kind in _TIMES:
             try:
                 times = np.asarray(texts.cast(kind).cast(pa.int64()).to_numpy()) // 1_000
             except pa.ArrowException:
                 continue
-            self.hold((times >= _EARLIEST) & (times < _LATEST), "TIMESTAMP", _TIME_RIGHT)
+            self.check((times >= _EARLIEST) & (times < _LATEST), "TIMESTAMP", _TIME_RIGHT)
             return times
-        self.hold(np.array([_is_time(text) for text in texts.to_pylist()]), "TIMESTAMP", _TIME_RIGHT)
+        self.check(np.array([_is_time(text) for text in texts.to_pylist()]), "TIMESTAMP", _TIME_RIGHT)
         raise UsageError(
             f"{self.path}, lines {self.lines[0]} to {self.lines[-1]}: TIMESTAMP has a time zone in some lines; "
             "right: in all or in none"
         )
 
     def tokens(self, name: str) -> Array:
-        """Tokens, i8[n]."""
+        """Return numbers of tokens, i8[n]."""
         texts = self.columns[name]
         whole = pc.match_substring_regex(texts, "^[0-9]{1,12}$").to_numpy(zero_copy_only=False)
-        self.hold(np.asarray(whole), name, "a whole number of tokens from 0")
+        self.check(np.asarray(whole), name, "a whole number of tokens from 0")
         return np.asarray(texts.cast(pa.int64()).to_numpy())
 
-    def hold(self, right: Array, name: str, what: str) -> None:
-        """UsageError for the first row whose value is not right; what: what would be."""
+    def check(self, right: Array, name: str, what: str) -> None:
+        """Raise UsageError for the first row that is not right.
+
+        Args:
+            right: bool[n].
+            name: column.
+            what: expected value.
+        """
         if not right.all():
-            at = int(np.flatnonzero(~right)[0])
-            value = self.columns[name][at].as_py()
-            raise UsageError(f"{self.path}, line {self.lines[at]}: {name} is {show(value)}; right: {what}")
+            i = int(np.flatnonzero(~right)[0])
+            value = self.columns[name][i].as_py()
+            raise UsageError(f"{self.path}, line {self.lines[i]}: {name} is {show(value)}; right: {what}")
 
 
 def _is_time(text: str) -> bool:

@@ -35,7 +35,7 @@ def load(tmp_path: Path) -> Load:
 
 @pytest.fixture
 def refused(load: Load, tmp_path: Path) -> Callable[..., str]:
-    """The message with which the estate of those texts is refused, without the directory: one line."""
+    """Return the error for the estate of some texts, without the directory: one line."""
 
     def refused(toml: str, **files: str) -> str:
         with pytest.raises(EstateError) as caught:
@@ -49,7 +49,7 @@ def refused(load: Load, tmp_path: Path) -> Callable[..., str]:
 
 @pytest.fixture
 def qsg1(load: Load) -> Load:
-    """The estate of an MQSC text of queue-sharing group QSG1 (QM01, QM02), with more TOML where given."""
+    """Load the estate of an MQSC text of queue-sharing group QSG1 (QM01, QM02), with more TOML where given."""
 
     def qsg1(mqsc: str, more: str = "") -> Estate:
         imports = '[[import]]\nmqsc = "qsg1.mqsc"\nqueue_sharing_group = "QSG1"\n'

@@ -23,7 +23,7 @@ UC01 = UniformCluster(name="UC01", queue_managers=("A",), messages_per_second=1.
 
 
 def test_sizes_become_bytes_and_words_those_of_the_model() -> None:
-    attributes_given = {
+    attributes = {
         "size": "8G",
         "offld1_th": 60,
         "offld1_sz": "16K",
@@ -31,7 +31,7 @@ def test_sizes_become_bytes_and_words_those_of_the_model() -> None:
         "ds_block": "1M",
         "ds_expand": False,
     }
-    assert parse_attributes(APP1, "ALTER", attributes_given) == {
+    assert parse_attributes(APP1, "ALTER", attributes) == {
         "size": 8 << 30,
         "offld1_th": 60,
         "offld1_sz": 16384,
@@ -42,7 +42,7 @@ def test_sizes_become_bytes_and_words_those_of_the_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "attributes_given"),
+    ("config", "attributes"),
     [
         (APP1, {"full_threshold": 0, "allow_auto_alter": True, "cf_level": 5, "init_size": 4096}),
         (PS04, {"expand": "NONE", "secondary_pages": 100, "pages": 5000, "buffer_pool": 2, "max_pages": 5000}),
@@ -52,8 +52,8 @@ def test_sizes_become_bytes_and_words_those_of_the_model() -> None:
     ],
     ids=["structure", "page set", "queue file", "coupling facility", "uniform cluster"],
 )
-def test_each_kind_takes_its_own_attributes(config: StoreConfig, attributes_given: dict[str, object]) -> None:
-    assert parse_attributes(config, "ALTER", attributes_given) == attributes_given
+def test_each_kind_takes_its_own_attributes(config: StoreConfig, attributes: dict[str, object]) -> None:
+    assert parse_attributes(config, "ALTER", attributes) == attributes
 
 
 def test_a_rebuild_may_take_policy_values_away() -> None:
@@ -68,7 +68,7 @@ def test_a_rebuild_may_change_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attributes_given", "message"),
+    ("attributes", "message"),
     [
         ({"offld1_th": 170}, "ALTER of QSG1/APP1: offld1_th = 170: must be an integer of 0 to 100"),
         ({"ofld1_th": 60}, 'ALTER of QSG1/APP1: unknown attribute "ofld1_th"; did you mean offld1_th?'),
@@ -83,11 +83,9 @@ def test_a_rebuild_may_change_nothing() -> None:
         ({"name": "QSG1/APP2"}, 'unknown attribute "name"'),
     ],
 )
-def test_what_is_wrong_names_key_value_and_what_would_be_right(
-    attributes_given: dict[str, object], message: str
-) -> None:
+def test_what_is_wrong_names_key_value_and_what_would_be_right(attributes: dict[str, object], message: str) -> None:
     with pytest.raises(EstateError) as caught:
-        parse_attributes(APP1, "ALTER", attributes_given)
+        parse_attributes(APP1, "ALTER", attributes)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -104,7 +102,7 @@ def test_what_concerns_volumes_and_file_systems_may_be_taken_away() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "attributes_given", "message"),
+    ("config", "attributes", "message"),
     [
         (PS04, {"pages": 1}, "ALTER of QM01/PS04: pages = 1: must be an integer of 2 to 16777216"),
         (PS04, {"pages": 100, "max_pages": 99}, "max_pages (99) must be at least pages (100)"),
@@ -121,8 +119,8 @@ def test_what_concerns_volumes_and_file_systems_may_be_taken_away() -> None:
     ],
 )
 def test_what_page_sets_and_queue_files_do_not_take(
-    config: StoreConfig, attributes_given: dict[str, object], message: str
+    config: StoreConfig, attributes: dict[str, object], message: str
 ) -> None:
     with pytest.raises(EstateError) as caught:
-        parse_attributes(config, "ALTER", attributes_given)
+        parse_attributes(config, "ALTER", attributes)
     assert message in str(caught.value)

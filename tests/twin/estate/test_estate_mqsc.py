@@ -295,9 +295,9 @@ DEFINE QLOCAL(ORDERS) QSGDISP(SHARED) CFSTRUCT(APP1)
 
 def test_an_attribute_of_a_newer_mq_is_ignored_with_one_warning(load: Load) -> None:
     text = "DEFINE QLOCAL(A) SOMENEWTHING(1)\nDEFINE QLOCAL(B) SOMENEWTHING(1)"
-    matches = [warning for warning in load(OF_QM01, a_mqsc=text).warnings if "SOMENEWTHING" in warning]
-    assert len(matches) == 1
-    assert "a.mqsc:1: DEFINE QLOCAL(A) SOMENEWTHING(1): SOMENEWTHING is not known here and ignored" in matches[0]
+    warnings = [warning for warning in load(OF_QM01, a_mqsc=text).warnings if "SOMENEWTHING" in warning]
+    assert len(warnings) == 1
+    assert "a.mqsc:1: DEFINE QLOCAL(A) SOMENEWTHING(1): SOMENEWTHING is not known here and ignored" in warnings[0]
 
 
 @pytest.mark.parametrize(

@@ -20,16 +20,13 @@ ALTER QLOCAL(A) TRIGDPTH ( 1)
 
 
 def read(text: str) -> list[list[tuple[str, tuple[Value, ...] | None]]]:
-    """Every command as (keyword, values), places left out."""
-    return [
-        [(parameter.keyword, parameter.values) for parameter in parameters(statement)]
-        for statement in statements(text, "x.mqsc")
-    ]
+    """Return every command as (keyword, values)."""
+    return [[(item.keyword, item.values) for item in parameters(statement)] for statement in statements(text, "x.mqsc")]
 
 
 def only(text: str) -> dict[str, Parameter]:
     (statement,) = statements(text, "x.mqsc")
-    return {parameter.keyword: parameter for parameter in parameters(statement)}
+    return {item.keyword: item for item in parameters(statement)}
 
 
 def test_keywords_in_any_case_blanks_and_commas_between() -> None:
@@ -121,7 +118,7 @@ def test_wrong_syntax_is_named_by_line(text: str, message: str) -> None:
 
 
 def cut(text: str, places: list[int], signs: random.Random) -> str:
-    """The text with each command continued on new lines at some of the places."""
+    """Return the text with each command continued on new lines at some of the places."""
     out = []
     for line in text.splitlines():
         pieces, rest = [], line

@@ -159,6 +159,6 @@ def test_the_order_of_the_texts_does_not_change_the_numbers(load: Load, estate: 
 def test_an_alias_that_leads_to_no_queue_is_a_warning_with_its_queue_managers(
     load: Load, text: str, warning: str
 ) -> None:
-    matches = [message for message in load(TOML, a_mqsc=text).warnings if warning in message]
-    assert len(matches) == 1
-    assert matches[0].endswith("(QM01, QM02)")
+    warnings = [line for line in load(TOML, a_mqsc=text).warnings if warning in line]
+    assert len(warnings) == 1
+    assert warnings[0].endswith("(QM01, QM02)")

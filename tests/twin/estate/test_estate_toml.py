@@ -302,9 +302,9 @@ def test_the_smaller_of_max_size_and_file_system_is_the_limit(load: Load) -> Non
     )
     stores = load(text).stores
     assert [stores[name].limit for name in ("QMD1/A", "QMD1/B")] == [1 << 30, 1 << 30]  # type: ignore[union-attr]
-    rows_by_store = {row.store: (row.size, row.details) for row in summary(load(text))}
-    assert rows_by_store["QMD1/A"] == ("1G", "MAXFSIZE 2G, buffers 128K and 256K")
-    assert rows_by_store["QMD1/B"] == ("1G", "MAXFSIZE 1G, buffers 1M and 256K")
+    details = {row.store: (row.size, row.details) for row in summary(load(text))}
+    assert details["QMD1/A"] == ("1G", "MAXFSIZE 2G, buffers 128K and 256K")
+    assert details["QMD1/B"] == ("1G", "MAXFSIZE 1G, buffers 1M and 256K")
 
 
 def test_a_page_set_is_summed_up_with_how_it_expands(load: Load) -> None:
@@ -313,10 +313,10 @@ def test_a_page_set_is_summed_up_with_how_it_expands(load: Load) -> None:
         '[page_set."QM01/1"]\npages = 1024\nsecondary_pages = 256\nmax_pages = 2048\nbuffer_pool = 3\n'
         '[page_set."QM01/2"]\npages = 1024\nexpand = "NONE"\nmax_pages = 2048\n'
     )
-    rows_by_store = {row.store: (row.size, row.details) for row in summary(load(text))}
+    details = {row.store: (row.size, row.details) for row in summary(load(text))}
     packed = "short messages share pages"
-    assert rows_by_store["QM01/PS01"] == ("4M", f"EXPAND(USER) by 1M up to 8M, buffer pool 3, {packed}")
-    assert rows_by_store["QM01/PS02"] == ("4M", f"EXPAND(NONE), buffer pool 0, {packed}")
+    assert details["QM01/PS01"] == ("4M", f"EXPAND(USER) by 1M up to 8M, buffer pool 3, {packed}")
+    assert details["QM01/PS02"] == ("4M", f"EXPAND(NONE), buffer pool 0, {packed}")
 
 
 def test_toml_nested_too_deep_is_named_by_line(refused: Refused) -> None:

@@ -20,7 +20,7 @@ from twin.events.convert import arrow_value
 
 
 def stream(*batches: pa.RecordBatch, **options: object) -> bytes:
-    """The batches as an IPC stream."""
+    """Return the batches as an IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batches[0].schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
         for batch in batches:
@@ -40,7 +40,7 @@ def run_end(rows: int) -> bytes:
 
 
 def texts(rows: int, size: int, compression: str) -> bytes:
-    """A refused event in each row, with a text that compresses to almost nothing."""
+    """Return a refused event per row, with a text that compresses to almost nothing."""
     columns = {name: [value] * rows for name, value in GET.items()} | {
         "op": ["PEEK"] * rows,
         "uow": ["u" * size] * rows,
@@ -49,7 +49,7 @@ def texts(rows: int, size: int, compression: str) -> bytes:
 
 
 def words(rows: int, size: int, name: str = "uow", kind: pa.DataType | None = None) -> bytes:
-    """A refused event in each row, with a long word of a dictionary."""
+    """Return a refused event per row, with a long word of a dictionary."""
     columns = {key: pa.array([value] * rows) for key, value in (GET | {"op": "PEEK"}).items()}
     word = pa.array(["w" * size]).cast(kind or pa.string())
     columns[name] = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int8()), word)
@@ -66,16 +66,14 @@ def nested_words(rows: int, size: int, each: int) -> bytes:
 
 def views(rows: int, size: int, name: str = "msgid") -> bytes:
     """Views of one long text in each row."""
-    buffers = pa.array(["v" * size], pa.string_view()).buffers()
-    column = pa.Array.from_buffers(
-        pa.string_view(), rows, [None, pa.py_buffer(buffers[1].to_pybytes() * rows), buffers[2]]
-    )
+    one = pa.array(["v" * size], pa.string_view()).buffers()
+    column = pa.Array.from_buffers(pa.string_view(), rows, [None, pa.py_buffer(one[1].to_pybytes() * rows), one[2]])
     columns = {key: pa.array([value] * rows) for key, value in GET.items()}
     return stream(pa.record_batch(columns | {name: column}), compression="zstd")
 
 
 def growing_words(batches: int, size: int) -> bytes:
-    """A dictionary that grows by a word with each batch of one row: Arrow copies it each time."""
+    """Return a dictionary that grows by a word with each batch of one row: Arrow copies it each time."""
     sink = pa.BufferOutputStream()
     schema = pa.schema([("queue", pa.dictionary(pa.int32(), pa.string()))])
     options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True, compression="zstd")
@@ -135,13 +133,13 @@ MANY = {
 
 
 def poisons() -> Iterator[tuple[str, bytes]]:
-    """Every stream, by name."""
+    """Return every stream by name."""
     for name, make in {**OVERSIZED, **REFUSED, **MANY}.items():
         yield name, make()
 
 
 def _peak() -> int:
-    """The most memory of this process since the last call, in bytes."""
+    """Return the peak memory of this process since the last call, bytes."""
     status = Path("/proc/self/status").read_text()
     peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
     Path("/proc/self/clear_refs").write_text("5")

@@ -1,4 +1,4 @@
-"""How fast events are decoded, packed and converted on one core: python -m tests.twin.events.speeds [EVENTS].
+"""Speed of decoding, packing and converting events on one core: python -m tests.twin.events.speeds [EVENTS].
 
 CPU time, the best of five, so that a busy machine does not show.
 """

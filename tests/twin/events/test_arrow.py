@@ -27,7 +27,7 @@ def stream(*tables: pa.Table, **options: Any) -> bytes:
 
 
 def plain(table: pa.Table) -> pa.Table:
-    """The table with strings instead of dictionaries."""
+    """Return the table with strings instead of dictionaries."""
     types = [field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in table.schema]
     return table.cast(pa.schema(list(zip(table.column_names, types, strict=True))))
 
@@ -37,7 +37,7 @@ def with_column(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def expected_rows(decoder: Decoder) -> list[tuple[Any, ...]]:
+def expected(decoder: Decoder) -> list[tuple[Any, ...]]:
     return decoder.json([text(event) for event in EVENTS]).events.tolist()
 
 
@@ -46,13 +46,13 @@ def table() -> pa.Table:
     return plain(to_table(EVENTS))
 
 
-def test_the_contracts_columns(decoder: Decoder, expected_rows: list[Any]) -> None:
+def test_the_contracts_columns(decoder: Decoder, expected: list[Any]) -> None:
     table = to_table(EVENTS)
     assert table.schema == ARROW_SCHEMA
-    assert decoder.arrow_table(table).events.tolist() == expected_rows
-    assert decoder.arrow_table(table.to_batches()[0]).events.tolist() == expected_rows
+    assert decoder.arrow_table(table).events.tolist() == expected
+    assert decoder.arrow_table(table.to_batches()[0]).events.tolist() == expected
     decoded = decoder.arrow([stream(table)])
-    assert decoded.events.tolist() == expected_rows
+    assert decoded.events.tolist() == expected
     assert decoded.index.tolist() == [0, 1, 2, 3]
 
 
@@ -66,17 +66,17 @@ def test_the_contracts_columns(decoder: Decoder, expected_rows: list[Any]) -> No
 )
 @pytest.mark.parametrize("name", ["qmgr", "op", "queue", "msgid", "uow"])
 def test_strings_of_any_layout(
-    decoder: Decoder, table: pa.Table, expected_rows: list[Any], name: str, kind: pa.DataType
+    decoder: Decoder, table: pa.Table, expected: list[Any], name: str, kind: pa.DataType
 ) -> None:
     column = table[name].combine_chunks()
     column = (column.dictionary_encode() if pa.types.is_dictionary(kind) else column).cast(kind)
-    assert decoder.arrow_table(with_column(table, name, column)).events.tolist() == expected_rows
+    assert decoder.arrow_table(with_column(table, name, column)).events.tolist() == expected
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.uint64()])
-def test_integers_of_any_width(decoder: Decoder, table: pa.Table, expected_rows: list[Any], kind: pa.DataType) -> None:
+def test_integers_of_any_width(decoder: Decoder, table: pa.Table, expected: list[Any], kind: pa.DataType) -> None:
     for name in ("priority", "reason"):
-        assert decoder.arrow_table(with_column(table, name, table[name].cast(kind))).events.tolist() == expected_rows
+        assert decoder.arrow_table(with_column(table, name, table[name].cast(kind))).events.tolist() == expected
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -94,12 +94,12 @@ def test_nanoseconds_are_cut_off(decoder: Decoder, table: pa.Table) -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.string(), pa.large_string()], ids=str)
-def test_times_as_in_json(decoder: Decoder, table: pa.Table, expected_rows: list[Any], kind: pa.DataType) -> None:
+def test_times_as_in_json(decoder: Decoder, table: pa.Table, expected: list[Any], kind: pa.DataType) -> None:
     if pa.types.is_integer(kind):
         times = table["time"].cast(pa.int64()).cast(kind)
     else:
         times = pa.array([PUT["time"], "2026-11-20T13:00:00+01:00", PUT["time"], "2026-11-20T12:00:00Z"], kind)
-    assert decoder.arrow_table(with_column(table, "time", times)).events.tolist() == expected_rows
+    assert decoder.arrow_table(with_column(table, "time", times)).events.tolist() == expected
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -160,8 +160,8 @@ def test_a_column_of_another_type_refuses_each_row_that_has_a_value(
     decoder: Decoder, name: str, column: pa.Array, reason: Reason
 ) -> None:
     whole = plain(to_table([PUT, PUT]))
-    chunked = pa.chunked_array([column, pa.nulls(1, column.type)])
-    decoded = decoder.arrow_table(with_column(whole, name, chunked))
+    one = pa.chunked_array([column, pa.nulls(1, column.type)])
+    decoded = decoder.arrow_table(with_column(whole, name, one))
     first = decoded.rejects[0]
     assert (first.index, first.reason) == (0, reason)
     assert first.detail.startswith(f"{name} is ")
@@ -177,8 +177,8 @@ def test_objects_are_json_text_or_structs(decoder: Decoder) -> None:
     as_text = to_table([event, measure])
     structs = with_column(as_text, "attributes", pa.array([{"offld1_th": 60, "size": None}, None]))
     structs = with_column(structs, "measured", pa.array([None, {"messages": 5, "smds": None}]))
-    for table_given in (as_text, structs):
-        decoded = decoder.arrow_table(table_given)
+    for given in (as_text, structs):
+        decoded = decoder.arrow_table(given)
         assert decoded.extras == {0: b'{"offld1_th":60}', 1: b'{"messages":5}'}
 
 
@@ -284,8 +284,8 @@ def test_very_many_names(decoder: Decoder) -> None:
 
 
 def test_empty_tables_and_streams(decoder: Decoder) -> None:
-    for empty in (to_table([]), to_table([PUT]).slice(1), pa.table({})):
-        assert len(decoder.arrow_table(empty)) == 0
+    for given in (to_table([]), to_table([PUT]).slice(1), pa.table({})):
+        assert len(decoder.arrow_table(given)) == 0
     assert not decoder.arrow([stream(to_table([]))]).rejects
 
 

@@ -108,13 +108,13 @@ def test_a_block_for_each_store_in_the_order_given(decoder: Decoder, estate: Est
     alter = {"time": PUT["time"], "qmgr": "QM01", "op": "ALTER", "store": "QSG1/APP2", "attributes": {"offld1_th": 6}}
     events = [GET, PUT | {"queue": "AUDIT"}, PUT | {"seq": 7}, alter, PUT | {"queue": "AUDIT", "seq": 8}]
     decoded = decoder.json([b"junk", *map(text, events)])
-    first, two = decoded.blocks(estate)
-    assert (first.store, two.store) == ("QSG1/APP1", "QSG1/APP2")
+    first, second = decoded.blocks(estate)
+    assert (first.store, second.store) == ("QSG1/APP1", "QSG1/APP2")
     assert first.events["seq"].tolist() == [-1, 7]
-    assert two.events["seq"].tolist() == [1284, -1, 8]
-    assert (first.extras, two.extras) == ({}, {1: b'{"offld1_th":6}'})
-    assert (first.first, two.first) == ((1, 0), (2, 0))
-    for block in (first, two):
+    assert second.events["seq"].tolist() == [1284, -1, 8]
+    assert (first.extras, second.extras) == ({}, {1: b'{"offld1_th":6}'})
+    assert (first.first, second.first) == ((1, 0), (2, 0))
+    for block in (first, second):
         assert block.events.flags.c_contiguous
         assert block.events.flags.writeable
 
@@ -139,8 +139,8 @@ def test_a_decoder_pickles(decoder: Decoder) -> None:
 
 
 def test_compiled_code_is_made_once_for_all_kinds_of_arrays(decoder: Decoder) -> None:
-    for any_decoder in (decoder, pickle.loads(pickle.dumps(decoder))):
-        any_decoder.warm()
+    for first in (decoder, pickle.loads(pickle.dumps(decoder))):
+        first.warm()
         for values in (
             [],
             [text(PUT)],
@@ -148,10 +148,10 @@ def test_compiled_code_is_made_once_for_all_kinds_of_arrays(decoder: Decoder) ->
             pa.array([text(PUT)] * 3)[1:],
             pa.chunked_array([[b"x"], [b""]]),
         ):
-            any_decoder.json(values)
-            any_decoder.ndjson(values)
+            first.json(values)
+            first.ndjson(values)
         for kind in (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())):
             table = pa.table({"time": pa.array([PUT["time"]] * 3, kind), "msgid": pa.array(["a", None, "b"], kind)})
-            any_decoder.arrow_table(table)
-            any_decoder.arrow_table(table.slice(1))
+            first.arrow_table(table)
+            first.arrow_table(table.slice(1))
     assert [len(compiled.signatures) for compiled in (scan_json, split_lines, rfc3339_column)] == [1, 1, 1]

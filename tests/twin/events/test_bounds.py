@@ -95,7 +95,7 @@ def test_an_event_longer_than_an_event_may_be(decoder: Decoder) -> None:
 
 
 def many(decoded: Decoded) -> Reject:
-    """The letter about the rest, after a thousand others."""
+    """Return the letter about the rest, after a thousand others."""
     assert len(decoded.rejects) == MAX_LETTERS + 1
     assert [reject.index for reject in decoded.rejects] == sorted(reject.index for reject in decoded.rejects)
     last = decoded.rejects[-1]
@@ -128,7 +128,7 @@ def test_rows_beyond_a_thousand_dead_letters_are_counted(decoder: Decoder) -> No
     rows: list[dict[str, Any]] = [PUT, PUT | {"op": "PEEK"}, PUT | {"op": None}, PUT | {"qmgr": None}] * 5_000
     table = pa.Table.from_pylist(rows)
     for batches in ([table], [table.slice(0, 7_001), table.slice(7_001)]):
-        decoded = decoder.arrow([poison.stream(*(table.to_batches()[0] for table in batches))])
+        decoded = decoder.arrow([poison.stream(*(result.to_batches()[0] for result in batches))])
         assert len(decoded) == 5_000
         last = many(decoded)
         assert last.index == 1334
@@ -183,7 +183,7 @@ def test_a_row_that_fits_is_whole(decoder: Decoder) -> None:
 
 
 def month_intervals(rows: pa.Table) -> bytes:
-    """A stream with one more column of type month_interval, which pyarrow can read but not write."""
+    """Return a stream with one more column of type month_interval, which pyarrow can read but not write."""
     other = pa.array([(1, 2, 3)] * rows.num_rows, pa.month_day_nano_interval())
     value = poison.stream(rows.append_column("other", other).combine_chunks().to_batches()[0])
     for place in (place for place, byte in enumerate(value[:2_000]) if byte == 2):

@@ -18,7 +18,7 @@ STORE_EVENT: dict[str, Any] = {"time": PUT["time"], "qmgr": "QM01", "store": "QS
 
 
 def refused(decoder: Decoder, event: object) -> Reject:
-    """The one dead letter that an event becomes; its neighbours come through."""
+    """Return the dead letter of an event; the events beside it are accepted."""
     value = event if isinstance(event, bytes) else text(event)
     decoded = decoder.json([text(PUT), value, text(GET)])
     assert decoded.record.tolist() == [0, 2]
@@ -27,14 +27,14 @@ def refused(decoder: Decoder, event: object) -> Reject:
     return reject
 
 
-def decoded_row(decoder: Decoder, event: dict[str, Any]) -> Any:
+def accept(decoder: Decoder, event: dict[str, Any]) -> Any:
     decoded = decoder.json([text(event)])
     assert not decoded.rejects
     return decoded.events[0]
 
 
 def test_an_event_becomes_a_row(decoder: Decoder, estate: Estate) -> None:
-    row = decoded_row(decoder, PUT)
+    row = accept(decoder, PUT)
     assert row["time"] == 1_795_176_000_000_123
     assert row["msgid"] == xxhash.xxh64_intdigest(PUT["msgid"].encode())
     assert row["uow"] == xxhash.xxh64_intdigest(b"c5a1")
@@ -46,7 +46,7 @@ def test_an_event_becomes_a_row(decoder: Decoder, estate: Estate) -> None:
 
 
 def test_what_is_absent_has_its_default(decoder: Decoder) -> None:
-    row = decoded_row(decoder, GET)
+    row = accept(decoder, GET)
     assert [int(row[name]) for name in ("msgid", "uow", "seq", "length", "count", "reason", "priority", "flags")] == [
         *(0, 0, -1, 0, 1, 0, 0, 0)
     ]
@@ -56,15 +56,15 @@ def test_an_explicit_null_is_absent(decoder: Decoder) -> None:
     nulls = dict.fromkeys(
         ("seq", "msgid", "count", "length", "priority", "persistent", "uow", "direct", "reason", "store")
     )
-    assert decoded_row(decoder, GET | nulls) == decoded_row(decoder, GET)
+    assert accept(decoder, GET | nulls) == accept(decoder, GET)
 
 
 def test_direct_is_a_flag(decoder: Decoder) -> None:
-    assert decoded_row(decoder, PUT | {"direct": True})["flags"] & FLAG_DIRECT
+    assert accept(decoder, PUT | {"direct": True})["flags"] & FLAG_DIRECT
 
 
 def test_an_alias_keeps_its_reported_name(decoder: Decoder, estate: Estate) -> None:
-    route = estate.routes[decoded_row(decoder, PUT | {"queue": "ORDERS.IN"})["route"]]
+    route = estate.routes[accept(decoder, PUT | {"queue": "ORDERS.IN"})["route"]]
     assert (route.queue, route.reported) == ("ORDERS", "ORDERS.IN")
 
 
@@ -87,7 +87,7 @@ def test_an_alias_keeps_its_reported_name(decoder: Decoder, estate: Estate) -> N
     ],
 )
 def test_times(decoder: Decoder, written: str | int, microseconds: int) -> None:
-    assert decoded_row(decoder, PUT | {"time": written})["time"] == microseconds
+    assert accept(decoder, PUT | {"time": written})["time"] == microseconds
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_a_put_needs_its_length(decoder: Decoder) -> None:
 
 @pytest.mark.parametrize("op", ["COMMIT", "BACKOUT"])
 def test_the_end_of_nothing_in_syncpoint_is_a_fact(decoder: Decoder, op: str) -> None:
-    assert decoded_row(decoder, GET | {"op": op, "uow": "u1"})["flags"] == FLAG_HAS_UOW
-    assert decoded_row(decoder, GET | {"op": op})["flags"] == 0
+    assert accept(decoder, GET | {"op": op, "uow": "u1"})["flags"] == FLAG_HAS_UOW
+    assert accept(decoder, GET | {"op": op})["flags"] == 0
 
 
 @pytest.mark.parametrize(
@@ -181,13 +181,13 @@ def test_a_value_out_of_range(decoder: Decoder, name: str, value: object) -> Non
     ],
 )
 def test_the_edges_of_ranges(decoder: Decoder, name: str, value: Any) -> None:
-    row = decoded_row(decoder, PUT | {name: value})
+    row = accept(decoder, PUT | {name: value})
     assert row[name] == (xxhash.xxh64_intdigest(value.encode()) if isinstance(value, str) else value)
 
 
 def test_count_needs_a_message_without_id(decoder: Decoder) -> None:
     anonymous = {k: v for k, v in PUT.items() if k != "msgid"}
-    assert decoded_row(decoder, anonymous | {"count": 1_000_000})["count"] == 1_000_000
+    assert accept(decoder, anonymous | {"count": 1_000_000})["count"] == 1_000_000
     reject = refused(decoder, PUT | {"count": 2})
     assert (reject.reason, reject.detail) == (Reason.BAD_VALUE, "count is 2 beside a msgid; right: 1, or no count")
 
@@ -248,8 +248,8 @@ def test_without_store_every_simulated_store_of_the_queue_manager_is_meant(
     assert [estate.routes[route].store for route in decoded.events["route"]] == [
         *("QSG1/APP1", "CF01", "QM01/PS04", "QSG1/APP1", "QSG1/APP2", "QSG1/APP1")
     ]
-    decoded_single = decoder.json([text(STORE_EVENT | {"op": op})])
-    assert [estate.routes[route].store for route in decoded_single.events["route"]] == ["QSG1/APP1"]
+    one = decoder.json([text(STORE_EVENT | {"op": op})])
+    assert [estate.routes[route].store for route in one.events["route"]] == ["QSG1/APP1"]
 
 
 def test_attributes_come_checked_with_sizes_as_integers(decoder: Decoder) -> None:
@@ -332,7 +332,7 @@ def test_unknown_fields_are_ignored(decoder: Decoder) -> None:
         "x": True,
         "\u00e9": "\u00e9",
     }
-    assert decoded_row(decoder, PUT | more) == decoded_row(decoder, PUT)
+    assert accept(decoder, PUT | more) == accept(decoder, PUT)
 
 
 def test_of_a_repeated_name_the_last_counts(decoder: Decoder) -> None:
@@ -381,9 +381,9 @@ def test_a_long_wrong_value_is_cut_in_the_detail_and_whole_in_the_value(decoder:
 
 
 def test_lines_are_numbered_with_empty_ones_counted(decoder: Decoder) -> None:
-    value = b"\n".join([text(PUT), b"", b" \t\r", text(GET), b"junk", text(GET)])
+    one = b"\n".join([text(PUT), b"", b" \t\r", text(GET), b"junk", text(GET)])
     two = text(GET) + b"\r\n" + b"{} \r\n"
-    decoded = decoder.ndjson([value, b"", b"\n", two])
+    decoded = decoder.ndjson([one, b"", b"\n", two])
     assert list(zip(decoded.record.tolist(), decoded.index.tolist(), strict=True)) == [(0, 0), (0, 3), (0, 5), (3, 0)]
     assert [(r.record, r.index, r.reason, r.value) for r in decoded.rejects] == [
         (0, 4, Reason.NOT_JSON, b"junk"),
@@ -396,8 +396,8 @@ def test_lines_are_numbered_with_empty_ones_counted(decoder: Decoder) -> None:
 )
 def test_values_come_in_any_binary_array(decoder: Decoder, kind: pa.DataType) -> None:
     values = pa.array([b"skipped", text(PUT), None, text(GET)], pa.binary()).cast(kind)[1:]
-    for chunks in (values, pa.chunked_array([values[:1], values[1:]]), pa.chunked_array([values])):
-        decoded = decoder.json(chunks)
+    for given in (values, pa.chunked_array([values[:1], values[1:]]), pa.chunked_array([values])):
+        decoded = decoder.json(given)
         assert decoded.record.tolist() == [0, 2]
         assert [r.record for r in decoded.rejects] == [1]
     assert len(decoder.json(pa.chunked_array([], kind))) == 0

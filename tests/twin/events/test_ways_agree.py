@@ -59,7 +59,7 @@ base = st.sampled_from([PUT, GET, {}])
 
 @st.composite
 def events(draw: st.DrawFn) -> dict[str, Any]:
-    """An event with some fields changed, some of them to anything."""
+    """Draw an event with some fields changed, some of them to anything."""
     event = dict(draw(base))
     for name in draw(st.lists(st.sampled_from(list(right)), max_size=4)):
         event[name] = draw(right[name])
@@ -73,7 +73,7 @@ def events(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def texts(draw: st.DrawFn) -> bytes:
-    """An event as JSON in any dress, now and then damaged."""
+    """Draw an event as JSON in any format, sometimes damaged."""
     event = draw(events())
     value = json.dumps(
         event,
@@ -81,11 +81,11 @@ def texts(draw: st.DrawFn) -> bytes:
         separators=draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,", "\t:\r")])),
     ).encode("utf-8", "surrogatepass")
     for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
-        position = draw(st.integers(0, len(value)))
+        start = draw(st.integers(0, len(value)))
         other = draw(
             st.sampled_from([b"", b" ", b"\\", b'"', b"0", b".", b"e", b"{", b"}", b",", b"null,", b"\xff", b"-"])
         )
-        value = value[:position] + other + value[position + draw(st.integers(0, 2)) :]
+        value = value[:start] + other + value[start + draw(st.integers(0, 2)) :]
     return value
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.twin.scoring.builders import STORE, alarm, alert, minute_us
+from tests.twin.scoring.made import STORE, alarm, alert, time_at
 from twin.alerts.episodes import Filler
 from twin.conditions import CLEARED, OPENED, UPDATED
 from twin.scoring.alarms import from_alerts, from_condition, merge
@@ -36,14 +36,14 @@ def test_what_is_open_at_the_same_time_is_one_alarm():
 
 
 def test_a_condition_is_an_alarm_from_its_first_look_to_the_first_without():
-    times = np.array([minute_us(minute) for minute in range(6)])
+    times = np.array([time_at(minute) for minute in range(6)])
     assert from_condition(times, np.array([0, 1, 1, 0, 0, 1], bool)) == [alarm(1, 3), alarm(5, None)]
     assert from_condition(times, np.zeros(6, bool)) == []
     assert from_condition(times, np.ones(6, bool)) == [alarm(0, None)]
 
 
 def test_open_is_open_before_not_at_the_very_moment():
-    assert alarm(10, 20).is_open(minute_us(15))
-    assert alarm(10, 20).is_open(minute_us(20))
-    assert not alarm(10, 20).is_open(minute_us(10))
-    assert not alarm(10, 20).is_open(minute_us(21))
+    assert alarm(10, 20).is_open(time_at(15))
+    assert alarm(10, 20).is_open(time_at(20))
+    assert not alarm(10, 20).is_open(time_at(10))
+    assert not alarm(10, 20).is_open(time_at(21))

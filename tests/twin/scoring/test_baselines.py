@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.twin.scoring.builders import line, minute_us, series
+from tests.twin.scoring.made import line, series, time_at
 from twin.scoring.alarms import Alarm
 from twin.scoring.baselines import (
     BASELINES,
@@ -25,10 +25,9 @@ SAWTOOTH = np.tile(line(59.5, (0, 10), (40, 70), (59.5, 10)), 8)
 
 
 def minutes(alarms: list[Alarm]) -> list[tuple[float, float | None]]:
-    begin = minute_us(0)
+    begin = time_at(0)
     return [
-        ((alarm.opened - begin) / 60e6, None if alarm.cleared is None else (alarm.cleared - begin) / 60e6)
-        for alarm in alarms
+        ((one.opened - begin) / 60e6, None if one.cleared is None else (one.cleared - begin) / 60e6) for one in alarms
     ]
 
 
@@ -56,9 +55,9 @@ def test_the_straight_line_is_that_of_least_squares():
     level, slope = predict_linear(usage, 360.0)
     for last in (1, 5, 40, 59):
         first = max(0, last - 12)
-        slope_and_level = np.polyfit((np.arange(first, last + 1) - last) * 30.0, usage[first : last + 1], 1)
-        assert slope[last] == pytest.approx(slope_and_level[0])
-        assert level[last] == pytest.approx(slope_and_level[1])
+        fitted = np.polyfit((np.arange(first, last + 1) - last) * 30.0, usage[first : last + 1], 1)
+        assert slope[last] == pytest.approx(fitted[0])
+        assert level[last] == pytest.approx(fitted[1])
 
 
 def test_a_condition_counts_once_it_has_held():
@@ -80,7 +79,7 @@ def test_in_minutes_they_wait_a_minute():
 def test_a_steady_line_is_foreseen_an_hour_before_by_the_trend():
     alarms, predictions = sliding_window(series(STEADY), 900.0, 3600.0)
     assert minutes(alarms) == [(140.0, None)]
-    assert predictions.at(minute_us(170))[1] == pytest.approx(30 * 60)
+    assert predictions.times_at(time_at(170))[1] == pytest.approx(30 * 60)
     assert predictions.chance is None
 
 
@@ -90,7 +89,7 @@ def test_the_trend_needs_its_whole_window():
 
 
 def test_on_a_flat_line_only_a_fixed_line_above_it_is_silent():
-    counts = {rule.name: len(rule.judge(series(FLAT))[0]) for rule in BASELINES}
+    counts = {one.name: len(one.judge(series(FLAT))[0]) for one in BASELINES}
     assert set(counts.values()) == {0}
     assert len(static(series(FLAT + 3), 80.0)) == 1
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.twin.scoring.builders import alarm, filling, line, predictions_of, series
+from tests.twin.scoring.made import alarm, filling, line, predict, series
 from twin.scoring.alarms import Alarm
 from twin.scoring.judge import JudgedStore, WarnedFilling, judge
 from twin.scoring.predictions import Predictions
@@ -30,8 +30,8 @@ def judged(
 
 
 def warned(*alarms: Alarm, **others: Any) -> WarnedFilling:
-    [only] = judged(*alarms, **others).warned
-    return only
+    [item] = judged(*alarms, **others).warned
+    return item
 
 
 # -- alarms
@@ -103,7 +103,7 @@ def test_each_filling_has_its_own_warning():
 
 def test_one_alarm_over_two_fillings_recalls_both():
     result = judged(alarm(190, 420), fillings=(FILLING, filling(350, 400, 405)))
-    assert [score.lead for score in result.warned] == [10 * 60, 55 * 60]
+    assert [item.lead for item in result.warned] == [10 * 60, 55 * 60]
     assert result.false == 0
 
 
@@ -128,26 +128,26 @@ def test_where_nobody_warned_nobody_was_named():
 
 
 def test_the_error_is_relative_to_the_time_that_was_left():
-    predictions = predictions_of((140, 10, 45, 90, 1), (170, 10, 36, 90, 1), (185, 10, 15, 90, 1), (195, 1, 3, 9, 1))
+    predictions = predict((140, 10, 45, 90, 1), (170, 10, 36, 90, 1), (185, 10, 15, 90, 1), (195, 1, 3, 9, 1))
     errors = warned(predictions=predictions).errors
     assert errors == {60: pytest.approx(0.25), 30: pytest.approx(0.2), 15: 0.0, 5: pytest.approx(0.4)}
 
 
 def test_a_word_ages_with_the_time_since():
-    predictions = predictions_of((169, 10, 31, 90, 1))
+    predictions = predict((169, 10, 31, 90, 1))
     assert warned(predictions=predictions).errors[30] == pytest.approx(0.0)
 
 
 def test_no_word_lately_and_beyond_the_horizon_are_infinite_errors():
-    errors = warned(predictions=predictions_of((167, 10, 33, 90, 1), (185, np.inf, np.inf, np.inf, 0))).errors
+    errors = warned(predictions=predict((167, 10, 33, 90, 1), (185, np.inf, np.inf, np.inf, 0))).errors
     assert (errors[30], errors[15]) == (np.inf, np.inf)
 
 
 def test_no_error_is_asked_for_before_the_filling_has_shown_itself():
     of_an_hour = (filling(139, 200, 210),)  # minute 140 is its first, minute 145.1 the end of its first tenth
-    assert set(warned(fillings=of_an_hour, predictions=predictions_of((0, 1, 1, 1, 0))).errors) == {30, 15, 5}
+    assert set(warned(fillings=of_an_hour, predictions=predict((0, 1, 1, 1, 0))).errors) == {30, 15, 5}
     of_six_minutes = (filling(193.9, 200, 210),)
-    assert warned(fillings=of_six_minutes, predictions=predictions_of((0, 1, 1, 1, 0))).errors == {}
+    assert warned(fillings=of_six_minutes, predictions=predict((0, 1, 1, 1, 0))).errors == {}
 
 
 def test_a_method_without_predictions_has_no_errors():
@@ -156,7 +156,7 @@ def test_a_method_without_predictions_has_no_errors():
 
 
 def test_intervals_are_looked_at_every_five_minutes_of_the_last_hour():
-    result = judged(predictions=predictions_of(*((minute, 20, 30, 40, 1) for minute in range(600))))
+    result = judged(predictions=predict(*((minute, 20, 30, 40, 1) for minute in range(600))))
     assert [point.came / 60 for point in result.points] == list(range(5, 65, 5))
     assert {(point.p10, point.p50, point.p90) for point in result.points} == {(1200, 1800, 2400)}
 
@@ -169,10 +169,10 @@ def test_lines_have_no_interval():
 
 
 def test_chances_are_looked_at_where_two_hours_can_be_seen_ahead():
-    result = judged(predictions=predictions_of(*((minute, 20, 30, 40, minute / 1000) for minute in range(600)))).chances
-    assert [round(point.given * 1000) for point in result] == [*range(0, 200, 5), *range(215, 485, 5)]
-    assert [point.came for point in result] == [minute >= 80 for minute in range(0, 200, 5)] + [False] * 54
+    result = judged(predictions=predict(*((minute, 20, 30, 40, minute / 1000) for minute in range(600)))).chances
+    assert [round(item.probability * 1000) for item in result] == [*range(0, 200, 5), *range(215, 485, 5)]
+    assert [item.came for item in result] == [minute >= 80 for minute in range(0, 200, 5)] + [False] * 54
 
 
 def test_where_nothing_was_said_the_chance_was_none():
-    assert {point.given for point in judged(predictions=predictions_of((0, 20, 30, 40, 0.5))).chances} == {0.5, 0.0}
+    assert {item.probability for item in judged(predictions=predict((0, 20, 30, 40, 0.5))).chances} == {0.5, 0.0}

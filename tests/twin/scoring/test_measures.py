@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.twin.scoring.builders import STORE, filling
+from tests.twin.scoring.made import STORE, filling
 from twin.scoring.judge import Chance, JudgedStore, Point, WarnedFilling
 from twin.scoring.measures import Coverage, Reliability, coverage, measure, reliability
 
@@ -25,34 +25,34 @@ def store(*warnings: WarnedFilling, false: int = 0, days: float = 1.0, **fields:
 
 
 def test_recall_precision_and_f1():
-    result = measure([[store(warned(), warned(None), false=1)], [store(warned(), warned(), false=2)]])
-    assert (result.recordings, result.fillings, result.recalled, result.false) == (2, 4, 3, 3)
-    assert (result.recall, result.precision) == (0.75, 0.5)
-    assert result.f1 == pytest.approx(2 * 0.75 * 0.5 / 1.25)
+    measures = measure([[store(warned(), warned(None), false=1)], [store(warned(), warned(), false=2)]])
+    assert (measures.recordings, measures.fillings, measures.recalled, measures.false) == (2, 4, 3, 3)
+    assert (measures.recall, measures.precision) == (0.75, 0.5)
+    assert measures.f1 == pytest.approx(2 * 0.75 * 0.5 / 1.25)
 
 
 def test_nothing_recalled_is_an_f1_of_nought():
-    result = measure([[store(warned(None))]])
-    assert (result.recall, result.precision, result.f1) == (0.0, None, 0.0)
+    measures = measure([[store(warned(None))]])
+    assert (measures.recall, measures.precision, measures.f1) == (0.0, None, 0.0)
 
 
 def test_nothing_to_measure_is_none_and_no_nought():
-    result = measure([[store()]])
-    assert (result.recall, result.precision, result.f1, result.lead_p50, result.enough_lead) == (None,) * 5
-    assert (result.reopened, result.clear_p50, result.named, result.errors) == (None, None, None, {})
+    measures = measure([[store()]])
+    assert (measures.recall, measures.precision, measures.f1, measures.lead_p50, measures.enough_lead) == (None,) * 5
+    assert (measures.reopened, measures.clear_p50, measures.named, measures.errors) == (None, None, None, {})
 
 
 def test_false_alarms_by_store_day_and_recordings_without_one():
-    result = measure([[store(false=3, days=0.5), store(days=1.5)], [store(days=2.0)]])
-    assert result.false_per_day == 3 / 4
-    assert result.calm == 0.5
-    assert result.store_days == 4.0
+    measures = measure([[store(false=3, days=0.5), store(days=1.5)], [store(days=2.0)]])
+    assert measures.false_per_day == 3 / 4
+    assert measures.calm == 0.5
+    assert measures.store_days == 4.0
 
 
 def test_leads_are_those_of_the_recalled():
     leads = [warned(minutes) for minutes in range(11)]
-    result = measure([[store(*leads, warned(None))]])
-    assert (result.lead_p10, result.lead_p50) == (60.0, 300.0)
+    measures = measure([[store(*leads, warned(None))]])
+    assert (measures.lead_p10, measures.lead_p50) == (60.0, 300.0)
 
 
 @pytest.mark.parametrize(
@@ -65,28 +65,28 @@ def test_enough_lead_is_a_quarter_of_an_hour_or_four_fifths_of_a_shorter_filling
 
 def test_errors_are_medians_over_the_fillings_that_have_one():
     some = [{60: 0.1, 5: 0.3}, {60: np.inf, 5: 0.5}, {5: np.inf}, {60: 0.2}]
-    result = measure([[store(*(warned(errors=errors) for errors in some))]])
-    assert result.errors == {60: (0.2, 3), 5: (0.5, 3)}
+    measures = measure([[store(*(warned(errors=bin_) for bin_ in some))]])
+    assert measures.errors == {60: (0.2, 3), 5: (0.5, 3)}
 
 
 def test_reopened_cleared_and_named():
     some = (warned(reopened=2, clear=60.0, named=True), warned(clear=120.0, named=False), warned(named=True), warned())
-    result = measure([[store(*some)]])
-    assert result.reopened == 0.5
-    assert result.clear_p50 == 90.0
-    assert result.named == pytest.approx(2 / 3)
+    measures = measure([[store(*some)]])
+    assert measures.reopened == 0.5
+    assert measures.clear_p50 == 90.0
+    assert measures.named == pytest.approx(2 / 3)
 
 
 def test_an_interval_covers_what_lies_on_it_or_within():
-    quantiles = (100.0, 200.0, 300.0)
-    result = coverage([Point(*quantiles, came) for came in (50, 100, 150, 250, 300, 301, 400, 220, 230, 240)])
-    assert result == Coverage(10, 0.1, 0.3, 0.2)
-    assert result.inside == pytest.approx(0.7)
+    predicted = (100.0, 200.0, 300.0)
+    measures = coverage([Point(*predicted, came) for came in (50, 100, 150, 250, 300, 301, 400, 220, 230, 240)])
+    assert measures == Coverage(10, 0.1, 0.3, 0.2)
+    assert measures.inside == pytest.approx(0.7)
 
 
 def test_beyond_the_horizon_is_after_whatever_came():
-    result = coverage([Point(100.0, np.inf, np.inf, 3000.0), Point(np.inf, np.inf, np.inf, 3000.0)])
-    assert result == Coverage(2, 0.5, 1.0, 0.0)
+    measures = coverage([Point(100.0, np.inf, np.inf, 3000.0), Point(np.inf, np.inf, np.inf, 3000.0)])
+    assert measures == Coverage(2, 0.5, 1.0, 0.0)
     assert coverage([]).inside is None
 
 
@@ -100,7 +100,7 @@ def test_probabilities_are_held_against_how_often_it_came():
 
 
 def test_as_json_an_infinite_error_is_null():
-    result = measure([[store(warned(errors={60: np.inf, 5: 0.25}))]]).as_json()
-    assert result["errors"] == {"60": {"median": None, "fillings": 1}, "5": {"median": 0.25, "fillings": 1}}
-    assert result["recall"] == 1.0
-    assert result["interval"]["inside"] is None
+    measures = measure([[store(warned(errors={60: np.inf, 5: 0.25}))]]).as_json()
+    assert measures["errors"] == {"60": {"median": None, "fillings": 1}, "5": {"median": 0.25, "fillings": 1}}
+    assert measures["recall"] == 1.0
+    assert measures["interval"]["inside"] is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.twin.scoring.builders import line, minute_us, series
+from tests.twin.scoring.made import line, series, time_at
 from twin.scoring.truth import fillings, onset
 
 
@@ -69,20 +69,20 @@ def test_without_a_refused_put_nothing_filled():
 
 
 def test_first_and_last_2192_and_their_number():
-    [only] = fillings(series(line(60, (0, 0), (50, 100), (60, 100)), refused=(50.2, 52, 58)))
-    assert (only.first, only.last, only.refused) == (minute_us(50.2), minute_us(58), 3)
-    assert only.resource == "entries"
-    assert only.seconds == pytest.approx((50.2 - 2.5) * 60, abs=60)
+    [filling] = fillings(series(line(60, (0, 0), (50, 100), (60, 100)), refused=(50.2, 52, 58)))
+    assert (filling.first, filling.last, filling.refused) == (time_at(50.2), time_at(58), 3)
+    assert filling.resource == "entries"
+    assert filling.seconds == pytest.approx((50.2 - 2.5) * 60, abs=60)
 
 
 def test_a_pause_with_usage_well_below_ends_a_filling():
     usage = line(120, (0, 0), (30, 100), (40, 50), (60, 100), (120, 100))
-    events = fillings(series(usage, refused=(31, 32, 61, 62)))
-    assert [(event.first, event.last) for event in events] == [
-        (minute_us(31), minute_us(32)),
-        (minute_us(61), minute_us(62)),
+    result = fillings(series(usage, refused=(31, 32, 61, 62)))
+    assert [(filling.first, filling.last) for filling in result] == [
+        (time_at(31), time_at(32)),
+        (time_at(61), time_at(62)),
     ]
-    assert events[1].onset > minute_us(40)
+    assert result[1].onset > time_at(40)
 
 
 def test_a_pause_near_the_limit_ends_none():
@@ -97,19 +97,19 @@ def test_a_short_pause_ends_none():
 
 def test_what_is_full_is_what_is_fullest():
     entries, elements = line(60, (0, 0), (60, 70)), line(60, (0, 30), (60, 100))
-    [only] = fillings(series(entries, elements, refused=(60,)))
-    assert only.resource == "elements"
+    [filling] = fillings(series(entries, elements, refused=(60,)))
+    assert filling.resource == "elements"
 
 
 def test_messages_that_piled_up_before_count_into_the_filling_of_a_data_set():
     entries = line(120, (0, 10), (60, 70), (120, 72))
     dataset = line(120, (0, 0), (60, 0), (120, 100))
     size = line(120, (0, 0), (120, 1000)).astype(np.int64)
-    [only] = fillings(
+    [filling] = fillings(
         series(entries, entries, dataset, refused=(120,), resources=("entries", "elements", "smds/QM01"), size=size)
     )
-    assert only.resource == "smds/QM01"
-    assert only.onset == minute_us(6)
+    assert filling.resource == "smds/QM01"
+    assert filling.onset == time_at(6)
 
 
 def test_who_filled_it_is_counted_in_what_filled():

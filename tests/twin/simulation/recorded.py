@@ -31,10 +31,10 @@ class Recorded:
         """Messages in the queue at those hours; for recordings without BACKOUT that matters."""
         here = (self.queue == queue) & (self.reason == 0)
         change = here * ((self.op == "PUT").astype(int) - (self.op == "GET").astype(int))
-        return [int(change[self.hours < hour].sum()) for hour in hours]
+        return [int(change[self.hours < at].sum()) for at in hours]
 
     def puts(self, queue: str, begin: float, end: float) -> Any:
-        """Which events are puts that were stored in that queue from one hour to another, bool[n]."""
+        """Return bool[n], True for puts that were stored in a queue between two hours."""
         return (
             (self.queue == queue) & (self.op == "PUT") & (self.reason == 0) & (self.hours >= begin) & (self.hours < end)
         )

@@ -19,17 +19,17 @@ A_ROUND = 3 * len(SCENARIOS)
 
 
 def test_a_number_has_one_case_and_the_two_sets_differ() -> None:
-    first, again, other, test = (
+    one, again, other, test = (
         draw_case(3, "tuning"),
         draw_case(3, "tuning"),
         draw_case(4, "tuning"),
         draw_case(3, "test"),
     )
-    assert first == again
-    assert first.scenario != other.scenario
-    assert type(first.scenario) is type(test.scenario)
-    assert first.scenario != test.scenario
-    assert first.name == f"tuning-0003-{first.scenario.name}"
+    assert one == again
+    assert one.scenario != other.scenario
+    assert type(one.scenario) is type(test.scenario)
+    assert one.scenario != test.scenario
+    assert one.name == f"tuning-0003-{one.scenario.name}"
 
 
 def test_no_seed_is_in_both_sets() -> None:
@@ -63,7 +63,7 @@ def test_a_recording_has_some_ten_thousand_events_of_some_hours(number: int, tmp
     outcome = simulate(case.scenario, case.estate, tmp_path / "a.arrow", case.seed)
     assert 8_000 < outcome.events < 350_000
     assert 2 * 3.5e9 < outcome.last - outcome.first < 121 * 3.6e9
-    assert all(store_outcome.refused == 0 for name, store_outcome in outcome.stores.items() if name != case.store)
+    assert all(one.refused == 0 for name, one in outcome.stores.items() if name != case.store)
     assert sum(table.num_rows for table in case.play()) == outcome.events
 
 

@@ -50,7 +50,7 @@ def test_simulate_lists_the_scenarios_with_their_parameters(capsys: pytest.Captu
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
+    ("arguments", "output"),
     [
         ([], "simulate: missing arguments; expected: SCENARIO --estate FILE -o RECORDING, or --list"),
         (["outage"], "expected: SCENARIO --estate FILE -o RECORDING, or --list"),
@@ -68,12 +68,12 @@ def test_simulate_lists_the_scenarios_with_their_parameters(capsys: pytest.Captu
     ids=["nothing", "half", "scenario", "setting", "parameter", "hours", "start", "estate", "recording"],
 )
 def test_wrong_use_of_simulate_is_one_line_and_exit_status_2(
-    estate: str, arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+    estate: str, arguments: list[str], output: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["simulate", *(estate if argument == "E" else argument for argument in arguments)]) == 2
-    message = capsys.readouterr().err
-    assert expected in message
-    assert message.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert output in printed
+    assert printed.count("\n") == 1
 
 
 def test_import_trace_ends_with_a_line_that_says_what_came_out(

@@ -55,7 +55,7 @@ def estate_of(folder: Path, scm: str) -> Estate:
     return load_estate(path)
 
 
-def story(name: str, estate: Estate, folder: Path, **settings: float) -> tuple[Outcome, Path]:
+def play_story(name: str, estate: Estate, folder: Path, **settings: float) -> tuple[Outcome, Path]:
     path = folder / "told.arrow"
     return simulate(make_scenario(name, settings=settings), estate, path, seed=1), path
 
@@ -69,12 +69,12 @@ def hours(outcome: Outcome, store: str = FIRST) -> float:
 
 def test_scm_fills_behind_a_structure_that_is_held_at_90_percent(tmp_path: Path) -> None:
     estate = estate_of(tmp_path, "48M")
-    outcome, path = story("scm-fills-behind", estate, tmp_path)
+    outcome, path = play_story("scm-fills-behind", estate, tmp_path)
     assert 1.5 < hours(outcome) < 2.6
     assert outcome.stores[FIRST].peak_scm_pct > 99
     half = [alert for alert in replay(path, estate).alerts if alert.store == FIRST and alert.usage_pct > 92]
     assert all((alert.time - START) / 3.6e9 > hours(outcome) - 0.4 for alert in half)
-    in_time, _ = story("scm-fills-behind", estate, tmp_path, full_at=1.6)
+    in_time, _ = play_story("scm-fills-behind", estate, tmp_path, full_at=1.6)
     assert in_time.first_full is None
     assert 20 < in_time.stores[FIRST].peak_scm_pct < 90
     assert in_time.stores[FIRST].peak_pct < 91
@@ -82,32 +82,32 @@ def test_scm_fills_behind_a_structure_that_is_held_at_90_percent(tmp_path: Path)
 
 def test_what_is_got_waits_in_scm_for_what_nobody_gets(tmp_path: Path) -> None:
     estate = estate_of(tmp_path, "48M")
-    outcome, path = story("priority-inversion", estate, tmp_path, full_at=1.5)
+    outcome, path = play_story("priority-inversion", estate, tmp_path, full_at=1.5)
     assert outcome.first_full is None
     assert outcome.stores[FIRST].faults > 500
     assert outcome.stores[FIRST].peak_scm_pct > 10
     recorded = Recorded(path)
     before, after = recorded.depth("PAYMENTS", 1.0, 2.8)
     assert after == pytest.approx(before, rel=0.3)  # the others are got as they always are
-    assert 1.5 < hours(story("priority-inversion", estate, tmp_path)[0]) < 3.0
+    assert 1.5 < hours(play_story("priority-inversion", estate, tmp_path)[0]) < 3.0
 
 
 def test_two_structures_with_room_run_out_of_the_scm_they_share(tmp_path: Path) -> None:
     shared = estate_of(tmp_path, "24M")
-    outcome, path = story("scm-over-committed", shared, tmp_path)
+    outcome, path = play_story("scm-over-committed", shared, tmp_path)
     assert 1.0 < min(hours(outcome, store) for store in (FIRST, SECOND) if outcome.stores[store].refused) < 2.5
     peaks = [outcome.stores[store].peak_scm_pct for store in (FIRST, SECOND)]
     assert max(peaks) < 90  # neither has used up its SCMMAXSIZE
     assert 95 < sum(peaks) <= 100.5
     states = replay(path, shared).states
     assert states[FIRST]["full_puts"] == outcome.stores[FIRST].refused
-    alone, _ = story("scm-over-committed", shared, tmp_path, reach=0.4)
+    alone, _ = play_story("scm-over-committed", shared, tmp_path, reach=0.4)
     assert alone.first_full is None
 
 
 def test_scm_that_is_enough_for_both_is_another_story(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="needs two structures on CF01 whose SCMMAXSIZE is more than its SCM together"):
-        story("scm-over-committed", estate_of(tmp_path, "48M"), tmp_path)
+        play_story("scm-over-committed", estate_of(tmp_path, "48M"), tmp_path)
 
 
 @pytest.mark.parametrize(("size", "scm"), [("4G", "48M"), ("4G", "12M"), ("72M", "48M")])
@@ -117,7 +117,7 @@ def test_a_structure_is_tried_at_a_smaller_scale_with_what_its_facility_has_for_
     """A facility with less SCM than SCMMAXSIZE, or with hardly any storage for augmented space, bounds both trials."""
     text = (ESTATE.replace("{scm}", scm) + SMDS).replace('size = "4G"', f'size = "{size}"').replace("16M", "32M")
     (tmp_path / "estate.toml").write_text(text, encoding="utf-8")
-    site = Site.of(load_estate(tmp_path / "estate.toml"), FIRST)
+    site = Site.find(load_estate(tmp_path / "estate.toml"), FIRST)
     traffic = make_scenario("scm-fills-behind").traffic
     whole = site.capacity(traffic, np.random.default_rng(1)).messages
     monkeypatch.setattr(capacity, "_LARGEST_TRIAL", 8 << 20)
@@ -127,4 +127,4 @@ def test_a_structure_is_tried_at_a_smaller_scale_with_what_its_facility_has_for_
 @pytest.mark.parametrize("name", ["scm-fills-behind", "priority-inversion", "scm-over-committed"])
 def test_a_structure_without_scm_is_told(small: Estate, tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="QSG1/APP1 has no storage class memory; right: a structure with scm_max_size"):
-        story(name, small, tmp_path)
+        play_story(name, small, tmp_path)

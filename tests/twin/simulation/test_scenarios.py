@@ -38,11 +38,11 @@ def first_full_hours(outcome: Outcome) -> float:
 @pytest.fixture(scope="module")
 def played(small: Estate, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Outcome, Path]]:
     folder = tmp_path_factory.mktemp("played")
-    counts = {}
+    found = {}
     for name in HERE:
         path = folder / f"{name}.arrow"
-        counts[name] = simulate(make_scenario(name), small, path, seed=1), path
-    return counts
+        found[name] = simulate(make_scenario(name), small, path, seed=1), path
+    return found
 
 
 @pytest.mark.parametrize("name", sorted(set(HERE) - CLOSE - FAR))
@@ -53,7 +53,7 @@ def test_what_stops_slows_or_grows_ends_in_2192_of_the_structure_it_is_about(
     assert outcome.first_full is not None
     assert outcome.first_full[1] == "QSG1/APP1"
     assert outcome.stores["QSG1/APP1"].refused > 10
-    assert all(store_outcome.refused == 0 for store, store_outcome in outcome.stores.items() if store != "QSG1/APP1")
+    assert all(one.refused == 0 for store, one in outcome.stores.items() if store != "QSG1/APP1")
 
 
 @pytest.mark.parametrize("name", sorted(FAR))
@@ -187,20 +187,20 @@ def test_what_fits_is_tried_at_a_smaller_scale_where_the_structure_is_large(tmp_
     structure = estate.stores["QSG1/APP1"]
     assert isinstance(structure, Structure)
     traffic = Traffic(length=constant(1_000), spread=0.0)
-    site = Site.of(estate)
+    site = Site.find(estate)
     whole = site.capacity(traffic, np.random.default_rng(1)).messages
     assert whole == pytest.approx(1_925_131 * 0.9, rel=0.1)  # some beyond 90 %, as far as the data sets have room
 
 
 def test_getters_leave_more_room_than_they_take_where_offloaded_messages_come(small: Estate) -> None:
-    site, traffic = Site.of(small), Traffic()
+    site, traffic = Site.find(small), Traffic()
     still = site.capacity(traffic, np.random.default_rng(1)).messages
     served = site.capacity(traffic, np.random.default_rng(1), got=0.5).messages
     assert served > 1.5 * still
 
 
 def test_puts_come_from_several_queue_managers_in_different_shares(small: Estate) -> None:
-    flows = Site.of(small).puts(constant(90.0), Traffic())
+    flows = Site.find(small).puts(constant(90.0), Traffic())
     rates = [float(flow.rate(np.zeros(1))[0]) for flow in flows]
     assert [small.routes[flow.route].qmgr for flow in flows] == ["QM01", "QM02", "QM03"]
     assert rates == pytest.approx([40.0, 30.0, 20.0])
@@ -216,7 +216,7 @@ def test_an_unknown_scenario_is_answered_with_those_there_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "expected"),
+    ("settings", "message"),
     [
         ({"outage": "two"}, "outage of getter-outage is two; right: a number from 0.01"),
         ({"outage": "nan"}, "outage of getter-outage is nan"),
@@ -230,19 +230,19 @@ def test_an_unknown_scenario_is_answered_with_those_there_are() -> None:
     ],
     ids=["word", "nan", "infinite", "range", "unknown", "no-number"],
 )
-def test_a_wrong_parameter_is_answered_with_what_is_right(settings: dict[str, float | str], expected: str) -> None:
-    with pytest.raises(UsageError, match=expected):
+def test_a_wrong_parameter_is_answered_with_what_is_right(settings: dict[str, float | str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         make_scenario("getter-outage", settings=settings)
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")], ids=str)
 def test_a_rate_is_more_than_nought(rate: float) -> None:
-    with pytest.raises(UsageError, match="right: messages a second, more than 0"):
+    with pytest.raises(UsageError, match="right: messages per second, more than 0"):
         make_scenario("burst", rate=rate)
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("options", "message"),
     [
         ({"store": "QSG1/APP9"}, "store QSG1/APP9 cannot be simulated; right: .*: QSG1/APP1, QSG1/APP2"),
         ({"queue": "AUDIT"}, "QSG1/APP1 has no queue AUDIT; its queues are ORDERS, PAYMENTS"),
@@ -250,9 +250,9 @@ def test_a_rate_is_more_than_nought(rate: float) -> None:
     ids=["store", "queue"],
 )
 def test_a_store_or_queue_that_is_not_there_is_answered_with_those_that_are(
-    small: Estate, tmp_path: Path, options: dict[str, str], expected: str
+    small: Estate, tmp_path: Path, options: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(UsageError, match=expected):
+    with pytest.raises(UsageError, match=message):
         simulate(make_scenario("getter-outage", **options), small, tmp_path / "x.arrow")  # type: ignore[arg-type]
     assert not (tmp_path / "x.arrow").exists()
 

@@ -35,7 +35,7 @@ class Calls:
         self.rows.append(event)
         return self
 
-    def served(self, system: RealSystem | None = None) -> list[dict[str, Any]]:
+    def put_and_drain(self, system: RealSystem | None = None) -> list[dict[str, Any]]:
         rows, self.rows = np.concatenate(self.rows), []
         return from_table((system or RealSystem(self.estate, 7)).serve(rows))
 
@@ -134,7 +134,7 @@ def test_how_demands_are_cut_changes_nothing(small: Estate) -> None:
     cuts = range(0, rows.size, 137)
     assert [event for cut in cuts for event in from_table(system.serve(rows[cut : cut + 137].copy()))] == whole
     assert {event["op"] for event in whole} == {"PUT", "GET", "COMMIT", "BACKOUT"}
-    assert sum(store_outcome.puts for store_outcome in system.outcomes.values()) == (rows["op"] == PUT).sum()
+    assert sum(one.puts for one in system.outcomes.values()) == (rows["op"] == PUT).sum()
 
 
 def test_a_put_to_a_waiting_getter_is_told_and_takes_no_message(calls: Calls) -> None:

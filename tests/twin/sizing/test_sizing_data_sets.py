@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.kernels.driver import GIB, KIB, MIB, TwinDriver
+from tests.kernels.told import GIB, KIB, MIB, Told
 from tests.naive.estates import data_set
 from tests.naive.smds import map_blocks, pages_of_length
 from twin.allocation import FIXED_AUGMENTED
@@ -20,7 +20,7 @@ from twin.sizing.scm import scm_bytes
 
 
 def test_pages_blocks_and_space_map_of_64_kb_messages():
-    """16 pages each, four to a block of 256K, one map block: docs/storage-model.md#shared-message-data-sets."""
+    """Check docs/storage-model.md: 16 pages each, four to a block of 256K, one map block."""
     plan = plan_smds(bare_structure(0), parse_mix(["64K:5000"]))
     assert (plan.pages, plan.data_blocks, plan.map_blocks) == (80_000, 1_250, 1)
     assert plan.least.bytes == 1_251 * 256 * KIB
@@ -29,7 +29,7 @@ def test_pages_blocks_and_space_map_of_64_kb_messages():
 
 
 def test_a_second_map_block_comes_beyond_63_gib():
-    """At 256K one map block covers exactly 63 GiB [published: APAR PI40571]."""
+    """Check docs/storage-model.md: at 256K one map block covers exactly 63 GiB (APAR PI40571)."""
     of_63_gib = 63 * GIB // (256 * KIB)
     assert plan_smds(bare_structure(0), parse_mix([f"256K:{of_63_gib}"])).map_blocks == 1
     assert plan_smds(bare_structure(0), parse_mix([f"256K:{of_63_gib + 1}"])).map_blocks == 2
@@ -56,9 +56,7 @@ def test_a_data_set_just_holds_its_blocks_and_their_map_and_one_that_does_not_ex
 
 @pytest.mark.parametrize(("length", "count"), [(4_096, 100), (100_000, 13), (300_000, 7), (20_000, 50)])
 def test_the_twin_puts_them_into_as_many_blocks(length, count):
-    driver = TwinDriver(
-        smds={"QM01": data_set(size=GIB)}, queue_managers=("QM01",), offld1_th=0, offld1_sz=0, size=64 * MIB
-    )
+    driver = Told(smds={"QM01": data_set(size=GIB)}, queue_managers=("QM01",), offld1_th=0, offld1_sz=0, size=64 * MIB)
     state = driver.put(length, count=count)["smds"]["QM01"]
     plan = plan_smds(bare_structure(0), parse_mix([f"{length}:{count}"]))
     assert (state["blocks_used"], state["pages_used"]) == (plan.data_blocks + 1, plan.pages)
@@ -85,13 +83,13 @@ def test_a_wrong_block_size_is_answered_with_those_that_are_right():
 
 
 def test_scm_takes_256_bytes_an_entry_and_an_element_in_4_kb_blocks():
-    """docs/storage-model.md#storage-class-memory."""
+    """Check the bytes of docs/storage-model.md."""
     assert scm_bytes(1, 10) == 4096
     assert scm_bytes(1_000, 10_000) == 2_818_048  # 2,816,000 rounded up
 
 
 def test_a_structure_with_scm_keeps_90_percent_of_3_percent_fewer_entries_and_elements():
-    """How storage class memory works: the threshold of 90 %, fewer entries and elements; 3 % is [assumed]."""
+    """How storage class memory works: threshold of 90 %, fewer entries and elements (docs/storage-model.md: 3 %)."""
     plan = plan_scm(bare_structure(4 * GIB), parse_mix(["100:3000000"]))
     assert (plan.ents_without, plan.ents_max) == (1_925_131, 1_867_377)
     assert plan.elems_max == 11_550_786 * 97 // 100
@@ -110,7 +108,7 @@ def test_augmented_space_is_fixed_and_dynamic_and_not_of_the_structure():
 
 
 def test_5_gb_of_2_kb_messages_do_not_fit_into_4_gb_and_fit_with_4_gb_of_scm():
-    """[IBM: Q Replication report, pp. 7-13]."""
+    """IBM Q Replication report, pp. 7-13, by docs/storage-model.md."""
     messages = 5 * 10**9 // 2048
     mix = parse_mix([f"2048:{messages}"])
     assert plan_structure(bare_structure(0), mix, 4 * GIB)[0].fits < messages

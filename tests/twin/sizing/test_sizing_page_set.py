@@ -15,7 +15,7 @@ from kernels import page_set as kernel
 from twin.errors import UsageError
 from twin.estate.model import packs
 from twin.sizing import backlog_of, parse_mix, parse_rates, parse_seconds, plan_page_set
-from twin.sizing.dasd import PAGES_A_TRACK, Extent
+from twin.sizing.dasd import PAGES_PER_TRACK, Extent
 from twin.sizing.next_fit import places
 from twin.sizing.page_set import (
     MAX_PAGES,
@@ -104,7 +104,7 @@ def test_control_records_of_long_messages_are_packed_with_short_ones():
 def test_gets_that_are_delayed_leave_all_that_is_put_on_the_page_set():
     """Page sets 01 to 99: "You must allow for the possibility that message gets might be delayed"."""
     backlog = backlog_of(parse_rates(["2048:50", "20000:0.5"]), parse_seconds("2h"))
-    assert [(part.length, part.count) for part in backlog] == [(2048, 360_000), (20_000, 3_600)]
+    assert [(one.length, one.count) for one in backlog] == [(2048, 360_000), (20_000, 3_600)]
     plan = plan_page_set(parse_mix(["2048:1000"]) + backlog)
     assert plan.pages == 361_000 + 3_600 * 7
 
@@ -136,13 +136,13 @@ def test_usable_pages_of_real_page_sets_are_those_of_whole_tracks(shared):
     with (shared / "fixtures" / "smf" / "expected" / "SMF_MQ1000-QIS1.csv").open(encoding="utf-8") as file:
         measured = {int(row["Total_Pages"]) for row in csv.DictReader(file)} - {0}
     assert len(measured) == 11
-    counts = {}
+    found = {}
     for usable in measured:
-        tracks = next(tracks for tracks in range(1, 100_000) if usable_pages(tracks * PAGES_A_TRACK) >= usable)
-        counts[usable] = tracks * PAGES_A_TRACK
-    assert {usable_pages(allocated) for allocated in counts.values()} == measured
-    assert counts[50_035] == 50_040 and counts[963_659] == 963_720
-    cylinders = [Extent.of_pages(allocated) for usable, allocated in counts.items() if usable > 70]
+        tracks = next(tracks for tracks in range(1, 100_000) if usable_pages(tracks * PAGES_PER_TRACK) >= usable)
+        found[usable] = tracks * PAGES_PER_TRACK
+    assert {usable_pages(allocated) for allocated in found.values()} == measured
+    assert found[50_035] == 50_040 and found[963_659] == 963_720
+    cylinders = [Extent.of_pages(allocated) for usable, allocated in found.items() if usable > 70]
     assert all(extent.cylinders * 180 == extent.pages for extent in cylinders)
 
 
@@ -210,7 +210,7 @@ def test_no_message_takes_no_place():
 
 
 def by_the_document(length):
-    """(pages, record) as Page sets 01 to 99 computes them, in fractions: no arithmetic of the twin's."""
+    """Return (pages, record) as Page sets 01 to 99 computes them, in fractions: no arithmetic of the twin's."""
     if length <= 3685:
         return 0, length + 352 + 20
     if length <= 4 * MIB:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.kernels.driver import GIB, KIB, MIB, NO_RULES, TwinDriver, demands
+from tests.kernels.told import GIB, KIB, MIB, NO_RULES, Told, demands
 from tests.naive import pools as naive
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
 from twin.allocation import allocate, pool_sizes
@@ -51,7 +51,7 @@ def test_what_ibm_published_needs_4_gb_within_2_percent(length, published):
 
 
 def test_200000_messages_of_1_kb_need_between_256_and_512_mb():
-    """[IBM: MQ V6 planning manual]."""
+    """MQ V6 planning manual, by docs/storage-model.md."""
     [in_structure, *_] = plan_structure(bare_structure(0), parse_mix(["1K:200000"]))
     assert 256 * MIB < in_structure.size <= 512 * MIB
     assert in_structure.fits is None
@@ -120,7 +120,7 @@ def test_a_mix_needs_the_sum_of_what_its_messages_cost(mix, offloaded):
 def test_the_twin_takes_as_many_messages_of_a_mix_as_the_plan_says(lengths):
     size = 1_000 * ENTRY_AND_6_ELEMENTS
     plan = messages_that_fit(bare_structure(0), size, parse_mix(map(str, lengths)), offloaded=False)
-    driver = TwinDriver(size=size, **NO_RULES)
+    driver = Told(size=size, **NO_RULES)
     events = demands(driver.decoding.estate.route_of_queue("QM01", "A.QUEUE"), np.resize(lengths, 2_000))
     driver.twin.demand(events)
     assert abs(int((events["reason"] == 0).argmin()) - plan) < len(lengths)
@@ -171,8 +171,8 @@ def test_a_backlog_that_does_not_fit_is_answered_with_a_size_that_does():
 def test_from_the_threshold_of_the_pools_on_the_backlog_fits_whatever_stands_there_before(backlog, before):
     size = 1_000 * ENTRY_AND_6_ELEMENTS
     latest = plan_threshold(replace(bare_structure(size), name="QSG1/APP1"), backlog, aim=100).pools_latest
-    rule = {"offld3_th": latest, "offld3_sz": 0}
-    driver = TwinDriver(size=size, full_threshold=0, smds={}, **(NO_RULES | rule))
+    one = {"offld3_th": latest, "offld3_sz": 0}
+    driver = Told(size=size, full_threshold=0, smds={}, **(NO_RULES | one))
     route = driver.decoding.estate.route_of_queue("QM01", "A.QUEUE")
     while driver.state()["offload_rule"] < 3:
         driver.twin.demand(demands(route, [before]))

@@ -1,4 +1,4 @@
-"""The scenarios, a family a file; to import it is to have them all in SCENARIOS."""
+"""Scenarios, one family per module. Importing this package registers all in SCENARIOS."""
 
 from twin.simulation.stories import (
     chance,

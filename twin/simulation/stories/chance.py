@@ -1,4 +1,4 @@
-"""Scenarios that are left to chance: bursts of any height, getters that stop now and then."""
+"""Random scenarios: bursts of any height, getters that stop from time to time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from typing_extensions import override
 
 from twin.simulation.arrivals import Array, Curve, Flow, constant
 from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
@@ -34,12 +35,12 @@ class HeavyTailedBursts(StoreScenario):
     _IN_BURSTS = 0.5  # of the puts
     _HIGHEST = 12.0  # of a burst, as a multiple of the mean
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
         return site.capacity(self.traffic, rng).messages / (self.fits_for * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         return [
             *site.puts(self._puts(site, rate), self.traffic),
             *site.gets(constant(rate / self.load), self.traffic),
@@ -88,16 +89,16 @@ class ShortOutages(StoreScenario):
     )
 
     @property
-    def told_after(self) -> float:
-        """See Scenario."""
+    @override
+    def story_hours(self) -> float:
         return ((self.stays_away + 0.5) * self.every + 1.3 * self.stops_for / self.climbs) / 60
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
         return self.climbs * site.capacity(self.traffic, rng).messages / (self.stops_for * 60)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         count = int(self.hours * 60 / self.every) + 1
         begins = (np.arange(count) + 0.5) * self.every * 60
         ends = begins + self.stops_for * 60 * site.chance.uniform(0.7, 1.3, count)

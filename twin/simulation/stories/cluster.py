@@ -1,6 +1,6 @@
-"""The ramp of a uniform cluster: more and more load, and members that are started when the others cannot carry it.
+"""Ramp of a uniform cluster: rising load, and members that are started when the others cannot carry it.
 
-Source: seed uniform-cluster-scaling.txt, "Test Scenario" and Table 1; domain.md section 7.
+Source: [IBM: MQ, uniform cluster scaling, Test Scenario and Table 1].
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from typing_extensions import override
 
 from kernels.layout import GET, HEARTBEAT, PUT
 from twin.errors import UsageError
@@ -17,31 +18,36 @@ from twin.simulation.arrivals import Flow, Traffic, steps
 from twin.simulation.scenario import Scenario, parameter, scenario
 
 _SENDERS = 180
-_HEARTBEATS = 0.05  # a second, of a member that is not started
+_HEARTBEATS = 0.05  # per second, of a member that is not started
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of Table 1: messages a second asked for and achieved, members started."""
+    """Row of Table 1."""
 
-    target: float
-    achieved: float
-    members: int
+    target: float  # messages/s
+    achieved: float  # messages/s
+    members: int  # started
 
 
-def table(step: float, members: int, one: float) -> list[Row]:
-    """Load that rises by `step` messages a second until all members are started. one: what each of them carries.
+def table(step: float, members: int, capacity: float) -> list[Row]:
+    """Return the rows of a load that rises until all members are started.
 
-    When the members started are short of the target, the row says what they achieve; then another one is started.
+    When the started members miss the target, the row states what they achieve, and another one is started.
+
+    Args:
+        step: rise of the load per row, messages/s.
+        members: number of members.
+        capacity: of each member, messages/s.
     """
     rows: list[Row] = []
     started, target = 1, step
     while True:
-        rows.append(Row(target, min(target, started * one), started))
-        short = target > started * one
-        if started == members:  # the seed's test ends when all members are started and carry the load
+        rows.append(Row(target, min(target, started * capacity), started))
+        is_short = target > started * capacity
+        if started == members:  # the published test ends when all members are started and carry the load
             return rows
-        if short:
+        if is_short:
             started += 1
         else:
             target += step
@@ -72,12 +78,14 @@ class UniformClusterRamp(Scenario):
         return replace(super().traffic, persistent=0.0, unit_share=0.0, direct=self.direct, priorities=((0, 1.0),))
 
     @property
-    def told_after(self) -> float:
-        """See Scenario. For the twelve members of the seed."""
+    @override
+    def story_hours(self) -> float:
+        """End of the story with the twelve members of the published test."""
         return 23 * self.minutes / 60
 
+    @override
     def cast(self, estate: Estate, rng: np.random.Generator) -> tuple[np.random.Generator, Sequence[Flow]]:
-        """See Scenario. UsageError where there is no uniform cluster whose members each have the queue."""
+        """Raise UsageError unless the members of a uniform cluster each have the queue."""
         cluster = self._cluster(estate)
         rows = self.rows(cluster)
         flows: list[Flow] = []
@@ -86,12 +94,12 @@ class UniformClusterRamp(Scenario):
         return rng.spawn(2)[1], flows
 
     def rows(self, cluster: UniformCluster) -> list[Row]:
-        """What is asked for and achieved, as in the seed's Table 1. `rate`: by how much the load rises in a step."""
+        """Return the rows of Table 1. `rate` is the rise of the load per row."""
         step = _SENDERS * self.step * self.scale if self.rate is None else self.rate
         return table(step, len(cluster.queue_managers), cluster.messages_per_second)
 
     def _cluster(self, estate: Estate) -> UniformCluster:
-        clusters = {name: one for name, one in estate.stores.items() if isinstance(one, UniformCluster)}
+        clusters = {name: store for name, store in estate.stores.items() if isinstance(store, UniformCluster)}
         if not clusters:
             raise UsageError(f"{estate.source}: there is no uniform cluster; right: describe one for {self.name}")
         if self.store is not None and self.store not in clusters:
@@ -102,11 +110,11 @@ class UniformClusterRamp(Scenario):
         for file in estate.stores.values():
             if isinstance(file, QueueFile) and file.queue_manager == qmgr and self.queue in {None, file.queue}:
                 return file
-        wanted = f'[queue_file."{qmgr}/{self.queue or "REQUEST"}"]'
-        raise UsageError(f"member {qmgr} of {cluster.name} has no such queue; right: {wanted}")
+        expected = f'[queue_file."{qmgr}/{self.queue or "REQUEST"}"]'
+        raise UsageError(f"member {qmgr} of {cluster.name} has no such queue; right: {expected}")
 
     def _member(self, estate: Estate, file: QueueFile, place: int, rows: Sequence[Row]) -> list[Flow]:
-        """A member's share of the rate achieved, from the row in which it is started; heartbeats before."""
+        """Return a member's share of the achieved rate from the row in which it is started, and heartbeats before."""
         begins = np.arange(len(rows)) * self.minutes * 60.0
         share = np.array([row.achieved / row.members if place < row.members else 0.0 for row in rows])
         idle = np.array([0.0 if place < row.members else _HEARTBEATS for row in rows])

@@ -1,4 +1,4 @@
-"""Scenarios that fill along a curve: steeper and steeper, or less and less steep."""
+"""Scenarios that fill along a curve of increasing or decreasing slope."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from typing_extensions import override
 
 from twin.simulation.arrivals import Array, Flow, between
 from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
@@ -36,18 +37,18 @@ class AcceleratingFill(StoreScenario):
     _SLACK = 1.05  # what the getters can do, as a multiple of the puts before they grow
 
     @property
-    def told_after(self) -> float:
-        """See Scenario."""
+    @override
+    def story_hours(self) -> float:
         return self.begin + self.grows_for + 0.5
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
         growing = (self.times - 1) / math.log(self.times)  # mean of the puts while they grow
         left = (growing - self._SLACK) * self.grows_for * HOUR
         return self.reach * site.capacity(self.traffic, rng).messages / left
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         begin, end = self.begin * HOUR, (self.begin + self.grows_for) * HOUR
 
         def puts(seconds: Array) -> Array:
@@ -79,18 +80,18 @@ class LevellingFill(StoreScenario):
     )
 
     @property
-    def told_after(self) -> float:
-        """See Scenario."""
+    @override
+    def story_hours(self) -> float:
         return self.begin + 4 * self.kept_for
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
         return self.level * site.capacity(self.traffic, rng).messages / (self.kept_for * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         puts = between(0.0, self.begin * HOUR, rate * self.before, rate)
         return [
-            *site.kept(puts, self.traffic, self.kept_for * HOUR, at_random=True),
+            *site.put_and_get(puts, self.traffic, self.kept_for * HOUR, at_random=True),
             *site.beside(rate, self.traffic),
         ]

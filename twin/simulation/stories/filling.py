@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from twin.estate import PageSet, Structure
 from twin.simulation.arrivals import Array, Curve, Flow, Traffic, between, constant
 from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
 from twin.simulation.site import Site
 
-_FULL_AT = 0.85  # share of the time of filling after which the first 2192 comes, at the default rate
-_FULL: dict[str, Any] = {"low": 0.01, "drawn": ((0.35, 0.95), (1.4, 3.0))}  # of such a share
+_FULL_AT = 0.85  # first 2192 at the default rate, as a share of the time of filling
+_FULL: dict[str, Any] = {"low": 0.01, "drawn": ((0.35, 0.95), (1.4, 3.0))}  # bounds and ranges of such a share
 
 
 @scenario
@@ -37,16 +38,16 @@ class GetterOutage(StoreScenario):
     )
 
     @property
-    def told_after(self) -> float:
-        """See Scenario."""
+    @override
+    def story_hours(self) -> float:
         return self.outage_after + self.outage + 0.5
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
         return site.capacity(self.traffic, rng).messages / (self.full_at * self.outage * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         begin = self.outage_after * HOUR
         getter = between(begin, begin + self.outage * HOUR, 0.0, rate * self.getter_speed)
         return [
@@ -78,16 +79,16 @@ class SlowConsumer(StoreScenario):
     )
 
     @property
-    def told_after(self) -> float:
-        """See Scenario."""
+    @override
+    def story_hours(self) -> float:
         return self.slow_after + self.slow_for + 0.5
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
         return site.capacity(self.traffic, rng, got=self.kept_up).messages / (self.full_at * self.slow_for * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         begin = self.slow_after * HOUR
         getter = between(begin, begin + self.slow_for * HOUR, rate * self.kept_up, rate * self.getter_speed)
         return [
@@ -115,20 +116,20 @@ class Burst(StoreScenario):
     )
 
     @property
-    def told_after(self) -> float:
-        """See Scenario."""
+    @override
+    def story_hours(self) -> float:
         return 4 * self.every + 1.0
 
     _FOR = 600.0  # seconds a burst lasts
     _EMPTIED_IN = 2400.0  # seconds in which the getter works off a full structure, at the default rate
     _HEIGHTS = (0.25, 0.5, 0.15, 1.0, 0.35)  # of one burst after the other, as parts of the highest
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
         return site.capacity(self.traffic, rng).messages / (self._EMPTIED_IN * (self.getter_speed - 1))
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         return [
             *site.puts(self._puts(rate), self.traffic),
             *site.gets(constant(rate * self.getter_speed), self.traffic),
@@ -136,7 +137,7 @@ class Burst(StoreScenario):
         ]
 
     def _puts(self, rate: float) -> Curve:
-        full = rate * self._EMPTIED_IN * (self.getter_speed - 1) / self._FOR  # a second more than the getter can do
+        full = rate * self._EMPTIED_IN * (self.getter_speed - 1) / self._FOR  # per second more than the getter can do
 
         def curve(seconds: Array) -> Array:
             number = np.floor(seconds / (self.every * HOUR)).astype(np.int64) - 1  # none in the first stretch
@@ -180,15 +181,15 @@ class GrowingMessageSize(StoreScenario):
 
         return replace(super().traffic, length=length)
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
-        capacity = site.capacity(self.traffic, rng, at=self.full_at * self.hours * HOUR)
+        capacity = site.capacity(self.traffic, rng, time=self.full_at * self.hours * HOUR)
         return capacity.messages / (self.kept_for * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         beside = Traffic(length=constant(self.length))
-        return [*site.kept(constant(rate), self.traffic, self.kept_for * HOUR), *site.beside(rate, beside)]
+        return [*site.put_and_get(constant(rate), self.traffic, self.kept_for * HOUR), *site.beside(rate, beside)]
 
 
 @scenario
@@ -211,16 +212,17 @@ class OneQueueHogging(StoreScenario):
     )
 
     @property
-    def told_after(self) -> float:
-        """See Scenario."""
+    @override
+    def story_hours(self) -> float:
         return self.served_again + 0.5
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
         return site.capacity(self.traffic, rng).messages / (self.full_at * self.served_again * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario. UsageError where the structure has only one queue."""
+        """Raise UsageError if the structure has only one queue."""
         site.other_queue(self.name)
         others = [queue for queue in site.queues if queue != site.queue][:3]
         flows = [
@@ -228,7 +230,7 @@ class OneQueueHogging(StoreScenario):
             *site.gets(between(0, self.served_again * HOUR, 0.0, rate * 4), self.traffic),
         ]
         for queue in others:
-            flows += site.served(constant(rate * self.busier / len(others)), self.traffic, queue)
+            flows += site.put_and_drain(constant(rate * self.busier / len(others)), self.traffic, queue)
         return flows
 
 
@@ -254,21 +256,22 @@ class SmdsCannotExpand(StoreScenario):
     )
 
     @property
-    def told_after(self) -> float:
-        """See Scenario."""
+    @override
+    def story_hours(self) -> float:
         return self.outage_after + self.outage + 0.5
 
     @property
     def traffic(self) -> Traffic:
-        """All longer than the 63 KB a structure takes."""
+        """Messages longer than the 63 KB that a structure holds."""
         return replace(super().traffic, shortest=64_513)
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario. UsageError where the structure is full before any data set is."""
+        """Raise UsageError if the structure is full before any data set is."""
         return site.capacity_of_data_sets(self.name, self.traffic, rng) / (self.full_at * self.outage * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         begin = self.outage_after * HOUR
         beside = replace(self.traffic, length=constant(2_000), shortest=64)
         return [

@@ -1,4 +1,4 @@
-"""Scenarios whose messages are kept for a time: how much there is follows what comes, and stops growing."""
+"""Scenarios whose messages stay for a time: the backlog follows the rate of puts and stops growing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from typing_extensions import override
 
 from twin.estate import Structure
 from twin.simulation.arrivals import Flow, constant, rising
@@ -28,14 +29,14 @@ class FlatNearLimit(StoreScenario):
     kept_for: float = parameter(1.0, "hours a message stays", low=0.01, drawn=((0.5, 1.5),))
     grown_in: float = parameter(0.0, "hours until there are as many puts as will be", drawn=((3.0, 5.0),))
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
         return self.level * site.capacity(self.traffic, rng).messages / (self.kept_for * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         return [
-            *site.kept(rising(rate, self.grown_in * HOUR), self.traffic, self.kept_for * HOUR),
+            *site.put_and_get(rising(rate, self.grown_in * HOUR), self.traffic, self.kept_for * HOUR),
             *site.beside(rate, self.traffic),
         ]
 
@@ -59,12 +60,12 @@ class OffloadStopsGrowth(StoreScenario):
     kept_for: float = parameter(1.0, "hours a message stays", low=0.01, drawn=((0.5, 1.5),))
     grown_in: float = parameter(3.0, "hours until there are as many puts as will be", drawn=((2.5, 5.0),))
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
         return self.level * site.capacity(self.traffic, rng).messages / (self.kept_for * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         beside = replace(self.traffic, length=constant(1_000.0))
         puts = rising(rate, self.grown_in * HOUR)
-        return [*site.kept(puts, self.traffic, self.kept_for * HOUR), *site.beside(rate, beside)]
+        return [*site.put_and_get(puts, self.traffic, self.kept_for * HOUR), *site.beside(rate, beside)]

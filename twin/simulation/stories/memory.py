@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from typing_extensions import override
 
 from twin.errors import UsageError
 from twin.estate import CouplingFacility, Structure
@@ -16,7 +17,7 @@ from twin.simulation.stories.filling import GetterOutage
 
 
 def scm_of(site: Site, story: str) -> int:
-    """SCMMAXSIZE of the story's structure. UsageError, naming the story, where it has none."""
+    """Return SCMMAXSIZE of the structure. Raise UsageError, naming the story, if it has none."""
     assert isinstance(site.store, Structure)
     if site.store.scm_max_size is None:
         raise UsageError(
@@ -37,8 +38,9 @@ class ScmFillsBehind(GetterOutage):
     plays_on = (Structure,)
     wants = "scm"
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario. UsageError where the structure has no SCM."""
+        """Raise UsageError if the structure has no SCM."""
         scm_of(site, self.name)
         return super().default_rate(site, rng)
 
@@ -65,22 +67,24 @@ class PriorityInversion(StoreScenario):
     )
 
     @property
-    def told_after(self) -> float:
-        """See Scenario."""
+    @override
+    def story_hours(self) -> float:
         return self.begin + self.lasts + 0.5
 
     @property
     def traffic(self) -> Traffic:
-        """The urgent ones."""
+        """Properties of the urgent messages."""
         return replace(super().traffic, priorities=((7, 0.5), (9, 0.5)))
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario. UsageError where the structure has no SCM."""
+        """Raise UsageError if the structure has no SCM."""
         scm_of(site, self.name)
         return site.capacity(self.traffic, rng).messages / (self.full_at * self.lasts * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario. UsageError where the structure has only one queue."""
+        """Raise UsageError if the structure has only one queue."""
         others = site.other_queue(self.name)
         patient = replace(self.traffic, priorities=((0, 1.0),))
         fits = site.capacity(patient, site.chance, percent=self.level).messages
@@ -88,7 +92,9 @@ class PriorityInversion(StoreScenario):
         return [
             *site.puts(constant(rate), self.traffic),
             *site.gets(between(begin, end, 0.0, rate * 3), self.traffic),
-            *site.kept(rising(fits / (self.kept_for * HOUR), begin * 0.6), patient, self.kept_for * HOUR, queue=others),
+            *site.put_and_get(
+                rising(fits / (self.kept_for * HOUR), begin * 0.6), patient, self.kept_for * HOUR, queue=others
+            ),
         ]
 
 
@@ -113,17 +119,19 @@ class ScmOverCommitted(StoreScenario):
     )
 
     @property
-    def told_after(self) -> float:
-        """See Scenario."""
+    @override
+    def story_hours(self) -> float:
         return self.begin + self.lasts + 0.5
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario. UsageError where the structure has no SCM."""
+        """Raise UsageError if the structure has no SCM."""
         scm_of(site, self.name)
         return self.reach * site.capacity(self.traffic, rng).messages / (self.lasts * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario. UsageError where no other structure shares more SCM with it than there is."""
+        """Raise UsageError if no other structure shares more SCM with it than there is."""
         other = self._other(site)
         own = self.default_rate(other, site.chance)
         return [*self._filled(site, rate), *self._filled(other, own)]
@@ -141,7 +149,7 @@ class ScmOverCommitted(StoreScenario):
             if isinstance(store, Structure) and store.coupling_facility == site.store.coupling_facility:
                 both = scm_of(site, self.name) + (store.scm_max_size or 0)
                 if name != site.store.name and store.scm_max_size and both > total > 0:
-                    return Site.of(site.estate, name, None, site.chance)
+                    return Site.find(site.estate, name, None, site.chance)
         raise UsageError(
             f"{self.name} needs two structures on {site.store.coupling_facility} whose SCMMAXSIZE is more than its SCM "
             f"together; {site.store.name} has none beside it"

@@ -1,4 +1,4 @@
-"""Scenarios in which the danger moves: what fills is not what was high."""
+"""Scenarios in which another resource fills than the one with the highest usage."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from typing_extensions import override
 
 from twin.estate import Structure
 from twin.simulation.arrivals import Array, Flow, Traffic, between, constant, rising, steps
@@ -34,17 +35,14 @@ class ElementsToEntries(StoreScenario):
     kept_for: float = parameter(0.5, "hours a message stays", low=0.01, drawn=((0.3, 0.8),))
     grown_in: float = parameter(1.5, "hours until the elements are in use", drawn=((1.5, 2.5),))
 
-    _HEADER, _ELEMENT = (
-        372,
-        256,
-    )  # bytes that come to a message in a structure, bytes of an element [domain.md section 1]
+    _HEADER, _ELEMENT = 372, 256  # bytes of a message's header in a structure, of an element: docs/storage-model.md
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
         return site.capacity(self.traffic, rng, percent=self.level).messages / (self.kept_for * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         begin, end = (self.grown_in + self.kept_for) * HOUR, self.hours * HOUR
         rises = rising(rate, self.grown_in * HOUR)
 
@@ -56,7 +54,7 @@ class ElementsToEntries(StoreScenario):
             return rises(seconds) * self._elements(self.length) / self._elements(length(seconds))
 
         shrinking = replace(self.traffic, length=length)
-        return [*site.kept(puts, shrinking, self.kept_for * HOUR), *site.beside(rate, self.traffic)]
+        return [*site.put_and_get(puts, shrinking, self.kept_for * HOUR), *site.beside(rate, self.traffic)]
 
     def _elements(self, length: float | Array) -> Array:
         return np.ceil((np.asarray(length) + self._HEADER) / self._ELEMENT)
@@ -91,28 +89,30 @@ class FlatStructureFullDataSet(StoreScenario):
     _KEPT = 0.5  # hours each of them stays
 
     @property
-    def told_after(self) -> float:
-        """See Scenario."""
+    @override
+    def story_hours(self) -> float:
         return self.begin + self.grows_for + 0.5
 
     @property
     def traffic(self) -> Traffic:
-        """All longer than the 63 KB a structure takes."""
+        """Messages longer than the 63 KB that a structure holds."""
         return replace(super().traffic, shortest=64_513)
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario. UsageError where the structure is full before any data set is."""
+        """Raise UsageError if the structure is full before any data set is."""
         return site.capacity_of_data_sets(self.name, self.traffic, rng) / (self.full_at * self.grows_for * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario. UsageError where the structure has only one queue."""
+        """Raise UsageError if the structure has only one queue."""
         begin, end = self.begin * HOUR, (self.begin + self.grows_for) * HOUR
         small = replace(self.traffic, length=constant(self._SMALL), shortest=64)
         still = site.capacity(small, site.chance, percent=self.level).messages / (self._KEPT * HOUR)
         return [
             *site.puts(constant(rate), self.traffic),
             *site.gets(between(begin, end, 0.0, rate * 3), self.traffic),
-            *site.kept(rising(still, begin * 0.7), small, self._KEPT * HOUR, queue=site.other_queue(self.name)),
+            *site.put_and_get(rising(still, begin * 0.7), small, self._KEPT * HOUR, queue=site.other_queue(self.name)),
         ]
 
 
@@ -135,17 +135,17 @@ class LengthsShift(StoreScenario):
 
     _LENGTHS = (500.0, 3_000.0, 10_000.0, 40_000.0, 90_000.0)  # means, bytes
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
         fits = [site.capacity(replace(self.traffic, length=constant(length)), rng).messages for length in self._LENGTHS]
         return self.level / float(np.mean(1 / np.array(fits))) / (self.kept_for * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         count = 2 + round(2 * self.hours * 60 / self.every)
         waits = self.every * 60 * (0.5 + site.chance.exponential(0.5, count))
         lengths = np.array(self._LENGTHS)[site.chance.integers(len(self._LENGTHS), size=count)]
         begins = np.concatenate([[0.0], np.cumsum(waits)[:-1]])
         shifting = replace(self.traffic, length=steps(begins, lengths))
         puts = rising(rate, self.grown_in * HOUR)
-        return [*site.kept(puts, shifting, self.kept_for * HOUR), *site.beside(rate, self.traffic)]
+        return [*site.put_and_get(puts, shifting, self.kept_for * HOUR), *site.beside(rate, self.traffic)]

@@ -1,4 +1,4 @@
-"""Scenarios that go by the clock: nights and days that are all alike, but for the one that is not."""
+"""Scenarios by time of day: similar nights and days with one exception."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from typing_extensions import override
 
 from twin.errors import UsageError
 from twin.simulation.arrivals import Array, Flow, constant
@@ -37,18 +38,18 @@ class NightlyBatch(StoreScenario):
     by_day: float = parameter(0.03, "puts beside the batch, as a share of the batch's", drawn=((0.01, 0.05),))
 
     @property
-    def told_after(self) -> float:
-        """See Scenario."""
+    @override
+    def story_hours(self) -> float:
         return 24 * self.bad_night
 
     _BEGIN, _END, _DRAINED = 1.0, 4.0, 7.0  # o'clock, UTC
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
         return site.capacity(self.traffic, rng, percent=self.peak).messages / ((self._END - self._BEGIN) * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         first = (self.start // 1_000_000) % 86_400  # seconds of the day when it starts
         heights = 1 + self.varies * site.chance.uniform(-1.0, 0.0, math.ceil(self.hours / 24) + 1)
         heights[0] *= self.first
@@ -96,12 +97,13 @@ class DayAndNight(StoreScenario):
     _HIGHEST = 14.0  # o'clock, UTC
 
     @property
-    def told_after(self) -> float:
-        """See Scenario."""
+    @override
+    def story_hours(self) -> float:
         return 24 * self.busy_day
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario. UsageError where the getters keep up all day."""
+        """Raise UsageError if the getters keep up all day."""
         seconds = np.arange(0.0, 86_400.0, 60.0)
         left = np.cumsum(self._by_clock(seconds) - 1 / self.load) * 60
         backlog = float((left - np.minimum.accumulate(left)).max())
@@ -109,8 +111,8 @@ class DayAndNight(StoreScenario):
             raise UsageError(f"{self.name} needs days on which the getters fall behind; right: swing > 1 / load - 1")
         return self.peak * site.capacity(self.traffic, rng).messages / backlog
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         first = (self.start // 1_000_000) % 86_400  # seconds of the day when it starts
 
         def puts(seconds: Array) -> Array:
@@ -124,5 +126,5 @@ class DayAndNight(StoreScenario):
         ]
 
     def _by_clock(self, clock: Array) -> Array:
-        """Of the mean. clock: seconds of the day."""
+        """Return the rate of puts as a multiple of the mean. clock: f8[n], seconds of the day."""
         return 1 + self.swing * np.cos((clock / HOUR - self._HIGHEST) / 24 * 2 * np.pi)

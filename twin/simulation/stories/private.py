@@ -1,4 +1,4 @@
-"""Scenarios of stores that one queue manager has for itself: page sets and queue files."""
+"""Scenarios of private stores: page sets and queue files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from typing_extensions import override
 
 from twin.errors import UsageError
 from twin.estate import PageSet, QueueFile
@@ -25,8 +26,9 @@ class PageSetExpandNone(GetterOutage):
     plays_on = (PageSet,)
     wants = "no-expansion"
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario. UsageError where the page set can expand."""
+        """Raise UsageError if the page set can expand."""
         if isinstance(site.store, PageSet) and site.store.expand != "NONE":
             raise UsageError(
                 f'{self.name}: {site.store.name} has expand = "{site.store.expand}"; right: a page set with expand = '
@@ -38,7 +40,7 @@ class PageSetExpandNone(GetterOutage):
 @scenario
 @dataclass(frozen=True, kw_only=True)
 class QueueFileGrowth(StoreScenario):
-    """What was free and allocated is free again, once a checkpoint has looked."""
+    """Blocks that were free and allocated are free again after a checkpoint."""
 
     name = "queue-file-growth"
     sentence = "A queue file grows while the getter is away, is drained and cut back by a checkpoint, and grows again."
@@ -53,25 +55,25 @@ class QueueFileGrowth(StoreScenario):
         1.3, "of what fits: how much there would be the second time", low=0.01, high=10, drawn=((0.35, 0.7), (1.1, 2.0))
     )
 
-    _MOST = 100_000  # messages that pile up, where the file may have 2 TB
+    _MAX_MESSAGES = 100_000  # that pile up, since the file may have 2 TB
 
     @property
     def traffic(self) -> Traffic:
-        """Nearly all persistent: only for a queue with a persistent update does a checkpoint look at the file."""
+        """Mostly persistent messages: a checkpoint truncates only the file of a queue with a persistent update."""
         return replace(super().traffic, persistent=0.9)
 
     @property
-    def told_after(self) -> float:
-        """See Scenario."""
+    @override
+    def story_hours(self) -> float:
         return self.begin + self.first + self.drained_in + self.second + 0.5
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
-        fits = min(site.capacity(self.traffic, rng).messages, self._MOST)
+        fits = min(site.capacity(self.traffic, rng).messages, self._MAX_MESSAGES)
         return self.reach * fits / (self.second * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         begins = np.array([self.begin, self.begin + self.first + self.drained_in]) * HOUR
         ends = begins + np.array([min(self.first, 0.5 * self.second / self.reach), self.second]) * HOUR
 

@@ -1,4 +1,4 @@
-"""Scenarios whose getters work in turns: what climbs is taken away, all of it or nearly."""
+"""Scenarios whose getters work in turns: the backlog rises and is drained, completely or nearly."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from typing_extensions import override
 
 from twin.simulation.arrivals import Array, Flow, constant
 from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
@@ -37,12 +38,12 @@ class Sawtooth(StoreScenario):
         4.0, "what the getter can do, as a multiple of the puts; at least what empties it", low=1.0, drawn=((3.0, 5.0),)
     )
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
         return self.peak * site.capacity(self.traffic, rng).messages / (self.climb * 60)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         period = (self.climb + self.empty) * 60
 
         begun = self.begun * self.climb * 60
@@ -75,19 +76,19 @@ class DriftingSawtooth(StoreScenario):
         1.2, "of what fits: where the tips would be in the end", low=0.01, high=10, drawn=((0.5, 0.75), (1.1, 1.6))
     )
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
         return self.height * site.capacity(self.traffic, rng).messages / (self.climb * 60)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         climb, empty = self.climb * 60, self.empty * 60
         teeth = max(1.0, self.hours * HOUR / (climb + empty))
         left = max(0.0, self.reach / self.height - 1) / teeth * rate * climb  # messages that a turn leaves behind
-        taken = max(0.0, rate * (climb + empty) - left) / empty
+        get_rate = max(0.0, rate * (climb + empty) - left) / empty
 
         def gets(seconds: Array) -> Array:
-            return np.where(seconds % (climb + empty) < climb, 0.0, taken)
+            return np.where(seconds % (climb + empty) < climb, 0.0, get_rate)
 
         return [
             *site.puts(constant(rate), self.traffic),

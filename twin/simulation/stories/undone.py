@@ -1,4 +1,4 @@
-"""Scenarios of what is not as it seems: work that is undone, trouble that is elsewhere."""
+"""Scenarios that mislead: work that is backed out, trouble in another store."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from typing_extensions import override
 
 from kernels.layout import BACKOUT, COMMIT
 from twin.errors import UsageError
@@ -17,7 +18,7 @@ from twin.simulation.site import Site, stores_of
 @scenario
 @dataclass(frozen=True, kw_only=True)
 class LongUnitOfWork(StoreScenario):
-    """What is not committed holds its place, until it is gone at once."""
+    """Uncommitted messages keep their space until they all go at once."""
 
     name = "long-unit-of-work"
     sentence = "One unit of work puts and puts for hours without a commit; it backs out, and usage falls at once."
@@ -30,22 +31,22 @@ class LongUnitOfWork(StoreScenario):
     commits: float = parameter(0, "1: it commits instead, and is got", high=1, drawn=((0, 0), (0, 1)))
 
     @property
-    def told_after(self) -> float:
-        """See Scenario."""
+    @override
+    def story_hours(self) -> float:
         return self.begin + self.lasts + 0.5
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
         return self.reach * site.capacity(self.traffic, rng).messages / (self.lasts * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario."""
         begin, end = self.begin * HOUR, (self.begin + self.lasts) * HOUR
         unit = LongUnit(until=end, ended_by=COMMIT if self.commits else BACKOUT)
         batch = site.puts(between(begin, end, rate, 0.0), self.traffic)
         return [
             *(replace(flow, unit=unit) for flow in batch),
-            *site.served(constant(rate * 0.5), self.traffic, site.queue),
+            *site.put_and_drain(constant(rate * 0.5), self.traffic, site.queue),
             *site.beside(rate, self.traffic),
         ]
 
@@ -53,7 +54,7 @@ class LongUnitOfWork(StoreScenario):
 @scenario
 @dataclass(frozen=True, kw_only=True)
 class TwoStores(StoreScenario):
-    """What happens to one of them is no news of the other."""
+    """Usage of one store says nothing about the other."""
 
     name = "two-stores"
     sentence = "A getter stops and one structure fills; another one climbs and is emptied as it always is."
@@ -77,16 +78,17 @@ class TwoStores(StoreScenario):
     _CLIMBS = 0.7  # share of the period
 
     @property
-    def told_after(self) -> float:
-        """See Scenario."""
+    @override
+    def story_hours(self) -> float:
         return self.outage_after + self.outage + 0.5
 
+    @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        """See Scenario."""
         return site.capacity(self.traffic, rng).messages / (self.full_at * self.outage * HOUR)
 
+    @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        """See Scenario. UsageError where there is only one store with queues."""
+        """Raise UsageError if there is only one store with queues."""
         begin = self.outage_after * HOUR
         return [
             *site.puts(constant(rate), self.traffic),
@@ -98,7 +100,7 @@ class TwoStores(StoreScenario):
         names = [name for name in stores_of(site.estate) if name != site.store.name]
         if not names:
             raise UsageError(f"{self.name} needs two stores with queues; there is only {site.store.name}")
-        return Site.of(site.estate, names[0], None, site.chance)
+        return Site.find(site.estate, names[0], None, site.chance)
 
     def _other(self, site: Site) -> list[Flow]:
         period = self.period * 60

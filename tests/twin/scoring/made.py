@@ -17,7 +17,7 @@ MINUTE = 60_000_000
 STORE = "QSG1/APP1"
 
 
-def minute_us(minutes: float) -> int:
+def time_at(minutes: float) -> int:
     """Microseconds of a minute since the beginning."""
     return START + round(minutes * MINUTE)
 
@@ -29,7 +29,7 @@ def series(
     holdings: np.ndarray | None = None,
     size: np.ndarray | None = None,
 ) -> Series:
-    """A look every half minute from minute 0 on. usage: of each resource; refused: minutes."""
+    """Return a series with a sample every half minute from minute 0. usage: of each resource; refused: minutes."""
     columns = np.array(usage, float).T
     count = len(columns)
     names = resources or ("entries", "elements", "smds/QM01")[: columns.shape[1]]
@@ -41,7 +41,7 @@ def series(
         size=(columns[:, 0] * 1000).astype(np.int64) if size is None else size,
         queues=("A", "B"),
         holdings=np.zeros((count, 2, 3), np.int64) if holdings is None else holdings,
-        refused=np.array([minute_us(minute) for minute in refused], np.int64),
+        refused=np.array([time_at(minute) for minute in refused], np.int64),
     )
 
 
@@ -57,22 +57,22 @@ def filling(
     return Filling(
         store=STORE,
         resource="entries",
-        onset=minute_us(onset),
-        first=minute_us(first),
-        last=minute_us(last),
+        onset=time_at(onset),
+        first=time_at(first),
+        last=time_at(last),
         refused=2,
         grown=grown,
     )
 
 
 def alarm(opened: float, cleared: float | None, named: str | None = None) -> Alarm:
-    return Alarm(minute_us(opened), None if cleared is None else minute_us(cleared), named)
+    return Alarm(time_at(opened), None if cleared is None else time_at(cleared), named)
 
 
-def predictions_of(*words: tuple[float, float, float, float, float]) -> Predictions:
-    """(minute, p10, p50, p90 in minutes, chance) each."""
+def predict(*words: tuple[float, float, float, float, float]) -> Predictions:
+    """Return predictions from rows of (minute, p10, p50, p90 in minutes, chance)."""
     rows = np.array(words, float)
-    return Predictions(np.array([minute_us(row[0]) for row in rows], np.int64), rows[:, 1:4] * 60.0, rows[:, 4])
+    return Predictions(np.array([time_at(row[0]) for row in rows], np.int64), rows[:, 1:4] * 60.0, rows[:, 4])
 
 
 def alert(
@@ -92,7 +92,7 @@ def alert(
         store=store,
         resource="entries",
         condition=condition,
-        time=minute_us(minutes),
+        time=time_at(minutes),
         usage_pct=50.0,
         time_to_full_s=None,
         full_probability=None,
