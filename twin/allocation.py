@@ -29,7 +29,7 @@ class Allocation(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """What a structure holds. holds_data: a data set of it holds messages."""
+    """Contents of a structure. holds_data: True if a data set of it holds messages."""
 
     entries: int
     elements: int

@@ -103,7 +103,7 @@ def _best_baseline(f1: Mapping[str, float | None]) -> str:
 
 def _calibration(scores: Sequence[CaseScore]) -> str:
     twin = measured(scores)[TWIN]
-    lines = [[percent(each.given), f"{each.count:,}", percent(each.came)] for each in twin.reliability]
+    lines = [[percent(each.predicted), f"{each.count:,}", percent(each.observed)] for each in twin.reliability]
     return f"""## Calibration
 
 Left: for the predictions made every five minutes of the last hour of a filling, how often the 2192 occurred before p10,

@@ -335,8 +335,8 @@ def test_the_marks_of_the_buffer_pool_are_told_where_it_is_measured() -> None:
     assert (driver.state()["buffer_pool"], driver.state()["buffer_pool_pct"], driver.state()["buffer_pool_writes"]) == (
         *(3, None, None),
     )
-    found = [driver.measure(buffer_pool_pct=pct)["buffer_pool_writes"] for pct in (84.9, 85, 94.9, 95)]
-    assert found == ["none", "asynchronous", "asynchronous", "synchronous"]
+    results = [driver.measure(buffer_pool_pct=pct)["buffer_pool_writes"] for pct in (84.9, 85, 94.9, 95)]
+    assert results == ["none", "asynchronous", "asynchronous", "synchronous"]
     assert driver.again().state()["buffer_pool_pct"] == 95
     assert driver.state()["baseline"] is None
     assert driver.measure(pages_used=4)["baseline"] is not None

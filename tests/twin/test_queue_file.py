@@ -19,9 +19,9 @@ STORE = "QM01/A.QUEUE"
 
 def blocks(state: dict[str, Any]) -> tuple[int, ...]:
     """Return the blocks: all, free, free and allocated, nonpersistent, persistent ("In the Depths of a Queue")."""
-    found = tuple(state[f"blocks{name}"] for name in ("", "_free", "_allocated", "_nonpersistent", "_persistent"))
-    assert found[0] == sum(found[1:])
-    return found
+    values = tuple(state[f"blocks{name}"] for name in ("", "_free", "_allocated", "_nonpersistent", "_persistent"))
+    assert values[0] == sum(values[1:])
+    return values
 
 
 def log(state: dict[str, Any]) -> tuple[int, int]:

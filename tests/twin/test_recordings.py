@@ -77,8 +77,8 @@ def test_what_is_written_is_read(tmp_path: Path, decoder: Decoder, suffix: str, 
     expected = [
         event if isinstance(event["time"], str) else event | {"time": "2026-11-20T12:00:00.000000Z"} for event in EVENTS
     ]
-    found = lines(path)
-    assert found == (EVENTS if suffix != ".arrow" and not as_tables else expected)
+    values = lines(path)
+    assert values == (EVENTS if suffix != ".arrow" and not as_tables else expected)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -245,14 +245,14 @@ def test_a_recording_cut_off_anywhere_is_read_up_to_there(tmp_path: Path, suffix
     for end in [*range(least, len(content), len(content) // 29), len(content) - 1]:
         path.write_bytes(content[:end])
         if suffix == ".ndjson" and content[:end].rpartition(b"\n")[2] in (b"", content.splitlines()[-1]):
-            found = lines(path)  # cut between two lines: nothing is missing that one could see
+            values = lines(path)  # cut between two lines: nothing is missing that one could see
         else:
             with pytest.warns(CutRecordingWarning) as warned:
-                found = lines(path)
+                values = lines(path)
             [warning] = warned
-            assert str(warning.message) == f"{path} is cut off: {len(found):,} events were read, its end is missing"
-        assert found == expected[: len(found)]
-        counts.append(len(found))
+            assert str(warning.message) == f"{path} is cut off: {len(values):,} events were read, its end is missing"
+        assert values == expected[: len(values)]
+        counts.append(len(values))
     assert counts == sorted(counts)
     assert counts[-1] >= {".arrow": 1000, ".ndjson": 1000, ".ndjson.zst": 850}[suffix]  # whole batch, line, block
     assert len(set(counts)) > 5

@@ -141,10 +141,10 @@ def check_any_order(estate: Estate, name: str, sequences: list[list[Report]], ev
     mixed = interleaved(sequences, data.draw(st.lists(st.integers(0, 2), max_size=200), label="order"))
     cuts = sorted({0, len(mixed), *data.draw(st.lists(st.integers(0, len(mixed)), max_size=12), label="cuts")})
     again = data.draw(st.lists(st.integers(0, len(mixed) - 1), max_size=6), label="delivered again")
-    pieces = [mixed[start:end] + [mixed[at] for at in again if at < end] for start, end in pairwise(cuts)]
-    one = fed(estate, name, [[report for sequence in sequences for report in sequence]], {0: events})
-    assert fed(estate, name, pieces, {0: events}) == one
-    assert one[1]["late_reports"] == 0
+    pieces = [mixed[start:end] + [mixed[i] for i in again if i < end] for start, end in pairwise(cuts)]
+    item = fed(estate, name, [[report for sequence in sequences for report in sequence]], {0: events})
+    assert fed(estate, name, pieces, {0: events}) == item
+    assert item[1]["late_reports"] == 0
 
 
 @given(sequences=file_sequences(), data=st.data())

@@ -131,8 +131,8 @@ def test_a_new_size_in_the_estate_is_allocated() -> None:
 
 
 def test_a_new_ds_block_in_the_estate_waits_until_the_data_sets_are_empty() -> None:
-    one = {"QM01": data_set(size=100_000, max_size=200_000), "QM02": data_set(size=100_000)}
-    driver = Told(ds_block=16_384, smds=one)
+    item = {"QM01": data_set(size=100_000, max_size=200_000), "QM02": data_set(size=100_000)}
+    driver = Told(ds_block=16_384, smds=item)
     driver.put(65_000)
     other = opened_with(driver, ds_block=8_192)
     assert other.state()["smds"]["QM02"]["blocks_total"] == 6

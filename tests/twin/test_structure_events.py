@@ -9,11 +9,11 @@ from twin.units import as_text
 
 def lengths_in_order(driver: Told, **get: object) -> list[int]:
     """Return the lengths of the messages in the order in which they are got."""
-    found = []
+    values = []
     while driver.state()["messages"]:
         before = driver.state()["bytes"]
-        found.append(before - driver.get(**get)["bytes"])
-    return found
+        values.append(before - driver.get(**get)["bytes"])
+    return values
 
 
 # -- which message

@@ -51,8 +51,8 @@ def test_what_is_left_of_the_baseline_counts_for_the_rules_and_for_fullness() ->
 
 
 def test_what_is_left_of_the_blocks_measured_makes_a_data_set_expand() -> None:
-    one = {"QM01": data_set(size=10 * 8_192, secondary=10 * 8_192)}
-    driver = Told(ds_block=8_192, offld1_th=0, offld1_sz=0, smds=one, queue_managers=("QM01",))
+    item = {"QM01": data_set(size=10 * 8_192, secondary=10 * 8_192)}
+    driver = Told(ds_block=8_192, offld1_th=0, offld1_sz=0, smds=item, queue_managers=("QM01",))
     driver.measure(smds={"QM01": {"blocks_used": 9}})
     state = driver.put(1_000)["smds"]["QM01"]
     assert (state["blocks_used"], state["blocks_total"]) == (10, 20)
@@ -91,9 +91,9 @@ def test_null_is_absent() -> None:
 
 def test_a_senseless_measurement_leaves_numbers_that_are_numbers() -> None:
     driver = Told()
-    most = 2**53 - 1  # what an event may say; messages: 2**31 - 1
-    data_sets = {"QM01": {"blocks_used": most, "pages_used": most}}
-    driver.measure(ents_used=most, elems_used=most, messages=2**31 - 1, smds=data_sets)
+    limit = 2**53 - 1  # what an event may say; messages: 2**31 - 1
+    data_sets = {"QM01": {"blocks_used": limit, "pages_used": limit}}
+    driver.measure(ents_used=limit, elems_used=limit, messages=2**31 - 1, smds=data_sets)
     driver.get(count=1_000_000)
     state = driver.put(1_000)
     assert state["ents_used"] > 2**40

@@ -14,8 +14,8 @@ ALL_OFFLOADED = {"offld1_th": 0, "offld1_sz": 0}
 def open_driver(blocks: int = 20, ds_block: int = BLOCK, **fields: Any) -> Told:
     """Open a twin whose one queue manager offloads everything into a data set of `blocks`, one of them space map."""
     attributes = {key: fields.pop(key) for key in ("secondary", "max_size") if key in fields}
-    one = {"QM01": data_set(size=blocks * ds_block, **attributes)}
-    return Told(ds_block=ds_block, smds=one, queue_managers=("QM01",), **ALL_OFFLOADED, **fields)
+    item = {"QM01": data_set(size=blocks * ds_block, **attributes)}
+    return Told(ds_block=ds_block, smds=item, queue_managers=("QM01",), **ALL_OFFLOADED, **fields)
 
 
 def used(state: dict[str, Any], qmgr: str = "QM01") -> tuple[int, int]:

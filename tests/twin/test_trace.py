@@ -45,7 +45,7 @@ def imported(tmp_path: Path) -> Importer:
     return Importer(tmp_path)
 
 
-def at(events: list[dict[str, Any]], op: str) -> list[str]:
+def times_of(events: list[dict[str, Any]], op: str) -> list[str]:
     return [event["time"][11:23] for event in events if event["op"] == op]
 
 
@@ -62,7 +62,7 @@ def test_a_request_is_put_when_it_arrives_and_got_when_it_has_been_served(import
 def test_one_server_takes_them_one_after_the_other(imported: Importer) -> None:
     lines = ("2023-11-16 18:00:00.0,1,20", "2023-11-16 18:00:01.0,1,30", "2023-11-16 18:00:09.0,1,10")
     events, _ = imported(*lines)
-    assert at(events, "GET") == ["18:00:02.000", "18:00:05.000", "18:00:10.000"]
+    assert times_of(events, "GET") == ["18:00:02.000", "18:00:05.000", "18:00:10.000"]
     assert [event["op"] for event in events] == ["PUT", "PUT", "GET", "GET", "PUT", "GET"]
 
 
@@ -71,7 +71,7 @@ def test_several_servers_work_beside_each_other_and_may_end_in_another_order(imp
     events, _ = imported(*lines, servers=2)
     gets = [event["msgid"] for event in events if event["op"] == "GET"]
     puts = [event["msgid"] for event in events if event["op"] == "PUT"]
-    assert at(events, "GET") == ["18:00:02.000", "18:00:03.000", "18:00:05.000"]
+    assert times_of(events, "GET") == ["18:00:02.000", "18:00:03.000", "18:00:05.000"]
     assert gets == [puts[1], puts[2], puts[0]]
 
 
@@ -90,7 +90,7 @@ def test_times_with_a_zone_other_columns_and_empty_lines_are_fine(imported: Impo
     events, _ = imported(
         "10,m,2024-05-10 02:00:00.009930+02:00,7", "", "10,m,2024-05-10 00:00:01+00:00,7", "", header=header
     )
-    assert at(events, "PUT") == ["00:00:00.009", "00:00:01.000"]
+    assert times_of(events, "PUT") == ["00:00:00.009", "00:00:01.000"]
 
 
 def test_a_request_that_does_not_fit_is_refused_and_not_served(imported: Importer) -> None:
@@ -138,8 +138,8 @@ def test_a_large_trace_comes_in_pieces_and_in_order(imported: Importer) -> None:
     ],
     ids=["time", "year", "order", "zones", "word", "negative", "long", "empty", "fraction", "short", "none"],
 )
-def test_wrong_text_is_told_by_file_line_and_column(imported: Importer, lines: list[str], said: str) -> None:
-    with pytest.raises(UsageError, match=said) as error:
+def test_wrong_text_is_told_by_file_line_and_column(imported: Importer, lines: list[str], text: str) -> None:
+    with pytest.raises(UsageError, match=text) as error:
         imported(*lines)
     assert str(imported.file) in str(error.value)
     assert "\n" not in str(error.value)
@@ -176,8 +176,8 @@ def test_a_column_that_is_missing_is_named(imported: Importer) -> None:
     ],
     ids=["rate", "nan", "bytes", "servers", "queue", "qmgr", "get-qmgr"],
 )
-def test_wrong_use_is_told(imported: Importer, serving: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_wrong_use_is_told(imported: Importer, serving: dict[str, Any], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
         imported("2023-11-16 18:00:00.5,1,1", **serving)
 
 

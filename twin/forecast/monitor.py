@@ -38,7 +38,7 @@ _MAX_KEPT = 4096  # forecasts kept until they are drained
 
 
 class ForecastMemory(msgspec.Struct, kw_only=True):
-    """What a store's header keeps of its forecasts.
+    """Memory of a store's forecasts, kept in its header.
 
     Attributes:
         next_look: tick from which to look again.
@@ -71,7 +71,7 @@ class _Summary(NamedTuple):
     first: int  # resource most likely to be full first, -1: none
 
     @classmethod
-    def of(cls, outlook: Outlook, tick: int) -> Self:
+    def from_outlook(cls, outlook: Outlook, tick: int) -> Self:
         return cls(outlook, tick, outlook.probability, outlook.quantiles(), outlook.first)
 
     @property
@@ -133,7 +133,7 @@ class ForecastMonitor:
         outlook = look(view, tick)
         if outlook is None:
             return []
-        summary = _Summary.of(outlook, tick)
+        summary = _Summary.from_outlook(outlook, tick)
         self.memory.last = _forecasts(view.name, summary)
         self.forecasts += self.memory.last
         median = None if summary.times is None else summary.times[1]
@@ -267,7 +267,7 @@ def _forecasts(store: str, summary: _Summary) -> tuple[Forecast, ...]:
         if times is None and not is_first:
             continue
         p10, p50, p90 = (None, None, None) if times is None else (round(seconds, 1) for seconds in times)
-        probability = summary.probability if is_first else outlook.of(number)
+        probability = summary.probability if is_first else outlook.probability_of(number)
         forecasts.append(
             Forecast(
                 store=store,

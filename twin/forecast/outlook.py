@@ -77,7 +77,7 @@ class Outlook:
         """Probability that any resource is full within the horizon."""
         return float(self.weights[self.full_of >= 0].sum()) / self.full_at.size
 
-    def of(self, resource: int) -> float:
+    def probability_of(self, resource: int) -> float:
         """Return the probability that this resource is the first to be full."""
         return float(self.weights[self.full_of == resource].sum()) / self.full_at.size
 
@@ -86,7 +86,7 @@ class Outlook:
         """Resource most likely to be full first; -1: none on any path."""
         if not (self.full_of >= 0).any():
             return -1
-        return int(np.argmax([self.of(number) for number in range(len(self.fill.resources))]))
+        return int(np.argmax([self.probability_of(number) for number in range(len(self.fill.resources))]))
 
     def quantiles(self, resource: int | None = None) -> tuple[float, float, float] | None:
         """Return the seconds until full (p10, p50, p90) on the paths that fill one resource, or any; None: no path."""

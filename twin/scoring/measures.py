@@ -40,8 +40,8 @@ class Reliability:
     """Outcome of predictions of about the same probability."""
 
     count: int
-    given: float  # mean probability
-    came: float  # share of those with a 2192
+    predicted: float  # mean probability
+    observed: float  # share of those with a 2192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

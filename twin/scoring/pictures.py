@@ -170,9 +170,9 @@ def calibration(measures: Measures) -> Figure:
         left.set_xlabel(f"should have come by then, % ({interval.points:,} predictions in the last hour)")
         left.set_ylabel("came by then, %")
         bins = measures.reliability
-        right.plot([100 * bin_.given for bin_ in bins], [100 * bin_.came for bin_ in bins], "o-", color=BLUE)
+        right.plot([100 * bin_.predicted for bin_ in bins], [100 * bin_.observed for bin_ in bins], "o-", color=BLUE)
         for bin_ in bins:
-            place = (100 * bin_.given, 100 * bin_.came)
+            place = (100 * bin_.predicted, 100 * bin_.observed)
             right.annotate(f"{bin_.count:,}", place, (6, -10), textcoords="offset points", fontsize=7)
         right.set_xlabel("probability given of 2192 within two hours, %")
         right.set_ylabel("a 2192 came, %")

@@ -65,8 +65,8 @@ def test_scm_may_be_over_committed(load: Load) -> None:
     ],
 )
 def test_a_rule_may_never_fire(load: Load, rules: str, warning: str) -> None:
-    (found,) = warnings(load, rules)
-    assert found.startswith(f"QSG1/APP1: {warning}")
+    [message] = warnings(load, rules)
+    assert message.startswith(f"QSG1/APP1: {warning}")
 
 
 def test_a_rule_that_is_switched_off_is_no_mistake(load: Load) -> None:
@@ -104,7 +104,7 @@ def test_a_structure_without_queues(load: Load) -> None:
     ],
 )
 def test_a_page_set_that_cannot_expand(load: Load, page_set: str, warning: str | None) -> None:
-    found = warnings(load, more=f'[page_set."QM01/4"]\npages = 1000\n{page_set}\n')
-    assert [one.partition(": ")[2].partition(";")[0].split(",")[0] for one in found] == (
+    values = warnings(load, more=f'[page_set."QM01/4"]\npages = 1000\n{page_set}\n')
+    assert [item.partition(": ")[2].partition(";")[0].split(",")[0] for item in values] == (
         [] if warning is None else [warning.split(",", maxsplit=1)[0]]
     )

@@ -66,8 +66,8 @@ def nested_words(rows: int, size: int, each: int) -> bytes:
 
 def views(rows: int, size: int, name: str = "msgid") -> bytes:
     """Views of one long text in each row."""
-    one = pa.array(["v" * size], pa.string_view()).buffers()
-    column = pa.Array.from_buffers(pa.string_view(), rows, [None, pa.py_buffer(one[1].to_pybytes() * rows), one[2]])
+    item = pa.array(["v" * size], pa.string_view()).buffers()
+    column = pa.Array.from_buffers(pa.string_view(), rows, [None, pa.py_buffer(item[1].to_pybytes() * rows), item[2]])
     columns = {key: pa.array([value] * rows) for key, value in GET.items()}
     return stream(pa.record_batch(columns | {name: column}), compression="zstd")
 

@@ -160,8 +160,8 @@ def test_a_column_of_another_type_refuses_each_row_that_has_a_value(
     decoder: Decoder, name: str, column: pa.Array, reason: Reason
 ) -> None:
     whole = plain(to_table([PUT, PUT]))
-    one = pa.chunked_array([column, pa.nulls(1, column.type)])
-    decoded = decoder.arrow_table(with_column(whole, name, one))
+    item = pa.chunked_array([column, pa.nulls(1, column.type)])
+    decoded = decoder.arrow_table(with_column(whole, name, item))
     first = decoded.rejects[0]
     assert (first.index, first.reason) == (0, reason)
     assert first.detail.startswith(f"{name} is ")
@@ -177,8 +177,8 @@ def test_objects_are_json_text_or_structs(decoder: Decoder) -> None:
     as_text = to_table([event, measure])
     structs = with_column(as_text, "attributes", pa.array([{"offld1_th": 60, "size": None}, None]))
     structs = with_column(structs, "measured", pa.array([None, {"messages": 5, "smds": None}]))
-    for given in (as_text, structs):
-        decoded = decoder.arrow_table(given)
+    for inputs in (as_text, structs):
+        decoded = decoder.arrow_table(inputs)
         assert decoded.extras == {0: b'{"offld1_th":60}', 1: b'{"messages":5}'}
 
 
@@ -284,8 +284,8 @@ def test_very_many_names(decoder: Decoder) -> None:
 
 
 def test_empty_tables_and_streams(decoder: Decoder) -> None:
-    for given in (to_table([]), to_table([PUT]).slice(1), pa.table({})):
-        assert len(decoder.arrow_table(given)) == 0
+    for inputs in (to_table([]), to_table([PUT]).slice(1), pa.table({})):
+        assert len(decoder.arrow_table(inputs)) == 0
     assert not decoder.arrow([stream(to_table([]))]).rejects
 
 

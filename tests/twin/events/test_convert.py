@@ -115,7 +115,7 @@ def test_strings_are_escaped(name: str, odd: str) -> None:
 
 
 def test_a_table_of_any_columns_is_conformed(decoder: Decoder) -> None:
-    given = pa.table(
+    inputs = pa.table(
         {
             "queue": pa.array(["ORDERS", "AUDIT", None], pa.large_string()),
             "time": pa.array(["2026-11-20T12:00:00Z", "2026-11-20T14:00:00+02:00", "2026-11-20T12:00:00.5Z"]),
@@ -127,9 +127,9 @@ def test_a_table_of_any_columns_is_conformed(decoder: Decoder) -> None:
             "app": [1, 2, 3],
         }
     )
-    table = conform(given)
+    table = conform(inputs)
     assert table.schema == ARROW_SCHEMA
-    assert decoder.arrow_table(table).events.tolist() == decoder.arrow_table(given).events.tolist()
+    assert decoder.arrow_table(table).events.tolist() == decoder.arrow_table(inputs).events.tolist()
     assert len(decoder.arrow_table(table)) == 3
 
 

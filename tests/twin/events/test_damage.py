@@ -40,9 +40,9 @@ def test_a_record_without_value(decoder: Decoder) -> None:
 
 def test_whole_batches_before_the_damage_are_kept(decoder: Decoder) -> None:
     value = stream(WHOLE, WHOLE, WHOLE)
-    one, two = len(stream(WHOLE)), len(stream(WHOLE, WHOLE))
-    assert damaged(decoder, value[: two + 40])[0] == [*range(22)]
-    assert damaged(decoder, value[: one + 40])[0] == [*range(11)]
+    first, both = len(stream(WHOLE)), len(stream(WHOLE, WHOLE))
+    assert damaged(decoder, value[: both + 40])[0] == [*range(22)]
+    assert damaged(decoder, value[: first + 40])[0] == [*range(11)]
     assert damaged(decoder, value[:200])[0] == []
 
 
@@ -81,12 +81,12 @@ def test_random_damage_raises_nothing_and_spares_the_neighbours(decoder: Decoder
     for _ in range(1500):
         value = bytearray(chance.choice(values))
         for _ in range(chance.choice([1, 1, 2, 10])):
-            at = chance.randrange(len(value))
+            i = chance.randrange(len(value))
             if chance.random() < 0.7:
-                value[at] = chance.choice([0, 1, 127, 128, 255, chance.randrange(256)])
+                value[i] = chance.choice([0, 1, 127, 128, 255, chance.randrange(256)])
             elif chance.random() < 0.5:
-                del value[at : at + 8]
+                del value[i : i + 8]
             else:
-                value[at:at] = chance.randbytes(8)
+                value[i:i] = chance.randbytes(8)
         decoded = decoder.arrow([sound, bytes(value), sound])
         assert (decoded.record == 0).sum() == (decoded.record == 2).sum() == 11

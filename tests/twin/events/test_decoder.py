@@ -248,8 +248,8 @@ def test_without_store_every_simulated_store_of_the_queue_manager_is_meant(
     assert [estate.routes[route].store for route in decoded.events["route"]] == [
         *("QSG1/APP1", "CF01", "QM01/PS04", "QSG1/APP1", "QSG1/APP2", "QSG1/APP1")
     ]
-    one = decoder.json([text(STORE_EVENT | {"op": op})])
-    assert [estate.routes[route].store for route in one.events["route"]] == ["QSG1/APP1"]
+    item = decoder.json([text(STORE_EVENT | {"op": op})])
+    assert [estate.routes[route].store for route in item.events["route"]] == ["QSG1/APP1"]
 
 
 def test_attributes_come_checked_with_sizes_as_integers(decoder: Decoder) -> None:
@@ -381,9 +381,9 @@ def test_a_long_wrong_value_is_cut_in_the_detail_and_whole_in_the_value(decoder:
 
 
 def test_lines_are_numbered_with_empty_ones_counted(decoder: Decoder) -> None:
-    one = b"\n".join([text(PUT), b"", b" \t\r", text(GET), b"junk", text(GET)])
+    item = b"\n".join([text(PUT), b"", b" \t\r", text(GET), b"junk", text(GET)])
     two = text(GET) + b"\r\n" + b"{} \r\n"
-    decoded = decoder.ndjson([one, b"", b"\n", two])
+    decoded = decoder.ndjson([item, b"", b"\n", two])
     assert list(zip(decoded.record.tolist(), decoded.index.tolist(), strict=True)) == [(0, 0), (0, 3), (0, 5), (3, 0)]
     assert [(r.record, r.index, r.reason, r.value) for r in decoded.rejects] == [
         (0, 4, Reason.NOT_JSON, b"junk"),
@@ -396,8 +396,8 @@ def test_lines_are_numbered_with_empty_ones_counted(decoder: Decoder) -> None:
 )
 def test_values_come_in_any_binary_array(decoder: Decoder, kind: pa.DataType) -> None:
     values = pa.array([b"skipped", text(PUT), None, text(GET)], pa.binary()).cast(kind)[1:]
-    for given in (values, pa.chunked_array([values[:1], values[1:]]), pa.chunked_array([values])):
-        decoded = decoder.json(given)
+    for inputs in (values, pa.chunked_array([values[:1], values[1:]]), pa.chunked_array([values])):
+        decoded = decoder.json(inputs)
         assert decoded.record.tolist() == [0, 2]
         assert [r.record for r in decoded.rejects] == [1]
     assert len(decoder.json(pa.chunked_array([], kind))) == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.twin.scoring.made import STORE, alarm, alert, time_at
+from tests.twin.scoring.samples import STORE, alarm, alert, time_at
 from twin.alerts.episodes import Filler
 from twin.conditions import CLEARED, OPENED, UPDATED
 from twin.scoring.alarms import from_alerts, from_condition, merge

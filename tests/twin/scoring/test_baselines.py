@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.twin.scoring.made import line, series, time_at
+from tests.twin.scoring.samples import line, series, time_at
 from twin.scoring.alarms import Alarm
 from twin.scoring.baselines import (
     BASELINES,
@@ -27,7 +27,8 @@ SAWTOOTH = np.tile(line(59.5, (0, 10), (40, 70), (59.5, 10)), 8)
 def minutes(alarms: list[Alarm]) -> list[tuple[float, float | None]]:
     begin = time_at(0)
     return [
-        ((one.opened - begin) / 60e6, None if one.cleared is None else (one.cleared - begin) / 60e6) for one in alarms
+        ((item.opened - begin) / 60e6, None if item.cleared is None else (item.cleared - begin) / 60e6)
+        for item in alarms
     ]
 
 
@@ -89,7 +90,7 @@ def test_the_trend_needs_its_whole_window():
 
 
 def test_on_a_flat_line_only_a_fixed_line_above_it_is_silent():
-    counts = {one.name: len(one.judge(series(FLAT))[0]) for one in BASELINES}
+    counts = {item.name: len(item.judge(series(FLAT))[0]) for item in BASELINES}
     assert set(counts.values()) == {0}
     assert len(static(series(FLAT + 3), 80.0)) == 1
 

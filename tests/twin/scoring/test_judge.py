@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.twin.scoring.made import alarm, filling, line, predict, series
+from tests.twin.scoring.samples import alarm, filling, line, predict, series
 from twin.scoring.alarms import Alarm
 from twin.scoring.judge import JudgedStore, WarnedFilling, judge
 from twin.scoring.predictions import Predictions

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.twin.scoring.made import STORE, filling
+from tests.twin.scoring.samples import STORE, filling
 from twin.scoring.judge import Chance, JudgedStore, Point, WarnedFilling
 from twin.scoring.measures import Coverage, Reliability, coverage, measure, reliability
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.twin.scoring.made import line, series, time_at
+from tests.twin.scoring.samples import line, series, time_at
 from twin.scoring.truth import fillings, onset
 
 

@@ -31,7 +31,7 @@ class Recorded:
         """Messages in the queue at those hours; for recordings without BACKOUT that matters."""
         here = (self.queue == queue) & (self.reason == 0)
         change = here * ((self.op == "PUT").astype(int) - (self.op == "GET").astype(int))
-        return [int(change[self.hours < at].sum()) for at in hours]
+        return [int(change[self.hours < i].sum()) for i in hours]
 
     def puts(self, queue: str, begin: float, end: float) -> Any:
         """Return bool[n], True for puts that were stored in a queue between two hours."""

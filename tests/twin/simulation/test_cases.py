@@ -19,17 +19,17 @@ A_ROUND = 3 * len(SCENARIOS)
 
 
 def test_a_number_has_one_case_and_the_two_sets_differ() -> None:
-    one, again, other, test = (
+    case, again, other, test = (
         draw_case(3, "tuning"),
         draw_case(3, "tuning"),
         draw_case(4, "tuning"),
         draw_case(3, "test"),
     )
-    assert one == again
-    assert one.scenario != other.scenario
-    assert type(one.scenario) is type(test.scenario)
-    assert one.scenario != test.scenario
-    assert one.name == f"tuning-0003-{one.scenario.name}"
+    assert case == again
+    assert case.scenario != other.scenario
+    assert type(case.scenario) is type(test.scenario)
+    assert case.scenario != test.scenario
+    assert case.name == f"tuning-0003-{case.scenario.name}"
 
 
 def test_no_seed_is_in_both_sets() -> None:
@@ -63,7 +63,7 @@ def test_a_recording_has_some_ten_thousand_events_of_some_hours(number: int, tmp
     outcome = simulate(case.scenario, case.estate, tmp_path / "a.arrow", case.seed)
     assert 8_000 < outcome.events < 350_000
     assert 2 * 3.5e9 < outcome.last - outcome.first < 121 * 3.6e9
-    assert all(one.refused == 0 for name, one in outcome.stores.items() if name != case.store)
+    assert all(item.refused == 0 for name, item in outcome.stores.items() if name != case.store)
     assert sum(table.num_rows for table in case.play()) == outcome.events
 
 

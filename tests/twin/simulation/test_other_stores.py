@@ -115,7 +115,7 @@ def test_the_table_of_the_seed_is_the_ramp() -> None:
     assert [(row.target, row.members) for row in rows[:4]] == [(20_700, 1), (41_400, 1), (41_400, 2), (62_100, 2)]
     assert (rows[-1].target, rows[-1].achieved, rows[-1].members) == (248_400, 248_400, 12)
     published = {1: 21_070, 3: 42_244, 5: 63_108, 11: 125_901, 21: 227_675}  # rows in which the members are short
-    assert all(rows[at].achieved == pytest.approx(rate, rel=0.02) for at, rate in published.items())
+    assert all(rows[i].achieved == pytest.approx(rate, rel=0.02) for i, rate in published.items())
 
 
 def test_members_are_started_one_after_the_other_and_carry_what_they_can(cluster: Estate, tmp_path: Path) -> None:

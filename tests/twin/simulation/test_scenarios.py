@@ -38,11 +38,11 @@ def first_full_hours(outcome: Outcome) -> float:
 @pytest.fixture(scope="module")
 def played(small: Estate, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Outcome, Path]]:
     folder = tmp_path_factory.mktemp("played")
-    found = {}
+    results = {}
     for name in HERE:
         path = folder / f"{name}.arrow"
-        found[name] = simulate(make_scenario(name), small, path, seed=1), path
-    return found
+        results[name] = simulate(make_scenario(name), small, path, seed=1), path
+    return results
 
 
 @pytest.mark.parametrize("name", sorted(set(HERE) - CLOSE - FAR))
@@ -53,7 +53,7 @@ def test_what_stops_slows_or_grows_ends_in_2192_of_the_structure_it_is_about(
     assert outcome.first_full is not None
     assert outcome.first_full[1] == "QSG1/APP1"
     assert outcome.stores["QSG1/APP1"].refused > 10
-    assert all(one.refused == 0 for store, one in outcome.stores.items() if store != "QSG1/APP1")
+    assert all(item.refused == 0 for store, item in outcome.stores.items() if store != "QSG1/APP1")
 
 
 @pytest.mark.parametrize("name", sorted(FAR))

@@ -66,7 +66,7 @@ def _rate_of(path: Path) -> float:
 def test_shorter_and_more_messages_fill_the_entries_while_the_elements_stay(tell: Tell, small: Estate) -> None:
     outcome, path = tell("elements-to-entries")
     recorded = Recorded(path)
-    early, late = (recorded.puts("ORDERS", at, at + 0.5) for at in (1.5, 4.0))
+    early, late = (recorded.puts("ORDERS", i, i + 0.5) for i in (1.5, 4.0))
     assert recorded.length[late].mean() < recorded.length[early].mean() / 5
     assert late.sum() > 3 * early.sum()
     assert first_full_hours(outcome) > 4
@@ -87,7 +87,7 @@ def test_lengths_jump_across_the_rules(tell: Tell) -> None:
     outcome, path = tell("lengths-shift")
     assert first_full_hours(outcome) > 1
     recorded = Recorded(path)
-    means = [recorded.length[recorded.puts("ORDERS", at, at + 0.25)].mean() for at in np.arange(0, 6, 0.25)]
+    means = [recorded.length[recorded.puts("ORDERS", i, i + 0.25)].mean() for i in np.arange(0, 6, 0.25)]
     assert min(means) < 1_000
     assert max(means) > 30_000
     assert tell("lengths-shift", level=0.3)[0].first_full is None
@@ -96,8 +96,8 @@ def test_lengths_jump_across_the_rules(tell: Tell) -> None:
 def test_a_fill_that_levels_off_does(tell: Tell) -> None:
     outcome, path = tell("levelling-fill")
     assert outcome.first_full is None
-    one, two, five, six = Recorded(path).depth("ORDERS", 1.0, 1.5, 5.0, 6.0)
-    assert two > 1.4 * one
+    first, two, five, six = Recorded(path).depth("ORDERS", 1.0, 1.5, 5.0, 6.0)
+    assert two > 1.4 * first
     assert six == pytest.approx(five, rel=0.1)
     assert 1 < first_full_hours(tell("levelling-fill", level=1.5)[0]) < 4
 
@@ -105,8 +105,8 @@ def test_a_fill_that_levels_off_does(tell: Tell) -> None:
 def test_a_fill_that_speeds_up_does_and_may_end_in_time(tell: Tell) -> None:
     outcome, path = tell("accelerating-fill")
     assert 2.5 < first_full_hours(outcome) < 3.5
-    one, two, three = Recorded(path).depth("ORDERS", 1.0, 2.0, 2.9)
-    assert three - two > 2.5 * (two - one) > 0
+    first, two, three = Recorded(path).depth("ORDERS", 1.0, 2.0, 2.9)
+    assert three - two > 2.5 * (two - first) > 0
     assert tell("accelerating-fill", reach=0.6)[0].first_full is None
 
 
@@ -114,8 +114,8 @@ def test_bursts_are_of_very_different_sizes_and_chance_says_which(tell: Tell, sm
     _, path = tell("heavy-tailed-bursts", load=0.7, fits_for=3)
     recorded = Recorded(path)
     puts = [
-        (recorded.puts("ORDERS", at, at + 1 / 12) | ((recorded.reason == 2192) & (recorded.hours >= at))).sum()
-        for at in np.arange(1, 8, 1 / 12)
+        (recorded.puts("ORDERS", i, i + 1 / 12) | ((recorded.reason == 2192) & (recorded.hours >= i))).sum()
+        for i in np.arange(1, 8, 1 / 12)
     ]
     assert max(puts) > 4 * np.median(puts)
     scenario = make_scenario("heavy-tailed-bursts", settings={"load": 1.0, "fits_for": 1.0})

@@ -134,7 +134,7 @@ def test_how_demands_are_cut_changes_nothing(small: Estate) -> None:
     cuts = range(0, rows.size, 137)
     assert [event for cut in cuts for event in from_table(system.serve(rows[cut : cut + 137].copy()))] == whole
     assert {event["op"] for event in whole} == {"PUT", "GET", "COMMIT", "BACKOUT"}
-    assert sum(one.puts for one in system.outcomes.values()) == (rows["op"] == PUT).sum()
+    assert sum(item.puts for item in system.outcomes.values()) == (rows["op"] == PUT).sum()
 
 
 def test_a_put_to_a_waiting_getter_is_told_and_takes_no_message(calls: Calls) -> None:

@@ -104,7 +104,7 @@ def test_control_records_of_long_messages_are_packed_with_short_ones():
 def test_gets_that_are_delayed_leave_all_that_is_put_on_the_page_set():
     """Page sets 01 to 99: "You must allow for the possibility that message gets might be delayed"."""
     backlog = backlog_of(parse_rates(["2048:50", "20000:0.5"]), parse_seconds("2h"))
-    assert [(one.length, one.count) for one in backlog] == [(2048, 360_000), (20_000, 3_600)]
+    assert [(item.length, item.count) for item in backlog] == [(2048, 360_000), (20_000, 3_600)]
     plan = plan_page_set(parse_mix(["2048:1000"]) + backlog)
     assert plan.pages == 361_000 + 3_600 * 7
 
@@ -136,13 +136,13 @@ def test_usable_pages_of_real_page_sets_are_those_of_whole_tracks(shared):
     with (shared / "fixtures" / "smf" / "expected" / "SMF_MQ1000-QIS1.csv").open(encoding="utf-8") as file:
         measured = {int(row["Total_Pages"]) for row in csv.DictReader(file)} - {0}
     assert len(measured) == 11
-    found = {}
+    results = {}
     for usable in measured:
         tracks = next(tracks for tracks in range(1, 100_000) if usable_pages(tracks * PAGES_PER_TRACK) >= usable)
-        found[usable] = tracks * PAGES_PER_TRACK
-    assert {usable_pages(allocated) for allocated in found.values()} == measured
-    assert found[50_035] == 50_040 and found[963_659] == 963_720
-    cylinders = [Extent.of_pages(allocated) for usable, allocated in found.items() if usable > 70]
+        results[usable] = tracks * PAGES_PER_TRACK
+    assert {usable_pages(allocated) for allocated in results.values()} == measured
+    assert results[50_035] == 50_040 and results[963_659] == 963_720
+    cylinders = [Extent.of_pages(allocated) for usable, allocated in results.items() if usable > 70]
     assert all(extent.cylinders * 180 == extent.pages for extent in cylinders)
 
 

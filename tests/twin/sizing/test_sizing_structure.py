@@ -171,8 +171,8 @@ def test_a_backlog_that_does_not_fit_is_answered_with_a_size_that_does():
 def test_from_the_threshold_of_the_pools_on_the_backlog_fits_whatever_stands_there_before(backlog, before):
     size = 1_000 * ENTRY_AND_6_ELEMENTS
     latest = plan_threshold(replace(bare_structure(size), name="QSG1/APP1"), backlog, aim=100).pools_latest
-    one = {"offld3_th": latest, "offld3_sz": 0}
-    driver = Told(size=size, full_threshold=0, smds={}, **(NO_RULES | one))
+    item = {"offld3_th": latest, "offld3_sz": 0}
+    driver = Told(size=size, full_threshold=0, smds={}, **(NO_RULES | item))
     route = driver.decoding.estate.route_of_queue("QM01", "A.QUEUE")
     while driver.state()["offload_rule"] < 3:
         driver.twin.demand(demands(route, [before]))

@@ -86,7 +86,7 @@ class FlatStructureFullDataSet(StoreScenario):
     )
 
     _SMALL = 1_500.0  # bytes of the messages that stand still
-    _KEPT = 0.5  # hours each of them stays
+    _STAY_H = 0.5  # hours each of them stays
 
     @property
     @override
@@ -108,11 +108,13 @@ class FlatStructureFullDataSet(StoreScenario):
         """Raise UsageError if the structure has only one queue."""
         begin, end = self.begin * HOUR, (self.begin + self.grows_for) * HOUR
         small = replace(self.traffic, length=constant(self._SMALL), shortest=64)
-        still = site.capacity(small, site.chance, percent=self.level).messages / (self._KEPT * HOUR)
+        still = site.capacity(small, site.chance, percent=self.level).messages / (self._STAY_H * HOUR)
         return [
             *site.puts(constant(rate), self.traffic),
             *site.gets(between(begin, end, 0.0, rate * 3), self.traffic),
-            *site.put_and_get(rising(still, begin * 0.7), small, self._KEPT * HOUR, queue=site.other_queue(self.name)),
+            *site.put_and_get(
+                rising(still, begin * 0.7), small, self._STAY_H * HOUR, queue=site.other_queue(self.name)
+            ),
         ]
 
 
