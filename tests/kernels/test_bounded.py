@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.beside import Decoding
-from tests.kernels.driver import GIB, MIB, PageSetDriver, QueueFileDriver, TwinDriver
 from tests.kernels.proof import check_same_results, compare
 from tests.naive import NaiveStore
 from tests.support.mixes import MIXES
 from tests.support.profile import examples
+from tests.support.twin_driver import GIB, MIB, PageSetDriver, QueueFileDriver, TwinDriver
 from tests.support.workloads import random_workload, workloads
 from twin.estate import Smds
 from twin.stores import message_store
@@ -35,7 +35,7 @@ def test_puts_of_a_million_long_messages_take_the_rows_of_the_messages_alone() -
     assert state["smds"]["QM01"]["pages_used"] == 300_000 * 25_600
     assert state["smds"]["QM01"]["blocks_used"] > 300_000 * 12_800
     assert rows(driver)["blocks"] <= 1 << 19
-    assert driver.did("CLEAR")["smds"]["QM01"]["pages_used"] == 0
+    assert driver.send("CLEAR")["smds"]["QM01"]["pages_used"] == 0
 
 
 def test_an_anonymous_get_of_a_million_is_one_row() -> None:
@@ -53,14 +53,14 @@ def test_a_get_of_many_inside_a_unit_takes_message_by_message_and_is_dropped_by_
     driver.get(count=5, uow="u")
     assert driver.put(count=2)["uncommitted"] == 2
     assert driver.state()["unmatched_gets"] == 3
-    state = driver.did("BACKOUT", uow="u")
+    state = driver.send("BACKOUT", uow="u")
     assert (state["messages"], state["uncommitted"], state["unmatched_gets"]) == (2, 0, 0)
 
 
 def test_a_get_of_many_waits_on_after_its_commit() -> None:
     driver = TwinDriver()
     driver.get(count=5, uow="u")
-    driver.did("COMMIT", uow="u")
+    driver.send("COMMIT", uow="u")
     state = driver.put(count=7)
     assert (state["messages"], state["unmatched_gets"]) == (2, 0)
 
@@ -120,7 +120,7 @@ def test_a_measurement_of_anything_is_bounded() -> None:
     assert all(0 < driver.get(count=MILLION)[name] < 1 << 49 for name in ("messages", "ents_used", "elems_used"))
     of_pages = PageSetDriver()
     of_pages.measure(messages=messages, pages_used=limit, pages_persistent=limit)
-    assert 0 < of_pages.did("RESTART", None)["pages_used"] <= 1 << 32
+    assert 0 < of_pages.send("RESTART", None)["pages_used"] <= 1 << 32
     of_blocks = QueueFileDriver()
     of_blocks.measure(messages=messages, blocks_persistent=limit, blocks_nonpersistent=limit, file_bytes=limit)
-    assert 0 < of_blocks.did("RESTART", None)["blocks_persistent"] <= 1 << 31
+    assert 0 < of_blocks.send("RESTART", None)["blocks_persistent"] <= 1 << 31

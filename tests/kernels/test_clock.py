@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from kernels import clock
 from tests.kernels.beside import Decoding
-from tests.kernels.driver import TwinDriver
 from tests.kernels.proof import check_marks, check_same_results, compare
 from tests.naive.clock import NaiveClock
 from tests.naive.estates import aliases_of
 from tests.support.mixes import DAY_US, HOUR_US, MINUTE_US, MIXES, SECOND_US
 from tests.support.profile import examples
+from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import START_US, EventMaker, Workload, random_workload, steps
 from twin.units import as_text
 
@@ -43,7 +43,7 @@ def test_two_wrong_clocks_do_no_lasting_harm() -> None:
     driver = TwinDriver()
     driver.put()
     for _ in range(2):
-        driver.did("HEARTBEAT", None, store=driver.decoding.name, time=YEAR_2099)
+        driver.send("HEARTBEAT", None, store=driver.decoding.name, time=YEAR_2099)
     driver.time = START_US
     for _ in range(clock.TRUST - 1):
         assert driver.put()["time"] == as_text(YEAR_2099)
@@ -68,9 +68,9 @@ def test_ticks_come_again_and_alerts_of_the_same_time_have_another_id() -> None:
     driver.wait(2 * HOUR_US / SECOND_US)
     assert [change for change, *_ in driver.alert_changes()] == ["opened", "cleared"]
     for _ in range(2):
-        driver.did("HEARTBEAT", None, store=driver.decoding.name, time=YEAR_2099)
+        driver.send("HEARTBEAT", None, store=driver.decoding.name, time=YEAR_2099)
     for _ in range(clock.TRUST):
-        driver.did("HEARTBEAT", None, store=driver.decoding.name, time=START_US)
+        driver.send("HEARTBEAT", None, store=driver.decoding.name, time=START_US)
     driver.put(**full)
     driver.wait(2 * HOUR_US / SECOND_US)
     assert [change for change, *_ in driver.alert_changes()] == ["opened", "cleared"] * 2
@@ -80,10 +80,10 @@ def test_ticks_come_again_and_alerts_of_the_same_time_have_another_id() -> None:
 def test_a_get_held_in_the_future_waits_an_hour_of_the_clock_that_went_back() -> None:
     driver = TwinDriver()
     for _ in range(2):
-        driver.did("HEARTBEAT", None, store=driver.decoding.name, time=YEAR_2099)
+        driver.send("HEARTBEAT", None, store=driver.decoding.name, time=YEAR_2099)
     driver.get(time=YEAR_2099)
     for number in range(clock.TRUST + 2):
-        driver.did("HEARTBEAT", None, store=driver.decoding.name, time=START_US + number)
+        driver.send("HEARTBEAT", None, store=driver.decoding.name, time=START_US + number)
     driver.wait(3601)
     assert driver.put()["messages"] == 1
 

@@ -22,7 +22,6 @@ page_set        a page set: packing, expansion
 queue_file      a queue file: buffers, log, checkpoints, truncation
 estates         tiny structures for tests, and the estate files that describe them
 private_estates the same for tiny page sets and queue files
-told            oracles driven by events in short form
 =============== ============================================================================================
 """
 

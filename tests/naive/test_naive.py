@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 
 from tests.naive import NaiveStructure
-from tests.naive.driver import NO_RULES, Twin
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set, structure, write_estate
+from tests.support.oracle_driver import NO_RULES, OracleDriver
 from tests.support.profile import examples
 from tests.support.workloads import DAY_US, HOUR_US, SECOND_US, START_US, Workload, random_workload, workloads
 
@@ -16,7 +16,7 @@ from tests.support.workloads import DAY_US, HOUR_US, SECOND_US, START_US, Worklo
 
 
 def test_the_next_message_is_of_the_highest_priority_then_the_oldest() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     for length, priority in ((1, 0), (2, 5), (3, 5), (4, 9)):
         twin.put(length, priority=priority)
     for length in (4, 2, 3, 1):
@@ -26,7 +26,7 @@ def test_the_next_message_is_of_the_highest_priority_then_the_oldest() -> None:
 
 
 def test_a_message_id_need_not_be_unique_and_belongs_to_its_queue() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     twin.put(1, msgid="X", queue="B.QUEUE")
     twin.put(2, msgid="X")
     twin.put(3, msgid="X", priority=1)
@@ -35,23 +35,23 @@ def test_a_message_id_need_not_be_unique_and_belongs_to_its_queue() -> None:
 
 
 def test_an_expire_without_msgid_takes_the_oldest_whatever_its_priority() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     twin.put(1)
     twin.put(2, priority=9)
-    assert twin.did("EXPIRE")["bytes"] == 2
-    assert twin.did("EXPIRE", count=5)["unmatched_gets"] == 0
-    assert twin.did("EXPIRE", msgid="unknown")["messages"] == 0
+    assert twin.send("EXPIRE")["bytes"] == 2
+    assert twin.send("EXPIRE", count=5)["unmatched_gets"] == 0
+    assert twin.send("EXPIRE", msgid="unknown")["messages"] == 0
 
 
 def test_an_alias_leads_to_its_queue_but_has_a_numbering_of_its_own() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     twin.put(7, queue="ALIAS.QUEUE", seq=1)
     state = twin.put(8, seq=1)
     assert (state["queues"], state["duplicates"]) == ({"A.QUEUE": (2, 15)}, 0)
 
 
 def test_a_failed_put_a_full_put_and_a_put_to_a_waiting_getter_store_nothing() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     twin.put(reason=2053)
     twin.put(reason=2192, count=7)
     state = twin.put(direct=True)
@@ -65,51 +65,51 @@ def test_a_failed_put_a_full_put_and_a_put_to_a_waiting_getter_store_nothing() -
 
 
 def test_storage_is_taken_at_the_put_and_freed_at_the_commit_of_the_get() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     assert twin.put(uow="U")["uncommitted"] == 1
-    assert twin.did("COMMIT", uow="U")["uncommitted"] == 0
+    assert twin.send("COMMIT", uow="U")["uncommitted"] == 0
     state = twin.get(uow="V", qmgr="QM02")
     assert (state["messages"], state["ents_used"], state["uncommitted"]) == (1, 1, 1)
-    assert twin.did("COMMIT", uow="V", qmgr="QM01")["messages"] == 1  # another unit: never seen
-    assert twin.did("COMMIT", uow="V", qmgr="QM02", queue="B.QUEUE")["messages"] == 1
-    assert twin.did("COMMIT", uow="V", qmgr="QM02")["messages"] == 0
+    assert twin.send("COMMIT", uow="V", qmgr="QM01")["messages"] == 1  # another unit: never seen
+    assert twin.send("COMMIT", uow="V", qmgr="QM02", queue="B.QUEUE")["messages"] == 1
+    assert twin.send("COMMIT", uow="V", qmgr="QM02")["messages"] == 0
 
 
 def test_a_backout_frees_puts_and_puts_messages_back_at_their_age() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     twin.put(1)
     twin.put(2)
     twin.get(uow="U")
     twin.put(3, uow="U")
-    assert twin.did("BACKOUT", uow="U")["bytes"] == 3
+    assert twin.send("BACKOUT", uow="U")["bytes"] == 3
     twin.get()
     assert twin.lengths() == [2]
 
 
 def test_a_commit_with_reason_2003_is_a_backout() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     twin.put(uow="U")
-    assert twin.did("COMMIT", uow="U", reason=2219)["uncommitted"] == 1
-    assert twin.did("COMMIT", uow="U", reason=2003)["messages"] == 0
+    assert twin.send("COMMIT", uow="U", reason=2219)["uncommitted"] == 1
+    assert twin.send("COMMIT", uow="U", reason=2003)["messages"] == 0
 
 
 def test_clear_spares_uncommitted_messages() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     twin.put(1)
     twin.get(uow="U")
     twin.put(2, uow="U")
     twin.put(3, queue="B.QUEUE")
     twin.put(4)
-    assert twin.did("CLEAR")["bytes"] == 6
+    assert twin.send("CLEAR")["bytes"] == 6
 
 
 def test_a_restart_backs_out_the_units_of_its_queue_manager_and_shared_messages_stay() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     twin.put(1, persistent=False)
     twin.get(uow="U")
     twin.put(2, uow="U", queue="B.QUEUE")
     twin.put(3, uow="U", qmgr="QM02")
-    state = twin.did("RESTART", None)
+    state = twin.send("RESTART", None)
     assert (state["bytes"], state["uncommitted"]) == (4, 1)
 
 
@@ -117,7 +117,7 @@ def test_a_restart_backs_out_the_units_of_its_queue_manager_and_shared_messages_
 
 
 def test_a_get_before_its_put_takes_the_message_when_it_comes() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     assert twin.get(msgid="X")["unmatched_gets"] == 1
     assert twin.put(msgid="Y")["messages"] == 1
     state = twin.put(msgid="X")
@@ -125,15 +125,15 @@ def test_a_get_before_its_put_takes_the_message_when_it_comes() -> None:
 
 
 def test_a_get_waits_for_an_uncommitted_put_even_of_its_own_unit() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     twin.put(msgid="X", uow="U")
     assert twin.get(msgid="X", uow="U")["unmatched_gets"] == 1
-    state = twin.did("COMMIT", uow="U")
+    state = twin.send("COMMIT", uow="U")
     assert (state["messages"], state["unmatched_gets"]) == (0, 0)
 
 
 def test_a_message_taken_by_a_held_get_was_stored_and_may_have_been_too_much() -> None:
-    twin = Twin(**NO_RULES)
+    twin = OracleDriver(**NO_RULES)
     twin.put(count=40, queue="B.QUEUE")
     twin.get()
     state = twin.put()
@@ -141,7 +141,7 @@ def test_a_message_taken_by_a_held_get_was_stored_and_may_have_been_too_much() -
 
 
 def test_anonymous_gets_beyond_what_is_there_are_held_one_by_one() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     twin.put(count=2)
     assert twin.get(count=5)["unmatched_gets"] == 3
     state = twin.put(count=4)
@@ -149,7 +149,7 @@ def test_anonymous_gets_beyond_what_is_there_are_held_one_by_one() -> None:
 
 
 def test_of_several_held_gets_the_first_takes_the_message() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     twin.get(msgid="X", uow="U")
     twin.get(uow="V")
     twin.put(msgid="X")
@@ -157,39 +157,39 @@ def test_of_several_held_gets_the_first_takes_the_message() -> None:
 
 
 def test_a_held_get_expires_after_an_hour_and_stays_counted() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     twin.get()
     twin.get(uow="U")
     twin.put(time=START_US + SECOND_US + HOUR_US)  # the first is an hour old now, the second a second less
     assert twin.state()["uncommitted"] == 1
     twin.get(msgid="X", uow="U")
-    twin.did("BACKOUT", uow="U")
+    twin.send("BACKOUT", uow="U")
     state = twin.state()
     assert (state["messages"], state["unmatched_gets"]) == (1, 1)
 
 
 def test_a_held_get_in_a_unit_waits_on_after_commit_and_is_dropped_by_backout() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     twin.get(uow="U")
     twin.get(uow="V")
-    twin.did("COMMIT", uow="U")
-    assert twin.did("BACKOUT", uow="V")["unmatched_gets"] == 1
+    twin.send("COMMIT", uow="U")
+    assert twin.send("BACKOUT", uow="V")["unmatched_gets"] == 1
     assert twin.put()["messages"] == 0
 
 
 def test_a_get_backed_out_feeds_a_held_get_of_another() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     twin.put()
     twin.get(uow="U")
     twin.get(qmgr="QM02")
-    state = twin.did("BACKOUT", uow="U")
+    state = twin.send("BACKOUT", uow="U")
     assert (state["messages"], state["unmatched_gets"]) == (0, 0)
 
 
 # -- sequence numbers
 
 
-def numbered(twin: Twin, *numbers: int) -> tuple[int, int, int]:
+def numbered(twin: OracleDriver, *numbers: int) -> tuple[int, int, int]:
     for seq in numbers:
         twin.put(seq=seq)
     state = twin.state()
@@ -197,28 +197,28 @@ def numbered(twin: Twin, *numbers: int) -> tuple[int, int, int]:
 
 
 def test_numbering_starts_at_the_first_number_and_smaller_ones_are_late() -> None:
-    assert numbered(Twin(), 10, 11, 9, 9, 12) == (4, 1, 0)
+    assert numbered(OracleDriver(), 10, 11, 9, 9, 12) == (4, 1, 0)
 
 
 def test_a_hole_is_a_gap_until_its_number_comes() -> None:
-    assert numbered(Twin(), 1, 5) == (2, 0, 3)
-    assert numbered(Twin(), 1, 5, 3, 3) == (3, 1, 2)
+    assert numbered(OracleDriver(), 1, 5) == (2, 0, 3)
+    assert numbered(OracleDriver(), 1, 5, 3, 3) == (3, 1, 2)
 
 
 def test_only_the_last_4096_numbers_are_remembered() -> None:
-    assert numbered(Twin(), 0, 5000, 905, 904) == (3, 1, 4998)
-    assert numbered(Twin(), 0, 4096, 1, 0) == (3, 1, 4094)
+    assert numbered(OracleDriver(), 0, 5000, 905, 904) == (3, 1, 4998)
+    assert numbered(OracleDriver(), 0, 4096, 1, 0) == (3, 1, 4094)
 
 
 def test_a_restart_begins_a_new_numbering_and_keeps_what_was_missing() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     numbered(twin, 1, 4)
-    twin.did("RESTART", None)
+    twin.send("RESTART", None)
     assert numbered(twin, 1, 2, 2) == (5, 1, 2)
 
 
 def test_a_duplicate_moves_nothing_not_even_the_clock() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     before = twin.put(seq=1)
     after = twin.put(seq=1, time=START_US + HOUR_US)
     assert after == before | {"duplicates": 1}
@@ -228,9 +228,9 @@ def test_a_duplicate_moves_nothing_not_even_the_clock() -> None:
 
 
 def time_after(*times: int) -> int:
-    twin = Twin()
+    twin = OracleDriver()
     for time in times:
-        twin.did("HEARTBEAT", None, time=START_US + time)
+        twin.send("HEARTBEAT", None, time=START_US + time)
     return int(twin.state()["time"]) - START_US
 
 
@@ -252,7 +252,7 @@ def test_a_time_far_ahead_is_believed_only_when_the_next_event_is_near_it() -> N
 
 
 def test_altered_rules_count_from_then_on_and_stored_messages_keep_their_cost() -> None:
-    twin = Twin(**NO_RULES)
+    twin = OracleDriver(**NO_RULES)
     twin.put(1000)
     assert twin.alter(offld1_th=0, offld1_sz="0K")["elems_used"] == 6
     assert twin.put(1000)["elems_used"] == 8
@@ -261,7 +261,7 @@ def test_altered_rules_count_from_then_on_and_stored_messages_keep_their_cost() 
 
 
 def test_size_is_altered_between_the_used_and_the_policy_size() -> None:
-    twin = Twin(size=40 * ENTRY_AND_6_ELEMENTS, init_size=30 * ENTRY_AND_6_ELEMENTS)
+    twin = OracleDriver(size=40 * ENTRY_AND_6_ELEMENTS, init_size=30 * ENTRY_AND_6_ELEMENTS)
     twin.put(count=25)
     assert twin.state()["ents_max"] == 30
     assert twin.alter(size=40 * ENTRY_AND_6_ELEMENTS)["ents_max"] == 40
@@ -273,7 +273,7 @@ def test_size_is_altered_between_the_used_and_the_policy_size() -> None:
 
 
 def test_policy_attributes_change_only_at_a_rebuild() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     assert twin.alter(init_size="64K")["refused_alters"] == 1
     assert twin.alter(scm_max_size="1G", offld1_th=10)["refused_alters"] == 2
     assert twin.alter(coupling_facility="CF02")["refused_alters"] == 3
@@ -284,7 +284,7 @@ def test_policy_attributes_change_only_at_a_rebuild() -> None:
 
 
 def test_ds_block_is_altered_only_while_every_data_set_is_empty() -> None:
-    twin = Twin(ds_block=16_384, smds={"QM01": data_set(size=100_000), "QM02": data_set(size=100_000)})
+    twin = OracleDriver(ds_block=16_384, smds={"QM01": data_set(size=100_000), "QM02": data_set(size=100_000)})
     assert twin.state()["smds"]["QM01"]["blocks_total"] == 6
     twin.put(65_000, qmgr="QM02")
     assert twin.alter(ds_block="8K")["refused_alters"] == 1
@@ -298,7 +298,7 @@ def test_ds_block_is_altered_only_while_every_data_set_is_empty() -> None:
 
 
 def test_the_first_measure_sets_a_baseline_that_unmatched_gets_draw_down_evenly() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     twin.put(1000, count=2)
     twin.get(msgid="before the measure")
     state = twin.measure(ents_used=12, elems_used=45, smds={"QM01": {"blocks_used": 5, "pages_used": 30}})
@@ -316,7 +316,7 @@ def test_the_first_measure_sets_a_baseline_that_unmatched_gets_draw_down_evenly(
 
 
 def test_drift_is_the_model_less_the_measured_of_the_worst_resource() -> None:
-    twin = Twin()  # 40 entries, 240 elements
+    twin = OracleDriver()  # 40 entries, 240 elements
     assert twin.put(1000, count=4)["drift_pct"] is None
     assert twin.measure(ents_used=2)["drift_pct"] == 5.0  # less than the model: no baseline
     assert twin.measure(ents_used=8, elems_used=0)["drift_pct"] == -10.0
@@ -324,7 +324,7 @@ def test_drift_is_the_model_less_the_measured_of_the_worst_resource() -> None:
 
 
 def test_what_is_left_of_the_baseline_counts_for_the_rules_and_for_fullness() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     assert twin.measure(ents_used=37)["offload_rule"] == 3
     assert twin.put(1000)["offloaded_messages"] == 1
     assert twin.put(count=3)["overfull_puts"] == 1

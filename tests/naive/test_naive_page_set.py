@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.naive.driver import PageSetTwin
 from tests.naive.page_set import packs, usable_pages, whole_pages_and_record
+from tests.support.oracle_driver import OraclePageSetDriver
 
 MIB4 = 4 * 1024**2
 FIELDS = ("pages_used", "pages_persistent", "pages_nonpersistent", "pages_unused")
@@ -62,7 +62,7 @@ def test_usable_pages_of_real_page_sets(shared: Path) -> None:
 
 
 def test_since_7_0_1_each_short_message_has_a_page_and_so_has_control_information() -> None:
-    twin = PageSetTwin()
+    twin = OraclePageSetDriver()
     assert pages(twin.put(100, count=3)) == (3, 0, 3, 95)
     assert pages(twin.put(5000, persistent=True)) == (6, 3, 3, 92)  # 2 pages and the control record's
     assert pages(twin.get()) == (5, 3, 2, 93)
@@ -74,14 +74,14 @@ def test_since_7_0_1_each_short_message_has_a_page_and_so_has_control_informatio
 )
 def test_short_messages_are_packed_before_7_0_1(version: str | None, packed: bool) -> None:
     assert packs(version) == packed
-    assert PageSetTwin(version=version).put(100, count=3)["pages_used"] == (1 if packed else 3)
+    assert OraclePageSetDriver(version=version).put(100, count=3)["pages_used"] == (1 if packed else 3)
 
 
 # -- packed
 
 
 def test_a_short_message_goes_to_the_page_being_filled_if_it_fits_there() -> None:
-    twin = PageSetTwin(version="7.0.0")
+    twin = OraclePageSetDriver(version="7.0.0")
     assert twin.put(1628, count=2)["pages_used"] == 1  # 2000 bytes each: 57 are left
     assert twin.put(0)["pages_used"] == 2
     assert twin.put(3685 - 372)["pages_used"] == 2  # fills it to the last byte
@@ -89,14 +89,14 @@ def test_a_short_message_goes_to_the_page_being_filled_if_it_fits_there() -> Non
 
 
 def test_control_information_is_packed_with_short_messages() -> None:
-    twin = PageSetTwin(version="6.0")
+    twin = OraclePageSetDriver(version="6.0")
     assert twin.put(5000)["pages_used"] == 3
     assert twin.put(5000)["pages_used"] == 5
     assert twin.put(100)["pages_used"] == 5
 
 
 def test_a_page_is_free_when_its_last_record_is_gone_and_no_longer_filled() -> None:
-    twin = PageSetTwin(version="6.0")
+    twin = OraclePageSetDriver(version="6.0")
     twin.put(3000, msgid="A")  # 3372 bytes: 685 are left
     twin.put(300, msgid="B")
     assert twin.get(msgid="A")["pages_used"] == 1
@@ -107,7 +107,7 @@ def test_a_page_is_free_when_its_last_record_is_gone_and_no_longer_filled() -> N
 
 
 def test_a_page_with_a_persistent_message_counts_as_persistent() -> None:
-    twin = PageSetTwin(version="6.0")
+    twin = OraclePageSetDriver(version="6.0")
     twin.put(100)
     assert pages(twin.put(100, persistent=True, msgid="P")) == (1, 1, 0, 97)
     assert pages(twin.get(msgid="P")) == (1, 0, 1, 97)
@@ -117,21 +117,21 @@ def test_a_page_with_a_persistent_message_counts_as_persistent() -> None:
 
 
 def test_a_page_set_expands_before_more_than_90_percent_of_it_is_used() -> None:
-    twin = PageSetTwin(expand="SYSTEM")  # 98 usable
+    twin = OraclePageSetDriver(expand="SYSTEM")  # 98 usable
     assert twin.put(count=88)["expansions"] == 0
     state = twin.put()
     assert (state["expansions"], state["pages_total"], state["status"]) == (1, 108, "NORMAL")
 
 
 def test_a_large_message_takes_as_many_extents_as_it_needs() -> None:
-    twin = PageSetTwin(expand="USER", secondary_pages=50)
+    twin = OraclePageSetDriver(expand="USER", secondary_pages=50)
     state = twin.put(MIB4)  # 1037 pages: 1,037 / 0.9 = 1,152.2 usable
     assert (state["pages_used"], state["pages_total"], state["expansions"]) == (1037, 1198, 22)
     assert state["overfull_puts"] == 0
 
 
 def test_a_small_page_set_grows_by_at_least_a_page() -> None:
-    assert PageSetTwin(pages=6, expand="SYSTEM").put(count=4)["pages_total"] == 5
+    assert OraclePageSetDriver(pages=6, expand="SYSTEM").put(count=4)["pages_total"] == 5
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_small_page_set_grows_by_at_least_a_page() -> None:
     ],
 )
 def test_a_page_set_that_cannot_expand(fields: dict[str, object], status: str) -> None:
-    twin = PageSetTwin(**fields)
+    twin = OraclePageSetDriver(**fields)
     state = twin.put(count=98)
     assert (state["status"], state["expansions"], state["overfull_puts"]) == (status, 0, 0)
     state = twin.put(count=2)
@@ -153,19 +153,19 @@ def test_a_page_set_that_cannot_expand(fields: dict[str, object], status: str) -
 
 
 def test_there_are_119_expansions_at_most() -> None:
-    state = PageSetTwin(expand="USER", secondary_pages=1).put(MIB4)
+    state = OraclePageSetDriver(expand="USER", secondary_pages=1).put(MIB4)
     assert (state["status"], state["expansions"], state["pages_total"]) == ("MAXIMUM", 119, 217)
 
 
 def test_an_altered_expand_tries_again() -> None:
-    twin = PageSetTwin(expand="USER", secondary_pages=0)
+    twin = OraclePageSetDriver(expand="USER", secondary_pages=0)
     twin.put(count=90)
     assert twin.alter(expand="SYSTEM")["status"] == "NORMAL"
     assert twin.put()["pages_total"] == 108
 
 
 def test_pages_are_altered_between_what_is_used_and_what_its_volumes_hold() -> None:
-    twin = PageSetTwin(max_pages=200)
+    twin = OraclePageSetDriver(max_pages=200)
     twin.put(count=50)
     assert twin.alter(pages=51)["refused_alters"] == 1  # 49 of them usable
     assert twin.alter(pages=201)["refused_alters"] == 2
@@ -180,23 +180,23 @@ def test_pages_are_altered_between_what_is_used_and_what_its_volumes_hold() -> N
 
 
 def test_nonpersistent_messages_are_gone_after_a_restart_and_units_are_backed_out() -> None:
-    twin = PageSetTwin()
+    twin = OraclePageSetDriver()
     twin.put(1)
     twin.put(2, persistent=True)
     twin.put(3, persistent=True, uow="U")
     twin.put(4, persistent=True)
     twin.get(uow="V")  # takes the first, nonpersistent one
-    state = twin.did("RESTART", None)
+    state = twin.send("RESTART", None)
     assert (twin.lengths(), state["uncommitted"], pages(state)) == ([2, 4], 0, (2, 2, 0, 96))
 
 
 def test_what_a_measure_finds_beyond_the_model_counts_and_is_drawn_down() -> None:
-    twin = PageSetTwin()
+    twin = OraclePageSetDriver()
     twin.put(count=2)
     state = twin.measure(pages_persistent=10, pages_nonpersistent=7, messages=12)
     assert pages(state) == (17, 10, 7, 81)
     assert state["messages"] == 12
     assert pages(twin.get(queue="B.QUEUE", count=5)) == (10, 5, 5, 88)
-    state = twin.did("RESTART", None)
+    state = twin.send("RESTART", None)
     assert (pages(state), state["messages"]) == ((5, 5, 0, 93), 4)  # 5 pages of 9 were persistent, of 5 messages
     assert pages(twin.get(queue="B.QUEUE", count=2)) == (3, 3, 0, 95)

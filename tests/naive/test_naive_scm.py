@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.naive.driver import ScmTwin, Twin
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
 from tests.naive.pools import elements_of_length, pools_of_size
 from tests.naive.scm import bytes_of
+from tests.support.oracle_driver import OracleDriver, OracleScmDriver
 from tests.support.workloads import SECOND_US
 
 SLOW = {"scm_prestage_rate": 1024**2, "scm_prefetch_rate": 1024**2}  # a block of 4 KB in 3,906.25 microseconds
@@ -20,9 +20,9 @@ def moved(state: dict[str, Any]) -> tuple[int, ...]:
     return state["ents_used"], *(state["scm"][name] for name in ("messages", "prestaged", "prefetched", "faults"))
 
 
-def filled(count: int = 34, **fields: Any) -> ScmTwin:
+def filled(count: int = 34, **fields: Any) -> OracleScmDriver:
     """Return a structure with 34 of 38 entries and 68 of 232 elements in use, the most without pre-staging."""
-    twin = ScmTwin(**fields)
+    twin = OracleScmDriver(**fields)
     twin.put(100, count=count)
     return twin
 
@@ -41,14 +41,14 @@ def test_nothing_moves_up_to_90_percent_and_one_message_for_each_above() -> None
 
 
 def test_elements_count_as_entries_do() -> None:
-    twin = ScmTwin()
+    twin = OracleScmDriver()
     state = twin.put(32_768)  # 130 elements of 232
     assert moved(twin.put(20_000)) == (1, 1, 1, 0, 0)  # 80 more: 210 are more than 90 %
     assert (state["elems_used"], twin.state()["elems_used"], twin.in_scm()) == (130, 130, [20_000])
 
 
 def test_the_lowest_priority_goes_first_and_of_it_the_one_put_last() -> None:
-    twin = ScmTwin()
+    twin = OracleScmDriver()
     for length in range(1, 18):
         twin.put(length, priority=5)
         twin.put(100 + length, priority=0 if length in {3, 7} else 9)
@@ -70,7 +70,7 @@ def test_one_message_moves_at_a_time_at_the_speed_of_its_blocks() -> None:
 
 
 def test_a_message_of_more_blocks_takes_longer() -> None:
-    twin = ScmTwin(**SLOW)
+    twin = OracleScmDriver(**SLOW)
     twin.put(32_768)
     twin.put(20_000, priority=0)  # 81 x 256 bytes: 6 blocks, 23.4375 ms
     twin.put(20_000, priority=0)
@@ -95,7 +95,7 @@ def test_an_uncommitted_put_moves_and_a_message_that_was_got_does_not() -> None:
 
 
 def test_at_or_below_70_percent_the_highest_priority_comes_back_first_and_of_it_the_oldest() -> None:
-    twin = ScmTwin(**SLOW)
+    twin = OracleScmDriver(**SLOW)
     twin.put(100, priority=9, count=34)
     for length, priority in ((1, 3), (2, 5), (3, 5), (4, 0)):
         twin.put(length, priority=priority)
@@ -111,7 +111,7 @@ def test_at_or_below_70_percent_the_highest_priority_comes_back_first_and_of_it_
 
 
 def test_what_would_take_the_structure_above_90_percent_is_not_brought_back() -> None:
-    twin = ScmTwin()
+    twin = OracleScmDriver()
     twin.put(32_768, priority=9)  # 130 of 232 elements
     twin.put(30_000, priority=1)  # 119 more
     assert twin.in_scm() == [30_000]
@@ -137,15 +137,15 @@ def test_a_message_read_for_a_get_that_is_backed_out_stays_in_the_structure() ->
     twin = filled()
     twin.put(100, msgid="B")
     assert moved(twin.get(msgid="B", uow="U"))[:2] == (34, 1)  # read, so another one has to go
-    assert moved(twin.did("BACKOUT", uow="U")) == (34, 1, 2, 0, 1)
+    assert moved(twin.send("BACKOUT", uow="U")) == (34, 1, 2, 0, 1)
 
 
 def test_expire_and_clear_read_nothing() -> None:
     twin = filled()
     twin.put(100, msgid="B")
-    assert moved(twin.did("EXPIRE", msgid="B")) == (34, 0, 1, 0, 0)
+    assert moved(twin.send("EXPIRE", msgid="B")) == (34, 0, 1, 0, 0)
     twin.put(100, msgid="C")
-    assert moved(twin.did("CLEAR")) == (0, 0, 2, 0, 0)
+    assert moved(twin.send("CLEAR")) == (0, 0, 2, 0, 0)
 
 
 # -- bounds
@@ -208,7 +208,7 @@ def test_nothing_can_be_altered_while_data_is_in_scm() -> None:
 
 
 def test_a_rebuild_adds_scm_and_takes_it_away() -> None:
-    twin = Twin(offld1_sz=65_536, offld2_sz=65_536, offld3_sz=65_536)
+    twin = OracleDriver(offld1_sz=65_536, offld2_sz=65_536, offld3_sz=65_536)
     assert twin.put(100, count=38)["scm"] is None
     state = twin.rebuild(scm_max_size="1M")
     assert (state["ents_max"], moved(state)[:2]) == (38, (37, 1))
@@ -218,19 +218,19 @@ def test_a_rebuild_adds_scm_and_takes_it_away() -> None:
     assert moved(twin.rebuild(scm_max_size="1M")) == (37, 1, 1, 0, 0)
 
 
-def automatic(**fields: Any) -> Twin:
+def automatic(**fields: Any) -> OracleDriver:
     """Return a structure of 40 entries that may grow to 80."""
     sizes = {"size": 80 * ENTRY_AND_6_ELEMENTS, "init_size": 40 * ENTRY_AND_6_ELEMENTS}
     no_rules = {f"offld{n}_sz": 65_536 for n in (1, 2, 3)}
-    return Twin(**sizes, **no_rules, **{"allow_auto_alter": True, "full_threshold": 80} | fields)
+    return OracleDriver(**sizes, **no_rules, **{"allow_auto_alter": True, "full_threshold": 80} | fields)
 
 
 def test_automatic_alter_takes_the_ratio_in_use_every_60_seconds() -> None:
     twin = automatic()
     twin.put(100, count=32)  # 32 of 40 entries, 64 of 240 elements
-    state = twin.did("HEARTBEAT", None, time=twin.time - twin.time % (60 * SECOND_US) + 60 * SECOND_US - 1)
+    state = twin.send("HEARTBEAT", None, time=twin.time - twin.time % (60 * SECOND_US) + 60 * SECOND_US - 1)
     assert (state["ents_max"], state["elems_max"]) == (40, 240)
-    state = twin.did("HEARTBEAT", None, time=twin.time + 1)
+    state = twin.send("HEARTBEAT", None, time=twin.time + 1)
     assert state["ents_max"] == 40 * ENTRY_AND_6_ELEMENTS // (695 + 512)
     assert (state["elems_max"], state["size"]) == (2 * state["ents_max"], 40 * ENTRY_AND_6_ELEMENTS)
 
@@ -256,7 +256,7 @@ def test_a_structure_is_not_altered_below_its_threshold_or_where_that_is_not_all
 
 
 def test_automatic_alter_is_refused_each_time_while_data_is_in_scm() -> None:
-    twin = ScmTwin(allow_auto_alter=True)
+    twin = OracleScmDriver(allow_auto_alter=True)
     twin.time -= twin.time % (60 * SECOND_US)
     twin.put(100, count=35)
     state = twin.wait(180)

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.naive import NaiveStructure
-from tests.naive.driver import NO_RULES, Twin
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set, structure
 from tests.naive.pools import Pools, cost_of_put, elements_of_length, pools_of_size
 from tests.naive.smds import NaiveDataSet, map_blocks, pages_of_length
+from tests.support.oracle_driver import NO_RULES, OracleDriver
 from twin.estate.model import Structure
 
 GIB = 1024**3
@@ -59,14 +59,14 @@ def test_elements_are_of_256_bytes_with_372_bytes_of_header(length: int, element
 
 
 def test_a_structure_with_scm_has_3_percent_fewer_rounded_down() -> None:
-    state = Twin(size=40 * ENTRY_AND_6_ELEMENTS, scm_max_size=GIB).state()
+    state = OracleDriver(size=40 * ENTRY_AND_6_ELEMENTS, scm_max_size=GIB).state()
     assert (state["ents_max"], state["elems_max"]) == (38, 232)
 
 
 def test_a_rule_of_threshold_0_and_size_0_gives_a_ratio_of_1_to_2() -> None:
-    state = Twin(size=100 * (695 + 512), offld2_th=0, offld2_sz=0).state()
+    state = OracleDriver(size=100 * (695 + 512), offld2_th=0, offld2_sz=0).state()
     assert (state["ents_max"], state["elems_max"]) == (100, 200)
-    assert Twin(offload="NONE", cf_level=4, offld2_th=0, offld2_sz=0).state()["elems_max"] == 240
+    assert OracleDriver(offload="NONE", cf_level=4, offld2_th=0, offld2_sz=0).state()["elems_max"] == 240
 
 
 def test_a_rule_applies_when_usage_is_more_than_its_threshold_and_length_exceeds_its_size() -> None:
@@ -89,7 +89,7 @@ def test_the_third_rule_offloads_everything_above_ninety_percent_but_what_needs_
 def test_threshold_0_is_exceeded_by_an_empty_structure_and_size_64k_switches_a_rule_off() -> None:
     attributes = vars_of(structure(offld1_th=0, offld1_sz=1024, offld2_th=0, offld2_sz=65_536))
     assert cost_of_put(1025, attributes, Pools(0, 0), Pools(100, 600)).data == "SMDS"
-    assert Twin(offld1_th=0, offld1_sz=1024, offld2_th=0, offld2_sz=65_536).state()["offload_rule"] == 1
+    assert OracleDriver(offld1_th=0, offld1_sz=1024, offld2_th=0, offld2_sz=65_536).state()["offload_rule"] == 1
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_threshold_0_is_exceeded_by_an_empty_structure_and_size_64k_switches_a_r
     [(5, "SMDS", 2, 0), (5, "DB2", 2, 0), (4, "NONE", 16, 0), (3, "NONE", 254, 1)],
 )
 def test_more_than_63_kb_by_cf_level(level: int, offload: str, cost: int, overfull: int) -> None:
-    twin = Twin(size=200 * ENTRY_AND_6_ELEMENTS, cf_level=level, offload=offload, **NO_RULES)
+    twin = OracleDriver(size=200 * ENTRY_AND_6_ELEMENTS, cf_level=level, offload=offload, **NO_RULES)
     assert twin.put(64_513)["elems_used"] == cost
     assert twin.state()["overfull_puts"] == overfull
     assert twin.state()["offloaded_bytes"] == (64_513 if level > 3 else 0)
@@ -105,14 +105,14 @@ def test_more_than_63_kb_by_cf_level(level: int, offload: str, cost: int, overfu
 
 
 def test_a_put_into_a_full_structure_is_a_fact_kept_and_counted() -> None:
-    twin = Twin(**NO_RULES)
+    twin = OracleDriver(**NO_RULES)
     assert twin.put(count=40)["overfull_puts"] == 0
     state = twin.put(count=2)
     assert (state["messages"], state["overfull_puts"], state["usage_pct"]) == (42, 2, 105.0)
 
 
 def test_each_message_of_a_count_meets_the_usage_that_those_before_it_left() -> None:
-    twin = Twin(offld1_th=50, offld1_sz=1024)  # 40 entries, 240 elements
+    twin = OracleDriver(offld1_th=50, offld1_sz=1024)  # 40 entries, 240 elements
     state = twin.put(2000, count=16)  # 10 elements each: the 13th leaves 130 in use, more than half
     assert (state["offloaded_messages"], state["elems_used"]) == (3, 136)
 
@@ -164,7 +164,7 @@ def test_a_block_being_filled_that_becomes_free_is_no_longer_filled() -> None:
 
 def test_a_data_set_expands_before_more_than_90_percent_of_its_blocks_are_in_use() -> None:
     data_sets = {"QM01": data_set(size=10 * 8192, secondary=3 * 8192), "QM02": data_set(size=8192)}
-    twin = Twin(ds_block=8192, offld1_th=0, offld1_sz=0, smds=data_sets)
+    twin = OracleDriver(ds_block=8192, offld1_th=0, offld1_sz=0, smds=data_sets)
     state = twin.put(8192, count=8)  # with the map block 9 of 10
     assert state["smds"]["QM01"] == {
         "blocks_total": 10,
@@ -179,7 +179,7 @@ def test_a_data_set_expands_before_more_than_90_percent_of_its_blocks_are_in_use
 
 def test_a_data_set_that_cannot_expand_is_failed_and_a_put_beyond_it_is_a_fact() -> None:
     data_sets = {"QM01": data_set(size=10 * 8192, max_size=10 * 8192)}
-    twin = Twin(ds_block=8192, offld1_th=0, offld1_sz=0, smds=data_sets, queue_managers=("QM01",))
+    twin = OracleDriver(ds_block=8192, offld1_th=0, offld1_sz=0, smds=data_sets, queue_managers=("QM01",))
     assert twin.put(8192, count=9)["smds"]["QM01"]["status"] == "FAILED"
     assert twin.state()["overfull_puts"] == 0
     state = twin.put(8192)
@@ -189,14 +189,16 @@ def test_a_data_set_that_cannot_expand_is_failed_and_a_put_beyond_it_is_a_fact()
 
 def test_a_data_set_does_not_grow_beyond_16_tb() -> None:
     data_sets = {"QM01": data_set(size=10 * 8192, secondary=16 * 1024 * GIB)}
-    twin = Twin(ds_block=8192, offld1_th=0, offld1_sz=0, smds=data_sets, queue_managers=("QM01",))
+    twin = OracleDriver(ds_block=8192, offld1_th=0, offld1_sz=0, smds=data_sets, queue_managers=("QM01",))
     state = twin.put(8192, count=9)
     assert (state["smds"]["QM01"]["status"], state["smds"]["QM01"]["blocks_total"]) == ("MAXIMUM", 10)
 
 
 def test_without_ds_expand_a_data_set_stays_as_it_is() -> None:
     data_sets = {"QM01": data_set(size=10 * 8192)}
-    twin = Twin(ds_block=8192, ds_expand=False, offld1_th=0, offld1_sz=0, smds=data_sets, queue_managers=("QM01",))
+    twin = OracleDriver(
+        ds_block=8192, ds_expand=False, offld1_th=0, offld1_sz=0, smds=data_sets, queue_managers=("QM01",)
+    )
     state = twin.put(8192, count=12)
     assert state["smds"]["QM01"]["blocks_total"] == 10
     assert state["overfull_puts"] == 3
@@ -204,7 +206,7 @@ def test_without_ds_expand_a_data_set_stays_as_it_is() -> None:
 
 
 def test_each_queue_manager_writes_to_its_own_data_set_and_any_may_get() -> None:
-    twin = Twin()
+    twin = OracleDriver()
     assert twin.put(65_536, qmgr="QM02")["smds"]["QM02"]["pages_used"] == 16
     state = twin.get(qmgr="QM01")
     assert (state["smds"]["QM02"]["pages_used"], state["messages"]) == (0, 0)

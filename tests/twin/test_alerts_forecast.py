@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tests.kernels.driver import NO_RULES, TwinDriver
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
+from tests.support.twin_driver import NO_RULES, TwinDriver
 from tests.support.workloads import SECOND_US
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, CRITICAL, OPENED, UPDATED, WARNING
@@ -24,10 +24,10 @@ class Story(TwinDriver):
         for _ in range(round(minutes * 6)):
             self.time += TICK_US - self.time % TICK_US
             if puts:
-                self.did("PUT", time=self.time + SECOND_US, count=puts, **({"length": 800} | fields))
+                self.send("PUT", time=self.time + SECOND_US, count=puts, **({"length": 800} | fields))
             if gets:
-                self.did("GET", time=self.time + 2 * SECOND_US, count=gets)
-            self.did("HEARTBEAT", None, time=self.time + 3 * SECOND_US, store="QSG1/APP1")
+                self.send("GET", time=self.time + 2 * SECOND_US, count=gets)
+            self.send("HEARTBEAT", None, time=self.time + 3 * SECOND_US, store="QSG1/APP1")
 
     def foreseen(self) -> list[Alert]:
         return [alert for alert in self.alerts if alert.condition == "full-forecast"]

@@ -8,7 +8,7 @@ import msgspec
 
 from kernels.watch import CANNOT_EXPAND, FULL, THRESHOLD
 from tests.kernels.beside import records
-from tests.kernels.driver import PageSetDriver, QueueFileDriver, TwinDriver
+from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from tests.support.workloads import HOUR_US, SECOND_US
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, CRITICAL, OPENED, UPDATED, WARNING
@@ -172,7 +172,7 @@ def test_what_a_measure_finds_is_told_at_once_and_drift_after_three() -> None:
 def test_a_restart_that_takes_the_messages_away_clears() -> None:
     driver = PageSetDriver()
     driver.put(count=98)
-    driver.did("RESTART", None, store="QM01/PS04")
+    driver.send("RESTART", None, store="QM01/PS04")
     driver.wait(10)
     driver.wait(70)
     assert sorted(conditions(driver)[2:]) == [(CLEARED, "full"), (CLEARED, "threshold")]
@@ -236,7 +236,7 @@ def test_alerts_are_the_same_after_a_restart_of_the_program() -> None:
             else:
                 driver.wait(40)
             if again:
-                driver.again()
+                driver.reopen()
         return records(driver.alerts)
 
     for make in (lambda: PageSetDriver(version="6.0"), PageSetDriver, lambda: QueueFileDriver(max_size=700 * 512)):

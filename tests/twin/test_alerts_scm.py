@@ -3,8 +3,8 @@
 from typing import Any
 
 from tests.kernels.beside import records
-from tests.kernels.driver import GIB, NO_RULES, TwinDriver
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
+from tests.support.twin_driver import GIB, NO_RULES, TwinDriver
 from tests.twin.test_structure_scm import on_facility
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, CRITICAL, OPENED
@@ -96,6 +96,6 @@ def test_alerts_of_scm_are_the_same_again_after_a_restart_of_the_twin() -> None:
             driver.alter(size="1M")
             driver.wait(15)
             if driver is second:
-                driver.again()
+                driver.reopen()
     assert records(first.alerts) == records(second.alerts)
     assert len(alerts_of(first, *SCM)) == 1

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from tests.kernels.beside import records
-from tests.kernels.driver import NO_RULES, TwinDriver
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set
+from tests.support.twin_driver import NO_RULES, TwinDriver
 from tests.support.workloads import HOUR_US, SECOND_US
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, CRITICAL, FULL, OPENED, UPDATED, WARNING
@@ -256,7 +256,7 @@ def test_late_events_clear_nothing() -> None:
     opened = driver.time
     driver.get(count=80, time=opened - HOUR_US)
     for second in range(1, 200):
-        driver.did("HEARTBEAT", None, store="QSG1/APP1", time=opened - HOUR_US + second * SECOND_US)
+        driver.send("HEARTBEAT", None, store="QSG1/APP1", time=opened - HOUR_US + second * SECOND_US)
     assert len(driver.alerts) == 1
 
 
@@ -368,7 +368,7 @@ def test_two_drifts_have_two_ids_even_where_the_clock_stands_still() -> None:
     driver.put(count=50)
     for _ in range(2):
         for used in (30, 30, 30, 50):
-            driver.did("MEASURE", None, store="QSG1/APP1", measured={"ents_used": used}, time=driver.time)
+            driver.send("MEASURE", None, store="QSG1/APP1", measured={"ents_used": used}, time=driver.time)
     for _ in range(4):
         driver.measure(ents_used=30)
     opened = [alert.alert_id for alert in driver.alerts if alert.change == OPENED]
@@ -450,9 +450,9 @@ def test_a_second_run_over_the_same_events_tells_the_same_records() -> None:
 def test_open_alerts_outlast_a_restart_of_the_twin() -> None:
     driver = open_driver()
     driver.put(count=80)
-    driver.again().put(count=6)
+    driver.reopen().put(count=6)
     driver.wait(10)
-    driver.again().get(count=20)
-    driver.again().wait(120)
+    driver.reopen().get(count=20)
+    driver.reopen().wait(120)
     assert [alert.change for alert in driver.alerts] == [OPENED, UPDATED, CLEARED]
     assert len({alert.alert_id for alert in driver.alerts}) == 1

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kernels import page_set
-from tests.kernels.driver import MIB, PageSetDriver
+from tests.support.twin_driver import MIB, PageSetDriver
 
 MIB4 = 4 * MIB
 
@@ -197,10 +197,10 @@ def test_there_are_119_expansions_at_most() -> None:
 def test_a_put_takes_its_pages_before_the_commit_and_a_get_keeps_them_until_it() -> None:
     driver = PageSetDriver()
     assert pages(driver.put(uow="U"))[0] == 1
-    assert pages(driver.did("BACKOUT", uow="U"))[0] == 0
+    assert pages(driver.send("BACKOUT", uow="U"))[0] == 0
     driver.put(msgid="A")
     assert pages(driver.get(msgid="A", uow="V"))[0] == 1
-    assert pages(driver.did("COMMIT", uow="V"))[0] == 0
+    assert pages(driver.send("COMMIT", uow="V"))[0] == 0
 
 
 def test_a_get_that_came_before_its_put_leaves_nothing_behind() -> None:
@@ -233,7 +233,7 @@ def test_after_a_restart_only_committed_persistent_messages_are_there() -> None:
     driver.put(100, persistent=True)
     driver.put(100, persistent=True, uow="U")
     driver.get(uow="V")
-    state = driver.did("RESTART", None, store="QM01/PS04")
+    state = driver.send("RESTART", None, store="QM01/PS04")
     assert (pages(state)[:3], state["messages"], state["uncommitted"]) == ((1, 1, 0), 1, 0)
     state = driver.put(seq=7)
     assert (state["duplicates"], state["messages"]) == (0, 2)
@@ -299,7 +299,7 @@ def test_a_restart_takes_the_nonpersistent_part_of_the_baseline() -> None:
     driver = PageSetDriver()
     driver.measure(pages_persistent=20, pages_nonpersistent=10, messages=30)
     driver.get(count=15)
-    state = driver.did("RESTART", None, store="QM01/PS04")
+    state = driver.send("RESTART", None, store="QM01/PS04")
     assert (pages(state)[:3], state["messages"]) == ((10, 10, 0), 10)
     assert pages(driver.get(count=5))[0] == 5
 
@@ -337,7 +337,7 @@ def test_the_marks_of_the_buffer_pool_are_told_where_it_is_measured() -> None:
     )
     results = [driver.measure(buffer_pool_pct=pct)["buffer_pool_writes"] for pct in (84.9, 85, 94.9, 95)]
     assert results == ["none", "asynchronous", "asynchronous", "synchronous"]
-    assert driver.again().state()["buffer_pool_pct"] == 95
+    assert driver.reopen().state()["buffer_pool_pct"] == 95
     assert driver.state()["baseline"] is None
     assert driver.measure(pages_used=4)["baseline"] is not None
 

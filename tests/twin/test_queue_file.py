@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kernels import queue_file
-from tests.kernels.driver import KIB, QueueFileDriver
+from tests.support.twin_driver import KIB, QueueFileDriver
 
 MINUTE = 60  # seconds
 ONE_BLOCK = 148  # the longest message of one block: 512 less the descriptor of 364
@@ -98,7 +98,7 @@ def test_clear_truncates_the_file_to_what_is_needed() -> None:
     driver = QueueFileDriver()
     driver.put(ONE_BLOCK, count=13)
     driver.put(ONE_BLOCK, count=10, uow="U")
-    state = driver.did("CLEAR")
+    state = driver.send("CLEAR")
     assert (blocks(state), log(state), state["truncations"]) == ((26, 16, 0, 10, 0), (0, 0), 1)
 
 
@@ -117,7 +117,7 @@ def test_each_persistent_put_get_and_expiry_writes_a_log_record() -> None:
     driver.put(count=3)
     assert log(driver.put(persistent=True, count=3)) == (3, 0)
     assert log(driver.get(count=4)) == (4, 0)
-    assert log(driver.did("EXPIRE")) == (5, 0)
+    assert log(driver.send("EXPIRE")) == (5, 0)
     assert log(driver.get(count=5)) == (6, 0)
     assert log(driver.put(persistent=True)) == (8, 0)  # a get held aside takes it
 
@@ -132,26 +132,26 @@ def test_the_end_of_a_unit_writes_one_only_where_it_had_a_persistent_operation()
     """In the Depths of a Queue: "For a transaction containing only non-persistent message operations" there is none."""
     driver = QueueFileDriver()
     driver.put(uow="N")
-    assert log(driver.did("COMMIT", uow="N")) == (0, 0)
+    assert log(driver.send("COMMIT", uow="N")) == (0, 0)
     driver.put(persistent=True, uow="P")
-    assert log(driver.did("BACKOUT", uow="P")) == (2, 0)
+    assert log(driver.send("BACKOUT", uow="P")) == (2, 0)
     driver.get(uow="G")
-    assert log(driver.did("COMMIT", uow="G")) == (2, 0)
+    assert log(driver.send("COMMIT", uow="G")) == (2, 0)
     driver.get(uow="H")  # held aside
     driver.put(persistent=True)  # taken in H
-    assert log(driver.did("BACKOUT", uow="H")) == (5, 0)
+    assert log(driver.send("BACKOUT", uow="H")) == (5, 0)
     driver.put(persistent=True, uow="R")
-    assert log(driver.did("RESTART", None, store=STORE)) == (7, 0)
+    assert log(driver.send("RESTART", None, store=STORE)) == (7, 0)
 
 
 def test_a_clear_writes_one_where_it_removed_persistent_messages() -> None:
     driver = QueueFileDriver()
     driver.put()
-    assert log(driver.did("CLEAR")) == (0, 0)
+    assert log(driver.send("CLEAR")) == (0, 0)
     driver.put(persistent=True, count=3)
-    assert log(driver.did("CLEAR")) == (4, 0)
+    assert log(driver.send("CLEAR")) == (4, 0)
     driver.put(persistent=True, uow="U")
-    assert log(driver.did("CLEAR")) == (5, 0)
+    assert log(driver.send("CLEAR")) == (5, 0)
 
 
 def test_a_duplicate_writes_none() -> None:
@@ -189,7 +189,7 @@ def test_a_log_record_comes_before_what_it_makes_free() -> None:
     driver = QueueFileDriver()
     driver.put(ONE_BLOCK, persistent=True, count=5_000)
     driver.get(uow="U", count=4_999)
-    state = driver.did("COMMIT", uow="U")
+    state = driver.send("COMMIT", uow="U")
     assert (log(state), blocks(state)[2], state["truncations"]) == ((10_000, 1), 4_984, 0)
 
 
@@ -262,12 +262,12 @@ def test_a_put_takes_its_blocks_before_the_commit_and_a_get_keeps_them_until_it(
     driver = QueueFileDriver()
     state = driver.put(ONE_BLOCK, uow="U", count=3)
     assert (blocks(state)[3], state["uncommitted"], state["queues"][0]["depth"]) == (3, 3, 3)
-    assert driver.did("COMMIT", uow="U")["uncommitted"] == 0
+    assert driver.send("COMMIT", uow="U")["uncommitted"] == 0
     state = driver.get(uow="V", count=2)
     assert (blocks(state)[3], state["uncommitted"]) == (3, 2)
-    assert blocks(driver.did("COMMIT", uow="V"))[3] == 1
+    assert blocks(driver.send("COMMIT", uow="V"))[3] == 1
     driver.put(ONE_BLOCK, uow="W")
-    assert blocks(driver.did("BACKOUT", uow="W"))[3] == 1
+    assert blocks(driver.send("BACKOUT", uow="W"))[3] == 1
 
 
 def test_an_expired_message_holds_its_blocks_until_it_is_removed() -> None:
@@ -275,7 +275,7 @@ def test_an_expired_message_holds_its_blocks_until_it_is_removed() -> None:
     driver = QueueFileDriver()
     driver.put(ONE_BLOCK)
     assert blocks(driver.wait(24 * 60 * MINUTE))[3] == 1
-    assert blocks(driver.did("EXPIRE"))[3] == 0
+    assert blocks(driver.send("EXPIRE"))[3] == 0
 
 
 # -- restart, the estate, MEASURE
@@ -285,7 +285,7 @@ def test_after_a_restart_persistent_messages_are_there_and_the_file_is_as_large(
     driver = QueueFileDriver()
     driver.put(ONE_BLOCK, count=13)
     driver.put(ONE_BLOCK, count=3, persistent=True)
-    state = driver.did("RESTART", None, store=STORE)
+    state = driver.send("RESTART", None, store=STORE)
     assert (blocks(state), log(state), state["messages"]) == ((29, 21, 5, 0, 3), (3, 0), 3)
 
 
@@ -295,7 +295,7 @@ def test_after_a_restart_units_of_work_are_backed_out() -> None:
     driver.put(ONE_BLOCK, persistent=True)
     driver.get(uow="G")
     driver.put(ONE_BLOCK, persistent=True, uow="P", count=2)
-    state = driver.did("RESTART", None, store=STORE)
+    state = driver.send("RESTART", None, store=STORE)
     assert (state["messages"], state["uncommitted"], blocks(state)[4]) == (1, 0, 1)
 
 
@@ -322,7 +322,7 @@ def test_a_measured_backlog_overflows_to_the_file_and_is_drawn_down() -> None:
     }
     assert (blocks(state), state["file_bytes"]) == ((24 + 30, 0, 4, 10, 40), 30 * 512)
     assert blocks(driver.get(count=5)) == (54, 0, 14, 8, 32)
-    assert blocks(driver.did("RESTART", None, store=STORE)) == (54, 8, 14, 0, 32)
+    assert blocks(driver.send("RESTART", None, store=STORE)) == (54, 8, 14, 0, 32)
 
 
 def test_what_comes_back_to_the_baseline_is_in_the_file() -> None:
@@ -330,9 +330,9 @@ def test_what_comes_back_to_the_baseline_is_in_the_file() -> None:
     driver = QueueFileDriver(default_q_buffer_size=0, default_pq_buffer_size=0)
     driver.measure(blocks_nonpersistent=20, messages=2)
     driver.get(uow="U")
-    driver.did("CLEAR")
+    driver.send("CLEAR")
     assert blocks(driver.state()) == (10, 0, 0, 10, 0)
-    assert blocks(driver.did("BACKOUT", uow="U")) == (20, 0, 0, 20, 0)
+    assert blocks(driver.send("BACKOUT", uow="U")) == (20, 0, 0, 20, 0)
 
 
 def test_drift_is_of_blocks_and_of_the_file() -> None:

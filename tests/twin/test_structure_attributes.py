@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from tests.kernels.beside import Decoding
-from tests.kernels.driver import KIB, NO_RULES, TwinDriver
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set
+from tests.support.twin_driver import KIB, NO_RULES, TwinDriver
 from twin.errors import MqtwinError
 from twin.estate import Structure
 from twin.stores.open import open_message_store, open_store
@@ -94,7 +94,7 @@ def test_alter_and_rebuild_outlast_a_restart_of_the_twin() -> None:
     driver.put(1_000)
     driver.alter(offld1_th=0, offld1_sz=0, size=30 * ENTRY_AND_6_ELEMENTS)
     before = driver.state()
-    assert driver.again().state() == before
+    assert driver.reopen().state() == before
     assert driver.put(1_000)["elems_used"] == 8
 
 
@@ -137,7 +137,7 @@ def test_a_new_ds_block_in_the_estate_waits_until_the_data_sets_are_empty() -> N
     other = opened_with(driver, ds_block=8_192)
     assert other.state()["smds"]["QM02"]["blocks_total"] == 6
     other.get()
-    state = other.again().state()["smds"]
+    state = other.reopen().state()["smds"]
     assert state["QM02"]["blocks_total"] == 12
     other.put(200_000)
     assert other.state()["smds"]["QM01"]["blocks_total"] <= 200_000 // 8_192
@@ -163,7 +163,7 @@ def test_new_queues_and_queue_managers_find_their_place_beside_the_old_ones() ->
     state = other.put(4, queue="B.QUEUE", qmgr="QM02", seq=5)
     assert (state["duplicates"], state["bytes"], state["uncommitted"]) == (1, 3, 1)
     assert sorted(state["smds"]) == ["QM01", "QM02", "QM03"]
-    assert other.again().state() == state
+    assert other.reopen().state() == state
 
 
 def test_messages_of_a_queue_that_left_the_estate_stay() -> None:

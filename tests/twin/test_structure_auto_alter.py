@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.kernels.driver import GIB, NO_RULES, TwinDriver
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
+from tests.support.twin_driver import GIB, NO_RULES, TwinDriver
 from tests.support.workloads import MINUTE_US
 from twin.conditions import CLEARED, OPENED
 
@@ -53,7 +53,7 @@ def test_the_ratio_is_a_fraction_exactly_and_outlasts_a_restart_of_the_twin() ->
     state = driver.wait(60)
     entries = 100 * ENTRY_AND_6_ELEMENTS * 81 // (695 * 81 + 256 * 204)
     assert pools(state) == (entries, entries * 204 // 81)
-    again = driver.again()
+    again = driver.reopen()
     assert again.state() == state
     bigger = again.alter(size=110 * ENTRY_AND_6_ELEMENTS)
     assert bigger["ents_max"] == 110 * ENTRY_AND_6_ELEMENTS * 81 // (695 * 81 + 256 * 204)

@@ -7,8 +7,8 @@ import pytest
 
 from kernels.layout import NONE
 from tests.kernels.beside import Decoding
-from tests.kernels.driver import NO_RULES, TwinDriver, demands
 from tests.naive.estates import data_set
+from tests.support.twin_driver import NO_RULES, TwinDriver, demands
 from tests.support.workloads import random_workload
 from twin.events import EventBlock
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.kernels.driver import TwinDriver
+from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import DAY_US, HOUR_US, SECOND_US, START_US
 from twin.units import as_text
 
@@ -40,9 +40,9 @@ def test_an_expire_without_msgid_takes_the_oldest_whatever_its_priority() -> Non
     driver = TwinDriver()
     driver.put(1)
     driver.put(2, priority=9)
-    assert driver.did("EXPIRE")["bytes"] == 2
-    assert driver.did("EXPIRE", count=5)["unmatched_gets"] == 0
-    assert driver.did("EXPIRE", msgid="unknown")["messages"] == 0
+    assert driver.send("EXPIRE")["bytes"] == 2
+    assert driver.send("EXPIRE", count=5)["unmatched_gets"] == 0
+    assert driver.send("EXPIRE", msgid="unknown")["messages"] == 0
 
 
 def test_clear_spares_uncommitted_messages_and_other_queues() -> None:
@@ -52,7 +52,7 @@ def test_clear_spares_uncommitted_messages_and_other_queues() -> None:
     driver.put(2, uow="U")
     driver.put(4, queue="B.QUEUE")
     driver.put(8)
-    assert driver.did("CLEAR")["bytes"] == 7
+    assert driver.send("CLEAR")["bytes"] == 7
 
 
 def test_an_alias_leads_to_its_queue_but_has_a_numbering_of_its_own() -> None:
@@ -77,12 +77,12 @@ def test_the_ten_deepest_queues_are_told_deepest_first() -> None:
 def test_storage_is_taken_at_the_put_and_freed_at_the_commit_of_the_get() -> None:
     driver = TwinDriver()
     assert driver.put(uow="U")["uncommitted"] == 1
-    assert driver.did("COMMIT", uow="U")["uncommitted"] == 0
+    assert driver.send("COMMIT", uow="U")["uncommitted"] == 0
     state = driver.get(uow="V", qmgr="QM02")
     assert (state["messages"], state["ents_used"], state["uncommitted"]) == (1, 1, 1)
-    assert driver.did("COMMIT", uow="V", qmgr="QM01")["messages"] == 1  # another unit: never seen
-    assert driver.did("COMMIT", uow="V", qmgr="QM02", queue="B.QUEUE")["messages"] == 1
-    assert driver.did("COMMIT", uow="V", qmgr="QM02")["messages"] == 0
+    assert driver.send("COMMIT", uow="V", qmgr="QM01")["messages"] == 1  # another unit: never seen
+    assert driver.send("COMMIT", uow="V", qmgr="QM02", queue="B.QUEUE")["messages"] == 1
+    assert driver.send("COMMIT", uow="V", qmgr="QM02")["messages"] == 0
 
 
 def test_a_backout_frees_puts_and_puts_messages_back_at_their_age() -> None:
@@ -91,7 +91,7 @@ def test_a_backout_frees_puts_and_puts_messages_back_at_their_age() -> None:
         driver.put(length)
     driver.get(uow="U", count=3)
     driver.put(16, uow="U")
-    assert driver.did("BACKOUT", uow="U")["bytes"] == 15
+    assert driver.send("BACKOUT", uow="U")["bytes"] == 15
     assert lengths_in_order(driver) == [1, 2, 4, 8]
 
 
@@ -101,15 +101,15 @@ def test_messages_committed_late_stand_at_the_age_of_their_put() -> None:
     driver.put(2)
     driver.put(4, uow="U")
     driver.put(8)
-    driver.did("COMMIT", uow="U")
+    driver.send("COMMIT", uow="U")
     assert lengths_in_order(driver) == [1, 2, 4, 8]
 
 
 def test_a_commit_with_reason_2003_is_a_backout_and_one_with_another_reason_nothing() -> None:
     driver = TwinDriver()
     driver.put(uow="U")
-    assert driver.did("COMMIT", uow="U", reason=2219)["uncommitted"] == 1
-    assert driver.did("COMMIT", uow="U", reason=2003)["messages"] == 0
+    assert driver.send("COMMIT", uow="U", reason=2219)["uncommitted"] == 1
+    assert driver.send("COMMIT", uow="U", reason=2003)["messages"] == 0
 
 
 def test_a_restart_backs_out_the_units_of_its_queue_manager_and_shared_messages_stay() -> None:
@@ -118,7 +118,7 @@ def test_a_restart_backs_out_the_units_of_its_queue_manager_and_shared_messages_
     driver.get(uow="U")
     driver.put(2, uow="U", queue="B.QUEUE")
     driver.put(4, uow="U", qmgr="QM02")
-    state = driver.did("RESTART", None)
+    state = driver.send("RESTART", None)
     assert (state["bytes"], state["uncommitted"]) == (5, 1)
 
 
@@ -126,7 +126,7 @@ def test_a_restart_backs_out_the_units_of_its_queue_manager_and_shared_messages_
 def test_what_failed_stored_and_removed_nothing(op: str) -> None:
     driver = TwinDriver()
     driver.put()
-    state = driver.did(op, reason=2053, **({"length": 5} if op == "PUT" else {}))
+    state = driver.send(op, reason=2053, **({"length": 5} if op == "PUT" else {}))
     assert (state["messages"], state["unmatched_gets"], state["full_puts"], state["events"]) == (1, 0, 0, 2)
 
 
@@ -145,7 +145,7 @@ def test_a_get_waits_for_an_uncommitted_put_even_of_its_own_unit() -> None:
     driver = TwinDriver()
     driver.put(msgid="X", uow="U")
     assert driver.get(msgid="X", uow="U")["unmatched_gets"] == 1
-    state = driver.did("COMMIT", uow="U")
+    state = driver.send("COMMIT", uow="U")
     assert (state["messages"], state["unmatched_gets"]) == (0, 0)
 
 
@@ -163,8 +163,8 @@ def test_of_several_held_gets_the_first_takes_the_message_by_id_or_not() -> None
         driver.get(uow="U", **first)
         driver.get(uow="V", **second)
         driver.put(msgid="X")
-        assert driver.did("COMMIT", uow="V")["messages"] == 1
-        assert driver.did("COMMIT", uow="U")["messages"] == 0
+        assert driver.send("COMMIT", uow="V")["messages"] == 1
+        assert driver.send("COMMIT", uow="U")["messages"] == 0
 
 
 def test_a_get_backed_out_feeds_a_held_get_of_another() -> None:
@@ -172,7 +172,7 @@ def test_a_get_backed_out_feeds_a_held_get_of_another() -> None:
     driver.put()
     driver.get(uow="U")
     driver.get(qmgr="QM02")
-    state = driver.did("BACKOUT", uow="U")
+    state = driver.send("BACKOUT", uow="U")
     assert (state["messages"], state["unmatched_gets"]) == (0, 0)
 
 
@@ -180,8 +180,8 @@ def test_a_held_get_in_a_unit_waits_on_after_commit_and_is_dropped_by_backout() 
     driver = TwinDriver()
     driver.get(uow="U")
     driver.get(uow="V")
-    driver.did("COMMIT", uow="U")
-    assert driver.did("BACKOUT", uow="V")["unmatched_gets"] == 1
+    driver.send("COMMIT", uow="U")
+    assert driver.send("BACKOUT", uow="V")["unmatched_gets"] == 1
     assert driver.put()["messages"] == 0
 
 
@@ -194,14 +194,14 @@ def test_a_held_get_expires_after_an_hour_of_event_time_and_stays_counted(keyed:
     driver.put(time=held_at + HOUR_US, **keyed)  # the first is an hour old now, the second a second less
     state = driver.state()
     assert (state["uncommitted"], state["unmatched_gets"]) == (1, 1)
-    assert driver.did("BACKOUT", uow="U")["messages"] == 1
+    assert driver.send("BACKOUT", uow="U")["messages"] == 1
 
 
 def test_an_expired_get_of_a_unit_stays_counted_after_its_backout() -> None:
     driver = TwinDriver()
     driver.get(uow="U")
     driver.wait(3_600)
-    assert driver.did("BACKOUT", uow="U")["unmatched_gets"] == 1
+    assert driver.send("BACKOUT", uow="U")["unmatched_gets"] == 1
 
 
 def test_expired_gets_give_back_their_memory_and_stay_counted() -> None:
@@ -252,7 +252,7 @@ def test_a_restart_begins_a_new_numbering_of_that_queue_manager_and_keeps_what_w
     driver = TwinDriver()
     numbered(driver, 1, 4)
     driver.put(seq=1, qmgr="QM02")
-    driver.did("RESTART", None)
+    driver.send("RESTART", None)
     assert numbered(driver, 1, 2, 2) == (6, 1, 2)
     assert driver.put(seq=1, qmgr="QM02")["duplicates"] == 2
 
@@ -269,7 +269,7 @@ def test_a_duplicate_moves_nothing_not_even_the_clock() -> None:
 def time_after(*times: int) -> str:
     driver = TwinDriver()
     for time in times:
-        driver.did("HEARTBEAT", None, store="QSG1/APP1", time=START_US + time)
+        driver.send("HEARTBEAT", None, store="QSG1/APP1", time=START_US + time)
     return str(driver.state()["time"])
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.kernels.driver import TwinDriver
 from tests.naive.estates import data_set
+from tests.support.twin_driver import TwinDriver
 
 
 def test_the_first_measure_sets_a_baseline_that_unmatched_gets_draw_down_evenly() -> None:
@@ -105,5 +105,5 @@ def test_baseline_and_drift_outlast_a_restart_of_the_twin() -> None:
     driver = TwinDriver()
     driver.measure(ents_used=10, elems_used=100)
     before = driver.get(count=2)
-    assert driver.again().state() == before
+    assert driver.reopen().state() == before
     assert driver.get()["ents_used"] == 7

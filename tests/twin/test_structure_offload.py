@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.kernels.driver import NO_RULES, TwinDriver
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
+from tests.support.twin_driver import NO_RULES, TwinDriver
 
 OFFLOADED = 2  # elements
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.kernels.driver import GIB, KIB, MIB, NO_RULES, TwinDriver, demands
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
+from tests.support.twin_driver import GIB, KIB, MIB, NO_RULES, TwinDriver, demands
 
 MQRC_STORAGE_MEDIUM_FULL = 2192
 LEVEL_3 = {"cf_level": 3, "offload": "NONE"}

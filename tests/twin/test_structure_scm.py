@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from kernels.layout import MARK_IN_SCM
-from tests.kernels.driver import GIB, KIB, MIB, NO_RULES, TwinDriver, demands
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
+from tests.support.twin_driver import GIB, KIB, MIB, NO_RULES, TwinDriver, demands
 from twin.estate import CouplingFacility
 
 BLOCK = 4096
@@ -185,7 +185,7 @@ def test_movement_takes_its_time_in_blocks_of_4_kb() -> None:
     start = driver.time + 1_000_000
     driver.put(SMALL, count=100, time=start)
     for after_us, moved in ((0, 1), (8, 1), (9, 2), (16, 2), (17, 3), (73, 9), (74, 10), (1_000_000, 10)):
-        state = driver.did("HEARTBEAT", None, time=start + after_us, store=STORE)
+        state = driver.send("HEARTBEAT", None, time=start + after_us, store=STORE)
         assert state["scm"]["prestaged"] == moved, after_us
 
 
@@ -196,7 +196,7 @@ def test_its_rate_is_an_attribute_of_the_estate(rate: int, attribute: str) -> No
     driver.put(16 * 256, count=33, time=start)  # 18 elements, 2 blocks; 594 of 605
     block_us = BLOCK * 1_000_000 // rate
     for after_us, moved in ((2 * block_us - 1, 1), (2 * block_us + 1, 2), (60_000_000, 3)):
-        state = driver.did("HEARTBEAT", None, time=start + after_us, store=STORE)
+        state = driver.send("HEARTBEAT", None, time=start + after_us, store=STORE)
         assert state["scm"]["prestaged"] == moved, after_us
 
 
@@ -205,7 +205,7 @@ def test_pre_fetching_has_a_rate_of_its_own() -> None:
     driver.get(count=25)
     start = driver.time
     for after_us, moved in ((0, 1), (3_906, 1), (3_907, 2), (7_812, 2), (7_813, 3)):
-        state = driver.did("HEARTBEAT", None, time=start + after_us, store=STORE)
+        state = driver.send("HEARTBEAT", None, time=start + after_us, store=STORE)
         assert state["scm"]["prefetched"] == moved, after_us
 
 
@@ -246,7 +246,7 @@ def test_a_get_in_a_unit_of_work_has_the_message_in_the_structure_until_it_ends(
         driver.put(SMALL, msgid=str(number))
     state = driver.get(msgid="94", uow="U")
     assert (used_and_scm(state), state["scm"]["faults"]) == ((90, 5), 1)  # what came in pushed another one out
-    state = driver.did("COMMIT", uow="U")
+    state = driver.send("COMMIT", uow="U")
     assert (used_and_scm(state), state["messages"]) == ((89, 5), 94)
 
 
@@ -254,11 +254,11 @@ def test_a_message_whose_get_is_backed_out_moves_again_at_its_age() -> None:
     driver = open_driver(100)
     for number in range(95):
         driver.put(number, msgid=str(number), uow="P")
-    driver.did("COMMIT", uow="P")
+    driver.send("COMMIT", uow="P")
     assert lengths_in_scm(driver) == [90, 91, 92, 93, 94]
     driver.get(msgid="94", uow="U")
     assert lengths_in_scm(driver) == [89, 90, 91, 92, 93]
-    driver.did("BACKOUT", uow="U")
+    driver.send("BACKOUT", uow="U")
     assert lengths_in_scm(driver) == [89, 90, 91, 92, 93]
     driver.put(1000)
     driver.put(1001)
@@ -272,7 +272,7 @@ def test_uncommitted_puts_move_and_a_backout_takes_them_out_without_a_fault() ->
     driver.put(SMALL, count=90, priority=1)
     assert driver.put(SMALL, count=5, uow="U")["scm"]["messages"] == 1
     assert used_and_scm(driver.wait(1)) == (90, 5)
-    state = driver.did("BACKOUT", uow="U")
+    state = driver.send("BACKOUT", uow="U")
     assert (used_and_scm(state), state["scm"]["faults"]) == ((90, 0), 0)
 
 
@@ -283,7 +283,7 @@ def test_messages_that_expire_or_are_cleared_leave_scm_without_a_fault(op: str) 
     driver.put(SMALL, count=3)
     driver.wait(1)
     assert sorted(lengths_in_scm(driver)) == [SMALL] * 8
-    state = driver.did(op, **({"count": 3} if op == "EXPIRE" else {}))
+    state = driver.send(op, **({"count": 3} if op == "EXPIRE" else {}))
     assert (state["scm"]["faults"], state["scm"]["messages"], state["ents_used"]) == (0, 5, 90)
 
 
@@ -446,7 +446,7 @@ def test_a_rebuild_brings_scm_and_all_messages_may_move() -> None:
     state = driver.wait(1)
     assert used_and_scm(state) == (90, 10)
     assert lengths_in_scm(driver) == list(range(80, 100, 2))
-    assert driver.again().state() == state
+    assert driver.reopen().state() == state
 
 
 def test_a_rebuild_that_takes_scm_away_brings_everything_back() -> None:
@@ -470,10 +470,10 @@ def test_an_estate_that_gives_scm_or_takes_it_away_is_followed_when_the_twin_is_
     with_scm = driver.decoding.estate
     without = replace(with_scm.stores[STORE], scm_max_size=None)
     driver.decoding.estate = replace(with_scm, stores={**with_scm.stores, STORE: without})
-    state = driver.again().state()
+    state = driver.reopen().state()
     assert (state["scm"], state["ents_used"]) == (None, 120)
     driver.decoding.estate = with_scm
-    assert used_and_scm(driver.again().wait(1)) == (119, 1)
+    assert used_and_scm(driver.reopen().wait(1)) == (119, 1)
     assert used_and_scm(driver.wait(1)) == (90, 30)
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.kernels.driver import KIB, TwinDriver
 from tests.naive.estates import data_set
+from tests.support.twin_driver import KIB, TwinDriver
 
 BLOCK = 16 * KIB  # four pages
 ALL_OFFLOADED = {"offld1_th": 0, "offld1_sz": 0}

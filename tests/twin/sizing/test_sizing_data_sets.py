@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.kernels.driver import GIB, KIB, MIB, TwinDriver
 from tests.naive.estates import data_set
 from tests.naive.smds import map_blocks, pages_of_length
+from tests.support.twin_driver import GIB, KIB, MIB, TwinDriver
 from twin.allocation import FIXED_AUGMENTED
 from twin.errors import UsageError
 from twin.sizing import bare_structure, parse_mix, plan_scm, plan_smds, plan_structure

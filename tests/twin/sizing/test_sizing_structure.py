@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.kernels.driver import GIB, KIB, MIB, NO_RULES, TwinDriver, demands
 from tests.naive import pools as naive
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
+from tests.support.twin_driver import GIB, KIB, MIB, NO_RULES, TwinDriver, demands
 from twin.allocation import allocate, pool_sizes
 from twin.errors import UsageError
 from twin.sizing import bare_structure, parse_mix, plan_structure, plan_threshold

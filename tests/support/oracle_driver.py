@@ -13,41 +13,41 @@ from tests.support.workloads import SECOND_US, START_US
 NO_RULES = {"offld1_sz": 65_536, "offld2_sz": 65_536, "offld3_sz": 65_536}
 
 
-class OracleDriver(NaiveStore):
+class OracleStoreDriver(NaiveStore):
     """An oracle with a method per operation. Each event comes a second after the previous one."""
 
     name: str
     time = START_US
 
-    def did(self, op: str, queue: str | None = "A.QUEUE", qmgr: str = "QM01", **fields: Any) -> dict[str, Any]:
+    def send(self, op: str, queue: str | None = "A.QUEUE", qmgr: str = "QM01", **fields: Any) -> dict[str, Any]:
         self.time = fields.pop("time", self.time + SECOND_US)
         self.apply({"time": self.time, "qmgr": qmgr, "op": op, "queue": queue, **fields})
         return self.state()
 
     def put(self, length: int = 100, **fields: Any) -> dict[str, Any]:
-        return self.did("PUT", length=length, **fields)
+        return self.send("PUT", length=length, **fields)
 
     def get(self, **fields: Any) -> dict[str, Any]:
-        return self.did("GET", **fields)
+        return self.send("GET", **fields)
 
     def wait(self, seconds: float) -> dict[str, Any]:
         """Let seconds pass, with a HEARTBEAT at the end."""
-        return self.did("HEARTBEAT", None, time=self.time + int(seconds * SECOND_US), store=self.name)
+        return self.send("HEARTBEAT", None, time=self.time + int(seconds * SECOND_US), store=self.name)
 
     def alter(self, **attributes: Any) -> dict[str, Any]:
-        return self.did("ALTER", None, store=self.name, attributes=attributes)
+        return self.send("ALTER", None, store=self.name, attributes=attributes)
 
     def rebuild(self, **attributes: Any) -> dict[str, Any]:
-        return self.did("REBUILD", None, store=self.name, attributes=attributes)
+        return self.send("REBUILD", None, store=self.name, attributes=attributes)
 
     def measure(self, **measured: Any) -> dict[str, Any]:
-        return self.did("MEASURE", None, store=self.name, measured=measured)
+        return self.send("MEASURE", None, store=self.name, measured=measured)
 
     def lengths(self) -> list[int]:
         return [message.length for message in self.messages]
 
 
-class Twin(OracleDriver, NaiveStructure):
+class OracleDriver(OracleStoreDriver, NaiveStructure):
     """A structure, tiny by default."""
 
     name = "QSG1/APP1"
@@ -56,7 +56,7 @@ class Twin(OracleDriver, NaiveStructure):
         super().__init__(structure(**fields), {"ALIAS.QUEUE": "A.QUEUE"})
 
 
-class ScmTwin(OracleDriver, NaiveStructure):
+class OracleScmDriver(OracleStoreDriver, NaiveStructure):
     """A structure with SCM, by default of 38 entries and 232 elements.
 
     A message of 1 KB takes 6 elements. It is moved as a block of 4 KB, in 8.192 microseconds, or in 3.90625 ms at the
@@ -74,7 +74,7 @@ class ScmTwin(OracleDriver, NaiveStructure):
         return [message.length for message in self.messages if message.in_scm]
 
 
-class PageSetTwin(OracleDriver, NaivePageSet):
+class OraclePageSetDriver(OracleStoreDriver, NaivePageSet):
     """A page set of 100 pages, 98 of them usable, that by default does not expand."""
 
     name = "QM01/PS04"
@@ -83,7 +83,7 @@ class PageSetTwin(OracleDriver, NaivePageSet):
         super().__init__({"pages": 100, "expand": "NONE", **fields})
 
 
-class QueueFileTwin(OracleDriver, NaiveQueueFile):
+class OracleQueueFileDriver(OracleStoreDriver, NaiveQueueFile):
     """A queue file with buffers of 8 (nonpersistent) and 16 blocks (persistent) by default."""
 
     name = "QM01/A.QUEUE"

@@ -33,7 +33,7 @@ class TwinDriver:
         self.pages: dict[int, bytes] = {}
         self.time = START_US
 
-    def did(self, op: str, queue: str | None = "A.QUEUE", qmgr: str = "QM01", **fields: Any) -> dict[str, Any]:
+    def send(self, op: str, queue: str | None = "A.QUEUE", qmgr: str = "QM01", **fields: Any) -> dict[str, Any]:
         """Apply an event; return the state after it."""
         self.time = fields.pop("time", self.time + SECOND_US)
         event = {"time": self.time, "qmgr": qmgr, "op": op, **fields}
@@ -50,29 +50,29 @@ class TwinDriver:
         return self.twin.state()
 
     def put(self, length: int = 100, **fields: Any) -> dict[str, Any]:
-        return self.did("PUT", length=length, **fields)
+        return self.send("PUT", length=length, **fields)
 
     def get(self, **fields: Any) -> dict[str, Any]:
-        return self.did("GET", **fields)
+        return self.send("GET", **fields)
 
     def alter(self, **attributes: Any) -> dict[str, Any]:
-        return self.did("ALTER", None, store=self.decoding.name, attributes=attributes)
+        return self.send("ALTER", None, store=self.decoding.name, attributes=attributes)
 
     def rebuild(self, **attributes: Any) -> dict[str, Any]:
-        return self.did("REBUILD", None, store=self.decoding.name, attributes=attributes)
+        return self.send("REBUILD", None, store=self.decoding.name, attributes=attributes)
 
     def measure(self, **measured: Any) -> dict[str, Any]:
-        return self.did("MEASURE", None, store=self.decoding.name, measured=measured)
+        return self.send("MEASURE", None, store=self.decoding.name, measured=measured)
 
     def wait(self, seconds: float) -> dict[str, Any]:
         """Let seconds pass, with a HEARTBEAT at the end."""
-        return self.did("HEARTBEAT", None, time=self.time + int(seconds * SECOND_US), store=self.decoding.name)
+        return self.send("HEARTBEAT", None, time=self.time + int(seconds * SECOND_US), store=self.decoding.name)
 
     def alert_changes(self) -> list[tuple[str, str, str]]:
         """Return (change, condition, resource) of the alerts so far."""
         return [(alert.change, alert.condition, alert.resource) for alert in self.alerts]
 
-    def again(self, arrays: Any = None) -> "TwinDriver":
+    def reopen(self, arrays: Any = None) -> "TwinDriver":
         """Open the twin again from its header and the pages it has written, as after a restart."""
         self.pages |= dict(self.twin.dirty_pages())
         self.twin = self.decoding.twin(arrays, self.twin.header(), self.pages.items())
