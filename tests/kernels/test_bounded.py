@@ -12,7 +12,8 @@ from tests.kernels.proof import check_same_results, compare
 from tests.naive import NaiveStore
 from tests.support.mixes import MIXES
 from tests.support.profile import examples
-from tests.support.twin_driver import GIB, MIB, PageSetDriver, QueueFileDriver, TwinDriver
+from tests.support.store_driver import GIB, MIB
+from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from tests.support.workloads import random_workload, workloads
 from twin.estate import Smds
 from twin.stores import message_store

@@ -9,7 +9,8 @@ from kernels import EVENT, clock, scm
 from kernels.layout import MARK_IN_ORDER, MARK_IN_SCM, PRIORITIES, PUT
 from tests.kernels.beside import Decoding, cut
 from tests.support.mixes import MIXES
-from tests.support.twin_driver import GIB, NO_RULES, TwinDriver
+from tests.support.store_driver import GIB, NO_RULES
+from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import random_workload
 from twin.estate import Structure
 from twin.stores.structure import StructureTwin

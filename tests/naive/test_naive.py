@@ -8,8 +8,9 @@ from hypothesis import given, settings
 
 from tests.naive import NaiveStructure
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set, structure, write_estate
-from tests.support.oracle_driver import NO_RULES, OracleDriver
+from tests.support.oracle_driver import OracleDriver
 from tests.support.profile import examples
+from tests.support.store_driver import NO_RULES
 from tests.support.workloads import DAY_US, HOUR_US, SECOND_US, START_US, Workload, random_workload, workloads
 
 # -- which message

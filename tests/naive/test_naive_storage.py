@@ -8,7 +8,8 @@ from tests.naive import NaiveStructure
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set, structure
 from tests.naive.pools import Pools, cost_of_put, elements_of_length, pools_of_size
 from tests.naive.smds import NaiveDataSet, map_blocks, pages_of_length
-from tests.support.oracle_driver import NO_RULES, OracleDriver
+from tests.support.oracle_driver import OracleDriver
+from tests.support.store_driver import NO_RULES
 from twin.estate.model import Structure
 
 GIB = 1024**3

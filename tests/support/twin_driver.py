@@ -1,4 +1,4 @@
-"""A twin driven by public events in short form, for cases worked by hand."""
+"""Twins driven by public events in short form, for cases worked by hand."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,21 +6,18 @@ from typing import Any
 import numpy as np
 
 from kernels import EVENT, FLAG_HAS_MSGID, OPS
+from kernels.layout import MARK_IN_SCM
 from tests.kernels.beside import Config, Decoding
 from tests.naive.estates import structure
 from tests.naive.private_estates import page_set, queue_file
-from tests.support.workloads import SECOND_US, START_US
+from tests.naive.scm_estates import with_scm
+from tests.support.store_driver import State, StoreDriver
+from tests.support.workloads import START_US
 from twin.alerts.episodes import Alert
 
-NO_RULES = {"offld1_sz": 65_536, "offld2_sz": 65_536, "offld3_sz": 65_536}
-KIB, MIB, GIB = 1024, 1024**2, 1024**3
 
-
-class TwinDriver:
-    """The twin of a structure with a method per operation, and all its alerts.
-
-    Each event comes a second after the previous one.
-    """
+class TwinDriver(StoreDriver):
+    """The twin of a structure, tiny by default, and all its alerts."""
 
     def __init__(self, **fields: Any) -> None:
         self.open(structure(**fields))
@@ -28,45 +25,23 @@ class TwinDriver:
     def open(self, config: Config) -> None:
         """Open the twin of a store, without events."""
         self.decoding = Decoding(config)
+        self.name = self.decoding.name
         self.twin = self.decoding.twin()
         self.alerts: list[Alert] = []
         self.pages: dict[int, bytes] = {}
-        self.time = START_US
 
-    def send(self, op: str, queue: str | None = "A.QUEUE", qmgr: str = "QM01", **fields: Any) -> dict[str, Any]:
-        """Apply an event; return the state after it."""
-        self.time = fields.pop("time", self.time + SECOND_US)
-        event = {"time": self.time, "qmgr": qmgr, "op": op, **fields}
-        if queue is not None:
-            event["queue"] = queue
-        elif op == "RESTART":
-            event["store"] = self.decoding.name  # else it concerns every store of the queue manager
+    def apply(self, event: dict[str, Any]) -> None:
         block, accepted = self.decoding.block([event])
         assert accepted, f"a dead letter: {event}"
         self.alerts += self.twin.apply(block)
-        return self.state()
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return self.twin.state()
 
-    def put(self, length: int = 100, **fields: Any) -> dict[str, Any]:
-        return self.send("PUT", length=length, **fields)
-
-    def get(self, **fields: Any) -> dict[str, Any]:
-        return self.send("GET", **fields)
-
-    def alter(self, **attributes: Any) -> dict[str, Any]:
-        return self.send("ALTER", None, store=self.decoding.name, attributes=attributes)
-
-    def rebuild(self, **attributes: Any) -> dict[str, Any]:
-        return self.send("REBUILD", None, store=self.decoding.name, attributes=attributes)
-
-    def measure(self, **measured: Any) -> dict[str, Any]:
-        return self.send("MEASURE", None, store=self.decoding.name, measured=measured)
-
-    def wait(self, seconds: float) -> dict[str, Any]:
-        """Let seconds pass, with a HEARTBEAT at the end."""
-        return self.send("HEARTBEAT", None, time=self.time + int(seconds * SECOND_US), store=self.decoding.name)
+    def lengths_in_scm(self) -> list[int]:
+        messages = self.twin.tables.store.messages
+        inside = messages[messages["marks"] & MARK_IN_SCM != 0]
+        return [int(length) for length in inside["length"][np.argsort(inside["age"])]]
 
     def alert_changes(self) -> list[tuple[str, str, str]]:
         """Return (change, condition, resource) of the alerts so far."""
@@ -77,6 +52,13 @@ class TwinDriver:
         self.pages |= dict(self.twin.dirty_pages())
         self.twin = self.decoding.twin(arrays, self.twin.header(), self.pages.items())
         return self
+
+
+class ScmDriver(TwinDriver):
+    """A structure with SCM, alone on its coupling facility, by default of 38 entries and 232 elements."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.open(with_scm(**fields))
 
 
 class PageSetDriver(TwinDriver):

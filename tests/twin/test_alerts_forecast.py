@@ -3,7 +3,8 @@
 from typing import Any
 
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
-from tests.support.twin_driver import NO_RULES, TwinDriver
+from tests.support.store_driver import NO_RULES
+from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import SECOND_US
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, CRITICAL, OPENED, UPDATED, WARNING

@@ -4,7 +4,8 @@ from typing import Any
 
 from tests.kernels.beside import records
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
-from tests.support.twin_driver import GIB, NO_RULES, TwinDriver
+from tests.support.store_driver import GIB, NO_RULES
+from tests.support.twin_driver import TwinDriver
 from tests.twin.test_structure_scm import on_facility
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, CRITICAL, OPENED

@@ -7,7 +7,8 @@ import pytest
 
 from tests.kernels.beside import records
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set
-from tests.support.twin_driver import NO_RULES, TwinDriver
+from tests.support.store_driver import NO_RULES
+from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import HOUR_US, SECOND_US
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, CRITICAL, FULL, OPENED, UPDATED, WARNING

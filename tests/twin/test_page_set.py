@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from kernels import page_set
-from tests.support.twin_driver import MIB, PageSetDriver
+from tests.support.store_driver import MIB
+from tests.support.twin_driver import PageSetDriver
 
 MIB4 = 4 * MIB
 

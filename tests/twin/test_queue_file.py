@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from kernels import queue_file
-from tests.support.twin_driver import KIB, QueueFileDriver
+from tests.support.store_driver import KIB
+from tests.support.twin_driver import QueueFileDriver
 
 MINUTE = 60  # seconds
 ONE_BLOCK = 148  # the longest message of one block: 512 less the descriptor of 364

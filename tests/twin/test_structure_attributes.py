@@ -8,7 +8,8 @@ import pytest
 
 from tests.kernels.beside import Decoding
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set
-from tests.support.twin_driver import KIB, NO_RULES, TwinDriver
+from tests.support.store_driver import KIB, NO_RULES
+from tests.support.twin_driver import TwinDriver
 from twin.errors import MqtwinError
 from twin.estate import Structure
 from twin.stores.open import open_message_store, open_store

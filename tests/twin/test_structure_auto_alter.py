@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
-from tests.support.twin_driver import GIB, NO_RULES, TwinDriver
+from tests.support.store_driver import GIB, NO_RULES
+from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import MINUTE_US
 from twin.conditions import CLEARED, OPENED
 

@@ -8,7 +8,8 @@ import pytest
 from kernels.layout import NONE
 from tests.kernels.beside import Decoding
 from tests.naive.estates import data_set
-from tests.support.twin_driver import NO_RULES, TwinDriver, demands
+from tests.support.store_driver import NO_RULES
+from tests.support.twin_driver import TwinDriver, demands
 from tests.support.workloads import random_workload
 from twin.events import EventBlock
 

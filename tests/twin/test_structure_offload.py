@@ -3,7 +3,8 @@
 import pytest
 
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
-from tests.support.twin_driver import NO_RULES, TwinDriver
+from tests.support.store_driver import NO_RULES
+from tests.support.twin_driver import TwinDriver
 
 OFFLOADED = 2  # elements
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
-from tests.support.twin_driver import GIB, KIB, MIB, NO_RULES, TwinDriver, demands
+from tests.support.store_driver import GIB, KIB, MIB, NO_RULES
+from tests.support.twin_driver import TwinDriver, demands
 
 MQRC_STORAGE_MEDIUM_FULL = 2192
 LEVEL_3 = {"cf_level": 3, "offload": "NONE"}

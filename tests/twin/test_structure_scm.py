@@ -11,7 +11,8 @@ import pytest
 
 from kernels.layout import MARK_IN_SCM
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
-from tests.support.twin_driver import GIB, KIB, MIB, NO_RULES, TwinDriver, demands
+from tests.support.store_driver import GIB, KIB, MIB, NO_RULES
+from tests.support.twin_driver import TwinDriver, demands
 from twin.estate import CouplingFacility
 
 BLOCK = 4096

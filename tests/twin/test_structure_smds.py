@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tests.naive.estates import data_set
-from tests.support.twin_driver import KIB, TwinDriver
+from tests.support.store_driver import KIB
+from tests.support.twin_driver import TwinDriver
 
 BLOCK = 16 * KIB  # four pages
 ALL_OFFLOADED = {"offld1_th": 0, "offld1_sz": 0}

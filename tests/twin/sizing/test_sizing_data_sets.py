@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.naive.estates import data_set
 from tests.naive.smds import map_blocks, pages_of_length
-from tests.support.twin_driver import GIB, KIB, MIB, TwinDriver
+from tests.support.store_driver import GIB, KIB, MIB
+from tests.support.twin_driver import TwinDriver
 from twin.allocation import FIXED_AUGMENTED
 from twin.errors import UsageError
 from twin.sizing import bare_structure, parse_mix, plan_scm, plan_smds, plan_structure
