@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.kernels.beside import oracle_record
+from tests.kernels.beside import estate_of, oracle_record
 from tests.naive.estates import aliases_of, structure
 from tests.naive.page_set import NaivePageSet
 from tests.naive.private_estates import page_set, queue_file
@@ -25,7 +25,9 @@ class OracleDriver(StoreDriver):
     def open(self, config: Structure, facility: Facility = PLENTY) -> None:
         """Open the oracle of a structure, without events."""
         self.name = config.name
-        self.oracle = NaiveStructure(config, aliases_of(config), facility)
+        described = estate_of(config).stores[config.name]  # with every data set
+        assert isinstance(described, Structure)
+        self.oracle = NaiveStructure(described, aliases_of(config), facility)
 
     def apply(self, event: dict[str, Any]) -> None:
         self.oracle.apply(event)

@@ -50,6 +50,13 @@ class StoreDriver(ABC):
     def get(self, **fields: Any) -> State:
         return self.send("GET", **fields)
 
+    def get_all(self) -> list[int]:
+        """Get all messages of A.QUEUE; return their lengths in the order of the gets."""
+        lengths = []
+        while (before := self.state())["messages"]:
+            lengths.append(before["bytes"] - self.get()["bytes"])
+        return lengths
+
     def alter(self, **attributes: Any) -> State:
         return self.send("ALTER", None, attributes=attributes)
 

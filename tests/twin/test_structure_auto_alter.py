@@ -6,8 +6,6 @@ How storage class memory works with IBM MQ for z/OS] (neither manually nor autom
 
 from typing import Any
 
-import pytest
-
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from tests.support.store_driver import GIB, NO_RULES
 from tests.support.twin_driver import TwinDriver
@@ -37,16 +35,6 @@ def pools(state: dict[str, Any]) -> tuple[int, int]:
 # -- ALLOWAUTOALT(YES)
 
 
-def test_at_fullthreshold_the_ratio_becomes_that_of_what_is_in_use() -> None:
-    driver = open_driver()
-    driver.put(100, count=80)  # 80 entries of 100, 160 elements of 600
-    assert pools(driver.state()) == (100, 600)
-    state = driver.wait(60)
-    entries = 100 * ENTRY_AND_6_ELEMENTS // (695 + 2 * 256)
-    assert (pools(state), state["size"]) == ((entries, 2 * entries), 100 * ENTRY_AND_6_ELEMENTS)
-    assert state["usage_pct"] < 80
-
-
 def test_the_ratio_is_a_fraction_exactly_and_outlasts_a_restart_of_the_twin() -> None:
     driver = open_driver()
     driver.put(100, count=60)
@@ -58,41 +46,6 @@ def test_the_ratio_is_a_fraction_exactly_and_outlasts_a_restart_of_the_twin() ->
     assert again.state() == state
     bigger = again.alter(size=110 * ENTRY_AND_6_ELEMENTS)
     assert bigger["ents_max"] == 110 * ENTRY_AND_6_ELEMENTS * 81 // (695 * 81 + 256 * 204)
-
-
-def test_where_that_is_not_enough_it_grows_by_a_tenth_a_minute_up_to_size() -> None:
-    driver = open_driver(max_entries=125)
-    driver.put(1164, count=98)  # 6 elements: the ratio is right already
-    for entries in (110, 121, 125, 125):
-        assert driver.wait(60)["size"] == entries * ENTRY_AND_6_ELEMENTS
-    assert driver.state()["refused_alters"] == 0
-
-
-def test_it_is_looked_at_every_minute_of_event_time_not_at_every_event() -> None:
-    driver = open_driver()
-    driver.put(1164, count=98)
-    for _ in range(5):
-        assert driver.wait(9)["size"] == 100 * ENTRY_AND_6_ELEMENTS
-    assert driver.wait(20)["size"] == 110 * ENTRY_AND_6_ELEMENTS
-
-
-def test_a_silent_hour_is_sixty_looks() -> None:
-    driver = open_driver()
-    driver.put(1164, count=100)
-    assert driver.wait(3600)["size"] == 296_946  # a tenth three times, in whole bytes: 75 % are in use then
-
-
-def test_below_fullthreshold_nothing_is_altered() -> None:
-    driver = open_driver()
-    driver.put(100, count=79)
-    assert pools(driver.wait(600)) == (100, 600)
-
-
-@pytest.mark.parametrize("fields", [{"allow_auto_alter": False}, {"full_threshold": 0}])
-def test_nor_without_allowautoalt_or_fullthreshold(fields: dict[str, Any]) -> None:
-    driver = open_driver(**fields)
-    driver.put(100, count=100)
-    assert pools(driver.wait(600)) == (100, 600)
 
 
 def test_it_may_clear_the_threshold_alert() -> None:
@@ -153,14 +106,6 @@ def test_automatic_alter_is_refused_once_a_look_and_told_once() -> None:
     driver.wait(40 * 86_400)
     assert driver.wait(0)["refused_alters"] == 63 + 40 * 1440
     assert driver.state()["size"] == 104 * ENTRY_AND_6_ELEMENTS
-
-
-def test_a_rebuild_is_no_alter() -> None:
-    driver = with_scm(allow_auto_alter=False)
-    driver.put(100, count=91)
-    state = driver.rebuild(init_size=208 * ENTRY_AND_6_ELEMENTS)
-    assert (state["ents_max"], state["refused_alters"]) == (201, 0)
-    assert driver.wait(1)["scm"]["messages"] == 0
 
 
 def test_the_words_of_the_alert() -> None:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.layout import MARK_IN_SCM
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
-from tests.support.store_driver import GIB, KIB, MIB, NO_RULES
+from tests.support.store_driver import GIB, MIB, NO_RULES
 from tests.support.twin_driver import TwinDriver, demands
 from twin.estate import CouplingFacility
 
@@ -34,89 +33,9 @@ def on_facility(driver: TwinDriver, **fields: Any) -> TwinDriver:
     return driver
 
 
-def lengths_in_scm(driver: TwinDriver) -> list[int]:
-    """Lengths of the messages in SCM, in the order of their puts."""
-    messages = driver.twin.tables.store.messages
-    inside = messages[messages["marks"] & MARK_IN_SCM != 0]
-    return [int(length) for length in inside["length"][np.argsort(inside["age"])]]
-
-
 def used_and_scm(state: dict[str, Any]) -> tuple[int, int]:
     """Return (entries in the structure, in SCM)."""
     return state["ents_used"], state["scm"]["ents"]
-
-
-# -- the seed, SCMALGORITHM: pre-staging
-
-
-def test_above_90_percent_messages_go_out_until_the_structure_is_at_90_percent() -> None:
-    driver = open_driver(100)
-    assert driver.state()["ents_max"] == 100
-    for _ in range(90):
-        assert driver.put(SMALL)["scm"]["messages"] == 0
-    assert used_and_scm(driver.put(SMALL)) == (90, 1)
-    for count in range(2, 50):
-        assert used_and_scm(driver.put(SMALL)) == (90, count)
-    assert driver.state()["messages"] == 139
-
-
-def test_the_lowest_priority_goes_first_of_these_the_one_put_last() -> None:
-    driver = open_driver(100)
-    for number in range(60):
-        driver.put(number, priority=(5, 2, 7)[number % 3])
-    driver.put(99, count=35, priority=9)
-    driver.wait(1)
-    assert lengths_in_scm(driver) == [46, 49, 52, 55, 58]  # of priority 2, the last five of 1, 4, 7 ... 58
-
-
-def test_when_the_lowest_priority_is_all_out_the_next_one_goes() -> None:
-    driver = open_driver(100)
-    driver.put(1, count=3, priority=1)
-    driver.put(4, count=90, priority=4)
-    driver.put(3, count=5, priority=3)
-    assert sorted(lengths_in_scm(driver)) == [1, 1, 1, 3]
-    driver.wait(1)
-    assert sorted(lengths_in_scm(driver)) == [1, 1, 1, 3, 3, 3, 3, 3]
-
-
-def test_messages_of_high_priority_stay_however_late_they_come() -> None:
-    driver = open_driver(100)
-    driver.put(1, count=90, priority=0)
-    for _ in range(80):
-        driver.put(9, priority=9)
-    assert lengths_in_scm(driver) == [1] * 80
-    state = driver.get(count=80)
-    assert state["scm"]["faults"] == 0
-
-
-def test_a_message_of_low_priority_that_comes_last_goes_out_at_once() -> None:
-    driver = open_driver(100)
-    driver.put(5, count=90, priority=5)
-    driver.put(1, priority=1)
-    assert lengths_in_scm(driver) == [1]
-
-
-def test_elements_count_as_entries_do() -> None:
-    driver = open_driver(100)
-    for _ in range(12):
-        driver.put(10_000)  # 41 elements
-    state = driver.put(10_000)  # 533 of 605
-    assert (state["scm"]["messages"], state["elems_used"]) == (0, 533)
-    state = driver.put(10_000)
-    assert (state["scm"]["messages"], state["scm"]["elems"], state["elems_used"]) == (1, 41, 533)
-
-
-def test_what_is_left_of_a_baseline_counts_too() -> None:
-    driver = open_driver(100)
-    driver.measure(ents_used=88, elems_used=0)
-    assert used_and_scm(driver.put(SMALL, count=2)) == (90, 0)
-    assert used_and_scm(driver.put(SMALL)) == (90, 1)
-
-
-def test_a_structure_without_scm_moves_nothing() -> None:
-    driver = TwinDriver(**NO_RULES)
-    state = driver.put(SMALL, count=40)
-    assert (state["scm"], state["ents_used"], state["alterable"]) == (None, 40, True)
 
 
 # -- the seed, SCMALGORITHM: pre-fetching
@@ -131,83 +50,7 @@ def filled(driver: TwinDriver, low: int = 60, high: int = 60) -> TwinDriver:
     return driver
 
 
-def test_at_or_below_70_percent_messages_come_back_the_oldest_first() -> None:
-    driver = filled(open_driver(100))
-    assert lengths_in_scm(driver) == list(range(30, 60))
-    assert used_and_scm(driver.get(count=19)) == (71, 30)
-    assert lengths_in_scm(driver) == list(range(30, 60))
-    state = driver.get()
-    assert (used_and_scm(state), state["scm"]["prefetched"], state["scm"]["faults"]) == ((71, 29), 1, 0)
-    assert lengths_in_scm(driver) == list(range(31, 60))
-    driver.get(count=10)
-    driver.wait(1)
-    assert lengths_in_scm(driver) == list(range(41, 60))
-
-
-def test_the_highest_priority_comes_back_first() -> None:
-    driver = open_driver(100)
-    driver.put(1, count=90, priority=0)
-    driver.put(2, count=20, priority=2)
-    driver.wait(1)
-    driver.put(3, count=95, priority=9)
-    driver.wait(1)
-    assert sorted(lengths_in_scm(driver)) == [1] * 90 + [2] * 20 + [3] * 5
-    driver.get(count=25)
-    driver.wait(1)
-    assert sorted(lengths_in_scm(driver)) == [1] * 90 + [2] * 19
-    assert driver.state()["scm"]["prefetched"] == 6
-
-
-def test_the_test_is_made_anew_for_each_message() -> None:
-    """Check docs/storage-model.md: at 60 %, eleven come back, not all."""
-    driver = filled(open_driver(100))
-    driver.get(count=30)
-    state = driver.wait(1)
-    assert used_and_scm(state) == (71, 19)
-
-
-def test_what_would_take_the_structure_above_90_percent_again_is_not_brought_back() -> None:
-    driver = open_driver(100)
-    driver.put(1, count=20, priority=9)
-    driver.put(40_000, count=2)  # 158 elements each
-    driver.put(60_000)  # 236: 592 of 605
-    state = driver.wait(1)
-    assert (lengths_in_scm(driver), state["usage_pct"]) == ([60_000], round(100 * 356 / 605, 3))
-    for _ in range(3):
-        state = driver.wait(40 * 86_400)
-    assert (state["scm"]["prestaged"], state["scm"]["prefetched"]) == (1, 0)
-
-
 # -- bandwidth (docs/storage-model.md)
-
-
-def test_movement_takes_its_time_in_blocks_of_4_kb() -> None:
-    driver = open_driver(100)
-    start = driver.time + 1_000_000
-    driver.put(SMALL, count=100, time=start)
-    for after_us, moved in ((0, 1), (8, 1), (9, 2), (16, 2), (17, 3), (73, 9), (74, 10), (1_000_000, 10)):
-        state = driver.send("HEARTBEAT", None, time=start + after_us, store=STORE)
-        assert state["scm"]["prestaged"] == moved, after_us
-
-
-@pytest.mark.parametrize(("rate", "attribute"), [(MIB, "scm_prestage_rate"), (2 * MIB, "scm_prestage_rate")])
-def test_its_rate_is_an_attribute_of_the_estate(rate: int, attribute: str) -> None:
-    driver = open_driver(100, **{attribute: rate})
-    start = driver.time + 1_000_000
-    driver.put(16 * 256, count=33, time=start)  # 18 elements, 2 blocks; 594 of 605
-    block_us = BLOCK * 1_000_000 // rate
-    for after_us, moved in ((2 * block_us - 1, 1), (2 * block_us + 1, 2), (60_000_000, 3)):
-        state = driver.send("HEARTBEAT", None, time=start + after_us, store=STORE)
-        assert state["scm"]["prestaged"] == moved, after_us
-
-
-def test_pre_fetching_has_a_rate_of_its_own() -> None:
-    driver = filled(open_driver(100, scm_prefetch_rate=MIB))
-    driver.get(count=25)
-    start = driver.time
-    for after_us, moved in ((0, 1), (3_906, 1), (3_907, 2), (7_812, 2), (7_813, 3)):
-        state = driver.send("HEARTBEAT", None, time=start + after_us, store=STORE)
-        assert state["scm"]["prefetched"] == moved, after_us
 
 
 def test_puts_that_come_faster_than_the_mover_fill_the_structure() -> None:
@@ -220,115 +63,7 @@ def test_puts_that_come_faster_than_the_mover_fill_the_structure() -> None:
     assert not refused[:101].any()
 
 
-# -- the seed: a get of a message that is in SCM has to wait
-
-
-def test_a_get_of_a_message_in_scm_is_a_fault_of_its_blocks() -> None:
-    driver = open_driver(100)
-    driver.put(10_000, msgid="A", priority=1)
-    driver.put(SMALL, count=90, priority=2)
-    assert lengths_in_scm(driver) == [10_000]
-    state = driver.get(msgid="A")
-    assert (state["scm"]["faults"], state["scm"]["fault_wait_s"]) == (1, 3 * 275e-6)  # 42 times 256 bytes: 3 blocks
-    assert (state["scm"]["messages"], state["scm"]["elems"], state["scm"]["used"]) == (0, 0, 0)
-    assert used_and_scm(state) == (90, 0)
-
-
-def test_the_wait_of_a_block_is_an_attribute_of_the_estate() -> None:
-    driver = open_driver(100, scm_read_us=320)
-    for number in range(91):
-        driver.put(SMALL, msgid=str(number))
-    assert driver.get(msgid="90")["scm"]["fault_wait_s"] == 320e-6
-
-
-def test_a_get_in_a_unit_of_work_has_the_message_in_the_structure_until_it_ends() -> None:
-    driver = open_driver(100)
-    for number in range(95):
-        driver.put(SMALL, msgid=str(number))
-    state = driver.get(msgid="94", uow="U")
-    assert (used_and_scm(state), state["scm"]["faults"]) == ((90, 5), 1)  # what came in pushed another one out
-    state = driver.send("COMMIT", uow="U")
-    assert (used_and_scm(state), state["messages"]) == ((89, 5), 94)
-
-
-def test_a_message_whose_get_is_backed_out_moves_again_at_its_age() -> None:
-    driver = open_driver(100)
-    for number in range(95):
-        driver.put(number, msgid=str(number), uow="P")
-    driver.send("COMMIT", uow="P")
-    assert lengths_in_scm(driver) == [90, 91, 92, 93, 94]
-    driver.get(msgid="94", uow="U")
-    assert lengths_in_scm(driver) == [89, 90, 91, 92, 93]
-    driver.send("BACKOUT", uow="U")
-    assert lengths_in_scm(driver) == [89, 90, 91, 92, 93]
-    driver.put(1000)
-    driver.put(1001)
-    assert lengths_in_scm(driver) == [89, 90, 91, 92, 93, 1000, 1001]
-    driver.put(9999, priority=5)
-    assert lengths_in_scm(driver) == [89, 90, 91, 92, 93, 94, 1000, 1001]
-
-
-def test_uncommitted_puts_move_and_a_backout_takes_them_out_without_a_fault() -> None:
-    driver = open_driver(100)
-    driver.put(SMALL, count=90, priority=1)
-    assert driver.put(SMALL, count=5, uow="U")["scm"]["messages"] == 1
-    assert used_and_scm(driver.wait(1)) == (90, 5)
-    state = driver.send("BACKOUT", uow="U")
-    assert (used_and_scm(state), state["scm"]["faults"]) == ((90, 0), 0)
-
-
-@pytest.mark.parametrize("op", ["EXPIRE", "CLEAR"])
-def test_messages_that_expire_or_are_cleared_leave_scm_without_a_fault(op: str) -> None:
-    driver = open_driver(100)
-    driver.put(SMALL, count=95, queue="B.QUEUE", priority=4)
-    driver.put(SMALL, count=3)
-    driver.wait(1)
-    assert sorted(lengths_in_scm(driver)) == [SMALL] * 8
-    state = driver.send(op, **({"count": 3} if op == "EXPIRE" else {}))
-    assert (state["scm"]["faults"], state["scm"]["messages"], state["ents_used"]) == (0, 5, 90)
-
-
-def test_a_message_that_a_waiting_get_takes_is_in_neither_chain() -> None:
-    driver = open_driver(100)
-    driver.get(count=3)
-    driver.put(SMALL, count=93)
-    assert used_and_scm(driver.wait(1)) == (90, 0)
-
-
 # -- bytes in SCM (docs/storage-model.md); the document, SCMMAXSIZE
-
-
-def test_in_scm_entries_and_elements_take_256_bytes_each_their_sum_in_4_kb_blocks() -> None:
-    driver = open_driver(100)
-    for moved in range(1, 12):
-        state = driver.put(SMALL, count=91 if moved == 1 else 1)  # 1 entry and 2 elements
-        assert state["scm"]["used"] == -(-3 * 256 * moved // BLOCK) * BLOCK
-
-
-def test_the_entry_of_an_offloaded_message_moves_too() -> None:
-    driver = open_driver(100, offld1_th=0, offld1_sz=4 * KIB, offld2_sz="64K", offld3_sz="64K")
-    driver.put(50_000)
-    driver.put(SMALL, count=90, priority=1)
-    state = driver.wait(1)
-    assert lengths_in_scm(driver) == [50_000]
-    assert (state["scm"]["elems"], state["offloaded_messages"], state["smds"]["QM01"]["messages"]) == (2, 1, 1)
-    assert driver.get(count=91)["smds"]["QM01"]["messages"] == 0
-
-
-def test_offload_rules_and_fullthreshold_look_at_what_is_in_the_structure() -> None:
-    """SMF 74.4: thresholds are on counts that exclude what is in SCM."""
-    driver = open_driver(100, offld3_th=91, offld3_sz=0)
-    for _ in range(150):
-        state = driver.put(SMALL)
-    assert (state["usage_pct"], state["offload_rule"], state["messages"]) == (90.0, 0, 150)
-
-
-def test_scmmaxsize_bounds_it() -> None:
-    driver = open_driver(100, scm_max_size=2 * BLOCK)  # 10 messages of 3 times 256 bytes
-    for _ in range(110):
-        state = driver.put(SMALL)
-    assert (used_and_scm(state), state["overfull_puts"]) == ((100, 10), 0)
-    assert driver.put(SMALL)["overfull_puts"] == 1
 
 
 def test_the_scm_of_the_coupling_facility_bounds_it_too() -> None:
@@ -393,16 +128,6 @@ def test_scm_that_others_have_used_up_means_2192_before_scmmaxsize_is_reached() 
 # -- the seed: augmented space
 
 
-def test_fixed_augmented_space_is_taken_before_scm_is_used_dynamic_comes_and_goes_with_the_data() -> None:
-    driver = open_driver(100)
-    assert (driver.state()["scm"]["aug_fixed"], driver.state()["scm"]["aug_dynamic"]) == (8 * MIB, 0)
-    driver.put(SMALL, count=100)
-    driver.wait(1)
-    assert driver.state()["scm"]["aug_dynamic"] == 164  # 2 % of 2 blocks, rounded up
-    driver.get(count=100)
-    assert driver.state()["scm"]["aug_dynamic"] == 0
-
-
 def test_augmented_space_comes_out_of_what_the_structures_leave_of_the_coupling_facility() -> None:
     driver = open_driver(100)
     size = driver.state()["size"]
@@ -446,24 +171,8 @@ def test_a_rebuild_brings_scm_and_all_messages_may_move() -> None:
     assert driver.rebuild(scm_max_size="1G")["ents_max"] == 100
     state = driver.wait(1)
     assert used_and_scm(state) == (90, 10)
-    assert lengths_in_scm(driver) == list(range(80, 100, 2))
+    assert driver.lengths_in_scm() == list(range(80, 100, 2))
     assert driver.reopen().state() == state
-
-
-def test_a_rebuild_that_takes_scm_away_brings_everything_back() -> None:
-    driver = filled(open_driver(100))
-    state = driver.rebuild(scm_max_size=None)
-    assert (state["scm"], state["ents_used"], state["ents_max"], state["alterable"]) == (None, 120, 104, True)
-    assert used_and_scm(driver.rebuild(scm_max_size="1G")) == (119, 1)
-    state = driver.wait(1)
-    assert (used_and_scm(state), state["scm"]["prestaged"]) == ((90, 30), 30)
-    assert lengths_in_scm(driver) == list(range(30, 60))
-
-
-def test_another_scmmaxsize_leaves_in_scm_what_is_there() -> None:
-    driver = filled(open_driver(100))
-    state = driver.rebuild(scm_max_size="8K")
-    assert (used_and_scm(state), state["scm"]["max"]) == ((90, 30), 8192)
 
 
 def test_an_estate_that_gives_scm_or_takes_it_away_is_followed_when_the_twin_is_opened() -> None:
@@ -476,15 +185,3 @@ def test_an_estate_that_gives_scm_or_takes_it_away_is_followed_when_the_twin_is_
     driver.decoding.estate = with_scm
     assert used_and_scm(driver.reopen().wait(1)) == (119, 1)
     assert used_and_scm(driver.wait(1)) == (90, 30)
-
-
-# -- MEASURE
-
-
-def test_a_measurement_of_scm_shows_drift() -> None:
-    driver = open_driver(100, scm_max_size=10 * BLOCK)
-    driver.put(SMALL, count=100)
-    driver.wait(1)
-    assert driver.measure(scm={"used": None})["drift_pct"] is None
-    assert driver.measure(scm={"used": 4 * BLOCK})["drift_pct"] == -20.0
-    assert driver.measure(scm={"used": 2 * BLOCK, "faults": 3})["drift_pct"] == 0.0
