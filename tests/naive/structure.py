@@ -224,7 +224,7 @@ class NaiveStructure(NaiveStore):
         if measured.get("messages") is not None:
             messages = beyond(measured, "messages", model["messages"])
         smds: dict[str, dict[str, int]] = {}
-        for qmgr, data_set in measured.get("smds", {}).items():
+        for qmgr, data_set in (measured.get("smds") or {}).items():
             if qmgr in model["smds"]:
                 smds[qmgr] = {
                     "blocks": beyond(data_set, "blocks_used", model["smds"][qmgr]["blocks_used"]),
@@ -241,10 +241,10 @@ class NaiveStructure(NaiveStore):
             compared.append((state["ents_used"], measured["ents_used"], state["ents_max"]))
         if measured.get("elems_used") is not None:
             compared.append((state["elems_used"], measured["elems_used"], state["elems_max"]))
-        scm_used = measured.get("scm", {}).get("used")
+        scm_used = (measured.get("scm") or {}).get("used")
         if scm_used is not None and self.scm is not None:
             compared.append((self.scm.used(), scm_used, self.scm.limit()))
-        for qmgr, fields in sorted(measured.get("smds", {}).items()):
+        for qmgr, fields in sorted((measured.get("smds") or {}).items()):
             if qmgr in state["smds"] and fields.get("blocks_used") is not None:
                 data_set = state["smds"][qmgr]
                 compared.append((data_set["blocks_used"], fields["blocks_used"], data_set["blocks_total"]))

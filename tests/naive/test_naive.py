@@ -1,4 +1,4 @@
-"""The oracle of a structure, against published tables and cases worked by hand."""
+"""The oracle of a structure on random workloads. Cases worked by hand: tests/domain."""
 
 import tomllib
 from pathlib import Path
@@ -10,8 +10,6 @@ from tests.naive import NaiveStructure
 from tests.naive.estates import structure, write_estate
 from tests.support.profile import examples
 from tests.support.workloads import Workload, random_workload, workloads
-
-# -- random workloads
 
 
 def invariants(twin: NaiveStructure) -> None:

@@ -1,4 +1,4 @@
-"""The oracle of storage class memory and of automatic alter, against cases worked by hand."""
+"""Bytes in storage class memory, as the oracle counts them. Cases worked by hand: tests/domain/test_scm.py."""
 
 from tests.naive.pools import elements_of_length, pools_of_size
 from tests.naive.scm import bytes_of

@@ -1,4 +1,4 @@
-"""The oracle's pools, offload rules and data sets, against the published tables and cases worked by hand."""
+"""Functions of the oracle: cost of a put, space map and blocks of a data set. Cases of whole stores: tests/domain."""
 
 from typing import Any
 

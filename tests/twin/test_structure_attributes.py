@@ -1,4 +1,4 @@
-"""Effects of ALTER, REBUILD and a changed estate on a structure (docs/estate.md)."""
+"""Attributes of a structure after a restart of its twin, also with another estate (docs/estate.md)."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,8 +13,6 @@ from tests.support.twin_driver import TwinDriver
 from twin.errors import MqtwinError
 from twin.estate import Structure
 from twin.stores.open import open_message_store, open_store
-
-# -- events
 
 
 def test_alter_and_rebuild_outlast_a_restart_of_the_twin() -> None:

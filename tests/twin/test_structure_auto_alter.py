@@ -1,5 +1,6 @@
-"""Automatic alter, ALLOWAUTOALT(YES), and the alter that storage class memory forbids.
+"""Alerts and restart of the twin with automatic alter, and with the alter that storage class memory forbids.
 
+The rules: tests/domain/test_auto_alter.py.
 Sources: docs/storage-model.md (sampled every 60 s of event time; to the in-use ratio, then by 10 % up to SIZE); [IBM:
 How storage class memory works with IBM MQ for z/OS] (neither manually nor automatically).
 """

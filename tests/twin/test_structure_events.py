@@ -1,8 +1,6 @@
-"""Effects of each event on the messages of a structure (docs/events.md)."""
+"""Memory of the gets held aside. The rules of events: tests/domain/test_messages.py."""
 
 from tests.support.twin_driver import TwinDriver
-
-# -- gets held aside
 
 
 def test_expired_gets_give_back_their_memory_and_stay_counted() -> None:

@@ -1,4 +1,4 @@
-"""MEASURE: the baseline, what draws it down, and the drift (docs/events.md)."""
+"""Baseline and drift of a structure: precision, restart of the twin. The rules: tests/domain/test_measure.py."""
 
 import pytest
 
@@ -12,6 +12,18 @@ def test_the_worst_resource_is_found_before_rounding() -> None:
     driver.put(count=total // 10)
     entries = driver.state()["ents_used"]
     assert driver.measure(ents_used=entries + 1)["drift_pct"] == pytest.approx(-100 / total, abs=1e-4)
+
+
+def test_a_senseless_measurement_leaves_numbers_that_are_numbers() -> None:
+    driver = TwinDriver()
+    limit = 2**53 - 1  # what an event may say; messages: 2**31 - 1
+    data_sets = {"QM01": {"blocks_used": limit, "pages_used": limit}}
+    driver.measure(ents_used=limit, elems_used=limit, messages=2**31 - 1, smds=data_sets)
+    driver.get(count=1_000_000)
+    state = driver.put(1_000)
+    assert state["ents_used"] > 2**40
+    assert state["usage_pct"] > 0
+    assert 0 < state["elems_used"] < 2**49
 
 
 def test_baseline_and_drift_outlast_a_restart_of_the_twin() -> None:

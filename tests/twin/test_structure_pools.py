@@ -1,10 +1,7 @@
-"""Entries and elements of a structure: how many messages it holds before it is full (docs/storage-model.md)."""
+"""Millions of messages of one event. The rules of pools: tests/domain/test_pools.py."""
 
 from tests.support.store_driver import GIB, NO_RULES
 from tests.support.twin_driver import TwinDriver
-
-MQRC_STORAGE_MEDIUM_FULL = 2192
-LEVEL_3 = {"cf_level": 3, "offload": "NONE"}
 
 
 def test_a_million_messages_of_one_event_are_stored_one_by_one() -> None:

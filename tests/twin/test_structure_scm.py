@@ -1,4 +1,4 @@
-"""Storage class memory behind a structure, rule by rule.
+"""Storage class memory of a twin: demands, coupling facilities, other estates. The rules: tests/domain/test_scm.py.
 
 Sources: [IBM: How storage class memory works with IBM MQ for z/OS], here "the document"; docs/storage-model.md.
 """
@@ -15,7 +15,6 @@ from tests.support.twin_driver import TwinDriver, demands
 from twin.estate import CouplingFacility
 
 BLOCK = 4096
-PRESTAGE_US = 4096e6 / 500_000_000  # of a block
 SMALL = 100  # bytes: 2 of the 6 elements an entry has, so entries run out first
 
 
@@ -36,9 +35,6 @@ def on_facility(driver: TwinDriver, **fields: Any) -> TwinDriver:
 def used_and_scm(state: dict[str, Any]) -> tuple[int, int]:
     """Return (entries in the structure, in SCM)."""
     return state["ents_used"], state["scm"]["ents"]
-
-
-# -- the seed, SCMALGORITHM: pre-fetching
 
 
 def filled(driver: TwinDriver, low: int = 60, high: int = 60) -> TwinDriver:
