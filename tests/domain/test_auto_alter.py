@@ -50,6 +50,17 @@ def test_automatic_alter_takes_the_ratio_in_use_every_60_seconds(structure: Open
     assert (state["elems_max"], state["size"]) == (2 * state["ents_max"], 40 * ENTRY_AND_6_ELEMENTS)
 
 
+def test_the_ratio_is_a_fraction_exactly(structure: Open) -> None:
+    driver = open_structure(structure)
+    driver.put(100, count=60)
+    driver.put(600, count=21)  # 4 elements: 81 entries, 204 elements
+    state = driver.wait(60)
+    entries = 100 * ENTRY_AND_6_ELEMENTS * 81 // (695 * 81 + 256 * 204)
+    assert pools(state) == (entries, entries * 204 // 81)
+    bigger = driver.alter(size=110 * ENTRY_AND_6_ELEMENTS)
+    assert bigger["ents_max"] == 110 * ENTRY_AND_6_ELEMENTS * 81 // (695 * 81 + 256 * 204)
+
+
 def test_where_that_is_not_enough_it_grows_by_a_tenth_a_minute_up_to_size(structure: Open) -> None:
     driver = open_structure(structure, max_entries=125)
     driver.put(1164, count=98)  # 6 elements: the ratio is right already

@@ -448,6 +448,24 @@ def test_without_scm_of_its_coupling_facility_a_structure_has_none(scm_structure
     assert (moves(state)[:2], state["scm"]["max"], state["scm"]["aug_fixed"]) == ((38, 0), 0, 8 * 1024**2)
 
 
+def test_the_scm_of_the_coupling_facility_bounds_it_too(scm_structure: Open) -> None:
+    driver = open_structure(scm_structure, 100, facility_scm=BLOCK)
+    driver.put(SMALL, count=100)
+    assert driver.wait(1)["scm"] == {
+        "max": BLOCK,
+        "used": BLOCK,
+        "ents": 5,
+        "elems": 10,
+        "messages": 5,
+        "aug_fixed": 8 * MIB,
+        "aug_dynamic": 82,
+        "prestaged": 5,
+        "prefetched": 0,
+        "faults": 0,
+        "fault_wait_s": 0.0,
+    }
+
+
 def test_fixed_augmented_space_is_taken_before_scm_is_used_dynamic_comes_and_goes_with_the_data(
     structure: Open,
 ) -> None:
@@ -458,6 +476,14 @@ def test_fixed_augmented_space_is_taken_before_scm_is_used_dynamic_comes_and_goe
     assert driver.state()["scm"]["aug_dynamic"] == 164  # 2 % of 2 blocks, rounded up
     driver.get(count=100)
     assert driver.state()["scm"]["aug_dynamic"] == 0
+
+
+def test_augmented_space_comes_out_of_what_the_structures_leave_of_the_coupling_facility(scm_structure: Open) -> None:
+    driver = open_structure(scm_structure, 100, facility_scm=GIB, left_for_augmented=82)  # room for one block of SCM
+    size = driver.state()["size"]
+    driver.put(SMALL, count=100)
+    state = driver.wait(1)
+    assert (state["scm"]["used"], state["ents_used"], state["size"]) == (BLOCK, 95, size)
 
 
 # -- ALTER, REBUILD
@@ -483,6 +509,17 @@ def test_a_rebuild_adds_scm_and_takes_it_away(structure: Open) -> None:
     state = driver.rebuild(scm_max_size=None)
     assert (state["ents_max"], state["ents_used"], state["scm"]) == (40, 38, None)
     assert moves(driver.rebuild(scm_max_size="1M")) == (37, 1, 1, 0, 0)
+
+
+def test_a_rebuild_brings_scm_and_all_messages_may_move(structure: Open) -> None:
+    driver = structure(**(NO_RULES | {"size": 104 * ENTRY_AND_6_ELEMENTS}))
+    for number in range(100):
+        driver.put(number, priority=number % 2, uow="U" if number % 5 == 0 else None)
+    driver.get(msgid=None, uow="G")  # 1, of priority 1, which does not move
+    assert driver.rebuild(scm_max_size="1G")["ents_max"] == 100
+    state = driver.wait(1)
+    assert used_and_scm(state) == (90, 10)
+    assert driver.lengths_in_scm() == list(range(80, 100, 2))
 
 
 def test_a_rebuild_that_takes_scm_away_brings_everything_back(structure: Open) -> None:

@@ -36,7 +36,7 @@ def pools(state: dict[str, Any]) -> tuple[int, int]:
 # -- ALLOWAUTOALT(YES)
 
 
-def test_the_ratio_is_a_fraction_exactly_and_outlasts_a_restart_of_the_twin() -> None:
+def test_the_ratio_outlasts_a_restart_of_the_twin() -> None:
     driver = open_driver()
     driver.put(100, count=60)
     driver.put(600, count=21)  # 4 elements: 81 entries, 204 elements
