@@ -1,1 +1,1 @@
-"""Helpers of the tests: estates, workloads, traffic, brokers."""
+"""Helpers of the tests: drivers of stores, estates, workloads, traffic, brokers."""
