@@ -257,17 +257,19 @@ def _put(model: Model, flows: Flows, scratch: Scratch, number: int, step: int) -
     """Add the messages of a step that stay, to the store itself and to data sets."""
     scalars, path = model.scalars[0], scratch.path[0]
     begin, length, mask = path.begin, flows.lengths[step], scratch.rules[step]
+    extra, larger = flows.extra[number, step], flows.larger[number, 0]
+    away_space, served_share = scalars.away_space, scalars.served_share
     ents, space, served = path.ents, path.space, path.served
     for size in range(model.classes.shape[0]):
         arriving = flows.cumulated[begin + length, size] - flows.cumulated[begin, size]
-        arriving += (flows.trend[step, size] + flows.extra[number, step] * model.classes[size, MIX]) * length
+        arriving += (flows.trend[step, size] + extra * model.classes[size, MIX]) * length
         out = arriving * model.offload[mask, size]
         scratch.offloaded[size] = out
         scratch.in_store[size] += arriving - out
         scratch.in_sets[size] += out
-        space += (arriving - out) * model.classes[size, PUT_SPACE] * flows.larger[number, 0] + out * scalars.away_space
+        space += (arriving - out) * model.classes[size, PUT_SPACE] * larger + out * away_space
         ents += arriving
-        served += arriving * scalars.served_share
+        served += arriving * served_share
     path.ents = ents
     path.space = space
     path.served = served
@@ -294,40 +296,43 @@ def _fill_data_sets(model: Model, flows: Flows, scratch: Scratch, number: int) -
 def _get(model: Model, flows: Flows, scratch: Scratch, step: int) -> None:
     """Let messages leave. What one class lacks is taken from all of them."""
     scalars, path = model.scalars[0], scratch.path[0]
-    count = model.classes.shape[0]
+    count, begin, length = model.classes.shape[0], path.begin, flows.lengths[step]
     while path.put_elapsed + flows.lengths[path.put_step] <= path.elapsed - scalars.wait:
         path.put_elapsed += flows.lengths[path.put_step]
         path.put_step += 1
+    put_on_path = path.elapsed >= scalars.wait
+    mask, served_share = scratch.rules[path.put_step], scalars.served_share
     leaving = 0.0
-    if path.elapsed >= scalars.wait:
+    if put_on_path:
         for lane in range(count, 3 * count):
-            leaving += _lane(flows, path.begin, step, lane)
+            leaving += _lane(flows, begin, length, step, lane)
+    ents, space, served = path.ents, path.space, path.served
     lacking, stock = 0.0, 0.0
     for size in range(count):
-        near = _lane(flows, path.begin, step, count + size)
-        far = _lane(flows, path.begin, step, 2 * count + size)
-        if path.elapsed >= scalars.wait:
-            both = near + far + scalars.served_share * (leaving * model.classes[size, MIX] - near - far)
-            offloaded = model.offload[scratch.rules[path.put_step], size]
+        near = _lane(flows, begin, length, step, count + size)
+        far = _lane(flows, begin, length, step, 2 * count + size)
+        if put_on_path:
+            both = near + far + served_share * (leaving * model.classes[size, MIX] - near - far)
+            offloaded = model.offload[mask, size]
             near, far = both * (1.0 - offloaded), both * offloaded
-        near, far, lack = _limit_to_stock(near, far, scratch.in_store[size], scratch.in_sets[size], path.served)
-        _leave(model, scratch, size, near, far)
+        near, far, lack = _limit_to_stock(near, far, scratch.in_store[size], scratch.in_sets[size], served)
+        ents, space, served = _leave(model, scratch, size, near, far, ents, space, served)
         lacking += lack
         stock += max(0.0, scratch.in_store[size]) + max(0.0, scratch.in_sets[size])
-    lacking = min(lacking, max(0.0, path.served), stock)
+    lacking = min(lacking, max(0.0, served), stock)
     if lacking > 0.0:
         share = lacking / stock
         for size in range(count):
             near, far = max(0.0, scratch.in_store[size]) * share, max(0.0, scratch.in_sets[size]) * share
-            _leave(model, scratch, size, near, far)
-    path.ents = max(0.0, path.ents)
-    path.space = max(0.0, path.space)
+            ents, space, served = _leave(model, scratch, size, near, far, ents, space, served)
+    path.ents = max(0.0, ents)
+    path.space = max(0.0, space)
+    path.served = served
 
 
 @kernel
-def _lane(flows: Flows, begin: int, step: int, lane: int) -> float:
+def _lane(flows: Flows, begin: int, length: int, step: int, lane: int) -> float:
     """Return the messages that are to leave by one lane in a step."""
-    length = flows.lengths[step]
     return max(
         0.0, flows.cumulated[begin + length, lane] - flows.cumulated[begin, lane] + flows.trend[step, lane] * length
     )
@@ -363,17 +368,33 @@ def _limit_to_stock(
 
 
 @kernel
-def _leave(model: Model, scratch: Scratch, size: int, near: float, far: float) -> None:
-    """Remove messages of a class, `near` from the store itself and `far` from data sets."""
-    path = scratch.path[0]
+def _leave(
+    model: Model, scratch: Scratch, size: int, near: float, far: float, ents: float, space: float, served: float
+) -> tuple[float, float, float]:
+    """Remove messages of a class from the stocks and the pools.
+
+    The pools are passed as numbers, not in `scratch.path`: in memory they were measured to cost a quarter more.
+
+    Args:
+        model: the fill model.
+        scratch: working space.
+        size: the class.
+        near: messages that leave the store itself.
+        far: messages that leave data sets.
+        ents: entries in use.
+        space: space in use.
+        served: messages held on queues that have a getter.
+
+    Returns:
+        `ents`, `space` and `served` without these messages.
+    """
     scratch.in_store[size] -= near
     scratch.in_sets[size] -= far
     if far > 0.0:
         for data_set in range(scratch.used.size):
             scratch.used[data_set] = max(0.0, scratch.used[data_set] - far * model.set_held[data_set, size])
-    path.space = path.space - near * model.classes[size, HELD_SPACE] - far * model.scalars[0].away_space
-    path.ents = path.ents - near - far
-    path.served = path.served - near - far
+    space = space - near * model.classes[size, HELD_SPACE] - far * model.scalars[0].away_space
+    return ents - near - far, space, served - near - far
 
 
 # --- the pools -------------------------------------------------------------------------------------------------------
