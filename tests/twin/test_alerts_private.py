@@ -8,7 +8,7 @@ import msgspec
 
 from kernels.watch import CANNOT_EXPAND, FULL, THRESHOLD
 from tests.kernels.beside import records
-from tests.kernels.told import Told, ToldPageSet, ToldQueueFile
+from tests.kernels.driver import PageSetDriver, QueueFileDriver, TwinDriver
 from tests.support.workloads import HOUR_US, SECOND_US
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, CRITICAL, OPENED, UPDATED, WARNING
@@ -19,12 +19,12 @@ from twin.stores.queue_file_view import FIRED as OF_FILE
 ONE_BLOCK = 148
 
 
-def alerts_of(driver: Told, condition: str) -> list[Alert]:
+def alerts_of(driver: TwinDriver, condition: str) -> list[Alert]:
     return [alert for alert in driver.alerts if alert.condition == condition]
 
 
-def conditions(driver: Told) -> list[tuple[str, str]]:
-    return [(change, condition) for change, condition, _ in driver.told()]
+def conditions(driver: TwinDriver) -> list[tuple[str, str]]:
+    return [(change, condition) for change, condition, _ in driver.alert_changes()]
 
 
 # -- page sets
@@ -38,15 +38,15 @@ def test_every_bit_of_the_kernels_has_its_condition() -> None:
 
 
 def test_a_page_set_that_expands_brings_no_alert() -> None:
-    driver = ToldPageSet(expand="SYSTEM")
+    driver = PageSetDriver(expand="SYSTEM")
     driver.put(count=1000)
-    assert driver.told() == []
+    assert driver.alert_changes() == []
 
 
 def test_at_expand_none_the_threshold_says_that_it_cannot_expand_and_then_it_is_full() -> None:
-    driver = ToldPageSet()
+    driver = PageSetDriver()
     driver.put(count=88)
-    assert driver.told() == []
+    assert driver.alert_changes() == []
     driver.put()  # 89 of 98: 90.8 %
     [alert] = driver.alerts
     assert (alert.change, alert.condition, alert.resource, alert.severity) == (OPENED, "threshold", "pages", WARNING)
@@ -61,7 +61,7 @@ def test_at_expand_none_the_threshold_says_that_it_cannot_expand_and_then_it_is_
 
 
 def test_an_expansion_that_fails_is_told_with_its_reason() -> None:
-    driver = ToldPageSet(expand="SYSTEM", max_pages=105)
+    driver = PageSetDriver(expand="SYSTEM", max_pages=105)
     driver.put(count=89)
     assert conditions(driver) == [(OPENED, "threshold"), (OPENED, "cannot-expand")]
     alert = driver.alerts[1]
@@ -71,17 +71,17 @@ def test_an_expansion_that_fails_is_told_with_its_reason() -> None:
 
 
 def test_a_page_set_without_a_secondary_extent_and_one_of_119_extents_say_so() -> None:
-    driver = ToldPageSet(expand="USER")
+    driver = PageSetDriver(expand="USER")
     driver.put(count=89)
     assert "EXPAND(USER) without a secondary extent" in alerts_of(driver, "cannot-expand")[0].cause
-    driver = ToldPageSet(expand="USER", secondary_pages=1)
+    driver = PageSetDriver(expand="USER", secondary_pages=1)
     driver.put(count=200)
     assert "(119 expansions; the maximum is 119 or 64 GB)" in alerts_of(driver, "cannot-expand")[0].cause
     assert not any("EXPAND(" in action for action in alerts_of(driver, "cannot-expand")[0].actions)
 
 
 def test_an_alter_that_lets_it_expand_clears_cannot_expand() -> None:
-    driver = ToldPageSet(expand="USER")
+    driver = PageSetDriver(expand="USER")
     driver.put(count=89)
     driver.alter(expand="SYSTEM")
     driver.wait(20)
@@ -95,7 +95,7 @@ def test_an_alter_that_lets_it_expand_clears_cannot_expand() -> None:
 
 
 def test_a_page_set_is_full_for_the_shortest_message_only_when_its_last_page_is_filled() -> None:
-    driver = ToldPageSet(version="6.0")
+    driver = PageSetDriver(version="6.0")
     driver.put(3313, count=98)  # 3,685 bytes each: 372 are left, what the shortest takes
     assert alerts_of(driver, "full") == []
     driver.put(0)
@@ -103,7 +103,7 @@ def test_a_page_set_is_full_for_the_shortest_message_only_when_its_last_page_is_
 
 
 def test_a_2192_opens_full_and_it_clears_when_calm_for_five_minutes() -> None:
-    driver = ToldPageSet()
+    driver = PageSetDriver()
     driver.put(count=50)
     driver.put(reason=2192)
     [alert] = driver.alerts
@@ -120,7 +120,7 @@ def test_a_2192_opens_full_and_it_clears_when_calm_for_five_minutes() -> None:
 
 
 def test_a_threshold_is_updated_as_it_gets_worse_and_clears_two_points_below_the_mark() -> None:
-    driver = ToldPageSet()
+    driver = PageSetDriver()
     driver.put(count=89)
     driver.put(count=6)
     driver.wait(10)
@@ -137,7 +137,7 @@ def test_a_threshold_is_updated_as_it_gets_worse_and_clears_two_points_below_the
 
 
 def test_the_queue_that_fills_the_pages_is_named_also_where_pages_are_shared() -> None:
-    driver = ToldPageSet(queues=2, version="6.0")
+    driver = PageSetDriver(queues=2, version="6.0")
     driver.put(0, queue="A.QUEUE", count=100)  # 372 bytes each, 10 a page
     driver.put(4049 * 80 - 352, queue="B.QUEUE")
     [alert] = driver.alerts
@@ -148,7 +148,7 @@ def test_the_queue_that_fills_the_pages_is_named_also_where_pages_are_shared() -
 
 
 def test_the_queue_that_grew_is_named_not_the_one_that_holds_most() -> None:
-    driver = ToldPageSet(queues=2)
+    driver = PageSetDriver(queues=2)
     driver.put(queue="B.QUEUE", count=80)
     driver.wait(HOUR_US / SECOND_US)
     driver.put(queue="A.QUEUE", count=9)
@@ -157,7 +157,7 @@ def test_the_queue_that_grew_is_named_not_the_one_that_holds_most() -> None:
 
 
 def test_what_a_measure_finds_is_told_at_once_and_drift_after_three() -> None:
-    driver = ToldPageSet()
+    driver = PageSetDriver()
     driver.measure(pages_used=95, messages=95)
     assert conditions(driver) == [(OPENED, "threshold")]
     for _ in range(3):
@@ -170,7 +170,7 @@ def test_what_a_measure_finds_is_told_at_once_and_drift_after_three() -> None:
 
 
 def test_a_restart_that_takes_the_messages_away_clears() -> None:
-    driver = ToldPageSet()
+    driver = PageSetDriver()
     driver.put(count=98)
     driver.did("RESTART", None, store="QM01/PS04")
     driver.wait(10)
@@ -182,16 +182,16 @@ def test_a_restart_that_takes_the_messages_away_clears() -> None:
 
 
 def test_a_file_that_nears_what_it_may_be_is_told_and_then_it_is_full() -> None:
-    driver = ToldQueueFile(max_size=100 * 512)
+    driver = QueueFileDriver(max_size=100 * 512)
     driver.put(ONE_BLOCK, count=8 + 90)
-    assert driver.told() == []
+    assert driver.alert_changes() == []
     driver.put(ONE_BLOCK)
     [alert] = driver.alerts
     assert (alert.condition, alert.resource, alert.usage_pct, alert.severity) == ("threshold", "file", 91.0, WARNING)
     assert alert.cause.startswith("File blocks of QM01/A.QUEUE: 91.0 % in use (threshold 90 %). A.QUEUE: ")
     assert "ALTER QLOCAL(A.QUEUE) MAXFSIZE(megabytes)" in " ".join(alert.actions)
     driver.put(ONE_BLOCK, count=9)
-    assert driver.told() == [(OPENED, "threshold", "file"), (OPENED, "full", "file")]
+    assert driver.alert_changes() == [(OPENED, "threshold", "file"), (OPENED, "full", "file")]
     driver.get(count=60)
     driver.wait(10)
     driver.wait(70)
@@ -199,21 +199,21 @@ def test_a_file_that_nears_what_it_may_be_is_told_and_then_it_is_full() -> None:
 
 
 def test_where_the_file_system_is_the_limit_it_is_what_helps() -> None:
-    driver = ToldQueueFile(file_system_size=100 * 512)
+    driver = QueueFileDriver(file_system_size=100 * 512)
     driver.put(ONE_BLOCK, count=8 + 91)
     assert "Enlarge the file system of QM01 beyond 50K" in driver.alerts[0].actions
 
 
 def test_free_and_allocated_blocks_do_not_count_as_used() -> None:
-    driver = ToldQueueFile(max_size=100 * 512)
+    driver = QueueFileDriver(max_size=100 * 512)
     driver.put(ONE_BLOCK, count=8 + 89)
     driver.get(count=80)
     driver.put(ONE_BLOCK, count=20)
-    assert driver.told() == []
+    assert driver.alert_changes() == []
 
 
 def test_a_queue_file_that_drifts_names_blocks_or_file() -> None:
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put(ONE_BLOCK, count=40)
     driver.measure(messages=40)
     for _ in range(3):
@@ -239,7 +239,7 @@ def test_alerts_are_the_same_after_a_restart_of_the_program() -> None:
                 driver.again()
         return records(driver.alerts)
 
-    for make in (lambda: ToldPageSet(version="6.0"), ToldPageSet, lambda: ToldQueueFile(max_size=700 * 512)):
+    for make in (lambda: PageSetDriver(version="6.0"), PageSetDriver, lambda: QueueFileDriver(max_size=700 * 512)):
         expected = story(make(), again=False)
         assert len(expected) >= 3
         assert story(make(), again=True) == expected

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.kernels.beside import records
-from tests.kernels.told import GIB, NO_RULES, Told
+from tests.kernels.driver import GIB, NO_RULES, TwinDriver
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from tests.twin.test_structure_scm import on_facility
 from twin.alerts.episodes import Alert
@@ -13,16 +13,16 @@ BLOCK = 4096
 SCM, AUGMENTED = ("scm-exhausted", "scm"), ("augmented-exhausted", "augmented")
 
 
-def open_driver(**fields: Any) -> Told:
+def open_driver(**fields: Any) -> TwinDriver:
     """Open a twin of 100 entries, by default with SCM for 10 messages of 100 bytes."""
-    return Told(**(NO_RULES | {"size": 104 * ENTRY_AND_6_ELEMENTS, "scm_max_size": 2 * BLOCK} | fields))
+    return TwinDriver(**(NO_RULES | {"size": 104 * ENTRY_AND_6_ELEMENTS, "scm_max_size": 2 * BLOCK} | fields))
 
 
-def alerts_of(driver: Told, condition: str, resource: str) -> list[Alert]:
+def alerts_of(driver: TwinDriver, condition: str, resource: str) -> list[Alert]:
     return [alert for alert in driver.alerts if (alert.condition, alert.resource) == (condition, resource)]
 
 
-def fill(driver: Told, count: int) -> Told:
+def fill(driver: TwinDriver, count: int) -> TwinDriver:
     for _ in range(count):
         driver.put(100)
     return driver

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.kernels.beside import records
-from tests.kernels.told import NO_RULES, Told
+from tests.kernels.driver import NO_RULES, TwinDriver
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set
 from tests.support.workloads import HOUR_US, SECOND_US
 from twin.alerts.episodes import Alert
@@ -16,12 +16,12 @@ TICK_US = 10 * SECOND_US  # the raster of event time on which alerts are looked 
 THRESHOLD, AT_FULL = ("threshold", "entries"), ("full", "entries")
 
 
-def open_driver(entries: int = 100, **fields: Any) -> Told:
+def open_driver(entries: int = 100, **fields: Any) -> TwinDriver:
     """Open a twin of `entries`; messages of 100 bytes take 2 of its 6 elements an entry: entries run out first."""
-    return Told(size=entries * ENTRY_AND_6_ELEMENTS, **(NO_RULES | fields))
+    return TwinDriver(size=entries * ENTRY_AND_6_ELEMENTS, **(NO_RULES | fields))
 
 
-def alerts_of(driver: Told, condition: str, resource: str) -> list[Alert]:
+def alerts_of(driver: TwinDriver, condition: str, resource: str) -> list[Alert]:
     return [alert for alert in driver.alerts if (alert.condition, alert.resource) == (condition, resource)]
 
 
@@ -42,13 +42,13 @@ def test_it_opens_once() -> None:
     driver = open_driver()
     for _ in range(84):
         driver.put()
-    assert driver.told() == [(OPENED, *THRESHOLD)]
+    assert driver.alert_changes() == [(OPENED, *THRESHOLD)]
 
 
 def test_elements_have_a_threshold_of_their_own() -> None:
     driver = open_driver()
     driver.put(64_512, count=2)  # 508 of 600 elements
-    assert driver.told() == [(OPENED, "threshold", "elements")]
+    assert driver.alert_changes() == [(OPENED, "threshold", "elements")]
 
 
 def test_a_structure_is_full_at_the_very_event_that_takes_its_last_entry() -> None:
@@ -74,7 +74,7 @@ def test_a_structure_is_full_when_not_even_the_smallest_message_finds_elements()
 def test_one_event_that_reaches_both_opens_both_the_lesser_first() -> None:
     driver = open_driver()
     driver.put(count=100)
-    assert driver.told() == [(OPENED, *THRESHOLD), (OPENED, *AT_FULL)]
+    assert driver.alert_changes() == [(OPENED, *THRESHOLD), (OPENED, *AT_FULL)]
     assert alerts_of(driver, *THRESHOLD)[0].severity == CRITICAL
 
 
@@ -90,26 +90,26 @@ def test_a_2192_names_the_scarcer_pool() -> None:
     driver = open_driver()
     driver.put(64_512)
     driver.put(reason=2192)
-    assert driver.told() == [(OPENED, "full", "elements")]
+    assert driver.alert_changes() == [(OPENED, "full", "elements")]
 
 
 def test_fullthreshold_0_is_not_watched_but_full_is() -> None:
     driver = open_driver(full_threshold=0)
     driver.put(count=100)
-    assert driver.told() == [(OPENED, *AT_FULL)]
+    assert driver.alert_changes() == [(OPENED, *AT_FULL)]
 
 
 def test_what_a_measure_finds_is_told_at_once() -> None:
     driver = open_driver()
     driver.measure(ents_used=85)
-    assert driver.told() == [(OPENED, *THRESHOLD)]
+    assert driver.alert_changes() == [(OPENED, *THRESHOLD)]
 
 
 def test_a_structure_altered_to_a_smaller_size_is_looked_at_at_once() -> None:
     driver = open_driver()
     driver.put(count=50)
     driver.alter(size=60 * ENTRY_AND_6_ELEMENTS)
-    assert driver.told() == [(OPENED, *THRESHOLD)]
+    assert driver.alert_changes() == [(OPENED, *THRESHOLD)]
 
 
 # -- updates
@@ -217,10 +217,10 @@ def test_a_small_structure_is_full_as_long_as_its_last_entry_is_taken() -> None:
     driver.get()
     driver.wait(600)
     assert driver.alerts[-1].change == CLEARED  # 39 of 40 are 97.5 %, and one is free
-    driver = Told(size=20 * (695 + 512), full_threshold=0, offld1_th=0, offld1_sz=0)
+    driver = TwinDriver(size=20 * (695 + 512), full_threshold=0, offld1_th=0, offld1_sz=0)
     driver.put(count=19)
     driver.put(length=141)
-    assert driver.told() == [(OPENED, "full", "entries"), (OPENED, "full", "elements")]
+    assert driver.alert_changes() == [(OPENED, "full", "entries"), (OPENED, "full", "elements")]
 
 
 @pytest.mark.parametrize("threshold", [1, 2, 3])
@@ -237,7 +237,7 @@ def test_an_alert_clears_when_fullthreshold_is_altered_to_0() -> None:
     driver.put(count=80)
     driver.alter(full_threshold=0)
     driver.wait(120)
-    assert driver.told() == [(OPENED, *THRESHOLD), (CLEARED, *THRESHOLD)]
+    assert driver.alert_changes() == [(OPENED, *THRESHOLD), (CLEARED, *THRESHOLD)]
 
 
 def test_alerts_clear_however_long_nothing_happened() -> None:
@@ -263,7 +263,7 @@ def test_late_events_clear_nothing() -> None:
 # -- data sets
 
 
-def smds_of(blocks: int = 100, **fields: Any) -> Told:
+def smds_of(blocks: int = 100, **fields: Any) -> TwinDriver:
     """Open a twin whose data set of `blocks` of 8 KB, one of them space map, gets every message."""
     attributes = {key: fields.pop(key) for key in ("secondary", "max_size") if key in fields}
     smds = {"QM01": data_set(size=blocks * 8_192, **attributes), "QM02": data_set(size=8_192_000)}
@@ -282,9 +282,9 @@ def test_a_data_set_that_may_not_expand_raises_its_threshold_and_then_full() -> 
     driver.put(8_192, count=89)
     assert driver.alerts == []
     driver.put(8_192)
-    assert driver.told() == [(OPENED, "threshold", "smds/QM01")]
+    assert driver.alert_changes() == [(OPENED, "threshold", "smds/QM01")]
     driver.put(8_192, count=9)
-    assert driver.told()[-1] == (OPENED, "full", "smds/QM01")
+    assert driver.alert_changes()[-1] == (OPENED, "full", "smds/QM01")
     assert driver.alerts[-1].usage_pct == 100.0
 
 
@@ -293,7 +293,7 @@ def test_a_data_set_that_cannot_expand_says_so_at_the_very_event() -> None:
     driver.put(8_192, count=89)
     assert driver.alerts == []
     driver.put(8_192)
-    assert driver.told() == [(OPENED, "threshold", "smds/QM01"), (OPENED, "cannot-expand", "smds/QM01")]
+    assert driver.alert_changes() == [(OPENED, "threshold", "smds/QM01"), (OPENED, "cannot-expand", "smds/QM01")]
     assert driver.alerts[-1].severity == CRITICAL
     assert driver.alerts[-1].time == driver.time
     assert "FAILED" in driver.alerts[-1].cause
@@ -305,8 +305,8 @@ def test_cannot_expand_clears_when_expansion_is_possible_again() -> None:
     driver.alter(ds_expand=True)
     driver.get(count=20)
     driver.wait(120)
-    assert (CLEARED, "cannot-expand", "smds/QM01") in driver.told()
-    assert (CLEARED, "threshold", "smds/QM01") in driver.told()
+    assert (CLEARED, "cannot-expand", "smds/QM01") in driver.alert_changes()
+    assert (CLEARED, "threshold", "smds/QM01") in driver.alert_changes()
 
 
 def test_full_of_a_data_set_clears_when_there_is_room_again() -> None:
@@ -314,22 +314,22 @@ def test_full_of_a_data_set_clears_when_there_is_room_again() -> None:
     driver.put(8_192, count=99)
     driver.get(count=90)
     driver.wait(120)
-    assert driver.told()[2:] == [(CLEARED, "threshold", "smds/QM01"), (CLEARED, "full", "smds/QM01")]
+    assert driver.alert_changes()[2:] == [(CLEARED, "threshold", "smds/QM01"), (CLEARED, "full", "smds/QM01")]
 
 
 def test_a_2192_of_a_message_that_needs_the_data_set_names_the_data_set() -> None:
     driver = smds_of(ds_expand=False)
     driver.put(8_192, count=95)
     driver.put(65_536, reason=2192)
-    assert driver.told()[-1] == (OPENED, "full", "smds/QM01")
+    assert driver.alert_changes()[-1] == (OPENED, "full", "smds/QM01")
     driver.put(65_536, qmgr="QM02", reason=2192)
-    assert driver.told()[-1] == (OPENED, "full", "entries")  # there was room in QM02's
+    assert driver.alert_changes()[-1] == (OPENED, "full", "entries")  # there was room in QM02's
 
 
 def test_what_a_measure_finds_in_a_data_set_is_told_at_once() -> None:
     driver = smds_of(ds_expand=False)
     driver.measure(smds={"QM01": {"blocks_used": 95}})
-    assert driver.told() == [(OPENED, "threshold", "smds/QM01")]
+    assert driver.alert_changes() == [(OPENED, "threshold", "smds/QM01")]
 
 
 # -- drift
@@ -352,7 +352,7 @@ def test_drift_opens_at_the_third_measurement_in_a_row_beyond_the_tolerance() ->
     driver.wait(600)
     assert len(driver.alerts) == 1
     driver.measure(ents_used=50)
-    assert driver.told()[1:] == [(CLEARED, "drift", "entries")]
+    assert driver.alert_changes()[1:] == [(CLEARED, "drift", "entries")]
 
 
 def test_the_tolerance_is_an_attribute() -> None:
@@ -360,7 +360,7 @@ def test_the_tolerance_is_an_attribute() -> None:
     driver.put(count=50)
     for _ in range(3):
         driver.measure(ents_used=48)
-    assert driver.told() == [(OPENED, "drift", "entries")]
+    assert driver.alert_changes() == [(OPENED, "drift", "entries")]
 
 
 def test_two_drifts_have_two_ids_even_where_the_clock_stands_still() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kernels import page_set
-from tests.kernels.told import MIB, ToldPageSet
+from tests.kernels.driver import MIB, PageSetDriver
 
 MIB4 = 4 * MIB
 
@@ -91,7 +91,7 @@ def test_usable_pages_are_those_of_real_smf_records(shared: Path) -> None:
 
 
 def test_each_short_message_has_a_page_and_so_has_control_information() -> None:
-    driver = ToldPageSet()
+    driver = PageSetDriver()
     assert pages(driver.put(100, count=3)) == (3, 0, 3, 95)
     assert pages(driver.put(5000, persistent=True)) == (6, 3, 3, 92)  # 2 pages, and one of the control information
     assert pages(driver.get()) == (5, 3, 2, 93)
@@ -100,8 +100,8 @@ def test_each_short_message_has_a_page_and_so_has_control_information() -> None:
 def test_100_messages_of_11_bytes_take_about_the_102_pages_that_were_measured() -> None:
     """Check SMF records of MQ 8.0. Packed they would take 10."""
     measured = 102
-    assert abs(ToldPageSet(version="8.0", pages=1000).put(11, count=100)["pages_used"] - measured) <= 0.02 * measured
-    assert ToldPageSet(version="7.0.0", pages=1000).put(11, count=100)["pages_used"] == 10
+    assert abs(PageSetDriver(version="8.0", pages=1000).put(11, count=100)["pages_used"] - measured) <= 0.02 * measured
+    assert PageSetDriver(version="7.0.0", pages=1000).put(11, count=100)["pages_used"] == 10
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_100_messages_of_11_bytes_take_about_the_102_pages_that_were_measured() 
     [(None, False), ("9.4", False), ("10.0.0", False), ("7.0.1", False), ("7.0.0", True), ("7.0", True), ("6", True)],
 )
 def test_short_messages_share_pages_before_7_0_1(version: str | None, packed: bool) -> None:
-    assert ToldPageSet(version=version).put(100, count=3)["pages_used"] == (1 if packed else 3)
+    assert PageSetDriver(version=version).put(100, count=3)["pages_used"] == (1 if packed else 3)
 
 
 # -- packed
@@ -117,7 +117,7 @@ def test_short_messages_share_pages_before_7_0_1(version: str | None, packed: bo
 
 def test_a_short_message_goes_to_the_next_available_space_or_the_next_page() -> None:
     """Short messages: "if there is not enough space available, on the next page"; what is left remains unused."""
-    driver = ToldPageSet(version="7.0.0")
+    driver = PageSetDriver(version="7.0.0")
     assert driver.put(1628, count=2)["pages_used"] == 1  # 2,000 bytes each: 57 are left
     assert driver.put(0)["pages_used"] == 2
     assert driver.put(3685 - 372)["pages_used"] == 2  # fills it to the last byte
@@ -126,14 +126,14 @@ def test_a_short_message_goes_to_the_next_available_space_or_the_next_page() -> 
 
 def test_control_information_of_a_long_message_is_stored_like_a_short_one() -> None:
     """Long messages: "stores control information that points to these pages in the same way"."""
-    driver = ToldPageSet(version="6.0")
+    driver = PageSetDriver(version="6.0")
     assert driver.put(5000)["pages_used"] == 3
     assert driver.put(5000)["pages_used"] == 5
     assert driver.put(100)["pages_used"] == 5
 
 
 def test_a_shared_page_is_free_when_its_last_record_is_gone() -> None:
-    driver = ToldPageSet(version="6.0")
+    driver = PageSetDriver(version="6.0")
     driver.put(3000, msgid="A")  # 3,372 bytes: 685 are left
     driver.put(300, msgid="B")
     assert driver.get(msgid="A")["pages_used"] == 1
@@ -144,7 +144,7 @@ def test_a_shared_page_is_free_when_its_last_record_is_gone() -> None:
 
 
 def test_a_page_with_a_persistent_message_counts_as_persistent() -> None:
-    driver = ToldPageSet(version="6.0")
+    driver = PageSetDriver(version="6.0")
     driver.put(100)
     assert pages(driver.put(100, persistent=True, msgid="P")) == (1, 1, 0, 97)
     assert pages(driver.get(msgid="P")) == (1, 0, 1, 97)
@@ -154,14 +154,14 @@ def test_a_page_with_a_persistent_message_counts_as_persistent() -> None:
 
 
 def test_system_expands_by_a_tenth_before_more_than_90_percent_are_used() -> None:
-    driver = ToldPageSet(expand="SYSTEM")
+    driver = PageSetDriver(expand="SYSTEM")
     assert driver.put(count=88)["expansions"] == 0
     state = driver.put()
     assert (state["expansions"], state["pages_total"], state["status"]) == (1, 108, "NORMAL")
 
 
 def test_user_expands_by_the_secondary_extent_as_often_as_a_message_needs() -> None:
-    state = ToldPageSet(expand="USER", secondary_pages=50).put(MIB4)  # 1,037 pages: of 1,152.2 they are 90 %
+    state = PageSetDriver(expand="USER", secondary_pages=50).put(MIB4)  # 1,037 pages: of 1,152.2 they are 90 %
     assert (state["pages_used"], state["pages_total"], state["expansions"]) == (1037, 1198, 22)
     assert state["overfull_puts"] == 0
 
@@ -178,7 +178,7 @@ def test_user_expands_by_the_secondary_extent_as_often_as_a_message_needs() -> N
     ],
 )
 def test_a_page_set_that_cannot_expand_is_full(fields: dict[str, Any], status: str) -> None:
-    driver = ToldPageSet(**fields)
+    driver = PageSetDriver(**fields)
     state = driver.put(count=98)
     assert (state["status"], state["expansions"], state["overfull_puts"]) == (status, 0, 0)
     state = driver.put(count=2)
@@ -187,7 +187,7 @@ def test_a_page_set_that_cannot_expand_is_full(fields: dict[str, Any], status: s
 
 
 def test_there_are_119_expansions_at_most() -> None:
-    state = ToldPageSet(expand="USER", secondary_pages=1).put(MIB4)
+    state = PageSetDriver(expand="USER", secondary_pages=1).put(MIB4)
     assert (state["status"], state["expansions"], state["pages_total"]) == ("MAXIMUM", 119, 217)
 
 
@@ -195,7 +195,7 @@ def test_there_are_119_expansions_at_most() -> None:
 
 
 def test_a_put_takes_its_pages_before_the_commit_and_a_get_keeps_them_until_it() -> None:
-    driver = ToldPageSet()
+    driver = PageSetDriver()
     assert pages(driver.put(uow="U"))[0] == 1
     assert pages(driver.did("BACKOUT", uow="U"))[0] == 0
     driver.put(msgid="A")
@@ -204,31 +204,31 @@ def test_a_put_takes_its_pages_before_the_commit_and_a_get_keeps_them_until_it()
 
 
 def test_a_get_that_came_before_its_put_leaves_nothing_behind() -> None:
-    driver = ToldPageSet(version="6.0")
+    driver = PageSetDriver(version="6.0")
     driver.get(msgid="A")
     state = driver.put(5000, msgid="A")
     assert (pages(state)[0], state["messages"], state["unmatched_gets"]) == (0, 0, 0)
 
 
 def test_a_duplicate_changes_nothing_but_its_count() -> None:
-    driver = ToldPageSet()
+    driver = PageSetDriver()
     driver.put(seq=1)
     state = driver.put(seq=1)
     assert (pages(state)[0], state["duplicates"]) == (1, 1)
 
 
 def test_a_put_to_a_waiting_getter_takes_no_page() -> None:
-    assert pages(ToldPageSet().put(direct=True))[0] == 0
+    assert pages(PageSetDriver().put(direct=True))[0] == 0
 
 
 def test_a_put_refused_with_2192_takes_no_page() -> None:
-    state = ToldPageSet().put(reason=2192)
+    state = PageSetDriver().put(reason=2192)
     assert (pages(state)[0], state["full_puts"]) == (0, 1)
 
 
 def test_after_a_restart_only_committed_persistent_messages_are_there() -> None:
     """Check docs/events.md: units of work are backed out, then the nonpersistent messages go; numbering begins anew."""
-    driver = ToldPageSet(version="6.0", pages=1000)
+    driver = PageSetDriver(version="6.0", pages=1000)
     driver.put(5000, count=3, seq=7)
     driver.put(100, persistent=True)
     driver.put(100, persistent=True, uow="U")
@@ -243,7 +243,7 @@ def test_after_a_restart_only_committed_persistent_messages_are_there() -> None:
 
 
 def test_what_an_alter_takes_and_refuses() -> None:
-    driver = ToldPageSet(expand="SYSTEM")
+    driver = PageSetDriver(expand="SYSTEM")
     driver.put(count=50)
     assert driver.alter(pages=51)["refused_alters"] == 1  # 49 for messages, 50 are used
     assert driver.alter(pages=52)["pages_total"] == 50
@@ -258,14 +258,14 @@ def test_what_an_alter_takes_and_refuses() -> None:
 
 @pytest.mark.parametrize("change", [{"expand": "SYSTEM"}, {"secondary_pages": 10}, {"pages": 101}])
 def test_an_alter_of_what_makes_it_expand_lets_it_try_again(change: dict[str, Any]) -> None:
-    driver = ToldPageSet(expand="USER", secondary_pages=0)
+    driver = PageSetDriver(expand="USER", secondary_pages=0)
     assert driver.put(count=90)["status"] == "FAILED"
     assert driver.alter(buffer_pool=1)["status"] == "FAILED"
     assert driver.alter(**change)["status"] == "NORMAL"
 
 
 def test_a_data_set_that_the_estate_says_anew_has_no_extents() -> None:
-    driver = ToldPageSet(expand="SYSTEM", pages=100)
+    driver = PageSetDriver(expand="SYSTEM", pages=100)
     driver.put(count=95)
     saved = driver.twin.header(), dict(driver.twin.dirty_pages()).items()
     for fields, total, expansions in (
@@ -273,7 +273,7 @@ def test_a_data_set_that_the_estate_says_anew_has_no_extents() -> None:
         ({"pages": 300}, 298, 0),
         ({"version": "6"}, 108, 1),
     ):
-        again = ToldPageSet(**({"expand": "SYSTEM", "pages": 100} | fields))
+        again = PageSetDriver(**({"expand": "SYSTEM", "pages": 100} | fields))
         again.twin = again.decoding.twin(None, *saved)
         state = again.state()
         assert (state["pages_total"], state["expansions"], state["pages_used"]) == (total, expansions, 95)
@@ -285,7 +285,7 @@ def test_a_data_set_that_the_estate_says_anew_has_no_extents() -> None:
 
 
 def test_what_a_measure_finds_beyond_the_model_counts_and_is_drawn_down() -> None:
-    driver = ToldPageSet()
+    driver = PageSetDriver()
     driver.put(count=2)
     state = driver.measure(pages_persistent=10, pages_nonpersistent=7, messages=12)
     assert pages(state) == (17, 10, 7, 81)
@@ -296,7 +296,7 @@ def test_what_a_measure_finds_beyond_the_model_counts_and_is_drawn_down() -> Non
 
 
 def test_a_restart_takes_the_nonpersistent_part_of_the_baseline() -> None:
-    driver = ToldPageSet()
+    driver = PageSetDriver()
     driver.measure(pages_persistent=20, pages_nonpersistent=10, messages=30)
     driver.get(count=15)
     state = driver.did("RESTART", None, store="QM01/PS04")
@@ -318,11 +318,11 @@ def test_a_baseline_of_what_was_measured(
     measured: dict[str, int], messages: int, persistent: int, nonpersistent: int
 ) -> None:
     expected = {"messages": messages, "pages_persistent": persistent, "pages_nonpersistent": nonpersistent}
-    assert ToldPageSet().measure(**measured)["baseline"] == expected
+    assert PageSetDriver().measure(**measured)["baseline"] == expected
 
 
 def test_drift_is_the_worst_of_the_pages_measured() -> None:
-    driver = ToldPageSet()
+    driver = PageSetDriver()
     driver.put(count=20)
     driver.measure(pages_used=20)
     state = driver.measure(pages_persistent=10, pages_nonpersistent=19)
@@ -331,7 +331,7 @@ def test_drift_is_the_worst_of_the_pages_measured() -> None:
 
 def test_the_marks_of_the_buffer_pool_are_told_where_it_is_measured() -> None:
     """Check docs/storage-model.md: asynchronous writes from 85 % used, synchronous from 95 %."""
-    driver = ToldPageSet(buffer_pool=3)
+    driver = PageSetDriver(buffer_pool=3)
     assert (driver.state()["buffer_pool"], driver.state()["buffer_pool_pct"], driver.state()["buffer_pool_writes"]) == (
         *(3, None, None),
     )
@@ -347,7 +347,7 @@ def test_the_marks_of_the_buffer_pool_are_told_where_it_is_measured() -> None:
 
 def test_queues_of_a_page_set_share_its_pages() -> None:
     """Calculating the storage requirement: "all the queues that map to the page set"."""
-    driver = ToldPageSet(queues=3, version="6.0")
+    driver = PageSetDriver(queues=3, version="6.0")
     driver.put(queue="A.QUEUE")
     state = driver.put(queue="B.QUEUE", count=2)
     assert state["pages_used"] == 1

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kernels import queue_file
-from tests.kernels.told import KIB, ToldQueueFile
+from tests.kernels.driver import KIB, QueueFileDriver
 
 MINUTE = 60  # seconds
 ONE_BLOCK = 148  # the longest message of one block: 512 less the descriptor of 364
@@ -35,18 +35,18 @@ def log(state: dict[str, Any]) -> tuple[int, int]:
 def test_a_message_is_fragmented_across_blocks_of_512_bytes(length: int, number: int) -> None:
     """Views of the Queue: "If a message is larger than 512 bytes it will be fragmented"."""
     assert queue_file.blocks_of(length) == number
-    assert blocks(ToldQueueFile().put(length))[3] == number
+    assert blocks(QueueFileDriver().put(length))[3] == number
 
 
 def test_the_buffers_are_64k_and_128k_doubled_on_64_bit() -> None:
     """In the Depths of a Queue: "The buffers default to 64k, and 128k for the NP and P buffers"."""
-    state = ToldQueueFile(default_q_buffer_size=None, default_pq_buffer_size=None).state()
+    state = QueueFileDriver(default_q_buffer_size=None, default_pq_buffer_size=None).state()
     assert blocks(state) == (256 + 512, 256 + 512, 0, 0, 0)
     assert 2 * 64 * KIB == 256 * 512
 
 
 def test_messages_are_in_the_buffers_by_preference_and_overflow_to_the_file() -> None:
-    driver = ToldQueueFile()  # 8 and 16 blocks
+    driver = QueueFileDriver()  # 8 and 16 blocks
     assert blocks(driver.put(ONE_BLOCK, count=8)) == (24, 16, 0, 8, 0)
     assert blocks(driver.put(ONE_BLOCK + 1)) == (26, 16, 0, 10, 0)
     assert blocks(driver.put(ONE_BLOCK + 1, persistent=True, count=8)) == (26, 0, 0, 10, 16)
@@ -55,7 +55,7 @@ def test_messages_are_in_the_buffers_by_preference_and_overflow_to_the_file() ->
 
 
 def test_the_file_keeps_its_blocks_free_and_allocated_and_uses_them_again() -> None:
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put(ONE_BLOCK, count=13)
     assert blocks(driver.get(count=7)) == (29, 18, 5, 6, 0)
     assert blocks(driver.put(ONE_BLOCK, count=5)) == (29, 16, 2, 11, 0)
@@ -64,7 +64,7 @@ def test_the_file_keeps_its_blocks_free_and_allocated_and_uses_them_again() -> N
 
 
 def test_a_put_beyond_the_largest_file_is_kept_and_counted() -> None:
-    driver = ToldQueueFile(max_size=4 * 512 + 511)
+    driver = QueueFileDriver(max_size=4 * 512 + 511)
     state = driver.put(ONE_BLOCK, count=12)
     assert (state["overfull_puts"], state["usage_pct"], state["file_max_bytes"]) == (0, 100.0, 4 * 512)
     state = driver.put(ONE_BLOCK)
@@ -73,20 +73,20 @@ def test_a_put_beyond_the_largest_file_is_kept_and_counted() -> None:
 
 def test_a_put_that_its_buffer_takes_fits_although_the_file_is_full() -> None:
     """MQPUT Walkthrough: "If there is space, the message will be allocated in one of the queue buffers"."""
-    driver = ToldQueueFile(max_size=4 * 512)
+    driver = QueueFileDriver(max_size=4 * 512)
     driver.put(ONE_BLOCK, count=13)
     assert driver.put(ONE_BLOCK, persistent=True, count=16)["overfull_puts"] == 1
     assert driver.put(ONE_BLOCK, persistent=True)["overfull_puts"] == 2
 
 
 def test_the_file_system_may_be_the_smaller_limit() -> None:
-    assert ToldQueueFile(max_size=8192, file_system_size=4096).state()["file_max_bytes"] == 4096
-    assert ToldQueueFile(max_size=4096, file_system_size=8192).state()["file_max_bytes"] == 4096
-    assert ToldQueueFile().alter(file_system_size="1M")["file_max_bytes"] == 1 << 20
+    assert QueueFileDriver(max_size=8192, file_system_size=4096).state()["file_max_bytes"] == 4096
+    assert QueueFileDriver(max_size=4096, file_system_size=8192).state()["file_max_bytes"] == 4096
+    assert QueueFileDriver().alter(file_system_size="1M")["file_max_bytes"] == 1 << 20
 
 
 def test_an_altered_max_size_counts_from_then_on() -> None:
-    driver = ToldQueueFile(max_size=100 * 512)
+    driver = QueueFileDriver(max_size=100 * 512)
     driver.put(ONE_BLOCK, count=18)
     state = driver.alter(max_size=5 * 512)
     assert (state["file_max_bytes"], state["file_bytes"], state["usage_pct"]) == (5 * 512, 10 * 512, 200.0)
@@ -95,7 +95,7 @@ def test_an_altered_max_size_counts_from_then_on() -> None:
 
 def test_clear_truncates_the_file_to_what_is_needed() -> None:
     """Views of the Queue: "MQ will truncate the queue to a minimal size when a CLEAR QL command is issued"."""
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put(ONE_BLOCK, count=13)
     driver.put(ONE_BLOCK, count=10, uow="U")
     state = driver.did("CLEAR")
@@ -104,7 +104,7 @@ def test_clear_truncates_the_file_to_what_is_needed() -> None:
 
 def test_put_to_a_waiting_getter_touches_neither_queue_nor_log() -> None:
     """Put to a waiting getter: "without actually touching the MQ queue"."""
-    state = ToldQueueFile().put(10_000, persistent=True, direct=True)
+    state = QueueFileDriver().put(10_000, persistent=True, direct=True)
     assert (blocks(state), log(state)) == ((24, 24, 0, 0, 0), (0, 0))
 
 
@@ -113,7 +113,7 @@ def test_put_to_a_waiting_getter_touches_neither_queue_nor_log() -> None:
 
 def test_each_persistent_put_get_and_expiry_writes_a_log_record() -> None:
     """In the Depths of a Queue: "Whenever a persistent message is put or got, at least one log record is written"."""
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put(count=3)
     assert log(driver.put(persistent=True, count=3)) == (3, 0)
     assert log(driver.get(count=4)) == (4, 0)
@@ -124,13 +124,13 @@ def test_each_persistent_put_get_and_expiry_writes_a_log_record() -> None:
 
 def test_nonpersistent_messages_write_none_even_spilled_to_the_file() -> None:
     """What's the point of logging?: "Non-persistent messages, even those that are spilled to disk"."""
-    state = ToldQueueFile().put(10_000, count=100)
+    state = QueueFileDriver().put(10_000, count=100)
     assert (state["log_records"], state["file_bytes"] > 0) == (0, True)
 
 
 def test_the_end_of_a_unit_writes_one_only_where_it_had_a_persistent_operation() -> None:
     """In the Depths of a Queue: "For a transaction containing only non-persistent message operations" there is none."""
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put(uow="N")
     assert log(driver.did("COMMIT", uow="N")) == (0, 0)
     driver.put(persistent=True, uow="P")
@@ -145,7 +145,7 @@ def test_the_end_of_a_unit_writes_one_only_where_it_had_a_persistent_operation()
 
 
 def test_a_clear_writes_one_where_it_removed_persistent_messages() -> None:
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put()
     assert log(driver.did("CLEAR")) == (0, 0)
     driver.put(persistent=True, count=3)
@@ -155,7 +155,7 @@ def test_a_clear_writes_one_where_it_removed_persistent_messages() -> None:
 
 
 def test_a_duplicate_writes_none() -> None:
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put(persistent=True, seq=1)
     state = driver.put(persistent=True, seq=1)
     assert (log(state), state["duplicates"]) == ((1, 0), 1)
@@ -166,7 +166,7 @@ def test_a_duplicate_writes_none() -> None:
 
 def test_10000_log_records_bring_a_checkpoint_which_truncates() -> None:
     """What's the point of logging?: "when 10000 log records have been written"."""
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put(ONE_BLOCK, count=8 + 40)  # 40 blocks of the file
     driver.get(count=48)
     for _ in range(4):
@@ -182,11 +182,11 @@ def test_10000_log_records_bring_a_checkpoint_which_truncates() -> None:
 
 def test_a_log_record_comes_before_what_it_makes_free() -> None:
     """MQGET and MQCMIT Walkthrough: the log record is written, then the changes are made."""
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put(ONE_BLOCK, persistent=True, count=9_999)
     state = driver.get()
     assert (log(state), blocks(state)[2], state["truncations"]) == ((10_000, 1), 1, 0)
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put(ONE_BLOCK, persistent=True, count=5_000)
     driver.get(uow="U", count=4_999)
     state = driver.did("COMMIT", uow="U")
@@ -195,7 +195,7 @@ def test_a_log_record_comes_before_what_it_makes_free() -> None:
 
 def test_time_brings_a_checkpoint_after_30_minutes_with_at_least_100_log_records() -> None:
     """What's the point of logging?: "every 30 minutes provided there are at least 100 log records"."""
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put(ONE_BLOCK, count=48)
     driver.get(count=40)
     driver.put(ONE_BLOCK, persistent=True, count=99)
@@ -210,7 +210,7 @@ def test_time_brings_a_checkpoint_after_30_minutes_with_at_least_100_log_records
 
 def test_of_nonpersistent_messages_alone_there_is_no_checkpoint() -> None:
     """Views of the Queue: "If all message operations are for non-persistent messages then checkpoints could be" few."""
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put(10_000, count=200)
     driver.get(count=200)
     state = driver.wait(600 * MINUTE)
@@ -230,7 +230,7 @@ def test_a_file_is_truncated_that_is_oversized_by_both_1_percent_and_16_kb(
     in_file: int, needed: int, kept_free: int
 ) -> None:
     """Views of the Queue: "truncates the queue file if it is oversized by both 1% and 16KB". 16 KB are 32 blocks."""
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put(length_of(8 + in_file))
     driver.get()
     for number in (16, 16, 16, 2):
@@ -247,7 +247,7 @@ def test_a_file_is_truncated_that_is_oversized_by_both_1_percent_and_16_kb(
 
 def test_messages_are_got_by_priority_then_age() -> None:
     """In the Depths of a Queue: ten message chains, "one for each message priority"."""
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     for number, priority in enumerate((0, 9, 4, 9)):
         driver.put(length_of(number + 1), priority=priority, uow="U" if number == 2 else None)
     assert [blocks(driver.get())[3] for _ in range(3)] == [
@@ -259,7 +259,7 @@ def test_messages_are_got_by_priority_then_age() -> None:
 
 def test_a_put_takes_its_blocks_before_the_commit_and_a_get_keeps_them_until_it() -> None:
     """MQPUT Walkthrough: space is allocated at the put; MQCMIT Walkthrough: changes become visible at the commit."""
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     state = driver.put(ONE_BLOCK, uow="U", count=3)
     assert (blocks(state)[3], state["uncommitted"], state["queues"][0]["depth"]) == (3, 3, 3)
     assert driver.did("COMMIT", uow="U")["uncommitted"] == 0
@@ -272,7 +272,7 @@ def test_a_put_takes_its_blocks_before_the_commit_and_a_get_keeps_them_until_it(
 
 def test_an_expired_message_holds_its_blocks_until_it_is_removed() -> None:
     """MQGET Walkthrough: "Expired messages can often be discarded at this stage"."""
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put(ONE_BLOCK)
     assert blocks(driver.wait(24 * 60 * MINUTE))[3] == 1
     assert blocks(driver.did("EXPIRE"))[3] == 0
@@ -282,7 +282,7 @@ def test_an_expired_message_holds_its_blocks_until_it_is_removed() -> None:
 
 
 def test_after_a_restart_persistent_messages_are_there_and_the_file_is_as_large() -> None:
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put(ONE_BLOCK, count=13)
     driver.put(ONE_BLOCK, count=3, persistent=True)
     state = driver.did("RESTART", None, store=STORE)
@@ -291,7 +291,7 @@ def test_after_a_restart_persistent_messages_are_there_and_the_file_is_as_large(
 
 def test_after_a_restart_units_of_work_are_backed_out() -> None:
     """Phases of Restart Recovery: transactions that were not prepared are rolled back."""
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put(ONE_BLOCK, persistent=True)
     driver.get(uow="G")
     driver.put(ONE_BLOCK, persistent=True, uow="P", count=2)
@@ -301,18 +301,18 @@ def test_after_a_restart_units_of_work_are_backed_out() -> None:
 
 def test_buffers_that_the_estate_makes_smaller_overflow() -> None:
     """Tuning Queue Buffers: DefaultQBufferSize and DefaultPQBufferSize."""
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put(ONE_BLOCK, count=8)
     driver.put(ONE_BLOCK, count=10, persistent=True)
     saved = driver.twin.header(), dict(driver.twin.dirty_pages()).items()
-    smaller = ToldQueueFile(default_q_buffer_size=4 * 512, default_pq_buffer_size=0)
+    smaller = QueueFileDriver(default_q_buffer_size=4 * 512, default_pq_buffer_size=0)
     smaller.twin = smaller.decoding.twin(None, *saved)
     state = smaller.state()
     assert (blocks(state), state["file_bytes"]) == ((4 + 14, 0, 0, 8, 10), 14 * 512)
 
 
 def test_a_measured_backlog_overflows_to_the_file_and_is_drawn_down() -> None:
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     state = driver.measure(blocks_persistent=40, blocks_nonpersistent=10, messages=25, file_bytes=30 * 512)
     assert state["baseline"] == {
         "messages": 25,
@@ -327,7 +327,7 @@ def test_a_measured_backlog_overflows_to_the_file_and_is_drawn_down() -> None:
 
 def test_what_comes_back_to_the_baseline_is_in_the_file() -> None:
     """Redo a get that drew the baseline down finds its message after all."""
-    driver = ToldQueueFile(default_q_buffer_size=0, default_pq_buffer_size=0)
+    driver = QueueFileDriver(default_q_buffer_size=0, default_pq_buffer_size=0)
     driver.measure(blocks_nonpersistent=20, messages=2)
     driver.get(uow="U")
     driver.did("CLEAR")
@@ -336,7 +336,7 @@ def test_what_comes_back_to_the_baseline_is_in_the_file() -> None:
 
 
 def test_drift_is_of_blocks_and_of_the_file() -> None:
-    driver = ToldQueueFile()
+    driver = QueueFileDriver()
     driver.put(ONE_BLOCK, count=16)
     driver.measure(messages=16)
     state = driver.measure(blocks_nonpersistent=12, file_bytes=8 * 512)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.kernels.beside import Decoding
-from tests.kernels.told import KIB, NO_RULES, Told
+from tests.kernels.driver import KIB, NO_RULES, TwinDriver
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set
 from twin.errors import MqtwinError
 from twin.estate import Structure
@@ -17,7 +17,7 @@ from twin.stores.open import open_message_store, open_store
 
 
 def test_altered_rules_count_from_then_on_at_the_ratio_of_the_allocation() -> None:
-    driver = Told(**NO_RULES)
+    driver = TwinDriver(**NO_RULES)
     driver.put(1_000)
     assert driver.alter(offld1_th=0, offld1_sz="0K")["elems_used"] == 6
     assert driver.put(1_000)["elems_used"] == 8
@@ -26,7 +26,7 @@ def test_altered_rules_count_from_then_on_at_the_ratio_of_the_allocation() -> No
 
 
 def test_size_is_altered_between_the_used_and_the_policy_size() -> None:
-    driver = Told(size=40 * ENTRY_AND_6_ELEMENTS, init_size=30 * ENTRY_AND_6_ELEMENTS)
+    driver = TwinDriver(size=40 * ENTRY_AND_6_ELEMENTS, init_size=30 * ENTRY_AND_6_ELEMENTS)
     driver.put(count=25)
     assert driver.alter(size=40 * ENTRY_AND_6_ELEMENTS)["ents_max"] == 40
     assert driver.alter(size=40 * ENTRY_AND_6_ELEMENTS + 1)["refused_alters"] == 1
@@ -35,33 +35,33 @@ def test_size_is_altered_between_the_used_and_the_policy_size() -> None:
 
 
 def test_an_alter_is_refused_whole() -> None:
-    driver = Told()
+    driver = TwinDriver()
     driver.put(count=25)
     state = driver.alter(size=24 * ENTRY_AND_6_ELEMENTS, offld1_th=0)
     assert (state["ents_max"], state["refused_alters"], state["offload_rule"]) == (40, 1, 0)
 
 
 def test_the_size_it_has_is_refused_where_more_than_that_is_used() -> None:
-    driver = Told()
+    driver = TwinDriver()
     driver.put(count=41)
     assert driver.alter(size=40 * ENTRY_AND_6_ELEMENTS)["refused_alters"] == 1
     assert driver.alter(offld1_th=1)["refused_alters"] == 1
 
 
 def test_a_size_without_an_entry_is_refused() -> None:
-    assert Told().alter(size=1_000)["refused_alters"] == 1
+    assert TwinDriver().alter(size=1_000)["refused_alters"] == 1
 
 
 @pytest.mark.parametrize("policy", [{"init_size": "64K"}, {"scm_max_size": "1G"}, {"coupling_facility": "CF02"}])
 def test_policy_attributes_change_only_at_a_rebuild(policy: dict[str, Any]) -> None:
-    driver = Told()
+    driver = TwinDriver()
     state = driver.alter(offld1_th=10, **policy)
     assert (state["refused_alters"], state["offload_rule"]) == (1, 0)
     assert driver.rebuild(**policy)["refused_alters"] == 1
 
 
 def test_a_rebuild_allocates_anew_by_the_new_policy() -> None:
-    driver = Told()
+    driver = TwinDriver()
     state = driver.rebuild(scm_max_size="1G", size="1M", init_size="512K")
     assert (state["size"], state["ents_max"]) == (512 * KIB, 235 * 97 // 100)
     assert driver.rebuild(init_size="2M")["refused_alters"] == 1  # more than SIZE
@@ -69,7 +69,7 @@ def test_a_rebuild_allocates_anew_by_the_new_policy() -> None:
 
 
 def test_a_rebuild_keeps_the_messages_even_where_they_do_not_fit() -> None:
-    driver = Told()
+    driver = TwinDriver()
     driver.put(1_000, count=30)
     size = 20 * ENTRY_AND_6_ELEMENTS
     state = driver.rebuild(size=size, init_size=size)
@@ -77,7 +77,7 @@ def test_a_rebuild_keeps_the_messages_even_where_they_do_not_fit() -> None:
 
 
 def test_ds_block_is_altered_only_while_every_data_set_is_empty_and_these_keep_their_bytes() -> None:
-    driver = Told(ds_block=16_384, smds={"QM01": data_set(size=100_000), "QM02": data_set(size=100_000)})
+    driver = TwinDriver(ds_block=16_384, smds={"QM01": data_set(size=100_000), "QM02": data_set(size=100_000)})
     assert driver.state()["smds"]["QM01"]["blocks_total"] == 6
     driver.put(65_000, qmgr="QM02")
     assert driver.alter(ds_block="8K")["refused_alters"] == 1
@@ -90,7 +90,7 @@ def test_ds_block_is_altered_only_while_every_data_set_is_empty_and_these_keep_t
 
 
 def test_alter_and_rebuild_outlast_a_restart_of_the_twin() -> None:
-    driver = Told(**NO_RULES)
+    driver = TwinDriver(**NO_RULES)
     driver.put(1_000)
     driver.alter(offld1_th=0, offld1_sz=0, size=30 * ENTRY_AND_6_ELEMENTS)
     before = driver.state()
@@ -101,11 +101,11 @@ def test_alter_and_rebuild_outlast_a_restart_of_the_twin() -> None:
 # -- another estate at the next start
 
 
-def opened_with(driver: Told, **fields: Any) -> Told:
+def opened_with(driver: TwinDriver, **fields: Any) -> TwinDriver:
     """Open the twin again with an estate that describes its structure differently."""
     described = driver.decoding.estate.stores["QSG1/APP1"]
     assert isinstance(described, Structure)
-    other = Told()
+    other = TwinDriver()
     other.decoding = Decoding(replace(described, **fields))
     other.pages = dict(driver.twin.dirty_pages())
     other.twin = open_store(other.decoding.estate, "QSG1/APP1", None, driver.twin.header(), other.pages.items())
@@ -114,7 +114,7 @@ def opened_with(driver: Told, **fields: Any) -> Told:
 
 
 def test_what_the_estate_says_differently_is_taken_over_the_rest_stays_as_events_left_it() -> None:
-    driver = Told(**NO_RULES)
+    driver = TwinDriver(**NO_RULES)
     driver.alter(offld1_th=0, offld1_sz=0)
     driver.put(1_000)
     other = opened_with(driver, offld3_th=0, offld3_sz=0)
@@ -124,7 +124,7 @@ def test_what_the_estate_says_differently_is_taken_over_the_rest_stays_as_events
 
 
 def test_a_new_size_in_the_estate_is_allocated() -> None:
-    driver = Told()
+    driver = TwinDriver()
     driver.put(count=5)
     state = opened_with(driver, size=80 * ENTRY_AND_6_ELEMENTS).state()
     assert (state["ents_max"], state["ents_used"]) == (80, 5)
@@ -132,7 +132,7 @@ def test_a_new_size_in_the_estate_is_allocated() -> None:
 
 def test_a_new_ds_block_in_the_estate_waits_until_the_data_sets_are_empty() -> None:
     item = {"QM01": data_set(size=100_000, max_size=200_000), "QM02": data_set(size=100_000)}
-    driver = Told(ds_block=16_384, smds=item)
+    driver = TwinDriver(ds_block=16_384, smds=item)
     driver.put(65_000)
     other = opened_with(driver, ds_block=8_192)
     assert other.state()["smds"]["QM02"]["blocks_total"] == 6
@@ -144,7 +144,9 @@ def test_a_new_ds_block_in_the_estate_waits_until_the_data_sets_are_empty() -> N
 
 
 def test_a_larger_data_set_in_the_estate_replaces_the_one_that_was_full() -> None:
-    driver = Told(ds_block=8_192, smds={qmgr: data_set(size=80_000, max_size=80_000) for qmgr in ("QM01", "QM02")})
+    driver = TwinDriver(
+        ds_block=8_192, smds={qmgr: data_set(size=80_000, max_size=80_000) for qmgr in ("QM01", "QM02")}
+    )
     assert driver.put(70_000, count=2)["smds"]["QM01"]["status"] == "FAILED"
     larger = {"QM01": data_set(size=800_000), "QM02": data_set(size=80_000, max_size=80_000)}
     state = opened_with(driver, smds=larger).state()["smds"]["QM01"]
@@ -152,7 +154,7 @@ def test_a_larger_data_set_in_the_estate_replaces_the_one_that_was_full() -> Non
 
 
 def test_new_queues_and_queue_managers_find_their_place_beside_the_old_ones() -> None:
-    driver = Told(queues=("B.QUEUE",), queue_managers=("QM02",))
+    driver = TwinDriver(queues=("B.QUEUE",), queue_managers=("QM02",))
     driver.put(1, queue="B.QUEUE", qmgr="QM02", seq=5, msgid="X")
     smds = {qmgr: data_set(size=KIB**2) for qmgr in ("QM01", "QM02", "QM03")}
     other = opened_with(driver, queues=("A.QUEUE", "B.QUEUE"), queue_managers=("QM01", "QM02", "QM03"), smds=smds)
@@ -165,7 +167,7 @@ def test_new_queues_and_queue_managers_find_their_place_beside_the_old_ones() ->
 
 
 def test_messages_of_a_queue_that_left_the_estate_stay() -> None:
-    driver = Told()
+    driver = TwinDriver()
     driver.put(1, queue="A.QUEUE")
     driver.put(2, queue="B.QUEUE")
     other = opened_with(driver, queues=("B.QUEUE",))
@@ -174,7 +176,7 @@ def test_messages_of_a_queue_that_left_the_estate_stay() -> None:
 
 
 def test_state_of_another_version_or_kind_is_refused() -> None:
-    driver = Told()
+    driver = TwinDriver()
     estate = driver.decoding.estate
     with pytest.raises(MqtwinError, match="CF01 is a coupling_facility, which holds no messages"):
         open_message_store(estate, "CF01")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.kernels.told import GIB, NO_RULES, Told
+from tests.kernels.driver import GIB, NO_RULES, TwinDriver
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from tests.support.workloads import MINUTE_US
 from twin.conditions import CLEARED, OPENED
@@ -16,15 +16,15 @@ from twin.conditions import CLEARED, OPENED
 NOT_ALTERABLE = ("not-alterable", "scm")
 
 
-def open_driver(entries: int = 100, max_entries: int = 200, **fields: Any) -> Told:
+def open_driver(entries: int = 100, max_entries: int = 200, **fields: Any) -> TwinDriver:
     """Open a twin allocated with `entries`, which may grow to `max_entries`, at a whole minute of event time."""
     sizes = {"init_size": entries * ENTRY_AND_6_ELEMENTS, "size": max_entries * ENTRY_AND_6_ELEMENTS}
-    driver = Told(**(NO_RULES | sizes | {"allow_auto_alter": True} | fields))
+    driver = TwinDriver(**(NO_RULES | sizes | {"allow_auto_alter": True} | fields))
     driver.time += -driver.time % MINUTE_US
     return driver
 
 
-def with_scm(**fields: Any) -> Told:
+def with_scm(**fields: Any) -> TwinDriver:
     """Open a twin with SCM: 100 entries of 104."""
     return open_driver(104, 208, **({"scm_max_size": GIB} | fields))
 
@@ -99,7 +99,7 @@ def test_it_may_clear_the_threshold_alert() -> None:
     driver.put(1164, count=85)
     driver.wait(300)
     changes = (OPENED, OPENED, CLEARED, CLEARED)
-    assert driver.told() == [
+    assert driver.alert_changes() == [
         (change, "threshold", pool) for change, pool in zip(changes, ("entries", "elements") * 2, strict=True)
     ]
 
@@ -127,8 +127,8 @@ def test_while_data_is_in_scm_no_alter_of_any_kind_takes_effect() -> None:
         after = driver.alter(**change)
         assert after["refused_alters"] == number
         assert (after["size"], after["offload_rule"]) == (state["size"], 0)
-    assert driver.told()[-1] == (OPENED, *NOT_ALTERABLE)
-    assert driver.told().count((OPENED, *NOT_ALTERABLE)) == 1
+    assert driver.alert_changes()[-1] == (OPENED, *NOT_ALTERABLE)
+    assert driver.alert_changes().count((OPENED, *NOT_ALTERABLE)) == 1
 
 
 def test_it_is_alterable_again_when_nothing_is_in_scm_any_more() -> None:
@@ -139,7 +139,7 @@ def test_it_is_alterable_again_when_nothing_is_in_scm_any_more() -> None:
     assert driver.state()["alterable"]
     assert driver.alter(size="200K")["size"] == 200 * 1024
     driver.wait(75)
-    assert driver.told()[-2:] == [(CLEARED, "threshold", "entries"), (CLEARED, *NOT_ALTERABLE)]
+    assert driver.alert_changes()[-2:] == [(CLEARED, "threshold", "entries"), (CLEARED, *NOT_ALTERABLE)]
 
 
 def test_automatic_alter_is_refused_once_a_look_and_told_once() -> None:

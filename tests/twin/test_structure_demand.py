@@ -7,7 +7,7 @@ import pytest
 
 from kernels.layout import NONE
 from tests.kernels.beside import Decoding
-from tests.kernels.told import NO_RULES, Told, demands
+from tests.kernels.driver import NO_RULES, TwinDriver, demands
 from tests.naive.estates import data_set
 from tests.support.workloads import random_workload
 from twin.events import EventBlock
@@ -15,45 +15,45 @@ from twin.events import EventBlock
 FULL, NOTHING_THERE = 2192, 2033
 
 
-def reasons(driver: Told, events: np.ndarray) -> list[int]:
+def reasons(driver: TwinDriver, events: np.ndarray) -> list[int]:
     driver.twin.demand(events)
     return [int(reason) for reason in events["reason"]]
 
 
-def puts(driver: Told, *lengths: int, keys: list[int] | None = None) -> np.ndarray:
+def puts(driver: TwinDriver, *lengths: int, keys: list[int] | None = None) -> np.ndarray:
     return demands(driver.decoding.estate.route_of_queue("QM01", "A.QUEUE"), lengths, "PUT", keys)
 
 
-def gets(driver: Told, n: int, keys: list[int] | None = None) -> np.ndarray:
+def gets(driver: TwinDriver, n: int, keys: list[int] | None = None) -> np.ndarray:
     return demands(driver.decoding.estate.route_of_queue("QM01", "A.QUEUE"), [0] * n, "GET", keys)
 
 
 def test_a_put_into_a_full_structure_gets_2192_and_stores_nothing() -> None:
-    driver = Told(**NO_RULES)
+    driver = TwinDriver(**NO_RULES)
     assert reasons(driver, puts(driver, *[100] * 42)) == [0] * 40 + [FULL] * 2
     state = driver.state()
     assert (state["messages"], state["full_puts"], state["overfull_puts"]) == (40, 2, 0)
 
 
 def test_a_shorter_message_may_still_find_its_elements() -> None:
-    driver = Told(**NO_RULES)
+    driver = TwinDriver(**NO_RULES)
     assert reasons(driver, puts(driver, 60_000, 4_000, 100)) == [0, FULL, 0]  # 236 of 240 elements
 
 
 def test_over_63_kb_cannot_be_put_at_cf_level_3() -> None:
-    driver = Told(cf_level=3, offload="NONE", size=10_000_000)
+    driver = TwinDriver(cf_level=3, offload="NONE", size=10_000_000)
     assert reasons(driver, puts(driver, 64_512, 64_513)) == [0, FULL]
 
 
 def test_a_put_that_finds_no_room_in_its_data_set_gets_2192() -> None:
     smds = {"QM01": data_set(size=10 * 8_192, max_size=10 * 8_192), "QM02": data_set(size=10 * 8_192)}
-    driver = Told(ds_block=8_192, offld1_th=0, offld1_sz=0, smds=smds)
+    driver = TwinDriver(ds_block=8_192, offld1_th=0, offld1_sz=0, smds=smds)
     assert reasons(driver, puts(driver, *[8_192] * 11)) == [0] * 9 + [FULL] * 2
     assert driver.state()["smds"]["QM01"]["status"] == "FAILED"
 
 
 def test_a_get_of_nothing_gets_2033_and_is_not_held_aside() -> None:
-    driver = Told()
+    driver = TwinDriver()
     driver.twin.demand(puts(driver, 100, keys=[1]))
     assert reasons(driver, gets(driver, 2, [2, 1])) == [NOTHING_THERE, 0]
     assert reasons(driver, gets(driver, 1)) == [NOTHING_THERE]
@@ -61,7 +61,7 @@ def test_a_get_of_nothing_gets_2033_and_is_not_held_aside() -> None:
 
 
 def test_each_get_says_which_put_it_took() -> None:
-    driver = Told()
+    driver = TwinDriver()
     events = puts(driver, 1, 2, 4)
     events["priority"] = [0, 5, 5]
     assert driver.twin.demand(events).tolist() == [NONE] * 3
@@ -69,7 +69,7 @@ def test_each_get_says_which_put_it_took() -> None:
 
 
 def test_only_operations_on_queues_are_demands() -> None:
-    driver = Told()
+    driver = TwinDriver()
     events = puts(driver, 1)
     events["op"] = 8
     with pytest.raises(ValueError, match="ALTER is no demand"):

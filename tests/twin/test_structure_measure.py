@@ -2,12 +2,12 @@
 
 import pytest
 
-from tests.kernels.told import Told
+from tests.kernels.driver import TwinDriver
 from tests.naive.estates import data_set
 
 
 def test_the_first_measure_sets_a_baseline_that_unmatched_gets_draw_down_evenly() -> None:
-    driver = Told()
+    driver = TwinDriver()
     driver.put(1_000, count=2)
     driver.get(msgid="before the measure")
     state = driver.measure(ents_used=12, elems_used=45, smds={"QM01": {"blocks_used": 5, "pages_used": 30}})
@@ -25,26 +25,26 @@ def test_the_first_measure_sets_a_baseline_that_unmatched_gets_draw_down_evenly(
 
 
 def test_there_is_no_baseline_and_no_drift_before_a_measure() -> None:
-    state = Told().put()
+    state = TwinDriver().put()
     assert (state["baseline"], state["drift_pct"]) == (None, None)
 
 
 def test_what_the_model_holds_beyond_the_measured_is_no_baseline() -> None:
-    driver = Told()
+    driver = TwinDriver()
     driver.put(count=4)
     assert driver.measure(ents_used=2)["baseline"]["entries"] == 0
     assert driver.state()["ents_used"] == 4
 
 
 def test_a_put_that_meets_a_held_get_of_before_gives_the_baseline_its_message_back() -> None:
-    driver = Told()
+    driver = TwinDriver()
     driver.measure(ents_used=10)
     assert driver.get()["messages"] == 9
     assert driver.put()["messages"] == 10
 
 
 def test_what_is_left_of_the_baseline_counts_for_the_rules_and_for_fullness() -> None:
-    driver = Told()  # 40 entries
+    driver = TwinDriver()  # 40 entries
     assert driver.measure(ents_used=37)["offload_rule"] == 3
     assert driver.put(1_000)["offloaded_messages"] == 1
     assert driver.put(count=3)["overfull_puts"] == 1
@@ -52,14 +52,14 @@ def test_what_is_left_of_the_baseline_counts_for_the_rules_and_for_fullness() ->
 
 def test_what_is_left_of_the_blocks_measured_makes_a_data_set_expand() -> None:
     item = {"QM01": data_set(size=10 * 8_192, secondary=10 * 8_192)}
-    driver = Told(ds_block=8_192, offld1_th=0, offld1_sz=0, smds=item, queue_managers=("QM01",))
+    driver = TwinDriver(ds_block=8_192, offld1_th=0, offld1_sz=0, smds=item, queue_managers=("QM01",))
     driver.measure(smds={"QM01": {"blocks_used": 9}})
     state = driver.put(1_000)["smds"]["QM01"]
     assert (state["blocks_used"], state["blocks_total"]) == (10, 20)
 
 
 def test_drift_is_the_model_less_the_measured_in_percent_of_the_total_of_the_worst_resource() -> None:
-    driver = Told()  # 40 entries, 240 elements
+    driver = TwinDriver()  # 40 entries, 240 elements
     driver.put(1_000, count=4)
     assert driver.measure(ents_used=2)["drift_pct"] == 5.0
     assert driver.measure(ents_used=8, elems_used=0)["drift_pct"] == -10.0
@@ -68,7 +68,7 @@ def test_drift_is_the_model_less_the_measured_in_percent_of_the_total_of_the_wor
 
 
 def test_the_worst_resource_is_found_before_rounding() -> None:
-    driver = Told(size=400_000_000)
+    driver = TwinDriver(size=400_000_000)
     total = driver.state()["ents_max"]
     driver.measure(ents_used=0)
     driver.put(count=total // 10)
@@ -77,20 +77,20 @@ def test_the_worst_resource_is_found_before_rounding() -> None:
 
 
 def test_a_data_set_without_a_block_has_no_drift() -> None:
-    driver = Told(ds_block=8_192, smds={"QM01": data_set(size=20_000)}, queue_managers=("QM01",))
+    driver = TwinDriver(ds_block=8_192, smds={"QM01": data_set(size=20_000)}, queue_managers=("QM01",))
     assert driver.alter(ds_block="32K")["smds"]["QM01"]["blocks_total"] == 0
     assert driver.measure(smds={"QM01": {"blocks_used": 5}})["drift_pct"] is None
 
 
 def test_null_is_absent() -> None:
-    driver = Told()
+    driver = TwinDriver()
     state = driver.measure(ents_used=3, elems_used=None, smds=None)
     assert state["baseline"] == {"messages": 3, "entries": 3, "elements": 0, "smds": {}}
     assert driver.measure(ents_used=None, smds={"QM01": {"blocks_used": None, "pages_used": 3}})["drift_pct"] == 0.0
 
 
 def test_a_senseless_measurement_leaves_numbers_that_are_numbers() -> None:
-    driver = Told()
+    driver = TwinDriver()
     limit = 2**53 - 1  # what an event may say; messages: 2**31 - 1
     data_sets = {"QM01": {"blocks_used": limit, "pages_used": limit}}
     driver.measure(ents_used=limit, elems_used=limit, messages=2**31 - 1, smds=data_sets)
@@ -102,7 +102,7 @@ def test_a_senseless_measurement_leaves_numbers_that_are_numbers() -> None:
 
 
 def test_baseline_and_drift_outlast_a_restart_of_the_twin() -> None:
-    driver = Told()
+    driver = TwinDriver()
     driver.measure(ents_used=10, elems_used=100)
     before = driver.get(count=2)
     assert driver.again().state() == before

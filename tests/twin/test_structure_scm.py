@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernels.layout import MARK_IN_SCM
-from tests.kernels.told import GIB, KIB, MIB, NO_RULES, Told, demands
+from tests.kernels.driver import GIB, KIB, MIB, NO_RULES, TwinDriver, demands
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from twin.estate import CouplingFacility
 
@@ -19,13 +19,13 @@ PRESTAGE_US = 4096e6 / 500_000_000  # of a block
 SMALL = 100  # bytes: 2 of the 6 elements an entry has, so entries run out first
 
 
-def open_driver(entries: int = 100, **fields: Any) -> Told:
+def open_driver(entries: int = 100, **fields: Any) -> TwinDriver:
     """Open a twin with SCM whose structure has `entries`, 97 of 100: 88 are above 90 %, 67 are at most 70 %."""
     size = -(-entries * 100 // 97) * ENTRY_AND_6_ELEMENTS
-    return Told(**(NO_RULES | {"size": size, "scm_max_size": GIB} | fields))
+    return TwinDriver(**(NO_RULES | {"size": size, "scm_max_size": GIB} | fields))
 
 
-def on_facility(driver: Told, **fields: Any) -> Told:
+def on_facility(driver: TwinDriver, **fields: Any) -> TwinDriver:
     """Open the twin on a coupling facility of another size, or with other SCM."""
     facility = CouplingFacility(name="CF01", structures=(STORE,), queue_managers=("QM01", "QM02"), **fields)
     driver.decoding.estate = replace(driver.decoding.estate, stores={**driver.decoding.estate.stores, "CF01": facility})
@@ -33,7 +33,7 @@ def on_facility(driver: Told, **fields: Any) -> Told:
     return driver
 
 
-def lengths_in_scm(driver: Told) -> list[int]:
+def lengths_in_scm(driver: TwinDriver) -> list[int]:
     """Lengths of the messages in SCM, in the order of their puts."""
     messages = driver.twin.tables.store.messages
     inside = messages[messages["marks"] & MARK_IN_SCM != 0]
@@ -113,7 +113,7 @@ def test_what_is_left_of_a_baseline_counts_too() -> None:
 
 
 def test_a_structure_without_scm_moves_nothing() -> None:
-    driver = Told(**NO_RULES)
+    driver = TwinDriver(**NO_RULES)
     state = driver.put(SMALL, count=40)
     assert (state["scm"], state["ents_used"], state["alterable"]) == (None, 40, True)
 
@@ -121,7 +121,7 @@ def test_a_structure_without_scm_moves_nothing() -> None:
 # -- the seed, SCMALGORITHM: pre-fetching
 
 
-def filled(driver: Told, low: int = 60, high: int = 60) -> Told:
+def filled(driver: TwinDriver, low: int = 60, high: int = 60) -> TwinDriver:
     """Put messages of priority 3, then of priority 6; 90 are in the structure."""
     for number in range(low):
         driver.put(number, priority=3)
@@ -438,7 +438,7 @@ def test_a_coupling_facility_out_of_storage_for_augmented_space_means_2192() -> 
 
 
 def test_a_rebuild_brings_scm_and_all_messages_may_move() -> None:
-    driver = Told(**(NO_RULES | {"size": 104 * ENTRY_AND_6_ELEMENTS}))
+    driver = TwinDriver(**(NO_RULES | {"size": 104 * ENTRY_AND_6_ELEMENTS}))
     for number in range(100):
         driver.put(number, priority=number % 2, uow="U" if number % 5 == 0 else None)
     driver.get(msgid=None, uow="G")  # 1, of priority 1, which does not move

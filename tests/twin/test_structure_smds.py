@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from tests.kernels.told import KIB, Told
+from tests.kernels.driver import KIB, TwinDriver
 from tests.naive.estates import data_set
 
 BLOCK = 16 * KIB  # four pages
 ALL_OFFLOADED = {"offld1_th": 0, "offld1_sz": 0}
 
 
-def open_driver(blocks: int = 20, ds_block: int = BLOCK, **fields: Any) -> Told:
+def open_driver(blocks: int = 20, ds_block: int = BLOCK, **fields: Any) -> TwinDriver:
     """Open a twin whose one queue manager offloads everything into a data set of `blocks`, one of them space map."""
     attributes = {key: fields.pop(key) for key in ("secondary", "max_size") if key in fields}
     item = {"QM01": data_set(size=blocks * ds_block, **attributes)}
-    return Told(ds_block=ds_block, smds=item, queue_managers=("QM01",), **ALL_OFFLOADED, **fields)
+    return TwinDriver(ds_block=ds_block, smds=item, queue_managers=("QM01",), **ALL_OFFLOADED, **fields)
 
 
 def used(state: dict[str, Any], qmgr: str = "QM01") -> tuple[int, int]:
@@ -64,21 +64,21 @@ def test_a_block_being_filled_that_becomes_free_is_filled_no_more() -> None:
 
 
 def test_each_queue_manager_writes_to_its_own_data_set_and_any_may_get() -> None:
-    driver = Told()
+    driver = TwinDriver()
     assert driver.put(65_536, qmgr="QM02")["smds"]["QM02"]["pages_used"] == 16
     state = driver.get(qmgr="QM01")
     assert (state["smds"]["QM02"]["pages_used"], state["messages"]) == (0, 0)
 
 
 def test_a_data_set_that_is_not_described_is_as_large_as_they_get() -> None:
-    state = Told(smds={}).state()["smds"]["QM01"]
+    state = TwinDriver(smds={}).state()["smds"]["QM01"]
     assert state["blocks_total"] == 16 * KIB**4 // (256 * KIB)
 
 
 def test_the_space_map_counts_as_used_and_a_map_block_covers_63_gib() -> None:
     def of_map(gib: int) -> int:
         blocks = {"QM01": data_set(size=gib * KIB**3 + 256 * KIB)}
-        return int(Told(smds=blocks, queue_managers=("QM01",)).state()["smds"]["QM01"]["blocks_used"])
+        return int(TwinDriver(smds=blocks, queue_managers=("QM01",)).state()["smds"]["QM01"]["blocks_used"])
 
     assert (of_map(62), of_map(63), of_map(64)) == (1, 1, 2)
 

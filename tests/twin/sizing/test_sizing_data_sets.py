@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.kernels.told import GIB, KIB, MIB, Told
+from tests.kernels.driver import GIB, KIB, MIB, TwinDriver
 from tests.naive.estates import data_set
 from tests.naive.smds import map_blocks, pages_of_length
 from twin.allocation import FIXED_AUGMENTED
@@ -56,7 +56,9 @@ def test_a_data_set_just_holds_its_blocks_and_their_map_and_one_that_does_not_ex
 
 @pytest.mark.parametrize(("length", "count"), [(4_096, 100), (100_000, 13), (300_000, 7), (20_000, 50)])
 def test_the_twin_puts_them_into_as_many_blocks(length, count):
-    driver = Told(smds={"QM01": data_set(size=GIB)}, queue_managers=("QM01",), offld1_th=0, offld1_sz=0, size=64 * MIB)
+    driver = TwinDriver(
+        smds={"QM01": data_set(size=GIB)}, queue_managers=("QM01",), offld1_th=0, offld1_sz=0, size=64 * MIB
+    )
     state = driver.put(length, count=count)["smds"]["QM01"]
     plan = plan_smds(bare_structure(0), parse_mix([f"{length}:{count}"]))
     assert (state["blocks_used"], state["pages_used"]) == (plan.data_blocks + 1, plan.pages)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.kernels.told import GIB, KIB, MIB, NO_RULES, Told, demands
+from tests.kernels.driver import GIB, KIB, MIB, NO_RULES, TwinDriver, demands
 from tests.naive import pools as naive
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
 from twin.allocation import allocate, pool_sizes
@@ -120,7 +120,7 @@ def test_a_mix_needs_the_sum_of_what_its_messages_cost(mix, offloaded):
 def test_the_twin_takes_as_many_messages_of_a_mix_as_the_plan_says(lengths):
     size = 1_000 * ENTRY_AND_6_ELEMENTS
     plan = messages_that_fit(bare_structure(0), size, parse_mix(map(str, lengths)), offloaded=False)
-    driver = Told(size=size, **NO_RULES)
+    driver = TwinDriver(size=size, **NO_RULES)
     events = demands(driver.decoding.estate.route_of_queue("QM01", "A.QUEUE"), np.resize(lengths, 2_000))
     driver.twin.demand(events)
     assert abs(int((events["reason"] == 0).argmin()) - plan) < len(lengths)
@@ -172,7 +172,7 @@ def test_from_the_threshold_of_the_pools_on_the_backlog_fits_whatever_stands_the
     size = 1_000 * ENTRY_AND_6_ELEMENTS
     latest = plan_threshold(replace(bare_structure(size), name="QSG1/APP1"), backlog, aim=100).pools_latest
     item = {"offld3_th": latest, "offld3_sz": 0}
-    driver = Told(size=size, full_threshold=0, smds={}, **(NO_RULES | item))
+    driver = TwinDriver(size=size, full_threshold=0, smds={}, **(NO_RULES | item))
     route = driver.decoding.estate.route_of_queue("QM01", "A.QUEUE")
     while driver.state()["offload_rule"] < 3:
         driver.twin.demand(demands(route, [before]))
