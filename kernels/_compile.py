@@ -55,7 +55,7 @@ for _folder in ("inner", "outer"):
     except OSError as _error:
         raise CacheFolderError(
             f"the cache folder {CACHE_FOLDER.parent.parent} cannot be written ({_error.strerror}): "
-            "set MQTWIN_CACHE to a folder that can"
+            "set MQTWIN_CACHE to a writable folder"
         ) from _error
 
 _compiled: list[Any] = []

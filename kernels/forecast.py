@@ -62,11 +62,6 @@ PATH = np.dtype(
         ("scm_space", "f8"),
         ("scm_short", "i8"),  # 1: SCM had too little room in this step
         ("size", "f8"),
-        ("elapsed", "f8"),  # bins before this step
-        ("begin", "i8"),  # bin of the regime with which this step begins
-        ("left", "i8"),  # bins left of the block
-        ("put_step", "i8"),  # step in which what leaves now was put
-        ("put_elapsed", "f8"),  # bins before that step
         ("first", "i8"),  # resource that is full first in this step, or NOTHING_FULL
         ("part", "f8"),  # share of this step after which it is full
     ],
@@ -175,24 +170,33 @@ def roll(model: Model, flows: Flows, scratch: Scratch) -> None:
         _begin_path(model, scratch)
         scratch.full_at[number] = np.inf
         scratch.full_of[number] = NOTHING_FULL
+        elapsed = 0.0  # bins before the step
+        begin, left = 0, 0  # bin of the regime with which the step begins, bins left of the block
+        put_step, put_elapsed = 0, 0.0  # step in which what leaves was put, bins before that step
         for step in range(flows.lengths.size):
             length = flows.lengths[step]
-            _begin_step(model, flows, scratch, number, step)
+            if left < length:
+                begin, left = flows.starts[number, step], max(flows.block, length)
+            scratch.rules[step] = _rules_in_force(model.scalars[0], _usage(path))
+            path.first, path.part = NOTHING_FULL, 2.0
             ents_before, space_before = path.ents, path.space
-            _put(model, flows, scratch, number, step)
+            _put(model, flows, scratch, number, step, begin)
             _fill_data_sets(model, flows, scratch, number)
-            _get(model, flows, scratch, step)
+            while put_elapsed + flows.lengths[put_step] <= elapsed - model.scalars[0].wait:
+                put_elapsed += flows.lengths[put_step]
+                put_step += 1
+            _get(model, flows, scratch, step, begin, put_step if elapsed >= model.scalars[0].wait else -1)
             if model.scalars[0].scm_max > 0.0:
                 _move_to_scm(model, path)
             _alter(model, path, length)
             _check_pools(model, path, ents_before, space_before)
             if path.first != NOTHING_FULL:
-                scratch.full_at[number] = path.elapsed + path.part * length
+                scratch.full_at[number] = elapsed + path.part * length
                 scratch.full_of[number] = path.first
                 break
-            path.elapsed += length
-            path.begin = (path.begin + length) % flows.bins
-            path.left -= length
+            elapsed += length
+            begin = (begin + length) % flows.bins
+            left -= length
 
 
 @kernel
@@ -219,24 +223,6 @@ def _begin_path(model: Model, scratch: Scratch) -> None:
     path.scm_space = scalars.scm_space
     path.scm_short = 0
     path.size = scalars.size
-    path.elapsed = 0.0
-    path.begin = 0
-    path.left = 0
-    path.put_step = 0
-    path.put_elapsed = 0.0
-
-
-@kernel
-def _begin_step(model: Model, flows: Flows, scratch: Scratch, number: int, step: int) -> None:
-    """Begin a block of bins where the last one does not reach, and note the offload rules in force."""
-    path = scratch.path[0]
-    length = flows.lengths[step]
-    if path.left < length:
-        path.begin = flows.starts[number, step]
-        path.left = max(flows.block, length)
-    scratch.rules[step] = _rules_in_force(model.scalars[0], _usage(path))
-    path.first = NOTHING_FULL
-    path.part = 2.0
 
 
 @kernel
@@ -253,21 +239,23 @@ def _rules_in_force(scalars: Row, usage: float) -> int:
 
 
 @kernel
-def _put(model: Model, flows: Flows, scratch: Scratch, number: int, step: int) -> None:
+def _put(model: Model, flows: Flows, scratch: Scratch, number: int, step: int, begin: int) -> None:
     """Add the messages of a step that stay, to the store itself and to data sets."""
     scalars, path = model.scalars[0], scratch.path[0]
-    begin, length, mask = path.begin, flows.lengths[step], scratch.rules[step]
+    length, mask = flows.lengths[step], scratch.rules[step]
+    extra, larger = flows.extra[number, step], flows.larger[number, 0]
+    away_space, served_share = scalars.away_space, scalars.served_share
     ents, space, served = path.ents, path.space, path.served
     for size in range(model.classes.shape[0]):
         arriving = flows.cumulated[begin + length, size] - flows.cumulated[begin, size]
-        arriving += (flows.trend[step, size] + flows.extra[number, step] * model.classes[size, MIX]) * length
+        arriving += (flows.trend[step, size] + extra * model.classes[size, MIX]) * length
         out = arriving * model.offload[mask, size]
         scratch.offloaded[size] = out
         scratch.in_store[size] += arriving - out
         scratch.in_sets[size] += out
-        space += (arriving - out) * model.classes[size, PUT_SPACE] * flows.larger[number, 0] + out * scalars.away_space
+        space += (arriving - out) * model.classes[size, PUT_SPACE] * larger + out * away_space
         ents += arriving
-        served += arriving * scalars.served_share
+        served += arriving * served_share
     path.ents = ents
     path.space = space
     path.served = served
@@ -291,43 +279,51 @@ def _fill_data_sets(model: Model, flows: Flows, scratch: Scratch, number: int) -
 
 
 @kernel
-def _get(model: Model, flows: Flows, scratch: Scratch, step: int) -> None:
-    """Let messages leave. What one class lacks is taken from all of them."""
-    scalars, path = model.scalars[0], scratch.path[0]
-    count = model.classes.shape[0]
-    while path.put_elapsed + flows.lengths[path.put_step] <= path.elapsed - scalars.wait:
-        path.put_elapsed += flows.lengths[path.put_step]
-        path.put_step += 1
+def _get(model: Model, flows: Flows, scratch: Scratch, step: int, begin: int, put_step: int) -> None:
+    """Let messages leave. What one class lacks is taken from all of them.
+
+    Args:
+        model: the fill model.
+        flows: the futures.
+        scratch: working space.
+        step: the present step.
+        begin: bin of the regime with which it begins.
+        put_step: step in which what leaves was put; -1: it was put before the forecast.
+    """
+    path, served_share = scratch.path[0], model.scalars[0].served_share
+    count, length = model.classes.shape[0], flows.lengths[step]
+    mask = scratch.rules[max(0, put_step)]
     leaving = 0.0
-    if path.elapsed >= scalars.wait:
+    if put_step >= 0:
         for lane in range(count, 3 * count):
-            leaving += _lane(flows, path.begin, step, lane)
+            leaving += _lane(flows, begin, length, step, lane)
+    ents, space, served = path.ents, path.space, path.served
     lacking, stock = 0.0, 0.0
     for size in range(count):
-        near = _lane(flows, path.begin, step, count + size)
-        far = _lane(flows, path.begin, step, 2 * count + size)
-        if path.elapsed >= scalars.wait:
-            both = near + far + scalars.served_share * (leaving * model.classes[size, MIX] - near - far)
-            offloaded = model.offload[scratch.rules[path.put_step], size]
+        near = _lane(flows, begin, length, step, count + size)
+        far = _lane(flows, begin, length, step, 2 * count + size)
+        if put_step >= 0:
+            both = near + far + served_share * (leaving * model.classes[size, MIX] - near - far)
+            offloaded = model.offload[mask, size]
             near, far = both * (1.0 - offloaded), both * offloaded
-        near, far, lack = _limit_to_stock(near, far, scratch.in_store[size], scratch.in_sets[size], path.served)
-        _leave(model, scratch, size, near, far)
+        near, far, lack = _limit_to_stock(near, far, scratch.in_store[size], scratch.in_sets[size], served)
+        ents, space, served = _leave(model, scratch, size, near, far, ents, space, served)
         lacking += lack
         stock += max(0.0, scratch.in_store[size]) + max(0.0, scratch.in_sets[size])
-    lacking = min(lacking, max(0.0, path.served), stock)
+    lacking = min(lacking, max(0.0, served), stock)
     if lacking > 0.0:
         share = lacking / stock
         for size in range(count):
             near, far = max(0.0, scratch.in_store[size]) * share, max(0.0, scratch.in_sets[size]) * share
-            _leave(model, scratch, size, near, far)
-    path.ents = max(0.0, path.ents)
-    path.space = max(0.0, path.space)
+            ents, space, served = _leave(model, scratch, size, near, far, ents, space, served)
+    path.ents = max(0.0, ents)
+    path.space = max(0.0, space)
+    path.served = served
 
 
 @kernel
-def _lane(flows: Flows, begin: int, step: int, lane: int) -> float:
+def _lane(flows: Flows, begin: int, length: int, step: int, lane: int) -> float:
     """Return the messages that are to leave by one lane in a step."""
-    length = flows.lengths[step]
     return max(
         0.0, flows.cumulated[begin + length, lane] - flows.cumulated[begin, lane] + flows.trend[step, lane] * length
     )
@@ -363,17 +359,33 @@ def _limit_to_stock(
 
 
 @kernel
-def _leave(model: Model, scratch: Scratch, size: int, near: float, far: float) -> None:
-    """Remove messages of a class, `near` from the store itself and `far` from data sets."""
-    path = scratch.path[0]
+def _leave(
+    model: Model, scratch: Scratch, size: int, near: float, far: float, ents: float, space: float, served: float
+) -> tuple[float, float, float]:
+    """Remove messages of a class from the stocks and the pools.
+
+    The pools are numbers here, not fields of `scratch.path`: memory slows the innermost loop.
+
+    Args:
+        model: the fill model.
+        scratch: working space.
+        size: the class.
+        near: messages that leave the store itself.
+        far: messages that leave data sets.
+        ents: entries in use.
+        space: space in use.
+        served: messages held on queues that have a getter.
+
+    Returns:
+        `ents`, `space` and `served` without these messages.
+    """
     scratch.in_store[size] -= near
     scratch.in_sets[size] -= far
     if far > 0.0:
         for data_set in range(scratch.used.size):
             scratch.used[data_set] = max(0.0, scratch.used[data_set] - far * model.set_held[data_set, size])
-    path.space = path.space - near * model.classes[size, HELD_SPACE] - far * model.scalars[0].away_space
-    path.ents = path.ents - near - far
-    path.served = path.served - near - far
+    space = space - near * model.classes[size, HELD_SPACE] - far * model.scalars[0].away_space
+    return ents - near - far, space, served - near - far
 
 
 # --- the pools -------------------------------------------------------------------------------------------------------

@@ -83,10 +83,10 @@ def threshold(
     model_maximum = "none" if plan.pools_latest is None else str(plan.pools_latest)
     lines = [
         ["0.75 KB per message", f"{plan.needed / 10**6:,.2f} MB"],
-        ["share of SIZE, in the document's units", f"{plan.documented_pct:.2f} %"],
+        ["share of SIZE, document's units", f"{plan.documented_pct:.2f} %"],
         ["share of SIZE, in bytes", f"{plan.exact_pct:.2f} %"],
         ["maximum OFFLD3TH", str(plan.latest)],
-        [f"OFFLD3TH for a usage of up to {plan.aim} %", f"around {plan.threshold} (exactly {plan.aimed:.2f})"],
+        [f"OFFLD3TH for up to {plan.aim} % usage", f"around {plan.threshold} (exactly {plan.aimed:.2f})"],
         ["entries used, by the model", f"{plan.ents_pct:.2f} %"],
         ["elements used, by the model", f"{plan.elems_pct:.2f} %"],
         ["maximum OFFLD3TH, by the model", model_maximum],
@@ -194,7 +194,7 @@ def scm(
     lines = [
         ["entries (without SCM)", *(f"{plan.ents_max:,} ({plan.ents_without:,})" for plan in plans)],
         ["elements (without SCM)", *(f"{plan.elems_max:,} ({plan.elems_without:,})" for plan in plans)],
-        ["messages in the structure", *(f"{plan.in_structure:,}" for plan in plans)],
+        ["messages in structure", *(f"{plan.in_structure:,}" for plan in plans)],
         ["messages in SCM", *(f"{plan.in_scm:,}" for plan in plans)],
         ["SCM used", *(rounded_size(plan.scm_used) for plan in plans)],
         ["SCMMAXSIZE", *(format_size(plan.scm_max_size) if plan.scm_max_size else "none" for plan in plans)],

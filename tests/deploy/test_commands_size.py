@@ -65,7 +65,7 @@ def test_on_a_terminal_it_is_a_table(monkeypatch: pytest.MonkeyPatch, capsys: py
 def test_a_threshold_comes_with_its_mqsc(run_size: Any) -> None:
     lines = dict(run_size("threshold", "--backlog", MILLION, "--size", "10G")[1:])
     assert lines["maximum OFFLD3TH"] == "92"
-    assert lines["OFFLD3TH for a usage of up to 90 %"] == "around 80 (exactly 82.85)"
+    assert lines["OFFLD3TH for up to 90 % usage"] == "around 80 (exactly 82.85)"
     assert lines["MQSC"] == "ALTER CFSTRUCT(name) OFFLD3TH(80) OFFLD3SZ(0K)"
 
 

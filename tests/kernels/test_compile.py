@@ -9,8 +9,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 WARM_A_PART = """
 from twin import warm
-warm._look = warm._run = warm._run_scm = lambda *_: None  # only what opening and decoding call: seconds instead of
-minutes print(warm.warm())
+# Only what opening and decoding call: seconds instead of minutes.
+warm._look = warm._run = warm._run_scm = lambda *_: None
+print(warm.warm())
 """
 WORK = """
 from kernels import _compile

@@ -131,7 +131,7 @@ PYTHON_IN_JAVA = """Job aborted due to stage failure: Task 0 in stage 1.0 failed
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "/x/streams/processor.py", line 107, in handleInputRows
     raise StateError("page 3 has no place")
-twin.tables.StateError: page 3 has no place
+twin.state.tables.StateError: page 3 has no place
  SQLSTATE: 38000
 	at org.apache.spark.api.python.BasePythonRunner.x(PythonRunner.scala:1)
 """

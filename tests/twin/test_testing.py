@@ -141,7 +141,7 @@ def test_the_estate_may_be_a_path(tmp_path: Path) -> None:
         (lambda driver: driver.state("QSG1/APP9"), "the estate has no store QSG1/APP9"),
         (lambda driver: driver.measure("QSG1/APP1", mesages=1), "mesages cannot be measured; did you mean messages?"),
         (lambda driver: driver.wait(), "the time to wait is not positive"),
-        (lambda driver: driver.restart("QM09"), "(unknown-queue-manager)"),
+        (lambda driver: driver.restart("QM09"), "there is no queue manager"),
     ],
 )
 def test_wrong_use_is_refused_in_one_line(estate: Estate, call: Any, text: str) -> None:
