@@ -289,7 +289,7 @@ def mutated(draw: st.DrawFn) -> dict[str, Any]:
 def taken_by_the_decoder(rules: Rules, event: dict[str, Any]) -> bool:
     """Return True if the decoder accepts an event, apart from checks against the estate."""
     try:
-        rules.taken(parse(msgspec.json.encode(event)))
+        rules.apply(parse(msgspec.json.encode(event)))
     except EventError as error:
         return error.reason in ROUTING | {Reason.BAD_ATTRIBUTES}
     return True

@@ -35,7 +35,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     folder = tmp_path_factory.mktemp("site")
     estate = folder / "estate.toml"
-    path = write_recording(folder / "friday.ndjson.zst", traffic(1200))
+    path = write_recording(folder / "friday.ndjson.zst", traffic(2000))
     for text, raises in ((ESTATE, True), (LARGE, False)):
         estate.write_text(text, encoding="utf-8")
         assert bool(twin.replays.replay(path, load_estate(estate)).alerts) == raises

@@ -18,7 +18,7 @@ from twin.estate import Estate, load_estate
 from twin.replays import replay
 from twin.testing import ABORT, EOF, PAUSE, Driver, Item, Signal
 
-EVENTS = list(traffic(1200))
+EVENTS = list(traffic(2000))
 MINUTE_US = 60_000_000
 
 

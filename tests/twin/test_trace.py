@@ -116,7 +116,7 @@ def test_a_large_trace_comes_in_pieces_and_in_order(imported: Importer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "text"),
     [
         (
             ["2023-11-16 18:00:00.5,1,1", "yesterday,1,1"],
@@ -164,7 +164,7 @@ def test_a_column_that_is_missing_is_named(imported: Importer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("serving", "said"),
+    ("serving", "text"),
     [
         ({"service_rate": 0.0}, "the service rate is 0; right: more than 0"),
         ({"service_rate": float("nan")}, "the service rate is nan"),

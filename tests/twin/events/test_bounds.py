@@ -235,7 +235,7 @@ def test_a_value_whose_decoding_fails_is_one_dead_letter(
 def test_an_event_whose_rules_fail_is_one_dead_letter(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = Decoder(estate)
     nothing: list[int] = []
-    monkeypatch.setattr(Rules, "taken", lambda *_: nothing[0])
+    monkeypatch.setattr(Rules, "apply", lambda *_: nothing[0])
     measure = {"time": PUT["time"], "qmgr": "QM01", "op": "MEASURE", "store": "QSG1/APP1", "measured": {"messages": 1}}
     arrow = poison.stream(to_table([PUT, measure]).to_batches()[0])
     decoded = decoder.records([text(PUT), text(measure), arrow], [None, None, ARROW])

@@ -120,7 +120,7 @@ def test_a_structure_is_tried_at_a_smaller_scale_with_what_its_facility_has_for_
     site = Site.find(load_estate(tmp_path / "estate.toml"), FIRST)
     traffic = make_scenario("scm-fills-behind").traffic
     whole = site.capacity(traffic, np.random.default_rng(1)).messages
-    monkeypatch.setattr(capacity, "_LARGEST_TRIAL", 8 << 20)
+    monkeypatch.setattr(capacity, "_MAX_TRIAL_BYTES", 8 << 20)
     assert site.capacity(traffic, np.random.default_rng(1)).messages == pytest.approx(whole, rel=0.05)
 
 

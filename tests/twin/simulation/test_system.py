@@ -35,7 +35,7 @@ class Calls:
         self.rows.append(event)
         return self
 
-    def put_and_drain(self, system: RealSystem | None = None) -> list[dict[str, Any]]:
+    def serve(self, system: RealSystem | None = None) -> list[dict[str, Any]]:
         rows, self.rows = np.concatenate(self.rows), []
         return from_table((system or RealSystem(self.estate, 7)).serve(rows))
 
@@ -46,25 +46,25 @@ def calls(small: Estate) -> Calls:
 
 
 def test_a_get_carries_the_id_of_the_message_it_took(calls: Calls) -> None:
-    put_1, put_2, get_1, get_2 = calls.call(PUT).call(PUT, qmgr="QM02").call(GET, qmgr="QM03").call(GET).served()
+    put_1, put_2, get_1, get_2 = calls.call(PUT).call(PUT, qmgr="QM02").call(GET, qmgr="QM03").call(GET).serve()
     assert get_1["msgid"] == put_1["msgid"]
     assert get_2["msgid"] == put_2["msgid"]
     assert put_1["msgid"] != put_2["msgid"]
 
 
 def test_an_id_names_who_put_the_message(calls: Calls) -> None:
-    (put,) = calls.call(PUT, qmgr="QM02").served()
+    (put,) = calls.call(PUT, qmgr="QM02").serve()
     assert len(put["msgid"]) == 48
     assert bytes.fromhex(put["msgid"])[:16] == b"AMQ QM02        "
 
 
 def test_two_stores_give_different_ids(calls: Calls) -> None:
-    first, second = calls.call(PUT, "ORDERS").call(PUT, "AUDIT").served()
+    first, second = calls.call(PUT, "ORDERS").call(PUT, "AUDIT").serve()
     assert first["msgid"] != second["msgid"]
 
 
 def test_a_get_that_finds_nothing_is_no_event_and_uses_up_no_number(calls: Calls) -> None:
-    events = calls.call(GET).call(PUT).call(GET).call(GET).call(PUT).served()
+    events = calls.call(GET).call(PUT).call(GET).call(GET).call(PUT).serve()
     assert [(event["op"], event["seq"]) for event in events] == [("PUT", 0), ("GET", 1), ("PUT", 2)]
 
 
@@ -76,7 +76,7 @@ def test_each_queue_manager_counts_its_events_of_each_queue(calls: Calls, small:
             calls.call(PUT, "ORDERS", qmgr).call(PUT, "PAYMENTS", qmgr).call(GET, "ORDERS", qmgr).call(
                 PUT, "AUDIT", qmgr
             )
-        for event in calls.served(system):
+        for event in calls.serve(system):
             seen.setdefault((event["qmgr"], event["queue"]), []).append(event["seq"])
     assert len(seen) == 6
     assert all(numbers == list(range(len(numbers))) for numbers in seen.values())
@@ -88,7 +88,7 @@ def test_a_put_that_does_not_fit_is_an_event_with_2192_and_no_id(calls: Calls, s
         calls.call(PUT, length=100_000)
     for _ in range(3):
         calls.call(GET)
-    events = calls.served(system)
+    events = calls.serve(system)
     full = [event for event in events if event["reason"] == 2192]
     stored = [event for event in events if event["op"] == "PUT" and event["reason"] == 0]
     assert 100 < len(stored) < 200
@@ -101,7 +101,7 @@ def test_a_put_that_does_not_fit_is_an_event_with_2192_and_no_id(calls: Calls, s
 
 
 def test_a_put_has_what_a_put_needs_and_a_get_has_not(calls: Calls) -> None:
-    put, get = calls.call(PUT, length=123).call(GET).served()
+    put, get = calls.call(PUT, length=123).call(GET).serve()
     assert (put["length"], put["priority"], put["persistent"], put["reason"]) == (123, 0, False, 0)
     assert {"length", "priority", "persistent", "uow"}.isdisjoint(get)
 
@@ -110,7 +110,7 @@ def test_a_unit_of_work_ends_where_something_happened_in_it(calls: Calls) -> Non
     calls.call(PUT, uow=1).call(COMMIT, uow=1)
     calls.call(GET, "PAYMENTS", uow=2).call(COMMIT, "PAYMENTS", uow=2)
     calls.call(GET, uow=3).call(BACKOUT, uow=3).call(GET)
-    events = calls.served()
+    events = calls.serve()
     assert [event["op"] for event in events] == ["PUT", "COMMIT", "GET", "BACKOUT", "GET"]
     assert events[0]["uow"] == events[1]["uow"] != events[2]["uow"] == events[3]["uow"]
     assert events[2]["msgid"] == events[4]["msgid"] == events[0]["msgid"]
@@ -119,9 +119,9 @@ def test_a_unit_of_work_ends_where_something_happened_in_it(calls: Calls) -> Non
 
 def test_a_unit_of_work_may_end_in_a_later_piece(calls: Calls, small: Estate) -> None:
     system = RealSystem(small, 7)
-    calls.call(PUT, uow=1).call(PUT, uow=2).served(system)
-    assert [event["op"] for event in calls.call(COMMIT, uow=1).served(system)] == ["COMMIT"]
-    assert calls.call(COMMIT, uow=1).call(GET, uow=3).served(system)[0]["op"] == "GET"
+    calls.call(PUT, uow=1).call(PUT, uow=2).serve(system)
+    assert [event["op"] for event in calls.call(COMMIT, uow=1).serve(system)] == ["COMMIT"]
+    assert calls.call(COMMIT, uow=1).call(GET, uow=3).serve(system)[0]["op"] == "GET"
 
 
 def test_how_demands_are_cut_changes_nothing(small: Estate) -> None:
@@ -140,7 +140,7 @@ def test_how_demands_are_cut_changes_nothing(small: Estate) -> None:
 def test_a_put_to_a_waiting_getter_is_told_and_takes_no_message(calls: Calls) -> None:
     calls.call(PUT).call(PUT).call(GET).call(GET)
     calls.rows[0]["flags"] = FLAG_DIRECT
-    direct, put, get = calls.served()
+    direct, put, get = calls.serve()
     assert direct["direct"]
     assert not put["direct"]
     assert get["msgid"] == put["msgid"]
@@ -151,7 +151,7 @@ def test_a_heartbeat_is_of_the_store_and_has_no_number(calls: Calls, small: Esta
     calls.call(PUT).call(GET).call(GET)
     calls.rows[1]["op"] = HEARTBEAT
     calls.rows[1]["route"] = small.route_of_store("QM03", "QSG1/APP1")
-    put, heartbeat, get = calls.served()
+    put, heartbeat, get = calls.serve()
     assert (heartbeat["op"], heartbeat["store"], heartbeat["qmgr"]) == ("HEARTBEAT", "QSG1/APP1", "QM03")
     assert {"queue", "seq", "msgid"}.isdisjoint(heartbeat)
     assert (put["seq"], get["seq"]) == (0, 1)
@@ -168,7 +168,7 @@ def test_a_store_that_holds_no_messages_is_refused_by_name(tmp_path: Path) -> No
     calls = Calls(estate).call(PUT, "INVOICES", "QMD1")
     calls.rows[0]["route"], calls.rows[0]["op"] = estate.route_of_store("QMD1", "UC01"), HEARTBEAT
     with pytest.raises(UsageError, match="UC01 is a uniform_cluster, which is not simulated; right: a queue of a page"):
-        calls.served()
+        calls.serve()
 
 
 @pytest.mark.parametrize(
@@ -193,10 +193,10 @@ def test_page_sets_and_queue_files_refuse_what_does_not_fit(tmp_path: Path, text
     system = RealSystem(calls.estate, 7)
     for _ in range(put):
         calls.call(PUT, "Q", qmgr)
-    assert [event["reason"] for event in calls.served(system)] == [0] * put
+    assert [event["reason"] for event in calls.serve(system)] == [0] * put
     for _ in range(100):
         calls.call(PUT, "Q", qmgr)
-    reasons = [event["reason"] for event in calls.served(system)]
+    reasons = [event["reason"] for event in calls.serve(system)]
     left = 56 if put == 600 else 0
     assert reasons == [0] * left + [2192] * (100 - left)
     [outcome] = system.outcomes.values()
