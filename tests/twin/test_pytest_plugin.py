@@ -162,7 +162,7 @@ def test_tests_of_one_recording_share_a_replay(pytester: pytest.Pytester, monkey
         test_site="""
         class TestFriday:
             def test_friday(self, replayed):
-                assert replayed.events == 1200
+                assert replayed.events == 2000
 
         def test_friday(replayed):
             assert replayed.alerts
@@ -236,7 +236,7 @@ def test_events_that_the_estate_refuses_bring_a_warning(pytester: pytest.Pyteste
     result = run(pytester, "-W", "default::twin.pytest_plugin.DeadLetterWarning")
     result.assert_outcomes(passed=1, warnings=1)
     result.stdout.fnmatch_lines(
-        ['*DeadLetterWarning: *friday.ndjson.zst: * of 1200 events are refused, the first: *"BILLS"*']
+        ['*DeadLetterWarning: *friday.ndjson.zst: * of 2000 events are refused, the first: *"BILLS"*']
     )
     run(pytester).assert_outcomes(errors=1)
 

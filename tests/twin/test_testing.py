@@ -186,7 +186,7 @@ def test_a_script_gives_what_a_replay_gives(estate: Estate, tmp_path: Path) -> N
     assert played(estate, list(lines_of(EVENTS))) == (replayed.alerts, replayed.states)
 
 
-Cuts = st.lists(st.tuples(st.integers(0, 1200), st.sampled_from([PAUSE, ABORT])), max_size=6)
+Cuts = st.lists(st.tuples(st.integers(0, 2000), st.sampled_from([PAUSE, ABORT])), max_size=6)
 
 
 def cut(events: list[Any], cuts: list[tuple[int, Signal]]) -> list[Item]:
