@@ -374,8 +374,9 @@ def test_nothing_secret_is_in_processes_logs_checkpoint_local_files_or_spark_ui(
             contents[f"cmdline of {process.pid}"] = "\0".join(process.cmdline()).encode()
             contents[f"environ of {process.pid}"] = repr(process.environ()).encode()
     for path in running.folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # Spark's temporary files come and go
-            contents[str(path)] = path.read_bytes()
+        with contextlib.suppress(FileNotFoundError):  # Spark's temporary files come and go
+            if path.is_file():  # neither a folder nor a socket
+                contents[str(path)] = path.read_bytes()
     ui_pages = pages(running)
     contents |= {path: text.encode() for path, text in ui_pages.items()}
     assert [place for place, content in contents.items() if PASSWORD.encode() in content] == []
