@@ -25,7 +25,7 @@ from twin.state.arrays import Array, MemoryArrays, Size
 from twin.state.tables import Tables
 from twin.stores import message_store
 
-SIZES = (100, 400)
+SIZES = (200, 800)
 _KERNELS = str(Path(__file__).resolve().parents[2] / "kernels")
 _LARGE: dict[str, Any] = {"size": 1 << 30, "full_threshold": 0}
 
