@@ -31,9 +31,6 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("mqtwin")
 
 
-_SYSTEM_FIXTURES = {"kafka", "spark", "secured"}
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes() -> None:
     """Compile, where it must be, once and not in each worker."""
@@ -42,12 +39,8 @@ def pytest_xdist_setupnodes() -> None:
     warm()
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark whatever uses a broker or Spark as `system`, and start with it: it takes longest."""
-    for item in items:
-        if _SYSTEM_FIXTURES & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.system)
+    """The long ones first: a worker that gets one of them last has the others wait for it."""
     items.sort(key=lambda item: item.get_closest_marker("system") is None)
 
 
