@@ -22,8 +22,12 @@ def count_samples(before: int, tick: int) -> int:
 
 
 def is_at_threshold(config: Structure, allocation: Allocation, usage: Usage) -> bool:
-    """Return True if automatic alter is on and entries or elements in use reach FULLTHRESHOLD (0: never)."""
-    return config.allow_auto_alter and _reaches(config, allocation, usage)
+    """Return True if entries or elements in use reach FULLTHRESHOLD of an allocation (0: never)."""
+    threshold = config.full_threshold
+    if threshold == 0:
+        return False
+    ents_max, elems_max = pool_sizes(config, *allocation)
+    return usage.entries * 100 >= threshold * ents_max or usage.elements * 100 >= threshold * elems_max
 
 
 def next_allocation(config: Structure, allocation: Allocation, usage: Usage) -> Allocation:
@@ -31,14 +35,6 @@ def next_allocation(config: Structure, allocation: Allocation, usage: Usage) -> 
     entries, elements = usage.entries, usage.elements
     ratio = Fraction(elements, entries) if entries and elements else allocation.ratio
     size = allocation.size
-    if _reaches(config, Allocation(size, ratio), usage):
+    if is_at_threshold(config, Allocation(size, ratio), usage):
         size = max(size, min(config.size, size + size * AUTO_ALTER_GROWTH_PCT // 100))
     return Allocation(size, ratio)
-
-
-def _reaches(config: Structure, allocation: Allocation, usage: Usage) -> bool:
-    threshold = config.full_threshold
-    ents_max, elems_max = pool_sizes(config, *allocation)
-    if threshold == 0:
-        return False
-    return usage.entries * 100 >= threshold * ents_max or usage.elements * 100 >= threshold * elems_max

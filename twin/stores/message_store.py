@@ -74,13 +74,13 @@ class MessageStore(ABC):
 
     Attributes:
         kind: kind of store, as in the estate.
-        has_fill_model: True if the kind has a fill model (`rules`).
+        has_fill_model: True if the kind has a fill model (`fill_model`).
         check_against: action of the drift alert: the display command to compare the estate with.
         config: estate entry with the current attributes, after ALTER and REBUILD.
         tables: the arrays.
         episodes: open alerts.
         drift: baseline, and the drift of the last measurement.
-        foresight: the forecast.
+        monitor: the forecasts, and the alerts about them.
     """
 
     kind: ClassVar[str]
