@@ -5,7 +5,7 @@ Kernels are plain Python functions under `@kernel`; none of them says how it is 
 * Machine code is kept on disk, so that Spark's Python workers load kernels instead of compiling them.
 * Its folder is named by a hash of all kernel sources and of the compiler's version. numba notices a change of the file
   that defines a function, not of the functions it calls in other files. A folder per state of the sources makes a stale
-  hit impossible.
+  hit impossible, and two checkouts of the same sources share it. It is made when the first kernel is compiled.
 * Loading and compiling happen under a lock between processes (`twin.warm`): numba's on-disk cache has crashed when
   several processes wrote it at once (numba issue 4807).
 * A kernel called by another kernel is compiled without the code that unpacks Python's arguments, which takes five times
@@ -28,6 +28,7 @@ import platformdirs
 from filelock import FileLock
 from numba import config as numba_config
 from numba import types
+from numba.core.caching import _CacheLocator
 from numba.extending import typeof_impl
 
 _SOURCES = Path(__file__).parent
@@ -49,14 +50,44 @@ class CacheFolderError(OSError):
 
 
 CACHE_FOLDER = _cache_folder()
-for _folder in ("inner", "outer"):
+
+
+class CacheLocator(_CacheLocator):
+    """Where numba keeps the machine code of a kernel: independent of the checkout's path and of its files' times."""
+
+    folder = ""  # below CACHE_FOLDER; of the kernel that is being defined
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._path = CACHE_FOLDER / self.folder
+        self._line = function.__code__.co_firstlineno
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> CacheLocator:  # noqa: ARG003 -- numba's call
+        return cls(py_func)
+
+    def get_cache_path(self) -> str:
+        return str(self._path)
+
+    def ensure_cache_path(self) -> None:
+        make_cache_folder(self._path)
+
+    def get_source_stamp(self) -> str:
+        return CACHE_FOLDER.name
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+def make_cache_folder(path: Path) -> None:
+    """Make a folder below CACHE_FOLDER. Raises CacheFolderError if that is impossible."""
     try:
-        (CACHE_FOLDER / _folder).mkdir(parents=True, exist_ok=True)
-    except OSError as _error:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
         raise CacheFolderError(
-            f"the cache folder {CACHE_FOLDER.parent.parent} cannot be written ({_error.strerror}): "
+            f"the cache folder {CACHE_FOLDER.parent.parent} cannot be written ({error.strerror}): "
             "set MQTWIN_CACHE to a writable folder"
-        ) from _error
+        ) from error
+
 
 _compiled: list[Any] = []
 
@@ -86,9 +117,14 @@ class _Kernel:
 
     def _dispatcher(self, folder: str, **flags: bool) -> Any:
         # numba's files do not record the flags they were compiled with, so each set of flags has a folder.
-        numba_config.CACHE_DIR = str(CACHE_FOLDER / folder)  # type: ignore[attr-defined]  # set at run time
         options: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True, "forceinline": self._inlined}
-        dispatcher = numba.njit(_nrt=False, **options, **flags)(self.py_func)  # type: ignore[call-overload]  # no _nrt
+        CacheLocator.folder = folder
+        others = numba_config.CACHE_LOCATOR_CLASSES  # type: ignore[attr-defined]  # set at run time
+        numba_config.CACHE_LOCATOR_CLASSES = f"{__name__}.{CacheLocator.__name__}"  # type: ignore[attr-defined]
+        try:
+            dispatcher = numba.njit(_nrt=False, **options, **flags)(self.py_func)  # type: ignore[call-overload]
+        finally:
+            numba_config.CACHE_LOCATOR_CLASSES = others  # type: ignore[attr-defined]
         _compiled.append(dispatcher)
         return dispatcher
 
@@ -116,7 +152,12 @@ def routine(function: F) -> F:
 
 
 def compile_lock() -> FileLock:
-    """Return the lock for loading machine code from `CACHE_FOLDER` and writing it there."""
+    """Return the lock for loading machine code from `CACHE_FOLDER` and writing it there.
+
+    Raises:
+        CacheFolderError: the folder cannot be made.
+    """
+    make_cache_folder(CACHE_FOLDER)
     return FileLock(CACHE_FOLDER / "compile.lock")
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from streams.kafka.rights import READ, missing_right
 from streams.kafka.settings import for_librdkafka
 from twin.errors import MqtwinError, UsageError
 
 CONNECT_SECONDS = 10.0  # for the first answer of a broker
+_RETRY_SECONDS = 0.1
 # `for_librdkafka` translates the settings of a connection. Of these prefixes only its results may reach librdkafka.
 _TRANSLATED = ("sasl.", "ssl.", "config.providers")
 # Errors of a broker that is away for a while: librdkafka reconnects by itself.
@@ -128,6 +130,29 @@ def partitions_of(consumer: Consumer, topic: str, kafka: Mapping[str, str], last
         if metadata.error.code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE):
             raise MqtwinError(f"topic {topic}: {metadata.error.str()}")
     return sorted(metadata.partitions)
+
+
+def offset_range(consumer: Consumer, topic: str, number: int) -> tuple[int, int]:
+    """Return the offset of the first record of a partition, and the one after its last record.
+
+    A partition that was made a moment ago, or whose leader is changing, is asked again for ``CONNECT_SECONDS``.
+
+    Raises:
+        UsageError: the user may not read the topic.
+        MqtwinError: any other error of the broker.
+    """
+    deadline = time.monotonic() + CONNECT_SECONDS
+    while True:
+        left = max(deadline - time.monotonic(), 0.1)
+        try:
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=left)
+        except KafkaException as error:
+            check(error.args[0], topic)  # raises what does not go away
+            if time.monotonic() >= deadline:
+                raise MqtwinError(f"topic {topic}, partition {number}: {error.args[0].str()}") from None
+            time.sleep(_RETRY_SECONDS)
+        else:
+            return low, high
 
 
 def check(error: KafkaError | None, topic: str) -> bool:

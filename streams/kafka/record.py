@@ -19,7 +19,7 @@ from typing import Any, Self
 import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
-from streams.kafka.clients import CONNECT_SECONDS, LastError, check, new_consumer, partitions_of
+from streams.kafka.clients import LastError, check, new_consumer, offset_range, partitions_of
 from streams.kafka.recording_files import GrowingRecording, WholeRecording
 from streams.kafka.topics import Topics, topic_id
 from twin.errors import MqtwinError, UsageError
@@ -167,7 +167,7 @@ class EventReader:
             UsageError: Kafka has deleted the records at these offsets: `recording` would have a hole.
         """
         for number, offset in offsets.items():
-            low, _ = self._consumer.get_watermark_offsets(TopicPartition(self._topic, number), timeout=CONNECT_SECONDS)
+            low, _ = offset_range(self._consumer, self._topic, number)
             if offset < low:
                 raise UsageError(
                     f"{recording} ends at offset {offset} of partition {number}, Kafka begins at {low}: it would have "
@@ -180,8 +180,7 @@ class EventReader:
         """Return the end offset of every partition that is not empty."""
         ends = {}
         for number in numbers:
-            partition = TopicPartition(self._topic, number)
-            low, high = self._consumer.get_watermark_offsets(partition, timeout=CONNECT_SECONDS)
+            low, high = offset_range(self._consumer, self._topic, number)
             if high > low:
                 ends[number] = high
         return ends

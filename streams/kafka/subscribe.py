@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Self
 
 import msgspec
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from streams.kafka.clients import CONNECT_SECONDS, LastError, check, new_consumer, partitions_of
+from streams.kafka.clients import LastError, check, new_consumer, offset_range, partitions_of
 from streams.kafka.topics import Topics
 from twin.errors import MqtwinError
 
@@ -91,10 +91,7 @@ class AlertReader:
     def _assign(self, *, from_beginning: bool) -> bool:
         """Start reading and return True; False if there is no topic yet."""
         numbers = partitions_of(self._consumer, self._topic, self._kafka, self._last_error)
-        try:
-            partitions = [self._first_record(number, from_beginning) for number in numbers]
-        except KafkaException as error:
-            raise MqtwinError(f"topic {self._topic}: {error.args[0].str()}") from None
+        partitions = [self._first_record(number, from_beginning) for number in numbers]
         if partitions:
             self._consumer.assign(partitions)
         return bool(partitions)
@@ -103,7 +100,7 @@ class AlertReader:
         if from_beginning:
             return TopicPartition(self._topic, number, OFFSET_BEGINNING)
         # An explicit offset, not OFFSET_END: alerts are not missed if the broker restarts before the first one.
-        _, end = self._consumer.get_watermark_offsets(TopicPartition(self._topic, number), timeout=CONNECT_SECONDS)
+        _, end = offset_range(self._consumer, self._topic, number)
         return TopicPartition(self._topic, number, end)
 
     def read(self, timeout: float) -> list[AlertRecord]:

@@ -200,10 +200,13 @@ def test_kafka_options_are_read_from_the_command_line(command, capsys):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["stream", "--estate", "e", "--checkpoint", "c", "--bootstrap-servers", "a:1"], ["broker"]],
+    [["stream", "--estate", "estate.toml", "--checkpoint", "checkpoint", "--bootstrap-servers", "a:1"], ["broker"]],
     ids=" ".join,
 )
-def test_a_cache_that_cannot_be_written_is_one_line_that_says_what_to_do(arguments):
+def test_a_cache_that_cannot_be_written_is_one_line_that_says_what_to_do(arguments, tmp_path):
+    described = 'schema = 1\n[queue_manager.QM1]\n[page_set."QM1/0"]\npages = 100\n'
+    (tmp_path / "estate.toml").write_text(described)
+    arguments = [str(tmp_path / word) if word in ("estate.toml", "checkpoint") else word for word in arguments]
     done = subprocess.run(
         [sys.executable, "-m", "deploy", *arguments],
         cwd=ROOT,

@@ -1,6 +1,7 @@
 """Kernels are compiled once per machine and state of their sources, by one process, and loaded by all others."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -44,11 +45,11 @@ print(len(before), forecasts, ready() - before)
 """
 
 
-def start(program: str, **environment: str) -> subprocess.Popen[str]:
+def start(program: str, checkout: Path = ROOT, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", program],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+        cwd=checkout,
+        env=os.environ | {"PYTHONPATH": str(checkout)} | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -68,6 +69,29 @@ def test_one_of_several_processes_started_at_once_compiles_and_later_ones_load_e
     assert compiled[:2] == [0, 0]
     assert compiled[2] > 0
     assert output_of(start(WARM_A_PART, MQTWIN_CACHE=str(tmp_path))) == "0"
+
+
+def test_importing_the_kernels_makes_no_folder(tmp_path: Path) -> None:
+    assert output_of(start("import twin.warm, kernels._compile; print(0)", MQTWIN_CACHE=str(tmp_path))) == "0"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_checkouts_of_the_same_sources_share_their_machine_code(tmp_path: Path) -> None:
+    for name in ("kernels", "twin"):
+        shutil.copytree(ROOT / name, tmp_path / "copy" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    cache = {"MQTWIN_CACHE": str(tmp_path / "cache")}
+    assert int(output_of(start(WARM_A_PART, **cache))) > 0
+    assert output_of(start(WARM_A_PART, tmp_path / "copy", **cache)) == "0"
+
+
+def test_kernels_leave_the_cache_settings_of_other_numba_users_alone() -> None:
+    program = """
+from numba import config
+before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES
+import twin.warm
+print(before == (config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES))
+"""
+    assert output_of(start(program)) == "True"
 
 
 def test_warming_covers_every_kernel_that_work_calls() -> None:
