@@ -37,14 +37,17 @@ STOCK = np.dtype(
     align=True,
 )
 
-RISES = 16  # past rises kept per resource
+RISES = 32  # past rises kept, of what the store holds in all
 RISE = np.dtype(
     [
         ("began", "i8"),  # ticks
         ("ended", "i8"),
         ("low", "f8"),  # utilisation, as a share
         ("top", "f8"),
+        ("usage", "f8"),  # largest share of a resource in use at the top
         ("refused", "i8"),  # puts with 2192 during the rise: it did not end by itself
+        ("puts", "i8"),  # messages put from the beginning to the top
+        ("stayed", "i8"),  # messages more at the top than at the beginning
     ],
     align=True,
 )
@@ -55,8 +58,13 @@ TIDE = np.dtype(  # the rise of a resource that is under way, or its fall
         ("low", "f8"),  # utilisation at that tick
         ("topped", "i8"),  # tick at which utilisation was last at its highest
         ("top", "f8"),
-        ("rises", "i8"),  # rises ended so far, of which the last RISES are kept
+        ("usage", "f8"),  # largest share of a resource in use at that tick
+        ("rises", "i8"),  # rises ended so far
         ("refused", "i8"),  # puts with 2192 of the store before the rise
+        ("puts", "i8"),  # of the store, before the rise and at the top
+        ("puts_at_top", "i8"),
+        ("messages", "i8"),  # held before the rise and at the top
+        ("messages_at_top", "i8"),
     ],
     align=True,
 )

@@ -31,6 +31,7 @@ from kernels.meter_rows import (
     TIDE_SHIFT,
     YOUNG_GETS,
 )
+from kernels.resources import TOTAL_TIDE
 
 YOUNG_FOR = 30  # ticks: five minutes
 QUARTER_TICKS = 90  # a quarter of an hour
@@ -166,40 +167,81 @@ def fade_puts(store: Store, before: int, tick: int, sets: int) -> None:
 
 
 @kernel
-def watch_tide(store: Store, resource: int, tick: int, share: float) -> None:
-    """Follow the rises and falls of a resource, of which `share` is in use.
+def watch_tide(store: Store, resource: int, tick: int, share: float, usage: float) -> None:
+    """Follow the rises and falls of a resource.
 
     A rise begins where utilisation was last near its lowest and ends where it was last near its highest, once it has
     turned by TURN.
+
+    Args:
+        store: arrays of the store.
+        resource: row of `tides`. Of TOTAL_TIDE the rises that have ended are kept.
+        tick: the present tick.
+        share: of the resource in use.
+        usage: largest share of a resource of the store in use.
     """
-    tide = store.tides[resource]
+    tide, scalars = store.tides[resource], store.scalars[0]
     touch(store.tides_dirty, resource, TIDE_SHIFT)
     if tide.rising == 1:
         if share > tide.top + TURN / 4:
-            tide.top = share
-            tide.topped = tick
+            tide.top, tide.topped, tide.usage = share, tick, usage
+            tide.puts_at_top, tide.messages_at_top = scalars.ages, scalars.messages
         if share < tide.top - max(TURN, 0.15 * (tide.top - tide.low)):
-            rise = store.rises[resource * RISES + int(tide.rises % RISES)]
-            rise.began = tide.began
-            rise.ended = tide.topped
-            rise.low = tide.low
-            rise.top = tide.top
-            rise.refused = store.scalars[0].full_puts - tide.refused
-            touch(store.rises_dirty, resource * RISES + int(tide.rises % RISES), RISE_SHIFT)
+            if resource == TOTAL_TIDE:
+                _keep_rise(store)
             tide.rises += 1
             tide.rising = 0
             tide.low = share
-            tide.began = tick
-            tide.refused = store.scalars[0].full_puts
+            _begin_rise(store, resource, tick)
     else:
+        if tide.began == 0:  # never watched before
+            tide.low = share
         tide.low = min(tide.low, share)
         if share <= tide.low + TURN / 4:
-            tide.began = tick
-            tide.refused = store.scalars[0].full_puts
+            _begin_rise(store, resource, tick)
         if share > tide.low + TURN:
             tide.rising = 1
-            tide.top = share
-            tide.topped = tick
+            tide.top, tide.topped, tide.usage = share, tick, usage
+            tide.puts_at_top, tide.messages_at_top = scalars.ages, scalars.messages
+
+
+@kernel
+def _begin_rise(store: Store, resource: int, tick: int) -> None:
+    """Let the next rise of a resource begin at a tick."""
+    tide, scalars = store.tides[resource], store.scalars[0]
+    tide.began = tick
+    tide.refused, tide.puts, tide.messages = scalars.full_puts, scalars.ages, scalars.messages
+
+
+@kernel
+def _keep_rise(store: Store) -> None:
+    """Keep the rise of the store that has ended. Of the older half of those kept, the lowest makes room for it."""
+    tide = store.tides[TOTAL_TIDE]
+    row = int(tide.rises)
+    if row >= RISES:
+        row = _row_to_forget(store)
+    rise = store.rises[row]
+    rise.began, rise.ended, rise.low, rise.top = tide.began, tide.topped, tide.low, tide.top
+    rise.usage = tide.usage
+    rise.refused = store.scalars[0].full_puts - tide.refused
+    rise.puts = tide.puts_at_top - tide.puts
+    rise.stayed = tide.messages_at_top - tide.messages
+    touch(store.rises_dirty, row, RISE_SHIFT)
+
+
+@kernel
+def _row_to_forget(store: Store) -> int:
+    """Return the row of the lowest rise among the older half."""
+    best, lowest = 0, np.inf
+    for row in range(RISES):
+        later = 0
+        for other in range(RISES):
+            if store.rises[other].ended > store.rises[row].ended:
+                later += 1
+        height = store.rises[row].top - store.rises[row].low
+        if later >= RISES // 2 and height < lowest:
+            best, lowest = row, height
+    return best
 
 
 @kernel

@@ -13,6 +13,21 @@ from kernels.resources import ENTRIES, FIRST_DATA_SET_TIDE, SCM_TIDE, SPACE, TOT
 
 
 @routine
+def meter(store: Store, before: int, tick: int, shares: Array) -> float:
+    """Let the meters go on to a tick: begin its bin, fade older puts, sample the resources; else as `watch`.
+
+    Args:
+        store: arrays of the store.
+        before: the tick acted on last.
+        tick: the present tick.
+        shares: f8[rows of `tides`], written.
+    """
+    meters.begin_bin(store, tick)
+    meters.fade_puts(store, before, tick, shares.size - FIRST_DATA_SET_TIDE)
+    return watch(store, tick, shares)
+
+
+@routine
 def watch(store: Store, tick: int, shares: Array) -> float:
     """Sample the share in use of every resource and follow its rise.
 
@@ -43,14 +58,17 @@ def watch(store: Store, tick: int, shares: Array) -> float:
         if params.scm_max > 0:
             shares[SCM_TIDE] = scm.bytes_in_use(store) / scm.max_bytes(store)
         for dataset in range(shares.size - FIRST_DATA_SET_TIDE):
-            total = smds.max_blocks(store, dataset)
-            shares[FIRST_DATA_SET_TIDE + dataset] = smds.blocks_in_use(store, dataset) / max(1, total)
-    climb = 0.0
+            blocks = smds.max_blocks(store, dataset)
+            shares[FIRST_DATA_SET_TIDE + dataset] = smds.blocks_in_use(store, dataset) / max(1, blocks)
+    climb, usage = 0.0, 0.0
+    for resource in range(shares.size):
+        usage = max(usage, shares[resource])
     for resource in range(shares.size):
         if resource == TOTAL_TIDE:
-            meters.watch_tide(store, resource, tick, _total(store) if params.kind == STRUCTURE else shares[SPACE])
+            total = _total(store) if params.kind == STRUCTURE else shares[SPACE]
+            meters.watch_tide(store, resource, tick, total, usage)
             continue
-        meters.watch_tide(store, resource, tick, shares[resource])
+        meters.watch_tide(store, resource, tick, shares[resource], usage)
         climb = max(climb, shares[resource] - store.tides[resource].low)
     return climb
 

@@ -193,7 +193,7 @@ def test_an_alert_of_the_code_is_one_of_the_schema(change: str, severity: str) -
     record = msgspec.json.decode(alert.record())
     validator("alert").validate(record)
     fields = set(schema("alert")["$defs"]["data"]["properties"])
-    assert set(record["data"]) == (fields if severity == "info" else fields - {"level"})
+    assert set(record["data"]) == fields
 
 
 @pytest.mark.parametrize(

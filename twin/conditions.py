@@ -32,3 +32,4 @@ CRITICAL: Final = "critical"
 FULL: Final = "full"  # the severity of Condition.FULL
 
 WATCH: Final = "watch"  # level of an alert that wakes nobody
+PAGE: Final = "page"  # level of every other alert

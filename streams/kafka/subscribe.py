@@ -14,6 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from streams.kafka.clients import LastError, check, new_consumer, offset_range, partitions_of
 from streams.kafka.topics import Topics
+from twin.conditions import PAGE
 from twin.errors import MqtwinError
 
 _MAX_SEEN = 100_000  # ids; a restarted job repeats one batch at most
@@ -44,6 +45,8 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
     fillers: tuple[Filler, ...] = ()
     cause: str = ""
     actions: tuple[str, ...] = ()
+    level: str = PAGE
+    evidence: tuple[str, ...] = ()
 
 
 class AlertRecord(msgspec.Struct, frozen=True, kw_only=True):

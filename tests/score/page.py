@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.score.stories import Story
 from tests.score.targets import targets
 from tests.score.work import CaseScore, classes, measured, scenarios
-from twin.scoring import METHODS, TWIN
+from twin.scoring import METHODS, TWIN, TWIN_WATCH
 from twin.scoring.table import ROWS, markdown, percent, rows
 
 _BY_SCENARIO = ("recall", "precision", "recordings without one", "lead, p10", "lead, p50", "enough lead")
@@ -69,7 +69,12 @@ def _targets(scores: Sequence[CaseScore]) -> str:
 
 
 def _tables(scores: Sequence[CaseScore]) -> str:
-    titles = {"all": "All recordings", "steady": "Steady classes", "hard": "Hard classes"}
+    titles = {
+        "all": "All recordings",
+        "steady": "Steady classes",
+        "hard": "Hard classes",
+        "held out": "Scenarios that the tuning set does not have",
+    }
     parts = ["## Compared with other rules"]
     for name, some in classes(scores).items():
         if some:
@@ -85,11 +90,24 @@ def _scenarios(scores: Sequence[CaseScore]) -> str:
     lines = []
     for name, some in scenarios(scores).items():
         by_method = measured(some)
-        best = _best_baseline({method: measures.f1 for method, measures in by_method.items() if method != TWIN})
+        best = _best_baseline(
+            {method: measures.f1 for method, measures in by_method.items() if method not in (TWIN, TWIN_WATCH)}
+        )
         twin = by_method[TWIN]
-        cells = [make(twin) for title, make in ROWS.items() if title in _BY_SCENARIO]
+        watch = by_method[TWIN_WATCH]
+        cells = [percent(watch.recall), percent(watch.enough_lead)]
+        cells += [make(twin) for title, make in ROWS.items() if title in _BY_SCENARIO]
         lines.append([f"`{name}`", some[0].case.class_, str(len(some)), str(twin.fillings), *cells, best])
-    head = ["the twin", "class", "recordings", "fillings", *_BY_SCENARIO, "best F1 of a baseline"]
+    head = [
+        "the twin",
+        "class",
+        "recordings",
+        "fillings",
+        "watch: recall",
+        "watch: enough lead",
+        *_BY_SCENARIO,
+        "best F1 of a baseline",
+    ]
     return "## By scenario\n\n" + markdown(head, lines)
 
 

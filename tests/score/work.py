@@ -13,6 +13,7 @@ from tests.score.cases import Recorded, recorded
 from twin.estate import load_estate
 from twin.scoring import JudgedStore, Measures, PlayedRecording, ScoredRecording, measure, play, score
 from twin.scoring.score import METHODS
+from twin.simulation import SCENARIOS
 from twin.simulation.cases import Split
 from twin.warm import warm
 
@@ -90,9 +91,10 @@ def scenarios(scores: Sequence[CaseScore]) -> dict[str, list[CaseScore]]:
 
 
 def classes(scores: Sequence[CaseScore]) -> dict[str, list[CaseScore]]:
-    """All cases, the steady ones, the hard ones."""
+    """All cases, the steady ones, the hard ones, and those of scenarios that the tuning set does not have."""
     return {
         "all": list(scores),
         "steady": [score for score in scores if not score.case.hard],
         "hard": [score for score in scores if score.case.hard],
+        "held out": [score for score in scores if SCENARIOS[score.case.scenario].held_out],
     }

@@ -7,7 +7,7 @@ from tests.support.store_driver import NO_RULES
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import SECOND_US
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, CRITICAL, OPENED, UPDATED, WARNING
+from twin.conditions import CLEARED, CRITICAL, INFO, OPENED, UPDATED, WARNING
 
 ENTRIES = 6000
 TICK_US = 10 * SECOND_US
@@ -51,17 +51,19 @@ def test_getters_stop_and_the_alert_comes_in_time() -> None:
     story.go_on(30, puts=10, gets=10)
     story.go_on(80, puts=10, gets=0)
     [opened, *updates] = story.foreseen()
-    assert (opened.change, opened.resource, opened.severity) == (OPENED, "entries", WARNING)
+    assert (opened.change, opened.resource, opened.severity) == (OPENED, "entries", INFO)
+    assert opened.data()["level"] == "watch"
     assert opened.time_to_full_s is not None
     assert 24 * 60 <= opened.time_to_full_s["p50"] <= 30 * 60
     assert opened.time_to_full_s["p10"] <= opened.time_to_full_s["p50"] <= opened.time_to_full_s["p90"]
     assert opened.full_probability is not None
-    assert opened.full_probability >= 0.6
+    assert opened.full_probability >= 0.5
     assert opened.fillers[0].queue == "A.QUEUE"
     assert all(forecast.alert_id == opened.alert_id for forecast in updates)
 
 
 def test_the_forecast_is_what_will_be() -> None:
+    """Within 8 %: an early fill within the horizon is likelier than a late one, so the median is a little early."""
     story = Story()
     story.go_on(30, puts=10, gets=10)
     for _ in range(8):
@@ -70,15 +72,16 @@ def test_the_forecast_is_what_will_be() -> None:
         assert forecast is not None
         [first, *_] = forecast["resources"]
         assert first["resource"] == "entries"
-        assert abs(first["time_to_full_s"]["p50"] / 60 - story.left()) < 0.05 * story.left() + 1
+        assert abs(first["time_to_full_s"]["p50"] / 60 - story.left()) < 0.08 * story.left() + 1
 
 
 def test_it_turns_critical_once_and_is_cleared_after_ten_calm_minutes() -> None:
     story = Story()
     story.go_on(30, puts=10, gets=10)
     story.go_on(93, puts=10, gets=0)
-    assert [alert.severity for alert in story.foreseen()] == [WARNING, CRITICAL]
-    assert [alert.change for alert in story.foreseen()] == [OPENED, UPDATED]
+    assert [alert.severity for alert in story.foreseen()] == [INFO, WARNING, CRITICAL]
+    assert [alert.change for alert in story.foreseen()] == [OPENED, UPDATED, UPDATED]
+    assert len({alert.alert_id for alert in story.foreseen()}) == 1
     story.go_on(30, puts=10, gets=40)
     *_, last = story.foreseen()
     assert last.change == CLEARED

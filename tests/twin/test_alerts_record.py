@@ -56,6 +56,7 @@ def test_its_data_are_those_of_the_contract() -> None:
     assert opened == {
         "alert_id": opened["alert_id"],
         "status": "open",
+        "level": "page",
         "severity": "warning",
         "store": "QSG1/APP1",
         "resource": "entries",
@@ -67,6 +68,7 @@ def test_its_data_are_those_of_the_contract() -> None:
         "fillers": [{"queue": "A.QUEUE", "share": 0.75}, {"queue": "B.QUEUE", "share": 0.25}],
         "cause": "80.0 % of the entries are in use.",
         "actions": ["Start more getters."],
+        "evidence": [],
     }
     assert cleared["status"] == "cleared"
 

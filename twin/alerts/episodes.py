@@ -14,7 +14,7 @@ import msgspec
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
-from twin.conditions import CLEARED, INFO, OPENED, UPDATED, WATCH
+from twin.conditions import CLEARED, INFO, OPENED, PAGE, UPDATED, WATCH
 from twin.units import as_datetime, as_text
 
 _SOURCE = "mqtwin"
@@ -45,17 +45,18 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     fillers: tuple[Filler, ...]
     cause: str
     actions: tuple[str, ...]
+    evidence: tuple[str, ...] = ()
 
     def data(self) -> dict[str, Any]:
         """Return the `data` of the record, JSON-ready."""
         fields = msgspec.to_builtins(self)
         del fields["change"], fields["number"]
         fields["status"] = CLEARED if self.change == CLEARED else "open"
-        if self.severity == INFO:
-            fields["level"] = WATCH
+        fields["level"] = WATCH if self.severity == INFO else PAGE
         fields["time"] = as_text(self.time)
         fields["fillers"] = list(fields["fillers"])
         fields["actions"] = list(fields["actions"])
+        fields["evidence"] = list(fields["evidence"])
         return dict(fields)
 
     def record(self) -> bytes:
@@ -86,6 +87,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     cause: str
     actions: tuple[str, ...]
     time_to_full_s: dict[str, float] | None = None
+    evidence: tuple[str, ...] = ()
 
 
 class Episode(msgspec.Struct, kw_only=True):
@@ -181,4 +183,5 @@ class Episodes:
             fillers=finding.fillers,
             cause=finding.cause,
             actions=finding.actions,
+            evidence=finding.evidence,
         )

@@ -64,6 +64,7 @@ class Viewer:
         times: tuple[float, float, float],
         probability: float,
         effects: Mapping[str, str],
+        evidence: tuple[str, ...] = (),
     ) -> Finding:
         """Return the finding about a resource that is forecast to be full.
 
@@ -73,6 +74,7 @@ class Viewer:
             times: seconds until full (p10, p50, p90).
             probability: of full within the horizon, 0..1.
             effects: effect of each action on the forecast, by action (see texts.py).
+            evidence: sentences that say why.
         """
         view = self.resource(resource)
         usage = view.usage_pct
@@ -89,6 +91,7 @@ class Viewer:
             cause=f"{view.text}: {usage:.1f} % in use, {texts.describe_forecast(times, probability)}."
             f" {self._filled(view, fillers, growth)}{self._rates(fillers)}.",
             actions=view.actions(fillers, effects),
+            evidence=evidence,
         )
 
     def over(self, condition: str, resource: str, severity_before: str) -> Finding:

@@ -30,6 +30,7 @@ CLUSTER_NAME = text("[A-Za-z0-9._%]{1,48}", "a cluster name: 1 to 48 letters, di
 FORECAST: Mapping[str, Check] = {
     "forecast_horizon_s": number(59, 86_400),
     "forecast_lead_s": number(0, 86_400),
+    "forecast_miss_cost": number(0, 10),
     "forecast_probability": number(0, 1),
 }
 STRUCTURE: Mapping[str, Check] = {

@@ -7,25 +7,35 @@ bursts. The error of a mean of few bins, and how the mean will wander, is drawn 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
 from kernels import chance, regime
+from kernels.clock import MINUTE_TICKS
 from kernels.layout import NEVER, Store
-from kernels.meter_rows import BINS, CLASSES
+from kernels.meter_rows import BINS, CLASSES, RISES
+from kernels.resources import TOTAL_TIDE
 from twin.state.arrays import Array
 
-PATHS = 128
+PATHS = 64
 WANDER = 0.2  # standard deviation by which a rate has wandered after an hour, as a share of it [fitted]
 UNMETERED = 0.19  # of the time to full: standard deviation of what no meter shows; p10..p90 then hold 80 % [fitted]
 TREND_LASTS = 2.0  # a trend goes on for this many times as long as it was seen [assumed]
 _MIN_TREND_BINS = 18  # three minutes
 _MIN_TREND_ERRORS = 2.5  # standard errors from which a trend is believed in part; far beyond them wholly
+_SERVICE_BLOCKS = 10  # into which the bins are put to compare gets with the backlog
+_MIN_SERVICE_BINS = 6  # of a block
+_MIN_GOT = 100  # messages
+_MIN_SWING = 1.25  # times that the backlog has grown or shrunk
+_MIN_SERVICE_GAIN = 8.0  # twice the logarithm of how much more likely [assumed]
+_MIN_SERVICE_RATIO = 2.0  # the same as a factor, where gets vary more than by chance
+_SPACED = np.array([NormalDist().inv_cdf((i + 0.5) / PATHS) for i in range(PATHS)])  # normal, evenly spaced
 _WINDOWS = (180, 90, 45)  # bins
 _MIN_BLOCKS = 6  # that a regime is cut into, on average
 _MAX_BLOCK = 30  # bins
-_STEPS = ((12, 1), (9, 2), (10, 3), (20, 6))  # (steps, bins of each): the first half hour
-_LATER_STEP = 12  # bins of a step after it
+_STEPS = ((6, 1), (6, 2), (6, 4), (12, 6))  # (steps, bins of each): the first 19 minutes
+_LATER_STEP = 18  # bins of a step after them
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,8 @@ class Regime:
         net_messages: messages that a bin adds on average.
         spread: variance of `net` over the bins.
         wait: bins from the put to the get of what does not leave soon.
+        service: share of the messages held that is got in a bin, where gets follow the backlog; 0: they do not.
+        held: messages held at its end.
         got: share of the messages put that are got, 0..1.
     """
 
@@ -49,6 +61,8 @@ class Regime:
     spread: float
     wait: float
     got: float
+    service: float = 0.0
+    held: float = 0.0
 
 
 def present(store: Store, tick: int, weights: Array) -> Regime | None:
@@ -61,7 +75,7 @@ def present(store: Store, tick: int, weights: Array) -> Regime | None:
     """
     flows, lags = np.empty((BINS, 3 * CLASSES)), np.empty((BINS, 2))
     since = int(store.scalars["steady_from"][0])
-    n = 0 if since == NEVER else regime.read_flows(store, since, tick, flows, lags)
+    n = 0 if since == NEVER else regime.read_flows(store, max(since, _turned(store, tick)), tick, flows, lags)
     if n < regime.MIN_BINS:
         return None
     flows = flows[:n]
@@ -76,15 +90,55 @@ def present(store: Store, tick: int, weights: Array) -> Regime | None:
     left, lag, put_rate = float(leave[start:].sum()), float(lags[start:n, 0].sum()), float(lags[start:n, 1].mean())
     wait = lag / left / put_rate if left > 0 and put_rate > 0 else np.inf
     puts = float(stay[start:].sum())
+    held = float(store.scalars["messages"][0])
+    service = _service(stay.sum(axis=1), leave.sum(axis=1), held)
     return Regime(
         bins=flows[start:],
         since=tick - (n - start),
         net=float(net.mean()),
         net_messages=(puts - left) / net.size,
         spread=max(spread, floor),
-        wait=wait,
+        wait=np.inf if service else wait,
         got=min(1.0, left / puts) if puts > 0 else 1.0,
+        service=service,
+        held=held,
     )
+
+
+def _service(stay: Array, leave: Array, held: float) -> float:
+    """Return the share of the messages held that is got in a bin, 0 where gets do not follow the backlog.
+
+    Gets in proportion to the backlog are compared with gets at a constant rate, over the whole rise, by how likely they
+    make what was got.
+
+    Args:
+        stay: f8[n], messages that came and stayed.
+        leave: f8[n], messages that left.
+        held: messages held at the end.
+    """
+    bins = stay.size // _SERVICE_BLOCKS
+    if bins < _MIN_SERVICE_BINS:
+        return 0.0
+    some = bins * _SERVICE_BLOCKS
+    net = (stay - leave)[-some:]
+    depth = held - np.cumsum(net[::-1])[::-1] + net / 2
+    got = leave[-some:].reshape(_SERVICE_BLOCKS, bins).sum(axis=1)
+    backlog = np.maximum(depth.reshape(_SERVICE_BLOCKS, bins).sum(axis=1), 0.0)
+    if got.sum() < _MIN_GOT or backlog.min() <= 0.0 or backlog.max() < _MIN_SWING * backlog.min():
+        return 0.0
+    share = float(got.sum() / backlog.sum())
+    in_proportion = float(((got - share * backlog) ** 2 / (share * backlog)).sum())
+    constant = float(((got - got.mean()) ** 2 / got.mean()).sum())
+    return share if constant > _MIN_SERVICE_GAIN + _MIN_SERVICE_RATIO * in_proportion else 0.0
+
+
+def _turned(store: Store, tick: int) -> int:
+    """Return the tick at which the store last turned, up or down: no regime spans an emptying."""
+    tide = store.tides[TOTAL_TIDE]
+    if tide["rising"]:
+        return min(int(tide["began"]), tick - MINUTE_TICKS)
+    kept = store.rises[: min(RISES, int(tide["rises"]))]
+    return min(int(kept["ended"].max()), tick - MINUTE_TICKS) if kept.size else 0
 
 
 def _start(series: Array, units: Array) -> int:
@@ -145,7 +199,7 @@ def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array) 
     middle = np.cumsum(lengths) - lengths / 2
     slope, error = _trend(now, weights)
     ahead = TREND_LASTS * n * (1 - np.exp(-middle / (TREND_LASTS * n)))
-    level = now.bins + slope * (n - 0.5 - np.arange(n))[:, None]
+    level = now.bins + (0.0 if now.service else slope * (n - 0.5 - np.arange(n))[:, None])
     block = int(np.clip(n // _MIN_BLOCKS, 1, _MAX_BLOCK))
     overlap = max(block, int(lengths.max()))
     cumulated = np.zeros((n + overlap + 1, now.bins.shape[1]))
@@ -154,21 +208,43 @@ def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array) 
     mix = puts / puts.sum() if puts.sum() > 0 else np.full(CLASSES, 1.0 / CLASSES)
     mean_error = np.sqrt(now.spread / n)
     doubts, starts = np.empty((PATHS, 4 + sizes.size)), np.empty((PATHS, lengths.size), np.int64)
-    chance.normal(np.uint64(seed ^ 1), doubts)
+    chance.normal(np.uint64(seed ^ 1), doubts[: PATHS // 2])
+    doubts[PATHS // 2 :] = -doubts[: PATHS // 2]  # antithetic: half as many paths are as good
     chance.below(np.uint64(seed), n, starts)
     errors = np.stack([np.full(lengths.size, mean_error), error * ahead, WANDER * abs(now.net) * np.sqrt(middle / 360)])
+    trend = ahead[:, None] * slope
+    if now.service:
+        trend = _settling(now, middle)
+        errors *= np.exp(-now.service * middle)
     return Futures(
         cumulated=cumulated,
         bins=n,
-        trend=ahead[:, None] * slope,
+        trend=trend,
         lengths=lengths,
         starts=starts,
         larger=np.clip(1 + doubts[:, 4:] * sizes, 0.2, 5.0),
         extra=doubts[:, :3] @ (errors / max(float(mix @ weights), 1e-9)),
         block=block,
         mix=mix,
-        pace=np.exp(UNMETERED * doubts[:, 3]),
+        pace=np.exp(UNMETERED * _SPACED[np.argsort(np.argsort(doubts[:, 3], kind="stable"), kind="stable")]),
     )
+
+
+def _settling(now: Regime, middle: Array) -> Array:
+    """Return f8[steps, 3 * CLASSES], the change of each flow where gets follow the backlog: it comes to rest.
+
+    Args:
+        now: the regime.
+        middle: f8[steps], bins from now to the middle of each step.
+    """
+    leave = now.bins[:, CLASSES:].sum(axis=0)
+    puts, usual = float(now.bins[:, :CLASSES].sum()) / now.bins.shape[0], float(leave.sum()) / now.bins.shape[0]
+    rest = puts / now.service
+    held = rest + (now.held - rest) * np.exp(-now.service * middle)
+    trend = np.zeros((middle.size, now.bins.shape[1]))
+    shares = leave / leave.sum() if leave.sum() > 0 else np.full(2 * CLASSES, 1 / (2 * CLASSES))
+    trend[:, CLASSES:] = np.outer(now.service * held - usual, shares)
+    return trend
 
 
 def _trend(now: Regime, weights: Array) -> tuple[Array, float]:

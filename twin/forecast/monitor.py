@@ -1,8 +1,10 @@
 """From forecasts to alerts: when to look ahead, when to alert, when the danger is over.
 
-An alert opens when full is likely enough and near enough, and stays so for a hold time; it is updated when something a
-person would act on has changed, and cleared when it has been unlikely, or far off, for longer. A store has one alert of
-this condition at a time, about the resource that is full first: that resource may change, the episode does not.
+An alert opens as a watch when full is likely enough and near enough, and stays so for a hold time. It becomes a page
+when waiting longer would cost more than a false call: the chance of full, times what a minute of lead is worth, is
+compared with the chance that the next minute shows the rise to be harmless. It is updated when something a person would
+act on has changed, and cleared when it has been unlikely, or far off, for longer. A store has one alert of this
+condition at a time, about the resource that is full first: that resource may change, the episode does not.
 
 Hold times and dead bands keep an alert from chattering [ISA-18.2, EEMUA 191].
 """
@@ -15,12 +17,13 @@ from typing import Any, NamedTuple, Self
 import msgspec
 import numpy as np
 
-from kernels import meters, shares
+from kernels import shares
 from kernels.clock import SECOND, TICK
 from kernels.resources import FIRST_DATA_SET_TIDE
 from twin.alerts.episodes import Alert, Episode, Finding
-from twin.conditions import CRITICAL, WARNING, Condition
+from twin.conditions import CRITICAL, INFO, WARNING, Condition
 from twin.forecast import flows, remedies
+from twin.forecast.evidence import evidence
 from twin.forecast.outlook import SECONDS, Forecast, Outlook, look_ahead, usage
 from twin.forecast.view import ForecastView
 from twin.units import as_text
@@ -32,6 +35,9 @@ _CALM_PROBABILITY_RATIO = 0.3  # of the probability at which an alert opens
 _CALM_LEAD_RATIO = 2.5  # of the lead: full further off than this is no danger
 _HOLD_RATIO = 0.04  # of the time left: how long a danger must be there before its alert opens
 _MAX_HOLD_TICKS = 6
+_PAGE_PROBABILITY = 0.8  # of full, from which a watch may become a page [fitted]
+_LEAD_MINUTES = 15.0  # left, at which a minute of lead is worth one; twice as much at half of them
+_MAX_WORTH = 3.0  # of a minute of lead
 _CRITICAL_S = 600.0  # time left from which an alert is critical
 _UPDATE_RATIO = 0.5  # of the time left by the last record: less than that is an update
 _MAX_KEPT = 4096  # forecasts kept until they are drained
@@ -159,12 +165,10 @@ class ForecastMonitor:
     def _meter(self, view: ForecastView, before: int, tick: int) -> float:
         """Let the meters go on to a tick; return the largest rise under way, as a share of its resource."""
         store = view.tables.store
-        sets = store.datasets.size
-        meters.begin_bin(store, tick)
-        meters.fade_puts(store, before, tick, sets)
-        if self._shares.size != sets + FIRST_DATA_SET_TIDE:
-            self._shares = np.zeros(sets + FIRST_DATA_SET_TIDE)
-        rise = float(shares.watch(store, tick, self._shares))
+        rows = store.datasets.size + FIRST_DATA_SET_TIDE
+        if self._shares.size != rows:
+            self._shares = np.zeros(rows)
+        rise = float(shares.meter(store, before, tick, self._shares))
         full_puts = int(store.scalars["full_puts"][0])
         if full_puts != self.memory.full_puts:
             self.memory.full_puts, self.memory.refused_at = full_puts, tick
@@ -207,7 +211,7 @@ class ForecastMonitor:
         memory.calm_since = None
         if times is None or summary.probability < config.forecast_probability:
             return []  # it may be over soon: no update until it is, or until it is likely again
-        severity = _severity(times[1], episode.severity)
+        severity = self._severity(view, summary, times, episode.severity)
         is_sooner = times[1] < _UPDATE_RATIO * (memory.announced_full_at_us / SECOND - tick * SECONDS)
         if severity == episode.severity and not is_sooner and not self._has_other_filler(view, summary):
             return []
@@ -224,8 +228,28 @@ class ForecastMonitor:
         self.memory.announced_filler = _first_filler(view, summary)
         viewer = view.viewer()
         effects = remedies.effects(summary.outlook, viewer.who_fills(summary.resource), view.config)
-        severity = _severity(times[1], severity_before)
-        return viewer.foreseen(summary.resource, severity, times, summary.probability, effects)
+        severity = self._severity(view, summary, times, severity_before)
+        reasons = evidence(view, summary.outlook, self.memory.announced_filler, summary.tick)
+        return viewer.foreseen(summary.resource, severity, times, summary.probability, effects, reasons)
+
+    def _severity(
+        self, view: ForecastView, summary: _Summary, times: tuple[float, float, float], before: str | None
+    ) -> str:
+        """Return info for a watch; of a page warning, critical from ten minutes left. A page does not become a watch.
+
+        Args:
+            view: the store.
+            summary: the outlook.
+            times: seconds until full (p10, p50, p90).
+            before: severity of the last record; None: there is none. A critical alert is a warning again at three
+                times as much time left.
+        """
+        if before in (None, INFO) and not is_worth_a_page(
+            summary.probability, times[0], summary.outlook.ends_soon, view.config.forecast_miss_cost
+        ):
+            return INFO
+        until = _CRITICAL_S * 3 if before == CRITICAL else _CRITICAL_S
+        return CRITICAL if times[1] <= until else WARNING
 
 
 def look(view: ForecastView, tick: int) -> Outlook | None:
@@ -239,10 +263,17 @@ def look(view: ForecastView, tick: int) -> Outlook | None:
     return look_ahead(store, view.name, fill, regime, tick, horizon)
 
 
-def _severity(left: float, before: str | None) -> str:
-    """Return critical from ten minutes left; a critical alert is a warning again at half as much more."""
-    until = _CRITICAL_S * 1.5 if before == CRITICAL else _CRITICAL_S
-    return CRITICAL if left <= until else WARNING
+def is_worth_a_page(probability: float, left: float, ends_soon: float, miss_cost: float) -> bool:
+    """Return True if waiting for another minute would cost more than calling somebody now.
+
+    Args:
+        probability: of full within the horizon.
+        left: seconds until full, p10.
+        ends_soon: probability that the rise ends within a minute.
+        miss_cost: what a missed minute of lead costs, as a share of a false call.
+    """
+    worth = min(_MAX_WORTH, _LEAD_MINUTES * 60 / max(left, 1.0))
+    return probability >= _PAGE_PROBABILITY and probability * worth * miss_cost >= ends_soon
 
 
 def _first_filler(view: ForecastView, summary: _Summary) -> str:

@@ -1,8 +1,7 @@
 """The outlook of a store: when it will be full, and how probable that is.
 
-The store's own rules are rolled forward over futures drawn from the present regime (`kernels.forecast`). How long a
-rise goes on is estimated from past rises of the same resource; where none is like it, a rise is expected to go on for
-as long as it has lasted.
+The store's own rules are rolled forward over futures drawn from the present regime (`kernels.forecast`). Whether the
+rise goes on until then is estimated from how the store's rises have ended before (`twin.forecast.rises`).
 """
 
 from __future__ import annotations
@@ -14,19 +13,16 @@ import msgspec
 import numpy as np
 
 from kernels import forecast, resources
-from kernels.clock import TICK
+from kernels.clock import MINUTE_TICKS, TICK
 from kernels.layout import Store
-from kernels.meter_rows import CLASSES, RISES
+from kernels.meter_rows import CLASSES
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import PATHS, Futures, Regime, futures
+from twin.forecast.rises import Past, Rise, goes_on, past_of, under_way
 from twin.state.arrays import Array
 
 SECONDS = TICK // 1_000_000  # of a bin
-_MAX_PACE_RATIO = 2.5  # rises are alike while their paces stay within this factor
-_UNSEEN_RISES = 0.5  # prior count of rises of a kind not seen yet, beside those seen
-_MAX_SLOPE_RATIO = 4.0  # a rise is the same rise while its slope stays within this factor
-_MIN_SPREAD = 0.04  # standard deviation of how long like rises last, as a share of it
-_SPREAD_OF_ONE = 0.12  # the same where only one rise is known
+_MAX_SLOWER = 4.0  # times: a rise that goes on does not become slower than that
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +58,10 @@ class Outlook:
         full_at: f8[PATHS], seconds until full, inf.
         full_of: i8[PATHS], the resource that is full first, -1: none.
         weights: f8[PATHS], probability that the rise goes on until then.
+        rise: the rise under way.
+        past: rises before it that are like it.
+        ends_soon: probability that the rise ends within a minute.
+        rests_at_pct: percent of the store at which the backlog comes to rest, without regard to rules; 0: it does not.
     """
 
     fill: FillModel
@@ -71,6 +71,10 @@ class Outlook:
     full_at: Array
     full_of: Array
     weights: Array
+    rise: Rise
+    past: Past
+    ends_soon: float
+    rests_at_pct: float
 
     @property
     def probability(self) -> float:
@@ -95,9 +99,8 @@ class Outlook:
             return None
         full_at, weights = self.full_at[chosen], self.weights[chosen]
         order = np.argsort(full_at, kind="stable")
-        passed = np.cumsum(weights[order])
-        places = (np.searchsorted(passed, passed[-1] * share) for share in (0.1, 0.5, 0.9))
-        p10, p50, p90 = (float(full_at[order[min(int(place), full_at.size - 1)]]) for place in places)
+        passed = np.cumsum(weights[order]) - weights[order] / 2
+        p10, p50, p90 = np.interp(np.array([0.1, 0.5, 0.9]) * weights.sum(), passed, full_at[order]).tolist()
         return p10, p50, p90
 
 
@@ -120,11 +123,27 @@ def look_ahead(store: Store, name: str, fill: FillModel, now: Regime, tick: int,
     full_at = full_at * drawn.pace
     full_at = np.where(full_at <= horizon, full_at, np.inf)
     full_of = np.where(np.isfinite(full_at), full_of, resources.NOTHING_FULL)
+    rise = under_way(store, tick)
+    past = past_of(store, rise)
+    pace = max(_pace(fill, now), rise.pace / _MAX_SLOWER)
     weights = np.zeros(PATHS)
-    for resource in np.unique(full_of[full_of >= 0]).tolist():
-        chosen = full_of == resource
-        weights[chosen] = goes_on(store, fill, now, resource, tick, full_at[chosen])
-    return Outlook(fill, drawn, horizon, now.net, full_at * SECONDS, full_of, weights)
+    filled = np.flatnonzero(full_of >= 0)
+    ahead = np.append(full_at[filled], MINUTE_TICKS)
+    chances = goes_on(rise, past, pace, now.bins.shape[0], ahead)
+    weights[filled] = chances[:-1]
+    return Outlook(
+        fill,
+        drawn,
+        horizon,
+        now.net,
+        full_at * SECONDS,
+        full_of,
+        weights,
+        rise,
+        past,
+        1.0 - float(chances[-1]),
+        _rests_at(fill, now),
+    )
 
 
 def seed_of(store: str, tick: int) -> int:
@@ -163,30 +182,14 @@ def roll(fill: FillModel, drawn: Futures) -> tuple[Array, Array]:
     return scratch.full_at, scratch.full_of
 
 
-def goes_on(store: Store, fill: FillModel, now: Regime, resource: int, tick: int, ahead: Array) -> Array:
-    """Return f8[n], the probability that the rise of a resource goes on for `ahead` more ticks, f8[n].
-
-    Past rises of what the store holds, about as fast as the present one, give how long such a rise lasts; one that
-    ended in 2192 counts as one that goes on. Beside them stands a prior: a rise goes on for as long as it has lasted.
-    """
-    pace = _pace(fill, now)
-    tide = store.tides[resources.TOTAL_TIDE]
-    own = store.tides[fill.tides[resource]]
-    own_pace = _room(fill, resource) / max(1.0, float(np.median(ahead)))
-    lasted_so_far = max(_ticks_risen(tide, pace, now, tick), _ticks_risen(own, own_pace, now, tick))
-    prior = lasted_so_far / (lasted_so_far + ahead)
-    rises = store.rises[resources.TOTAL_TIDE * RISES : (resources.TOTAL_TIDE + 1) * RISES][: int(tide["rises"])]
-    lasted = np.maximum(1, rises["ended"] - rises["began"]).astype(float)
-    paces = (rises["top"] - rises["low"]) / lasted
-    alike = (paces < _MAX_PACE_RATIO * pace) & (paces * _MAX_PACE_RATIO > pace)
-    if not alike.any():
-        return np.asarray(prior)
-    went_on, lasted = int((rises["refused"][alike] > 0).sum()), lasted[alike & (rises["refused"] == 0)]
-    spread = max(_MIN_SPREAD, float(lasted.std() / lasted.mean())) if lasted.size > 1 else _SPREAD_OF_ONE
-    since = max(1, tick - int(tide["began"]))
-    until_now = _outlasts(lasted, spread, np.array([float(since)])).sum() + went_on
-    until_full = _outlasts(lasted, spread, since + ahead).sum(axis=0) + went_on
-    return np.asarray(np.minimum(1.0, (until_full + _UNSEEN_RISES * prior) / (until_now + _UNSEEN_RISES)))
+def _rests_at(fill: FillModel, now: Regime) -> float:
+    """Return the percent of a store at which a backlog that is served in proportion comes to rest, 0: none is."""
+    if not now.service or now.held <= 0.0:
+        return 0.0
+    scalars = fill.scalars[0]
+    puts = float(now.bins[:, :CLASSES].sum()) / now.bins.shape[0]
+    usage_now = max(float(scalars["ents"] / scalars["ents_max"]), float(scalars["space"] / scalars["space_max"]))
+    return float(100.0 * usage_now * puts / now.service / now.held)
 
 
 def _pace(fill: FillModel, now: Regime) -> float:
@@ -194,23 +197,6 @@ def _pace(fill: FillModel, now: Regime) -> float:
     scalars = fill.scalars[0]
     space = now.net / float(scalars["space_max"])
     return space + now.net_messages / float(scalars["ents_max"]) if scalars["counts_ents"] else space
-
-
-def _room(fill: FillModel, resource: int) -> float:
-    return max(1e-6, 1.0 - usage(fill, resource))
-
-
-def _ticks_risen(tide: Array, pace: float, now: Regime, tick: int) -> float:
-    """Return the ticks for which a resource has risen at its present pace."""
-    since = max(1, tick - int(tide["began"]))
-    before = (float(tide["top"]) - float(tide["low"])) / since if tide["rising"] else 0.0
-    return float(since if _MAX_SLOPE_RATIO * pace > before > pace / _MAX_SLOPE_RATIO else min(since, now.bins.shape[0]))
-
-
-def _outlasts(lasted: Array, spread: float, ticks: Array) -> Array:
-    """Return f8[rises, n], the probability that a rise like each lasts for longer than each number of ticks."""
-    apart = (lasted[:, None] + 1.5 - ticks) / (spread * lasted[:, None] + 1.0)
-    return np.asarray(1.0 / (1.0 + np.exp(np.clip(-1.7 * apart, -50.0, 50.0))))
 
 
 def usage(fill: FillModel, resource: int) -> float:

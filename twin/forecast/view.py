@@ -20,11 +20,15 @@ class ForecastView(Protocol):
 
     @property
     def config(self) -> Any:
-        """The estate entry; read are forecast_lead_s, forecast_horizon_s and forecast_probability."""
+        """The estate entry; read are the attributes that begin with forecast_."""
 
     @property
     def tables(self) -> Tables:
         """The arrays."""
+
+    @property
+    def queues(self) -> list[str]:
+        """Names of the queues by row."""
 
     @property
     def episodes(self) -> Episodes:

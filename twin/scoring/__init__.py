@@ -6,13 +6,14 @@ same functions. `measure` and `summarise` compute figures of many recordings.
 
 from twin.scoring.judge import Chance, JudgedStore, Point, WarnedFilling, judge
 from twin.scoring.measures import Coverage, Measures, Reliability, coverage, measure, reliability
-from twin.scoring.score import METHODS, TWIN, ScoredRecording, score, summarise
+from twin.scoring.score import METHODS, TWIN, TWIN_WATCH, ScoredRecording, score, summarise
 from twin.scoring.series import PlayedRecording, Series, play
 from twin.scoring.truth import Filling, fillings
 
 __all__ = [
     "METHODS",
     "TWIN",
+    "TWIN_WATCH",
     "Chance",
     "Coverage",
     "Filling",

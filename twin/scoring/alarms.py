@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, OPENED, Condition
+from twin.conditions import CLEARED, INFO, Condition
 from twin.state.arrays import Array
 
 COUNTED = (Condition.FULL_FORECAST, Condition.FULL)  # conditions whose alerts are scored
@@ -31,23 +31,27 @@ class Alarm:
         return self.opened < time and (self.cleared is None or self.cleared >= time)
 
 
-def from_alerts(alerts: Iterable[Alert], store: str, conditions: tuple[str, ...] = COUNTED) -> list[Alarm]:
+def from_alerts(
+    alerts: Iterable[Alert], store: str, conditions: tuple[str, ...] = COUNTED, *, watches: bool = False
+) -> list[Alarm]:
     """Return the alarms of one store.
 
     Args:
         alerts: records of any stores, those of each store in order.
         store: name of the store.
         conditions: conditions that raise an alarm.
+        watches: True: a watch is an alarm; False: an alert is one from when it is a page.
     """
     alarms: dict[str, Alarm] = {}
     for alert in alerts:
         if alert.store != store or alert.condition not in conditions:
             continue
-        if alert.change == OPENED:
+        if alert.change == CLEARED:
+            if alert.alert_id in alarms:
+                alarms[alert.alert_id] = replace(alarms[alert.alert_id], cleared=alert.time)
+        elif alert.alert_id not in alarms and (watches or alert.severity != INFO):
             named = alert.fillers[0].queue if alert.fillers else None
             alarms[alert.alert_id] = Alarm(alert.time, None, named)
-        elif alert.change == CLEARED:
-            alarms[alert.alert_id] = replace(alarms[alert.alert_id], cleared=alert.time)
     return merge(alarms.values())
 
 

@@ -22,7 +22,7 @@ from twin.units import as_datetime
 
 BLUE, AMBER, GREEN, GREY, RED, INK = "#3b6ea5", "#d08a2e", "#5c9a66", "#9aa5b1", "#b5484a", "#2b3440"
 _RESOURCES = (BLUE, GREEN, AMBER, "#7a68a6", "#4b8f8c", "#a0785a")
-_METHODS = (INK, "#c9b458", AMBER, RED, "#7a68a6", BLUE, GREEN)
+_METHODS = (INK, GREY, "#c9b458", AMBER, RED, "#7a68a6", BLUE, GREEN)
 _MAX_POINTS = 600  # of a curve
 _MAX_WHISKERS = 14  # predictions shown per filling
 _DAY = 86_400.0 * SECOND

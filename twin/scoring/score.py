@@ -13,8 +13,9 @@ from twin.scoring.predictions import Predictions
 from twin.scoring.series import PlayedRecording, Series
 from twin.scoring.truth import Filling, fillings
 
-TWIN = "twin"
-METHODS = (TWIN, *(baseline.name for baseline in BASELINES))
+TWIN = "twin"  # its pages
+TWIN_WATCH = "twin, watch"  # its watches and pages: the first of both
+METHODS = (TWIN, TWIN_WATCH, *(baseline.name for baseline in BASELINES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,8 @@ def summarise(scored: Sequence[ScoredRecording]) -> dict[str, Measures]:
 
 
 def _output(method: str, played: PlayedRecording, series: Series) -> MethodOutput:
-    if method == TWIN:
-        return MethodOutput(from_alerts(played.alerts, series.store), played.predictions[series.store])
+    if method in (TWIN, TWIN_WATCH):
+        alarms = from_alerts(played.alerts, series.store, watches=method == TWIN_WATCH)
+        return MethodOutput(alarms, played.predictions[series.store])
     [baseline] = [known for known in BASELINES if known.name == method]
     return MethodOutput(*baseline.judge(series))

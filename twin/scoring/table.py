@@ -53,6 +53,9 @@ ROWS: Mapping[str, Callable[[Measures], str]] = {
     "precision": lambda measures: percent(measures.precision),
     "F1": lambda measures: number(measures.f1),
     "false alarms a store-day": lambda measures: number(measures.false_per_day),
+    "alarms per 100 store-days": lambda measures: number(
+        100 * measures.alarms / measures.store_days if measures.store_days else None
+    ),
     "recordings without one": lambda measures: percent(measures.calm),
     "lead, p10": lambda measures: span(measures.lead_p10),
     "lead, p50": lambda measures: span(measures.lead_p50),

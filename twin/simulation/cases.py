@@ -69,7 +69,7 @@ def draw_case(number: int, split: Split) -> Case:
     if number < 0:
         raise UsageError(f"the case is {number}; right: 0 or more")
     seed = len(_SPLITS) * number + _SPLITS.index(split)  # no two splits share one
-    kind = _in_turn(number)
+    kind = _in_turn(number, split)
     rng = np.random.default_rng((0x6D7174, seed))
     for _ in range(_TRIES):
         drawing = draw_estate(kind.wants, kind.plays_on, rng)
@@ -93,9 +93,10 @@ def draw_case(number: int, split: Split) -> Case:
     raise UsageError(f"no estate was found for {kind.name} in {_TRIES} tries; right: ranges that can be played")
 
 
-def _in_turn(number: int) -> type[StoreScenario]:
-    """Return the scenario of a number: two hard ones, a steady one, and so on."""
+def _in_turn(number: int, split: Split) -> type[StoreScenario]:
+    """Return the scenario of a number: two hard ones, a steady one, and so on; no held-out one for tuning."""
     kinds = [kind for kind in SCENARIOS.values() if issubclass(kind, StoreScenario)]  # storage that may fill
+    kinds = [kind for kind in kinds if split == "test" or not kind.held_out]
     hard = [kind for kind in kinds if kind.hard]
     steady = [kind for kind in kinds if not kind.hard]
     turn, place = divmod(number, _HARD_IN_TURN + 1)

@@ -58,6 +58,7 @@ class Scenario(ABC):
     name: ClassVar[str]
     sentence: ClassVar[str]
     hard: ClassVar[bool] = True  # a straight line predicts it badly
+    held_out: ClassVar[bool] = False  # not in the tuning set: new to whoever tunes the forecast
 
     store: str | None = None  # by default the first one with queues
     queue: str | None = None  # by default the first one of the store

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from twin.events import EventBlock
     from twin.forecast.fill_model import FillModel
 
-VERSION = 5
+VERSION = 6
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
 MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they were put [assumed]
 _SWEEP_TICKS = 6  # between two searches for expired held gets
@@ -257,7 +257,7 @@ class MessageStore(ABC):
         self._on_new_qmgrs()
         self.tables.reserve("stocks", (len(self.qmgrs) + 1) * meter_rows.CLASSES)
         self.tables.reserve("tides", len(self.qmgrs) + FIRST_DATA_SET_TIDE)
-        self.tables.reserve("rises", (len(self.qmgrs) + FIRST_DATA_SET_TIDE) * meter_rows.RISES)
+        self.tables.reserve("rises", meter_rows.RISES)
 
     @property
     def qmgrs(self) -> list[str]:

@@ -11,6 +11,7 @@ from twin.simulation.stories import (
     nights,
     private,
     sawteeth,
+    turning,
     undone,
 )
 
@@ -25,5 +26,6 @@ __all__ = [
     "nights",
     "private",
     "sawteeth",
+    "turning",
     "undone",
 ]

@@ -1,0 +1,135 @@
+"""How past rises decide whether the present one goes on (docs/forecast.md, "How rises end")."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernels.meter_rows import RISE, RISES, TIDE
+from kernels.resources import FIRST_DATA_SET_TIDE, TOTAL_TIDE
+from tests.twin.test_alerts_forecast import Story
+from twin.forecast.rises import Past, Rise, goes_on, past_of
+from twin.state.arrays import Array
+
+
+class Store:
+    """The rises of a store. rows: (ticks, low, top, refused puts) of each past rise, a day apart."""
+
+    def __init__(self, *rows: tuple[int, float, float, int]) -> None:
+        self.rises = np.zeros(RISES, RISE)
+        self.tides = np.zeros(FIRST_DATA_SET_TIDE, TIDE)
+        self.tides[TOTAL_TIDE]["rises"] = len(rows)
+        for row, (lasted, low, top, refused) in zip(self.rises, rows, strict=False):
+            row["began"], row["ended"], row["low"], row["top"] = 0, lasted, low, top
+            row["refused"], row["puts"], row["stayed"], row["usage"] = refused, 100, 100, top
+
+
+def chance(store: Store, rise: Rise, *ahead: float) -> Array:
+    past: Past = past_of(store, rise)  # type: ignore[arg-type]  # the arrays that it reads
+    return goes_on(rise, past, rise.pace, int(rise.age), np.array(ahead))
+
+
+def rise(age: float, height: float, low: float = 0.1) -> Rise:
+    return Rise(age, low, height, 1.0)
+
+
+def test_without_precedent_a_rise_lasts_twice_as_long_as_it_has_with_a_probability_of_one_half() -> None:
+    assert chance(Store(), rise(60, 0.5), 60.0, 120.0) == pytest.approx([0.5, 1 / 3])
+
+
+def test_a_rise_that_became_faster_is_as_old_as_its_present_pace() -> None:
+    slow = rise(600, 0.4)
+    [now] = goes_on(slow, past_of(Store(), slow), 10 * slow.pace, 6, np.array([54.0]))  # type: ignore[arg-type]
+    assert now == pytest.approx(6 / 60)
+
+
+def test_a_rise_like_eleven_that_turned_is_not_expected_to_go_on_past_their_end() -> None:
+    store = Store(*[(140 + i % 3, 0.1, 0.92 + 0.002 * (i % 2), 0) for i in range(11)])
+    [soon, beyond] = chance(store, rise(100, 0.69), 20.0, 80.0)
+    assert soon > 0.9
+    assert beyond < 0.05
+
+
+def test_one_that_has_outlasted_them_all_and_is_higher_goes_on() -> None:
+    store = Store(*[(140, 0.1, 0.8, 0) for _ in range(11)])
+    [beyond] = chance(store, rise(190, 1.05), 20.0)
+    assert beyond > 0.75
+
+
+@pytest.mark.parametrize("paces", [(0.6, 1.0, 1.5), (0.7, 0.9, 1.3, 1.6)])
+def test_rises_that_turn_at_a_height_are_told_from_those_that_turn_after_a_time(paces: tuple[float, ...]) -> None:
+    at_a_height = Store(*[(round(100 / pace), 0.1, 0.9, 0) for pace in paces] * 3)
+    after_a_time = Store(*[(100, 0.1, 0.1 + 0.8 * pace, 0) for pace in paces] * 3)
+    young_and_high = rise(70, 0.86)
+    old_and_low = rise(97, 0.6)
+    assert chance(at_a_height, young_and_high, 20.0) < 0.3 < chance(after_a_time, young_and_high, 20.0)
+    assert chance(after_a_time, old_and_low, 20.0) < 0.3 < chance(at_a_height, old_and_low, 20.0)
+
+
+def test_rises_that_ended_in_2192_went_on() -> None:
+    harmless = Store(*[(140, 0.1, 0.8, 0) for _ in range(6)])
+    mixed = Store(*[(140, 0.1, 0.8, i % 2) for i in range(6)])
+    beyond = 100.0
+    assert chance(harmless, rise(90, 0.55), beyond)[0] < 0.1
+    assert 0.3 < chance(mixed, rise(90, 0.55), beyond)[0] < 0.7
+
+
+def test_small_rises_say_nothing_about_a_large_one() -> None:
+    store = Store(*[(10, 0.1, 0.16, 0) for _ in range(20)])
+    assert chance(store, rise(60, 0.5), 60.0) == pytest.approx([0.5])
+
+
+def test_more_time_is_never_more_probable() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        rows = [
+            (int(rng.integers(5, 400)), float(rng.uniform(0, 0.5)), float(rng.uniform(0.5, 1)), int(rng.integers(0, 2)))
+            for _ in range(int(rng.integers(0, RISES)))
+        ]
+        ahead = np.sort(rng.uniform(1, 700, 9))
+        chances = chance(Store(*rows), rise(float(rng.integers(1, 300)), float(rng.uniform(0.2, 1))), *ahead)
+        assert (np.diff(chances) <= 1e-12).all()
+        assert ((chances >= 0) & (chances <= 1)).all()
+
+
+def test_a_store_that_is_half_full_when_it_is_first_seen_has_no_rise_yet() -> None:
+    story = Story()
+    story.go_on(0.5, puts=1500, gets=0)
+    tide = story.twin.tables.store.tides[TOTAL_TIDE]
+    assert tide["began"] > 0
+    assert story.foreseen() == []
+
+
+def test_of_more_rises_than_are_kept_the_lowest_of_the_older_half_is_forgotten() -> None:
+    story = Story()
+    heights = [36 if number == 3 else 72 for number in range(RISES + 1)]
+    for height in heights:
+        story.go_on(4, puts=height, gets=0)
+        story.go_on(3, puts=0, gets=height * 4 // 3)
+    rises = story.twin.tables.store.rises[:RISES]
+    tide = story.twin.tables.store.tides[TOTAL_TIDE]
+    assert tide["rises"] == len(heights)
+    climbs = rises["top"] - rises["low"]
+    assert climbs.min() > 0.9 * climbs.max()  # the low one is gone
+
+
+def test_the_evidence_counts_earlier_rises_and_names_the_silent_getters() -> None:
+    story = Story()
+    for _ in range(4):
+        story.go_on(60, puts=10, gets=0)
+        story.go_on(15, puts=10, gets=50)
+    story.go_on(98, puts=10, gets=0)
+    *_, last = [alert for alert in story.foreseen() if alert.change != "cleared"]
+    text = "; ".join(last.evidence)
+    assert "getters of A.QUEUE stopped" in text
+    assert "4 earlier rises like this ended after" in text or "no earlier rise" in text
+
+
+def test_where_gets_follow_the_backlog_it_comes_to_rest_below_full() -> None:
+    """Puts rise to ten a tick, and 1 in 500 of what is held is got: it rests at 5,000 of 6,000 messages."""
+    story = Story(forecast_lead_s=7200.0)
+    story.go_on(20, puts=2, gets=2)
+    for _ in range(60 * 6):
+        held = int(story.state()["messages"])
+        story.go_on(1 / 6, puts=10, gets=round(held / 500))
+    assert [alert for alert in story.foreseen() if alert.severity != "info"] == []

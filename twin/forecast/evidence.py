@@ -1,0 +1,87 @@
+"""Evidence of a forecast: sentences with numbers that an operator can check."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kernels.clock import MINUTE_TICKS
+from kernels.layout import NEVER
+from twin.forecast.outlook import SECONDS, Outlook
+from twin.forecast.rises import Past
+from twin.state.arrays import Array
+from twin.units import as_span
+
+if TYPE_CHECKING:
+    from twin.forecast.view import ForecastView
+
+_STOPPED_TICKS = 3 * MINUTE_TICKS  # without a get, of a queue that was got from
+_COUNTS = 0.3  # weight from which a past rise is called alike
+
+
+def evidence(view: ForecastView, outlook: Outlook, queue: str, tick: int) -> tuple[str, ...]:
+    """Return why a store is believed to fill, or not: one sentence for each reason.
+
+    Args:
+        view: the store.
+        outlook: its outlook.
+        queue: name of the queue that fills it most, or "".
+        tick: of the outlook.
+    """
+    reasons = (_getters(view, queue, tick), _past(outlook), _service(outlook))
+    return tuple(reason for reason in reasons if reason)
+
+
+def _getters(view: ForecastView, queue: str, tick: int) -> str:
+    """Return since when nothing was got from a queue."""
+    if queue not in view.queues:
+        return ""
+    row = view.tables.store.queues[view.queues.index(queue)]
+    got_at = int(row["got_at"])
+    if got_at in (NEVER, 0):
+        return f"nothing was ever got from {queue}"
+    if tick - got_at < _STOPPED_TICKS:
+        return ""
+    return f"getters of {queue} stopped {as_span((tick - got_at) * SECONDS)} ago"
+
+
+def _past(outlook: Outlook) -> str:
+    """Return how earlier rises like the present one ended."""
+    rise, past = outlook.rise, outlook.past
+    now = f"this one has lasted {as_span(rise.age * SECONDS)}"
+    alike = past.weights > _COUNTS
+    harmless, refused = alike & ~past.went_on, int((alike & past.went_on).sum())
+    if not alike.any():
+        return f"no earlier rise like this one is known; {now}"
+    parts = []
+    if harmless.any():
+        parts.append(_ended(past, harmless))
+    if refused:
+        parts.append(f"{_count(refused)} ended in 2192")
+    return f"{', '.join(parts)}; {now}"
+
+
+def _ended(past: Past, chosen: Array) -> str:
+    count = int(chosen.sum())
+    usages = 100 * past.usages[chosen]
+    spans = _between(past.lasted[chosen] * SECONDS)
+    low, high = round(float(usages.min())), round(float(usages.max()))
+    at = f"{low} %" if low == high else f"{low} to {high} %"
+    return f"{_count(count)} like this ended after {spans} at {at}"
+
+
+def _between(seconds: Array) -> str:
+    low, high = as_span(float(np.min(seconds))), as_span(float(np.max(seconds)))
+    return low if low == high else f"{low} to {high}"
+
+
+def _count(number: int) -> str:
+    return "1 earlier rise" if number == 1 else f"{number} earlier rises"
+
+
+def _service(outlook: Outlook) -> str:
+    """Return where the backlog comes to rest if gets follow it."""
+    if not outlook.rests_at_pct:
+        return ""
+    return f"gets follow the backlog: at the present rates it comes to rest at {outlook.rests_at_pct:.0f} %"
