@@ -1,4 +1,4 @@
-"""What the clients of Kafka do with answers of a broker that is not ready."""
+"""Reaction of the Kafka clients to answers of a broker that is not ready."""
 
 from __future__ import annotations
 
