@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from deploy.broker import MAX_RECORD_BYTES, Broker, _escaped
+from tests.support.processes import is_alive, still_alive
 from twin.errors import MqtwinError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,13 +61,6 @@ def running(*command: str):
             yield process
         finally:
             process.kill()
-
-
-def wait_until(what, seconds: float = 20) -> bool:
-    deadline = time.monotonic() + seconds
-    while not what() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return what()
 
 
 @pytest.mark.system
@@ -130,7 +123,7 @@ def test_nothing_is_left_when_the_parent_is_killed(tmp_path):
         java = psutil.Process(int(parent.stdout.readline()))
         assert java.is_running()
         parent.kill()
-    assert wait_until(lambda: not java.is_running() or java.status() == psutil.STATUS_ZOMBIE)
+    assert still_alive([java]) == []
 
 
 @pytest.mark.system
@@ -147,7 +140,7 @@ def test_the_command_prints_its_address_and_a_signal_ends_it_cleanly(stop, tmp_p
         process.send_signal(stop)
         rest, complaints = process.communicate(timeout=60)
     assert (process.returncode, rest, complaints) == (0, "", "")
-    assert not [child for child in children if child.is_running()]
+    assert not [child for child in children if is_alive(child)]
     assert not list(tmp_path.glob("mqtwin-broker-*"))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ from streams.kafka.topics import Topics, prepare_topics
 from streams.query.job import JobSettings, start_job
 from tests.streams.kafka_help import create, everything, send
 from tests.support.estates import small_estate
+from tests.support.processes import free_port
 from tests.support.secured_broker import PASSWORD, Right, SecuredBroker, as_options, new_user
 from tests.support.traffic import START_US, write_recording
 from twin.estate import load_estate
@@ -309,8 +309,7 @@ def running(
         secured.grant(USERS[command], as_acls("leak", documented(command)))
     site = Site(secured, "SASL_SSL", "leak", tmp_path_factory.mktemp("secrets"))
     assert main(site.arguments("publish", estate, recording)) == 0
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     (folder / "java").mkdir()
     conf = {
         "spark.ui.enabled": "true",
