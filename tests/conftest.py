@@ -30,6 +30,22 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("mqtwin")
 
+# Java of the tests ends before optimised machine code would pay: it starts with half of the CPU time. Spark passes the
+# first variable to the job's Java and the second to the one that starts it.
+_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+os.environ.setdefault("SPARK_SUBMIT_OPTS", _QUICK_START)
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", _QUICK_START)
+
+_SYSTEM_FIXTURES = {"kafka", "spark", "secured"}
+_LONGEST = (
+    "test_processes.py",
+    "test_crash.py",
+    "test_security.py",
+    "test_bad_input_cases.py",
+    "test_stream_command.py",
+    "test_cost.py",
+)
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes() -> None:
@@ -39,9 +55,18 @@ def pytest_xdist_setupnodes() -> None:
     warm()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long ones first: a worker that gets one of them last has the others wait for it."""
-    items.sort(key=lambda item: item.get_closest_marker("system") is None)
+    """Mark every test that uses a broker or Spark, and begin with the long files: none is to be last on its own."""
+    for item in items:
+        if not _SYSTEM_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.system)
+    is_system = {item.path for item in items if item.get_closest_marker("system")}
+    items.sort(key=lambda item: (_place(item.path), item.path not in is_system))
+
+
+def _place(path: Path) -> int:
+    return _LONGEST.index(path.name) if path.name in _LONGEST else len(_LONGEST)
 
 
 @pytest.fixture(autouse=True)
@@ -60,12 +85,16 @@ def kafka() -> Iterator[str]:
         yield from _kafka_in_a_container()
     elif chosen:
         if not re.fullmatch(r"\S+:\d+", chosen):
-            pytest.fail(f"MQTWIN_TEST_KAFKA={chosen}: HOST:PORT or testcontainers is right")
+            pytest.fail(f"MQTWIN_TEST_KAFKA={chosen}; expected: HOST:PORT or testcontainers")
         yield chosen
     else:
         from deploy.broker import Broker
 
-        with Broker() as broker:
+        broker = Broker()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+            broker.start()
+        with broker:
             yield broker.bootstrap_servers
 
 
