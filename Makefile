@@ -7,9 +7,10 @@ MADE := $(VENV)/.made
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$python && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+WORKERS ?= 2
 PINNED := -c constraints.txt --build-constraint constraints.txt
 
-.PHONY: demo test test-more bench soak score lint format docs setup clean
+.PHONY: demo test test-more coverage bench soak score lint format docs setup clean
 .DEFAULT_GOAL := test
 .NOTPARALLEL:  # every step runs pip in one environment
 
@@ -17,10 +18,15 @@ demo: $(MADE)/jars                           ## run the demo: a structure fills,
 	$(BIN)/mqtwin demo
 
 test: $(MADE)/test $(MADE)/jars              ## run every test, two files at a time; ARGS="-k smds" for some
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-more: $(MADE)/test $(MADE)/jars         ## the same with five times as much random traffic, for the night
-	MQTWIN_TEST_PROFILE=large $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	MQTWIN_TEST_PROFILE=large $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+coverage: $(MADE)/test                       ## list the lines of kernels that no test reaches; ARGS="tests/domain" for some
+	NUMBA_DISABLE_JIT=1 MQTWIN_TEST_PROFILE=small $(BIN)/coverage run -m pytest -p tests.support.uncompiled \
+		-o faulthandler_timeout=0 $(or $(ARGS),$(UNCOMPILED))
+	$(BIN)/coverage report
 
 bench: $(MADE)/bench $(MADE)/jars            ## measure throughput and latency, write docs/performance.md
 	$(BIN)/python -m tests.bench $(ARGS)
