@@ -18,6 +18,7 @@ import hypothesis
 import pytest
 import structlog
 
+from tests.support.java import QUICK_SPARK, quick_java
 from tests.support.profile import examples
 
 # The first call of a kernel compiles it, and machines that run tests are busy: no example is too slow.
@@ -30,11 +31,8 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("mqtwin")
 
-# Java of the tests ends before optimised machine code would pay: it starts with half of the CPU time. Spark passes the
-# first variable to the job's Java and the second to the one that starts it.
-_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-os.environ.setdefault("SPARK_SUBMIT_OPTS", _QUICK_START)
-os.environ.setdefault("SPARK_LAUNCHER_OPTS", _QUICK_START)
+for _name, _options in QUICK_SPARK.items():
+    os.environ.setdefault(_name, _options)
 
 _SYSTEM_FIXTURES = {"kafka", "spark", "secured"}
 _LONGEST = (
@@ -91,8 +89,7 @@ def kafka() -> Iterator[str]:
         from deploy.broker import Broker
 
         broker = Broker()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+        with quick_java():
             broker.start()
         with broker:
             yield broker.bootstrap_servers

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -15,11 +16,18 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from deploy.broker import MAX_RECORD_BYTES, Broker, _escaped
+from tests.support.java import quick_java
 from tests.support.processes import is_alive, still_alive
 from twin.errors import MqtwinError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends a dead parent's children on Linux only")
+
+
+@pytest.fixture(autouse=True)
+def quick() -> Iterator[None]:
+    with quick_java():
+        yield
 
 
 def create(servers: str, topic: str) -> None:

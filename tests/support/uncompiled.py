@@ -45,10 +45,20 @@ class _Rows(np.ndarray):  # type: ignore[type-arg]  # of any shape
         return _Row(value) if isinstance(value, np.void) else value
 
 
+class _Bytes(np.ndarray):  # type: ignore[type-arg]
+    """Bytes that are integers without a limit, as in compiled kernels, once they are read."""
+
+    def __getitem__(self, key: Any) -> Any:
+        value = super().__getitem__(key)
+        return int(value) if isinstance(value, np.uint8) else value
+
+
 def _with_attributes(argument: Any) -> Any:
-    """Return an argument of a kernel with rows that have attributes: an array, a row, or a tuple of them."""
-    if isinstance(argument, np.ndarray):
-        return argument.view(_Rows) if argument.dtype.names and type(argument) is np.ndarray else argument
+    """Return an argument of a kernel as compiled kernels see it: an array, a row, or a tuple of them."""
+    if isinstance(argument, np.ndarray) and type(argument) is np.ndarray:
+        if argument.dtype.names:
+            return argument.view(_Rows)
+        return argument.view(_Bytes) if argument.dtype == np.uint8 else argument
     if isinstance(argument, np.void):
         return _Row(argument)
     if isinstance(argument, tuple) and hasattr(argument, "_fields"):
