@@ -435,3 +435,48 @@ def test_every_reason_has_a_sentence() -> None:
     for reason in Reason:
         assert reason.sentence.endswith(".")
         assert str(reason) == reason.value
+
+
+def with_other(value: str) -> bytes:
+    """Return an event with a field that no event has."""
+    return text(PUT)[:-1] + b',"other": ' + value.encode() + b"}"
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["1e5", "-0.5E+3", "1E-7", '[1, [2, {}], {"a": [true, null, false]}]', '{"a": {"b": "c"}, "d": []}', "[[[[]]]]"],
+)
+def test_an_unknown_field_of_any_shape_is_left_out(decoder: Decoder, value: str) -> None:
+    decoded = decoder.json([with_other(value)])
+    assert not decoded.rejects
+    assert decoded.events[0] == accept(decoder, PUT)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "1e",
+        "1.",
+        "01",
+        "-",
+        "tru",
+        '"a',
+        "[1 2]",
+        "[,]",
+        "[1",
+        "[1,",
+        '["a]',
+        '{"a" 1}',
+        "{1: 2}",
+        '{"a": 1,}',
+        '{"a"',
+        '{"a":',
+    ],
+)
+def test_an_unknown_field_that_is_no_json_refuses_the_event(decoder: Decoder, value: str) -> None:
+    assert refused(decoder, with_other(value)).reason == Reason.NOT_JSON
+
+
+@pytest.mark.parametrize("end", [b"", b",", b', "a', b', "a"', b', "a":', b', "a" 1}', b', "a": 1', b" 1}"])
+def test_an_event_that_is_cut_off_or_goes_on_wrongly_is_no_json(decoder: Decoder, end: bytes) -> None:
+    assert refused(decoder, text(PUT)[:-1] + end).reason == Reason.NOT_JSON
