@@ -7,9 +7,15 @@ MADE := $(VENV)/.made
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$python && break; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+WORKERS ?= 2
+# Tests that reach kernels and are not about their compilation, cost or forecasts of many paths.
+UNCOMPILED := tests/domain $(addprefix tests/kernels/test_,clock.py forecast_oracle.py hashing.py index.py oracles.py \
+	queue_file_cases.py scm_mover.py smds_space_map.py) $(addprefix tests/twin/,test_page_set.py test_queue_file.py \
+	test_structure_auto_alter.py test_structure_demand.py test_structure_scm.py test_timestamps.py) \
+	$(addprefix tests/twin/events/test_,arrow.py convert.py damage.py decoder.py ways_agree.py)
 PINNED := -c constraints.txt --build-constraint constraints.txt
 
-.PHONY: demo test test-more bench soak score lint format docs setup clean
+.PHONY: demo test test-more coverage bench soak score lint format docs setup clean
 .DEFAULT_GOAL := test
 .NOTPARALLEL:  # every step runs pip in one environment
 
@@ -17,10 +23,15 @@ demo: $(MADE)/jars                           ## run the demo: a structure fills,
 	$(BIN)/mqtwin demo
 
 test: $(MADE)/test $(MADE)/jars              ## run every test, two files at a time; ARGS="-k smds" for some
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-more: $(MADE)/test $(MADE)/jars         ## the same with five times as much random traffic, for the night
-	MQTWIN_TEST_PROFILE=large $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	MQTWIN_TEST_PROFILE=large $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+coverage: $(MADE)/test                       ## list the lines of kernels that no test reaches; ARGS="tests/domain" for some
+	NUMBA_DISABLE_JIT=1 MQTWIN_TEST_PROFILE=small $(BIN)/coverage run -m pytest -p tests.support.uncompiled \
+		-o faulthandler_timeout=0 -W ignore::RuntimeWarning $(or $(ARGS),$(UNCOMPILED))
+	$(BIN)/coverage report
 
 bench: $(MADE)/bench $(MADE)/jars            ## measure throughput and latency, write docs/performance.md
 	$(BIN)/python -m tests.bench $(ARGS)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -74,6 +75,11 @@ _SETTINGS = {
     "background.threads": "2",
     "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
 }
+
+
+# Systems give the ports above these to outgoing connections (Linux from 32768, macOS from 49152): one of those could be
+# taken in the seconds until Java binds it.
+_PORTS = range(20_000, 32_000)
 
 
 class Broker:
@@ -309,10 +315,22 @@ def _bind(port: int, ports: contextlib.ExitStack) -> int:
     Raises:
         OSError: The port is in use.
     """
+    if not port:
+        return _bind_any(ports)
     listener = ports.enter_context(socket.socket())
-    if port:  # Kafka binds in the same way: connections in TIME_WAIT from the last start do not matter
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Kafka binds in the same way: connections in TIME_WAIT from the last start do not matter.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((HOST, port))
+    return port
+
+
+def _bind_any(ports: contextlib.ExitStack) -> int:
+    for port in random.sample(_PORTS, 100):
+        listener = ports.enter_context(socket.socket())
+        with contextlib.suppress(OSError):
+            listener.bind((HOST, port))
+            return port
+    listener.bind((HOST, 0))
     return int(listener.getsockname()[1])
 
 

@@ -18,6 +18,7 @@ import hypothesis
 import pytest
 import structlog
 
+from tests.support.java import QUICK_SPARK, quick_java
 from tests.support.profile import examples
 
 # The first call of a kernel compiles it, and machines that run tests are busy: no example is too slow.
@@ -30,6 +31,19 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("mqtwin")
 
+for _name, _options in QUICK_SPARK.items():
+    os.environ.setdefault(_name, _options)
+
+_SYSTEM_FIXTURES = {"kafka", "spark", "secured"}
+_LONGEST = (
+    "test_processes.py",
+    "test_crash.py",
+    "test_security.py",
+    "test_bad_input_cases.py",
+    "test_stream_command.py",
+    "test_cost.py",
+)
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes() -> None:
@@ -39,9 +53,18 @@ def pytest_xdist_setupnodes() -> None:
     warm()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long ones first: a worker that gets one of them last has the others wait for it."""
-    items.sort(key=lambda item: item.get_closest_marker("system") is None)
+    """Mark every test that uses a broker or Spark, and begin with the long files: none is to be last on its own."""
+    for item in items:
+        if not _SYSTEM_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.system)
+    is_system = {item.path for item in items if item.get_closest_marker("system")}
+    items.sort(key=lambda item: (_place(item.path), item.path not in is_system))
+
+
+def _place(path: Path) -> int:
+    return _LONGEST.index(path.name) if path.name in _LONGEST else len(_LONGEST)
 
 
 @pytest.fixture(autouse=True)
@@ -60,12 +83,15 @@ def kafka() -> Iterator[str]:
         yield from _kafka_in_a_container()
     elif chosen:
         if not re.fullmatch(r"\S+:\d+", chosen):
-            pytest.fail(f"MQTWIN_TEST_KAFKA={chosen}: HOST:PORT or testcontainers is right")
+            pytest.fail(f"MQTWIN_TEST_KAFKA={chosen}; expected: HOST:PORT or testcontainers")
         yield chosen
     else:
         from deploy.broker import Broker
 
-        with Broker() as broker:
+        broker = Broker()
+        with quick_java():
+            broker.start()
+        with broker:
             yield broker.bootstrap_servers
 
 

@@ -178,15 +178,35 @@ def topic_id(kafka: Mapping[str, str], name: str) -> str:
 
 
 def end_offsets(kafka: Mapping[str, str], name: str) -> dict[int, int]:
-    """Return the offset of the next record of each partition of a topic. MqtwinError: no broker answers."""
-    from confluent_kafka import KafkaException, TopicPartition
+    """Return the offset of the next record of each partition of a topic.
+
+    A partition that was made a moment ago, or whose leader is changing, is asked again for ``VISIBLE_SECONDS``.
+
+    Raises:
+        MqtwinError: no broker answers, or a partition has no leader.
+    """
+    from confluent_kafka import KafkaError, KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
     partitions = {TopicPartition(name, number): OffsetSpec.latest() for number in partitions_of(kafka, name)}
     admin = admin_client(kafka)  # futures complete only while the client exists
-    try:
+
+    def has_no_leader(error: BaseException) -> bool:
+        codes = (KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION)
+        return isinstance(error, KafkaException) and error.args[0].code() in codes
+
+    def ask() -> dict[int, int]:
         futures = admin.list_offsets(partitions, request_timeout=TIMEOUT_SECONDS)
         return {partition.partition: future.result().offset for partition, future in futures.items()}
+
+    retry_until_led = Retrying(
+        retry=retry_if_exception(has_no_leader),
+        wait=wait_fixed(0.1),
+        stop=stop_after_delay(VISIBLE_SECONDS),
+        reraise=True,
+    )
+    try:
+        return retry_until_led(ask)
     except KafkaException as error:
         raise MqtwinError(f"topic {name}: its end cannot be read: {_reason(error)}") from error
 

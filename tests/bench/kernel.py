@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from twin.estate import Estate
 from twin.events import Decoder, EventBlock
 from twin.events.convert import arrow_value, json_lines
 from twin.state.arrays import MemoryArrays
-from twin.stores.open import open_store
-from twin.stores.structure import StructureTwin
+from twin.stores.message_store import MessageStore
+from twin.stores.open import open_message_store
 from twin.warm import warm
 
 LEVELS = (10_000, 1_000_000)
@@ -63,7 +64,7 @@ def measure(folder: Path, say: Say, *, quick: bool) -> Kernel:
         say(f"the kernel at {held:,} messages held")
         traffic = Traffic(site.STORES[:1])
         arrays = _Counted()
-        twin = open_store(estate, site.STORES[0], arrays)
+        twin = open_message_store(estate, site.STORES[0], arrays)
         for block in decoder.arrow_table(traffic.fill(held)).blocks(estate):
             twin.apply(block)
         page_bytes = sum(len(data) for _, data in twin.dirty_pages()) / held
@@ -88,7 +89,7 @@ def measure(folder: Path, say: Say, *, quick: bool) -> Kernel:
 
 
 def _applied(
-    estate: Estate, decoder: Decoder, twin: StructureTwin, traffic: Traffic, repeats: int, *, shuffled: bool
+    estate: Estate, decoder: Decoder, twin: MessageStore, traffic: Traffic, repeats: int, *, shuffled: bool
 ) -> tuple[float, float]:
     """Million events a second, pages a block."""
     rates, pages = [], []
@@ -115,10 +116,7 @@ def _decoded(decoder: Decoder, repeats: int) -> dict[str, float]:
         "NDJSON": (decoder.ndjson, pa.array(records, pa.binary())),
         "Arrow": (decoder.arrow, pa.array(streams, pa.binary())),
     }
-    return {
-        name: _rate(lambda decode=decode, values=values: decode(values), table.num_rows, repeats)
-        for name, (decode, values) in ways.items()
-    }
+    return {name: _rate(partial(decode, values), table.num_rows, repeats) for name, (decode, values) in ways.items()}
 
 
 def _rate(work: Callable[[], Any], events: int, repeats: int) -> float:

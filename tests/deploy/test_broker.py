@@ -6,8 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -16,10 +16,18 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from deploy.broker import MAX_RECORD_BYTES, Broker, _escaped
+from tests.support.java import quick_java
+from tests.support.processes import is_alive, still_alive
 from twin.errors import MqtwinError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends a dead parent's children on Linux only")
+
+
+@pytest.fixture(autouse=True)
+def quick() -> Iterator[None]:
+    with quick_java():
+        yield
 
 
 def create(servers: str, topic: str) -> None:
@@ -61,13 +69,6 @@ def running(*command: str):
             yield process
         finally:
             process.kill()
-
-
-def wait_until(what, seconds: float = 20) -> bool:
-    deadline = time.monotonic() + seconds
-    while not what() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return what()
 
 
 @pytest.mark.system
@@ -130,7 +131,7 @@ def test_nothing_is_left_when_the_parent_is_killed(tmp_path):
         java = psutil.Process(int(parent.stdout.readline()))
         assert java.is_running()
         parent.kill()
-    assert wait_until(lambda: not java.is_running() or java.status() == psutil.STATUS_ZOMBIE)
+    assert still_alive([java]) == []
 
 
 @pytest.mark.system
@@ -147,7 +148,7 @@ def test_the_command_prints_its_address_and_a_signal_ends_it_cleanly(stop, tmp_p
         process.send_signal(stop)
         rest, complaints = process.communicate(timeout=60)
     assert (process.returncode, rest, complaints) == (0, "", "")
-    assert not [child for child in children if child.is_running()]
+    assert not [child for child in children if is_alive(child)]
     assert not list(tmp_path.glob("mqtwin-broker-*"))
 
 

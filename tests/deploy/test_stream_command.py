@@ -21,6 +21,7 @@ from confluent_kafka import Producer
 from streams.kafka.topics import Topics, prepare_topics
 from tests.streams.kafka_help import everything
 from tests.support.estates import small_estate
+from tests.support.processes import send_signal
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 180.0  # seconds, on a busy machine
@@ -194,8 +195,8 @@ def running(arguments: list[str]) -> Iterator[Running]:
         yield child
     finally:
         if child.process.poll() is None:
-            for process in [*psutil.Process(child.process.pid).children(recursive=True), child.process]:
-                process.kill()
+            send_signal([*psutil.Process(child.process.pid).children(recursive=True)])
+            child.process.kill()
         with child.process:  # closes its pipes
             child._reader.join()
 

@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 
 from deploy import supervisor
 from deploy.supervisor import VARIABLE, Supervisor, check_restart, reported_failure
+from tests.support.processes import still_alive
 from twin.errors import MqtwinError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,7 +136,7 @@ def test_the_command_is_gone_when_the_supervisor_is_killed(tmp_path: Path) -> No
     (child,) = psutil.Process(process.pid).children()
     process.kill()
     process.communicate()
-    assert psutil.wait_procs([child], 20)[1] == []
+    assert still_alive([child]) == []
 
 
 def test_it_is_small() -> None:

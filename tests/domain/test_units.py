@@ -1,6 +1,8 @@
 """Units of work of a structure: puts and gets until their commit or backout (docs/events.md)."""
 
-from tests.support.store_driver import Open
+from kernels.heap import MAX_STEPS
+from tests.naive.estates import ENTRY_AND_6_ELEMENTS
+from tests.support.store_driver import NO_RULES, Open, StoreDriver
 
 
 def test_storage_is_taken_at_the_put_and_freed_at_the_commit_of_the_get(structure: Open) -> None:
@@ -49,3 +51,33 @@ def test_a_restart_backs_out_the_units_of_its_queue_manager_and_shared_messages_
     driver.put(4, uow="U", qmgr="QM02")
     state = driver.send("RESTART", None)
     assert (state["bytes"], state["uncommitted"]) == (5, 1)
+
+
+def back_out_inside(driver: StoreDriver) -> list[int]:
+    """Back out messages far from both ends of a queue, each in its own unit; return their lengths."""
+    count = 3 * MAX_STEPS
+    for length in range(1, count + 1):
+        driver.put(length, msgid=f"M{length}")
+    inside = [count // 2 + step for step in (4, 0, 3, 1, 2)]
+    for length in inside:
+        driver.get(msgid=f"M{length}", uow=f"U{length}")
+    for length in inside:
+        driver.send("BACKOUT", uow=f"U{length}")
+    return inside
+
+
+def test_messages_backed_out_deep_inside_a_queue_stand_at_their_age(structure: Open) -> None:
+    driver = structure(**NO_RULES)
+    inside = back_out_inside(driver)
+    for length in (inside[1], inside[2]):
+        driver.get(msgid=f"M{length}")
+    rest = set(range(1, 3 * MAX_STEPS + 1)) - {inside[1], inside[2]}
+    assert driver.get_all() == sorted(rest)
+
+
+def test_messages_backed_out_deep_inside_a_structure_with_scm_stand_at_their_age(scm_structure: Open) -> None:
+    driver = scm_structure(size=100 * ENTRY_AND_6_ELEMENTS)  # nothing is in SCM
+    inside = back_out_inside(driver)
+    driver.get(msgid=f"M{inside[3]}")
+    driver.rebuild(scm_max_size=None)
+    assert driver.get_all() == sorted(set(range(1, 3 * MAX_STEPS + 1)) - {inside[3]})

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 import psutil
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from deploy.broker import Broker
 from streams.checkpoint.files import CheckpointFiles
@@ -88,6 +88,7 @@ class _Run:
             self._local.mkdir()
             sender = senders.Sender(self._kafka, Topics(PREFIX))
             load = self._options.what == "load"
+            assert broker.pid is not None
             with Sampler(self._samples, self._family, broker.pid, self._folder / "checkpoint", self._local):
                 try:
                     status = self._load(sender) if load else self._stores(sender)
@@ -146,7 +147,7 @@ class _Run:
         self._job = JobProcess(options, self._log, self._options.open_files, self._samples.add_batch)
         return self._job
 
-    def _send(self, sender: senders.Sender, slices: Iterator[list[dict[str, Any]]]) -> None:
+    def _send(self, sender: senders.Sender, slices: Iterator[list[senders.Record]]) -> None:
         """Send for the given minutes, kill the job meanwhile, and let it process the rest."""
         seconds = self._options.minutes * 60
         began = time.monotonic()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.soak.samples import Samples
+from tests.soak.samples import Sample, Samples
 
 WARM_UP_SECONDS = 300.0  # of each life of the job: compilers, caches and the first batches
 PART = 0.25  # of the time after warming up, at each end, that is compared
@@ -39,8 +39,7 @@ def figures(run: Samples) -> list[Figure]:
         _figure("processes", "", samples, lambda s: s.processes, 2),
     ]
     labels = {"driver": "the driver", "spark": "Spark's JVM", "workers": "all Python workers", "broker": "the broker"}
-    for part, label in labels.items():
-        figures.append(_figure(f"memory of {label}", "MB", samples, lambda s, part=part: s.rss[part] / _MB, 100))
+    figures += [_figure(f"memory of {label}", "MB", samples, _rss_of(part), 100) for part, label in labels.items()]
     figures += [
         _figure("checkpoint", "MB", samples, lambda s: s.checkpoint_bytes / _MB, 50),
         _figure("files in the checkpoint", "", samples, lambda s: s.checkpoint_files, 100),
@@ -52,6 +51,10 @@ def figures(run: Samples) -> list[Figure]:
 
 def _is_warm(seconds: float, kills: list[float]) -> bool:
     return all(not start <= seconds < start + WARM_UP_SECONDS for start in (0.0, *kills))
+
+
+def _rss_of(part: str) -> Callable[[Sample], float]:
+    return lambda sample: sample.rss[part] / _MB
 
 
 def _figure(name: str, unit: str, rows: list[Any], value: Callable[[Any], float], slack: float) -> Figure:

@@ -52,7 +52,8 @@ class Sender:
     def send(self, records: list[Record]) -> None:
         """Hand records over. MqtwinError: one was not delivered."""
         for record in records:
-            headers = [("content-type", b"application/x-ndjson" if record.events > 1 else b"application/json")]
+            content_type = b"application/x-ndjson" if record.events > 1 else b"application/json"
+            headers: list[tuple[str, str | bytes | None]] = [("content-type", content_type)]
             while True:
                 try:
                     self._producer.produce(self._topic, record.value, record.key, headers=headers)

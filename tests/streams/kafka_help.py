@@ -8,6 +8,8 @@ from typing import Any
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from streams.kafka.clients import offset_range
+
 
 def create(kafka: str, name: str, partitions: int = 1, **config: str) -> None:
     """Create a topic. config: its settings, with _ in place of points."""
@@ -36,7 +38,7 @@ def everything(kafka: str, topic: str) -> list[Message]:
         messages = []
         for number in consumer.list_topics(topic, timeout=10).topics[topic].partitions:
             partition = TopicPartition(topic, number, 0)
-            low, high = consumer.get_watermark_offsets(partition, timeout=10)
+            low, high = offset_range(consumer, topic, number)
             consumer.assign([partition])
             position, deadline = low, time.monotonic() + 20
             while position < high:

@@ -1,4 +1,4 @@
-"""What the clients of Kafka do with answers of a broker that is not ready."""
+"""Reaction of the Kafka clients to answers of a broker that is not ready."""
 
 from __future__ import annotations
 
@@ -7,8 +7,22 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from streams.kafka import clients
+from streams.kafka import clients, topics
 from twin.errors import MqtwinError, UsageError
+
+
+class Offset:
+    """The answer about a partition: a future of itself."""
+
+    offset = 8
+
+    def __init__(self, code: int | None) -> None:
+        self.code = code
+
+    def result(self) -> Offset:
+        if self.code is not None:
+            raise KafkaException(KafkaError(self.code))
+        return self
 
 
 class Broker:
@@ -21,6 +35,9 @@ class Broker:
         if self.codes:
             raise KafkaException(KafkaError(self.codes.pop(0)))
         return 3, 8
+
+    def list_offsets(self, partitions: Any, **_: Any) -> dict[Any, Offset]:
+        return {partition: Offset(self.codes.pop(0) if self.codes else None) for partition in partitions}
 
 
 def test_a_partition_without_a_leader_is_asked_again() -> None:
@@ -42,3 +59,22 @@ def test_a_missing_right_is_not_asked_for_again() -> None:
     with pytest.raises(UsageError, match="events"):
         clients.offset_range(broker, "events", 0)
     assert len(broker.codes) == 1
+
+
+def end_of(broker: Any, monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
+    monkeypatch.setattr(topics, "admin_client", lambda _: broker)
+    monkeypatch.setattr(topics, "partitions_of", lambda *_: [1])
+    monkeypatch.setattr(topics, "VISIBLE_SECONDS", 0.3)
+    return topics.end_offsets({}, "events")
+
+
+def test_the_end_of_a_partition_without_a_leader_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert end_of(Broker(KafkaError.NOT_LEADER_FOR_PARTITION), monkeypatch) == {1: 8}
+
+
+@pytest.mark.parametrize("code", [KafkaError.LEADER_NOT_AVAILABLE, KafkaError.TOPIC_AUTHORIZATION_FAILED])
+def test_an_end_that_stays_unknown_is_an_error(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    broker = Broker(*[code] * 100)
+    with pytest.raises(MqtwinError, match="topic events: its end cannot be read"):
+        end_of(broker, monkeypatch)
+    assert (len(broker.codes) == 99) == (code == KafkaError.TOPIC_AUTHORIZATION_FAILED)

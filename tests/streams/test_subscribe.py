@@ -15,6 +15,7 @@ from streams.kafka import clients, subscribe
 from streams.kafka.subscribe import AlertReader, AlertRecord, read_alerts
 from streams.kafka.topics import Topics
 from tests.streams.kafka_help import create, send
+from tests.support.java import quick_java
 from twin.alerts.episodes import Alert, Filler
 from twin.conditions import OPENED, UPDATED, WARNING
 from twin.errors import MqtwinError
@@ -124,8 +125,9 @@ def test_it_stops_when_it_is_idle(kafka: str, topic_prefix: str) -> None:
         assert 0.5 <= time.monotonic() - began < 5
 
 
+@pytest.mark.system
 def test_it_survives_restarts_of_the_broker_and_misses_nothing(tmp_path: Path) -> None:
-    with Broker(data=tmp_path / "broker") as broker:
+    with quick_java(), Broker(data=tmp_path / "broker") as broker:
         kafka = broker.bootstrap_servers
         create(kafka, "t.alerts")
         send(kafka, "t.alerts", values(0))

@@ -1,12 +1,13 @@
-"""How much random traffic the tests try: some by default, much more in `make test-more`."""
+"""Amount of random traffic in the tests: some by default, more in `make test-more`, little in `make coverage`."""
 
 from __future__ import annotations
 
 import os
 
-IS_LARGE = os.environ.get("MQTWIN_TEST_PROFILE") == "large"
-_SHARE = 5  # of the examples of the large profile, one in this many is tried by default
-_MIN_EXAMPLES = 5
+_PROFILE = os.environ.get("MQTWIN_TEST_PROFILE", "")
+IS_LARGE = _PROFILE == "large"
+_SHARE = {"large": 1, "small": 50}.get(_PROFILE, 5)  # of the examples of the large profile, one in this many is tried
+_MIN_EXAMPLES = 2 if _PROFILE == "small" else 5
 
 
 def examples(large: int) -> int:

@@ -11,6 +11,7 @@ import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 
+from streams.kafka.clients import offset_range
 from streams.kafka.publish import publish
 from streams.kafka.topics import Topics, prepare_topics
 from streams.query.job import JobSettings, start_job
@@ -40,7 +41,7 @@ def read_topic(servers: str, topic: str) -> list[Record]:
         records = []
         for number in sorted(consumer.list_topics(topic, timeout=PATIENCE).topics[topic].partitions):
             partition = TopicPartition(topic, number, OFFSET_BEGINNING)
-            _, end = consumer.get_watermark_offsets(partition, timeout=PATIENCE)
+            _, end = offset_range(consumer, topic, number)
             consumer.assign([partition])
             position = 0
             while position < end:

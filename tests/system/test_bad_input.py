@@ -176,6 +176,9 @@ def test_a_deleted_topic_is_named_before_the_query_starts(new_stream: NewStream,
     admin = AdminClient({"bootstrap.servers": kafka})
     for future in admin.delete_topics([stream.topics.events]).values():
         future.result()
-    time.sleep(1)
+    deadline = time.monotonic() + PATIENCE
+    while stream.topics.events in admin.list_topics(timeout=PATIENCE).topics:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     with pytest.raises(UsageError, match=rf"^checkpoint \S+: topic {stream.topics.events} is not at [^\n]+$"):
         stream.run()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import psutil
 import pytest
 
 from streams.query.job import LOSS_VARIABLE
+from tests.support.processes import send_signal, still_alive
 from tests.system.harness import Played, Stream, check_equal
 from twin.estate import Estate
 
@@ -24,6 +24,7 @@ pytestmark = pytest.mark.system
 NewStream = Callable[[Estate], Stream]
 PATIENCE = 180.0  # seconds, on a busy machine
 MAX_RECORDS = 1  # per batch, so that the recording is some dozen batches
+CATCH_UP = 4  # per batch, where what matters has happened and the rest of the recording follows
 
 
 @pytest.fixture
@@ -68,10 +69,10 @@ class Driver:
 
     def kill(self) -> None:
         """Send SIGKILL to the driver and to all its descendants, at once."""
-        family = [self.process, *psutil.Process(self.process.pid).children(recursive=True)]
-        for process in family:
-            os.kill(process.pid, signal.SIGKILL)
-        psutil.wait_procs(family[1:], PATIENCE)
+        family = psutil.Process(self.process.pid).children(recursive=True)
+        self.process.kill()
+        send_signal(family)
+        assert not still_alive(family, PATIENCE)
         self.end()
 
 
@@ -89,7 +90,7 @@ def test_a_job_killed_twice_in_the_middle_has_the_output_of_an_undisturbed_one(
         driver.kill()
         assert batches[0]["batch"] >= done
         done = batches[-1]["batch"]
-    published.run(max_records=max_records)
+    published.run(max_records=max(max_records, CATCH_UP))
     assert len(published.batches) > 1
     check_equal(published, played.replayed)
 
@@ -103,9 +104,8 @@ def test_a_job_asked_to_stop_finishes_its_batch_and_goes_on_later(published: Str
     assert driver.end() == 0
     assert [entry["event"] for entry in entries if entry["event"] in {"stopping", "stopped"}] == ["stopping", "stopped"]
     assert not [entry for entry in entries if entry["level"] == "error"]
-    _, alive = psutil.wait_procs(family, 20)
-    assert not alive
-    published.run(max_records=MAX_RECORDS)
+    assert not still_alive(family)
+    published.run(max_records=CATCH_UP)
     check_equal(published, outage.replayed)
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,13 +19,15 @@ import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from tests.support.processes import free_port, send_signal, still_alive
 from tests.system.harness import Played, Stream, check_equal
-from tests.system.test_crash import MAX_RECORDS, NewStream
+from tests.system.test_crash import CATCH_UP, MAX_RECORDS, NewStream
 
 pytestmark = pytest.mark.system
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 600.0  # seconds, on a busy machine
+SOME_RECORDS = 3  # per batch, so that there are still some batches after a failure in the second one
 
 
 @pytest.fixture
@@ -44,11 +45,12 @@ class Command:
         estate: Path,
         *options: str,
         temporary: Path | None = None,
+        max_records: int = MAX_RECORDS,
     ) -> None:
         command = [sys.executable, "-m", "deploy", "stream", "--estate", str(estate)]
         command += ["--checkpoint", str(stream.checkpoint), "--bootstrap-servers", stream.servers]
         command += ["--topic-prefix", stream.prefix, "--master", "local[2]", "--log", "json"]
-        command += ["--max-records", str(MAX_RECORDS), *options]
+        command += ["--max-records", str(max_records), *options]
         self.lines: list[str] = []
         self.process = subprocess.Popen(
             command,
@@ -105,8 +107,8 @@ def running(command: Command) -> Iterator[Command]:
         yield command
     finally:
         if command.process.poll() is None:
-            for process in [*command.family(), command.process]:
-                process.kill()
+            send_signal(command.family())
+            command.process.kill()
             command.end()
 
 
@@ -130,23 +132,22 @@ def test_a_signal_to_the_whole_job_stops_it_cleanly(published: Stream, outage: P
         command.read_until("batch", 2)
         family = command.family()
         command.process.kill()  # only the driver; the others notice
-        _, alive = psutil.wait_procs(family, 20)
-        assert not alive
+        assert not still_alive(family)
         command.end()
         (left,) = left_in(temporary)
     with running(begin()) as command:
         command.read_until("batch")
         assert left not in left_in(temporary)
         # As systemd without KillMode=mixed, and as `timeout`, which signals its command and then the group.
-        for process in [*command.family(), command.process]:
-            process.terminate()
+        send_signal(command.family(), signal.SIGTERM)
+        command.process.terminate()
         os.killpg(command.process.pid, signal.SIGTERM)
         check_clean(command, temporary)
     with running(begin()) as command:
         command.read_until("batch")
         os.killpg(command.process.pid, signal.SIGINT)  # as Ctrl-C in a terminal
         check_clean(command, temporary)
-    published.run(max_records=MAX_RECORDS)
+    published.run(max_records=CATCH_UP)
     check_equal(published, outage.replayed)
 
 
@@ -158,16 +159,14 @@ def check_clean(command: Command, temporary: Path) -> None:
     own = [entry for entry in entries if "spark ERROR" not in entry["event"]]
     assert [entry["event"] for entry in own if entry["event"] != "batch"][-2:] == ["stopping", "stopped"]
     assert not [entry for entry in own if entry["level"] == "error"]
-    _, alive = psutil.wait_procs(family, 20)
-    assert not alive
+    assert not still_alive(family)
     assert [path for path in temporary.rglob("*") if not path.name.startswith(("mqtwin-", "hsperfdata"))] == []
 
 
 def test_killed_python_workers_are_replaced_and_a_killed_java_is_reported_on_one_line(
     published: Stream, outage: Played, temporary: Path
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     page = ("--conf", "spark.ui.enabled=true", "--conf", f"spark.ui.port={port}")
     with running(Command(published, outage.described, *page, temporary=temporary)) as command:
         command.read_until("batch", 2)
@@ -175,12 +174,10 @@ def test_killed_python_workers_are_replaced_and_a_killed_java_is_reported_on_one
         daemons = command.daemons()
         workers = [worker for daemon in daemons for worker in daemon.children()]
         assert workers
-        for worker in workers:
-            worker.kill()
+        send_signal(workers)
         command.read_until("batch", 2)
         assert command.daemons() == daemons
-        for process in [*daemons, *(worker for daemon in daemons for worker in daemon.children())]:
-            process.kill()
+        send_signal([*daemons, *(worker for daemon in daemons for worker in daemon.children())])
         command.read_until("batch", 2)
         assert command.daemons() and not command.daemons() & daemons
         java, family = command.java(), command.family()
@@ -189,10 +186,9 @@ def test_killed_python_workers_are_replaced_and_a_killed_java_is_reported_on_one
         assert command.error_line() == (
             f"mqtwin: the stream failed: Spark's Java process {java.pid} is gone (signal 9: killed? out of memory?)"
         )
-        _, alive = psutil.wait_procs(family, 20)
-        assert not alive
+        assert not still_alive(family)
         assert left_in(temporary) == []
-    published.run(max_records=MAX_RECORDS)
+    published.run(max_records=CATCH_UP)
     check_equal(published, outage.replayed)
 
 
@@ -239,7 +235,8 @@ def test_a_full_disk_is_named_and_the_job_goes_on_when_there_is_room(
     published: Stream, outage: Played, small_disk: Path
 ) -> None:
     published.checkpoint, filler = small_disk / "checkpoint", small_disk / "filler"
-    with running(Command(published, outage.described, "--restart", "always", "--available-now")) as command:
+    options = ("--restart", "always", "--available-now")
+    with running(Command(published, outage.described, *options, max_records=SOME_RECORDS)) as command:
         command.read_until("batch")
         with pytest.raises(OSError, match="No space left"):
             fill(filler)
@@ -255,9 +252,9 @@ def test_a_full_disk_is_named_and_the_job_goes_on_when_there_is_room(
 
 def test_a_deleted_topic_is_named_and_created_again(published: Stream, outage: Played) -> None:
     topic = published.topics.alerts
-    patience = ("--kafka", "max.block.ms=500")
+    options = ("--kafka", "max.block.ms=500", "--restart", "3", "--available-now")
     admin = AdminClient({"bootstrap.servers": published.servers})
-    with running(Command(published, outage.described, *patience, "--restart", "3", "--available-now")) as command:
+    with running(Command(published, outage.described, *options, max_records=SOME_RECORDS)) as command:
         command.read_until("batch")
         admin.delete_topics([topic])[topic].result()
         entry = command.read_until("restarting")

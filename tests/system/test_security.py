@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -26,6 +25,8 @@ from streams.kafka.topics import Topics, prepare_topics
 from streams.query.job import JobSettings, start_job
 from tests.streams.kafka_help import create, everything, send
 from tests.support.estates import small_estate
+from tests.support.java import quick_java
+from tests.support.processes import free_port
 from tests.support.secured_broker import PASSWORD, Right, SecuredBroker, as_options, new_user
 from tests.support.traffic import START_US, write_recording
 from twin.estate import load_estate
@@ -57,7 +58,10 @@ def as_acls(prefix: str, rights: list[tuple[str, str]]) -> list[Right]:
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
-    with SecuredBroker(tmp_path_factory.mktemp("secured"), USERS.values()) as broker:
+    broker = SecuredBroker(tmp_path_factory.mktemp("secured"), USERS.values())
+    with quick_java():
+        broker.start()
+    with broker:
         yield broker
 
 
@@ -309,8 +313,7 @@ def running(
         secured.grant(USERS[command], as_acls("leak", documented(command)))
     site = Site(secured, "SASL_SSL", "leak", tmp_path_factory.mktemp("secrets"))
     assert main(site.arguments("publish", estate, recording)) == 0
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     (folder / "java").mkdir()
     conf = {
         "spark.ui.enabled": "true",

@@ -401,6 +401,24 @@ def test_growth_of_the_first_seconds_counts() -> None:
     assert [filler.share for filler in driver.alerts[0].fillers] == [0.625, 0.375]
 
 
+def test_growth_of_a_young_recording_names_the_span_that_was_recorded() -> None:
+    driver = open_driver()
+    driver.put(queue="B.QUEUE")
+    driver.wait(240)
+    driver.reopen()
+    driver.put(queue="A.QUEUE", count=79)
+    assert "A.QUEUE: 99 % of the growth of 80 entries in the last 4 min" in driver.alerts[0].cause
+
+
+def test_growth_is_of_half_an_hour_at_most() -> None:
+    driver = open_driver()
+    driver.put(queue="B.QUEUE")
+    driver.wait(3_600)
+    driver.put(queue="A.QUEUE", count=79)
+    span = driver.time % (900 * SECOND_US) // (60 * SECOND_US) + 15
+    assert f"of the growth of 79 entries in the last {span} min" in driver.alerts[0].cause
+
+
 def test_a_queue_that_shrinks_is_no_filler() -> None:
     driver = open_driver()
     driver.put(queue="B.QUEUE", count=40)

@@ -9,7 +9,7 @@ from kernels.layout import NONE
 from tests.kernels.beside import Decoding
 from tests.naive.estates import data_set
 from tests.support.store_driver import NO_RULES
-from tests.support.twin_driver import TwinDriver, demands
+from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver, demands
 from tests.support.workloads import random_workload
 from twin.events import EventBlock
 
@@ -51,6 +51,17 @@ def test_a_put_that_finds_no_room_in_its_data_set_gets_2192() -> None:
     driver = TwinDriver(ds_block=8_192, offld1_th=0, offld1_sz=0, smds=smds)
     assert reasons(driver, puts(driver, *[8_192] * 11)) == [0] * 9 + [FULL] * 2
     assert driver.state()["smds"]["QM01"]["status"] == "FAILED"
+
+
+@pytest.mark.parametrize("kind", [PageSetDriver, QueueFileDriver])
+def test_a_put_into_a_full_private_store_gets_2192_and_stores_nothing(kind: type[TwinDriver]) -> None:
+    driver = PageSetDriver() if kind is PageSetDriver else QueueFileDriver(max_size=1 << 20)
+    of_puts = reasons(driver, puts(driver, *[20_000] * 100))
+    stored = of_puts.count(0)
+    assert 10 < stored < 60
+    assert of_puts == [0] * stored + [FULL] * (100 - stored)
+    state = driver.state()
+    assert (state["messages"], state["bytes"], state["full_puts"]) == (stored, 20_000 * stored, 100 - stored)
 
 
 def test_a_get_of_nothing_gets_2033_and_is_not_held_aside() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernels import layout
-from kernels.clock import SECOND
+from kernels.clock import SECOND, TICK
 from twin.alerts.episodes import Filler
 from twin.state.arrays import Array
 
@@ -34,9 +34,15 @@ def growth(queues: Array, counted: str) -> Array:
     return grown
 
 
-def growth_span(now: int) -> int:
-    """Return the span that `growth` covers at the time `now`, microseconds."""
-    return now % MARK + MARK
+def growth_span(now: int, began: int | None) -> int:
+    """Return the span that `growth` covers, microseconds, at least a tick.
+
+    Args:
+        now: the store's clock, microseconds.
+        began: time of the store's first event, microseconds; None if that is no bound.
+    """
+    span = now % MARK + MARK
+    return span if began is None else max(TICK, min(span, now - began))
 
 
 def pages_in_dataset(messages: Array, dataset: int, queues: int) -> Array:

@@ -24,10 +24,18 @@ class Viewer:
         store: its arrays.
         queues: names of its queues by row.
         resource: returns the view of a resource by its name in alerts.
+        began: time of the store's first event, as for `growth_span`.
     """
 
-    def __init__(self, store: layout.Store, queues: Sequence[str], resource: Callable[[str], ResourceView]) -> None:
+    def __init__(
+        self,
+        store: layout.Store,
+        queues: Sequence[str],
+        resource: Callable[[str], ResourceView],
+        began: int | None,
+    ) -> None:
         self._store = store
+        self._began = began
         self._names = queues
         self.resource = resource
 
@@ -110,7 +118,7 @@ class Viewer:
         )
 
     def _filled(self, view: ResourceView, fillers: tuple[Filler, ...], growth: Array) -> str:
-        span = as_span(growth_span(int(self._store.scalars[0]["clock"])) / SECOND)
+        span = as_span(growth_span(int(self._store.scalars[0]["clock"]), self._began) / SECOND)
         return texts.describe_growth(fillers, view.growth_in_units(growth), view.unit, span)
 
     def _rates(self, fillers: tuple[Filler, ...]) -> str:
@@ -119,7 +127,7 @@ class Viewer:
             return ""
         queue = self._store.queues[self._names.index(fillers[0].queue)]
         clock = int(self._store.scalars[0]["clock"])
-        seconds = growth_span(clock) / SECOND
+        seconds = growth_span(clock, self._began) / SECOND
         puts, gets = (int(queue[name] - queue[f"{name}_before"]) / seconds for name in ("puts", "gets"))
         since_get = None if not queue["gets"] else (clock - int(queue["got_at"]) * TICK) / SECOND
         return f", {texts.describe_rates(puts, gets, since_get)}"

@@ -67,6 +67,7 @@ class _Header(_Format, kw_only=True):
     episodes: list[Episode]
     drift: Drift
     forecasts: ForecastMemory
+    began: int | None = None  # see MessageStore
 
 
 class MessageStore(ABC):
@@ -81,6 +82,7 @@ class MessageStore(ABC):
         episodes: open alerts.
         drift: baseline, and the drift of the last measurement.
         monitor: the forecasts, and the alerts about them.
+        began: time of the first event, microseconds; None: no event yet, or the clock has gone back since.
     """
 
     kind: ClassVar[str]
@@ -91,6 +93,7 @@ class MessageStore(ABC):
     episodes: Episodes
     drift: Drift
     monitor: ForecastMonitor
+    began: int | None
 
     def __init__(
         self,
@@ -182,7 +185,7 @@ class MessageStore(ABC):
 
     def viewer(self) -> Viewer:
         """Return what makes findings about the store as it is."""
-        return Viewer(self.tables.store, self.queues, self.resource)
+        return Viewer(self.tables.store, self.queues, self.resource, self.began)
 
     def fill_model(self, tick: int) -> FillModel:
         """Return the fill model as of a tick."""
@@ -226,6 +229,7 @@ class MessageStore(ABC):
         self.episodes = Episodes(self.name, [])
         self.drift = Drift()
         self.monitor = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
+        self.began = None
         self.tables.new_meters()
         self._begin()
 
@@ -245,6 +249,7 @@ class MessageStore(ABC):
         self._names = msgspec.msgpack.decode(self.tables.names, type=Names)
         self.episodes = Episodes(self.name, header.episodes, int(self.tables.store.scalars[0]["turns"]))
         self.drift = header.drift
+        self.began = header.began
         self.monitor = ForecastMonitor(header.forecasts, enabled=self._forecasts)
         self._take_over(header.described, header.attributes, header.kind_state)
 
@@ -295,6 +300,8 @@ class MessageStore(ABC):
         """Apply the events of a block from `row` up to, not including, `end`; return the alerts they cause."""
         alerts: list[Alert] = []
         events = block.events[:end]
+        if row < end and self.tables.store.scalars[0]["clock"] == layout.NEVER:
+            self.began = int(events[row]["time"])
         no_ages = np.zeros(0, np.int64)
         while True:
             row, reason = event_loop.apply(
@@ -403,6 +410,7 @@ class MessageStore(ABC):
         now = int(scalars["clock"])
         self.episodes.turn_back(now, int(scalars["turns"]))
         self.monitor.turn_back(before, now)
+        self.began = None
         self._reporter.turns = int(scalars["turns"])
 
     # --- alerts ----------------------------------------------------------------------------------------------------
@@ -533,6 +541,7 @@ class MessageStore(ABC):
                 episodes=self.episodes.as_list(),
                 drift=self.drift,
                 forecasts=self.monitor.memory,
+                began=self.began,
             )
         )
 

@@ -20,7 +20,7 @@ from twin.stores import alteration, auto_alter, storage_class_memory, structure_
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
 from twin.stores.state_record import dataset_fields
-from twin.stores.structure_view import DATASET_BITS, POOL_BITS, SCM, SCM_BITS, SMDS, structure_resource
+from twin.stores.structure_view import DATASET_BITS, POOL_BITS, SCM, SCM_BITS, SMDS, pools_pct, structure_resource
 
 
 class StructureTwin(MessageStore):
@@ -261,15 +261,13 @@ class StructureTwin(MessageStore):
         store = self.tables.store
         scalars, params = store.scalars[0], store.params[0]
         entries, elements = int(pools.entries_in_use(store)), int(pools.elements_in_use(store))
-        ents_max, elems_max = int(params["ents_max"]), int(params["elems_max"])
-        usage = 100.0 * max(entries / max(1, ents_max), elements / max(1, elems_max))
         return {
             "size": self.allocation.size,
-            "ents_max": ents_max,
+            "ents_max": int(params["ents_max"]),
             "ents_used": entries,
-            "elems_max": elems_max,
+            "elems_max": int(params["elems_max"]),
             "elems_used": elements,
-            "usage_pct": round(usage, 3),
+            "usage_pct": pools_pct(store),
             "alterable": self.alterable,
             "offloaded_messages": int(scalars["offloaded_messages"]),
             "offloaded_bytes": int(scalars["offloaded_bytes"]),

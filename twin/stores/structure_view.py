@@ -71,7 +71,7 @@ def pools_pct(store: layout.Store) -> float:
 
 
 def _pct(used: int, total: int) -> float:
-    return round(100.0 * int(used) / max(1, int(total)), 3)
+    return round(100.0 * (int(used) / max(1, int(total))), 3)
 
 
 class _Pool(ResourceView):
