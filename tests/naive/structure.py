@@ -158,12 +158,12 @@ class NaiveStructure(NaiveStore):
     def _alter(self, attributes: dict[str, Any]) -> None:
         """Apply an ALTER CFSTRUCT or SETXCF START,ALTER as a whole, or refuse it as a whole and count it [assumed].
 
-        It is refused while data is in SCM. `size` takes effect at once at the present ratio, between what is used and
-        SIZE; beyond that it is refused. The ratio does not follow the rules.
+        `size` is SETXCF START,ALTER: refused while data is in SCM, or beyond what is used and SIZE; else it takes
+        effect at once at the present ratio. The ratio does not follow the rules, which MQSC may always change.
         """
         new = attrs.read_attributes(attributes)
         of_policy = any(name in attrs.ONLY_AT_REBUILD for name in new)
-        if of_policy or self._refuses_block_size(new) or not self._alterable():
+        if of_policy or self._refuses_block_size(new) or ("size" in new and not self._alterable()):
             self.refused_alters += 1
             return
         if "size" in new:

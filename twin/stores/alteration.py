@@ -56,7 +56,9 @@ def structure_params(config: Structure, allocation: Allocation) -> dict[str, Any
 
 
 def alter(config: Structure, allocation: Allocation, usage: Usage, attributes: dict[str, Any]) -> Altered | None:
-    """Return a structure after ALTER CFSTRUCT or SETXCF START,ALTER, which is taken whole or refused whole.
+    """Return a structure after ALTER CFSTRUCT or SETXCF START,ALTER (`size`), which is taken or refused as a whole.
+
+    The caller refuses a `size` while data is in SCM; the other attributes are MQ's definition, which may change.
 
     Args:
         config: attributes before the change.

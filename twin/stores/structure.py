@@ -78,7 +78,7 @@ class StructureTwin(MessageStore):
     def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
         if op == layout.MEASURE:
             return self._measure(content)
-        if op == layout.ALTER and not self.alterable:
+        if op == layout.ALTER and "size" in content and not self.alterable:
             return self._refuse_alters(int(self.tables.store.scalars[0]["clock"]))
         if op == layout.ALTER:
             altered = alteration.alter(self.config, self.allocation, self._usage(), content)
@@ -124,7 +124,10 @@ class StructureTwin(MessageStore):
 
     @property
     def alterable(self) -> bool:
-        """True while nothing is in SCM and no dynamic augmented space is in use [IBM: How SCM works with IBM MQ]."""
+        """True while nothing is in SCM and no dynamic augmented space is in use [IBM: How SCM works with IBM MQ].
+
+        Otherwise size and ratio cannot change; MQSC ALTER CFSTRUCT, which leaves them as they are, is always taken.
+        """
         return self.scm_used == 0
 
     # --- automatic alter -------------------------------------------------------------------------------------------
@@ -164,7 +167,7 @@ class StructureTwin(MessageStore):
         return []
 
     def _refuse_alters(self, now: int, count: int = 1) -> list[Alert]:
-        """Count alters that the data in SCM forbids; return the alert, where it is not open."""
+        """Count alters of size or ratio that the data in SCM forbids; return the alert, where it is not open."""
         self.tables.store.scalars["refused_alters"] += count
         if self.episodes.get(Condition.NOT_ALTERABLE, SCM) is not None:
             return []
