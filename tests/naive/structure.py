@@ -122,13 +122,19 @@ class NaiveStructure(NaiveStore):
         if self.scm is not None:
             self.scm.begin_if_idle(self._now())
 
-    def _ticks(self, before: int, until: int) -> None:
+    def _at_tick(self, tick: int) -> None:
         """Sample ALLOWAUTOALT(YES) every 60 s of event time [assumed], with SCM advanced to that time."""
-        for tick in range(before + 1, until + 1):
-            if tick % SAMPLE_TICKS == 0 and self.attributes["allow_auto_alter"]:
-                if self.scm is not None:
-                    self.scm.advance(tick * TICK_US)
-                self._automatic_alter()
+        if self.scm is not None:
+            self.scm.advance(tick * TICK_US)
+        if tick % SAMPLE_TICKS == 0 and self.attributes["allow_auto_alter"]:
+            self._automatic_alter()
+
+    def _rests(self) -> bool:
+        return super()._rests() and not self.attributes["allow_auto_alter"]
+
+    def _scanned(self, tick: int) -> None:
+        if self.scm is not None:
+            self.scm.begin_if_idle(tick * TICK_US)
 
     def _turned_back(self, now: int) -> None:
         """End a movement now that would end later."""
