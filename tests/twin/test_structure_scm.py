@@ -136,13 +136,62 @@ def test_a_rebuild_that_brings_scm_outlasts_a_restart_of_the_twin() -> None:
     assert driver.reopen().state() == state
 
 
-def test_an_estate_that_gives_scm_or_takes_it_away_is_followed_when_the_twin_is_opened() -> None:
+def described(driver: TwinDriver, **attributes: Any) -> TwinDriver:
+    """Open the twin again with other attributes in the estate, as a job that starts with a changed file does."""
+    estate = driver.decoding.estate
+    changed = replace(estate.stores[STORE], **attributes)  # type: ignore[arg-type]
+    driver.decoding.estate = replace(estate, stores={**estate.stores, STORE: changed})
+    return driver.reopen()
+
+
+def test_an_estate_that_gives_scm_or_takes_it_away_waits_for_a_rebuild() -> None:
+    """The document: "the structure must be rebuilt, or deallocated so that they can take effect"."""
     driver = filled(open_driver(100))
-    with_scm = driver.decoding.estate
-    without = replace(with_scm.stores[STORE], scm_max_size=None)
-    driver.decoding.estate = replace(with_scm, stores={**with_scm.stores, STORE: without})
-    state = driver.reopen().state()
-    assert (state["scm"], state["ents_used"]) == (None, 120)
-    driver.decoding.estate = with_scm
-    assert used_and_scm(driver.reopen().wait(1)) == (119, 1)
+    state = described(driver, scm_max_size=None).state()
+    assert (state["policy_pending"], state["ents_max"], used_and_scm(state)) == ({"scm_max_size": None}, 100, (90, 30))
+    state = driver.rebuild()
+    assert (state["policy_pending"], state["scm"], state["ents_used"]) == (None, None, 120)
+    state = described(driver, scm_max_size=GIB).wait(1)
+    assert (state["policy_pending"], state["scm"], state["ents_max"]) == ({"scm_max_size": GIB}, None, 104)
+    assert driver.rebuild()["policy_pending"] is None
     assert used_and_scm(driver.wait(1)) == (90, 30)
+
+
+def test_a_size_of_a_new_policy_waits_over_restarts_and_the_old_policy_counts() -> None:
+    driver = TwinDriver(**(NO_RULES | {"size": 40 * ENTRY_AND_6_ELEMENTS}))
+    size = driver.state()["size"]
+    state = described(driver, size=2 * size, init_size=size + 1000, full_threshold=70).state()
+    pending = {"init_size": size + 1000, "size": 2 * size}
+    assert (state["policy_pending"], state["size"]) == (pending, size)
+    assert driver.reopen().alter(size=size + 1)["refused_alters"] == 1  # SIZE is still the old one
+    assert driver.state()["policy_pending"] == pending
+    assert driver.twin.config.full_threshold == 70
+    state = driver.rebuild(init_size=size + 500)
+    assert (state["policy_pending"], state["size"], driver.twin.config.size) == (None, size + 500, 2 * size)
+
+
+def test_a_policy_that_is_taken_back_no_longer_waits() -> None:
+    driver = TwinDriver(**(NO_RULES | {"size": 40 * ENTRY_AND_6_ELEMENTS}))
+    size = driver.state()["size"]
+    assert described(driver, size=2 * size).state()["policy_pending"] == {"size": 2 * size}
+    assert described(driver, size=size).state()["policy_pending"] is None
+
+
+def test_a_rebuild_that_is_refused_leaves_the_policy_waiting() -> None:
+    driver = TwinDriver(**(NO_RULES | {"size": 40 * ENTRY_AND_6_ELEMENTS}))
+    size = driver.state()["size"]
+    described(driver, size=2 * size)
+    state = driver.rebuild(init_size=3 * size)
+    assert (state["refused_alters"], state["policy_pending"]) == (1, {"size": 2 * size})
+
+
+def test_a_coupling_facility_does_not_wait_for_a_structure_whose_scm_is_pending() -> None:
+    driver = TwinDriver(**(NO_RULES | {"size": 104 * ENTRY_AND_6_ELEMENTS}))
+    driver.put()
+    described(driver, scm_max_size=GIB)
+    driver.wait(10)
+    reports = driver.twin.drain_reports()
+    assert [(report.target, report.values) for report in reports] == [("CF01", None)]
+    driver.rebuild()
+    driver.wait(10)
+    assert driver.twin.drain_reports()[-1].values.scm_max == GIB

@@ -109,6 +109,10 @@ class Reporter:
         self.turns = turns
         self._name = config.name
         self._target = receiver(estate, config)
+        # The target that the estate describes waits for reports: where a pending policy is why there are none, it is
+        # told so at the first tick.
+        described = receiver(estate, estate.stores[config.name])
+        self._waiting = described if described != self._target else None
         self._reports: list[Report] = []
 
     def report(self, before: int, tick: int, get_values: Callable[[], Values | None]) -> None:
@@ -119,6 +123,9 @@ class Reporter:
             tick: the tick to process.
             get_values: returns the values to report; not called where the store shares none.
         """
+        if self._waiting is not None:
+            self._add(self._waiting, before + 1, tick, None)
+            self._waiting = None
         values = get_values() if self._target is not None else None
         if self._target is not None and values is not None:
             self._add(self._target, before + 1, tick, values)

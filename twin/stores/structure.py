@@ -24,13 +24,19 @@ from twin.stores.structure_view import DATASET_BITS, POOL_BITS, SCM, SCM_BITS, S
 
 
 class StructureTwin(MessageStore):
-    """The twin of a structure. allocation: its size and ratio as they are."""
+    """The twin of a structure.
+
+    Attributes:
+        allocation: its size and ratio as they are.
+        policy_pending: attributes of the CFRM policy that wait for a REBUILD, with their values.
+    """
 
     kind = "structure"
     has_fill_model = True
     check_against = "Compare the structure's attributes in the estate with DISPLAY CFSTATUS and D XCF,STR"
     config: Structure
     allocation: Allocation
+    policy_pending: dict[str, Any]
 
     @override
     def _attributes(self) -> dict[str, Any]:
@@ -39,10 +45,15 @@ class StructureTwin(MessageStore):
     @override
     def _begin(self) -> None:
         self.allocation = allocate(self.config)
+        self.policy_pending = {}
 
     @override
     def _kind_state(self) -> dict[str, Any]:
-        return {"size_now": self.allocation.size, "ratio": self.allocation.ratio.as_integer_ratio()}
+        return {
+            "size_now": self.allocation.size,
+            "ratio": self.allocation.ratio.as_integer_ratio(),
+            "policy_pending": self.policy_pending,
+        }
 
     @override
     def _take_over(
@@ -51,7 +62,10 @@ class StructureTwin(MessageStore):
         self.allocation = Allocation(kind_state["size_now"], Fraction(*kind_state["ratio"]))
         self.config = alteration.with_attributes(self.config, attributes)
         described = self._described
-        self._assign(alteration.adopt(self.config, self.allocation, self._usage(), header_described, described))
+        config, self.policy_pending = alteration.adopt(
+            self.config, self._usage(), header_described, described, kind_state["policy_pending"]
+        )
+        self._assign(alteration.Altered(config, self.allocation))
         for row, qmgr in enumerate(self.qmgrs):
             if header_described["smds"].get(qmgr) != described["smds"].get(qmgr):
                 alteration.resize_dataset(self.tables.store.datasets[row], self.config, qmgr)
@@ -83,10 +97,12 @@ class StructureTwin(MessageStore):
         if op == layout.ALTER:
             altered = alteration.alter(self.config, self.allocation, self._usage(), content)
         else:
-            altered = alteration.rebuild(self.config, self._usage(), content)
+            altered = alteration.rebuild(self.config, self._usage(), content, self.policy_pending)
         if altered is None:
             self.tables.store.scalars["refused_alters"] += 1
             return []
+        if op == layout.REBUILD:
+            self.policy_pending = {}
         self._assign(altered)
         self._set_params()
         return []
@@ -274,6 +290,7 @@ class StructureTwin(MessageStore):
             "elems_used": elements,
             "usage_pct": round(usage, 3),
             "alterable": self.alterable,
+            "policy_pending": self.policy_pending or None,
             "offloaded_messages": int(scalars["offloaded_messages"]),
             "offloaded_bytes": int(scalars["offloaded_bytes"]),
             "offload_rule": int(offload.highest_rule(store)),
