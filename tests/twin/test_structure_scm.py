@@ -195,3 +195,40 @@ def test_a_coupling_facility_does_not_wait_for_a_structure_whose_scm_is_pending(
     driver.rebuild()
     driver.wait(10)
     assert driver.twin.drain_reports()[-1].values.scm_max == GIB
+
+
+# -- over-committed SCM
+
+
+def over_committed(**fields: Any) -> tuple[TwinDriver, TwinDriver]:
+    """Return the twins of two structures, of 100 entries, with SCMMAXSIZE 1 MB each on a facility that has 1 MB."""
+    first = open_driver(100, scm_max_size=MIB, **fields)
+    estate = first.decoding.estate
+    config = estate.stores[STORE]
+    other = replace(config, name="QSG1/APP2", queues=())  # type: ignore[arg-type]
+    facility = replace(estate.stores["CF01"], structures=(STORE, "QSG1/APP2"), scm=MIB)  # type: ignore[arg-type]
+    stores = {**estate.stores, "QSG1/APP2": other, "CF01": facility}
+    drivers = first, open_driver(100, scm_max_size=MIB, **fields)
+    for driver in drivers:  # the second one is of the same name: only its numbers count
+        driver.decoding.estate = replace(estate, stores=stores)
+        driver.twin = driver.decoding.twin()
+    return drivers
+
+
+def test_together_structures_have_no_more_scm_than_their_facility() -> None:
+    """The document: "Never over-commit": "unexpected MQRC_STORAGE_MEDIUM_FULL" of the one or the other."""
+    states = []
+    for driver in over_committed():
+        driver.put(20_000, count=60)
+        states.append(driver.wait(10))
+    assert [state["scm"]["max"] for state in states] == [MIB // 2] * 2
+    assert sum(state["scm"]["used"] for state in states) <= MIB
+    assert all(state["overfull_puts"] > 0 and state["usage_pct"] > 100 for state in states)
+
+
+def test_the_alert_of_exhausted_scm_says_that_it_is_a_share() -> None:
+    driver, _ = over_committed()
+    driver.put(20_000, count=60)
+    driver.wait(10)
+    alert = next(alert for alert in driver.alerts if alert.condition == "scm-exhausted")
+    assert alert.cause.startswith(f"SCM of {STORE} (its share of CF01): 508 KB of 512 KB in use")

@@ -16,7 +16,7 @@ from twin.conditions import Condition
 from twin.estate import Smds, Structure
 from twin.forecast.fill_model import FillModel
 from twin.forecast.structure_model import structure_model
-from twin.stores import alteration, auto_alter, storage_class_memory, structure_measurement
+from twin.stores import alteration, auto_alter, scm_pace, storage_class_memory, structure_measurement
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
 from twin.stores.state_record import dataset_fields
@@ -46,6 +46,7 @@ class StructureTwin(MessageStore):
     def _begin(self) -> None:
         self.allocation = allocate(self.config)
         self.policy_pending = {}
+        self._counted = scm_pace.Counters()
 
     @override
     def _kind_state(self) -> dict[str, Any]:
@@ -53,6 +54,7 @@ class StructureTwin(MessageStore):
             "size_now": self.allocation.size,
             "ratio": self.allocation.ratio.as_integer_ratio(),
             "policy_pending": self.policy_pending,
+            "counted": list(self._counted),
         }
 
     @override
@@ -60,6 +62,7 @@ class StructureTwin(MessageStore):
         self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: dict[str, Any]
     ) -> None:
         self.allocation = Allocation(kind_state["size_now"], Fraction(*kind_state["ratio"]))
+        self._counted = scm_pace.Counters(*kind_state["counted"])
         self.config = alteration.with_attributes(self.config, attributes)
         described = self._described
         config, self.policy_pending = alteration.adopt(
@@ -201,7 +204,15 @@ class StructureTwin(MessageStore):
             alerts += self._sample(samples, now)
         if enrolled:
             watch.move(self.tables.store, now * scm.NANOSECONDS)
+            alerts += self._check_pace(tick - before, now)
         return alerts + self._open_fired(now)
+
+    def _check_pace(self, ticks: int, now: int) -> list[Alert]:
+        """Compare the mover with what the structure grew by in the last ticks; return the alerts that change."""
+        counted = scm_pace.count(self.tables.store, len(self.queues))
+        pace = scm_pace.measure(self.tables.store, self._counted, counted, ticks)
+        self._counted = counted
+        return scm_pace.check(self.tables.store, self.config, pace, self.episodes, now)
 
     # --- measurements, findings, records ---------------------------------------------------------------------------
 
@@ -263,7 +274,7 @@ class StructureTwin(MessageStore):
 
     @override
     def fill_model(self, tick: int) -> FillModel:
-        return structure_model(self.tables.store, self.config, self.estate, self.qmgrs, tick)
+        return structure_model(self.tables.store, self.config, self.qmgrs, tick)
 
     @override
     def _report_values(self) -> StructureValues:
