@@ -232,3 +232,23 @@ def test_the_alert_of_exhausted_scm_says_that_it_is_a_share() -> None:
     driver.wait(10)
     alert = next(alert for alert in driver.alerts if alert.condition == "scm-exhausted")
     assert alert.cause.startswith(f"SCM of {STORE} (its share of CF01): 508 KB of 512 KB in use")
+
+
+# -- expiry
+
+
+def test_a_scan_by_any_member_of_the_group_makes_room_and_messages_come_back() -> None:
+    driver = open_driver(100)
+    estate = driver.decoding.estate
+    scanning = replace(estate.queue_managers["QM02"], expiry_interval_s=60.0)
+    driver.decoding.estate = replace(estate, queue_managers={**estate.queue_managers, "QM02": scanning})
+    driver.twin = driver.decoding.twin()
+    for _ in range(60):
+        driver.put(SMALL, priority=9, expiry=90)
+    for _ in range(60):
+        driver.put(SMALL)
+    state = driver.state()  # at 120 s: the scan then took those put in the first 30 s, and room brought messages back
+    assert (sum(used_and_scm(state)), state["messages"], state["expired_held"]) == (90, 90, 0)
+    assert state["scm"]["prefetched"] > 0
+    state = driver.wait(3600)
+    assert (used_and_scm(state), state["messages"], state["expired_held"]) == ((60, 0), 60, 0)
