@@ -14,7 +14,7 @@ def held(driver: StoreDriver) -> tuple[int, int]:
     return state["messages"], state["expired_held"]
 
 
-def at(driver: StoreDriver, seconds: float) -> StoreDriver:
+def advance(driver: StoreDriver, seconds: float) -> StoreDriver:
     """Let the time be that many seconds after the start."""
     driver.send("HEARTBEAT", None, time=START_US + int(seconds * SECOND_US))
     return driver
@@ -30,18 +30,18 @@ def test_an_expired_message_of_a_queue_file_goes_at_the_scan_every_five_minutes(
     driver.put(expiry=60)  # at 1 s
     driver.put(expiry=299.1)  # at 2 s: it expires after the scan
     driver.put()
-    assert held(at(driver, 60)) == (3, 0)
-    assert held(at(driver, 61)) == (3, 1)
-    assert held(at(driver, 299)) == (3, 1)
-    assert held(at(driver, 300)) == (2, 0)
-    assert held(at(driver, 599)) == (2, 1)
-    assert held(at(driver, 86_400)) == (1, 0)
+    assert held(advance(driver, 60)) == (3, 0)
+    assert held(advance(driver, 61)) == (3, 1)
+    assert held(advance(driver, 299)) == (3, 1)
+    assert held(advance(driver, 300)) == (2, 0)
+    assert held(advance(driver, 599)) == (2, 1)
+    assert held(advance(driver, 86_400)) == (1, 0)
 
 
 def test_on_zos_nothing_scans_by_default(page_set: Open) -> None:
     driver = page_set()
     driver.put(expiry=1)
-    assert held(at(driver, 86_400)) == (1, 1)
+    assert held(advance(driver, 86_400)) == (1, 1)
     assert driver.state()["pages_used"] == 1
 
 
@@ -51,14 +51,14 @@ def test_the_interval_of_the_queue_manager_counts_and_the_next_tick_acts(
 ) -> None:
     driver = page_set(expiry_interval_s=interval)
     driver.put(expiry=4)  # at 1 s
-    assert held(at(driver, gone - 1)) == (1, 1)
-    assert held(at(driver, gone)) == (0, 0)
+    assert held(advance(driver, gone - 1)) == (1, 1)
+    assert held(advance(driver, gone)) == (0, 0)
 
 
 def test_an_interval_of_0_switches_the_scan_off(queue_file: Open) -> None:
     driver = queue_file(expiry_interval_s=0)
     driver.put(expiry=1)
-    assert held(at(driver, 86_400)) == (1, 1)
+    assert held(advance(driver, 86_400)) == (1, 1)
 
 
 def test_a_get_of_any_message_removes_the_expired_ones_that_it_meets(page_set: Open) -> None:
@@ -68,7 +68,7 @@ def test_a_get_of_any_message_removes_the_expired_ones_that_it_meets(page_set: O
     driver.put(4)
     driver.put(8, expiry=1)
     driver.put(16)
-    assert held(at(driver, 60)) == (5, 3)
+    assert held(advance(driver, 60)) == (5, 3)
     assert driver.get()["bytes"] == 8 + 16
     assert driver.get()["bytes"] == 0
     assert driver.state()["unmatched_gets"] == 0
@@ -77,7 +77,7 @@ def test_a_get_of_any_message_removes_the_expired_ones_that_it_meets(page_set: O
 def test_a_get_by_id_that_succeeded_found_its_message(page_set: Open) -> None:
     driver = page_set()
     driver.put(1, expiry=1, msgid="m1")
-    at(driver, 60)
+    advance(driver, 60)
     assert driver.get(msgid="m1")["messages"] == 0
     assert driver.state()["unmatched_gets"] == 0
 
@@ -85,23 +85,23 @@ def test_a_get_by_id_that_succeeded_found_its_message(page_set: Open) -> None:
 def test_an_uncommitted_message_does_not_expire_before_its_unit_ends(queue_file: Open) -> None:
     driver = queue_file()
     driver.put(uow="U", expiry=1)
-    assert held(at(driver, 300)) == (1, 1)
+    assert held(advance(driver, 300)) == (1, 1)
     driver.send("COMMIT", uow="U")
     assert held(driver) == (1, 1)
-    assert held(at(driver, 600)) == (0, 0)
+    assert held(advance(driver, 600)) == (0, 0)
 
 
 def test_the_expiry_of_a_persistent_message_is_logged(queue_file: Open) -> None:
     driver = queue_file()
     driver.put(persistent=True, expiry=1, count=3)
-    assert at(driver, 300).state()["log_records"] == 6
+    assert advance(driver, 300).state()["log_records"] == 6
 
 
 def test_log_records_of_a_scan_bring_a_checkpoint(queue_file: Open) -> None:
     driver = queue_file()
     driver.put(20_000, persistent=True, expiry=2000, count=60)
-    assert at(driver, 2000).state()["checkpoints"] == 0
-    state = at(driver, 2200).state()
+    assert advance(driver, 2000).state()["checkpoints"] == 0
+    state = advance(driver, 2200).state()
     assert (state["log_records"], state["checkpoints"], state["messages"]) == (120, 1, 0)
 
 
@@ -115,5 +115,5 @@ def test_an_expire_event_takes_a_message_as_before(page_set: Open) -> None:
 def test_expiry_counts_in_tenths_of_a_second(page_set: Open, expiry: float, last_second: float) -> None:
     driver = page_set()
     driver.put(expiry=expiry)  # at 1 s
-    assert held(at(driver, 1 + last_second - 0.001)) == (1, 0)
-    assert held(at(driver, 1 + last_second)) == (1, 1)
+    assert held(advance(driver, 1 + last_second - 0.001)) == (1, 0)
+    assert held(advance(driver, 1 + last_second)) == (1, 1)

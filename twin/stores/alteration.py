@@ -126,8 +126,8 @@ def adopt(
     waiting = dict(pending) | {name: value for name, value in changes.items() if name in _PENDING}
     waiting = {name: value for name, value in sorted(waiting.items()) if getattr(config, name) != value}
     datasets = {qmgr: Smds(**content) for qmgr, content in described["smds"].items()}
-    taken = {name: value for name, value in changes.items() if name not in _PENDING}
-    return replace(config, **taken, smds=datasets), waiting
+    in_effect = {name: value for name, value in changes.items() if name not in _PENDING}
+    return replace(config, **in_effect, smds=datasets), waiting
 
 
 def describe_dataset(dataset: Any, config: Structure, qmgr: str) -> None:
