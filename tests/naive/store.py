@@ -37,6 +37,7 @@ class NaiveStore(ABC):
         self.units = NaiveUnits()
         self.held = NaiveHeldGets()
         self.messages: list[Any] = []  # all that hold storage, oldest first
+        self.next_expiry: int | None = None  # of the available messages, while ticks pass
         self.baseline: NaiveBaseline | None = None
         self.drift_pct: float | None = None
         self.events = 0
@@ -84,7 +85,7 @@ class NaiveStore(ABC):
 
     def _rests(self) -> bool:
         """Return True if ticks alone change nothing, however many there are."""
-        return self.scan_interval_us == 0 or all(message.expires is None for message in self.messages)
+        return self.scan_interval_us == 0 or self.next_expiry is None
 
     def _scanned(self, tick: int) -> None:
         """Apply the consequences of a scan for expired messages at a tick."""
@@ -138,6 +139,7 @@ class NaiveStore(ABC):
             self.held.turn_back(clock, self._now())
             self._turned_back(self._now())
         if before is not None and until is not None and until > before:
+            self.next_expiry = self._find_next_expiry()
             for tick in range(before + 1, until + 1):
                 if self._rests():
                     return
@@ -146,15 +148,21 @@ class NaiveStore(ABC):
 
     def _scan_expired(self, tick: int) -> None:
         """Remove what has expired where a scan is due at a tick, as of the time of the scan."""
-        if self.scan_interval_us == 0:
+        if self.scan_interval_us == 0 or self.next_expiry is None:
             return
         scan = tick * TICK_US // self.scan_interval_us
-        if scan > (tick - 1) * TICK_US // self.scan_interval_us:
+        is_due = scan > (tick - 1) * TICK_US // self.scan_interval_us
+        if is_due and scan * self.scan_interval_us >= self.next_expiry:
             for message in [message for message in self.messages if message.available]:
                 if message.has_expired(scan * self.scan_interval_us):
                     self._taking(message, None, "expire")
                     self._take(message, None)
             self._scanned(tick)
+            self.next_expiry = self._find_next_expiry()
+
+    def _find_next_expiry(self) -> int | None:
+        """Return the earliest time at which an available message expires, or has expired."""
+        return min((m.expires for m in self.messages if m.available and m.expires is not None), default=None)
 
     def _act(self, event: Event) -> None:
         operation = event["op"]
