@@ -13,6 +13,7 @@ from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from tests.support.store_driver import GIB, MIB, NO_RULES
 from tests.support.twin_driver import TwinDriver, demands
 from twin.estate import CouplingFacility
+from twin.stores.open import open_store
 
 BLOCK = 4096
 SMALL = 100  # bytes: 2 of the 6 elements an entry has, so entries run out first
@@ -192,6 +193,12 @@ def test_a_coupling_facility_does_not_wait_for_a_structure_whose_scm_is_pending(
     driver.wait(10)
     reports = driver.twin.drain_reports()
     assert [(report.target, report.values) for report in reports] == [("CF01", None)]
+    facility = open_store(driver.decoding.estate, "CF01")
+    facility.take(reports)
+    state = facility.state()
+    driver.reopen().wait(10)
+    facility.take(driver.twin.drain_reports())  # the same, said again
+    assert facility.state() == state
     driver.rebuild()
     driver.wait(10)
     assert driver.twin.drain_reports()[-1].values.scm_max == GIB

@@ -184,6 +184,8 @@ class Frontier(msgspec.Struct, kw_only=True):
             last_tick, turns = self.last_ticks.get(source), self.turns.get(source, 0)
             if report.turns < turns or (report.turns == turns and last_tick is not None and report.tick <= last_tick):
                 continue
+            if report.values is None and source in self.former_sources:
+                continue  # said again, by a twin that was opened again
             if report.turns > turns:
                 self.turns[source] = report.turns
                 self.pending = [other for other in self.pending if other.source != source or other.tick < report.tick]
