@@ -174,3 +174,21 @@ def append_to_unit(store: Store, row: int, unit: int) -> None:
     owner.tail = row
     touch(store.messages_dirty, row, MESSAGE_SHIFT)
     touch(store.units_dirty, unit, UNIT_SHIFT)
+
+
+@kernel
+def remove_from_unit(store: Store, row: int) -> None:
+    """Remove an uncommitted message from the operations of its unit."""
+    message = store.messages[row]
+    owner = store.units[message.unit]
+    if message.prev == NONE:
+        owner.head = message.next
+    else:
+        store.messages[message.prev].next = message.next
+        touch(store.messages_dirty, message.prev, MESSAGE_SHIFT)
+    if message.next == NONE:
+        owner.tail = message.prev
+    else:
+        store.messages[message.next].prev = message.prev
+        touch(store.messages_dirty, message.next, MESSAGE_SHIFT)
+    touch(store.units_dirty, message.unit, UNIT_SHIFT)

@@ -22,6 +22,7 @@ from kernels.layout import (
     MARK_PERSISTENT,
     NEVER,
     NONE,
+    PREPARE,
     PRIORITIES,
     PUT,
     RESTART,
@@ -35,6 +36,8 @@ from kernels.layout import (
 MQRC_BACKED_OUT = 2003
 MQRC_NO_MSG_AVAILABLE = 2033
 MQRC_STORAGE_MEDIUM_FULL = 2192
+
+EXPIRY_UNIT = 100_000  # microseconds: MQMD Expiry is in tenths of a second [IBM: IBM MQ, MQMD Expiry]
 
 DONE, TICK_DUE, CONTROL, FIRED, NO_ROOM, CLOCK_WRONG = range(6)  # why `apply` stopped
 
@@ -62,11 +65,14 @@ def _put(store: Store, event: Row, queue: int, qmgr: int, count: int) -> None:
     unit = NONE
     if event.flags & FLAG_HAS_UOW:
         unit = units.find_or_open(store, event.uow, qmgr, queue)
+    expires = event.time + event.expiry * EXPIRY_UNIT if event.expiry > 0 else 0
     for _ in range(count):
         if not messages.is_kept(store, qmgr, event.length, persistent):
             store.scalars[0].overfull_puts += 1
             continue
-        row = messages.store_message(store, queue, qmgr, event.length, event.priority, event.msgid, keyed, persistent)
+        row = messages.store_message(
+            store, queue, qmgr, event.length, event.priority, event.msgid, keyed, persistent, expires
+        )
         storage.on_operation(store, row, unit, PUT)
         if unit == NONE:
             messages.make_available(store, row, NONE)
@@ -120,18 +126,26 @@ def _clear(store: Store, queue: int) -> None:
 def _end_unit(store: Store, event: Row, queue: int, qmgr: int, committed: bool) -> None:
     unit = units.find(store, event.uow, qmgr, queue)
     if unit != NONE:
-        storage.on_unit_end(store, unit)
+        storage.on_unit_end(store, unit, committed)
         messages.end_unit(store, unit, committed)
         units.close(store, unit)
 
 
 @routine
+def _prepare(store: Store, event: Row, queue: int, qmgr: int) -> None:
+    unit = units.find(store, event.uow, qmgr, queue)
+    if unit != NONE:
+        units.prepare(store, unit)
+
+
+@routine
 def _restart(store: Store, qmgr: int, flows: int) -> None:
+    """Back out the units of a queue manager that are not in doubt [IBM: WebSphere MQ internals, "Undo Phase"]."""
     unit = int(store.scalars[0].unit_head)
     while unit != NONE:
         following = int(store.units[unit].next)
-        if store.units[unit].qmgr == qmgr:
-            storage.on_unit_end(store, unit)
+        if store.units[unit].qmgr == qmgr and not units.is_prepared(store, unit):
+            storage.on_unit_end(store, unit, False)
             messages.end_unit(store, unit, False)
             units.close(store, unit)
         unit = following
@@ -148,8 +162,14 @@ def _refuse(store: Store, event: Row, queue: int, qmgr: int) -> None:
         if not storage.fits(store, qmgr, event.length, event.flags & FLAG_PERSISTENT != 0):
             event.reason = MQRC_STORAGE_MEDIUM_FULL
     elif event.op == GET and event.reason == 0:
-        keyed = event.flags & FLAG_HAS_MSGID != 0
-        row = ids.find(store, queue, event.msgid) if keyed else messages.find_next(store, queue)
+        if event.flags & FLAG_HAS_MSGID:
+            row = ids.find(store, queue, event.msgid)
+            while row != NONE and messages.has_expired(store, row):
+                storage.on_operation(store, row, NONE, EXPIRE)
+                messages.take(store, row, NONE)
+                row = ids.find(store, queue, event.msgid)
+        else:
+            row = messages.find_next(store, queue)
         if row == NONE:
             event.reason = MQRC_NO_MSG_AVAILABLE
 
@@ -174,6 +194,8 @@ def _act(store: Store, event: Row, queue: int, qmgr: int, flows: int) -> int:
             age = _get(store, event, queue, qmgr, event.count)
         elif op in (COMMIT, BACKOUT):
             _end_unit(store, event, queue, qmgr, op == COMMIT)
+        elif op == PREPARE:
+            _prepare(store, event, queue, qmgr)
         elif op == EXPIRE:
             _expire(store, event, queue, event.count)
         elif op == CLEAR:

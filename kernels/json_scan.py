@@ -27,6 +27,7 @@ from kernels.layout import (
     FLAG_PERSISTENT,
     MAX_MESSAGE_BYTES,
     OPS,
+    PREPARE,
     PRIORITIES,
     PUT,
 )
@@ -36,10 +37,10 @@ Array = npt.NDArray[Any]
 Record = Any  # one row of a structured array
 
 TIME, QMGR, SEQ, OP, QUEUE, MSGID, COUNT, LENGTH = range(8)
-PRIORITY, PERSISTENT, UOW, DIRECT, REASON, STORE, ATTRIBUTES, MEASURED = range(8, 16)
+PRIORITY, PERSISTENT, EXPIRY, UOW, DIRECT, REASON, STORE, ATTRIBUTES, MEASURED = range(8, 17)
 NAMES = (
     *("time", "qmgr", "seq", "op", "queue", "msgid", "count", "length"),
-    *("priority", "persistent", "uow", "direct", "reason", "store", "attributes", "measured"),
+    *("priority", "persistent", "expiry", "uow", "direct", "reason", "store", "attributes", "measured"),
 )
 QUEUE_OPS = OPS[: CLEAR + 1]
 
@@ -54,6 +55,7 @@ SEQ_SURE = 10**18 - 1  # the largest number of 18 digits
 COUNT_MAX = 1_000_000
 PRIORITY_MAX = PRIORITIES - 1
 REASON_MAX = 2**31 - 1
+EXPIRY_MAX = 99_999_999  # whole seconds: MQMD Expiry is at most 999,999,999 tenths [IBM: IBM MQ, MQMD Expiry]
 
 _QUOTE, _BACKSLASH, _COMMA, _COLON, _MINUS, _PLUS, _DOT, _ZERO = (ord(c) for c in '"\\,:-+.0')
 _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = (ord(c) for c in "{}[]")
@@ -373,7 +375,7 @@ def rfc3339_column(offsets: Array, data: Bytes, out: Array) -> None:
 def _members(data: Bytes, pos: int, end: int, members: Array) -> bool:
     """Cut the flat JSON object data[pos:end] into its known members; return False if the exact rules must read it.
 
-    `members`, MEMBER[16] by index in NAMES, is written: start and end of strings, number of integers.
+    `members`, MEMBER[17] by index in NAMES, is written: start and end of strings, number of integers.
     """
     for name in range(members.size):
         members[name].kind = ABSENT
@@ -476,9 +478,14 @@ def _row(data: Bytes, members: Array, places: Array, names: Bytes, event: Record
     reason = _number(members[REASON], 0, REASON_MAX, 0)
     persistent = _flag(members[PERSISTENT], FLAG_PERSISTENT)
     direct = _flag(members[DIRECT], FLAG_DIRECT)
-    if seq < -1 or count < 0 or length < 0 or priority < 0 or reason < 0 or persistent < 0 or direct < 0:
+    expiry = _number(members[EXPIRY], 1, EXPIRY_MAX, 0)
+    if seq < -1 or count < 0 or length < 0 or priority < 0 or reason < 0 or persistent < 0 or direct < 0 or expiry < 0:
         return False
     if op == PUT and members[LENGTH].kind == ABSENT:
+        return False
+    if direct and (persistent or members[UOW].kind != ABSENT):
+        return False
+    if op == PREPARE and members[UOW].kind == ABSENT:
         return False
     if members[STORE].kind > STRING or members[ATTRIBUTES].kind != ABSENT or members[MEASURED].kind != ABSENT:
         return False
@@ -507,6 +514,7 @@ def _row(data: Bytes, members: Array, places: Array, names: Bytes, event: Record
     event.priority = priority
     event.flags = flags
     event.pad = 0
+    event.expiry = expiry * 10
     return bool(event.route >= 0)
 
 
@@ -522,7 +530,7 @@ def scan_json(
         ends: i8[n], byte behind an event.
         places: PLACE[2**k], the estate's queues.
         names: u1[...], bytes of the names that `places` refers to.
-        members: MEMBER[16], working space.
+        members: MEMBER[17], working space.
         events: EVENT[n], written if the event is plain.
         sure: u1[n], written: 1 if the row of `events` is written, 0 if the exact rules must read the event.
     """

@@ -19,8 +19,11 @@ Row = Any  # a row of a structured array, whose fields kernels read and write as
 
 # --- events ----------------------------------------------------------------------------------------------------------
 
-OPS = ("PUT", "GET", "COMMIT", "BACKOUT", "EXPIRE", "CLEAR", "RESTART", "HEARTBEAT", "ALTER", "REBUILD", "MEASURE")
-PUT, GET, COMMIT, BACKOUT, EXPIRE, CLEAR, RESTART, HEARTBEAT, ALTER, REBUILD, MEASURE = range(len(OPS))
+OPS = (
+    *("PUT", "GET", "COMMIT", "BACKOUT", "PREPARE", "EXPIRE", "CLEAR"),
+    *("RESTART", "HEARTBEAT", "ALTER", "REBUILD", "MEASURE"),
+)
+PUT, GET, COMMIT, BACKOUT, PREPARE, EXPIRE, CLEAR, RESTART, HEARTBEAT, ALTER, REBUILD, MEASURE = range(len(OPS))
 
 FLAG_PERSISTENT = 1
 FLAG_DIRECT = 2
@@ -43,6 +46,7 @@ EVENT = np.dtype(
         ("priority", "u1"),
         ("flags", "u1"),
         ("pad", "u1"),
+        ("expiry", "i4"),  # tenths of a second from its put until the message expires; 0: never
     ],
     align=True,
 )
@@ -80,6 +84,7 @@ _MESSAGE = np.dtype(
     [
         ("key", "u8"),  # xxHash64 of the message id
         ("age", "i8"),  # number of its put among all puts of the store
+        ("expires", "i8"),  # time at which it expires, microseconds; 0: never
         ("next", "i4"),  # chain or heap of its queue and priority (available), of its unit (uncommitted); free list
         ("prev", "i4"),
         ("unit", "i4"),  # row of UNIT while uncommitted; shares its bytes with `child`, used in a heap (see heap.py)
@@ -119,6 +124,7 @@ UNIT = np.dtype(
     [
         ("key", "u8"),  # xxHash64 of the id of the unit of work
         ("opened", "i8"),  # number among all units opened
+        ("prepared_at", "i8"),  # the clock at its PREPARE, microseconds, since which it is in doubt; NEVER
         ("qmgr", "i4"),
         ("queue", "i4"),
         ("head", "i4"),  # its uncommitted messages, in the order of the operations
@@ -303,6 +309,9 @@ SCALARS = np.dtype(
         ("unit_high", "i4"),
         ("unit_head", "i4"),  # open units, oldest first
         ("unit_tail", "i4"),
+        ("expiring", "i4"),  # messages that expire
+        ("prepared", "i4"),  # units in doubt
+        ("in_doubt", "i4"),  # messages of these units
         ("block_free", "i4"),
         ("block_high", "i4"),
         ("bin", "i4"),  # row of `bins` being filled (see meters.py)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels import chains, held, ids, meters, storage
+from kernels import chains, held, ids, meters, storage, units
 from kernels._compile import kernel, routine
 from kernels.layout import (
     AVAILABLE,
+    EXPIRE,
     FREE,
     GET,
     MARK_KEYED,
@@ -64,7 +65,15 @@ def is_kept(store: Store, qmgr: int, length: int, persistent: bool) -> bool:
 
 @kernel
 def store_message(
-    store: Store, queue: int, qmgr: int, length: int, priority: int, key: np.uint64, keyed: bool, persistent: bool
+    store: Store,
+    queue: int,
+    qmgr: int,
+    length: int,
+    priority: int,
+    key: np.uint64,
+    keyed: bool,
+    persistent: bool,
+    expires: int,
 ) -> int:
     """Store a message at its present cost; return its row, which is in no chain yet."""
     scalars = store.scalars[0]
@@ -72,6 +81,9 @@ def store_message(
     message = store.messages[row]
     message.key = key
     message.age = scalars.ages
+    message.expires = expires
+    if expires != 0:
+        scalars.expiring += 1
     message.unit = NONE
     message.queue = queue
     message.length = length
@@ -115,6 +127,8 @@ def discard(store: Store, row: int) -> None:
     storage.refund(store, row)
     if message.marks & MARK_OVERFULL:
         scalars.overfull_held -= 1
+    if message.expires != 0:
+        scalars.expiring -= 1
     message.state = FREE
     message.next = scalars.message_free
     scalars.message_free = row
@@ -129,6 +143,8 @@ def make_uncommitted(store: Store, row: int, unit: int, state: int) -> None:
     message.state = state
     chains.append_to_unit(store, row, unit)
     store.scalars[0].uncommitted += 1
+    if units.is_prepared(store, unit):
+        store.scalars[0].in_doubt += 1
     store.queues[message.queue].uncommitted += 1
     touch(store.queues_dirty, message.queue, QUEUE_SHIFT)
 
@@ -181,12 +197,14 @@ def end_unit(store: Store, unit: int, committed: bool) -> None:
     A commit makes its puts available and discards its gets. A backout discards its puts and returns its gets by age.
     """
     held.release_unit(store, unit, not committed)
+    in_doubt = 1 if units.is_prepared(store, unit) else 0
     hint = NONE
     row = int(store.units[unit].head)
     while row != NONE:
         message = store.messages[row]
         following = int(message.next)
         store.scalars[0].uncommitted -= 1
+        store.scalars[0].in_doubt -= in_doubt
         store.queues[message.queue].uncommitted -= 1
         touch(store.queues_dirty, message.queue, QUEUE_SHIFT)
         if (message.state == UNCOMMITTED_PUT) == committed:
@@ -210,19 +228,45 @@ def _if_in_chain(store: Store, row: int, priority: int) -> int:
 
 @kernel
 def find_next(store: Store, queue: int) -> int:
-    """Return the available message of the queue that the next get takes, or NONE."""
-    priority = chains.highest_priority(store, queue)
-    if priority == NONE:
-        return NONE
-    return chains.first(store, queue, priority)
+    """Return the available message of the queue that the next get takes, or NONE.
+
+    What has expired and comes before it is removed, as by the get that meets it.
+    """
+    while True:
+        priority = chains.highest_priority(store, queue)
+        if priority == NONE:
+            return NONE
+        row = chains.first(store, queue, priority)
+        if not has_expired(store, row):
+            return row
+        storage.on_operation(store, row, NONE, EXPIRE)
+        take(store, row, NONE)
+
+
+@kernel
+def has_expired(store: Store, row: int) -> bool:
+    """Return True if a message has expired by the store's clock."""
+    expires = store.messages[row].expires
+    return bool(expires != 0 and expires <= store.scalars[0].clock)
 
 
 @routine
 def drop_nonpersistent(store: Store) -> None:
-    """Discard every available nonpersistent message, as a restart of its queue manager does. No unit may be open."""
+    """Discard every nonpersistent message, as a restart of its queue manager does.
+
+    Units in doubt are the only ones that are open, and lose theirs: the log has only persistent messages.
+    """
     if not storage.may_hold_nonpersistent(store):
         return
     for row in range(store.scalars[0].message_high):
         message = store.messages[row]
-        if message.state == AVAILABLE and message.marks & MARK_PERSISTENT == 0:
+        if message.state == FREE or message.marks & MARK_PERSISTENT:
+            continue
+        if message.state == AVAILABLE:
             take(store, row, NONE)
+            continue
+        chains.remove_from_unit(store, row)
+        store.scalars[0].uncommitted -= 1
+        store.scalars[0].in_doubt -= 1
+        store.queues[message.queue].uncommitted -= 1
+        discard(store, row)

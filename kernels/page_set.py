@@ -49,16 +49,17 @@ def pages_of(length: int) -> tuple[int, int]:
 
     Returns:
         Pages of its own, and bytes stored as a short message is: the short message itself, or the control information
-        that points to the pages of a long one.
+        that points to the pages of a long one. The remainder of a very long message is stored as a long message is,
+        however short it is [IBM: IBM MQ, "Page sets 01 to 99", Very long messages].
     """
+    if length <= SHORT:
+        return 0, length + HEADER + CONTROL
     pages = 0
     if length > VERY_LONG:
         pages = length // VERY_LONG * VERY_LONG_PAGES
         length %= VERY_LONG
         if length == 0:
             return pages, 0
-    if length <= SHORT:
-        return pages, length + HEADER + CONTROL
     segments = (length + HEADER + SEGMENT - 1) // SEGMENT
     return pages + segments, CONTROL + 3 * segments
 

@@ -122,6 +122,22 @@ def log_operation(store: Store, row: int, unit: int) -> None:
 
 
 @routine
+def log_unit_end(store: Store, unit: int, committed: bool) -> None:
+    """Log the end of a unit with persistent operations: a record, after a compensation record of each one undone.
+
+    Source: [IBM: WebSphere MQ internals, "Undo Phase"] (compensation log records); [assumed] that a BACKOUT while the
+    queue manager runs undoes in the same way.
+    """
+    if not committed:
+        row = int(store.units[unit].head)
+        while row != NONE:
+            if store.messages[row].marks & MARK_PERSISTENT:
+                write_log(store)
+            row = int(store.messages[row].next)
+    write_log(store)
+
+
+@routine
 def write_log(store: Store) -> None:
     """Write a log record. The 10,000th since the last checkpoint brings the next one."""
     use = store.file_use[0]

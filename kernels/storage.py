@@ -73,10 +73,10 @@ def on_get_backed_out(store: Store, row: int) -> None:
 
 
 @kernel
-def on_unit_end(store: Store, unit: int) -> None:
+def on_unit_end(store: Store, unit: int, committed: bool) -> None:
     """Log the end of a unit of work that had a persistent operation, before the unit ends."""
     if store.params[0].kind == QUEUE_FILE and store.units[unit].logged == 1:
-        queue_file.write_log(store)
+        queue_file.log_unit_end(store, unit, committed)
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernels import held, meters
 from kernels._compile import routine
 from kernels.clock import TICK, time_to_turn_to
-from kernels.layout import HELD_SHIFT, NEVER, QUEUE_SHIFT, Store, touch
+from kernels.layout import HELD_SHIFT, NEVER, QUEUE_SHIFT, UNIT_SHIFT, Store, touch
 from kernels.scm import NANOSECONDS
 
 
@@ -43,6 +43,10 @@ def turn_back(store: Store, time: int, queues: int) -> None:
         if store.held[row].used == 1 and store.held[row].held_at > now:
             store.held[row].held_at = now
             touch(store.held_dirty, row, HELD_SHIFT)
+    for row in range(scalars.unit_high):
+        if store.units[row].used == 1 and store.units[row].prepared_at > now:
+            store.units[row].prepared_at = now
+            touch(store.units_dirty, row, UNIT_SHIFT)
     for queue in range(queues):
         if store.queues[queue].got_at > tick:
             store.queues[queue].got_at = tick

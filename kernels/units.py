@@ -1,6 +1,7 @@
 """Units of work, identified by (queue manager, queue, id) and opened by their first operation.
 
-A COMMIT or BACKOUT of the same qmgr, queue and uow ends a unit (docs/events.md#operations).
+A COMMIT or BACKOUT of the same qmgr, queue and uow ends a unit, a PREPARE leaves it in doubt until then
+(docs/events.md#operations).
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from kernels import index
-from kernels._compile import kernel
-from kernels.layout import NONE, UNIT_SHIFT, Store, touch
+from kernels._compile import kernel, routine
+from kernels.layout import NEVER, NONE, UNIT_SHIFT, Store, touch
 
 _QMGR = np.uint64(0xD6E8FEB86659FD93)
 
@@ -56,6 +57,7 @@ def find_or_open(store: Store, uow: np.uint64, qmgr: int, queue: int) -> int:
     unit.held_tail = NONE
     unit.used = 1
     unit.logged = 0
+    unit.prepared_at = NEVER
     unit.next = NONE
     unit.prev = scalars.unit_tail
     if scalars.unit_tail == NONE:
@@ -82,6 +84,8 @@ def close(store: Store, row: int) -> None:
     scalars = store.scalars[0]
     unit = store.units[row]
     index.leave(store.unit_buckets, store.unit_links, row)
+    if is_prepared(store, row):
+        scalars.prepared -= 1
     if unit.prev == NONE:
         scalars.unit_head = unit.next
     else:
@@ -95,4 +99,26 @@ def close(store: Store, row: int) -> None:
     unit.used = 0
     unit.next = scalars.unit_free
     scalars.unit_free = row
+    touch(store.units_dirty, row, UNIT_SHIFT)
+
+
+@kernel
+def is_prepared(store: Store, row: int) -> bool:
+    """Return True if a unit is in doubt: prepared, and neither committed nor backed out."""
+    return bool(store.units[row].prepared_at != NEVER)
+
+
+@routine
+def prepare(store: Store, row: int) -> None:
+    """Put an open unit in doubt; a unit that is in doubt already stays so."""
+    scalars = store.scalars[0]
+    unit = store.units[row]
+    if is_prepared(store, row):
+        return
+    unit.prepared_at = scalars.clock
+    scalars.prepared += 1
+    message = int(unit.head)
+    while message != NONE:
+        scalars.in_doubt += 1
+        message = int(store.messages[message].next)
     touch(store.units_dirty, row, UNIT_SHIFT)

@@ -33,7 +33,7 @@ from kafka.errors import KafkaError
 
 JSON = "application/json"  # one event per record
 NDJSON = "application/x-ndjson"  # one event per line: two to three times as many events per second
-QUEUE_OPS = frozenset({"PUT", "GET", "COMMIT", "BACKOUT", "EXPIRE", "CLEAR"})
+QUEUE_OPS = frozenset({"PUT", "GET", "COMMIT", "BACKOUT", "PREPARE", "EXPIRE", "CLEAR"})
 QMGR_OPS = frozenset({"HEARTBEAT", "RESTART"})
 STORE_OPS = frozenset({"ALTER", "REBUILD", "MEASURE"})
 

@@ -83,8 +83,8 @@ def assured_scm(estate: Estate, config: Structure) -> int:
     facility = estate.stores.get(config.coupling_facility or "")
     if not isinstance(facility, CouplingFacility) or facility.size is None:
         return scm_max
-    stores = [estate.stores[name] for name in facility.structures]
-    committed = sum(store.scm_max_size or 0 for store in stores if isinstance(store, Structure))
+    others = [estate.stores[name] for name in facility.structures if name != config.name]
+    committed = scm_max + sum(store.scm_max_size or 0 for store in others if isinstance(store, Structure))
     scm = facility.scm or 0
     return scm_max if committed <= scm else scm_max * scm // committed
 

@@ -20,6 +20,9 @@ class Condition(StrEnum):
     CAPACITY = "capacity"
     DRIFT = "drift"
     SOURCE_SILENT = "source-silent"
+    IN_DOUBT = "in-doubt"
+    SCM_OVERRUN = "scm-overrun"
+    FAULT_WAIT = "fault-wait"
 
 
 OPENED: Final = "opened"

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, layout, turn
+from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, expiry, layout, turn
 from kernels._compile import compile_lock, compiled_here
 from twin.conditions import Condition
 from twin.estate import Estate, QueueManager, Route, StoreConfig
@@ -92,4 +92,5 @@ def _run(estate: Estate, name: str) -> None:
     pages = list(twin.dirty_pages())
     again = open_message_store(estate, name, MemoryArrays(), twin.header(), pages)
     again.tables.reserve("messages", 10_000)
+    expiry.scan(again.tables.store, int(expiry.next_expiry(again.tables.store)))
     turn.turn_back(again.tables.store, int(events["time"][0]), 1)

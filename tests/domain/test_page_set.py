@@ -77,7 +77,8 @@ def test_a_long_message_takes_n_pages_and_c_bytes(pages_of: PagesOf, length: int
 def test_each_4_mb_of_a_very_long_message_takes_1037_pages(pages_of: PagesOf) -> None:
     """Very long messages: "each 4 MB uses 1037 pages. Any remainder is stored in the same way as a long message"."""
     assert pages_of(MIB4) == (1036, 20 + 3 * 1036)  # long still: "not greater than 4 MB"
-    assert pages_of(MIB4 + 1) == (1037, 373)
+    assert pages_of(MIB4 + 1) == (1037 + 1, 20 + 3)
+    assert pages_of(MIB4 + 3685) == (1037 + 1, 20 + 3)  # "as a long message", however short
     assert pages_of(2 * MIB4) == (2 * 1037, 0)
     assert pages_of(2 * MIB4 + 3686) == (2 * 1037 + 1, 23)
     assert pages_of(25 * MIB4) == (25 * 1037, 0)  # 100 MB, the longest there is

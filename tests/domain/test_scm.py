@@ -489,15 +489,17 @@ def test_augmented_space_comes_out_of_what_the_structures_leave_of_the_coupling_
 # -- ALTER, REBUILD
 
 
-def test_nothing_can_be_altered_while_data_is_in_scm(scm_structure: Open) -> None:
+def test_only_size_and_ratio_cannot_be_altered_while_data_is_in_scm(scm_structure: Open) -> None:
     driver = at_90_percent(scm_structure, 35)
     assert driver.state()["alterable"] is False
-    state = driver.alter(offld1_th=0, offld1_sz=0)
-    assert (state["refused_alters"], state["offload_rule"]) == (1, 0)
+    size = driver.state()["size"]
+    state = driver.alter(size=size)
+    assert (state["refused_alters"], state["size"]) == (1, size)
+    state = driver.alter(offld1_th=0, offld1_sz=0)  # MQSC ALTER CFSTRUCT is always taken
+    assert (state["refused_alters"], state["offload_rule"]) == (1, 1)
     driver.get(count=30)
     assert driver.wait(1)["alterable"] is True
-    state = driver.alter(offld1_th=0, offld1_sz=0)
-    assert (state["refused_alters"], state["offload_rule"]) == (1, 1)
+    assert driver.alter(size=size)["refused_alters"] == 1
 
 
 def test_a_rebuild_adds_scm_and_takes_it_away(structure: Open) -> None:

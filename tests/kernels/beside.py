@@ -64,8 +64,11 @@ class Decoding:
         """Return the oracle of a workload's store."""
         config = workload.config
         if isinstance(config, Private):
-            oracle = {"page_set": NaivePageSet, "queue_file": NaiveQueueFile}[config.kind]
-            return oracle(config.attributes | {"version": config.version}, workload.aliases)
+            kind: Any = {"page_set": NaivePageSet, "queue_file": NaiveQueueFile}[config.kind]
+            private: NaiveStore = kind(config.attributes | {"version": config.version}, workload.aliases)
+            if config.expiry_interval_s is not None:
+                private.scan_interval_us = int(config.expiry_interval_s * 1_000_000)
+            return private
         described = self.estate.stores[self.name]
         assert isinstance(described, Structure)
         if isinstance(config, OnFacility):

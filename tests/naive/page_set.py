@@ -37,12 +37,17 @@ def whole_pages_and_record(length: int) -> tuple[int, int]:
     """Return the pages of a message's own, and the bytes of its record on another page (0: none)."""
     if length > LONG_LENGTH:
         rest = length % LONG_LENGTH
-        pages, record = whole_pages_and_record(rest) if rest > 0 else (0, 0)
+        pages, record = long_pages_and_record(rest) if rest > 0 else (0, 0)
         return length // LONG_LENGTH * VERY_LONG_PAGES + pages, record
     if length > SHORT_LENGTH:
-        pages = rounded_up(length + DESCRIPTOR, SEGMENT)
-        return pages, 20 + 3 * pages
+        return long_pages_and_record(length)
     return 0, length + SHORT_HEADER
+
+
+def long_pages_and_record(length: int) -> tuple[int, int]:
+    """Return pages and record of a long message, or of the remainder of a very long one, however short that is."""
+    pages = rounded_up(length + DESCRIPTOR, SEGMENT)
+    return pages, 20 + 3 * pages
 
 
 def packs(version: str | None) -> bool:

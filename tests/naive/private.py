@@ -50,6 +50,8 @@ class NaivePrivateStore(NaiveStore):
 
     def _restarted(self) -> None:
         """Discard nonpersistent messages, and those of the baseline [assumed]."""
+        for unit in self.units.open_units:  # in doubt
+            unit.drop_nonpersistent()
         for message in [message for message in self.messages if not message.persistent]:
             self._remove(message)
         if self.baseline is not None:

@@ -25,6 +25,7 @@ class Private:
     queues: tuple[str, ...]
     attributes: dict[str, Any] = field(hash=False)  # those in the estate's file, sizes in bytes
     version: str | None = None  # of the queue manager
+    expiry_interval_s: float | None = None  # of the queue manager
     queue_managers: tuple[str, ...] = (QMGR,)
 
 
@@ -35,16 +36,19 @@ BUFFERS = (4 * 512, 0, 512, 512 * 7 + 511, 512 * 40, None)  # bytes; None: the d
 MAX_SIZES = (None, 40 * 512, 512 * 3 + 1, 1, 300 * 512, "64K")
 
 
-def page_set(queues: int = 1, version: str | None = None, **attributes: Any) -> Private:
+def page_set(
+    queues: int = 1, version: str | None = None, expiry_interval_s: float | None = None, **attributes: Any
+) -> Private:
     """Return a page set, of 100 pages by default, without the attributes that are None."""
     values = {name: value for name, value in attributes.items() if value is not None}
-    return Private("page_set", f"{QMGR}/PS04", PAGE_SET_QUEUES[:queues], {"pages": 100} | values, version)
+    names = PAGE_SET_QUEUES[:queues]
+    return Private("page_set", f"{QMGR}/PS04", names, {"pages": 100} | values, version, expiry_interval_s)
 
 
-def queue_file(**attributes: Any) -> Private:
+def queue_file(expiry_interval_s: float | None = None, **attributes: Any) -> Private:
     """Return a queue file, without the attributes that are None."""
     values = {name: value for name, value in attributes.items() if value is not None}
-    return Private("queue_file", f"{QMGR}/A.QUEUE", ("A.QUEUE",), values)
+    return Private("queue_file", f"{QMGR}/A.QUEUE", ("A.QUEUE",), values, expiry_interval_s=expiry_interval_s)
 
 
 def page_set_from(*choices: int) -> Private:
@@ -58,6 +62,7 @@ def page_set_from(*choices: int) -> Private:
         expand=pick((*EXPANDS, None), expand),
         secondary_pages=pick(SECONDARY_PAGES, secondary),
         max_pages=pick((None, None, allocated, allocated + 7, allocated * 2, 16_777_216), volumes),
+        expiry_interval_s=pick((None, 300, 0, 7), volumes),
     )
 
 
@@ -113,6 +118,7 @@ def private_toml(config: Private, mqsc: str) -> str:
     lines += [f'[queue_manager."{qmgr}"]']
     lines += [line("platform", "zos" if config.kind == "page_set" else "distributed")]
     lines += [line("version", config.version)] if config.version is not None else []
+    lines += [line("expiry_interval_s", config.expiry_interval_s)] if config.expiry_interval_s is not None else []
     lines += [f'[{config.kind}."{qmgr}/{name.removeprefix("PS").lstrip("0")}"]']
     lines += [line(attribute, value) for attribute, value in config.attributes.items()]
     if config.kind == "page_set":

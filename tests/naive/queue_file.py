@@ -47,6 +47,7 @@ class NaiveQueueFile(NaivePrivateStore):
 
     messages: list[QueueFileMessage]
     unit = "blocks"
+    scan_interval_us = 300_000_000  # "approximately every 5 minutes"
 
     def __init__(self, described: dict[str, Any], aliases: dict[str, str] | None = None) -> None:
         super().__init__(described, DEFAULTS, aliases)
@@ -106,13 +107,20 @@ class NaiveQueueFile(NaivePrivateStore):
         if message.persistent:
             self._log()
 
-    def _ending(self, operations: list[tuple[str, Message]]) -> None:
+    def _ending(self, operations: list[tuple[str, Message]], *, committed: bool) -> None:
         """Write a log record for the end of a unit with a persistent operation, before the end takes effect.
+
+        Before it, a unit that is undone writes a compensation record for each persistent operation. Source: [IBM:
+        WebSphere MQ internals, "Undo Phase"].
 
         Source: [IBM: WebSphere MQ internals, "MQCMIT Walkthrough"]: "Once the log records have been written to the disk
         all changes under this transaction are made visible".
         """
-        if any(message.persistent for _, message in operations):
+        logged = [message for _, message in operations if message.persistent]
+        if logged and not committed:
+            for _ in logged:
+                self._log()
+        if logged:
             self._log()
 
     def _cleared(self, removed: list[Message]) -> None:
@@ -129,18 +137,20 @@ class NaiveQueueFile(NaivePrivateStore):
         if self.records_since == CHECKPOINT_RECORDS:
             self._checkpoint(self._now())
 
-    def _ticks(self, before: int, until: int) -> None:
+    def _rests(self) -> bool:
+        is_calm = self.checkpoint_at is not None and self.records_since < MIN_CHECKPOINT_RECORDS
+        return super()._rests() and is_calm
+
+    def _at_tick(self, tick: int) -> None:
         """Take a checkpoint at the first tick 30 minutes after the last one, or later, once there are 100 log records.
 
         Assumed: the first 30 minutes begin with the first tick after the first event.
         """
         if self.checkpoint_at is None:
-            self.checkpoint_at = (before + 1) * TICK_US
-        for tick in range(before + 1, until + 1):
-            if self.records_since < MIN_CHECKPOINT_RECORDS:
-                return  # time alone adds none
-            if tick * TICK_US - self.checkpoint_at >= CHECKPOINT_US:
-                self._checkpoint(tick * TICK_US)
+            self.checkpoint_at = tick * TICK_US
+        is_late = tick * TICK_US - self.checkpoint_at >= CHECKPOINT_US
+        if is_late and self.records_since >= MIN_CHECKPOINT_RECORDS:
+            self._checkpoint(tick * TICK_US)
 
     def _turned_back(self, now: int) -> None:
         """Take a later time of the last checkpoint as of now."""

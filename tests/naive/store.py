@@ -7,14 +7,14 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from tests.naive.baseline import NaiveBaseline, drift_pct
-from tests.naive.clock import NaiveClock
+from tests.naive.clock import TICK_US, NaiveClock
 from tests.naive.held import HeldGet, NaiveHeldGets
 from tests.naive.sequence import NaiveSequences
 from tests.naive.units import Message, NaiveUnits, Unit
 
 MQRC_BACKED_OUT = 2003
 MQRC_STORAGE_MEDIUM_FULL = 2192
-OF_A_QUEUE = ("PUT", "GET", "COMMIT", "BACKOUT", "EXPIRE", "CLEAR")
+OF_A_QUEUE = ("PUT", "GET", "COMMIT", "BACKOUT", "PREPARE", "EXPIRE", "CLEAR")
 
 Event = dict[str, Any]
 
@@ -28,6 +28,7 @@ class NaiveStore(ABC):
 
     max_messages = 1 << 25  # docs/storage-model.md#what-a-twin-keeps
     max_overfull = 1 << 20
+    scan_interval_us = 0  # event time between two scans for expired messages; 0: none
 
     def __init__(self, aliases: dict[str, str] | None = None) -> None:
         self.aliases = aliases or {}
@@ -36,6 +37,7 @@ class NaiveStore(ABC):
         self.units = NaiveUnits()
         self.held = NaiveHeldGets()
         self.messages: list[Any] = []  # all that hold storage, oldest first
+        self.next_expiry: int | None = None  # of the available messages, while ticks pass
         self.baseline: NaiveBaseline | None = None
         self.drift_pct: float | None = None
         self.events = 0
@@ -78,8 +80,15 @@ class NaiveStore(ABC):
     def _fields(self) -> dict[str, Any]:
         """Return the fields of the state record that only this kind has."""
 
-    def _ticks(self, before: int, until: int) -> None:
-        """Apply the passing of time at each tick (10 s of event time) after `before`, up to `until`."""
+    def _at_tick(self, tick: int) -> None:
+        """Apply the passing of time at a tick (10 s of event time)."""
+
+    def _rests(self) -> bool:
+        """Return True if ticks alone change nothing, however many there are."""
+        return self.scan_interval_us == 0 or self.next_expiry is None
+
+    def _scanned(self, tick: int) -> None:
+        """Apply the consequences of a scan for expired messages at a tick."""
 
     def _turned_back(self, now: int) -> None:
         """Take later times as of `now`, to which the clock has gone back."""
@@ -96,7 +105,7 @@ class NaiveStore(ABC):
     def _taking(self, message: Any, unit: Unit | None, operation: str) -> None:
         """Apply a "get" (or held get) or an "expire" of a message, before the message is taken."""
 
-    def _ending(self, operations: list[tuple[str, Message]]) -> None:
+    def _ending(self, operations: list[tuple[str, Message]], *, committed: bool) -> None:
         """Apply the end of a unit of work with these operations, before its commit or backout."""
 
     def _cleared(self, removed: list[Message]) -> None:
@@ -130,7 +139,30 @@ class NaiveStore(ABC):
             self.held.turn_back(clock, self._now())
             self._turned_back(self._now())
         if before is not None and until is not None and until > before:
-            self._ticks(before, until)
+            self.next_expiry = self._find_next_expiry()
+            for tick in range(before + 1, until + 1):
+                if self._rests():
+                    return
+                self._at_tick(tick)
+                self._scan_expired(tick)
+
+    def _scan_expired(self, tick: int) -> None:
+        """Remove what has expired where a scan is due at a tick, as of the time of the scan."""
+        if self.scan_interval_us == 0 or self.next_expiry is None:
+            return
+        scan = tick * TICK_US // self.scan_interval_us
+        is_due = scan > (tick - 1) * TICK_US // self.scan_interval_us
+        if is_due and scan * self.scan_interval_us >= self.next_expiry:
+            for message in [message for message in self.messages if message.available]:
+                if message.has_expired(scan * self.scan_interval_us):
+                    self._taking(message, None, "expire")
+                    self._take(message, None)
+            self._scanned(tick)
+            self.next_expiry = self._find_next_expiry()
+
+    def _find_next_expiry(self) -> int | None:
+        """Return the earliest time at which an available message expires, or has expired."""
+        return min((m.expires for m in self.messages if m.available and m.expires is not None), default=None)
 
     def _act(self, event: Event) -> None:
         operation = event["op"]
@@ -144,6 +176,8 @@ class NaiveStore(ABC):
             self._commit(event)
         elif operation == "BACKOUT":
             self._back_out(event)
+        elif operation == "PREPARE":
+            self._prepare(event)
         elif operation == "EXPIRE":
             self._expire(event)
         elif operation == "CLEAR":
@@ -249,12 +283,17 @@ class NaiveStore(ABC):
         return [m for m in self.messages if m.available and m.queue == queue and msgid in (None, m.msgid)]
 
     def _next_message(self, queue: str, msgid: str | None) -> Message | None:
-        """Return the first matching message by priority, then age, or None."""
+        """Return the first matching message by priority, then age, or None.
+
+        What has expired before it is met by the get of any message, and removed. Assumed: a get by id that succeeded
+        found its message, whenever that expires.
+        """
         messages = self._available(queue, msgid)
-        highest = max([message.priority for message in messages], default=0)
-        for message in messages:
-            if message.priority == highest:
+        for message in sorted(messages, key=lambda message: -message.priority):  # stable: the oldest first
+            if msgid is not None or not message.has_expired(self._now()):
                 return message
+            self._taking(message, None, "expire")
+            self._take(message, None)
         return None
 
     def _take(self, message: Message, unit: Unit | None) -> None:
@@ -303,7 +342,7 @@ class NaiveStore(ABC):
         unit = self._unit_of(event)
         if unit is None:
             return
-        self._ending(unit.operations)
+        self._ending(unit.operations, committed=True)
         self.units.close(unit)
         self.held.commit(unit)
         for kind, message in unit.operations:
@@ -318,6 +357,12 @@ class NaiveStore(ABC):
         if unit is not None:
             self._back_out_unit(unit)
 
+    def _prepare(self, event: Event) -> None:
+        """Put a unit in doubt, which RESTART leaves open. An unknown unit changes nothing [assumed]."""
+        unit = self._unit_of(event)
+        if unit is not None:
+            unit.prepared = True
+
     def _unit_of(self, event: Event) -> Unit | None:
         if event.get("uow") is None:
             return None
@@ -328,7 +373,7 @@ class NaiveStore(ABC):
 
         Its held gets are dropped. Assumed: before anything else.
         """
-        self._ending(unit.operations)
+        self._ending(unit.operations, committed=False)
         self.units.close(unit)
         self.held.back_out(unit, self._now())
         for kind, message in unit.operations:
@@ -338,7 +383,7 @@ class NaiveStore(ABC):
                 self._make_available(message)
 
     def _restart(self, event: Event) -> None:
-        """Restart a queue manager: back out its open units and restart its numberings.
+        """Restart a queue manager: back out its open units that are not prepared and restart its numberings.
 
         Assumed: units are backed out one by one, oldest first.
         """
@@ -372,6 +417,8 @@ class NaiveStore(ABC):
             "messages": len(self.messages) + self._beyond("messages"),
             "bytes": sum(message.length for message in self.messages),
             "uncommitted": len([message for message in self.messages if not message.available]),
+            "in_doubt": self.units.in_doubt(),
+            "expired_held": len([message for message in self.messages if message.has_expired(self._now())]),
             "queues": {queue: self._depth_and_bytes(queue) for queue in {message.queue for message in self.messages}},
             "events": self.events,
             "duplicates": self.duplicates,

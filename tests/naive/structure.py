@@ -122,13 +122,19 @@ class NaiveStructure(NaiveStore):
         if self.scm is not None:
             self.scm.begin_if_idle(self._now())
 
-    def _ticks(self, before: int, until: int) -> None:
+    def _at_tick(self, tick: int) -> None:
         """Sample ALLOWAUTOALT(YES) every 60 s of event time [assumed], with SCM advanced to that time."""
-        for tick in range(before + 1, until + 1):
-            if tick % SAMPLE_TICKS == 0 and self.attributes["allow_auto_alter"]:
-                if self.scm is not None:
-                    self.scm.advance(tick * TICK_US)
-                self._automatic_alter()
+        if self.scm is not None:
+            self.scm.advance(tick * TICK_US)
+        if tick % SAMPLE_TICKS == 0 and self.attributes["allow_auto_alter"]:
+            self._automatic_alter()
+
+    def _rests(self) -> bool:
+        return super()._rests() and not self.attributes["allow_auto_alter"]
+
+    def _scanned(self, tick: int) -> None:
+        if self.scm is not None:
+            self.scm.begin_if_idle(tick * TICK_US)
 
     def _turned_back(self, now: int) -> None:
         """End a movement now that would end later."""
@@ -158,12 +164,12 @@ class NaiveStructure(NaiveStore):
     def _alter(self, attributes: dict[str, Any]) -> None:
         """Apply an ALTER CFSTRUCT or SETXCF START,ALTER as a whole, or refuse it as a whole and count it [assumed].
 
-        It is refused while data is in SCM. `size` takes effect at once at the present ratio, between what is used and
-        SIZE; beyond that it is refused. The ratio does not follow the rules.
+        `size` is SETXCF START,ALTER: refused while data is in SCM, or beyond what is used and SIZE; else it takes
+        effect at once at the present ratio. The ratio does not follow the rules, which MQSC may always change.
         """
         new = attrs.read_attributes(attributes)
         of_policy = any(name in attrs.ONLY_AT_REBUILD for name in new)
-        if of_policy or self._refuses_block_size(new) or not self._alterable():
+        if of_policy or self._refuses_block_size(new) or ("size" in new and not self._alterable()):
             self.refused_alters += 1
             return
         if "size" in new:

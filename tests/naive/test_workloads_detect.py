@@ -40,6 +40,8 @@ def oracle_of(workload: Workload) -> NaiveStore:
     if isinstance(config, Private):
         kinds: dict[str, Any] = {"page_set": NaivePageSet, "queue_file": NaiveQueueFile}
         oracle: NaiveStore = kinds[config.kind](config.attributes | {"version": config.version}, workload.aliases)
+        if config.expiry_interval_s is not None:
+            oracle.scan_interval_us = int(config.expiry_interval_s * 1_000_000)
         return oracle
     assert isinstance(config, OnFacility)
     return NaiveStructure(config, workload.aliases, Facility(config.facility_size, config.facility_scm or 0))

@@ -1,6 +1,7 @@
 """Messages, and units of work whose puts and gets are not committed yet."""
 
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any
 
 
@@ -20,6 +21,10 @@ class Message:
     available: bool = False  # neither its put nor its get is uncommitted
     got: bool = False  # its get is uncommitted
     overfull: bool = False  # it did not fit when it was put
+    expires: int | None = None  # time, microseconds
+
+    def has_expired(self, now: int) -> bool:
+        return self.expires is not None and self.expires <= now
 
 
 def fields_of(event: dict[str, Any], queue: str) -> dict[str, Any]:
@@ -31,7 +36,15 @@ def fields_of(event: dict[str, Any], queue: str) -> dict[str, Any]:
         "priority": event.get("priority", 0),
         "persistent": event.get("persistent", False),
         "qmgr": event["qmgr"],
+        "expires": expiry_time(event),
     }
+
+
+def expiry_time(event: dict[str, Any]) -> int | None:
+    """Return the time at which a message expires; MQ counts tenths of a second, begun ones included [assumed]."""
+    if event.get("expiry") is None:
+        return None
+    return int(event["time"]) + ceil(round(event["expiry"] * 10, 6)) * 100_000
 
 
 @dataclass(eq=False)
@@ -42,6 +55,11 @@ class Unit:
     queue: str
     uow: str
     operations: list[tuple[str, Message]] = field(default_factory=list)  # ("put" | "get", message)
+    prepared: bool = False  # in doubt
+
+    def drop_nonpersistent(self) -> None:
+        """Forget the operations that are not in the log, at a restart of the queue manager."""
+        self.operations = [(kind, message) for kind, message in self.operations if message.persistent]
 
 
 class NaiveUnits:
@@ -69,8 +87,12 @@ class NaiveUnits:
         return unit
 
     def of_queue_manager(self, qmgr: str) -> list[Unit]:
-        """Return the open units of a queue manager, oldest first."""
-        return [unit for unit in self.open_units if unit.qmgr == qmgr]
+        """Return the open units of a queue manager that are not prepared, oldest first."""
+        return [unit for unit in self.open_units if unit.qmgr == qmgr and not unit.prepared]
+
+    def in_doubt(self) -> int:
+        """Return the messages of prepared units."""
+        return sum(len(unit.operations) for unit in self.open_units if unit.prepared)
 
     def close(self, unit: Unit) -> None:
         """Remove a unit that has ended."""

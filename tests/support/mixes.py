@@ -34,6 +34,7 @@ MIXED = {
     "GET": 30,
     "COMMIT": 8,
     "BACKOUT": 4,
+    "PREPARE": 2,
     "EXPIRE": 3,
     "CLEAR": 1,
     "RESTART": 1,
@@ -43,7 +44,7 @@ MIXED = {
     "MEASURE": 1,
 }
 FILLING = {"PUT": 60, "GET": 20, "EXPIRE": 3, "CLEAR": 1, "ALTER": 1}
-UNITS = {"PUT": 35, "GET": 35, "COMMIT": 14, "BACKOUT": 10, "RESTART": 2, "EXPIRE": 2, "CLEAR": 1}
+UNITS = {"PUT": 35, "GET": 35, "COMMIT": 14, "BACKOUT": 10, "PREPARE": 4, "RESTART": 2, "EXPIRE": 2, "CLEAR": 1}
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ PAGE_SET = Mix(
     ),
 )
 
-OF_LOG = {"PUT": 40, "GET": 45, "COMMIT": 6, "BACKOUT": 6, "EXPIRE": 2, "CLEAR": 1, "HEARTBEAT": 4}
+OF_LOG = {"PUT": 40, "GET": 45, "COMMIT": 6, "BACKOUT": 6, "PREPARE": 2, "EXPIRE": 2, "CLEAR": 1, "HEARTBEAT": 4}
 QUEUE_FILE = Mix(
     configs=queue_files(),
     random_config=random_queue_file,

@@ -58,6 +58,8 @@ class OraclePageSetDriver(OracleDriver):
         config = page_set(**{"expand": "NONE", **fields})
         self.name = config.name
         self.oracle = NaivePageSet(config.attributes | {"version": config.version})
+        if config.expiry_interval_s is not None:
+            self.oracle.scan_interval_us = int(config.expiry_interval_s * 1_000_000)
 
 
 class OracleQueueFileDriver(OracleDriver):
@@ -67,3 +69,5 @@ class OracleQueueFileDriver(OracleDriver):
         config = queue_file(**{"default_q_buffer_size": 8 * 512, "default_pq_buffer_size": 16 * 512, **fields})
         self.name = config.name
         self.oracle = NaiveQueueFile(config.attributes)
+        if config.expiry_interval_s is not None:
+            self.oracle.scan_interval_us = int(config.expiry_interval_s * 1_000_000)

@@ -37,6 +37,7 @@ START_US = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z
 # -- steps: one small integer a choice, turned into an event by the tables
 
 MSGID_CHOICES = (None, *MSGIDS)
+EXPIRIES = (None,) * 12 + (1, 0.25, 30, 299.95, 1200, 86_400)  # seconds
 UOW_CHOICES = (None, None, None, *UOWS)
 ENDED_UOWS = (*UOWS, "never-seen")
 REASONS = (0,) * 14 + (2192, 2033, 2003)
@@ -65,6 +66,7 @@ class Step:
     uow: int = 0
     reason: int = 0
     direct: int = 0
+    expiry: int = 0
     time: int = 0
     seq: int = 0
     changes: tuple[int, ...] = (0, 0, 0)
@@ -87,16 +89,18 @@ def choices_of(kind: str) -> dict[str, int]:
         "uow": len(UOW_CHOICES),
         "reason": len(REASONS),
         "direct": 25,
+        "expiry": len(EXPIRIES),
     }
 
 
 _ALWAYS = ("qmgr", "time")
 _OF_QUEUE = (*_ALWAYS, "queue", "seq", "reason")
 LOOKS_AT = {
-    "PUT": (*_OF_QUEUE, "msgid", "count", "length", "priority", "persistent", "uow", "direct"),
+    "PUT": (*_OF_QUEUE, "msgid", "count", "length", "priority", "persistent", "uow", "direct", "expiry"),
     "GET": (*_OF_QUEUE, "msgid", "count", "uow"),
     "COMMIT": (*_OF_QUEUE, "uow"),
     "BACKOUT": (*_OF_QUEUE, "uow"),
+    "PREPARE": (*_OF_QUEUE, "uow"),
     "EXPIRE": (*_OF_QUEUE, "msgid", "count", "uow"),
     "CLEAR": _OF_QUEUE,
     "RESTART": _ALWAYS,
@@ -128,7 +132,7 @@ class EventMaker:
             return event | (self.mix.changes(self.config, step.op, *step.changes) if step.op in CHANGING else {})
         event["queue"] = pick(self.names, step.queue)
         event |= self._sequence(event["qmgr"], event["queue"], step.seq)
-        if step.op in ("COMMIT", "BACKOUT"):
+        if step.op in ("COMMIT", "BACKOUT", "PREPARE"):
             event["uow"] = pick(ENDED_UOWS, step.uow)
             return event | _unless(0, reason=pick(END_REASONS, step.reason))
         return event | self._call(step) | _unless(0, reason=pick(REASONS, step.reason))
@@ -144,6 +148,7 @@ class EventMaker:
             call["length"] = pick(self.mix.lengths, step.length)
             call |= _unless(0, priority=step.priority % 10)
             call |= _unless(False, persistent=step.persistent % 2 == 1, direct=step.direct % 25 == 24)
+            call |= _unless(None, expiry=pick(EXPIRIES, step.expiry))
         return call
 
     def _time(self, step: Step) -> int:

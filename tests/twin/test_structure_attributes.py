@@ -49,11 +49,14 @@ def test_what_the_estate_says_differently_is_taken_over_the_rest_stays_as_events
     assert other.twin.config.offld1_sz == 0
 
 
-def test_a_new_size_in_the_estate_is_allocated() -> None:
+def test_a_new_size_in_the_estate_is_allocated_at_the_next_rebuild() -> None:
     driver = TwinDriver()
     driver.put(count=5)
-    state = opened_with(driver, size=80 * ENTRY_AND_6_ELEMENTS).state()
-    assert (state["ents_max"], state["ents_used"]) == (80, 5)
+    other = opened_with(driver, size=80 * ENTRY_AND_6_ELEMENTS)
+    state = other.state()
+    assert (state["ents_max"], state["policy_pending"]) == (40, {"size": 80 * ENTRY_AND_6_ELEMENTS})
+    state = other.rebuild()
+    assert (state["ents_max"], state["ents_used"], state["policy_pending"]) == (80, 5, None)
 
 
 def test_a_new_ds_block_in_the_estate_waits_until_the_data_sets_are_empty() -> None:

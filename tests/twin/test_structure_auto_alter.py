@@ -73,17 +73,41 @@ def test_a_ratio_that_takes_the_other_pool_to_its_threshold_opens_its_alert() ->
 # -- the seed: no alter while data is in SCM
 
 
-def test_while_data_is_in_scm_no_alter_of_any_kind_takes_effect() -> None:
+def test_while_data_is_in_scm_the_size_of_a_structure_is_not_altered() -> None:
     driver = with_scm(allow_auto_alter=False)
     driver.put(100, count=91)
     state = driver.state()
     assert (state["alterable"], state["scm"]["messages"]) == (False, 1)
-    for number, change in enumerate(({"size": "200K"}, {"offld1_th": 10}, {"full_threshold": 70}, {}), start=1):
+    for number, change in enumerate(({"size": "200K"}, {"size": "200K", "offld1_th": 10}), start=1):
         after = driver.alter(**change)
         assert after["refused_alters"] == number
         assert (after["size"], after["offload_rule"]) == (state["size"], 0)
     assert driver.alert_changes()[-1] == (OPENED, *NOT_ALTERABLE)
     assert driver.alert_changes().count((OPENED, *NOT_ALTERABLE)) == 1
+
+
+def test_while_data_is_in_scm_alter_cfstruct_is_taken_without_an_alert() -> None:
+    driver = with_scm(allow_auto_alter=False)
+    driver.put(100, count=95)
+    driver.wait(1)
+    assert driver.state()["scm"]["messages"] == 5
+    alerts = len(driver.alerts)
+    before = driver.alter(offld1_th=0, offld1_sz="1K", ds_expand=False)
+    assert (before["refused_alters"], before["offload_rule"], before["alterable"]) == (0, 1, False)
+    after = driver.put(20_000)
+    assert after["offloaded_messages"] == 1
+    assert len(driver.alerts) == alerts
+
+
+def test_the_remedy_of_elements_offloads_sooner_while_data_is_in_scm() -> None:
+    driver = TwinDriver(**(NO_RULES | {"size": 1024**2, "scm_max_size": GIB}))
+    driver.put(10_000, count=65)
+    driver.wait(10)
+    state = driver.state()
+    assert (state["scm"]["messages"] > 0, state["alterable"]) == (True, False)
+    actions = driver.twin.resource("elements").actions(())
+    assert [action for action in actions if "ALTER CFSTRUCT(APP1)" in action]
+    assert not [action for action in actions if "START,ALTER" in action]
 
 
 def test_it_is_alterable_again_when_nothing_is_in_scm_any_more() -> None:
@@ -116,8 +140,8 @@ def test_the_words_of_the_alert() -> None:
     driver.alter(size="200K")
     alert = driver.alerts[-1]
     assert alert.cause.startswith(
-        f"{STORE}: alter refused, 5 messages (4 KB) are in SCM. A structure with data in SCM cannot be altered,"
-        " neither by command nor automatically. A.QUEUE: 100 %"
+        f"{STORE}: alter refused, 5 messages (4 KB) are in SCM. Size and ratio of a structure with data in SCM cannot"
+        " be altered, neither by SETXCF nor automatically. A.QUEUE: 100 %"
     )
     assert alert.actions[0].startswith("Start more getters on A.QUEUE")
     assert alert.actions[-1] == "Or change the CFRM policy, then SETXCF START,REBUILD,STRNAME=QSG1APP1"

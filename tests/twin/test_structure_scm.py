@@ -13,6 +13,7 @@ from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from tests.support.store_driver import GIB, MIB, NO_RULES
 from tests.support.twin_driver import TwinDriver, demands
 from twin.estate import CouplingFacility
+from twin.stores.open import open_store
 
 BLOCK = 4096
 SMALL = 100  # bytes: 2 of the 6 elements an entry has, so entries run out first
@@ -136,13 +137,125 @@ def test_a_rebuild_that_brings_scm_outlasts_a_restart_of_the_twin() -> None:
     assert driver.reopen().state() == state
 
 
-def test_an_estate_that_gives_scm_or_takes_it_away_is_followed_when_the_twin_is_opened() -> None:
+def described(driver: TwinDriver, **attributes: Any) -> TwinDriver:
+    """Open the twin again with other attributes in the estate, as a job that starts with a changed file does."""
+    estate = driver.decoding.estate
+    changed = replace(estate.stores[STORE], **attributes)  # type: ignore[arg-type]
+    driver.decoding.estate = replace(estate, stores={**estate.stores, STORE: changed})
+    return driver.reopen()
+
+
+def test_an_estate_that_gives_scm_or_takes_it_away_waits_for_a_rebuild() -> None:
+    """The document: "the structure must be rebuilt, or deallocated so that they can take effect"."""
     driver = filled(open_driver(100))
-    with_scm = driver.decoding.estate
-    without = replace(with_scm.stores[STORE], scm_max_size=None)
-    driver.decoding.estate = replace(with_scm, stores={**with_scm.stores, STORE: without})
-    state = driver.reopen().state()
-    assert (state["scm"], state["ents_used"]) == (None, 120)
-    driver.decoding.estate = with_scm
-    assert used_and_scm(driver.reopen().wait(1)) == (119, 1)
+    state = described(driver, scm_max_size=None).state()
+    assert (state["policy_pending"], state["ents_max"], used_and_scm(state)) == ({"scm_max_size": None}, 100, (90, 30))
+    state = driver.rebuild()
+    assert (state["policy_pending"], state["scm"], state["ents_used"]) == (None, None, 120)
+    state = described(driver, scm_max_size=GIB).wait(1)
+    assert (state["policy_pending"], state["scm"], state["ents_max"]) == ({"scm_max_size": GIB}, None, 104)
+    assert driver.rebuild()["policy_pending"] is None
     assert used_and_scm(driver.wait(1)) == (90, 30)
+
+
+def test_a_size_of_a_new_policy_waits_over_restarts_and_the_old_policy_counts() -> None:
+    driver = TwinDriver(**(NO_RULES | {"size": 40 * ENTRY_AND_6_ELEMENTS}))
+    size = driver.state()["size"]
+    state = described(driver, size=2 * size, init_size=size + 1000, full_threshold=70).state()
+    pending = {"init_size": size + 1000, "size": 2 * size}
+    assert (state["policy_pending"], state["size"]) == (pending, size)
+    assert driver.reopen().alter(size=size + 1)["refused_alters"] == 1  # SIZE is still the old one
+    assert driver.state()["policy_pending"] == pending
+    assert driver.twin.config.full_threshold == 70
+    state = driver.rebuild(init_size=size + 500)
+    assert (state["policy_pending"], state["size"], driver.twin.config.size) == (None, size + 500, 2 * size)
+
+
+def test_a_policy_that_is_taken_back_no_longer_waits() -> None:
+    driver = TwinDriver(**(NO_RULES | {"size": 40 * ENTRY_AND_6_ELEMENTS}))
+    size = driver.state()["size"]
+    assert described(driver, size=2 * size).state()["policy_pending"] == {"size": 2 * size}
+    assert described(driver, size=size).state()["policy_pending"] is None
+
+
+def test_a_rebuild_that_is_refused_leaves_the_policy_waiting() -> None:
+    driver = TwinDriver(**(NO_RULES | {"size": 40 * ENTRY_AND_6_ELEMENTS}))
+    size = driver.state()["size"]
+    described(driver, size=2 * size)
+    state = driver.rebuild(init_size=3 * size)
+    assert (state["refused_alters"], state["policy_pending"]) == (1, {"size": 2 * size})
+
+
+def test_a_coupling_facility_does_not_wait_for_a_structure_whose_scm_is_pending() -> None:
+    driver = TwinDriver(**(NO_RULES | {"size": 104 * ENTRY_AND_6_ELEMENTS}))
+    driver.put()
+    described(driver, scm_max_size=GIB)
+    driver.wait(10)
+    reports = driver.twin.drain_reports()
+    assert [(report.target, report.values) for report in reports] == [("CF01", None)]
+    facility = open_store(driver.decoding.estate, "CF01")
+    facility.take(reports)
+    state = facility.state()
+    driver.reopen().wait(10)
+    facility.take(driver.twin.drain_reports())  # the same, said again
+    assert facility.state() == state
+    driver.rebuild()
+    driver.wait(10)
+    assert driver.twin.drain_reports()[-1].values.scm_max == GIB
+
+
+# -- over-committed SCM
+
+
+def over_committed(**fields: Any) -> tuple[TwinDriver, TwinDriver]:
+    """Return the twins of two structures, of 100 entries, with SCMMAXSIZE 1 MB each on a facility that has 1 MB."""
+    first = open_driver(100, scm_max_size=MIB, **fields)
+    estate = first.decoding.estate
+    config = estate.stores[STORE]
+    other = replace(config, name="QSG1/APP2", queues=())  # type: ignore[arg-type]
+    facility = replace(estate.stores["CF01"], structures=(STORE, "QSG1/APP2"), scm=MIB)  # type: ignore[arg-type]
+    stores = {**estate.stores, "QSG1/APP2": other, "CF01": facility}
+    drivers = first, open_driver(100, scm_max_size=MIB, **fields)
+    for driver in drivers:  # the second one is of the same name: only its numbers count
+        driver.decoding.estate = replace(estate, stores=stores)
+        driver.twin = driver.decoding.twin()
+    return drivers
+
+
+def test_together_structures_have_no_more_scm_than_their_facility() -> None:
+    """The document: "Never over-commit": "unexpected MQRC_STORAGE_MEDIUM_FULL" of the one or the other."""
+    states = []
+    for driver in over_committed():
+        driver.put(20_000, count=60)
+        states.append(driver.wait(10))
+    assert [state["scm"]["max"] for state in states] == [MIB // 2] * 2
+    assert sum(state["scm"]["used"] for state in states) <= MIB
+    assert all(state["overfull_puts"] > 0 and state["usage_pct"] > 100 for state in states)
+
+
+def test_the_alert_of_exhausted_scm_says_that_it_is_a_share() -> None:
+    driver, _ = over_committed()
+    driver.put(20_000, count=60)
+    driver.wait(10)
+    alert = next(alert for alert in driver.alerts if alert.condition == "scm-exhausted")
+    assert alert.cause.startswith(f"SCM of {STORE} (its share of CF01): 508 KB of 512 KB in use")
+
+
+# -- expiry
+
+
+def test_a_scan_by_any_member_of_the_group_makes_room_and_messages_come_back() -> None:
+    driver = open_driver(100)
+    estate = driver.decoding.estate
+    scanning = replace(estate.queue_managers["QM02"], expiry_interval_s=60.0)
+    driver.decoding.estate = replace(estate, queue_managers={**estate.queue_managers, "QM02": scanning})
+    driver.twin = driver.decoding.twin()
+    for _ in range(60):
+        driver.put(SMALL, priority=9, expiry=90)
+    for _ in range(60):
+        driver.put(SMALL)
+    state = driver.state()  # at 120 s: the scan then took those put in the first 30 s, and room brought messages back
+    assert (sum(used_and_scm(state)), state["messages"], state["expired_held"]) == (90, 90, 0)
+    assert state["scm"]["prefetched"] > 0
+    state = driver.wait(3600)
+    assert (used_and_scm(state), state["messages"], state["expired_held"]) == ((60, 0), 60, 0)

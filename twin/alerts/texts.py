@@ -77,7 +77,7 @@ def getter_actions(fillers: tuple[Filler, ...], effects: Mapping[str, str]) -> l
 def _structure_size(config: Structure, size_now: int, effects: Mapping[str, str], alterable: bool) -> list[str]:
     cf_name = config.name.replace("/", "")
     if not alterable:
-        why = "a structure with data in SCM cannot be altered"
+        why = "the size of a structure with data in SCM cannot be altered"
         return [f"Raise SIZE and INITSIZE in the CFRM policy ({why}), then SETXCF START,REBUILD,STRNAME={cf_name}"]
     if size_now < config.size:
         action = f"Expand the structure to its SIZE{effects.get(SIZE, '')}"
@@ -95,10 +95,13 @@ def pool_actions(
     *,
     alterable: bool,
 ) -> tuple[str, ...]:
-    """Return the actions for entries or elements. Offloading saves elements, never entries."""
+    """Return the actions for entries or elements. Offloading saves elements, never entries.
+
+    The offload rules may be altered at any time, the size only while nothing is in SCM (`alterable`).
+    """
     actions = getter_actions(fillers, effects)
     offloads = config.cf_level >= 5 and config.offload != "NONE"
-    if resource == "elements" and alterable and offloads and config.offld3_th > SOONER_RULE_3[0]:
+    if resource == "elements" and offloads and config.offld3_th > SOONER_RULE_3[0]:
         name = config.name.partition("/")[2]
         (th2, sz2), (th3, sz3) = SOONER_RULE_2, SOONER_RULE_3
         actions.append(
@@ -151,13 +154,13 @@ def cannot_alter(config: Structure, used: int, messages: int) -> str:
         messages: number of messages in SCM.
     """
     return (
-        f"{config.name}: alter refused, {messages:,} messages ({readable_size(used)}) are in SCM. A structure with data"
-        " in SCM cannot be altered, neither by command nor automatically"
+        f"{config.name}: alter refused, {messages:,} messages ({readable_size(used)}) are in SCM. Size and ratio of a"
+        " structure with data in SCM cannot be altered, neither by SETXCF nor automatically"
     )
 
 
 def alter_actions(config: Structure, fillers: tuple[Filler, ...]) -> tuple[str, ...]:
-    """Return the actions that make a structure alterable again."""
+    """Return the actions that let the size and ratio of a structure be altered again."""
     cf_name = config.name.replace("/", "")
     return (
         *getter_actions(fillers, NOTHING),

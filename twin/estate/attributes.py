@@ -87,6 +87,7 @@ QUEUE_SHARING_GROUP: Mapping[str, Check] = {"queue_managers": names(QMGR_NAME, "
 QUEUE_MANAGER: Mapping[str, Check] = {
     "platform": one_of("zos", "distributed"),
     "version": text("[0-9]+(\\.[0-9]+)*", 'a string like "9.4"'),
+    "expiry_interval_s": number(0, 99_999_999, or_low=True),
     "silence_s": number(0, 604_800),
 }
 

@@ -73,12 +73,14 @@ def digits(low: int, high: int) -> Check:
     return check
 
 
-def number(low: float, high: float) -> Check:
-    """Return a check for numbers above low, up to high; it converts to float."""
+def number(low: float, high: float, *, or_low: bool = False) -> Check:
+    """Return a check for numbers above low (or_low: or low itself), up to high; it converts to float."""
+    bounds = f"from {low:g} to {high:g}" if or_low else f"above {low:g}, at most {high:g}"
 
     def check(value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low < value <= high:
-            raise ValueError(f"must be a number above {low:g}, at most {high:g}")
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not (low < value <= high or (or_low and value == low)):
+            raise ValueError(f"must be a number {bounds}")
         return float(value)
 
     return check

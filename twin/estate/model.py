@@ -272,4 +272,16 @@ class QueueManager:
     platform: Literal["zos", "distributed"] = "zos"
     version: str | None = None
     queue_sharing_group: str | None = None
+    expiry_interval_s: float | None = None  # between two scans for expired messages; 0: none; None: see `expiry_scan_s`
     silence_s: float | None = None  # wall time without an event after which the job reports it; None: never
+
+    @property
+    def expiry_scan_s(self) -> float:
+        """Seconds between two scans for expired messages, 0: none.
+
+        [IBM: IBM MQ, ALTER QMGR]: EXPRYINT(OFF) is the default on z/OS. [IBM: WebSphere MQ internals]: about every 5
+        minutes on the other platforms.
+        """
+        if self.expiry_interval_s is None:
+            return 0.0 if self.platform == "zos" else 300.0
+        return self.expiry_interval_s

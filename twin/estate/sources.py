@@ -113,6 +113,7 @@ def _queue_managers(toml: TomlEstate) -> dict[str, QueueManager]:
             platform="zos" if platforms[name] == "zos" else "distributed",
             version=values["version"].value if "version" in values else None,
             queue_sharing_group=group_of.get(name),
+            expiry_interval_s=values["expiry_interval_s"].value if "expiry_interval_s" in values else None,
             silence_s=values["silence_s"].value if "silence_s" in values else None,
         )
     return queue_managers

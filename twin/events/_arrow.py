@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from kernels import EVENT, FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT
 from kernels.hashing import xxh64_column
-from kernels.json_scan import QUEUE_OPS, TIME_HIGH, TIME_LOW, rfc3339_column
-from kernels.layout import PUT
+from kernels.json_scan import EXPIRY_MAX, QUEUE_OPS, TIME_HIGH, TIME_LOW, rfc3339_column
+from kernels.layout import PREPARE, PUT
 from twin.events.fields import FIELD
 
 Array = npt.NDArray[Any]
@@ -59,6 +59,9 @@ class Columns:
         flags |= keyed.astype(np.uint8) * np.uint8(FLAG_HAS_MSGID)
         flags |= united.astype(np.uint8) * np.uint8(FLAG_HAS_UOW)
         out["flags"] = flags
+        out["expiry"] = self._expiry()
+        self.sure &= (flags & FLAG_DIRECT == 0) | ((flags & (FLAG_PERSISTENT | FLAG_HAS_UOW)) == 0)
+        self.sure &= united | (ops != PREPARE)
         if counted is None or counted.any():
             self.sure &= ~keyed | (out["count"] == 1)
         self._check_store()
@@ -94,6 +97,20 @@ class Columns:
             self.sure &= ~wrong
             numbers = np.where(wrong, np.int64(absent), numbers)
         return numbers, present
+
+    def _expiry(self) -> Array:
+        """Return i8[n], tenths of a second, 0 for an absent expiry; seconds that are not whole are not sure."""
+        values = column(self.table, "expiry")
+        if values is None or values.null_count == self.rows:
+            return np.zeros(self.rows, np.int64)
+        if not (pa.types.is_integer(values.type) or pa.types.is_float64(values.type)):
+            self._doubt(values)
+            return np.zeros(self.rows, np.int64)
+        present = _present(values)
+        seconds = _numpy(values.cast(pa.float64(), safe=False).fill_null(0.0))
+        plain = (seconds >= 1) & (seconds <= EXPIRY_MAX) & (np.floor(seconds) == seconds)
+        self.sure &= ~present | plain
+        return np.where(plain & present, seconds, 0.0).astype(np.int64) * 10
 
     def _flag(self, name: str, bit: int) -> Array:
         """Return u1[n]: `bit` for the rows where a boolean column is true."""

@@ -203,6 +203,8 @@ def _field_values(values: pa.ChunkedArray, kind: Kind) -> list[Any]:
         return [n if n is None else n * scale if scale else n // 1_000 for n in numbers]
     if pa.types.is_integer(values.type) or is_text(values.type) or pa.types.is_boolean(values.type):
         return plain(values)
+    if kind is Kind.NUMBER and pa.types.is_floating(values.type):
+        return plain(values)
     if kind is Kind.OBJECT:
         return [
             cell if is_valid else None

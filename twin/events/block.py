@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from kernels import EVENT
 
-VERSION = 1
+VERSION = 2
 
 _MAGIC = b"MQB"
 _HEAD = struct.Struct("<3sBH")

@@ -143,7 +143,8 @@ def _conformed_column(values: pa.ChunkedArray | None, field: pa.Field, rows: int
     if field.name == "time":
         return _conformed_time(values)
     same = pa.types.is_boolean(values.type) == pa.types.is_boolean(field.type)
-    if not same or _arrow.is_text(values.type) != _arrow.is_text(field.type) or pa.types.is_floating(values.type):
+    same &= not pa.types.is_floating(values.type) or pa.types.is_floating(field.type)
+    if not same or _arrow.is_text(values.type) != _arrow.is_text(field.type):
         raise ValueError("another kind of value")
     return values.cast(field.type)
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 from kernels import OPS
 from kernels.json_scan import (
     COUNT_MAX,
+    EXPIRY_MAX,
     LENGTH_MAX,
     MSGID_MAX,
     NAMES,
@@ -52,6 +53,7 @@ class Kind(Enum):
     )
     STRING = "a string"
     INTEGER = "an integer"
+    NUMBER = "a number"
     BOOLEAN = "true or false"
     OBJECT = "an object"
 
@@ -79,6 +81,8 @@ class Field:
         """Expected value, as the end of a sentence."""
         if self.kind is Kind.INTEGER:
             return f"an integer from {self.low} to {self.high}"
+        if self.kind is Kind.NUMBER:
+            return f"a number above 0, at most {self.high}"
         if self.kind is Kind.STRING and self.high is not None:
             return f"a string of {self.low} to {self.high} bytes"
         if self.name == "op":
@@ -96,11 +100,8 @@ class Field:
             EventError: wrong-type, bad-value, bad-time or unknown-op.
         """
         kind = self.kind
-        if kind is Kind.INTEGER:
-            if type(value) is not int:
-                raise self.wrong(Reason.WRONG_TYPE, value)
-            if value < self.low or (self.high is not None and value > self.high):
-                raise self.wrong(Reason.BAD_VALUE, value)
+        if kind in (Kind.INTEGER, Kind.NUMBER):
+            self._check_number(value)
         elif kind is Kind.STRING:
             if type(value) is not str:
                 raise self.wrong(Reason.WRONG_TYPE, value)
@@ -113,6 +114,14 @@ class Field:
         elif type(value) is not (bool if kind is Kind.BOOLEAN else dict):
             raise self.wrong(Reason.WRONG_TYPE, value)
         return value
+
+    def _check_number(self, value: Any) -> None:
+        """Raise EventError for a value that is no number, no integer or out of range; a NUMBER is above `low`."""
+        if type(value) is not int and (self.kind is Kind.INTEGER or type(value) is not float):
+            raise self.wrong(Reason.WRONG_TYPE, value)
+        is_low = value < self.low if self.kind is Kind.INTEGER else not value > self.low
+        if is_low or (self.high is not None and value > self.high):
+            raise self.wrong(Reason.BAD_VALUE, value)
 
     def _time(self, value: Any) -> int:
         if type(value) is int:
@@ -141,7 +150,8 @@ FIELDS = (
     Field("length", Kind.INTEGER, pa.int32(), high=LENGTH_MAX, needed_by=("PUT",)),
     Field("priority", Kind.INTEGER, pa.int8(), high=PRIORITY_MAX),
     Field("persistent", Kind.BOOLEAN, pa.bool_()),
-    Field("uow", Kind.STRING, pa.string()),
+    Field("expiry", Kind.NUMBER, pa.float64(), high=EXPIRY_MAX),
+    Field("uow", Kind.STRING, pa.string(), needed_by=("PREPARE",)),
     Field("direct", Kind.BOOLEAN, pa.bool_()),
     Field("reason", Kind.INTEGER, pa.int32(), high=REASON_MAX),
     Field("store", Kind.STRING, _words(pa.int32()), needed_by=("ALTER", "REBUILD", "MEASURE")),

@@ -40,6 +40,10 @@ class Reason(StrEnum):
         "More events of the record were refused than its limit of dead letters; the detail counts them.",
     )
     BAD_ATTRIBUTES = "bad-attributes", "The attributes of an ALTER or REBUILD do not fit the store."
+    IMPOSSIBLE_DIRECT = (
+        "impossible-direct",
+        "A put to a waiting getter inside syncpoint, or of a persistent message on z/OS, which MQ does not make.",
+    )
     BAD_REPORT = "bad-report", "A record of the reports topic was not written by the job."
     TOO_LARGE = "too-large", "An alert or a state record is larger than its topic accepts."
 

@@ -1,12 +1,13 @@
 """Exact rules for single events, with which the fast ways must agree. Described in docs/events.md.
 
 The order of the checks gives an event with several faults one reason: JSON, an object; presence of time, qmgr and op;
-types and ranges in the order of the fields; presence of the fields that the operation needs; count against msgid; queue
-manager, queue, store; attributes or measurement.
+types and ranges in the order of the fields; presence of the fields that the operation needs; count against msgid;
+direct against uow and persistent; queue manager, queue, store; attributes or measurement.
 """
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,7 +17,7 @@ from kernels import FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT, 
 from kernels.hashing import xxh64_bytes
 from kernels.json_scan import QUEUE_OPS
 from twin.estate import Estate, EstateError, UnknownQueue, UnknownQueueManager, UnknownStore, parse_attributes
-from twin.events.fields import FIELDS, SILENT, check_measured, check_silent
+from twin.events.fields import FIELDS, SILENT, check_measured, check_silent, show
 from twin.events.limits import check_object_bytes
 from twin.events.reasons import EventError, Reason
 
@@ -91,6 +92,8 @@ class Rules:
         values = _checked(fields)
         op = str(values["op"])
         extra = _silent_s(values) if op == "HEARTBEAT" else None
+        if op == "PUT" and values["direct"]:
+            self._check_direct(values)
         if op in QUEUE_OPS:
             routes: tuple[int, ...] = (self._route_of_queue(values["qmgr"], values["queue"]),)
         elif values["store"] is not None:
@@ -99,6 +102,20 @@ class Rules:
         else:
             routes = self._routes_of_qmgr(values["qmgr"])
         return Accepted([_row(values, route) for route in routes], extra)
+
+    def _check_direct(self, values: dict[str, Any]) -> None:
+        """Raise EventError (impossible-direct) for a put to a waiting getter that MQ does not make.
+
+        Put and get are outside syncpoint, on z/OS the message is nonpersistent too [IBM: WebSphere MQ internals, "Put
+        to a waiting getter"].
+        """
+        if values["uow"] is not None:
+            detail = f"direct with uow {show(values['uow'])}; right: a put outside syncpoint, or no direct"
+            raise EventError(Reason.IMPOSSIBLE_DIRECT, detail)
+        described = self._estate.queue_managers.get(values["qmgr"])
+        if values["persistent"] and described is not None and described.platform == "zos":
+            detail = f"direct with persistent, and {described.name} is on z/OS; right: a nonpersistent message"
+            raise EventError(Reason.IMPOSSIBLE_DIRECT, detail)
 
     def _route_of_queue(self, qmgr: str, queue: str) -> int:
         try:
@@ -208,4 +225,5 @@ def _row(values: dict[str, Any], route: int) -> Row:
         values["priority"] or 0,
         flags,
         0,
+        ceil(round(values["expiry"] * 10, 6)) if values["expiry"] is not None else 0,
     )

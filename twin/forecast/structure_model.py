@@ -17,15 +17,13 @@ from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD, elements_in_use, entries_in_use
 from twin.alerts import texts
-from twin.allocation import SCM_POOLS_PCT, assured_scm
-from twin.estate import Estate, Structure
+from twin.allocation import SCM_POOLS_PCT
+from twin.estate import Structure
 from twin.forecast.fill_model import MAX_ERROR, FillModel, doubt_of_mean, put_space, served, stocks_of
 from twin.state.arrays import Array
 
 
-def structure_model(
-    store: layout.Store, config: Structure, estate: Estate, qmgrs: Sequence[str], tick: int
-) -> FillModel:
+def structure_model(store: layout.Store, config: Structure, qmgrs: Sequence[str], tick: int) -> FillModel:
     """Return the fill model of a structure at a tick. qmgrs: owners of its data sets, by row."""
     params = store.params[0]
     stocks = stocks_of(store, len(qmgrs))
@@ -41,7 +39,7 @@ def structure_model(
     scalars["space"], scalars["space_max"] = elements_in_use(store), max(1, int(params["elems_max"]) - 1)
     scalars["away_space"], scalars["counts_ents"] = offload.OFFLOADED_ELEMENTS, 1
     scalars["served"] = served(store, tick)
-    _set_scm(store, scalars, assured_scm(estate, config))
+    _set_scm(store, scalars)
     _set_alter(params, config, scalars)
     scalars["th"] = [_threshold(params, rule) for rule in range(RULES)]
     used = [row for row in range(len(qmgrs)) if _is_used(stocks[row + 1], store.datasets[row])]
@@ -72,12 +70,11 @@ def structure_model(
     )
 
 
-def _set_scm(store: layout.Store, scalars: Array, assured: int) -> None:
-    """Set what SCM can take: the assured bytes, or a little more than a structure has that holds more already."""
+def _set_scm(store: layout.Store, scalars: Array) -> None:
+    """Set what SCM can take, which is what the structure's own bound leaves (`scm_params`)."""
     if store.params[0]["scm_max"] == 0:
         return
-    used = scm.bytes_in_use(store)
-    limit = min(scm.max_bytes(store), max(assured, used + used // 8))
+    limit = max(scm.max_bytes(store), scm.bytes_in_use(store))
     scalars["scm_ents"], scalars["scm_space"] = int(store.scm[0]["messages"]), int(store.scm[0]["elems"])
     scalars["scm_max"] = limit / ELEMENT_BYTES  # an entry takes as much as an element there
 

@@ -8,6 +8,7 @@ Sources: docs/storage-model.md, "Alter and rebuild".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any, Literal, NamedTuple
 
@@ -17,8 +18,13 @@ from twin.estate import SMDS_MAX_SIZE, EstateError, Smds, Structure, parse_attri
 
 _IDENTITY = frozenset({"name", "queue_sharing_group", "queue_managers", "queues"})
 _POLICY = frozenset({"init_size", "scm_max_size", "coupling_facility"})  # taken by REBUILD only
+# Of the CFRM policy in the estate: in effect from the next allocation on [assumed: not FULLTHRESHOLD and ALLOWAUTOALT]
+_PENDING = frozenset({"size", *_POLICY})
 _OFFLOADS = {"NONE": layout.OFFLOAD_NONE, "SMDS": layout.OFFLOAD_SMDS, "DB2": layout.OFFLOAD_DB2}
 _COPIED = ("ds_block", "offload_min_length", "smds_prefix", "full_threshold", "cf_level", "ds_expand")
+
+
+_NO_CHANGES: Mapping[str, Any] = {}
 
 
 class Altered(NamedTuple):
@@ -56,7 +62,9 @@ def structure_params(config: Structure, allocation: Allocation) -> dict[str, Any
 
 
 def alter(config: Structure, allocation: Allocation, usage: Usage, attributes: dict[str, Any]) -> Altered | None:
-    """Return a structure after ALTER CFSTRUCT or SETXCF START,ALTER, which is taken whole or refused whole.
+    """Return a structure after ALTER CFSTRUCT or SETXCF START,ALTER (`size`), which is taken or refused as a whole.
+
+    The caller refuses a `size` while data is in SCM; the other attributes are MQ's definition, which may change.
 
     Args:
         config: attributes before the change.
@@ -76,44 +84,50 @@ def alter(config: Structure, allocation: Allocation, usage: Usage, attributes: d
     return Altered(replace(config, **changes), altered, bool(changes.get("ds_expand")))
 
 
-def rebuild(config: Structure, usage: Usage, attributes: dict[str, Any]) -> Altered | None:
+def rebuild(
+    config: Structure, usage: Usage, attributes: dict[str, Any], pending: Mapping[str, Any] = _NO_CHANGES
+) -> Altered | None:
     """Return a structure after SETXCF START,REBUILD under a new policy: allocated anew, at INITSIZE, else SIZE.
 
     Args:
         config: attributes before the rebuild.
         usage: what the structure holds.
         attributes: the new policy's changes, named and valued as in the estate.
+        pending: changes of the policy that waited for it; `attributes` override them.
     """
     changes = _parse(config, "REBUILD", attributes)
     if changes is None:
         return None
-    rebuilt = replace(config, **changes)
+    rebuilt = replace(config, **(dict(pending) | changes))
     if (rebuilt.init_size or 0) > rebuilt.size or _reblocks_data(config, usage, changes):
         return None
     return Altered(rebuilt, allocate(rebuilt), bool(changes.get("ds_expand")))
 
 
 def adopt(
-    config: Structure, allocation: Allocation, usage: Usage, before: dict[str, Any], described: dict[str, Any]
-) -> Altered:
-    """Return a structure with what the estate says differently since the store was last opened.
+    config: Structure, usage: Usage, before: dict[str, Any], described: dict[str, Any], pending: Mapping[str, Any]
+) -> tuple[Structure, dict[str, Any]]:
+    """Return a structure with what the estate says differently since the store was last opened, and what waits.
 
     The rest stays as events left it. A changed DSBLOCK waits until the data sets are empty, as in the real system:
-    `described`, which the header keeps, gets the old one, and the next opening asks again.
+    `described`, which the header keeps, gets the old one, and the next opening asks again. A changed CFRM policy waits
+    for a REBUILD, as a start of the job rebuilds nothing [IBM: How storage class memory works with IBM MQ for z/OS].
 
     Args:
         config: attributes as events left them.
-        allocation: size and ratio as events left them.
         usage: what the structure holds.
         before: attributes as the estate described them when the store was last opened.
         described: attributes as the estate describes them; its `ds_block` may be set back.
+        pending: changes of the policy that wait already.
     """
     if _reblocks_data(config, usage, {"ds_block": described["ds_block"]}):
         described["ds_block"] = before["ds_block"]
     changes = {name: value for name, value in described.items() if name != "smds" and before.get(name) != value}
+    waiting = dict(pending) | {name: value for name, value in changes.items() if name in _PENDING}
+    waiting = {name: value for name, value in sorted(waiting.items()) if getattr(config, name) != value}
     datasets = {qmgr: Smds(**content) for qmgr, content in described["smds"].items()}
-    adopted = replace(config, **changes, smds=datasets)
-    return Altered(adopted, allocate(adopted) if {"size", "init_size"} & changes.keys() else allocation)
+    in_effect = {name: value for name, value in changes.items() if name not in _PENDING}
+    return replace(config, **in_effect, smds=datasets), waiting
 
 
 def describe_dataset(dataset: Any, config: Structure, qmgr: str) -> None:

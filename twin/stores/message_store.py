@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 import numpy as np
 
-from kernels import clock, event_loop, held, layout, messages, meter_rows, scm, smds, turn, watch
+from kernels import clock, event_loop, expiry, held, layout, messages, meter_rows, scm, smds, turn, watch
 from kernels.resources import FIRST_DATA_SET_TIDE
 from twin.alerts import fillers
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
@@ -28,7 +28,7 @@ from twin.forecast.outlook import Forecast
 from twin.state.arrays import Array, Arrays
 from twin.state.names import Names, give_rows
 from twin.state.tables import StateError, Tables
-from twin.stores import silence
+from twin.stores import in_doubt, silence
 from twin.stores.drift import Drift, drift_finding, judge, present
 from twin.stores.reports import Report, Reporter, Values
 from twin.stores.state_record import common_fields
@@ -41,6 +41,10 @@ VERSION = 6
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
 MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they were put [assumed]
 _SWEEP_TICKS = 6  # between two searches for expired held gets
+_NOT_REVIEWED = (  # they have rules of their own
+    *(Condition.DRIFT, Condition.FULL_FORECAST, Condition.SOURCE_SILENT, Condition.IN_DOUBT),
+    *(Condition.SCM_OVERRUN, Condition.FAULT_WAIT),
+)
 _CALM_TICKS = (CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 2  # from the last change until time alone changes no alert
 
 
@@ -456,10 +460,48 @@ class MessageStore(ABC):
             is_busy = self._is_busy()
             if is_busy:
                 settled_tick = max(settled_tick, tick + _CALM_TICKS)
-            tick = tick + 1 if is_busy or (self.episodes.any_open and tick < settled_tick) else until
+            if is_busy or (self.episodes.any_open and tick < settled_tick) or until == tick + 1:
+                tick += 1
+            elif (due := self._next_due(tick)) is not None and due < until:
+                tick = due
+                settled_tick = max(settled_tick, due + _CALM_TICKS)
+            else:
+                tick = until
             alerts += self._run_tick(before, tick)
         scalars["tick"] = until
         return alerts
+
+    def _next_due(self, tick: int) -> int | None:
+        """Return the first tick after `tick` at which time alone removes messages or opens an alert, or None."""
+        due = []
+        store = self.tables.store
+        interval = self._scan_us if store.scalars[0]["expiring"] > 0 else 0
+        if interval:
+            expires = int(expiry.next_expiry(store))
+            if expires != layout.NEVER:
+                scan = max(-(-expires // interval), tick * clock.TICK // interval + 1)
+                due.append(-(-scan * interval // clock.TICK))
+        if self.episodes.get(Condition.IN_DOUBT, in_doubt.RESOURCE) is None:
+            long_in_doubt = in_doubt.due_tick(store)
+            if long_in_doubt is not None:
+                due.append(max(tick + 1, long_in_doubt))
+        return min(due, default=None)
+
+    @property
+    def _scan_us(self) -> int:
+        """Microseconds between two scans for expired messages; 0: none. The members of a group scan for each other."""
+        qmgrs = [self.estate.queue_managers.get(name) for name in self.config.queue_managers]
+        intervals = [round(qmgr.expiry_scan_s * clock.SECOND) for qmgr in qmgrs if qmgr is not None]
+        return min((interval for interval in intervals if interval > 0), default=0)
+
+    def _scan_expired(self, before: int, tick: int) -> None:
+        """Remove what has expired at the scans after the tick `before`, up to `tick`."""
+        store = self.tables.store
+        interval = self._scan_us if store.scalars[0]["expiring"] > 0 else 0
+        if interval and tick * clock.TICK // interval > before * clock.TICK // interval:
+            expiry.scan(store, tick * clock.TICK // interval * interval)
+            if store.scm[0]["enrolled"]:
+                watch.move(store, tick * clock.TICK * scm.NANOSECONDS)
 
     def _run_tick(self, before: int, tick: int) -> list[Alert]:
         """Process one tick.
@@ -477,9 +519,12 @@ class MessageStore(ABC):
         sweeps = tick // _SWEEP_TICKS - before // _SWEEP_TICKS
         if sweeps > 0 and self.tables.store.scalars[0]["held_open"] > 0:
             held.sweep(self.tables.store, len(self._names.queues))
-        alerts = self._on_tick(before, tick) + self.monitor.tick(self, before, tick)
+        alerts = self._on_tick(before, tick)
+        self._scan_expired(before, tick)
+        alerts += in_doubt.check(self.tables.store, self.estate, self.name, self.qmgrs, self.episodes, now)
+        alerts += self.monitor.tick(self, before, tick)
         for episode in self.episodes:
-            if episode.condition not in (Condition.DRIFT, Condition.FULL_FORECAST, Condition.SOURCE_SILENT):
+            if episode.condition not in _NOT_REVIEWED:
                 alerts += self._review(episode, now)
         self._reporter.report(before, tick, self._report_values)
         return alerts

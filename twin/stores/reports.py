@@ -109,6 +109,10 @@ class Reporter:
         self.turns = turns
         self._name = config.name
         self._target = receiver(estate, config)
+        # The target that the estate describes waits for reports: where a pending policy is why there are none, it is
+        # told so at the first tick.
+        described = receiver(estate, estate.stores[config.name])
+        self._waiting = described if described != self._target else None
         self._reports: list[Report] = []
 
     def report(self, before: int, tick: int, get_values: Callable[[], Values | None]) -> None:
@@ -119,6 +123,9 @@ class Reporter:
             tick: the tick to process.
             get_values: returns the values to report; not called where the store shares none.
         """
+        if self._waiting is not None:
+            self._add(self._waiting, before + 1, tick, None)
+            self._waiting = None
         values = get_values() if self._target is not None else None
         if self._target is not None and values is not None:
             self._add(self._target, before + 1, tick, values)
@@ -177,6 +184,8 @@ class Frontier(msgspec.Struct, kw_only=True):
             last_tick, turns = self.last_ticks.get(source), self.turns.get(source, 0)
             if report.turns < turns or (report.turns == turns and last_tick is not None and report.tick <= last_tick):
                 continue
+            if report.values is None and source in self.former_sources:
+                continue  # said again, by a twin that was opened again
             if report.turns > turns:
                 self.turns[source] = report.turns
                 self.pending = [other for other in self.pending if other.source != source or other.tick < report.tick]

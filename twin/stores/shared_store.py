@@ -277,6 +277,8 @@ class SharedStore(ABC, Generic[Config]):
             "messages": 0,  # messages are counted in the stores that hold them
             "bytes": 0,
             "uncommitted": 0,
+            "in_doubt": 0,
+            "expired_held": 0,
             "queues": [],
             "events": self._state.events,
             "duplicates": 0,  # own events have no sequence numbers

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels import layout, pools, smds
+from kernels import expiry, layout, pools, smds
 from twin.units import as_text
 
 EXPAND_STATUS = {layout.NORMAL: "NORMAL", layout.FAILED: "FAILED", layout.MAXIMUM: "MAXIMUM"}
@@ -31,6 +31,8 @@ def common_fields(store: layout.Store, queues: Sequence[str]) -> dict[str, Any]:
         "messages": int(scalars["messages"]) + int(pools.base_left(store, int(scalars["base_messages"]))),
         "bytes": int(scalars["bytes"]),
         "uncommitted": int(scalars["uncommitted"]),
+        "in_doubt": int(scalars["in_doubt"]),
+        "expired_held": int(expiry.count_expired(store)),
         "queues": _deepest(store.queues[: len(queues)], queues),
         **{name: int(scalars[name]) for name in _COUNTERS},
     }

@@ -1,7 +1,11 @@
 """Storage class memory behind a structure: what kernels need to know of it, and its part of the state record.
 
-A structure knows its own bounds only: SCMMAXSIZE, the coupling facility's SCM, and what the estate leaves of the
-facility's storage. What all structures of a facility use together is reported to the facility's own twin.
+A structure knows its own bounds only: SCMMAXSIZE, its share of the coupling facility's SCM, and what the estate leaves
+of the facility's storage. What all structures of a facility use together is reported to the facility's own twin.
+
+Where SCM is over-committed, what others use is not there for a structure. Its share is what is left when all of them
+take theirs. It does not depend on what the others use at the moment: that would have to come down from the facility's
+twin, and arrive at a place among the structure's events that depends on batches.
 
 Sources: docs/storage-model.md, "Storage class memory".
 """
@@ -13,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from kernels import layout, scm
-from twin.allocation import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED, bounds
+from twin.allocation import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED, assured_scm, bounds
 from twin.estate import Estate, Structure
 from twin.state.tables import Tables
 
@@ -24,7 +28,7 @@ def scm_params(estate: Estate, config: Structure) -> dict[str, Any]:
     """Return the fields of PARAMS that bound a structure's SCM and give its speeds."""
     scm_max, aug_max = bounds(estate, config)
     return {
-        "scm_max": scm_max,
+        "scm_max": min(scm_max, assured_scm(estate, config)),
         "aug_max": aug_max,
         "aug_ppm": DYNAMIC_AUGMENTED_PPM,
         "stage_ns": _block_ns(config.scm_prestage_rate),

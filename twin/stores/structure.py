@@ -16,7 +16,7 @@ from twin.conditions import Condition
 from twin.estate import Smds, Structure
 from twin.forecast.fill_model import FillModel
 from twin.forecast.structure_model import structure_model
-from twin.stores import alteration, auto_alter, storage_class_memory, structure_measurement
+from twin.stores import alteration, auto_alter, scm_pace, storage_class_memory, structure_measurement
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
 from twin.stores.state_record import dataset_fields
@@ -24,13 +24,19 @@ from twin.stores.structure_view import DATASET_BITS, POOL_BITS, SCM, SCM_BITS, S
 
 
 class StructureTwin(MessageStore):
-    """The twin of a structure. allocation: its size and ratio as they are."""
+    """The twin of a structure.
+
+    Attributes:
+        allocation: its size and ratio as they are.
+        policy_pending: attributes of the CFRM policy that wait for a REBUILD, with their values.
+    """
 
     kind = "structure"
     has_fill_model = True
     check_against = "Compare the structure's attributes in the estate with DISPLAY CFSTATUS and D XCF,STR"
     config: Structure
     allocation: Allocation
+    policy_pending: dict[str, Any]
 
     @override
     def _attributes(self) -> dict[str, Any]:
@@ -39,19 +45,30 @@ class StructureTwin(MessageStore):
     @override
     def _begin(self) -> None:
         self.allocation = allocate(self.config)
+        self.policy_pending = {}
+        self._counted = scm_pace.Counters()
 
     @override
     def _kind_state(self) -> dict[str, Any]:
-        return {"size_now": self.allocation.size, "ratio": self.allocation.ratio.as_integer_ratio()}
+        return {
+            "size_now": self.allocation.size,
+            "ratio": self.allocation.ratio.as_integer_ratio(),
+            "policy_pending": self.policy_pending,
+            "counted": list(self._counted),
+        }
 
     @override
     def _take_over(
         self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: dict[str, Any]
     ) -> None:
         self.allocation = Allocation(kind_state["size_now"], Fraction(*kind_state["ratio"]))
+        self._counted = scm_pace.Counters(*kind_state["counted"])
         self.config = alteration.with_attributes(self.config, attributes)
         described = self._described
-        self._assign(alteration.adopt(self.config, self.allocation, self._usage(), header_described, described))
+        config, self.policy_pending = alteration.adopt(
+            self.config, self._usage(), header_described, described, kind_state["policy_pending"]
+        )
+        self._assign(alteration.Altered(config, self.allocation))
         for row, qmgr in enumerate(self.qmgrs):
             if header_described["smds"].get(qmgr) != described["smds"].get(qmgr):
                 alteration.resize_dataset(self.tables.store.datasets[row], self.config, qmgr)
@@ -78,15 +95,17 @@ class StructureTwin(MessageStore):
     def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
         if op == layout.MEASURE:
             return self._measure(content)
-        if op == layout.ALTER and not self.alterable:
+        if op == layout.ALTER and "size" in content and not self.alterable:
             return self._refuse_alters(int(self.tables.store.scalars[0]["clock"]))
         if op == layout.ALTER:
             altered = alteration.alter(self.config, self.allocation, self._usage(), content)
         else:
-            altered = alteration.rebuild(self.config, self._usage(), content)
+            altered = alteration.rebuild(self.config, self._usage(), content, self.policy_pending)
         if altered is None:
             self.tables.store.scalars["refused_alters"] += 1
             return []
+        if op == layout.REBUILD:
+            self.policy_pending = {}
         self._assign(altered)
         self._set_params()
         return []
@@ -124,7 +143,10 @@ class StructureTwin(MessageStore):
 
     @property
     def alterable(self) -> bool:
-        """True while nothing is in SCM and no dynamic augmented space is in use [IBM: How SCM works with IBM MQ]."""
+        """True while nothing is in SCM and no dynamic augmented space is in use [IBM: How SCM works with IBM MQ].
+
+        Otherwise size and ratio cannot change; MQSC ALTER CFSTRUCT, which leaves them as they are, is always taken.
+        """
         return self.scm_used == 0
 
     # --- automatic alter -------------------------------------------------------------------------------------------
@@ -164,7 +186,7 @@ class StructureTwin(MessageStore):
         return []
 
     def _refuse_alters(self, now: int, count: int = 1) -> list[Alert]:
-        """Count alters that the data in SCM forbids; return the alert, where it is not open."""
+        """Count alters of size or ratio that the data in SCM forbids; return the alert, where it is not open."""
         self.tables.store.scalars["refused_alters"] += count
         if self.episodes.get(Condition.NOT_ALTERABLE, SCM) is not None:
             return []
@@ -182,7 +204,15 @@ class StructureTwin(MessageStore):
             alerts += self._sample(samples, now)
         if enrolled:
             watch.move(self.tables.store, now * scm.NANOSECONDS)
+            alerts += self._check_pace(tick - before, now)
         return alerts + self._open_fired(now)
+
+    def _check_pace(self, ticks: int, now: int) -> list[Alert]:
+        """Compare the mover with what the structure grew by in the last ticks; return the alerts that change."""
+        counted = scm_pace.count(self.tables.store, len(self.queues))
+        pace = scm_pace.measure(self.tables.store, self._counted, counted, ticks)
+        self._counted = counted
+        return scm_pace.check(self.tables.store, self.config, pace, self.episodes, now)
 
     # --- measurements, findings, records ---------------------------------------------------------------------------
 
@@ -244,7 +274,7 @@ class StructureTwin(MessageStore):
 
     @override
     def fill_model(self, tick: int) -> FillModel:
-        return structure_model(self.tables.store, self.config, self.estate, self.qmgrs, tick)
+        return structure_model(self.tables.store, self.config, self.qmgrs, tick)
 
     @override
     def _report_values(self) -> StructureValues:
@@ -269,6 +299,7 @@ class StructureTwin(MessageStore):
             "elems_used": elements,
             "usage_pct": pools_pct(store),
             "alterable": self.alterable,
+            "policy_pending": self.policy_pending or None,
             "offloaded_messages": int(scalars["offloaded_messages"]),
             "offloaded_bytes": int(scalars["offloaded_bytes"]),
             "offload_rule": int(offload.highest_rule(store)),

@@ -208,6 +208,8 @@ class _Scm(ResourceView):
         self._config = config
         self._queues = queues
         self.text = self.description.format(name=config.name)
+        if self.name == SCM and int(store.params[0]["scm_max"]) < (config.scm_max_size or 0):
+            self.text += f" (its share of {config.coupling_facility})"
 
     def _bytes(self) -> tuple[int, int]:
         """Return (bytes in use, bytes there are)."""

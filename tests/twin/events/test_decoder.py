@@ -60,7 +60,7 @@ def test_an_explicit_null_is_absent(decoder: Decoder) -> None:
 
 
 def test_direct_is_a_flag(decoder: Decoder) -> None:
-    assert accept(decoder, PUT | {"direct": True})["flags"] & FLAG_DIRECT
+    assert accept(decoder, PUT | {"direct": True, "uow": None, "persistent": False})["flags"] & FLAG_DIRECT
 
 
 def test_an_alias_keeps_its_reported_name(decoder: Decoder, estate: Estate) -> None:
@@ -126,6 +126,52 @@ def test_a_put_needs_its_length(decoder: Decoder) -> None:
     reject = refused(decoder, {k: v for k, v in PUT.items() if k != "length"})
     assert reject.reason == Reason.MISSING_FIELD
     assert reject.detail == "length is missing, which PUT needs; expected: an integer from 0 to 104857600"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("uow", "u1"), ("persistent", True)], ids=["inside syncpoint", "persistent on z/OS"]
+)
+@pytest.mark.parametrize("queue", ["ORDERS", "LOCAL.REPLIES"])
+def test_a_put_to_a_waiting_getter_that_mq_does_not_make(decoder: Decoder, queue: str, field: str, value: Any) -> None:
+    """WebSphere MQ internals, "Put to a waiting getter": outside syncpoint; on z/OS nonpersistent too."""
+    put = PUT | {"queue": queue, "uow": None, "persistent": False, "direct": True}
+    assert accept(decoder, put)["flags"] & FLAG_DIRECT
+    reject = refused(decoder, put | {field: value})
+    assert reject.reason == Reason.IMPOSSIBLE_DIRECT
+    assert reject.detail.startswith(f"direct with {field}")
+
+
+def test_on_other_platforms_a_persistent_message_is_put_to_a_waiting_getter(decoder: Decoder) -> None:
+    put = PUT | {"qmgr": "QMD1", "queue": "INVOICES", "uow": None, "persistent": True, "direct": True}
+    assert accept(decoder, put)["flags"] & FLAG_DIRECT
+    assert refused(decoder, put | {"uow": "u1"}).reason == Reason.IMPOSSIBLE_DIRECT
+
+
+def test_direct_on_another_operation_than_a_put_is_ignored(decoder: Decoder) -> None:
+    assert accept(decoder, PUT | {"op": "GET", "direct": True})["flags"] & FLAG_DIRECT
+
+
+@pytest.mark.parametrize(("expiry", "tenths"), [(None, 0), (30, 300), (0.05, 1), (1.1, 11), (99_999_999, 999_999_990)])
+def test_expiry_is_kept_in_tenths_of_a_second(decoder: Decoder, expiry: float | None, tenths: int) -> None:
+    assert accept(decoder, PUT | {"expiry": expiry})["expiry"] == tenths
+
+
+@pytest.mark.parametrize("expiry", [0, -1, 0.0, 99_999_999.5, 100_000_000])
+def test_an_expiry_out_of_range(decoder: Decoder, expiry: float) -> None:
+    reject = refused(decoder, PUT | {"expiry": expiry})
+    assert (reject.reason, reject.detail) == (
+        Reason.BAD_VALUE,
+        f"expiry is {msgspec.json.encode(expiry).decode()}; right: a number above 0, at most 99999999",
+    )
+
+
+def test_a_prepare_needs_its_unit_of_work(decoder: Decoder) -> None:
+    assert accept(decoder, GET | {"op": "PREPARE", "uow": "u1"})["flags"] == FLAG_HAS_UOW
+    reject = refused(decoder, GET | {"op": "PREPARE"})
+    assert (reject.reason, reject.detail) == (
+        Reason.MISSING_FIELD,
+        "uow is missing, which PREPARE needs; right: a string",
+    )
 
 
 @pytest.mark.parametrize("op", ["COMMIT", "BACKOUT"])

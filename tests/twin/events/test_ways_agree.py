@@ -37,6 +37,7 @@ right = {
     "length": st.integers(-1, 104_857_601),
     "priority": st.integers(-1, 10),
     "persistent": st.booleans(),
+    "expiry": st.one_of(st.integers(-1, 100_000_000), st.floats(-1, 10, allow_nan=False), st.just(99_999_999.5)),
     "uow": st.text(max_size=8),
     "direct": st.booleans(),
     "reason": st.integers(-1, 2**31),

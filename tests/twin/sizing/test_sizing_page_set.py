@@ -61,7 +61,8 @@ def test_a_long_message_takes_n_pages_and_20_and_3n_bytes_of_control(length, n, 
     ("length", "cost"),
     [
         (8 * MIB, Cost(2 * 1037, 0)),
-        (4 * MIB + 1, Cost(1037, 373)),  # the remainder is a short message
+        (4 * MIB + 1, Cost(1037 + 1, 23)),  # the remainder is stored as a long message is, however short
+        (4 * MIB + 3_685, Cost(1037 + 1, 23)),
         (9 * MIB, Cost(2 * 1037 + 260, 800)),  # 1 MB: 260 pages, 800 bytes of control
         (100 * MIB, Cost(25 * 1037, 0)),
     ],
@@ -217,8 +218,14 @@ def by_the_document(length):
         n = ceil(Fraction(length + 352, 4049))
         return n, 20 + 3 * n
     pieces = length // (4 * MIB)
-    pages, record = by_the_document(length - pieces * 4 * MIB) if length % (4 * MIB) else (0, 0)
-    return pieces * 1037 + pages, record
+    remainder = length - pieces * 4 * MIB
+    n = ceil(Fraction(remainder + 352, 4049)) if remainder else 0  # "in the same way as a long message"
+    return pieces * 1037 + n, 20 + 3 * n if remainder else 0
+
+
+def test_three_messages_of_4_mb_and_a_byte_are_3115_records_by_the_document():
+    """Page sets 01 to 99: 3 times 1038 pages and 23 bytes, over 4096."""
+    assert plan_page_set(parse_mix([f"{4 * MIB + 1}:3"])).documented_records == 3_115
 
 
 @given(st.integers(0, 104_857_600))

@@ -1,0 +1,121 @@
+"""Units of work in doubt: the alert about one that was prepared long ago and neither committed nor backed out.
+
+A prepared unit holds its storage, and its log records, until its transaction manager ends it, also over a restart.
+
+Sources: [IBM: WebSphere MQ internals, "Undo Phase"] (prepared transactions stay); docs/alerts.md, "Conditions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kernels import clock, layout
+from twin.alerts.episodes import Alert, Episodes, Finding
+from twin.alerts.findings import STEP
+from twin.alerts.resource_view import CALM_FOR
+from twin.conditions import WARNING, Condition
+from twin.estate import Estate
+from twin.units import as_span
+
+RESOURCE = "units"
+LIMIT = 30 * 60 * clock.SECOND  # event time in doubt from which the alert opens [assumed]
+
+
+class InDoubt(NamedTuple):
+    """The unit in doubt for longest.
+
+    since: time of its PREPARE, microseconds; qmgr: row of its queue manager; units: number of units in doubt.
+    """
+
+    since: int
+    qmgr: int
+    units: int
+
+
+def find_oldest(store: layout.Store) -> InDoubt | None:
+    """Return the unit in doubt for longest of those that hold messages; None: there is none."""
+    scalars = store.scalars[0]
+    if scalars["in_doubt"] == 0:
+        return None
+    units = store.units[: int(scalars["unit_high"])]
+    holding = (units["used"] == 1) & (units["prepared_at"] != layout.NEVER) & (units["head"] != layout.NONE)
+    rows = np.flatnonzero(holding)
+    oldest = rows[np.lexsort((units["opened"][rows], units["prepared_at"][rows]))[0]]
+    return InDoubt(int(units["prepared_at"][oldest]), int(units["qmgr"][oldest]), rows.size)
+
+
+def due_tick(store: layout.Store) -> int | None:
+    """Return the tick at which the oldest unit has been in doubt for long; None: there is none."""
+    oldest = find_oldest(store)
+    return None if oldest is None else -(-(oldest.since + LIMIT) // clock.TICK)
+
+
+def check(
+    store: layout.Store, estate: Estate, name: str, qmgrs: Sequence[str], episodes: Episodes, now: int
+) -> list[Alert]:
+    """Open, update or clear the alert about units in doubt; return what is published.
+
+    Args:
+        store: the arrays.
+        estate: the estate, for the platform of the queue manager.
+        name: name of the store.
+        qmgrs: queue managers by row.
+        episodes: the store's open alerts.
+        now: event time of the tick, microseconds.
+    """
+    episode = episodes.get(Condition.IN_DOUBT, RESOURCE)
+    oldest = find_oldest(store)
+    if oldest is not None and now - oldest.since >= LIMIT:
+        finding = _finding(store, estate, name, qmgrs, oldest, now)
+        if episode is None:
+            return [episodes.open(finding, now)]
+        episode.calm_since = None
+        is_worse = (finding.usage_pct or 0.0) >= episode.usage_pct + STEP
+        return [episodes.update(episode, finding, now)] if is_worse else []
+    if episode is None:
+        return []
+    if episode.calm_since is None:
+        episode.calm_since = now
+    if now - episode.calm_since < CALM_FOR:
+        return []
+    cleared = f"{name}: no unit of work in doubt for {as_span(LIMIT / clock.SECOND)} or longer, alert cleared."
+    return [episodes.clear(episode, _make(store, cleared, ()), now)]
+
+
+def _finding(
+    store: layout.Store, estate: Estate, name: str, qmgrs: Sequence[str], oldest: InDoubt, now: int
+) -> Finding:
+    qmgr = qmgrs[oldest.qmgr]
+    messages = int(store.scalars[0]["in_doubt"])
+    described = estate.queue_managers.get(qmgr)
+    if described is not None and described.platform == "distributed":
+        commands = f"dspmqtrn -m {qmgr}, then rsvmqtrn -m {qmgr} with -c or -b and the transaction"
+    else:
+        commands = f"DISPLAY THREAD(*) TYPE(INDOUBT), then RESOLVE INDOUBT on {qmgr}"
+    return _make(
+        store,
+        f"{name}: {_count(messages, 'message')} of {_count(oldest.units, 'unit')} of work in doubt, the oldest, of"
+        f" {qmgr}, prepared {as_span((now - oldest.since) / clock.SECOND)} ago and neither committed nor backed out.",
+        (f"Let the transaction manager of {qmgr} end the unit, or resolve it as it decided: {commands}",),
+    )
+
+
+def _make(store: layout.Store, cause: str, actions: tuple[str, ...]) -> Finding:
+    scalars = store.scalars[0]
+    return Finding(
+        condition=Condition.IN_DOUBT,
+        resource=RESOURCE,
+        severity=WARNING,
+        usage_pct=round(100.0 * int(scalars["in_doubt"]) / max(1, int(scalars["messages"])), 3),
+        full_probability=None,
+        fillers=(),
+        cause=cause,
+        actions=actions,
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,146 @@
+"""The pace of storage class memory: puts faster than the mover writes, and gets that wait for what it holds.
+
+A structure above 90 % stays usable only as long as its mover takes what it grows by. Both alerts look at the event time
+since the last tick, so they do not depend on batches.
+
+Sources: [IBM: How storage class memory works with IBM MQ for z/OS] (pre-staging above 90 %, applications wait for a
+read of SCM); [assumed] (bandwidth of the mover, when the wait is worth an alert); docs/alerts.md, "Conditions".
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kernels import clock, layout, scm
+from kernels.pools import elements_in_use, entries_in_use, exceeds
+from twin.alerts.episodes import Alert, Episodes, Finding
+from twin.alerts.resource_view import CALM_FOR
+from twin.conditions import CRITICAL, WARNING, Condition
+from twin.estate import Structure
+
+RESOURCE = "scm"
+MAX_WAIT_PCT = 10.0  # of event time that gets wait for faults, together, above which the alert opens [assumed]
+_CALM_RATIO = 0.8  # of either limit, below which the alert may clear [assumed]
+
+
+class Counters(NamedTuple):
+    """Totals of a structure: messages put and removed, and microseconds that gets have waited for faults."""
+
+    puts: int = 0
+    removed: int = 0
+    fault_wait_us: int = 0
+
+
+class Pace(NamedTuple):
+    """Rates since the previous tick.
+
+    growth: messages/s put and not removed; mover: messages/s that it can write; wait_pct: percent of event time.
+    """
+
+    growth: float
+    mover: float
+    wait_pct: float
+
+
+def count(store: layout.Store, queues: int) -> Counters:
+    """Return the totals of a structure. queues: number of rows of QUEUE in use."""
+    rows = store.queues[:queues]
+    return Counters(int(rows["puts"].sum()), int(rows["gets"].sum()), int(store.scm[0]["fault_wait_us"]))
+
+
+def measure(store: layout.Store, before: Counters, now: Counters, ticks: int) -> Pace:
+    """Return the pace of the last ticks, with messages of the mean size of those held."""
+    seconds = ticks * clock.TICK / clock.SECOND
+    growth = (now.puts - before.puts) - (now.removed - before.removed)
+    waited_us = max(0, now.fault_wait_us - before.fault_wait_us)
+    return Pace(growth / seconds, mover_rate(store), 100.0 * waited_us / (seconds * 1e6))
+
+
+def mover_rate(store: layout.Store) -> float:
+    """Return the messages/s of the mean size held that the mover can write; 0 without messages."""
+    use = store.scm[0]
+    messages = int(entries_in_use(store)) + int(use["messages"])
+    if messages == 0:
+        return 0.0
+    elements = -(-(int(elements_in_use(store)) + int(use["elems"])) // messages)
+    return 1e9 / (int(scm.blocks_of(1, elements)) * int(store.params[0]["stage_ns"]))
+
+
+def check(store: layout.Store, config: Structure, pace: Pace, episodes: Episodes, now: int) -> list[Alert]:
+    """Open or clear the alerts about the pace of SCM; return what is published.
+
+    Args:
+        store: the arrays.
+        config: the structure's attributes.
+        pace: of the time since the previous tick.
+        episodes: the store's open alerts.
+        now: event time of the tick, microseconds.
+    """
+    prestages = bool(exceeds(store, scm.PRESTAGE_ABOVE)) or int(store.scm[0]["messages"]) > 0
+    overrun = Finding(
+        condition=Condition.SCM_OVERRUN,
+        resource=RESOURCE,
+        severity=CRITICAL,
+        usage_pct=_usage_pct(store),
+        full_probability=None,
+        fillers=(),
+        cause=(
+            f"SCM of {config.name}: the structure grows by {pace.growth:,.0f} messages/s, the mover takes"
+            f" {pace.mover:,.0f} messages/s of their size. Above 90 % the structure fills although SCM has room."
+        ),
+        actions=(
+            "Slow the puts, or start more getters, until the structure grows more slowly than the mover writes",
+            f"Offload data to SMDS before it reaches SCM, by lower thresholds: DISPLAY CFSTRUCT({_short(config)}) ALL",
+        ),
+    )
+    wait = Finding(
+        condition=Condition.FAULT_WAIT,
+        resource=RESOURCE,
+        severity=WARNING,
+        usage_pct=_usage_pct(store),
+        full_probability=None,
+        fillers=(),
+        cause=(
+            f"SCM of {config.name}: gets waited for messages in SCM for {pace.wait_pct:.1f} % of the time"
+            f" (limit {MAX_WAIT_PCT:.0f} %); an application is blocked while it waits."
+        ),
+        actions=(
+            "Find out why messages of low priority, or the newest, are got first: KEYPRIORITY1 keeps those in SCM",
+            "Start more getters, so that the structure falls to 70 % and the messages are brought back",
+        ),
+    )
+    limit = pace.mover if prestages else float("inf")
+    return [
+        *_publish(episodes, overrun, now, holds=pace.growth > limit > 0, calm=pace.growth < _CALM_RATIO * limit),
+        *_publish(
+            episodes, wait, now, holds=pace.wait_pct > MAX_WAIT_PCT, calm=pace.wait_pct < _CALM_RATIO * MAX_WAIT_PCT
+        ),
+    ]
+
+
+def _publish(episodes: Episodes, finding: Finding, now: int, *, holds: bool, calm: bool) -> list[Alert]:
+    episode = episodes.get(finding.condition, finding.resource)
+    if episode is None:
+        return [episodes.open(finding, now)] if holds else []
+    if not calm:
+        episode.calm_since = None
+        return []
+    if episode.calm_since is None:
+        episode.calm_since = now
+    if now - episode.calm_since < CALM_FOR:
+        return []
+    cleared: dict[str, Any] = {"cause": f"{finding.cause.partition(':')[0]}: alert cleared.", "actions": ()}
+    return [episodes.clear(episode, _with(finding, cleared), now)]
+
+
+def _with(finding: Finding, changes: dict[str, Any]) -> Finding:
+    return Finding(**({name: getattr(finding, name) for name in finding.__struct_fields__} | changes))
+
+
+def _usage_pct(store: layout.Store) -> float:
+    total = int(store.params[0]["scm_max"])
+    return round(100.0 * int(scm.bytes_in_use(store)) / total, 3) if total else 100.0
+
+
+def _short(config: Structure) -> str:
+    return config.name.partition("/")[2]
