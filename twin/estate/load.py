@@ -61,6 +61,7 @@ def load_estate(path: str | PathLike[str]) -> Estate:
         queue_managers=sources.queue_managers,
         routes=all_routes,
         warnings=(*sources.warnings, *warnings(stores, described)),
+        hosts={name: entry.values["cores"].value for (name,), entry in sorted(sources.entries("host").items())},
     )
 
 

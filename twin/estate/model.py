@@ -248,7 +248,11 @@ class UniformCluster:
 
     name: str
     queue_managers: tuple[str, ...]  # its members, sorted
-    messages_per_second: float  # capacity of a member
+    messages_per_second: float  # capacity of a member where its host has room
+    cpu_us: float = 184.0  # CPU of a message at the limit, microseconds [IBM: Uniform Cluster Scaling, Table 1]
+    # Load in percent of what the active members carry from which another member is wanted. In Table 1 members carry
+    # what is asked of them up to 99.45 % of the capacity computed, and are the limit from 99.8 % on. [fitted]
+    trigger_pct: float = 99.5
     queues: ClassVar[tuple[str, ...]] = ()  # queues belong to its members
     total_bytes: ClassVar[int | None] = None  # it holds no messages
 
@@ -270,3 +274,4 @@ class QueueManager:
     version: str | None = None
     queue_sharing_group: str | None = None
     silence_s: float | None = None  # wall time without an event after which the job reports it; None: never
+    host: str | None = None  # machine it runs on
