@@ -122,7 +122,7 @@ class ClusterCapacity:
             candidates: members that can be started.
             hosts: of each active member.
         """
-        ranked = [(self.carried([*hosts, one.host]), self.room(one.host, hosts), one) for one in candidates]
+        ranked = [(self.carried([*hosts, other.host]), self.room(other.host, hosts), other) for other in candidates]
         if not ranked:
             return None
         rate, _, candidate = max(ranked, key=lambda entry: entry[:2])

@@ -67,7 +67,7 @@ def threshold(
     *,
     backlog: Annotated[int, Parameter(validator=Number(gte=1, lte=10**12))],
     size: str | None = None,
-    aim: Annotated[int, Parameter(validator=Number(gte=1, lte=100))] = 90,
+    aim: Annotated[int | None, Parameter(validator=Number(gte=1, lte=100))] = None,
     options: SizeOptions = _DEFAULTS,
 ) -> None:
     """Plan OFFLD3TH for a known number of messages, with the MQSC command that sets it.
@@ -75,7 +75,8 @@ def threshold(
     Args:
         backlog: Messages that must fit when all are offloaded.
         size: SIZE of the structure.
-        aim: Maximum usage of SIZE, percent.
+        aim: Maximum usage of SIZE, percent. Default: 90, or 100 where only that leaves "around 80%", as in the
+            document.
         options: Store and output format.
     """
     _, config, _ = options.load_structure(size, needs_size=True)

@@ -309,10 +309,10 @@ def test_the_alert_follows_what_it_says_to_do(cluster: Shared) -> None:
     run(cluster, range(10, 20), 1000, 1000)
     run(cluster, range(20, 30), 1000, 1000, 1000)
     run(cluster, range(30, 40), 800, 800, 800)
-    said = [(alert.change, alert.actions) for alert in cluster.alerts]
-    assert [change for change, _ in said][0 :: len(said) - 1] == ["opened", "cleared"]
-    assert all("Start UC01QM02 (" in actions[0] for change, actions in said if change == "opened")
-    updates = [actions[0] for change, actions in said if change == "updated"]
+    advice = [(alert.change, alert.actions) for alert in cluster.alerts]
+    assert [change for change, _ in advice][0 :: len(advice) - 1] == ["opened", "cleared"]
+    assert all("Start UC01QM02 (" in actions[0] for change, actions in advice if change == "opened")
+    updates = [actions[0] for change, actions in advice if change == "updated"]
     assert any("Start UC01QM03 (" in action for action in updates)
     assert "Create 1 more" in updates[-1]
     assert len(set(updates)) == len(updates), "each of them says something new"
@@ -431,15 +431,15 @@ def test_queue_files_of_members_report_by_themselves_in_a_replay(estate: Estate)
     for second in range(121):
         events = [
             {"time": START_US + second * 1_000_000, "qmgr": member, "queue": "REQUEST", "op": "PUT", "length": 2048}
-            | {"count": 900, "direct": number == 0}
+            | {"count": 1000, "direct": number == 0}
             for number, member in enumerate(MEMBERS[:2])
         ]
         idle = {"time": START_US + second * 1_000_000, "qmgr": MEMBERS[2], "op": "HEARTBEAT"}
         alerts += player.feed(decoder.json([msgspec.json.encode(event) for event in (*events, idle)]))
     state = player.states()["UC01"]
     assert state["time"] == "2026-11-20T12:02:00.000000Z"
-    assert (state["members"], state["rate"], state["capacity"]) == (2, 1800.0, 2000.0)
-    assert state["depth"] == 120 * 900, "those put to a waiting getter never waited"
+    assert (state["members"], state["rate"], state["capacity"]) == (2, 2000.0, 2000.0)
+    assert state["depth"] == 120 * 1000, "those put to a waiting getter never waited"
     cluster_changes = changes(alert for alert in alerts if alert.store == "UC01")
     assert cluster_changes[0] == ("capacity", "opened") and ("capacity", "cleared") not in cluster_changes
 

@@ -15,6 +15,7 @@ from twin.units import KIB, MIB, TIB, format_size
 RULE_OFF = 64 * KIB  # OFFLDnSZ(64K): the rule is off [IBM: MQ, Specifying offload options for shared messages]
 ALWAYS_OFFLOADED_ABOVE = 63 * KIB  # bytes of data, 64,512 [published]
 MAX_PAGES = 16_777_216  # 4 KB pages: 64 GB, the largest page set [published]
+PRESTAGES_ABOVE_PCT = 90  # usage above which SCM is used, `kernels.scm.PRESTAGE_ABOVE` [IBM: How SCM works]
 SMDS_MAX_SIZE = 16 * TIB  # the largest shared message data set [published]
 QUEUE_FILE_MAX_SIZE = 2_088_960 * MIB  # MAXFSIZE(DEFAULT) [IBM: MQ 9.1.5, Changing the size of a queue file]
 
