@@ -173,7 +173,7 @@ def options(command: str) -> set[str]:
     return names - POSITIONAL - OF_KAFKA - (OF_SIZE if command.startswith("size ") else set())
 
 
-SIZE_COMMANDS = ["size structure", "size threshold", "size smds", "size page-set", "size scm"]
+SIZE_COMMANDS = ["size structure", "size threshold", "size smds", "size page-set", "size scm", "size queue-file"]
 CHECKPOINT_COMMANDS = ["checkpoint check", "checkpoint describe"]
 GROUPS = {"checkpoint", "estate", "size"}
 PLAIN_COMMANDS = [name for name in COMMANDS if name not in GROUPS] + SIZE_COMMANDS + CHECKPOINT_COMMANDS
