@@ -49,3 +49,15 @@ def test_a_restart_backs_out_the_units_of_its_queue_manager_and_shared_messages_
     driver.put(4, uow="U", qmgr="QM02")
     state = driver.send("RESTART", None)
     assert (state["bytes"], state["uncommitted"]) == (5, 1)
+
+
+def test_a_get_does_not_see_a_put_before_its_commit(structure: Open) -> None:
+    """It is held aside until the commit makes the message visible, and takes another one that is visible before."""
+    driver = structure()
+    driver.put(1, uow="U", qmgr="QM02")
+    state = driver.get()
+    assert (state["messages"], state["unmatched_gets"]) == (1, 1)
+    driver.put(2, uow="V", qmgr="QM02")
+    state = driver.send("COMMIT", uow="V", qmgr="QM02")
+    assert (state["bytes"], state["unmatched_gets"]) == (1, 0)
+    assert driver.send("COMMIT", uow="U", qmgr="QM02")["bytes"] == 1
