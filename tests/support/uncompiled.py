@@ -1,0 +1,78 @@
+"""A pytest plugin that runs kernels as Python, so that `coverage` sees their lines: `make coverage`.
+
+A row of a structured array gets its fields as attributes, as in compiled kernels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import _compile
+from twin.forecast import flows, outlook
+
+_PATHS = 2
+
+
+class _Row:
+    """A row of a structured array, its fields being attributes."""
+
+    __slots__ = ("_row",)
+
+    def __init__(self, row: Any) -> None:
+        object.__setattr__(self, "_row", row)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._row[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._row[name] = value
+
+    def __getitem__(self, name: str) -> Any:
+        return self._row[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._row[name] = value
+
+
+class _Rows(np.ndarray):  # type: ignore[type-arg]  # of any shape
+    """A structured array whose rows are `_Row`."""
+
+    def __getitem__(self, key: Any) -> Any:
+        value = super().__getitem__(key)
+        return _Row(value) if isinstance(value, np.void) else value
+
+
+def _with_attributes(argument: Any) -> Any:
+    """Return an argument of a kernel with rows that have attributes: an array, a row, or a tuple of them."""
+    if isinstance(argument, np.ndarray):
+        return argument.view(_Rows) if argument.dtype.names and type(argument) is np.ndarray else argument
+    if isinstance(argument, np.void):
+        return _Row(argument)
+    if isinstance(argument, tuple) and hasattr(argument, "_fields"):
+        return type(argument)(*map(_with_attributes, argument))
+    return argument
+
+
+_depth = 0
+
+
+def _call(kernel: Any, *args: Any) -> Any:
+    """Call a kernel. Arguments of calls between kernels are converted already."""
+    global _depth  # noqa: PLW0603 -- one thread runs the tests
+    if _depth:
+        return kernel.py_func(*args)
+    _depth += 1
+    try:
+        with np.errstate(over="ignore"):
+            return kernel.py_func(*map(_with_attributes, args))
+    finally:
+        _depth -= 1
+
+
+def pytest_configure(config: pytest.Config) -> None:  # noqa: ARG001
+    """Replace the call of every kernel; a forecast has few paths, as each takes seconds."""
+    flows.PATHS = outlook.PATHS = _PATHS  # type: ignore[attr-defined]
+    _compile._Kernel.__call__ = _call  # type: ignore[method-assign]
