@@ -10,10 +10,10 @@ from cyclopts import Parameter
 
 from deploy.show.warnings import print_warnings
 from twin.errors import UsageError
-from twin.estate import CouplingFacility, Estate, PageSet, Structure, load_estate, parse_size
+from twin.estate import CouplingFacility, Estate, PageSet, QueueFile, Structure, load_estate, parse_size
 from twin.sizing import bare_structure
 
-Kind = TypeVar("Kind", Structure, PageSet)
+Kind = TypeVar("Kind", Structure, PageSet, QueueFile)
 
 
 @Parameter(name="*")

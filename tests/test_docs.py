@@ -142,6 +142,7 @@ def test_the_files_to_change_for_a_kind_of_store_are_all_there():
     text = TEXTS["CONTRIBUTING.md"]
     listed = set(codes(text[text.index("### A kind of store") : text.index("### A content type")]))
     own = {"kernels/queue_file.py", "twin/stores/queue_file.py", "twin/stores/queue_file_view.py"}
+    own |= {"twin/sizing/queue_file.py"}
     own |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "twin/simulation/stories").glob("*.py")}
     mentioned = {
         path.relative_to(ROOT).as_posix()
@@ -173,7 +174,7 @@ def options(command: str) -> set[str]:
     return names - POSITIONAL - OF_KAFKA - (OF_SIZE if command.startswith("size ") else set())
 
 
-SIZE_COMMANDS = ["size structure", "size threshold", "size smds", "size page-set", "size scm"]
+SIZE_COMMANDS = ["size structure", "size threshold", "size smds", "size page-set", "size scm", "size queue-file"]
 CHECKPOINT_COMMANDS = ["checkpoint check", "checkpoint describe"]
 GROUPS = {"checkpoint", "estate", "size"}
 PLAIN_COMMANDS = [name for name in COMMANDS if name not in GROUPS] + SIZE_COMMANDS + CHECKPOINT_COMMANDS

@@ -10,7 +10,7 @@ from cyclopts.validators import Number
 from deploy.show.sizes import extent_text, print_plan, rounded_size
 from deploy.size_options import SizeOptions, parse_size_option, scm_of_facility
 from twin.errors import UsageError
-from twin.estate import PageSet, Structure, format_size
+from twin.estate import PageSet, QueueFile, Structure, format_size
 from twin.estate.model import packs
 from twin.sizing import (
     backlog_of,
@@ -19,6 +19,7 @@ from twin.sizing import (
     parse_rates,
     parse_seconds,
     plan_page_set,
+    plan_queue_file,
     plan_scm,
     plan_smds,
     plan_structure,
@@ -67,7 +68,7 @@ def threshold(
     *,
     backlog: Annotated[int, Parameter(validator=Number(gte=1, lte=10**12))],
     size: str | None = None,
-    aim: Annotated[int, Parameter(validator=Number(gte=1, lte=100))] = 90,
+    aim: Annotated[int | None, Parameter(validator=Number(gte=1, lte=100))] = None,
     options: SizeOptions = _DEFAULTS,
 ) -> None:
     """Plan OFFLD3TH for a known number of messages, with the MQSC command that sets it.
@@ -75,7 +76,8 @@ def threshold(
     Args:
         backlog: Messages that must fit when all are offloaded.
         size: SIZE of the structure.
-        aim: Maximum usage of SIZE, percent.
+        aim: Maximum usage of SIZE, percent. Default: 90, or 100 where only that leaves "around 80%", as in the
+            document.
         options: Store and output format.
     """
     _, config, _ = options.load_structure(size, needs_size=True)
@@ -206,3 +208,39 @@ def scm(
     warnings = [f"{plan.data}: {warning}" for plan in plans for warning in plan.warnings]
     headings = ["SCM", *(plan.data for plan in plans)]
     print_plan({"plans": plans}, headings, lines, warnings, as_json=options.json)
+
+
+@size.command
+def queue_file(
+    *,
+    messages: _Repeated = (),
+    persistent: _Repeated = (),
+    queues: Annotated[int, Parameter(validator=Number(gte=1, lte=10**6))] = 1,
+    options: SizeOptions = _DEFAULTS,
+) -> None:
+    """Plan the file of a distributed queue, what its buffers hold of it, and the memory of open queues like it.
+
+    Args:
+        messages: LENGTH:COUNT of nonpersistent messages at the maximum depth; may be repeated.
+        persistent: LENGTH:COUNT of persistent messages; may be repeated.
+        queues: Number of open queues like it, for their memory.
+        options: Store and output format.
+    """
+    if not messages and not persistent:
+        raise UsageError("--messages or --persistent is missing; expected: LENGTH:COUNT, such as 2K:5000")
+    loaded = options.load_store(QueueFile)
+    config = loaded[1] if loaded else QueueFile(name="/name", queue_manager="", queue="name")
+    plan = plan_queue_file(
+        config, parse_mix(messages) if messages else (), parse_mix(persistent) if persistent else (), queues
+    )
+    lines = [
+        ["blocks of 512 bytes", f"{plan.blocks:,}"],
+        ["nonpersistent, buffer", f"{plan.nonpersistent_blocks:,}, {format_size(plan.nonpersistent_buffer)}"],
+        ["persistent, buffer", f"{plan.persistent_blocks:,}, {format_size(plan.persistent_buffer)}"],
+        ["overflow to the file", f"{plan.overflow_blocks:,}"],
+        ["file", rounded_size(plan.file_bytes)],
+        [f"used of at most {format_size(plan.max_bytes)}", f"{plan.used_pct:.2f} %"],
+        [f"memory of {plan.queues:,} open queues", rounded_size(plan.memory_bytes)],
+    ]
+    headings = ["queue file", f"{plan.messages:,} messages"]
+    print_plan(plan, headings, lines, plan.warnings, as_json=options.json)

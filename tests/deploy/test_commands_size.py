@@ -66,7 +66,9 @@ def test_a_threshold_comes_with_its_mqsc(run_size: Any) -> None:
     lines = dict(run_size("threshold", "--backlog", MILLION, "--size", "10G")[1:])
     assert lines["maximum OFFLD3TH"] == "92"
     assert lines["OFFLD3TH for up to 90 % usage"] == "around 80 (exactly 82.85)"
-    assert lines["MQSC"] == "ALTER CFSTRUCT(name) OFFLD3TH(80) OFFLD3SZ(0K)"
+    assert lines["MQSC"] == (
+        "ALTER CFSTRUCT(name) OFFLD1TH(60) OFFLD1SZ(32K) OFFLD2TH(70) OFFLD2SZ(4K) OFFLD3TH(80) OFFLD3SZ(0K)"
+    )
 
 
 def test_a_threshold_of_a_store_names_it_and_takes_its_size(plan_json: Any, estate: list[str]) -> None:

@@ -1,5 +1,7 @@
 """Placement of the data of a message at its put: structure, data set or Db2 (docs/storage-model.md)."""
 
+from itertools import pairwise
+
 import pytest
 
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
@@ -70,6 +72,50 @@ def test_a_size_of_64k_switches_a_rule_off(structure: Open) -> None:
     assert driver.state()["offload_rule"] == 0
     assert elements_of_next(driver, 64_512) == 254
     assert elements_of_next(driver, 64_513) == OFFLOADED  # over 63 KB is always offloaded
+
+
+def test_messages_exceeding_63_75_kb_are_always_offloaded(structure: Open) -> None:
+    """63.75 KB are 255 elements; data of more than 63 KB does not fit into them beside its header."""
+    driver = structure(size=300 * ENTRY_AND_6_ELEMENTS, **NO_RULES)
+    assert driver.put(64_512)["offloaded_messages"] == 0
+    for count, length in enumerate((64_513, 65_279, 65_280, 65_281, 1_000_000), 1):
+        assert driver.put(length)["offloaded_messages"] == count
+
+
+def test_with_plenty_of_space_only_too_large_messages_and_those_above_the_first_rule_s_size_are_offloaded(
+    structure: Open,
+) -> None:
+    driver = structure(size=400 * ENTRY_AND_6_ELEMENTS, offld1_th=0, offld1_sz=8 * 1024)
+    for length in (0, 141, 4 * 1024 + 1, 8 * 1024):
+        assert driver.put(length)["offloaded_messages"] == 0
+    assert driver.put(8 * 1024 + 1)["offloaded_messages"] == 1
+    driver = structure(size=400 * ENTRY_AND_6_ELEMENTS)  # the default rules: none is in force
+    for length in (0, 141, 4 * 1024 + 1, 32 * 1024 + 1, 64_512):
+        assert driver.put(length)["offloaded_messages"] == 0
+    assert driver.put(64_513)["offloaded_messages"] == 1
+
+
+def test_from_the_second_rule_on_the_remaining_space_is_used_up_more_slowly(structure: Open) -> None:
+    """Messages of 5,000 bytes, 21 elements each, until 80 % are exceeded; then 2 elements each."""
+    driver = structure(size=100 * ENTRY_AND_6_ELEMENTS, offld3_th=95)
+    used = [driver.put(5_000)["elems_used"] for _ in range(30)]
+    growth = [after - before for before, after in pairwise(used)]
+    crossed = next(place for place, elements in enumerate(used) if elements > 480)
+    assert set(growth[:crossed]) == {21}
+    assert set(growth[crossed:]) == {OFFLOADED}
+
+
+def test_lower_thresholds_of_the_other_rules_leave_more_space_for_small_messages(structure: Open) -> None:
+    """Ten messages of 10,000 bytes, then small ones of 500 bytes, 4 elements each, up to 90 %."""
+    small = {}
+    for threshold in (80, 20):
+        driver = structure(size=100 * ENTRY_AND_6_ELEMENTS, offld1_th=70, offld2_th=threshold)
+        driver.put(10_000, count=10)
+        before = driver.state()["messages"]
+        while driver.state()["usage_pct"] <= 90:
+            driver.put(500)
+        small[threshold] = driver.state()["messages"] - before
+    assert small[20] > 1.5 * small[80]
 
 
 def test_threshold_0_is_exceeded_by_an_empty_structure(structure: Open) -> None:

@@ -81,3 +81,15 @@ def test_messages_backed_out_deep_inside_a_structure_with_scm_stand_at_their_age
     driver.get(msgid=f"M{inside[3]}")
     driver.rebuild(scm_max_size=None)
     assert driver.get_all() == sorted(set(range(1, 3 * MAX_STEPS + 1)) - {inside[3]})
+
+
+def test_a_get_does_not_see_a_put_before_its_commit(structure: Open) -> None:
+    """It is held aside until the commit makes the message visible, and takes another one that is visible before."""
+    driver = structure()
+    driver.put(1, uow="U", qmgr="QM02")
+    state = driver.get()
+    assert (state["messages"], state["unmatched_gets"]) == (1, 1)
+    driver.put(2, uow="V", qmgr="QM02")
+    state = driver.send("COMMIT", uow="V", qmgr="QM02")
+    assert (state["bytes"], state["unmatched_gets"]) == (1, 0)
+    assert driver.send("COMMIT", uow="U", qmgr="QM02")["bytes"] == 1

@@ -133,44 +133,52 @@ def members_wanted(cluster: str, active: int, capacity: float, rate: float, dept
     Args:
         cluster: name of the cluster.
         active: number of active members.
-        capacity: of each member, messages/s.
+        capacity: of the active members, messages/s.
         rate: messages/s put.
         depth: messages waiting.
         needed: members that carry the load.
     """
-    load = _load_and_capacity(cluster, active, active * capacity, rate, depth)
+    load = _load_and_capacity(cluster, active, capacity, rate, depth)
     return f"{load}; {_count(needed, 'member')} needed."
 
 
-def more_members_actions(cluster: str, idle: Iterable[str], more: int) -> tuple[str, ...]:
-    """Return the actions that add members.
+def _placed(places: Iterable[tuple[str, str | None]]) -> str:
+    """Return members with their hosts: `UC01QM07 on QMHost2, UC01QM08`."""
+    return ", ".join(name if host is None else f"{name} on {host}" for name, host in places)
+
+
+def more_members_actions(
+    cluster: str, start: Iterable[tuple[str, str | None]], hosts: Iterable[str | None], missing: int
+) -> tuple[str, ...]:
+    """Return the actions that add members; none to start or create: what to watch.
 
     Args:
         cluster: name of the cluster.
-        idle: members that are not active.
-        more: number of members to add.
+        start: name and host of each existing member to start; host None: not placed by the estate.
+        hosts: host of each of the first members to create, None where no host has room or none is known.
+        missing: number of members to create.
     """
-    names = list(idle)[:more]
     actions = []
-    if names:
-        actions.append(f"Start {', '.join(names)} (strmqm); {cluster} rebalances the connected applications")
-    if more > len(names):
+    if placed := _placed(start):
+        actions.append(f"Start {placed} (strmqm); {cluster} rebalances the connected applications")
+    if missing:
+        named = [host for host in dict.fromkeys(hosts) if host is not None]
+        place = f" on {', '.join(named)}" if named else ""
         actions.append(
-            f"Create {more - len(names)} more for {cluster}: crtmqm -ii ... -ic ... -iv CONNAME=host(port), with the"
+            f"Create {missing} more for {cluster}{place}: crtmqm -ii ... -ic ... -iv CONNAME=host(port), with the"
             " files of the other members, then strmqm"
         )
-    return tuple(actions)
+    return tuple(actions) or (f"Start no further member: those of {cluster} that run carry the load",)
 
 
-def fewer_members_actions(active: Iterable[str]) -> tuple[str, ...]:
-    """Return the action that removes a member: the last of the active ones."""
-    name = list(active)[-1]
+def fewer_members_actions(name: str) -> tuple[str, ...]:
+    """Return the action that removes a member."""
     return (f"Stop one member: endmqm -r {name} moves its applications to the others",)
 
 
 def load_is_over(cluster: str, active: int, capacity: float, rate: float, depth: int) -> str:
     """Return the cause when the number of members is right again; arguments as for `members_wanted`."""
-    return f"{_load_and_capacity(cluster, active, active * capacity, rate, depth)}; alert cleared."
+    return f"{_load_and_capacity(cluster, active, capacity, rate, depth)}; alert cleared."
 
 
 def drifted(store: str, resource: str, pct: float, tolerance_pct: float) -> str:

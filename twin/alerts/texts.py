@@ -10,13 +10,11 @@ from collections.abc import Mapping
 
 from twin.alerts.episodes import Filler
 from twin.estate import Structure, format_size
-from twin.units import KIB, as_range, as_span, readable_size
+from twin.offload_rules import SOONER_TH, alter_command, has_rules, offloads_all_by, with_all_offloaded_above
+from twin.units import as_range, as_span, readable_size
 
 GETTERS, OFFLOAD, SIZE, EXPAND = "getters", "offload", "size", "expand"  # actions
 NOTHING: Mapping[str, str] = {}
-
-SOONER_RULE_2 = (60, 4 * KIB)  # OFFLDnTH, percent, and OFFLDnSZ, bytes, of the action OFFLOAD [assumed]
-SOONER_RULE_3 = (70, 0)
 
 
 def describe_growth(fillers: tuple[Filler, ...], grown: int, unit: str, span: str) -> str:
@@ -100,14 +98,10 @@ def pool_actions(
     The offload rules may be altered at any time, the size only while nothing is in SCM (`alterable`).
     """
     actions = getter_actions(fillers, effects)
-    offloads = config.cf_level >= 5 and config.offload != "NONE"
-    if resource == "elements" and offloads and config.offld3_th > SOONER_RULE_3[0]:
-        name = config.name.partition("/")[2]
-        (th2, sz2), (th3, sz3) = SOONER_RULE_2, SOONER_RULE_3
-        actions.append(
-            f"Offload sooner to save elements{effects.get(OFFLOAD, '')}: ALTER CFSTRUCT({name})"
-            f" OFFLD2TH({th2}) OFFLD2SZ({sz2 // KIB}K) OFFLD3TH({th3}) OFFLD3SZ({sz3 // KIB}K)"
-        )
+    saves = has_rules(config) and not offloads_all_by(config, SOONER_TH)
+    if resource == "elements" and saves:
+        command = alter_command(config, with_all_offloaded_above(config, SOONER_TH))
+        actions.append(f"Offload sooner to save elements{effects.get(OFFLOAD, '')}: {command}")
     return tuple(actions + _structure_size(config, size_now, effects, alterable))
 
 

@@ -25,6 +25,7 @@ STRUCTURE_NAME = text(
 )
 STORAGE_CLASS_NAME = text("[A-Z0-9]{1,8}", "the name of a storage class: 1 to 8 capitals and digits")
 FACILITY_NAME = text("[A-Z][A-Z0-9@#$]{0,7}", "the name of a coupling facility: 1 to 8 capitals and digits")
+HOST_NAME = text("[A-Za-z0-9._-]{1,253}", "the name of a host: 1 to 253 letters, digits and . _ -")
 CLUSTER_NAME = text("[A-Za-z0-9._%]{1,48}", "a cluster name: 1 to 48 letters, digits and . _ %")
 
 FORECAST: Mapping[str, Check] = {
@@ -82,13 +83,17 @@ COUPLING_FACILITY: Mapping[str, Check] = {"size": size(1), "scm": size(0)}
 UNIFORM_CLUSTER: Mapping[str, Check] = {
     "queue_managers": names(QMGR_NAME, "queue managers"),
     "messages_per_second": number(0, 1e9),
+    "cpu_us": number(0, 1e9),
+    "trigger_pct": number(75, 100),
 }
+HOST: Mapping[str, Check] = {"cores": number(0, 1e6)}
 QUEUE_SHARING_GROUP: Mapping[str, Check] = {"queue_managers": names(QMGR_NAME, "queue managers")}
 QUEUE_MANAGER: Mapping[str, Check] = {
     "platform": one_of("zos", "distributed"),
     "version": text("[0-9]+(\\.[0-9]+)*", 'a string like "9.4"'),
     "expiry_interval_s": number(0, 99_999_999, or_low=True),
     "silence_s": number(0, 604_800),
+    "host": HOST_NAME,
 }
 
 _ASSUMPTIONS = (  # of the model, not settings of MQ
@@ -129,6 +134,7 @@ SECTIONS: Mapping[str, Section] = {
     "coupling_facility": Section((FACILITY_NAME,), "CF01", COUPLING_FACILITY, ("size",)),
     "queue_sharing_group": Section((GROUP_NAME,), "QSG1", QUEUE_SHARING_GROUP, ("queue_managers",)),
     "queue_manager": Section((QMGR_NAME,), "QM01", QUEUE_MANAGER),
+    "host": Section((HOST_NAME,), "QMHost1", HOST, ("cores",)),
     "structure": Section((GROUP_NAME, STRUCTURE_NAME), "QSG1/APP1", STRUCTURE),
     "smds": Section((GROUP_NAME, STRUCTURE_NAME, QMGR_NAME), "QSG1/APP1/QM01", SMDS, ("size",)),
     "page_set": Section((QMGR_NAME, _PSID), "QM01/4", PAGE_SET),

@@ -7,11 +7,12 @@ from os import PathLike
 from pathlib import Path
 
 from twin.estate.advice import warnings
+from twin.estate.document_advice import document_advice
 from twin.estate.errors import EstateError
 from twin.estate.model import StoreConfig
 from twin.estate.queues import LocalQueue, local_queues, page_set_of, routes, storage_classes, structure_of
 from twin.estate.routes import Estate
-from twin.estate.sources import Sources, gather
+from twin.estate.sources import Sources, gather, value
 from twin.estate.stores import coupling_facilities, page_sets, queue_files, structures, uniform_clusters
 from twin.estate.toml_text import read_toml
 
@@ -55,12 +56,18 @@ def load_estate(path: str | PathLike[str]) -> Estate:
     ]
     all_routes = routes(sources, stores, placed)
     described = {(f"{group}/{name}", qmgr) for group, name, qmgr in sources.entries("smds")}
+    default_persistent = {queue.key: bool(value(queue.values, "default_persistent")) for queue in distributed}
     return Estate(
         source=str(file),
         stores=stores,
         queue_managers=sources.queue_managers,
         routes=all_routes,
-        warnings=(*sources.warnings, *warnings(stores, described)),
+        warnings=(
+            *sources.warnings,
+            *warnings(stores, described),
+            *document_advice(stores, sources.queue_managers, default_persistent),
+        ),
+        hosts={name: entry.values["cores"].value for (name,), entry in sorted(sources.entries("host").items())},
     )
 
 

@@ -15,6 +15,7 @@ from twin.units import KIB, MIB, TIB, format_size
 RULE_OFF = 64 * KIB  # OFFLDnSZ(64K): the rule is off [IBM: MQ, Specifying offload options for shared messages]
 ALWAYS_OFFLOADED_ABOVE = 63 * KIB  # bytes of data, 64,512 [published]
 MAX_PAGES = 16_777_216  # 4 KB pages: 64 GB, the largest page set [published]
+PRESTAGES_ABOVE_PCT = 90  # usage above which SCM is used, `kernels.scm.PRESTAGE_ABOVE` [IBM: How SCM works]
 SMDS_MAX_SIZE = 16 * TIB  # the largest shared message data set [published]
 QUEUE_FILE_MAX_SIZE = 2_088_960 * MIB  # MAXFSIZE(DEFAULT) [IBM: MQ 9.1.5, Changing the size of a queue file]
 
@@ -251,7 +252,11 @@ class UniformCluster:
 
     name: str
     queue_managers: tuple[str, ...]  # its members, sorted
-    messages_per_second: float  # capacity of a member
+    messages_per_second: float  # capacity of a member where its host has room
+    cpu_us: float = 184.0  # CPU of a message at the limit, microseconds [IBM: Uniform Cluster Scaling, Table 1]
+    # Load in percent of what the active members carry from which another member is wanted. In Table 1 members carry
+    # what is asked of them up to 99.45 % of the capacity computed, and are the limit from 99.8 % on. [fitted]
+    trigger_pct: float = 99.5
     queues: ClassVar[tuple[str, ...]] = ()  # queues belong to its members
     total_bytes: ClassVar[int | None] = None  # it holds no messages
 
@@ -274,6 +279,7 @@ class QueueManager:
     queue_sharing_group: str | None = None
     expiry_interval_s: float | None = None  # between two scans for expired messages; 0: none; None: see `expiry_scan_s`
     silence_s: float | None = None  # wall time without an event after which the job reports it; None: never
+    host: str | None = None  # machine it runs on
 
     @property
     def expiry_scan_s(self) -> float:

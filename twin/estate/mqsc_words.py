@@ -103,6 +103,7 @@ OBJECTS: Mapping[str, ObjectWords] = {
             "CFSTRUCT": ("structure", _blank_or(STRUCTURE_NAME)),
             "STGCLASS": ("storage_class", _blank_or(STORAGE_CLASS_NAME)),
             "MAXFSIZE": ("max_size", _queue_file_size),
+            "DEFPSIST": ("default_persistent", _YES_NO),
         },
         _QUEUE_WORDS,
         like="SYSTEM.DEFAULT.LOCAL.QUEUE",

@@ -37,6 +37,7 @@ class Estate:
     queue_managers: Mapping[str, QueueManager]  # by name, sorted
     routes: tuple[Route, ...]
     warnings: tuple[str, ...] = ()  # of what is valid but unwise, one line each
+    hosts: Mapping[str, float] = field(default_factory=dict)  # cores of each host, by name
     queue_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     store_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     _of_qmgr: Mapping[str, tuple[int, ...]] = field(init=False, repr=False, compare=False)

@@ -115,8 +115,19 @@ def _queue_managers(toml: TomlEstate) -> dict[str, QueueManager]:
             queue_sharing_group=group_of.get(name),
             expiry_interval_s=values["expiry_interval_s"].value if "expiry_interval_s" in values else None,
             silence_s=values["silence_s"].value if "silence_s" in values else None,
+            host=_host(toml, tables[name]) if "host" in values else None,
         )
     return queue_managers
+
+
+def _host(toml: TomlEstate, entry: Entry) -> str:
+    """Return the host of a queue manager. Raise EstateError where no table describes it."""
+    host: str = entry.values["host"].value
+    known = [key[0] for key in toml.sections["host"]]
+    if host not in known:
+        hint = did_you_mean(host, known) or f'; describe [host."{host}"]'
+        raise EstateError(f"{entry.values['host'].where}: unknown host {host}{hint}")
+    return host
 
 
 def _in_toml(toml: TomlEstate, space: str, owner: Owner, name: str) -> bool:

@@ -16,10 +16,10 @@ from kernels import forecast, layout, meters, offload, resources, scm, smds
 from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD, elements_in_use, entries_in_use
-from twin.alerts import texts
 from twin.allocation import SCM_POOLS_PCT
 from twin.estate import Structure
 from twin.forecast.fill_model import MAX_ERROR, FillModel, doubt_of_mean, put_space, served, stocks_of
+from twin.offload_rules import SOONER_TH, has_rules, with_all_offloaded_above
 from twin.state.arrays import Array
 
 
@@ -94,12 +94,12 @@ def _scarce(store: layout.Store) -> str:
 
 def offloading_sooner(fill: FillModel, config: Structure) -> FillModel | None:
     """Return the model under the offload rules that `twin.alerts.texts.pool_actions` proposes; None: no offloading."""
-    if config.cf_level < 5 or config.offload == "NONE":
+    if not has_rules(config):
         return None
     scalars = fill.scalars.copy()
-    (th2, sz2), (th3, sz3) = texts.SOONER_RULE_2, texts.SOONER_RULE_3
-    scalars["th"] = [scalars["th"][0, 0], th2 / 100, th3 / 100]
-    table = _offloaded_by((config.offld1_sz, sz2, sz3), config.offload_min_length)
+    rules = with_all_offloaded_above(config, SOONER_TH)
+    scalars["th"] = [np.inf if rule.off else -1.0 if rule.th == 0 else rule.th / 100 for rule in rules]
+    table = _offloaded_by(tuple(rule.sz for rule in rules), config.offload_min_length)
     return replace(fill, scalars=scalars, offload=table)
 
 

@@ -6,6 +6,7 @@ One module per kind of store. `mqtwin size` prints the results; docs/sizing.md d
 from twin.sizing.dasd import Extent
 from twin.sizing.mix import Messages, Mix, Rate, backlog_of, parse_mix, parse_rates, parse_seconds
 from twin.sizing.page_set import PageSetPlan, plan_page_set
+from twin.sizing.queue_file import QueueFilePlan, plan_queue_file
 from twin.sizing.scm import ScmPlan, plan_scm
 from twin.sizing.smds import SmdsPlan, plan_smds
 from twin.sizing.structure import StructurePlan, bare_structure, plan_structure
@@ -16,6 +17,7 @@ __all__ = [
     "Messages",
     "Mix",
     "PageSetPlan",
+    "QueueFilePlan",
     "Rate",
     "ScmPlan",
     "SmdsPlan",
@@ -27,6 +29,7 @@ __all__ = [
     "parse_rates",
     "parse_seconds",
     "plan_page_set",
+    "plan_queue_file",
     "plan_scm",
     "plan_smds",
     "plan_structure",

@@ -13,10 +13,14 @@ from kernels import offload
 from twin.allocation import allocate, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
+from twin.offload_rules import alter_command, with_all_offloaded_above
 from twin.sizing.structure import DOCUMENTED_BYTES, round_up
 from twin.units import MIB
 
 _MB = 10**6  # the document divides 1,000,000 x 0.75 KB = 768 MB by a SIZE of 4,096 MB
+_AIM = 90  # percent of SIZE: "it may be better ... to aim to use not more than 90%"
+_AROUND = 80  # OFFLD3TH of both published examples, percent
+_BESIDE_SCM = 80  # the highest OFFLD3TH in tens that pre-staging, which begins above 90 %, leaves a chance to fire
 _LAST_ELEMENTS = 254  # of the longest message in a structure, which may come just before the threshold
 
 
@@ -36,17 +40,18 @@ class ThresholdPlan:
     ents_pct: float  # of the entries of the twin
     elems_pct: float  # of the elements of the twin
     pools_latest: int | None  # the highest OFFLD3TH above which the backlog fits, whatever was put before; None: none
-    mqsc: str  # command that sets `threshold`
+    mqsc: str  # command that sets all rules, the third to `threshold`
     warnings: tuple[str, ...]
 
 
-def plan_threshold(config: Structure, backlog: int, aim: int = 90) -> ThresholdPlan:
+def plan_threshold(config: Structure, backlog: int, aim: int | None = None) -> ThresholdPlan:
     """Plan OFFLD3TH of a structure.
 
     Args:
         config: the structure.
         backlog: number of messages.
-        aim: percent of SIZE that may be in use in the end.
+        aim: percent of SIZE that may be in use in the end. None: as in the published examples, 90, but 100 where only
+            that leaves "around 80%".
 
     Raises:
         UsageError: 0.75 KB per message exceed `aim`.
@@ -54,6 +59,8 @@ def plan_threshold(config: Structure, backlog: int, aim: int = 90) -> ThresholdP
     size = config.init_size or config.size
     needed = backlog * DOCUMENTED_BYTES
     documented = 100 * (needed / _MB) / (size / MIB)
+    if aim is None:
+        aim = 100 if _around(_AIM - documented) < _AROUND <= _around(100 - documented) else _AIM
     if documented > aim:
         least = format_size(round_up(-(-needed * MIB * 100 // (_MB * aim))))
         raise UsageError(
@@ -61,6 +68,8 @@ def plan_threshold(config: Structure, backlog: int, aim: int = 90) -> ThresholdP
             " more is right"
         )
     threshold = _around(aim - documented)
+    if config.scm_max_size:
+        threshold = min(threshold, _BESIDE_SCM)
     pools_pct = _pools(config, size, backlog)
     return ThresholdPlan(
         backlog=backlog,
@@ -75,8 +84,8 @@ def plan_threshold(config: Structure, backlog: int, aim: int = 90) -> ThresholdP
         ents_pct=pools_pct[0],
         elems_pct=pools_pct[1],
         pools_latest=pools_pct[2],
-        mqsc=f"ALTER CFSTRUCT({config.name.partition('/')[2]}) OFFLD3TH({threshold}) OFFLD3SZ(0K)",
-        warnings=tuple(_warnings(config, threshold, pools_pct[2])),
+        mqsc=alter_command(config, with_all_offloaded_above(config, threshold)),
+        warnings=tuple(_warnings(config, aim, threshold, documented, pools_pct[2])),
     )
 
 
@@ -100,13 +109,19 @@ def _pools(config: Structure, size: int, backlog: int) -> tuple[float, float, in
     return 100 * backlog / entries, 100 * used_elements / elements, latest if latest >= 0 else None
 
 
-def _warnings(config: Structure, threshold: int, pools_latest: int | None) -> list[str]:
-    warnings = [
-        f"OFFLD{rule.number}TH({rule.th}) is not below OFFLD3TH({threshold}): that rule offloads nothing by itself;"
-        " adjust it too"
-        for rule in config.rules[:2]
-        if not rule.off and rule.th >= threshold
-    ]
+def _warnings(config: Structure, aim: int, threshold: int, documented: float, pools_latest: int | None) -> list[str]:
+    warnings = []
+    if aim > _AIM and threshold + documented > _AIM:
+        warnings.append(
+            f"{threshold + documented:.2f} % of SIZE are used in the end, as in the document's example of 4 GB;"
+            f" --aim {_AIM} leaves room, OFFLD3TH({_around(_AIM - documented)})"
+        )
+    if config.allow_auto_alter and config.full_threshold:
+        warnings.append(
+            f"ALLOWAUTOALT(YES): from FULLTHRESHOLD({config.full_threshold}) on the ratio follows the messages that"
+            " stand there, just before all take 1 entry and 2 elements. In the published case of 4 GB it makes things"
+            " worse: 25 to 36 % fewer messages of 2 to 4 KB fit before the first 2192"
+        )
     if config.cf_level < 5:
         warnings.append(f"offload rules need CFLEVEL(5), this structure is at CFLEVEL({config.cf_level})")
     if pools_latest is None or pools_latest < threshold:

@@ -238,6 +238,7 @@ class SharedStore(ABC, Generic[Config]):
         is_over: bool,
         make_finding: Callable[[str | None], Finding],
         make_cleared: Callable[[str], Finding],
+        is_news: Callable[[Finding], bool] = lambda _: False,
     ) -> list[Alert]:
         """Open, update or clear the alert of one condition, by the rules for message stores (docs/alerts.md).
 
@@ -248,6 +249,7 @@ class SharedStore(ABC, Generic[Config]):
             is_over: True if it is over, hysteresis included.
             make_finding: returns the finding while it holds, from the severity last published, or None.
             make_cleared: returns the finding when the alert clears, from the severity last published.
+            is_news: returns True if a finding is to be published although neither severity nor usage calls for it.
         """
         now = self._state.now or 0
         episode = self.episodes.get(condition, resource)
@@ -261,7 +263,8 @@ class SharedStore(ABC, Generic[Config]):
             return [self.episodes.clear(episode, make_cleared(episode.severity), now)]
         episode.calm_since = None
         finding = make_finding(episode.severity)
-        if finding.severity == episode.severity and (finding.usage_pct or 0.0) < episode.usage_pct + STEP:
+        is_worse = finding.severity != episode.severity or (finding.usage_pct or 0.0) >= episode.usage_pct + STEP
+        if not is_worse and not is_news(finding):
             return []
         return [self.episodes.update(episode, finding, now)]
 

@@ -8,6 +8,7 @@ they carry. The same, "Comparisons": rate and queue depth as "trigger points for
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from kernels.clock import SECOND, TICK
 from twin.alerts import shared_texts
 from twin.alerts.episodes import Alert, Finding
 from twin.alerts.resource_view import CRITICAL_FROM_PCT, CRITICAL_UNTIL_PCT
+from twin.cluster_capacity import Candidate, ClusterCapacity, Plan, host_of, laws_of, message_cpu_us
 from twin.conditions import CRITICAL, WARNING, Condition
 from twin.estate import QueueFile, UniformCluster
 from twin.stores.reports import QueueFileValues, Report
@@ -26,37 +28,12 @@ _RESOURCE = "capacity"
 WINDOW_TICKS = 60 * SECOND // TICK  # of the measurement of rate and activity
 _WINDOW_S = WINDOW_TICKS * TICK // SECOND
 
-# Thresholds of the load, percent of what the active members carry. One step of load in the published test is 115
-# messages/s for each of 180 senders, 20,700 messages/s: "around 85% of 1 QMs messaging capability", and 98 % of the
-# 21,070 in Table 1. The alert must open before members carry all they can, so that there is time to start another.
-THRESHOLD_PCT = 85.0  # [fitted]
-CLEAR_BELOW_PCT = 80.0  # [assumed]
-# The same for the load with one member fewer: stopping a member must not open the alert again. [assumed]
+# Load with one member fewer, percent of what the others carry. Stopping a member must not open the alert again.
+# [assumed]
 SPARE_PCT = 70.0
 SPARE_CLEAR_PCT = 75.0
 SPARE_HOLD_US = 15 * 60 * SECOND  # bridges the lulls between "surges of rates ... at peak times" [assumed]
 DRAIN_S = 15 * 60  # time within which members are to deliver the messages that wait [assumed]
-
-
-def achieved(target: float, members: int, member_rate: float) -> float:
-    """Return the rate that a cluster delivers, messages/s [IBM: MQ Uniform Cluster Scaling Example, Table 1].
-
-    Args:
-        target: rate offered, messages/s.
-        members: members started.
-        member_rate: rate that one member carries, messages/s.
-    """
-    return min(target, members * member_rate)
-
-
-def members_for(load: float, member_rate: float) -> int:
-    """Return the number of members, at least 1, that keep the load at or below `THRESHOLD_PCT`.
-
-    Args:
-        load: messages/s.
-        member_rate: rate that one member carries, messages/s.
-    """
-    return max(1, math.ceil(load * 100.0 / (THRESHOLD_PCT * member_rate)))
 
 
 class _ClusterState(msgspec.Struct):
@@ -69,13 +46,14 @@ class _ClusterState(msgspec.Struct):
     is_surplus: bool = False  # the open alert says that a member can be spared
     spare_since: int | None = None  # time since which a member can be spared, microseconds
     base_depth: int = 0  # baseline, messages
+    advice: tuple[str, ...] = ()  # actions of the open alert, as last published
 
 
 class UniformClusterTwin(SharedStore[UniformCluster]):
     """The twin of a uniform cluster."""
 
     kind = "uniform_cluster"
-    alterable = ("queue_managers", "messages_per_second")
+    alterable = ("queue_managers", "messages_per_second", "cpu_us", "trigger_pct")
     settling_ticks = 2 * WINDOW_TICKS + 2  # the window passes, then a minute of calm
 
     @override
@@ -131,6 +109,19 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
     def _active_members(self) -> list[str]:
         return sorted(name for name in self._cluster.last_active if name in self.config.queue_managers)
 
+    def _host_of(self, member: str) -> str | None:
+        return host_of(self.estate, member)
+
+    def _candidates(self, members: Iterable[str]) -> list[Candidate]:
+        return [Candidate(name, self._host_of(name)) for name in members]
+
+    def _hosts(self) -> list[str | None]:
+        """Return the host of each active member."""
+        return [self._host_of(name) for name in self._active_members()]
+
+    def _laws(self) -> ClusterCapacity:
+        return laws_of(self.estate, self.config)
+
     def _rate(self) -> float:
         """Return the messages/s put over the window."""
         return sum(self._cluster.puts.values()) / _WINDOW_S
@@ -143,19 +134,41 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
 
     def _capacity(self) -> float:
         """Return the messages/s that the active members carry."""
-        return len(self._active_members()) * self.config.messages_per_second
+        return self._laws().carried(self._hosts())
 
     def _load(self) -> float:
         """Return the messages/s put, plus those that it takes to deliver the waiting messages in time."""
         return self._rate() + self._depth() / DRAIN_S
 
-    def _needed_members(self) -> int:
-        return members_for(self._load(), self.config.messages_per_second)
+    def _wanted_rate(self) -> float:
+        """Return the rate that members are to carry so that the load stays below the trigger."""
+        return self._load() * 100.0 / self.config.trigger_pct
 
-    def _usage_pct(self, fewer_by: int = 0) -> float:
-        """Return the load in percent of the capacity, 0 without capacity; fewer_by: active members left out."""
-        capacity = (len(self._active_members()) - fewer_by) * self.config.messages_per_second
-        return round(100.0 * self._load() / capacity, 3) if capacity > 0 else 0.0
+    def _is_short(self) -> bool:
+        """True if the load is at what the active members carry: they may be what limits it."""
+        return 0 < self._capacity() <= self._wanted_rate()
+
+    def _plan(self) -> Plan:
+        """Return the members to add where the active ones fall short."""
+        idle = [name for name in self.config.queue_managers if name not in self._active_members()]
+        return self._laws().plan(self._wanted_rate(), self._hosts(), self._candidates(idle))
+
+    def _needed_members(self) -> int:
+        """Return the number of members that carry the load."""
+        if self._is_short():
+            return self._plan().members
+        return self._laws().members_for(self._wanted_rate(), self._candidates(self._active_members()))
+
+    def _usage_pct(self) -> float:
+        """Return the load in percent of the capacity, 0 without capacity."""
+        return _pct(self._load(), self._capacity())
+
+    def _spare_member(self) -> tuple[str | None, float]:
+        """Return the member to stop, the last that leaves most capacity, and the load in percent of what is left."""
+        active, laws = self._active_members(), self._laws()
+        left = {name: laws.carried([self._host_of(other) for other in active if other != name]) for name in active}
+        name = max(active, key=lambda member: (left[member], member), default=None)
+        return name, _pct(self._load(), left[name]) if name is not None else 0.0
 
     # --- alerts ----------------------------------------------------------------------------------------------------
 
@@ -177,44 +190,58 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
     @override
     def _check_conditions(self, now: int) -> list[Alert]:
         cluster, active = self._cluster, len(self._active_members())
-        usage_pct, reduced_pct = self._usage_pct(), self._usage_pct(fewer_by=1)
+        _, reduced_pct = self._spare_member()
         if active < 2 or reduced_pct >= SPARE_PCT:
             cluster.spare_since = None
         elif cluster.spare_since is None:
             cluster.spare_since = now
-        is_short = self._capacity() > 0 and self._needed_members() > active
+        is_short = self._is_short()
         can_spare = cluster.spare_since is not None and now - cluster.spare_since >= SPARE_HOLD_US
-        if self.episodes.get(Condition.CAPACITY, _RESOURCE) is None:
+        if is_short or self.episodes.get(Condition.CAPACITY, _RESOURCE) is None:
             cluster.is_surplus = can_spare and not is_short
         is_surplus_over = active < 2 or reduced_pct >= SPARE_CLEAR_PCT
-        return self._update_alert(
+        alerts = self._update_alert(
             Condition.CAPACITY,
             _RESOURCE,
             holds=is_short or can_spare,
-            is_over=is_surplus_over if cluster.is_surplus else usage_pct < CLEAR_BELOW_PCT,
+            is_over=is_surplus_over if cluster.is_surplus else self._enough_members(),
             make_finding=self._capacity_finding,
             make_cleared=self._cleared,
+            is_news=lambda finding: finding.actions != cluster.advice,
         )
+        if alerts:
+            cluster.advice = alerts[-1].actions
+        return alerts
+
+    def _enough_members(self) -> bool:
+        """True if the load is below the trigger by more than it may vary by chance in the window."""
+        deviation = math.sqrt(sum(self._cluster.puts.values())) / _WINDOW_S  # of a Poisson process
+        return self._usage_pct() + _pct(deviation, self._capacity()) < self.config.trigger_pct
 
     def _capacity_finding(self, severity_before: str | None) -> Finding:
-        """Return the finding that members are missing, or that one can be spared."""
-        active, member_rate = self._active_members(), self.config.messages_per_second
-        needed = self._needed_members()
-        usage_pct = self._usage_pct()
+        """Return the finding that members are missing, that one can be spared, or that it is to be seen if enough run.
+
+        severity_before: as last published, None where the alert opens.
+        """
+        active, usage_pct = self._active_members(), self._usage_pct()
         if self._cluster.is_surplus:
-            severity, actions = WARNING, shared_texts.fewer_members_actions(active)
+            name, _ = self._spare_member()
+            severity, actions = WARNING, shared_texts.fewer_members_actions(name or active[-1])
         else:
             is_critical = usage_pct >= (CRITICAL_UNTIL_PCT if severity_before == CRITICAL else CRITICAL_FROM_PCT)
             severity = CRITICAL if is_critical else WARNING
-            idle = [name for name in self.config.queue_managers if name not in active]
-            actions = shared_texts.more_members_actions(self.name, idle, needed - len(active))
-        cause = shared_texts.members_wanted(self.name, len(active), member_rate, self._rate(), self._depth(), needed)
+            plan = self._plan()
+            missing = plan.members - len(active) - len(plan.start)
+            actions = shared_texts.more_members_actions(self.name, plan.start, plan.create, missing)
+        cause = shared_texts.members_wanted(
+            self.name, len(active), self._capacity(), self._rate(), self._depth(), self._needed_members()
+        )
         return self._finding(severity, usage_pct, cause, actions)
 
     def _cleared(self, severity: str) -> Finding:
         """Return the finding of an alert that clears; severity: as last published."""
-        active, member_rate = len(self._active_members()), self.config.messages_per_second
-        cause = shared_texts.load_is_over(self.name, active, member_rate, self._rate(), self._depth())
+        active = len(self._active_members())
+        cause = shared_texts.load_is_over(self.name, active, self._capacity(), self._rate(), self._depth())
         return self._finding(severity, self._usage_pct(), cause, ())
 
     def _finding(
@@ -263,4 +290,24 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
             "rate": round(self._rate(), 3),
             "capacity": round(self._capacity(), 3),
             "depth": self._depth(),
+            "members_needed": self._needed_members(),
+            "hosts": self._host_fields(),
         }
+
+    def _host_fields(self) -> dict[str, dict[str, Any]]:
+        """Return active members, capacity and estimated CPU of each host, of this cluster alone."""
+        hosts, laws = self._hosts(), self._laws()
+        is_saturated = self._is_short()
+        fields: dict[str, dict[str, Any]] = {}
+        for name, rate in laws.host_rates.items():
+            members = hosts.count(name)
+            carried = self._rate() * members / len(hosts) if hosts else 0.0
+            cpu_us = message_cpu_us(members, is_saturated=is_saturated, cpu_us=self.config.cpu_us) if members else 0.0
+            cpu_pct = _pct(carried * cpu_us / 1e6, self.estate.hosts[name])
+            fields[name] = {"members": members, "capacity": round(rate, 3), "cpu_pct": round(cpu_pct, 2)}
+        return fields
+
+
+def _pct(part: float, whole: float) -> float:
+    """Return part in percent of whole, 0 where there is no whole."""
+    return round(100.0 * part / whole, 3) if whole > 0 else 0.0

@@ -42,8 +42,9 @@ def test_a_wise_estate_has_none(load: Load) -> None:
 def test_scm_may_be_over_committed(load: Load) -> None:
     app2 = '[structure."QSG1/APP2"]\nsize = "4G"\ncoupling_facility = "CF01"\nscm_max_size = "8G"\ncf_level = 4\n'
     app2 += '[queue."QSG1/AUDIT"]\nstructure = "APP2"\n'
-    assert warnings(load, 'scm_max_size = "2G"', app2) == ()
-    (warning,) = warnings(load, 'scm_max_size = "4G"', app2)
+    low = "\noffld3_th = 85"  # a rule that fires before pre-staging begins
+    assert warnings(load, 'scm_max_size = "2G"' + low, app2) == ()
+    (warning,) = warnings(load, 'scm_max_size = "4G"' + low, app2)
     assert warning == (
         "CF01: SCM is over-committed: QSG1/APP1, QSG1/APP2 may use 12G, it has 10G; 2192 may come unexpectedly"
     )
@@ -85,7 +86,8 @@ def test_data_sets_that_are_not_described_are_assumed_large(load: Load) -> None:
 
 
 def test_data_sets_are_not_used_with_db2(load: Load) -> None:
-    (warning,) = warnings(load, 'offload = "DB2"')
+    warning, migration = warnings(load, 'offload = "DB2"')
+    assert "migration" in migration
     assert "OFFLOAD(DB2) does not use the data sets described for QM01, QM02" in warning
 
 

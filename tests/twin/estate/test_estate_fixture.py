@@ -69,9 +69,11 @@ def test_its_alias(estate: Estate) -> None:
     assert (route.store, route.queue) == ("QSG1/APP1", "ORDERS")
 
 
-def test_its_only_warning_is_of_data_sets_that_are_not_described(estate: Estate) -> None:
-    assert len(estate.warnings) == 1
-    assert estate.warnings[0].startswith("QSG1/APP2: OFFLOAD(SMDS), but the data sets of QM01, QM02 are not described")
+def test_its_warnings_are_of_data_sets_that_are_not_described_and_of_its_scm(estate: Estate) -> None:
+    data_sets, automatic, rule = estate.warnings
+    assert data_sets.startswith("QSG1/APP2: OFFLOAD(SMDS), but the data sets of QM01, QM02 are not described")
+    assert automatic.startswith("QSG1/APP2: ALLOWAUTOALT(YES) beside SCM")
+    assert rule.startswith("QSG1/APP2: offload rule 3, OFFLD3TH(90) OFFLD3SZ(0), can never fire while SCM has room")
 
 
 def test_its_summary_has_a_row_for_each_store(estate: Estate) -> None:

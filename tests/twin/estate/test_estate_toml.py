@@ -225,6 +225,9 @@ def test_a_secondary_allocation_of_zero_is_none(load: Load) -> None:
         ('[queue_manager.QM01]\nplatform = "linux"', "must be zos or distributed"),
         ("[queue_manager.QM01]\nversion = 9.4", 'version = 9.4: must be a string like "9.4"'),
         ('[uniform_cluster.UC01]\nqueue_managers = ["QMD1"]', "messages_per_second is missing"),
+        ('[queue_manager.QMD1]\nhost = "A"', "unknown host A; describe"),
+        ("[host.A]\ncores = 0", "must be a number above 0"),
+        ("[host.A]", "cores is missing"),
         ("[strukture.X]", 'unknown key "strukture"; did you mean structure?'),
         (
             "[[import]]\nmqsc = 'no.mqsc'\nqueue_sharing_group = 'QSG1'",

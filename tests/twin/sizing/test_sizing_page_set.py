@@ -102,6 +102,13 @@ def test_control_records_of_long_messages_are_packed_with_short_ones():
     assert plan_page_set(parse_mix(["20000:100"])).pages == 700
 
 
+def test_the_queues_of_a_page_set_need_the_sum_of_what_each_needs():
+    """Page sets 01 to 99: maximum depth of all the queues, and the average size of the messages of each."""
+    of_each = [plan_page_set(parse_mix([mix])).pages for mix in ("500:1000", "10K:200", "5M:3")]
+    assert plan_page_set(parse_mix(["500:1000", "10K:200", "5M:3"])).pages == sum(of_each)
+    assert all(of_each)
+
+
 def test_gets_that_are_delayed_leave_all_that_is_put_on_the_page_set():
     """Page sets 01 to 99: "You must allow for the possibility that message gets might be delayed"."""
     backlog = backlog_of(parse_rates(["2048:50", "20000:0.5"]), parse_seconds("2h"))

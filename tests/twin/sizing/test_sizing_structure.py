@@ -132,13 +132,18 @@ def test_the_twin_takes_as_many_messages_of_a_mix_as_the_plan_says(lengths):
 
 def test_a_million_messages_of_three_quarters_of_a_kb_are_768_mb_and_18_75_percent_of_4_gb():
     """Specifying offload options, the example of 4 GB and 1 million messages: 768 MB, 18.75 %, OFFLD3TH(80)."""
-    plan = plan_threshold(bare_structure(4 * GIB), MILLION, aim=100)
+    plan = plan_threshold(bare_structure(4 * GIB), MILLION)
     assert plan.needed == 768 * MILLION
     assert plan.documented_pct == 18.75
     assert plan.exact_pct == pytest.approx(17.88, abs=0.005)
     assert plan.latest == 81
     assert plan.threshold == 80  # "around 80% rather than 90%"
-    assert plan.mqsc == "ALTER CFSTRUCT(name) OFFLD3TH(80) OFFLD3SZ(0K)"
+    assert plan.mqsc == (
+        "ALTER CFSTRUCT(name) OFFLD1TH(60) OFFLD1SZ(32K) OFFLD2TH(70) OFFLD2SZ(4K) OFFLD3TH(80) OFFLD3SZ(0K)"
+    )
+    assert any("98.75 % of SIZE" in warning and "OFFLD3TH(70)" in warning for warning in plan.warnings)
+    assert plan == plan_threshold(bare_structure(4 * GIB), MILLION, aim=100)
+    assert plan_threshold(bare_structure(4 * GIB), MILLION, aim=90).threshold == 70
 
 
 def test_a_million_messages_in_10_gb_need_92_or_lower_and_around_80_to_use_not_more_than_90_percent():
@@ -150,11 +155,27 @@ def test_a_million_messages_in_10_gb_need_92_or_lower_and_around_80_to_use_not_m
     assert plan.aimed == pytest.approx(82.85, abs=0.005)
 
 
-def test_the_other_rules_have_to_be_adjusted_where_they_are_not_below():
+def test_the_other_rules_are_adjusted_where_they_are_not_below():
     """Specifying offload options: "The other offload parameters would also need to be adjusted"."""
-    warnings = plan_threshold(bare_structure(10 * GIB), MILLION).warnings
-    assert any("OFFLD2TH(80) is not below OFFLD3TH(80)" in warning for warning in warnings)
-    assert not any("OFFLD1TH" in warning for warning in warnings)
+    plan = plan_threshold(bare_structure(10 * GIB), MILLION)
+    assert "OFFLD1TH(60) OFFLD1SZ(32K) OFFLD2TH(70) OFFLD2SZ(4K) OFFLD3TH(80) OFFLD3SZ(0K)" in plan.mqsc
+    apart = replace(bare_structure(10 * GIB), offld1_th=0, offld2_th=55)
+    assert "OFFLD1TH(0) OFFLD1SZ(32K) OFFLD2TH(55) OFFLD2SZ(4K) OFFLD3TH(80)" in plan_threshold(apart, MILLION).mqsc
+
+
+def test_automatic_alter_is_said_to_make_the_published_case_worse():
+    config = replace(bare_structure(4 * GIB), allow_auto_alter=True)
+    (warning,) = (line for line in plan_threshold(config, MILLION).warnings if "ALLOWAUTOALT" in line)
+    assert "FULLTHRESHOLD(80)" in warning and "25 to 36 % fewer" in warning
+    without = plan_threshold(replace(config, full_threshold=0), MILLION)
+    assert not any("ALLOWAUTOALT" in line for line in without.warnings), "0 switches automatic alter off"
+
+
+def test_beside_scm_the_threshold_is_one_that_can_fire():
+    """Pre-staging begins above 90 % and holds usage there."""
+    config = bare_structure(100 * GIB)
+    assert plan_threshold(config, 1, aim=100).threshold == 90
+    assert plan_threshold(replace(config, scm_max_size=GIB), 1, aim=100).threshold == 80
 
 
 def test_below_ten_the_threshold_is_not_rounded_to_0_which_would_mean_something_else():

@@ -5,13 +5,14 @@ Source: [IBM: MQ, uniform cluster scaling, Test Scenario and Table 1].
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from typing_extensions import override
 
 from kernels.layout import GET, HEARTBEAT, PUT
+from twin.cluster_capacity import achieved, host_of, laws_of
 from twin.errors import UsageError
 from twin.estate import Estate, QueueFile, UniformCluster
 from twin.simulation.arrivals import Flow, Traffic, steps
@@ -30,7 +31,7 @@ class Row:
     members: int  # started
 
 
-def table(step: float, members: int, capacity: float) -> list[Row]:
+def table(step: float, members: int, capacity: float | Callable[[int], float]) -> list[Row]:
     """Return the rows of a load that rises until all members are started.
 
     When the started members miss the target, the row states what they achieve, and another one is started.
@@ -38,13 +39,17 @@ def table(step: float, members: int, capacity: float) -> list[Row]:
     Args:
         step: rise of the load per row, messages/s.
         members: number of members.
-        capacity: of each member, messages/s.
+        capacity: of each member, or of that many members together, messages/s.
     """
+
+    def carried(started: int) -> float:
+        return capacity(started) if callable(capacity) else started * capacity
+
     rows: list[Row] = []
     started, target = 1, step
     while True:
-        rows.append(Row(target, min(target, started * capacity), started))
-        is_short = target > started * capacity
+        rows.append(Row(target, achieved(target, carried(started)), started))
+        is_short = target > carried(started)
         if started == members:  # the published test ends when all members are started and carry the load
             return rows
         if is_short:
@@ -87,16 +92,25 @@ class UniformClusterRamp(Scenario):
     def cast(self, estate: Estate, rng: np.random.Generator) -> tuple[np.random.Generator, Sequence[Flow]]:
         """Raise UsageError unless the members of a uniform cluster each have the queue."""
         cluster = self._cluster(estate)
-        rows = self.rows(cluster)
+        rows = self.rows(cluster, estate)
         flows: list[Flow] = []
         for place, qmgr in enumerate(cluster.queue_managers):
             flows += self._member(estate, self._file_of(estate, cluster, qmgr), place, rows)
         return rng.spawn(2)[1], flows
 
-    def rows(self, cluster: UniformCluster) -> list[Row]:
-        """Return the rows of Table 1. `rate` is the rise of the load per row."""
+    def rows(self, cluster: UniformCluster, estate: Estate | None = None) -> list[Row]:
+        """Return the rows of Table 1. `rate` is the rise of the load per row.
+
+        Args:
+            cluster: the cluster; its members are started in the order of their names.
+            estate: where its members have hosts; None: nowhere.
+        """
         step = _SENDERS * self.step * self.scale if self.rate is None else self.rate
-        return table(step, len(cluster.queue_managers), cluster.messages_per_second)
+        members = cluster.queue_managers
+        if estate is None:
+            return table(step, len(members), cluster.messages_per_second)
+        laws, hosts = laws_of(estate, cluster), [host_of(estate, name) for name in members]
+        return table(step, len(members), lambda started: laws.carried(hosts[:started]))
 
     def _cluster(self, estate: Estate) -> UniformCluster:
         clusters = {name: store for name, store in estate.stores.items() if isinstance(store, UniformCluster)}

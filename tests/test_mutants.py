@@ -1,0 +1,25 @@
+"""Every mutant of `tests.mutants` is killed by its test, in a process of its own: its kernels run as Python."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.mutants import MUTANTS
+from tests.support.profile import IS_LARGE
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARE = 1 if IS_LARGE else 3  # one mutant in this many is tried; in `make test-more` all are
+
+
+def test_a_changed_number_order_or_boundary_fails_the_test_that_the_page_names() -> None:
+    command = [sys.executable, "-m", "tests.mutants", str(SHARE)]
+    done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
+def test_each_mutant_names_one_test_and_changes_something() -> None:
+    assert len({mutant[1:4] + mutant[4:] for mutant in MUTANTS}) == len(MUTANTS)
+    assert all(mutant.before != mutant.after and mutant.test.startswith("tests/") for mutant in MUTANTS)

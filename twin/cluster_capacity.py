@@ -1,0 +1,170 @@
+"""The rate that a uniform cluster carries, by its members and the hosts they run on.
+
+Pure functions: the twin and the simulation compute with the same laws. Every figure is of [IBM: MQ Uniform Cluster
+Scaling Example]: members of 4 cores on two hosts of 24 cores, 180 senders whose connections the cluster balances over
+the active members.
+
+- A member alone carries 21,070 messages/s at its limit (Table 1, second row). The estate gives it.
+- A host carries what its CPU does. In the rows in which all six members of the first host are at their limit it was
+  95.75 % busy, and a message took 184 us of CPU: 16.12 % of 24 cores at 21,070/s. Six members therefore carry less than
+  six times one: the last one of a host shares what is left.
+- Connections are spread evenly, so the member that can carry least limits all of them.
+- Two members without a limit of their own, one on each host, carried 248,100/s (Table 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from twin.estate import Estate, UniformCluster
+
+USABLE_HOST_PCT = 95.75  # of a host's CPU at its limit [IBM: Table 1, the row of six members at their limit]
+SATURATED_CPU_US = 184.0  # CPU of a message at the limit of a member [IBM: Table 1, second row]
+FIRST_CPU_US = 127.0  # CPU of a message of the only member of a host, below its limit [IBM: Table 1, first row]
+
+
+def host_rate(cores: float, cpu_us: float = SATURATED_CPU_US) -> float:
+    """Return the rate that a host carries, messages/s.
+
+    Args:
+        cores: its cores.
+        cpu_us: CPU of a message at the limit, microseconds.
+    """
+    return cores * USABLE_HOST_PCT / 100.0 / cpu_us * 1e6
+
+
+def message_cpu_us(members: int, *, is_saturated: bool, cpu_us: float = SATURATED_CPU_US) -> float:
+    """Return the CPU of a message on a host, microseconds.
+
+    "Initial QMs on a machine tend to consume less CPU than subsequent QMs": 127 us with one member, 184 us at the limit
+    [IBM: Table 1]; the difference halves with each further member [fitted].
+
+    Args:
+        members: active members on the host, at least 1.
+        is_saturated: True if they carry all they can.
+        cpu_us: CPU of a message at the limit, microseconds.
+    """
+    if is_saturated:
+        return cpu_us
+    return cpu_us * (1.0 - (1.0 - FIRST_CPU_US / SATURATED_CPU_US) * 0.5 ** (members - 1))
+
+
+def achieved(target: float, capacity: float) -> float:
+    """Return the rate that a cluster delivers, messages/s [IBM: MQ Uniform Cluster Scaling Example, Table 1].
+
+    Args:
+        target: rate offered, messages/s.
+        capacity: rate that its members carry, messages/s.
+    """
+    return min(target, capacity)
+
+
+class Candidate(NamedTuple):
+    """A member that can be started. host: None if the estate does not place it."""
+
+    name: str
+    host: str | None
+
+
+class Plan(NamedTuple):
+    """Members that carry a load.
+
+    Attributes:
+        members: their number.
+        start: existing members to start, the best first.
+        create: hosts of the first members to create, None where a host is to be added or the estate has none.
+    """
+
+    members: int
+    start: tuple[Candidate, ...]
+    create: tuple[str | None, ...]
+
+
+_MAX_PLANNED = 100  # members created one by one; beyond that their number is computed
+
+
+class ClusterCapacity:
+    """The laws of one cluster.
+
+    Attributes:
+        member_rate: rate that a member carries where its host has room, messages/s.
+        host_rates: rate that each host carries, messages/s.
+    """
+
+    def __init__(self, member_rate: float, host_rates: Mapping[str, float]) -> None:
+        self.member_rate = member_rate
+        self.host_rates = host_rates
+
+    def carried(self, hosts: Sequence[str | None]) -> float:
+        """Return the rate that active members carry, messages/s; hosts: of each member."""
+        return len(hosts) * self._share(hosts)
+
+    def _share(self, hosts: Sequence[str | None]) -> float:
+        """Return the rate of each member, messages/s: that of the one that can carry least."""
+        counts = {host: hosts.count(host) for host in dict.fromkeys(hosts) if host in self.host_rates}
+        shares = (self.host_rates[host] / count for host, count in counts.items() if host is not None)
+        return min((self.member_rate, *shares))
+
+    def room(self, host: str | None, hosts: Sequence[str | None]) -> float:
+        """Return the rate that a host carries beyond what its active members carry alone, messages/s."""
+        if host not in self.host_rates or host is None:
+            return self.member_rate
+        return self.host_rates[host] - hosts.count(host) * self.member_rate
+
+    def best(self, candidates: Sequence[Candidate], hosts: Sequence[str | None]) -> Candidate | None:
+        """Return the candidate to start next, or None where none raises the rate.
+
+        It is the one that raises the rate most; of those that do so alike, one on the host with most room; of those the
+        first.
+
+        Args:
+            candidates: members that can be started.
+            hosts: of each active member.
+        """
+        ranked = [(self.carried([*hosts, other.host]), self.room(other.host, hosts), other) for other in candidates]
+        if not ranked:
+            return None
+        rate, _, candidate = max(ranked, key=lambda entry: entry[:2])
+        return candidate if rate > self.carried(hosts) else None
+
+    def plan(self, load: float, hosts: Sequence[str | None], idle: Sequence[Candidate]) -> Plan:
+        """Return the members that carry a load: the active ones and as many others as it takes.
+
+        Args:
+            load: messages/s; the members are to carry more.
+            hosts: of each active member.
+            idle: members that exist and are not active.
+        """
+        placed, left = list(hosts), list(idle)
+        start: list[Candidate] = []
+        while self.carried(placed) <= load and (candidate := self.best(left, placed)) is not None:
+            start.append(candidate)
+            left.remove(candidate)
+            placed.append(candidate.host)
+        create: list[str | None] = []
+        places = [Candidate("", host) for host in self.host_rates]
+        while self.carried(placed) <= load and len(create) < _MAX_PLANNED:
+            place = self.best(places, placed)
+            create.append(None if place is None else place.host)
+            placed.append(create[-1])
+        missing = load - self.carried(placed)
+        more = int(missing / self._share(placed)) + 1 if missing >= 0.0 else 0
+        return Plan(len(placed) + more, tuple(start), tuple(create))
+
+    def members_for(self, load: float, known: Sequence[Candidate]) -> int:
+        """Return the number of members, at least 1, that carry a load; known: all members, the preferred ones first."""
+        return max(1, self.plan(load, (), known).members)
+
+
+def host_of(estate: Estate, member: str) -> str | None:
+    """Return the host of a queue manager, or None where the estate does not place it."""
+    qmgr = estate.queue_managers.get(member)
+    return None if qmgr is None else qmgr.host
+
+
+def laws_of(estate: Estate, config: UniformCluster) -> ClusterCapacity:
+    """Return the laws of a cluster, with the hosts on which the estate places its members."""
+    hosts = {host_of(estate, name) for name in config.queue_managers} & estate.hosts.keys()
+    rates = {name: host_rate(cores, config.cpu_us) for name, cores in estate.hosts.items() if name in hosts}
+    return ClusterCapacity(config.messages_per_second, rates)
