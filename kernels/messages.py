@@ -130,6 +130,8 @@ def make_uncommitted(store: Store, row: int, unit: int, state: int) -> None:
     chains.append_to_unit(store, row, unit)
     store.scalars[0].uncommitted += 1
     store.queues[message.queue].uncommitted += 1
+    if state == UNCOMMITTED_GET:
+        store.queues[message.queue].uncommitted_gets += 1
     touch(store.queues_dirty, message.queue, QUEUE_SHIFT)
 
 
@@ -188,6 +190,8 @@ def end_unit(store: Store, unit: int, committed: bool) -> None:
         following = int(message.next)
         store.scalars[0].uncommitted -= 1
         store.queues[message.queue].uncommitted -= 1
+        if message.state == UNCOMMITTED_GET:
+            store.queues[message.queue].uncommitted_gets -= 1
         touch(store.queues_dirty, message.queue, QUEUE_SHIFT)
         if (message.state == UNCOMMITTED_PUT) == committed:
             if not committed:

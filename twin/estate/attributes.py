@@ -15,6 +15,7 @@ from twin.estate.errors import EstateError, did_you_mean, listed, show
 from twin.estate.model import MAX_PAGES, RULE_OFF, SMDS_MAX_SIZE, StoreConfig
 from twin.units import KIB, MIB
 
+MAX_DEPTH = 999_999_999  # largest MAXDEPTH [IBM: MQ 9.1, MaxQDepth, q103290_]
 DS_BLOCKS = {f"{1 << n}K": KIB << n for n in range(3, 10)} | {"1M": MIB}  # 8K, 16K ... 512K, 1M
 
 QUEUE_NAME = text("[A-Za-z0-9./_%]{1,48}", "a queue name: 1 to 48 letters, digits and . / _ %")
@@ -68,7 +69,11 @@ PAGE_SET: Mapping[str, Check] = {
     **FORECAST,
 }
 STORAGE_CLASS: Mapping[str, Check] = {"page_set": integer(0, 99)}
-QUEUE: Mapping[str, Check] = {"structure": STRUCTURE_NAME, "storage_class": STORAGE_CLASS_NAME}
+QUEUE: Mapping[str, Check] = {
+    "structure": STRUCTURE_NAME,
+    "storage_class": STORAGE_CLASS_NAME,
+    "max_depth": integer(1, MAX_DEPTH),
+}
 QUEUE_FILE: Mapping[str, Check] = {
     "max_size": size(1),
     "file_system_size": size(1),

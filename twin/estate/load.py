@@ -11,7 +11,7 @@ from twin.estate.errors import EstateError
 from twin.estate.model import StoreConfig
 from twin.estate.queues import LocalQueue, local_queues, page_set_of, routes, storage_classes, structure_of
 from twin.estate.routes import Estate
-from twin.estate.sources import Sources, gather
+from twin.estate.sources import Sources, gather, value
 from twin.estate.stores import coupling_facilities, page_sets, queue_files, structures, uniform_clusters
 from twin.estate.toml_text import read_toml
 
@@ -60,6 +60,7 @@ def load_estate(path: str | PathLike[str]) -> Estate:
         stores=stores,
         queue_managers=sources.queue_managers,
         routes=all_routes,
+        max_depths=_max_depths(placed),
         warnings=(*sources.warnings, *warnings(stores, described)),
     )
 
@@ -77,6 +78,20 @@ def _by_kind(sources: Sources, queues: list[LocalQueue]) -> tuple[list[LocalQueu
         else:
             distributed.append(queue)
     return shared, private, distributed
+
+
+def _max_depths(placed: Iterable[tuple[LocalQueue, str]]) -> dict[str, dict[str, int]]:
+    """Return MAXDEPTH by store and queue, of the queues whose texts give it.
+
+    What DEFINE QLOCAL leaves out stays unknown: IBM's default, 999,999,999 on z/OS, limits nothing, and a queue of a
+    distributed queue manager (5,000) mostly has the limit of SYSTEM.DEFAULT.LOCAL.QUEUE, which no text shows.
+    """
+    by_store: dict[str, dict[str, int]] = {}
+    for queue, store in placed:
+        max_depth = value(queue.values, "max_depth")
+        if isinstance(max_depth, int):
+            by_store.setdefault(store, {})[queue.name] = max_depth
+    return by_store
 
 
 def _by_store(placed: Iterable[tuple[str, LocalQueue]]) -> dict[str, list[LocalQueue]]:

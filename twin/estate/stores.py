@@ -195,7 +195,7 @@ def queue_files(sources: Sources, queues: Iterable[LocalQueue]) -> dict[str, Que
     """Return the queue files by store name, from [queue_file] and QLOCAL of distributed queue managers."""
     settings: dict[tuple[str, str], dict[str, SourceValue]] = {}
     for queue in queues:
-        if not queue.from_mqsc:
+        if not queue.from_mqsc and (queue.owner, queue.name) not in sources.entries("queue_file"):
             raise EstateError(f'{queue.where}: {queue.owner} is distributed; write [queue_file."{queue.key}"] instead')
         settings[queue.owner, queue.name] = {"max_size": queue.values["max_size"]} if "max_size" in queue.values else {}
     for key, entry in sources.entries("queue_file").items():

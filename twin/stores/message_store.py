@@ -30,6 +30,7 @@ from twin.state.names import Names, give_rows
 from twin.state.tables import StateError, Tables
 from twin.stores import silence
 from twin.stores.drift import Drift, drift_finding, judge, present
+from twin.stores.queue_view import QUEUE, QueueDepth
 from twin.stores.reports import Report, Reporter, Values
 from twin.stores.state_record import common_fields
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from twin.events import EventBlock
     from twin.forecast.fill_model import FillModel
 
-VERSION = 5
+VERSION = 6
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
 MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they were put [assumed]
 _SWEEP_TICKS = 6  # between two searches for expired held gets
@@ -182,7 +183,16 @@ class MessageStore(ABC):
 
     def viewer(self) -> Viewer:
         """Return what makes findings about the store as it is."""
-        return Viewer(self.tables.store, self.queues, self.resource)
+        return Viewer(self.tables.store, self.queues, self._view)
+
+    def _view(self, name: str) -> ResourceView:
+        """Return the view of a resource of the store, or of the depth of one of its queues."""
+        if not name.startswith(QUEUE):
+            return self.resource(name)
+        queue = name.removeprefix(QUEUE)
+        rows = self.tables.store.queues[: len(self.queues)]
+        row, usage = self.queues.index(queue), self.usage_of_maximum()
+        return QueueDepth(self.tables.store, rows, row, queue, self.name, usage)
 
     def fill_model(self, tick: int) -> FillModel:
         """Return the fill model as of a tick."""
@@ -254,6 +264,8 @@ class MessageStore(ABC):
         end = bisect_right(estate.routes, self.name, key=_store_of)
         self._base = start
         self._names, self._routes = give_rows(self.tables, self._names, estate.routes[start:end])
+        max_depths = estate.max_depths.get(self.name, {})
+        self.tables.store.queues["max_depth"][: len(self.queues)] = [max_depths.get(name, 0) for name in self.queues]
         self._on_new_qmgrs()
         self.tables.reserve("stocks", (len(self.qmgrs) + 1) * meter_rows.CLASSES)
         self.tables.reserve("tides", len(self.qmgrs) + FIRST_DATA_SET_TIDE)
@@ -415,17 +427,25 @@ class MessageStore(ABC):
         """
         scalars = self.tables.store.scalars[0]
         datasets = self.tables.store.datasets
-        if not scalars["fired"] and not datasets["fired"].any():
+        full_queues = self._fired_queues()
+        if not scalars["fired"] and not datasets["fired"].any() and not full_queues:
             return []
         now = int(scalars["clock"]) if now is None else now
         conditions = [condition for bit, condition in self._conditions().items() if int(scalars["fired"]) & bit]
-        conditions += self._fired_elsewhere()
+        conditions += self._fired_elsewhere() + full_queues
         scalars["fired"] = 0
         datasets["fired"] = 0
         viewer = self.viewer()
         return [
             self.episodes.open(viewer.finding(condition, resource, None), now) for condition, resource in conditions
         ]
+
+    def _fired_queues(self) -> list[tuple[str, str]]:
+        """Return (condition, resource) of the queues that have fired, and reset them."""
+        rows = self.tables.store.queues[: len(self.queues)]
+        fired = np.flatnonzero(rows["fired"])
+        rows["fired"][fired] = 0
+        return [(Condition.QUEUE_FULL, f"{QUEUE}{self.queues[row]}") for row in fired.tolist()]
 
     def _fired_elsewhere(self) -> list[tuple[str, str]]:
         """Return (condition, resource) of the conditions that fired and have no bit in scalars."""
@@ -436,6 +456,10 @@ class MessageStore(ABC):
         for bit, watched in self._conditions().items():
             if watched == (condition, resource):
                 self.tables.store.scalars[0]["armed"] |= np.uint32(bit)
+        if resource.startswith(QUEUE):
+            row = self.queues.index(resource.removeprefix(QUEUE))
+            self.tables.store.queues["armed"][row] |= np.uint8(watch.QUEUE_FULL)
+            self.tables.store.queues_dirty[:] = 1
 
     def _run_ticks(self, until: int) -> list[Alert]:
         """Process the ticks up to `until`, skipping those at which nothing can change."""
@@ -482,7 +506,7 @@ class MessageStore(ABC):
 
     def _review(self, episode: Episode, now: int) -> list[Alert]:
         """Clear an open alert whose condition has been over for long enough; update it where it got worse."""
-        viewer, view = self.viewer(), self.resource(episode.resource)
+        viewer, view = self.viewer(), self._view(episode.resource)
         if view.is_over(episode.condition, now):
             if episode.calm_since is None:
                 episode.calm_since = now
