@@ -1,4 +1,4 @@
-"""Every error of an estate at once, each at its place, and mistakes that were told wrongly or not at all."""
+"""Every error of an estate at once, each at its place, and mistakes that were reported wrongly or not at all."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ def test_all_errors_of_the_texts_are_told_at_once(load: Load) -> None:
     mqsc = "DEFINE CFSTRUCT(APP1) CFLEVEL(9) DSBLOCK(3K)\nDEFINE STGCLASS(X) PSID(100)\n"
     cfrm = "STRUCTURE NAME(QSG1APP1) SIZE(4X) FULLTHRESHOLD(200)\n"
     toml = GROUP + MQSC + POLICY + '[structure."QSG1/APP2"]\nsise = "4G"\nfull_threshold = 101\n'
-    told = errors(load, toml, qsg1_mqsc=mqsc, cfrm_txt=cfrm)
+    result = errors(load, toml, qsg1_mqsc=mqsc, cfrm_txt=cfrm)
     parts = ["sise", "full_threshold = 101", "CFLEVEL(9)", "DSBLOCK(3K)", "PSID(100)", "SIZE(4X)", "FULLTHRESHOLD(200)"]
-    assert len(told) == len(parts)
-    assert [part for part, message in zip(parts, told, strict=True) if part not in message] == []
-    assert [message.split(":")[1] for message in told[2:]] == ["1", "1", "2", "1", "1"]
+    assert len(result) == len(parts)
+    assert [part for part, message in zip(parts, result, strict=True) if part not in message] == []
+    assert [message.split(":")[1] for message in result[2:]] == ["1", "1", "2", "1", "1"]
 
 
 def test_errors_that_only_follow_from_others_are_not_told(load: Load) -> None:
     queues = "\nDEFINE QLOCAL(A) QSGDISP(SHARED) CFSTRUCT(APP1)"
-    (told,) = errors(load, GROUP + MQSC + SMDS, qsg1_mqsc="DEFINE CFSTRUCT(APP1) CFLEVEL(9)" + queues)
-    assert "CFLEVEL(9)" in told
+    (result,) = errors(load, GROUP + MQSC + SMDS, qsg1_mqsc="DEFINE CFSTRUCT(APP1) CFLEVEL(9)" + queues)
+    assert "CFLEVEL(9)" in result
 
 
 def test_queues_without_a_store_are_told_at_once(load: Load) -> None:
     queues = "\n".join(f"DEFINE QLOCAL({name}) QSGDISP(SHARED) CFSTRUCT(NONE{name})" for name in "AB")
-    told = errors(load, GROUP + MQSC + '[structure."QSG1/APP1"]\nsize = "1G"\n', qsg1_mqsc=queues)
-    assert [message.split(":")[1] for message in told] == ["1", "2"]
+    result = errors(load, GROUP + MQSC + '[structure."QSG1/APP1"]\nsize = "1G"\n', qsg1_mqsc=queues)
+    assert [message.split(":")[1] for message in result] == ["1", "2"]
 
 
 # -- the right words at the right line
@@ -66,8 +66,8 @@ def test_queues_without_a_store_are_told_at_once(load: Load) -> None:
 
 def test_a_continuation_that_lacks_its_plus_is_no_attribute(load: Load) -> None:
     mqsc = "DEFINE QUEUE('ORD.IN') MAXDEPTH(5) CFSTRUCT(APP1)"
-    (told,) = errors(load, GROUP + MQSC, qsg1_mqsc=mqsc)
-    assert "DEFINE QUEUE: no MQSC object; did you mean QLOCAL?" in told
+    (result,) = errors(load, GROUP + MQSC, qsg1_mqsc=mqsc)
+    assert "DEFINE QUEUE: no MQSC object; did you mean QLOCAL?" in result
 
 
 def test_replace_may_stand_before_the_object(load: Load) -> None:
@@ -76,27 +76,27 @@ def test_replace_may_stand_before_the_object(load: Load) -> None:
 
 
 def test_swapped_letters_are_recognised(load: Load) -> None:
-    (told,) = errors(load, GROUP + MQSC, qsg1_mqsc="DEFINE CFSTRUCT(APP1) OFFLDTH2(80)")
-    assert "did you mean OFFLD2TH?" in told
+    (result,) = errors(load, GROUP + MQSC, qsg1_mqsc="DEFINE CFSTRUCT(APP1) OFFLDTH2(80)")
+    assert "did you mean OFFLD2TH?" in result
 
 
 def test_cfstruct_without_qsgdisp_shared(load: Load) -> None:
     mqsc = "DEFINE CFSTRUCT(APP1)\nDEFINE QLOCAL(ORD.IN) +\n CFSTRUCT(APP1)"
-    (told, _) = errors(load, GROUP + MQSC + '[structure."QSG1/APP1"]\nsize = "4G"\n', qsg1_mqsc=mqsc)
-    assert "mqsc:3: " in told and "without QSGDISP(SHARED)" in told
+    (result, _) = errors(load, GROUP + MQSC + '[structure."QSG1/APP1"]\nsize = "4G"\n', qsg1_mqsc=mqsc)
+    assert "mqsc:3: " in result and "without QSGDISP(SHARED)" in result
 
 
 def test_an_unknown_page_set_is_told_at_the_storage_class(load: Load) -> None:
     mqsc = "DEFINE STGCLASS(FAST) PSID(03)\nDEFINE QLOCAL(A) STGCLASS(FAST)"
     toml = '\nschema = 1\n[[import]]\nmqsc = "qm.mqsc"\nqueue_manager = "QM01"\n[queue_manager.QM01]\n'
-    (told,) = errors(load, toml, qm_mqsc=mqsc)
-    assert "mqsc:1: " in told and "PSID(03)" in told and '[page_set."QM01/3"]' in told
+    (result,) = errors(load, toml, qm_mqsc=mqsc)
+    assert "mqsc:1: " in result and "PSID(03)" in result and '[page_set."QM01/3"]' in result
 
 
 def test_the_algorithm_of_scm_is_keypriority1(load: Load) -> None:
     cfrm = "STRUCTURE NAME(QSG1APP1) SIZE(4G)\n SCMALGORITHM(KEYPRIORITY) SCMMAXSIZE(8G)"
-    (told,) = errors(load, GROUP + POLICY, cfrm_txt=cfrm)
-    assert "cfrm.txt:2: " in told and "KEYPRIORITY1" in told
+    (result,) = errors(load, GROUP + POLICY, cfrm_txt=cfrm)
+    assert "cfrm.txt:2: " in result and "KEYPRIORITY1" in result
 
 
 # -- OFFLOAD(DB2)
@@ -156,8 +156,8 @@ def test_a_policy_that_is_valid_but_unwise(load: Load, parameters: str, warning:
 
 def test_a_coupling_facility_smaller_than_its_structures(load: Load) -> None:
     more = '[coupling_facility.CF01]\nsize = "3G"\n'
-    told = policy_warnings(load, "SIZE(4G) PREFLIST(CF01)", more=more)
-    assert "CF01: its structures may grow to 4G, it has 3G" in told
+    result = policy_warnings(load, "SIZE(4G) PREFLIST(CF01)", more=more)
+    assert "CF01: its structures may grow to 4G, it has 3G" in result
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,8 @@ def test_data_sets_need_a_group_with_one_asterisk(load: Load, mqsc: str, warning
 @pytest.mark.parametrize(("cf_level", "effect"), [(4, "are stored in Db2"), (3, "cannot be put, with 2366")])
 def test_messages_over_63_kb_below_cflevel_5(load: Load, cf_level: int, effect: str) -> None:
     queue = "DEFINE QLOCAL(A) QSGDISP(SHARED) CFSTRUCT(APP1) MAXMSGL(1000000)"
-    told = policy_warnings(load, "SIZE(4G)", f"DEFINE CFSTRUCT(APP1) CFLEVEL({cf_level})\n{queue}")
-    assert f"CFLEVEL({cf_level}): messages over 63 KB {effect}" in told
+    result = policy_warnings(load, "SIZE(4G)", f"DEFINE CFSTRUCT(APP1) CFLEVEL({cf_level})\n{queue}")
+    assert f"CFLEVEL({cf_level}): messages over 63 KB {effect}" in result
 
 
 # -- the command
