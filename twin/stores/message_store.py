@@ -437,8 +437,14 @@ class MessageStore(ABC):
         datasets["fired"] = 0
         viewer = self.viewer()
         return [
-            self.episodes.open(viewer.finding(condition, resource, None), now) for condition, resource in conditions
+            self.episodes.open(viewer.finding(condition, resource, None), now)
+            for condition, resource in conditions
+            if not self._is_relieved(condition, resource)
         ]
+
+    def _is_relieved(self, condition: str, resource: str) -> bool:  # noqa: ARG002 -- of most kinds, nothing
+        """Return True if a condition that fired ends by itself: no alert opens, and the kind arms it again."""
+        return False
 
     def _fired_queues(self) -> list[tuple[str, str]]:
         """Return (condition, resource) of the queues that have fired, and reset them."""

@@ -20,17 +20,32 @@ from twin.stores import alteration, auto_alter, storage_class_memory, structure_
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
 from twin.stores.state_record import dataset_fields
-from twin.stores.structure_view import DATASET_BITS, POOL_BITS, SCM, SCM_BITS, SMDS, structure_resource
+from twin.stores.structure_view import (
+    DATASET_BITS,
+    ELEMENTS,
+    ENTRIES,
+    POOL_BITS,
+    SCM,
+    SCM_BITS,
+    SMDS,
+    structure_resource,
+)
 
 
 class StructureTwin(MessageStore):
-    """The twin of a structure. allocation: its size and ratio as they are."""
+    """The twin of a structure.
+
+    Attributes:
+        allocation: its size and ratio as they are.
+        auto_alters: number of times that automatic alter has changed them.
+    """
 
     kind = "structure"
     has_fill_model = True
     check_against = "Compare the structure's attributes in the estate with DISPLAY CFSTATUS and D XCF,STR"
     config: Structure
     allocation: Allocation
+    auto_alters: int
 
     @override
     def _attributes(self) -> dict[str, Any]:
@@ -39,16 +54,19 @@ class StructureTwin(MessageStore):
     @override
     def _begin(self) -> None:
         self.allocation = allocate(self.config)
+        self.auto_alters = 0
 
     @override
     def _kind_state(self) -> dict[str, Any]:
-        return {"size_now": self.allocation.size, "ratio": self.allocation.ratio.as_integer_ratio()}
+        ratio = self.allocation.ratio.as_integer_ratio()
+        return {"size_now": self.allocation.size, "ratio": ratio, "auto_alters": self.auto_alters}
 
     @override
     def _take_over(
         self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: dict[str, Any]
     ) -> None:
         self.allocation = Allocation(kind_state["size_now"], Fraction(*kind_state["ratio"]))
+        self.auto_alters = kind_state["auto_alters"]
         self.config = alteration.with_attributes(self.config, attributes)
         described = self._described
         self._assign(alteration.adopt(self.config, self.allocation, self._usage(), header_described, described))
@@ -89,6 +107,7 @@ class StructureTwin(MessageStore):
             return []
         self._assign(altered)
         self._set_params()
+        self._arm_thresholds()
         return []
 
     def _usage(self) -> Usage:
@@ -153,15 +172,35 @@ class StructureTwin(MessageStore):
             now: event time, microseconds.
         """
         usage = self._usage()
+        self._arm_thresholds()
         if not auto_alter.is_at_threshold(self.config, self.allocation, usage):
             return []
         if not self.alterable:
             return self._refuse_alters(now, count)
-        self.allocation = auto_alter.next_allocation(self.config, self.allocation, usage)
+        altered = auto_alter.next_allocation(self.config, self.allocation, usage)
+        self.auto_alters += altered != self.allocation
+        self.allocation = altered
         self._set_params()
         for row in range(len(self.qmgrs)):
             watch.look(self.tables.store, row)
         return []
+
+    def _arm_thresholds(self) -> None:
+        """Let the pools fire again whose threshold automatic alter was left to relieve."""
+        for pool in (ENTRIES, ELEMENTS):
+            if self.episodes.get(Condition.THRESHOLD, pool) is None:
+                self._arm(Condition.THRESHOLD, pool)
+
+    @override
+    def _is_relieved(self, condition: str, resource: str) -> bool:
+        """Return True if automatic alter will take a pool below its FULLTHRESHOLD again, so that nobody needs to act.
+
+        The next sample, within 60 s of event time, looks again.
+        """
+        if condition != Condition.THRESHOLD or resource not in (ENTRIES, ELEMENTS):
+            return False
+        is_on = self.config.allow_auto_alter and self.alterable
+        return is_on and auto_alter.can_relieve(self.config, self.allocation, self._usage())
 
     def _refuse_alters(self, now: int, count: int = 1) -> list[Alert]:
         """Count alters that the data in SCM forbids; return the alert, where it is not open."""
@@ -271,6 +310,7 @@ class StructureTwin(MessageStore):
             "elems_used": elements,
             "usage_pct": round(usage, 3),
             "alterable": self.alterable,
+            "auto_alters": self.auto_alters if self.config.allow_auto_alter else None,
             "offloaded_messages": int(scalars["offloaded_messages"]),
             "offloaded_bytes": int(scalars["offloaded_bytes"]),
             "offload_rule": int(offload.highest_rule(store)),
