@@ -10,7 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from twin.estate.checks import WRONG, Check, block_size, boolean, integer, names, number, one_of, or_none, size, text
+from twin.estate.checks import (
+    WRONG,
+    Check,
+    block_size,
+    boolean,
+    disk_pages,
+    disk_size,
+    integer,
+    names,
+    number,
+    one_of,
+    or_none,
+    size,
+    text,
+)
 from twin.estate.errors import EstateError, did_you_mean, listed, show
 from twin.estate.model import MAX_PAGES, RULE_OFF, SMDS_MAX_SIZE, StoreConfig
 from twin.units import KIB, MIB
@@ -55,16 +69,16 @@ STRUCTURE: Mapping[str, Check] = {
     **FORECAST,
 }
 SMDS: Mapping[str, Check] = {
-    "size": size(1, SMDS_MAX_SIZE),
-    "secondary": size(0, SMDS_MAX_SIZE),
-    "max_size": size(1, SMDS_MAX_SIZE),
+    "size": disk_size(1, SMDS_MAX_SIZE),
+    "secondary": disk_size(0, SMDS_MAX_SIZE),
+    "max_size": disk_size(1, SMDS_MAX_SIZE),
 }
 PAGE_SET: Mapping[str, Check] = {
-    "pages": integer(2, MAX_PAGES),
+    "pages": disk_pages(2, MAX_PAGES),
     "expand": one_of("SYSTEM", "USER", "NONE"),
-    "secondary_pages": integer(0, MAX_PAGES),
+    "secondary_pages": disk_pages(0, MAX_PAGES),
     "buffer_pool": integer(0, 99),
-    "max_pages": integer(2, MAX_PAGES),
+    "max_pages": disk_pages(2, MAX_PAGES),
     "drift_tolerance_pct": number(0, 100),
     **FORECAST,
 }
