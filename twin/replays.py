@@ -1,8 +1,8 @@
 """Replay of a recording without Kafka and Spark, with the same alerts and states as the stream.
 
-    >>> estate = load_estate("estate.toml")
-    >>> replayed = replay("friday.ndjson.zst", estate)
-    >>> replayed.states["QSG1/APP1"]["usage_pct"]
+    replayed = replay("friday.ndjson.zst", "estate.toml")
+    replayed.states["QSG1/APP1"]["usage_pct"]
+    replayed.usage.to_pandas()
 
 The command `mqtwin replay` is described in docs/commands.md.
 """
@@ -18,18 +18,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from twin.alerts.episodes import Alert
-from twin.estate import Estate
+from twin.course import Course, pieces_by_step
+from twin.errors import UsageError
+from twin.estate import Estate, load_estate
 from twin.events import Decoded, Decoder, Reject
 from twin.recordings import Chunk, open_recording
+from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin, open_store
 from twin.stores.reports import Report
 from twin.stores.shared_store import SharedStore
 from twin.warm import warm
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Replayed:
     """Results of a replay."""
 
@@ -41,6 +45,27 @@ class Replayed:
     first_reject: Reject | None = None
     events: int = 0  # number of accepted lines or rows, duplicates included
     seconds: float = 0.0  # of work, without loading the kernels
+    course: Course | None = None  # samples over time; None: not asked for
+
+    def __repr__(self) -> str:
+        """Return the counts; the results themselves may be long."""
+        counts = f"{self.events:,} events, {len(self.alerts):,} alerts, {len(self.states):,} stores"
+        return f"Replayed({counts}, {self.dead_letters:,} dead letters)"
+
+    @property
+    def usage(self) -> pa.Table:
+        """Usage over time: time, store, resource, usage_pct; a row per resource and 30 s of event time with events."""
+        return self._sampled().usage()
+
+    @property
+    def forecasts(self) -> pa.Table:
+        """Predictions over time: time, store, resource, usage_pct, p10_s, p50_s, p90_s, probability, is_first."""
+        return self._sampled().forecasts()
+
+    def _sampled(self) -> Course:
+        if self.course is None:
+            raise UsageError("no course over time was kept; expected: replay(..., course=True)")
+        return self.course
 
 
 class Player:
@@ -84,8 +109,9 @@ class Player:
 
 def replay(
     path: str | Path,
-    estate: Estate,
+    estate: Estate | str | Path,
     *,
+    course: bool = True,
     chunk_events: int | None = None,
     on_reject: Callable[[Reject], None] | None = None,
     on_chunk: Callable[[Chunk, int], None] | None = None,
@@ -94,26 +120,35 @@ def replay(
 
     Args:
         path: the recording.
-        estate: the estate; see `twin.estate.load_estate`.
+        estate: the estate, or its file; see `twin.estate.load_estate`.
+        course: True keeps usage and forecasts over time, for `Replayed.usage` and `Replayed.forecasts`.
         chunk_events: maximum number of events to apply at once; None: a chunk of the recording. The results are the
             same.
         on_reject: called with each dead letter, which `Replayed.rejects` then lacks.
         on_chunk: called after each chunk, with the chunk and the number of events so far.
 
     Raises:
-        UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
+        UsageError: the file is missing, has an unknown suffix, or cannot be read to its end; the estate is wrong.
     """
+    described = estate if isinstance(estate, Estate) else load_estate(estate)
     warm()
-    decoder = Decoder(estate)
-    player = Player(estate)
-    replayed = Replayed()
+    decoder = Decoder(described)
+    player = Player(described)
+    replayed = Replayed(course=Course() if course else None)
+    stores = np.array([route.store for route in described.routes])
     began = time.monotonic()
     on_dead_letter = replayed.rejects.append if on_reject is None else on_reject
     reasons: Counter[str] = Counter()
     for chunk in open_recording(path):
         decoded = chunk.decode(decoder)
-        for piece in _pieces(decoded, chunk_events):
-            replayed.alerts += player.feed(piece)
+        for step in pieces_by_step(decoded) if course else (decoded,):
+            for piece in _pieces(step, chunk_events):
+                replayed.alerts += player.feed(piece)
+            if replayed.course is not None:
+                for name in np.unique(stores[np.unique(step.events["route"])]).tolist():
+                    twin = player.twins[name]
+                    if isinstance(twin, MessageStore):  # shared stores have no usage of their own
+                        replayed.course.add(twin)
         for reject in decoded.rejects:
             on_dead_letter(reject)
         if replayed.first_reject is None and decoded.rejects:

@@ -61,7 +61,7 @@ def replay(
             if dlq_file is not None:
                 _write(dlq_file, [msgspec.json.encode(dead_letter(reject))])
 
-        replayed = replay_recording(recording, loaded_estate, on_reject=write_letter, on_chunk=advance)
+        replayed = replay_recording(recording, loaded_estate, course=False, on_reject=write_letter, on_chunk=advance)
         if alert_file is not None:
             _write(alert_file, (alert.record() for alert in replayed.alerts))
         if state_file is not None:
