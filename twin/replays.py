@@ -21,10 +21,11 @@ import numpy as np
 import pyarrow as pa
 
 from twin.alerts.episodes import Alert
+from twin.asked import AskedStore, Refusals, as_demands, count_unserved
 from twin.course import Course, pieces_by_step
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
-from twin.events import Decoded, Decoder, Reject
+from twin.events import Decoded, Decoder, EventBlock, Reject
 from twin.recordings import Chunk, open_recording
 from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin, open_store
@@ -46,6 +47,9 @@ class Replayed:
     events: int = 0  # number of accepted lines or rows, duplicates included
     seconds: float = 0.0  # of work, without loading the kernels
     course: Course | None = None  # samples over time; None: not asked for
+    asked: dict[str, AskedStore] = field(
+        default_factory=dict
+    )  # by store, sorted: with `demands`, of stores with events
 
     def __repr__(self) -> str:
         """Return the counts; the results themselves may be long."""
@@ -71,10 +75,18 @@ class Replayed:
 class Player:
     """Twins of an estate that apply a recording in pieces; the pieces do not change the results."""
 
-    def __init__(self, estate: Estate, twins: Mapping[str, Twin] | None = None) -> None:
-        """Go on with `twins`, by store name. Those of other stores are opened at their first event."""
+    def __init__(self, estate: Estate, twins: Mapping[str, Twin] | None = None, *, demands: bool = False) -> None:
+        """Go on with `twins`, by store name. Those of other stores are opened at their first event.
+
+        Args:
+            estate: the estate.
+            twins: twins by store name.
+            demands: True asks puts instead of taking them as facts; `asked` then has the outcome.
+        """
         self._estate = estate
         self._twins: dict[str, Twin] = dict(twins or {})
+        self._demands = demands
+        self.asked: dict[str, AskedStore] = {}
 
     def feed(self, decoded: Decoded) -> list[Alert]:
         """Apply events and the resulting reports of shared stores, and return the alerts by store, in order."""
@@ -82,13 +94,22 @@ class Player:
         reports: dict[str, list[Report]] = {}
         for block in decoded.blocks(self._estate):
             twin = self._twin(block.store)
-            alerts += twin.apply(block)
+            alerts += self._ask(twin, block) if self._demands and isinstance(twin, MessageStore) else twin.apply(block)
             for report in twin.drain_reports():
                 reports.setdefault(report.target, []).append(report)
         for name, own_reports in sorted(reports.items()):
             shared = self._twin(name)
             assert isinstance(shared, SharedStore)
             alerts += shared.take(own_reports)
+        return alerts
+
+    def _ask(self, twin: MessageStore, block: EventBlock) -> list[Alert]:
+        outcome = self.asked.setdefault(block.store, AskedStore(Refusals(), Refusals()))
+        outcome.recorded.add(block.events)
+        demands = as_demands(block)
+        alerts = twin.apply(demands, demands=True)
+        outcome.asked.add(demands.events)
+        outcome.unserved_gets += count_unserved(demands.events)
         return alerts
 
     @property
@@ -112,6 +133,7 @@ def replay(
     estate: Estate | str | Path,
     *,
     course: bool = True,
+    demands: bool = False,
     chunk_events: int | None = None,
     on_reject: Callable[[Reject], None] | None = None,
     on_chunk: Callable[[Chunk, int], None] | None = None,
@@ -122,6 +144,8 @@ def replay(
         path: the recording.
         estate: the estate, or its file; see `twin.estate.load_estate`.
         course: True keeps usage and forecasts over time, for `Replayed.usage` and `Replayed.forecasts`.
+        demands: True asks the puts of the recording again, so that the estate decides which are refused; the outcome
+            is in `Replayed.asked`. Gets happen as recorded.
         chunk_events: maximum number of events to apply at once; None: a chunk of the recording. The results are the
             same.
         on_reject: called with each dead letter, which `Replayed.rejects` then lacks.
@@ -133,7 +157,7 @@ def replay(
     described = estate if isinstance(estate, Estate) else load_estate(estate)
     warm()
     decoder = Decoder(described)
-    player = Player(described)
+    player = Player(described, demands=demands)
     replayed = Replayed(course=Course() if course else None)
     stores = np.array([route.store for route in described.routes])
     began = time.monotonic()
@@ -161,6 +185,7 @@ def replay(
     replayed.alerts.sort(key=lambda alert: (alert.time, alert.store))  # stable: a store's own order stays
     replayed.reasons = dict(reasons.most_common())
     replayed.states = player.states()
+    replayed.asked = dict(sorted(player.asked.items()))
     replayed.seconds = time.monotonic() - began
     return replayed
 

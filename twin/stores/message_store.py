@@ -283,18 +283,23 @@ class MessageStore(ABC):
 
     # --- events ----------------------------------------------------------------------------------------------------
 
-    def apply(self, block: EventBlock) -> list[Alert]:
-        """Apply a block of this store's events; return the alerts they cause, in order."""
+    def apply(self, block: EventBlock, *, demands: bool = False) -> list[Alert]:
+        """Apply a block of this store's events; return the alerts they cause, in order.
+
+        Args:
+            block: the events. With `demands` the MQ reason codes of what is refused are written into them.
+            demands: True decides whether puts and gets, each of count 1, are possible; False takes them as facts.
+        """
         alerts: list[Alert] = []
         start = 0
         for change in self._find_silences(block):
-            alerts += self._apply(block, start, change.row + 1)
+            alerts += self._apply(block, start, change.row + 1, demands)
             start = change.row + 1
             silent_s = msgspec.json.decode(block.extras[change.row])["silent_s"] if change.is_silent else 0
             now = int(self.tables.store.scalars[0]["clock"])
             event = block.events[change.row]
             alerts.append(silence.make_alert(change, event, silent_s, self.episodes, self.name, now))
-        return alerts + self._apply(block, start, len(block))
+        return alerts + self._apply(block, start, len(block), demands)
 
     def _find_silences(self, block: EventBlock) -> list[silence.Change]:
         """Return the rows of a block at which queue managers go silent or are heard from again."""
@@ -303,14 +308,14 @@ class MessageStore(ABC):
         qmgr_rows = self._routes["qmgr"][block.events["route"] - self._base]
         return silence.find_changes(block, qmgr_rows, self.qmgrs, self.config.queue_managers, self.episodes)
 
-    def _apply(self, block: EventBlock, row: int, end: int) -> list[Alert]:
+    def _apply(self, block: EventBlock, row: int, end: int, demands: bool) -> list[Alert]:
         """Apply the events of a block from `row` up to, not including, `end`; return the alerts they cause."""
         alerts: list[Alert] = []
         events = block.events[:end]
-        no_ages = np.zeros(0, np.int64)
+        ages = np.zeros(end if demands else 0, np.int64)
         while True:
             row, reason = event_loop.apply(
-                self.tables.store, events, self._routes, self._base, row, len(self._names.flows), False, no_ages
+                self.tables.store, events, self._routes, self._base, row, len(self._names.flows), demands, ages
             )
             if reason == event_loop.DONE:
                 return alerts
