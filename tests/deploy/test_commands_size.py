@@ -140,7 +140,7 @@ def test_scm_of_a_store_counts_what_the_other_structures_may_use(plan_json: Any,
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["structure"], "no messages: say how many of which length"),
+        (["structure"], "no messages; expected: how many of which length"),
         (["structure", "--messages", "x"], "--messages x; expected: a length in bytes"),
         (["structure", "--messages", "1", "--size", "0"], "--size 0; expected: bytes, or a number with K"),
         (["structure", "--messages", "1", "--store", "QSG1/APP1"], "--store QSG1/APP1: give --estate, too"),
