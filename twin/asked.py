@@ -38,7 +38,7 @@ class Refusals:
 
 @dataclass(slots=True)
 class AskedStore:
-    """What the recording says of a store, and what the estate given would have done.
+    """Refusals of a store as recorded, and by the estate given.
 
     unserved_gets: gets of the recording whose message was refused, or had not come.
     """

@@ -1,4 +1,4 @@
-"""What a data scientist gets of a replay: paths, a short repr, usage and forecasts over time as Arrow tables."""
+"""A replay for data scientists: paths, a short repr, usage and forecasts over time as Arrow tables."""
 
 from __future__ import annotations
 

@@ -214,11 +214,11 @@ def test_what_fits_by_its_rules_is_what_the_twin_takes(rules: dict[str, int], le
     route = driver.decoding.estate.route_of_queue("QM01", "A.QUEUE")
     puts = demands(route, [lengths[i % len(lengths)] for i in range(12_000)])
     driver.twin.demand(puts)
-    taken = int(np.argmax(puts["reason"] != 0))
+    accepted = int(np.argmax(puts["reason"] != 0))
     mix = parse_mix([str(length) for length in lengths])
     messages, _ = fill_by_rules(driver.twin.config, 8 * MIB, mix)
-    assert taken > 100
-    assert messages == pytest.approx(taken, rel=0.01)
+    assert accepted > 100
+    assert messages == pytest.approx(accepted, rel=0.01)
 
 
 def test_a_rebuild_at_the_ratio_of_offloaded_messages_is_named_where_more_fit() -> None:
