@@ -217,7 +217,7 @@ def test_one_structure_levels_off_one_fills_its_data_set_and_one_has_teeth(side_
 
 
 def test_fixed_lines_call_for_nothing_and_miss_what_fills(side_by_side: tuple[Path, Outcome]) -> None:
-    """The results of fixed lines are arithmetic on the recording; the twin's own results are measured by the scorecard."""
+    """Fixed lines are arithmetic on the recording; the twin's own results are measured by the scorecard."""
     at_80, at_85, _ = compare(side_by_side[0], side_by_side_estate(), [])
     assert at_80.leads_s["QSG1/APP2"] == at_85.leads_s["QSG1/APP2"] == (None,)
     assert at_80.false_calls >= 4 and at_85.false_calls >= 4
