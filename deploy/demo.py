@@ -1,4 +1,4 @@
-"""The demo: a real broker, the streaming job and a scenario in fast motion, in one process and a scratch folder."""
+"""The demo: a real broker, the streaming job and three structures in fast motion, in one process and scratch folder."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from deploy.java import find_java
 from deploy.show.alerts import alert_line
 from deploy.show.forecast import forecast_text
 from deploy.show.picture import picture
-from deploy.show.verdict import StaticAlarm, judge_demo, static_alarm
+from deploy.show.verdict import MethodResult, compare, judge_demo
 from streams.kafka.pace import Pace
 from streams.kafka.publish import publish
 from streams.kafka.state_reader import StateReader
@@ -31,10 +32,9 @@ from streams.query.job import Job, JobSettings, start_job
 from twin.errors import MqtwinError
 from twin.estate import Estate
 from twin.events import ARROW
-from twin.simulation import Outcome, demo_estate, make_scenario, simulate
+from twin.simulation import Outcome, SideBySide, side_by_side_estate, simulate
 from twin.units import as_span
 
-SCENARIO = "getter-outage"
 _PICTURES_PER_SECOND = 4
 _TIMEOUT_S = 120.0  # the demo fails after this time without a new state record
 
@@ -46,16 +46,16 @@ class DemoRun:
     Attributes:
         outcome: Outcome of the simulation.
         alerts: Alerts of the job, in their order.
-        static: Alarm of the static threshold on the same recording, if any.
+        compared: Results of fixed lines and of the twin on the same recording.
     """
 
     outcome: Outcome
     alerts: list[AlertRecord] = field(default_factory=list)
-    static: StaticAlarm | None = None
+    compared: list[MethodResult] = field(default_factory=list)
 
-    def judge(self) -> tuple[bool, list[str]]:
-        """Return True if the forecast's alert opened before the first 2192, and the last lines of the demo."""
-        return judge_demo(self.outcome, self.alerts, self.static)
+    def judge(self) -> tuple[bool, str]:
+        """Return True if the forecast's alert opened before the first 2192, and the line that reports it."""
+        return judge_demo(self.outcome, self.alerts)
 
 
 def run_demo(
@@ -74,10 +74,10 @@ def run_demo(
     """
     console = Console()
     configure_logging(json_lines=True, stream=(folder / "job.log").open("w", encoding="utf-8"))
-    estate = demo_estate()
-    recording = folder / "getter-outage.arrow"
-    with console.status("simulating two hours without a getter", spinner="dots"):
-        outcome = simulate(make_scenario(SCENARIO), estate, recording, seed)
+    estate = side_by_side_estate()
+    recording = folder / "side-by-side.arrow"
+    with console.status("simulating six hours of three structures", spinner="dots"):
+        outcome = simulate(SideBySide(), estate, recording, seed)
     _print_line(f"Simulated {outcome.events:,} events, {as_span((outcome.last - outcome.first) / 1e6)} of event time.")
     with console.status("starting Kafka", spinner="dots"):
         broker = Broker(data=folder / "kafka").start()
@@ -90,8 +90,8 @@ def run_demo(
         try:
             _print_line(f"The streaming job is running. Its log: {folder / 'job.log'}")
             run = _show(console, job, estate, broker.bootstrap_servers, recording, DemoRun(outcome), seconds)
-            with console.status("replaying the recording with a static threshold", spinner="dots"):
-                run.static = static_alarm(recording, estate, outcome)
+            with console.status("replaying the recording with fixed lines", spinner="dots"):
+                run.compared = compare(recording, estate, run.alerts)
             yield run
         finally:
             job.stop()
@@ -135,7 +135,7 @@ def _show(
     ):
         try:
             with _screen(console) as refresh:
-                last_state = time.monotonic()
+                begun = last_state = time.monotonic()
                 while sum(int(state["events"]) for state in states.latest.values()) < run.outcome.events:
                     if failures:
                         raise failures[0]
@@ -148,12 +148,27 @@ def _show(
                     _read_alerts(console, reader, run)
                     if not console.is_terminal:
                         _print_forecasts(states.latest, printed)
-                    refresh(picture(states.latest, run.alerts, run.outcome.events, speed))
+                    behind_s = _behind_s(states.latest, run.outcome, (time.monotonic() - begun), speed)
+                    refresh(picture(states.latest, run.alerts, run.outcome.events, speed, behind_s))
                 _read_alerts(console, reader, run, timeout_s=1.0)
                 refresh(picture(states.latest, run.alerts, run.outcome.events, speed))
         finally:
             states.close()
     return run
+
+
+def _behind_s(states: Mapping[str, Mapping[str, Any]], outcome: Outcome, elapsed_s: float, speed: float) -> float:
+    """Return how many seconds of wall time the slowest store is behind what has been published.
+
+    Args:
+        states: Latest state record of each store.
+        outcome: Outcome of the simulation.
+        elapsed_s: Wall time since the publishing began.
+        speed: Event time over real time.
+    """
+    published = min(outcome.last, outcome.first + elapsed_s * speed * 1e6)
+    times = [datetime.fromisoformat(state["time"]).timestamp() * 1e6 for state in states.values() if state["time"]]
+    return max(0.0, (published - min(times, default=outcome.first)) / 1e6 / speed)
 
 
 def _read_alerts(console: Console, reader: AlertReader, run: DemoRun, timeout_s: float = 0.01) -> None:

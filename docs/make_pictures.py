@@ -19,17 +19,17 @@ import msgspec
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
-from deploy.demo import SCENARIO
 from deploy.show.picture import picture
 from streams.kafka.subscribe import AlertRecord
+from twin.estate import Estate
 from twin.events import Decoded, Decoder
 from twin.recordings import open_recording
 from twin.replays import Player
-from twin.simulation import demo_estate, make_scenario, simulate
+from twin.simulation import Scenario, SideBySide, demo_estate, make_scenario, side_by_side_estate, simulate
 
 OUT = Path(__file__).parent / "images" / "demo.svg"
 SEED = 1  # default of `mqtwin demo`
-SECONDS = 60.0  # wall time of the demo for its four hours
+SECONDS = 60.0  # wall time of the demo for its six hours
 BEFORE = 900  # seconds of event time before the first 2192
 WIDTH = 110  # characters
 PIECE = 500  # events between two comparisons with the time of the picture
@@ -46,7 +46,7 @@ THEME = TerminalTheme(_colours("161b22")[0], _colours("c9d1d9")[0], _colours(_DA
 
 # Rich's default frame loads a font from the network; this frame uses fonts of the reader's machine.
 FRAME = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
-<title>mqtwin demo: a structure fills, alerts come before the first 2192</title>
+<title>mqtwin demo: three structures, and alerts before the first 2192</title>
 <style>
 .{unique_id}-matrix {{
   font-family: "DejaVu Sans Mono", Menlo, Consolas, monospace;
@@ -71,15 +71,27 @@ FRAME = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http
 """
 
 
+Played = tuple[dict[str, dict[str, Any]], list[AlertRecord], int, float]
+
+
 @functools.cache
-def played() -> tuple[dict[str, dict[str, Any]], list[AlertRecord], int, float]:
-    """Return states and alerts 15 minutes before the first 2192, events of the recording, speed of the demo."""
-    estate = demo_estate()
+def played() -> Played:
+    """Return states and alerts 15 minutes before the demo's first 2192, events of the recording, speed of the demo."""
+    return _play(side_by_side_estate(), SideBySide())
+
+
+@functools.cache
+def outage() -> Played:
+    """Return the same of the example of the README: a getter that stops for two hours."""
+    return _play(demo_estate(), make_scenario("getter-outage"))
+
+
+def _play(estate: Estate, scenario: Scenario) -> Played:
     with tempfile.TemporaryDirectory() as folder:
         recording = Path(folder) / "demo.arrow"
-        outcome = simulate(make_scenario(SCENARIO), estate, recording, SEED)
+        outcome = simulate(scenario, estate, recording, SEED)
         if outcome.first_full is None:
-            sys.exit("no put is refused in the demo's scenario: there is nothing to show")
+            sys.exit("no put is refused in the scenario: there is nothing to show")
         until = outcome.first_full[0] - BEFORE * 1_000_000
         player, decoder = Player(estate), Decoder(estate)
         alerts: list[AlertRecord] = []

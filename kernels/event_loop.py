@@ -1,7 +1,8 @@
 """The event loop of every store that holds messages.
 
 An event is a fact: the real system did it (docs/events.md#operations). With `demands`, `apply` stands in for the real
-system instead: puts that do not fit are refused with 2192, gets that find no message end with 2033.
+system instead: puts to a queue at its MAXDEPTH are refused with 2053, puts that do not fit with 2192, gets that find
+no message end with 2033.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from kernels.layout import (
 
 MQRC_BACKED_OUT = 2003
 MQRC_NO_MSG_AVAILABLE = 2033
+MQRC_Q_FULL = 2053
 MQRC_STORAGE_MEDIUM_FULL = 2192
 
 EXPIRY_UNIT = 100_000  # microseconds: MQMD Expiry is in tenths of a second [IBM: IBM MQ, MQMD Expiry]
@@ -159,7 +161,9 @@ def _restart(store: Store, qmgr: int, flows: int) -> None:
 def _refuse(store: Store, event: Row, queue: int, qmgr: int) -> None:
     """Set the reason of a demand to that of the real system."""
     if event.op == PUT and event.reason == 0 and not event.flags & FLAG_DIRECT:
-        if not storage.fits(store, qmgr, event.length, event.flags & FLAG_PERSISTENT != 0):
+        if watch.is_at_max_depth(store, queue):
+            event.reason = MQRC_Q_FULL
+        elif not storage.fits(store, qmgr, event.length, event.flags & FLAG_PERSISTENT != 0):
             event.reason = MQRC_STORAGE_MEDIUM_FULL
     elif event.op == GET and event.reason == 0:
         if event.flags & FLAG_HAS_MSGID:
@@ -182,6 +186,8 @@ def _act(store: Store, event: Row, queue: int, qmgr: int, flows: int) -> int:
     if op == PUT:
         if event.reason == MQRC_STORAGE_MEDIUM_FULL:
             watch.on_refused_put(store, qmgr, event.length, event.count)
+        elif event.reason == MQRC_Q_FULL:
+            watch.on_full_queue(store, queue, event.count)
         elif event.reason == 0:
             store.scalars[0].puts += event.count
             if not event.flags & FLAG_DIRECT:
@@ -261,6 +267,8 @@ def apply(
             _act(store, event, route.queue, route.qmgr, flows)
         storage.on_event_end(store)
         fired = op == PUT and watch.look(store, route.qmgr)
+        if op == PUT and watch.look_at_queue(store, route.queue):
+            fired = True
         if enrolled and scm.is_due(store) and watch.move(store, scalars.clock * scm.NANOSECONDS):
             fired = True
         if fired:

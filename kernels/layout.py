@@ -152,6 +152,9 @@ QUEUE = np.dtype(
         ("elems_before", "i8"),
         ("pages_before", "i8"),
         ("uncommitted", "i8"),
+        ("uncommitted_gets", "i8"),  # of them got and not yet committed, which CURDEPTH leaves out
+        ("max_depth", "i8"),  # MAXDEPTH; 0: not known
+        ("last_full", "i8"),  # time of the last put refused with 2053, or NEVER
         ("keyed_head", "i4"),  # held gets by message id, oldest first
         ("keyed_tail", "i4"),
         ("any_head", "i4"),  # held gets of any message, oldest first
@@ -163,6 +166,8 @@ QUEUE = np.dtype(
         ("puts_before", "i8"),  # the same at the sample before the last
         ("gets_before", "i8"),
         ("got_at", "i8"),  # tick at which a message was last removed
+        ("armed", "u1"),  # conditions that may fire (see watch.py)
+        ("fired", "u1"),
     ],
     align=True,
 )
@@ -289,6 +294,7 @@ SCALARS = np.dtype(
         ("gaps", "i8"),
         ("unmatched_gets", "i8"),
         ("full_puts", "i8"),
+        ("queue_full_puts", "i8"),
         ("overfull_puts", "i8"),
         ("overfull_held", "i8"),  # messages stored that did not fit when they were put
         ("refused_alters", "i8"),

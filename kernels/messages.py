@@ -146,6 +146,8 @@ def make_uncommitted(store: Store, row: int, unit: int, state: int) -> None:
     if units.is_prepared(store, unit):
         store.scalars[0].in_doubt += 1
     store.queues[message.queue].uncommitted += 1
+    if state == UNCOMMITTED_GET:
+        store.queues[message.queue].uncommitted_gets += 1
     touch(store.queues_dirty, message.queue, QUEUE_SHIFT)
 
 
@@ -206,6 +208,8 @@ def end_unit(store: Store, unit: int, committed: bool) -> None:
         store.scalars[0].uncommitted -= 1
         store.scalars[0].in_doubt -= in_doubt
         store.queues[message.queue].uncommitted -= 1
+        if message.state == UNCOMMITTED_GET:
+            store.queues[message.queue].uncommitted_gets -= 1
         touch(store.queues_dirty, message.queue, QUEUE_SHIFT)
         if (message.state == UNCOMMITTED_PUT) == committed:
             if not committed:

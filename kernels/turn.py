@@ -48,6 +48,9 @@ def turn_back(store: Store, time: int, queues: int) -> None:
             store.units[row].prepared_at = now
             touch(store.units_dirty, row, UNIT_SHIFT)
     for queue in range(queues):
+        if store.queues[queue].last_full > now:
+            store.queues[queue].last_full = now
+            touch(store.queues_dirty, queue, QUEUE_SHIFT)
         if store.queues[queue].got_at > tick:
             store.queues[queue].got_at = tick
             touch(store.queues_dirty, queue, QUEUE_SHIFT)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kernels import offload, page_set, pools, queue_file, scm, smds
 from kernels._compile import kernel, routine
-from kernels.layout import NORMAL, PAGE_SET, STRUCTURE, Store
+from kernels.layout import NORMAL, PAGE_SET, QUEUE_SHIFT, STRUCTURE, Store, touch
 
 THRESHOLD_ENTRIES = 1  # bits of scalars.armed and .fired of a structure
 THRESHOLD_ELEMENTS = 2
@@ -27,6 +27,8 @@ DATASET_THRESHOLD = 1  # bits of datasets.armed and .fired
 DATASET_FULL = 2
 DATASET_CANNOT_EXPAND = 4
 
+QUEUE_FULL = 1  # bit of queues.armed and .fired
+
 
 @kernel
 def _fire(store: Store, bit: int) -> None:
@@ -42,6 +44,48 @@ def _fire_dataset(store: Store, dataset: int, bit: int) -> None:
     if data.armed & bit:
         data.armed ^= bit
         data.fired |= bit
+
+
+@kernel
+def depth(store: Store, queue: int) -> int:
+    """Return the depth of a queue as CURDEPTH counts it: uncommitted puts included, uncommitted gets not.
+
+    Source: [IBM: MQ 9.0, CurrentQDepth, q106410_].
+    """
+    return store.queues[queue].depth - store.queues[queue].uncommitted_gets
+
+
+@kernel
+def is_at_max_depth(store: Store, queue: int) -> bool:
+    """Return True if a queue holds MAXDEPTH messages, so that a put fails [IBM: MQ 9.1, MaxQDepth, q103290_]."""
+    limit = store.queues[queue].max_depth
+    return limit > 0 and depth(store, queue) >= limit
+
+
+@kernel
+def _fire_queue(store: Store, queue: int) -> None:
+    row = store.queues[queue]
+    if row.armed & QUEUE_FULL:
+        row.armed ^= QUEUE_FULL
+        row.fired |= QUEUE_FULL
+        touch(store.queues_dirty, queue, QUEUE_SHIFT)
+
+
+@kernel
+def look_at_queue(store: Store, queue: int) -> bool:
+    """Fire `queue-full` after a put if the next one fails with 2053; return True if it has fired."""
+    if is_at_max_depth(store, queue):
+        _fire_queue(store, queue)
+    return store.queues[queue].fired != 0
+
+
+@kernel
+def on_full_queue(store: Store, queue: int, count: int) -> None:
+    """Count puts that got 2053, and fire `queue-full` for their queue."""
+    store.scalars[0].queue_full_puts += count
+    store.queues[queue].last_full = store.scalars[0].clock
+    touch(store.queues_dirty, queue, QUEUE_SHIFT)
+    _fire_queue(store, queue)
 
 
 @kernel

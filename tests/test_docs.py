@@ -23,7 +23,7 @@ from deploy.options import KafkaOptions
 from deploy.show.alerts import alert_block
 from deploy.size_options import SizeOptions
 from docs.make_pictures import OUT as PICTURE
-from docs.make_pictures import draw, played
+from docs.make_pictures import draw, outage
 from kernels import OPS, pools
 from streams.host.resources import RESOURCE_FIGURES
 from streams.kafka.settings import for_librdkafka, for_spark, read_kafka_file
@@ -494,7 +494,7 @@ def without_numbers(text: str) -> str:
 
 
 def test_the_alert_of_the_readme_is_what_the_demo_brings():
-    _, alerts, _, _ = played()
+    _, alerts, _, _ = outage()
     foreseen = next(alert for alert in alerts if alert.data.condition == "full-forecast")
     [text] = re.findall(r"^```text\n(20.*?)^```$", TEXTS["README.md"], re.MULTILINE | re.DOTALL)
     assert without_numbers(text) == without_numbers(alert_block(foreseen).plain)

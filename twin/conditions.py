@@ -13,6 +13,7 @@ class Condition(StrEnum):
     THRESHOLD = "threshold"
     CANNOT_EXPAND = "cannot-expand"
     FULL = "full"
+    QUEUE_FULL = "queue-full"
     SCM_OVERCOMMITTED = "scm-overcommitted"
     SCM_EXHAUSTED = "scm-exhausted"
     AUGMENTED_EXHAUSTED = "augmented-exhausted"

@@ -1,8 +1,8 @@
 """Replay of a recording without Kafka and Spark, with the same alerts and states as the stream.
 
-    >>> estate = load_estate("estate.toml")
-    >>> replayed = replay("friday.ndjson.zst", estate)
-    >>> replayed.states["QSG1/APP1"]["usage_pct"]
+    replayed = replay("friday.ndjson.zst", "estate.toml")
+    replayed.states["QSG1/APP1"]["usage_pct"]
+    replayed.usage.to_pandas()
 
 The command `mqtwin replay` is described in docs/commands.md.
 """
@@ -18,18 +18,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from twin.alerts.episodes import Alert
-from twin.estate import Estate
-from twin.events import Decoded, Decoder, Reject
+from twin.asked import AskedStore, Refusals, as_demands, count_unserved
+from twin.course import Course, pieces_by_step
+from twin.errors import UsageError
+from twin.estate import Estate, load_estate
+from twin.events import Decoded, Decoder, EventBlock, Reject
 from twin.recordings import Chunk, open_recording
+from twin.stores.message_store import MessageStore
 from twin.stores.open import Twin, open_store
 from twin.stores.reports import Report
 from twin.stores.shared_store import SharedStore
 from twin.warm import warm
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Replayed:
     """Results of a replay."""
 
@@ -41,15 +46,47 @@ class Replayed:
     first_reject: Reject | None = None
     events: int = 0  # number of accepted lines or rows, duplicates included
     seconds: float = 0.0  # of work, without loading the kernels
+    course: Course | None = None  # samples over time; None: not asked for
+    asked: dict[str, AskedStore] = field(
+        default_factory=dict
+    )  # by store, sorted: with `demands`, of stores with events
+
+    def __repr__(self) -> str:
+        """Return the counts; the results themselves may be long."""
+        counts = f"{self.events:,} events, {len(self.alerts):,} alerts, {len(self.states):,} stores"
+        return f"Replayed({counts}, {self.dead_letters:,} dead letters)"
+
+    @property
+    def usage(self) -> pa.Table:
+        """Usage over time: time, store, resource, usage_pct; a row per resource and 30 s of event time with events."""
+        return self._sampled().usage()
+
+    @property
+    def forecasts(self) -> pa.Table:
+        """Predictions over time: time, store, resource, usage_pct, p10_s, p50_s, p90_s, probability, is_first."""
+        return self._sampled().forecasts()
+
+    def _sampled(self) -> Course:
+        if self.course is None:
+            raise UsageError("no course over time was kept; expected: replay(..., course=True)")
+        return self.course
 
 
 class Player:
     """Twins of an estate that apply a recording in pieces; the pieces do not change the results."""
 
-    def __init__(self, estate: Estate, twins: Mapping[str, Twin] | None = None) -> None:
-        """Go on with `twins`, by store name. Those of other stores are opened at their first event."""
+    def __init__(self, estate: Estate, twins: Mapping[str, Twin] | None = None, *, demands: bool = False) -> None:
+        """Go on with `twins`, by store name. Those of other stores are opened at their first event.
+
+        Args:
+            estate: the estate.
+            twins: twins by store name.
+            demands: True asks puts instead of taking them as facts; `asked` then has the outcome.
+        """
         self._estate = estate
         self._twins: dict[str, Twin] = dict(twins or {})
+        self._demands = demands
+        self.asked: dict[str, AskedStore] = {}
 
     def feed(self, decoded: Decoded) -> list[Alert]:
         """Apply events and the resulting reports of shared stores, and return the alerts by store, in order."""
@@ -57,13 +94,22 @@ class Player:
         reports: dict[str, list[Report]] = {}
         for block in decoded.blocks(self._estate):
             twin = self._twin(block.store)
-            alerts += twin.apply(block)
+            alerts += self._ask(twin, block) if self._demands and isinstance(twin, MessageStore) else twin.apply(block)
             for report in twin.drain_reports():
                 reports.setdefault(report.target, []).append(report)
         for name, own_reports in sorted(reports.items()):
             shared = self._twin(name)
             assert isinstance(shared, SharedStore)
             alerts += shared.take(own_reports)
+        return alerts
+
+    def _ask(self, twin: MessageStore, block: EventBlock) -> list[Alert]:
+        outcome = self.asked.setdefault(block.store, AskedStore(Refusals(), Refusals()))
+        outcome.recorded.add(block.events)
+        demands = as_demands(block)
+        alerts = twin.apply(demands, demands=True)
+        outcome.asked.add(demands.events)
+        outcome.unserved_gets += count_unserved(demands.events)
         return alerts
 
     @property
@@ -84,8 +130,10 @@ class Player:
 
 def replay(
     path: str | Path,
-    estate: Estate,
+    estate: Estate | str | Path,
     *,
+    course: bool = True,
+    demands: bool = False,
     chunk_events: int | None = None,
     on_reject: Callable[[Reject], None] | None = None,
     on_chunk: Callable[[Chunk, int], None] | None = None,
@@ -94,26 +142,37 @@ def replay(
 
     Args:
         path: the recording.
-        estate: the estate; see `twin.estate.load_estate`.
+        estate: the estate, or its file; see `twin.estate.load_estate`.
+        course: True keeps usage and forecasts over time, for `Replayed.usage` and `Replayed.forecasts`.
+        demands: True asks the puts of the recording again, so that the estate decides which are refused; the outcome
+            is in `Replayed.asked`. Gets happen as recorded.
         chunk_events: maximum number of events to apply at once; None: a chunk of the recording. The results are the
             same.
         on_reject: called with each dead letter, which `Replayed.rejects` then lacks.
         on_chunk: called after each chunk, with the chunk and the number of events so far.
 
     Raises:
-        UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
+        UsageError: the file is missing, has an unknown suffix, or cannot be read to its end; the estate is wrong.
     """
+    described = estate if isinstance(estate, Estate) else load_estate(estate)
     warm()
-    decoder = Decoder(estate)
-    player = Player(estate)
-    replayed = Replayed()
+    decoder = Decoder(described)
+    player = Player(described, demands=demands)
+    replayed = Replayed(course=Course() if course else None)
+    stores = np.array([route.store for route in described.routes])
     began = time.monotonic()
     on_dead_letter = replayed.rejects.append if on_reject is None else on_reject
     reasons: Counter[str] = Counter()
     for chunk in open_recording(path):
         decoded = chunk.decode(decoder)
-        for piece in _pieces(decoded, chunk_events):
-            replayed.alerts += player.feed(piece)
+        for step in pieces_by_step(decoded) if course else (decoded,):
+            for piece in _pieces(step, chunk_events):
+                replayed.alerts += player.feed(piece)
+            if replayed.course is not None:
+                for name in np.unique(stores[np.unique(step.events["route"])]).tolist():
+                    twin = player.twins[name]
+                    if isinstance(twin, MessageStore):  # shared stores have no usage of their own
+                        replayed.course.add(twin)
         for reject in decoded.rejects:
             on_dead_letter(reject)
         if replayed.first_reject is None and decoded.rejects:
@@ -126,6 +185,7 @@ def replay(
     replayed.alerts.sort(key=lambda alert: (alert.time, alert.store))  # stable: a store's own order stays
     replayed.reasons = dict(reasons.most_common())
     replayed.states = player.states()
+    replayed.asked = dict(sorted(player.asked.items()))
     replayed.seconds = time.monotonic() - began
     return replayed
 

@@ -17,6 +17,9 @@ TIB = 1024 * GIB
 UNITS = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": TIB}
 MAX_SIZE = 2**63 - 1  # bytes; sizes are signed 64-bit numbers
 
+TRACK = 12 * 4 * KIB  # of a 3390: 12 control intervals of 4 KB [IBM: z/OS DFSMS, Direct access storage devices]
+CYLINDER = 15 * TRACK
+
 _SIZE = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,9})?) ?([KMGT]?)", re.IGNORECASE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

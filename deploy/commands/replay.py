@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from deploy.show.progress import show_progress
 from deploy.show.summaries import count_text, reject_text, replayed_summary
-from deploy.show.usage import print_usage
+from deploy.show.usage import print_asked, print_usage
 from deploy.show.warnings import print_warnings
 from twin.errors import MqtwinError, UsageError
 from twin.estate import load_estate
@@ -38,6 +38,7 @@ def replay(
     alerts: _Output = None,
     state: _Output = None,
     dlq: _Output = None,
+    demands: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Replay a recording through the twin, without Kafka or Spark. Writes alerts, states, dead letters as NDJSON.
 
@@ -49,6 +50,7 @@ def replay(
         alerts: File for the alerts; - is standard output.
         state: File for the last state record of each store, sorted by store; - is standard output.
         dlq: File for the dead letters; - is standard output.
+        demands: Ask the puts of the recording again, so that this estate decides which get 2192 or 2053.
     """
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)
@@ -61,12 +63,16 @@ def replay(
             if dlq_file is not None:
                 _write(dlq_file, [msgspec.json.encode(dead_letter(reject))])
 
-        replayed = replay_recording(recording, loaded_estate, on_reject=write_letter, on_chunk=advance)
+        replayed = replay_recording(
+            recording, loaded_estate, course=False, demands=demands, on_reject=write_letter, on_chunk=advance
+        )
         if alert_file is not None:
             _write(alert_file, (alert.record() for alert in replayed.alerts))
         if state_file is not None:
             _write(state_file, map(msgspec.json.encode, replayed.states.values()))
     print_usage(replayed.states.values(), stderr=True)
+    if replayed.asked:
+        print_asked(replayed.asked, stderr=True)
     if replayed.dead_letters and not replayed.events:
         letters = count_text(replayed.dead_letters, "dead letter")
         raise MqtwinError(f"{recording}: not one event was accepted, {letters}{reject_text(recording, replayed)}")

@@ -25,8 +25,9 @@ from twin.sizing import (
     plan_structure,
     plan_threshold,
 )
+from twin.sizing.mix import Mix
 from twin.sizing.page_set import PageSetPlan, usable_pages
-from twin.sizing.structure import has_rules
+from twin.sizing.structure import fill_by_rules, has_rules, rebuilt_for_offload
 
 size = App(name="size")
 
@@ -43,8 +44,12 @@ def structure(*, messages: _Repeated = (), size: str | None = None, options: Siz
         size: SIZE of the structure, for the number of messages that fit.
         options: Store and output format.
     """
-    _, config, size_bytes = options.load_structure(size, needs_size=False)
-    plans = plan_structure(config, parse_mix(messages), size_bytes)
+    _, config, allocated = options.load_structure(size, needs_size=False)
+    mix = parse_mix(messages)
+    # With an estate `config.size` is SIZE, and what is allocated at first may be less: INITSIZE.
+    size_bytes = config.size if allocated and config.size > allocated else allocated
+    init_size = allocated if size_bytes != allocated else None
+    plans = plan_structure(config, mix, size_bytes, init_size)
     headings = ["data", "ratio", "entries", "elements", "bytes", "SIZE"]
     lines = [
         [
@@ -54,13 +59,30 @@ def structure(*, messages: _Repeated = (), size: str | None = None, options: Siz
             f"{plan.elements:,}" if plan.elements is not None else "",
             f"{plan.bytes:,}",
             format_size(plan.size_rounded),
+            *([f"{plan.fits_initially:,}"] if plan.fits_initially is not None else []),
             *([f"{plan.fits:,}"] if plan.fits is not None else []),
         ]
         for plan in plans
     ]
+    if init_size:
+        headings.append(f"fit in INITSIZE {format_size(init_size)}")
     if size_bytes:
-        headings.append(f"fit in {format_size(size_bytes)}")
-    print_plan({"plans": plans}, headings, lines, as_json=options.json)
+        headings.append(f"fit in {'SIZE ' if init_size else ''}{format_size(size_bytes)}")
+    advice = _rebuild_advice(config, mix, size_bytes) if size_bytes else []
+    print_plan({"plans": plans}, headings, lines, advice, {"bytes"}, as_json=options.json)
+
+
+def _rebuild_advice(config: Structure, mix: Mix, size_bytes: int) -> list[str]:
+    """Return the advice to offload everything and rebuild, where more messages fit then and are asked for."""
+    rebuilt = rebuilt_for_offload(config, mix, size_bytes)
+    fits = int(fill_by_rules(config, size_bytes, mix)[0])
+    is_known = any(part.count > 1 for part in mix)
+    if rebuilt is None or (is_known and sum(part.count for part in mix) <= fits):
+        return []
+    name = config.name.partition("/")[2]
+    commands = f"ALTER CFSTRUCT({name}) OFFLD1TH(0) OFFLD1SZ(0K), then SETXCF START,REBUILD,STRNAME="
+    commands += config.name.replace("/", "")
+    return [f"{rebuilt:,} fit instead of {fits:,} if all data is offloaded and the data sets have room: {commands}"]
 
 
 @size.command

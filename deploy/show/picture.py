@@ -17,14 +17,19 @@ from deploy.show.forecast import forecast_text
 from streams.kafka.subscribe import AlertRecord
 from twin.conditions import CLEARED
 
-_MAX_ALERTS = 7
+_MAX_ALERTS = 5
 _MIN_PROBABILITY = 0.5  # forecasts are coloured from this probability, the default for alerts too
 _NEAR_S = 600.0  # forecasts are red from this time to full, the default for critical alerts too
+_BEHIND_S = 5.0  # from which the picture says that the job is behind
 _DETAILS_WIDTH = 38  # characters to the right of a bar, enough room on a terminal of 80 columns
 
 
 def picture(
-    states: Mapping[str, Mapping[str, Any]], alerts: Sequence[AlertRecord], total: int, speed: float
+    states: Mapping[str, Mapping[str, Any]],
+    alerts: Sequence[AlertRecord],
+    total: int,
+    speed: float,
+    behind_s: float = 0.0,
 ) -> RenderableType:
     """Return the whole picture.
 
@@ -33,18 +38,24 @@ def picture(
         alerts: Alert records in their order.
         total: Number of events in the recording.
         speed: Event time over real time.
+        behind_s: Seconds of wall time by which the job is behind what is published.
     """
-    panels = [_store_panel(name, states[name]) for name in sorted(states)]
-    return Group(_heading(states, total, speed), *panels, _alerts_panel(alerts))
+    panels: list[RenderableType] = [_store_panel(name, states[name]) for name in sorted(states)]
+    if not panels:
+        waiting = f"no state yet: the job reads its first batch and loads kernels ({behind_s:.0f} s)"
+        panels.append(Panel(Text(waiting, style="dim"), border_style="blue"))
+    return Group(_heading(states, total, speed, behind_s), *panels, _alerts_panel(alerts))
 
 
-def _heading(states: Mapping[str, Mapping[str, Any]], total: int, speed: float) -> RenderableType:
+def _heading(states: Mapping[str, Mapping[str, Any]], total: int, speed: float, behind_s: float) -> RenderableType:
     applied = sum(int(state["events"]) for state in states.values())
-    time = max((str(state["time"]) for state in states.values() if state["time"]), default="")
+    time = min((str(state["time"]) for state in states.values() if state["time"]), default="")
     heading = Table.grid(expand=True)
     heading.add_column(no_wrap=True)
     heading.add_column(no_wrap=True, justify="right", style="dim")
-    left = Text.assemble(("mqtwin demo", "bold"), "  getter outage  ", (time[11:19], "cyan"))
+    left = Text.assemble(("mqtwin demo", "bold"), "  ", (time[11:19], "cyan"))
+    if behind_s >= _BEHIND_S:
+        left.append(f"  the job is {behind_s:.0f} s behind", "yellow")
     heading.add_row(left, f"{applied:,} of {total:,} events, {speed:,.0f}x real time")
     return heading
 
@@ -57,13 +68,20 @@ def _store_panel(name: str, state: Mapping[str, Any]) -> Panel:
     rows.add_column(style="dim", width=_DETAILS_WIDTH, no_wrap=True)
     _add_bar(rows, "entries", state["ents_used"], state["ents_max"])
     _add_bar(rows, "elements", state["elems_used"], state["elems_max"])
-    for qmgr, dataset in sorted(state["smds"].items()):
+    fullest = sorted(
+        state["smds"].items(), key=lambda entry: -entry[1]["blocks_used"] / max(1, entry[1]["blocks_total"])
+    )
+    for qmgr, dataset in fullest[:1]:  # one line a structure, so that three fit a terminal
         status = "" if dataset["status"] == "NORMAL" else f", EXPANDST {dataset['status']}"
-        _add_bar(rows, f"SMDS {qmgr}", dataset["blocks_used"], dataset["blocks_total"], f"blocks{status}")
+        if dataset["pages_used"]:
+            _add_bar(rows, f"SMDS {qmgr}", dataset["blocks_used"], dataset["blocks_total"], f"blocks{status}")
+        else:
+            rows.add_row(f"SMDS {qmgr}", "", "", "empty")
     rule = f"offload rule {state['offload_rule']}" if state["offload_rule"] else "no offload"
     refused = f", {state['full_puts']:,} puts refused with 2192" if state["full_puts"] else ""
     messages = int(state["messages"])
-    title = f"{name}  {messages:,} message{'' if messages == 1 else 's'}, {rule}{refused}"
+    clock = f"{state['time'][11:16]}  " if state["time"] else ""
+    title = f"{name}  {clock}{messages:,} message{'' if messages == 1 else 's'}, {rule}{refused}"
     content = Group(rows, _forecast_line(state["forecast"]))
     return Panel(content, title=title, title_align="left", border_style="red" if state["full_puts"] else "blue")
 
@@ -102,7 +120,8 @@ def _alerts_panel(alerts: Sequence[AlertRecord]) -> Panel:
         rows.add_column(no_wrap=True)
     for alert_id, alert in list(reversed(latest.items()))[:_MAX_ALERTS]:
         rows.add_row(Text(opened[alert_id][11:16], style="dim"), *_alert_cells(alert))
-    newest = alerts[-1].data
+    is_open = [alert for alert in alerts if latest[alert.data.alert_id] is alert and alert.change != CLEARED]
+    newest = (is_open or alerts)[-1].data  # what mattered last, not that it is over
     actions = [Text(f"-> {action}") for action in newest.actions[:1]]
     return _alert_panel(title, rows, Text(f"{newest.time[11:19]} {newest.cause}", style="italic"), *actions)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ def print_plan(
     headings: Sequence[str],
     lines: Iterable[Sequence[str]],
     warnings: Iterable[str] = (),
+    optional: Collection[str] = (),
     *,
     as_json: bool,
 ) -> None:
@@ -28,13 +29,14 @@ def print_plan(
         headings: Headings of the table.
         lines: Cells of each row of the table.
         warnings: Warnings, one per line.
+        optional: Headings of the columns that a narrow terminal leaves out.
         as_json: True prints one JSON object instead of the table.
     """
     print_warnings(warnings)
     if as_json:
         print(msgspec.json.encode(plan).decode())
     else:
-        print_table(headings, lines, right=set(headings[1:]))
+        print_table(headings, lines, right=set(headings[1:]), optional=optional)
 
 
 def extent_text(extent: Extent) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 from deploy.show.forecast import forecast_text
 from deploy.show.table import print_table
+from twin.asked import AskedStore, Refusals
+from twin.units import as_text
 
 HEADINGS = ("store", "kind", "messages", "used", "total", "unit", "usage", "forecast")
 _RIGHT = frozenset({"messages", "used", "total", "usage"})
@@ -19,6 +21,21 @@ Usage = tuple[float, float, str]  # used, total, unit
 def print_usage(states: Iterable[State], *, stderr: bool = False) -> None:
     """Print the table, to standard error if `stderr` is true."""
     print_table(HEADINGS, usage_lines(states), _RIGHT, stderr=stderr)
+
+
+def print_asked(asked: Mapping[str, AskedStore], *, stderr: bool = False) -> None:
+    """Print what the recording says of each store beside what the estate given would have done."""
+    headings = ("store", "", "2192", "first 2192", "2053", "gets without message")
+    lines = []
+    for store, outcome in asked.items():
+        lines.append((store, "recorded", *_refusals(outcome.recorded), ""))
+        lines.append((store, "this estate", *_refusals(outcome.asked), f"{outcome.unserved_gets:,}"))
+    print_table(headings, lines, {"2192", "2053", "gets without message"}, stderr=stderr)
+
+
+def _refusals(refusals: Refusals) -> tuple[str, str, str]:
+    first = "none" if refusals.first_full is None else as_text(refusals.first_full)[:19] + "Z"
+    return f"{refusals.full:,}", first, f"{refusals.queue_full:,}"
 
 
 def usage_lines(states: Iterable[State]) -> list[Sequence[str]]:

@@ -1,89 +1,138 @@
-"""The last lines of the demo: when the forecast's alert opened, and when a static threshold would have alerted.
+"""The last lines of the demo: when the forecast's alert opened, and how fixed lines would have done on the same run.
 
-The static threshold is that of the scorecard (twin/scoring/baselines.py) on the same recording: 80 % of the maximum
-size of any resource, data sets of SMDS included, checked every 30 seconds.
+The fixed lines are those of the scorecard (twin/scoring/baselines.py) on the same recording: entries and elements of a
+structure, as DISPLAY CFSTATUS and D XCF,STR show them, checked every 30 seconds. Calls, misses and leads of all are
+judged by the same function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-import numpy as np
-
 from deploy.show.forecast import full_in
 from kernels.clock import SECOND
 from streams.kafka.subscribe import AlertRecord
-from twin.conditions import CLEARED, Condition
+from twin.conditions import CLEARED, OPENED, Condition
 from twin.estate import Estate
-from twin.scoring import play
-from twin.scoring.baselines import BASELINES
+from twin.scoring import Series, fillings, judge, play
+from twin.scoring.alarms import COUNTED, Alarm, merge
+from twin.scoring.baselines import static
 from twin.simulation import Outcome
 from twin.units import as_span, as_text
 
-_STATIC = "static 80 %"  # a name in twin.scoring.baselines
+_LINES_PCT = (80.0, 85.0)
 
 
 @dataclass(frozen=True, slots=True)
-class StaticAlarm:
-    """An alarm of the static threshold.
+class MethodResult:
+    """How one method did in the run.
 
     Attributes:
-        opened_us: Microseconds since 1970.
-        resource: The resource that reached the threshold.
-        pct_at_first_2192: Usage of that resource at the first 2192, percent.
+        method: Its name.
+        false_calls: Number of calls that no 2192 followed, or that were withdrawn before it.
+        leads_s: Seconds from the call to the first 2192 of each filling, None if it was missed; by store.
     """
 
-    opened_us: int
-    resource: str
-    pct_at_first_2192: float
+    method: str
+    false_calls: int
+    leads_s: Mapping[str, tuple[float | None, ...]]
+
+    @property
+    def missed(self) -> int:
+        """Number of fillings without a call before their first 2192."""
+        return sum(lead is None for leads in self.leads_s.values() for lead in leads)
 
 
-def static_alarm(recording: Path, estate: Estate, outcome: Outcome) -> StaticAlarm | None:
-    """Return the static threshold's alarm that was open at the first 2192, else the first one after it, else None.
-
-    This replays the recording, without Kafka and Spark.
+def compare(recording: Path, estate: Estate, alerts: Iterable[AlertRecord]) -> list[MethodResult]:
+    """Return the results of fixed lines and of the twin's alerts. It replays the recording, without Kafka and Spark.
 
     Args:
         recording: The recording.
         estate: Its estate.
-        outcome: Outcome of the simulation that wrote the recording.
+        alerts: Alerts of the job, in their order.
     """
-    if outcome.first_full is None:
-        return None
-    full_at, store = outcome.first_full
-    series = play(recording, estate).series[store]
-    [baseline] = [baseline for baseline in BASELINES if baseline.name == _STATIC]
-    alarms, _ = baseline.judge(series)
-    alarm = next((alarm for alarm in alarms if alarm.is_open(full_at) or alarm.opened >= full_at), None)
-    if alarm is None:
-        return None
-    column = int(np.argmax(series.usage[np.searchsorted(series.times, alarm.opened)]))
-    pct = series.usage[np.searchsorted(series.times, full_at, side="right") - 1, column]
-    return StaticAlarm(alarm.opened, series.resources[column], float(pct))
+    played = play(recording, estate)
+    records = list(alerts)
+    methods: dict[str, Callable[[Series], list[Alarm]]] = {
+        f"fixed line at {percent:.0f} %": _fixed_line(percent) for percent in _LINES_PCT
+    }
+    methods["twin"] = lambda series: _alarms(records, series.store)
+    results = []
+    for method, alarms_of in methods.items():
+        false_calls, leads_s = 0, dict[str, tuple[float | None, ...]]()
+        for name, series in sorted(played.series.items()):
+            judged = judge(series, fillings(series), alarms_of(series), None, withdrawing_counts=True)
+            false_calls += judged.false
+            if judged.warned:
+                leads_s[name] = tuple(warned.lead for warned in judged.warned)
+        results.append(MethodResult(method, false_calls, leads_s))
+    return results
 
 
-def judge_demo(outcome: Outcome, alerts: Iterable[AlertRecord], static: StaticAlarm | None) -> tuple[bool, list[str]]:
-    """Return True if a `full-forecast` alert was open just before the first 2192, and the lines that report it.
+def comparison_lines(results: Iterable[MethodResult]) -> tuple[list[str], list[list[str]]]:
+    """Return the headings and the lines of the comparison: method, false calls, missed, minutes ahead by structure."""
+    rows = list(results)
+    stores = sorted(rows[0].leads_s)
+    headings = ["in this run", "false calls", "missed", *(f"{store}: ahead" for store in stores)]
+    lines = [
+        [
+            row.method,
+            str(row.false_calls),
+            f"{row.missed} of {sum(map(len, row.leads_s.values()))}",
+            *(
+                ", ".join("missed" if lead is None else as_span(lead) for lead in row.leads_s[store])
+                for store in stores
+            ),
+        ]
+        for row in rows
+    ]
+    return headings, lines
+
+
+def judge_demo(outcome: Outcome, alerts: Iterable[AlertRecord]) -> tuple[bool, str]:
+    """Return True if a `full-forecast` alert was open just before the first 2192, and the line that reports it.
 
     Args:
         outcome: Outcome of the simulation.
         alerts: Alerts of the job, in their order.
-        static: Alarm of the static threshold, if any.
     """
     if outcome.first_full is None:
-        return True, ["No put was refused with 2192: there was nothing to predict."]
+        return True, "No put was refused with 2192: there was nothing to predict."
     full_at, store = outcome.first_full
     first_2192 = f"the first 2192 ({_clock(as_text(full_at))} on {store})"
     alert = _opening(alerts, store, as_text(full_at))
     if alert is None:
-        return False, [f"No full-forecast alert was open before {first_2192}.", _static_line(static, full_at)]
+        return False, f"No full-forecast alert was open before {first_2192}."
     lead_s = full_at / SECOND - datetime.fromisoformat(alert.data.time).timestamp()
     lead = f"The full-forecast alert opened {as_span(lead_s)} before {first_2192}"
-    prediction = f"{_clock(alert.data.time)}: {_prediction(alert)}"
-    return True, [f"{lead}. Its prediction at {prediction}.", _static_line(static, full_at)]
+    return True, f"{lead}. Its prediction at {_clock(alert.data.time)}: {_prediction(alert)}."
+
+
+def _fixed_line(percent: float) -> Callable[[Series], list[Alarm]]:
+    return lambda series: static(series, percent, structure_only=True)
+
+
+def _alarms(alerts: Iterable[AlertRecord], store: str) -> list[Alarm]:
+    """Return the alarms that the alerts of a store are."""
+    opened: dict[str, AlertRecord] = {}
+    alarms: dict[str, Alarm] = {}
+    for alert in alerts:
+        data = alert.data
+        if data.store != store or data.condition not in COUNTED:
+            continue
+        if alert.change == OPENED:
+            opened[data.alert_id] = alert
+            alarms[data.alert_id] = Alarm(_microseconds(data.time), None)
+        elif alert.change == CLEARED and data.alert_id in opened:
+            alarms[data.alert_id] = Alarm(alarms[data.alert_id].opened, _microseconds(data.time))
+    return merge(alarms.values())
+
+
+def _microseconds(time: str) -> int:
+    return round(datetime.fromisoformat(time).timestamp() * SECOND)
 
 
 def _opening(alerts: Iterable[AlertRecord], store: str, time: str) -> AlertRecord | None:
@@ -104,19 +153,6 @@ def _prediction(alert: AlertRecord) -> str:
     if times is None or probability is None:  # a full-forecast alert has both
         return f"{alert.data.resource} will be full"
     return f"{alert.data.resource} full in {full_in(times, probability)}"
-
-
-def _static_line(static: StaticAlarm | None, full_at: int) -> str:
-    subject = "A static threshold of 80 %"
-    if static is None:
-        return f"{subject} would not have alerted."
-    if static.opened_us >= full_at:
-        delay = as_span((static.opened_us - full_at) / SECOND)
-        return f"{subject} would have alerted {delay} after that 2192, on {static.resource}."
-    lead = as_span((full_at - static.opened_us) / SECOND)
-    time = _clock(as_text(static.opened_us))
-    usage = f"{static.pct_at_first_2192:.1f} % in use at the first 2192"
-    return f"{subject} would have alerted {lead} before that 2192 ({time}), on {static.resource} ({usage})."
 
 
 def _clock(time: str) -> str:

@@ -45,7 +45,13 @@ def estate(tmp_path: Path) -> list[str]:
 def test_a_structure_is_a_line_for_each_place_of_the_data(run_size: Any) -> None:
     headings, *lines = run_size("structure", "--messages", f"2048:{MILLION}", "--messages", "64K:5000")
     assert headings == ["data", "ratio", "entries", "elements", "bytes", "SIZE"]
-    assert [line[0] for line in lines] == ["in the structure", "offloaded", "offloaded", "by the document"]
+    assert [line[0] for line in lines] == [
+        "in the structure",
+        "offloaded",
+        "offloaded",
+        "by the document",
+        "by its rules",
+    ]
     assert lines[0] == ["in the structure", "1:6", "1,005,000", "10,010,000", "3,261,035,000", "3550M"]
 
 
@@ -136,14 +142,14 @@ def test_scm_of_a_store_counts_what_the_other_structures_may_use(plan_json: Any,
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["structure"], "no messages: say how many of which length"),
-        (["structure", "--messages", "x"], "--messages x: a length is right"),
+        (["structure"], "no messages; expected: how many of which length"),
+        (["structure", "--messages", "x"], "--messages x; expected: a length in bytes"),
         (["structure", "--messages", "1", "--size", "0"], "--size 0; expected: bytes, or a number with K"),
         (["structure", "--messages", "1", "--store", "QSG1/APP1"], "--store QSG1/APP1: give --estate, too"),
         (["threshold", "--backlog", "5"], "--size is missing; expected: a size such as 4G"),
         (["threshold", "--backlog", "0", "--size", "4G"], "--backlog"),
         (["threshold", "--backlog", "5", "--size", "1"], "is right"),
-        (["smds", "--messages", "100:5"], "above 140 bytes are right"),
+        (["smds", "--messages", "100:5"], "expected: lengths above 140 bytes"),
         (["page-set", "--rate", "2048:50"], "--rate and --delay"),
         (["page-set", "--messages", "5:5", "--delay", "2h"], "--rate and --delay"),
         (["page-set", "--rate", "2048:50", "--delay", "soon"], "--delay soon"),
@@ -169,3 +175,55 @@ def test_a_store_that_is_not_there_is_answered_with_those_that_are(
     assert "; expected: QSG1/APP1, QSG1/APP2" in capsys.readouterr().err
     assert main(["size", "page-set", "--messages", "1", *estate[:2]]) == 2
     assert "--store is missing" in capsys.readouterr().err
+
+
+WITH_INIT_SIZE = """
+schema = 1
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01"]
+[structure."QSG1/APP1"]
+size = "8G"
+init_size = "4G"
+[smds."QSG1/APP1/QM01"]
+size = "10G"
+[queue."QSG1/ORDERS"]
+structure = "APP1"
+"""
+
+
+def test_size_and_initsize_are_apart_and_the_rebuild_that_helps_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "estate.toml"
+    file.write_text(WITH_INIT_SIZE, encoding="utf-8")
+    assert main(["size", "structure", "--messages", "3K:5M", "--estate", str(file), "--store", "QSG1/APP1"]) == 0
+    out, err = capsys.readouterr()
+    headings, *lines = (line.split("\t") for line in out.splitlines())
+    assert headings[-2:] == ["fit in INITSIZE 4G", "fit in SIZE 8G"]
+    assert lines[-1][0] == "by its rules" and lines[-1][-1] == "2,640,179"
+    assert "7,116,764 fit instead of 2,640,179" in err
+    assert "ALTER CFSTRUCT(APP1) OFFLD1TH(0) OFFLD1SZ(0K), then SETXCF START,REBUILD,STRNAME=QSG1APP1" in err
+
+
+def test_no_digit_is_cut_on_a_terminal_of_80_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", "80")
+    file = tmp_path / "estate.toml"
+    file.write_text(WITH_INIT_SIZE, encoding="utf-8")
+    for source in (["--size", "8G"], ["--estate", str(file), "--store", "QSG1/APP1"]):
+        assert main(["size", "structure", "--messages", "3K:5M", *source]) == 0
+        out = capsys.readouterr().out
+        assert "7,116,764" in out and "11,184,810" in out
+        assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_data_set_over_4_gb_needs_extended_addressability(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["size", "smds", "--messages", "3K:5M"]) == 0
+    assert "extended addressability" in capsys.readouterr().err
+    assert main(["size", "page-set", "--messages", "3K:5M"]) == 0
+    assert "extended addressability" in capsys.readouterr().err
+    assert main(["size", "smds", "--messages", "3K:1000"]) == 0
+    assert "extended addressability" not in capsys.readouterr().err

@@ -13,6 +13,7 @@ from tests.naive.sequence import NaiveSequences
 from tests.naive.units import Message, NaiveUnits, Unit
 
 MQRC_BACKED_OUT = 2003
+MQRC_Q_FULL = 2053
 MQRC_STORAGE_MEDIUM_FULL = 2192
 OF_A_QUEUE = ("PUT", "GET", "COMMIT", "BACKOUT", "PREPARE", "EXPIRE", "CLEAR")
 
@@ -43,6 +44,7 @@ class NaiveStore(ABC):
         self.events = 0
         self.duplicates = 0
         self.full_puts = 0
+        self.queue_full_puts = 0
         self.overfull_puts = 0
         self.refused_alters = 0
 
@@ -203,10 +205,13 @@ class NaiveStore(ABC):
     def _failed(self, event: Event) -> None:
         """Apply an event with a reason other than 0, which stored or removed nothing.
 
-        A COMMIT with 2003 is a BACKOUT. A PUT with 2192 adds its `count` to `full_puts`.
+        A COMMIT with 2003 is a BACKOUT. A PUT with 2192 adds its `count` to `full_puts`, one with 2053 to
+        `queue_full_puts`.
         """
         if event["op"] == "PUT" and event["reason"] == MQRC_STORAGE_MEDIUM_FULL:
             self.full_puts += event.get("count", 1)
+        elif event["op"] == "PUT" and event["reason"] == MQRC_Q_FULL:
+            self.queue_full_puts += event.get("count", 1)
         elif event["op"] == "COMMIT" and event["reason"] == MQRC_BACKED_OUT:
             self._back_out(event)
 
@@ -425,6 +430,7 @@ class NaiveStore(ABC):
             "gaps": self.sequences.gaps,
             "unmatched_gets": self.held.unmatched(),
             "full_puts": self.full_puts,
+            "queue_full_puts": self.queue_full_puts,
             "overfull_puts": self.overfull_puts,
             "refused_alters": self.refused_alters,
             "baseline": self.baseline.record() if self.baseline else None,

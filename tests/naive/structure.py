@@ -59,6 +59,7 @@ class NaiveStructure(NaiveStore):
         super().__init__(aliases)
         self.attributes = attrs.attributes_of(config)
         self.attributes |= {"facility_size": facility.size, "facility_scm": facility.scm}
+        self.auto_alters = 0
         self._allocate()
         self.scm = self._new_scm()
         ds_block = self.attributes["ds_block"]
@@ -152,12 +153,15 @@ class NaiveStructure(NaiveStore):
         if not self._alterable():
             self.refused_alters += 1
             return
+        before = self.size, self.ratio
         if used.entries > 0 and used.elements > 0:
             self.ratio = Fraction(used.elements, used.entries)
         self.pools = pools_of_size(self.size, self.ratio, self.attributes)
         if reaches(threshold, used, self.pools):
             self.size = max(self.size, min(self.attributes["size"], self.size + self.size // 10))
             self.pools = pools_of_size(self.size, self.ratio, self.attributes)
+        if (self.size, self.ratio) != before:
+            self.auto_alters += 1
 
     # -- attributes
 
@@ -276,6 +280,7 @@ class NaiveStructure(NaiveStore):
             "elems_used": used.elements,
             "usage_pct": usage_pct(used, self.pools),
             "alterable": self._alterable(),
+            "auto_alters": self.auto_alters if self.attributes["allow_auto_alter"] else None,
             "offloaded_messages": len(offloaded),
             "offloaded_bytes": sum(message.length for message in offloaded),
             "offload_rule": offload_rule(self.attributes, used, self.pools),

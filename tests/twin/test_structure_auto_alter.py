@@ -49,25 +49,54 @@ def test_the_ratio_outlasts_a_restart_of_the_twin() -> None:
     assert bigger["ents_max"] == 110 * ENTRY_AND_6_ELEMENTS * 81 // (695 * 81 + 256 * 204)
 
 
-def test_it_may_clear_the_threshold_alert() -> None:
+def test_a_threshold_that_it_relieves_alerts_nobody() -> None:
     driver = open_driver()
     driver.put(1164, count=85)
-    driver.wait(300)
-    changes = (OPENED, OPENED, CLEARED, CLEARED)
-    assert driver.alert_changes() == [
-        (change, "threshold", pool) for change, pool in zip(changes, ("entries", "elements") * 2, strict=True)
-    ]
+    state = driver.wait(300)
+    assert driver.alert_changes() == []
+    assert (state["auto_alters"], state["usage_pct"] < 80) == (1, True)
+
+
+def test_a_climb_through_all_its_steps_alerts_once_when_size_does_not_suffice() -> None:
+    driver = open_driver()
+    for _ in range(45):
+        driver.put(1164, count=4)
+        driver.wait(60)
+    opened = [alert for alert in driver.alerts if (alert.change, alert.condition) == (OPENED, "threshold")]
+    assert [alert.resource for alert in opened] == ["entries", "elements"]
+    assert all(alert.usage_pct is not None and alert.usage_pct >= 80 for alert in opened)
+    assert "automatic alter" in opened[0].cause
+    assert driver.state()["size"] == 200 * ENTRY_AND_6_ELEMENTS
+    assert CLEARED not in [change for change, _, _ in driver.alert_changes()]
+
+
+def test_what_it_was_left_to_relieve_and_could_not_is_told_at_the_next_sample() -> None:
+    driver = open_driver(max_entries=110)
+    driver.put(1164, count=81)
+    driver.put(1164, count=12)  # 93 of 110 at most: 84.5 %
+    assert driver.alert_changes() == []
+    driver.wait(60)
+    assert driver.alert_changes() == [(OPENED, "threshold", "entries"), (OPENED, "threshold", "elements")]
+    assert driver.alerts[0].time % MINUTE_US == 0
+
+
+def test_a_restart_between_threshold_and_alter_keeps_quiet() -> None:
+    driver = open_driver()
+    driver.put(1164, count=85)
+    driver.reopen()
+    driver.put(1164)
+    assert driver.wait(60)["auto_alters"] == 1
+    assert driver.alert_changes() == []
 
 
 def test_a_ratio_that_takes_the_other_pool_to_its_threshold_opens_its_alert() -> None:
     driver = open_driver(max_entries=100)
     driver.put(100, count=92)
     driver.put(23_180, count=3)  # 95 entries of 100; 184 and 276 elements of 600, 82 % of either afterwards
-    before = len(driver.alerts)
+    assert driver.alerts == []
     driver.wait(60)
-    opened = [alert for alert in driver.alerts[before:] if alert.change == OPENED]
-    assert [(alert.condition, alert.resource) for alert in opened] == [("threshold", "elements")]
-    assert opened[0].time % MINUTE_US == 0
+    assert driver.alert_changes() == [(OPENED, "threshold", "entries"), (OPENED, "threshold", "elements")]
+    assert driver.alerts[0].time % MINUTE_US == 0
 
 
 # -- the seed: no alter while data is in SCM

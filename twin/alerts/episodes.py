@@ -8,6 +8,7 @@ the number of times the clock went back. The records are described in docs/alert
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -46,6 +47,11 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     cause: str
     actions: tuple[str, ...]
     evidence: tuple[str, ...] = ()
+
+    @property
+    def when(self) -> datetime:
+        """Event time as an aware datetime."""
+        return as_datetime(self.time)
 
     def data(self) -> dict[str, Any]:
         """Return the `data` of the record, JSON-ready."""

@@ -77,6 +77,9 @@ def _structure_size(config: Structure, size_now: int, effects: Mapping[str, str]
     if not alterable:
         why = "the size of a structure with data in SCM cannot be altered"
         return [f"Raise SIZE and INITSIZE in the CFRM policy ({why}), then SETXCF START,REBUILD,STRNAME={cf_name}"]
+    if size_now < config.size and config.allow_auto_alter:
+        action = f"Automatic alter expands the structure to its SIZE by 10 % a minute; at once{effects.get(SIZE, '')}"
+        return [f"{action}: SETXCF START,ALTER,STRNAME={cf_name},SIZE={format_size(config.size)}"]
     if size_now < config.size:
         action = f"Expand the structure to its SIZE{effects.get(SIZE, '')}"
         return [f"{action}: SETXCF START,ALTER,STRNAME={cf_name},SIZE={format_size(config.size)}"]

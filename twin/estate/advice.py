@@ -16,6 +16,7 @@ from twin.estate.model import (
     StoreConfig,
     Structure,
 )
+from twin.estate.policy_advice import facility_warnings, structure_warnings
 from twin.units import format_size
 
 
@@ -29,10 +30,12 @@ def warnings(stores: Mapping[str, StoreConfig], described_smds: Collection[tuple
     for store in stores.values():
         if isinstance(store, Structure):
             yield from _structure(store, described_smds)
+            yield from structure_warnings(store)
         elif isinstance(store, PageSet):
             yield from _page_set(store)
         elif isinstance(store, CouplingFacility):
             yield from _coupling_facility(store, stores)
+            yield from facility_warnings(store, stores)
 
 
 def _structure(store: Structure, described_smds: Collection[tuple[str, str]]) -> Iterator[str]:

@@ -10,11 +10,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from twin.estate.checks import WRONG, Check, block_size, boolean, integer, names, number, one_of, or_none, size, text
+from twin.estate.checks import (
+    WRONG,
+    Check,
+    block_size,
+    boolean,
+    disk_pages,
+    disk_size,
+    integer,
+    names,
+    number,
+    one_of,
+    or_none,
+    size,
+    text,
+)
 from twin.estate.errors import EstateError, did_you_mean, listed, show
 from twin.estate.model import MAX_PAGES, RULE_OFF, SMDS_MAX_SIZE, StoreConfig
 from twin.units import KIB, MIB
 
+MAX_DEPTH = 999_999_999  # largest MAXDEPTH [IBM: MQ 9.1, MaxQDepth, q103290_]
 DS_BLOCKS = {f"{1 << n}K": KIB << n for n in range(3, 10)} | {"1M": MIB}  # 8K, 16K ... 512K, 1M
 
 QUEUE_NAME = text("[A-Za-z0-9./_%]{1,48}", "a queue name: 1 to 48 letters, digits and . / _ %")
@@ -56,21 +71,25 @@ STRUCTURE: Mapping[str, Check] = {
     **FORECAST,
 }
 SMDS: Mapping[str, Check] = {
-    "size": size(1, SMDS_MAX_SIZE),
-    "secondary": size(0, SMDS_MAX_SIZE),
-    "max_size": size(1, SMDS_MAX_SIZE),
+    "size": disk_size(1, SMDS_MAX_SIZE),
+    "secondary": disk_size(0, SMDS_MAX_SIZE),
+    "max_size": disk_size(1, SMDS_MAX_SIZE),
 }
 PAGE_SET: Mapping[str, Check] = {
-    "pages": integer(2, MAX_PAGES),
+    "pages": disk_pages(2, MAX_PAGES),
     "expand": one_of("SYSTEM", "USER", "NONE"),
-    "secondary_pages": integer(0, MAX_PAGES),
+    "secondary_pages": disk_pages(0, MAX_PAGES),
     "buffer_pool": integer(0, 99),
-    "max_pages": integer(2, MAX_PAGES),
+    "max_pages": disk_pages(2, MAX_PAGES),
     "drift_tolerance_pct": number(0, 100),
     **FORECAST,
 }
 STORAGE_CLASS: Mapping[str, Check] = {"page_set": integer(0, 99)}
-QUEUE: Mapping[str, Check] = {"structure": STRUCTURE_NAME, "storage_class": STORAGE_CLASS_NAME}
+QUEUE: Mapping[str, Check] = {
+    "structure": STRUCTURE_NAME,
+    "storage_class": STORAGE_CLASS_NAME,
+    "max_depth": integer(1, MAX_DEPTH),
+}
 QUEUE_FILE: Mapping[str, Check] = {
     "max_size": size(1),
     "file_system_size": size(1),

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 
 from twin.estate.attributes import FACILITY_NAME
 from twin.estate.checks import Check, SourceValue, Values, convert, digits, mapped, size, text, word_set
-from twin.estate.errors import EstateError, did_you_mean
+from twin.estate.errors import EstateError, Problems, did_you_mean
+from twin.units import format_size
 
 _SEQUENCE = re.compile(r"(.{72})[0-9]{8}\s*")
 _TOKEN = re.compile(r"[\s,]*(?:(?P<mark>[()])|(?P<word>[^\s,()]+))")
@@ -30,7 +31,7 @@ _READ: Mapping[str, tuple[str, Check]] = {
     "INITSIZE": ("init_size", _KB),
     "MINSIZE": ("min_size", _KB),
     "SCMMAXSIZE": ("scm_max_size", _KB),
-    "SCMALGORITHM": ("scm_algorithm", text("[A-Z0-9]+", "KEYPRIORITY1")),
+    "SCMALGORITHM": ("scm_algorithm", text("KEYPRIORITY1", "KEYPRIORITY1, the only algorithm")),
     "FULLTHRESHOLD": ("full_threshold", digits(0, 100)),
     "ALLOWAUTOALT": ("allow_auto_alter", mapped({"YES": True, "NO": False})),
     "PREFLIST": ("coupling_facility", FACILITY_NAME),
@@ -56,21 +57,27 @@ class Policies:
     structures: dict[str, PolicyStructure] = field(default_factory=dict)
     coupling_facilities: dict[str, str] = field(default_factory=dict)  # name -> file and line
     warnings: list[str] = field(default_factory=list)
+    problems: Problems = field(default_factory=Problems)
 
     def read(self, text: str, file: str) -> None:
-        """Add the statements of a text.
+        """Add the statements of a text. Wrong values and names defined twice are collected in `problems`.
 
         Raises:
-            EstateError: wrong syntax or values, or a name defined twice; with file and line.
+            EstateError: wrong syntax; with file and line.
         """
         in_cfrm = True
         for statement in _statements(text, file):
             if statement.verb == "DATA":
                 in_cfrm = statement.first_word("TYPE") in ("", "CFRM")
-            elif in_cfrm and statement.verb == "CF":
-                self.coupling_facilities.setdefault(statement.name(), statement.where)
-            elif in_cfrm and statement.verb == "STRUCTURE":
-                self._structure(statement)
+            elif in_cfrm:
+                with self.problems.collect():
+                    self._add(statement)
+
+    def _add(self, statement: _Statement) -> None:
+        if statement.verb == "CF":
+            self.coupling_facilities.setdefault(statement.name(), statement.where)
+        elif statement.verb == "STRUCTURE":
+            self._structure(statement)
 
     def _structure(self, statement: _Statement) -> None:
         name = statement.name()
@@ -81,15 +88,19 @@ class Policies:
             )
         values: dict[str, SourceValue] = {}
         for keyword, (words, where) in statement.parameters.items():
-            reading = _READ.get(keyword)
             place = f"{where}: STRUCTURE NAME({name}) {keyword}({','.join(words)})"
-            if reading is None:
-                self._not_read(keyword, place)
-                continue
-            if not words or (len(words) > 1 and keyword != "PREFLIST"):
-                raise EstateError(f"{place}: must have one value")
-            values[reading[0]] = convert(place, words[0], reading[1])
+            with self.problems.collect():
+                self._read_parameter(keyword, words, place, values)
         self.structures[name] = PolicyStructure(statement.where, self._with_scm(name, values))
+
+    def _read_parameter(self, keyword: str, words: tuple[str, ...], place: str, values: dict[str, SourceValue]) -> None:
+        reading = _READ.get(keyword)
+        if reading is None:
+            self._not_read(keyword, place)
+            return
+        if not words or (len(words) > 1 and keyword != "PREFLIST"):
+            raise EstateError(f"{place}: must have one value")
+        values[reading[0]] = convert(place, words[0], reading[1])
 
     def _not_read(self, keyword: str, place: str) -> None:
         """Raise EstateError for a misspelling, else warn: a newer z/OS may have added the parameter."""
@@ -103,7 +114,16 @@ class Policies:
     def _with_scm(self, name: str, values: dict[str, SourceValue]) -> dict[str, SourceValue]:
         """Drop SCMMAXSIZE unless SCMALGORITHM(KEYPRIORITY1) goes with it."""
         algorithm = values.pop("scm_algorithm", None)
-        values.pop("min_size", None)
+        min_size = values.pop("min_size", None)
+        for attribute, keyword in (("init_size", "INITSIZE"), ("size", "SIZE")):
+            if min_size is not None and attribute in values and min_size.value > values[attribute].value:
+                allocated = format_size(values[attribute].value)
+                self.warnings.append(
+                    f"{min_size.where}: above {keyword}({allocated}); it is the least that {name} may have"
+                )
+                break
+        if algorithm is not None and "scm_max_size" not in values:
+            self.warnings.append(f"{algorithm.where}: {name} uses no storage class memory without SCMMAXSIZE")
         scm = values.get("scm_max_size")
         if scm is not None and (algorithm is None or algorithm.value != "KEYPRIORITY1"):
             self.warnings.append(f"{scm.where}: {name} uses no storage class memory without SCMALGORITHM(KEYPRIORITY1)")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from twin.estate.errors import EstateError, show
-from twin.units import MAX_SIZE, format_size, parse_size
+from twin.units import CYLINDER, KIB, MAX_SIZE, TRACK, format_size, parse_size
 
 Check = Callable[[Any], Any]
 WRONG = (ValueError, TypeError)  # raised by checks
@@ -99,6 +99,31 @@ def size(low: int, high: int = MAX_SIZE, *, unit: str = "") -> Check:
             bounds = f"{format_size(low)} to {format_size(high)}" if high < MAX_SIZE else f"at least {format_size(low)}"
             raise ValueError(f"must be {bounds}")
         return parsed
+
+    return check
+
+
+def disk_size(low: int, high: int = MAX_SIZE) -> Check:
+    """Return a check for sizes of data sets: as `size`, or cylinders or tracks of a 3390 ("3000 CYL", "45 TRK")."""
+    other = size(low, high)
+
+    def check(value: Any) -> int:
+        space = re.fullmatch(r"([0-9]{1,9}) ?(CYL|TRK)", value.strip().upper()) if isinstance(value, str) else None
+        if space is None:
+            checked: int = other(value)
+            return checked
+        return int(other(int(space[1]) * (CYLINDER if space[2] == "CYL" else TRACK)))
+
+    return check
+
+
+def disk_pages(low: int, high: int) -> Check:
+    """Return a check for 4 KB records of a data set: an integer, or cylinders or tracks of a 3390 ("3000 CYL")."""
+    pages, space = integer(low, high), disk_size(0)
+
+    def check(value: Any) -> int:
+        in_space = isinstance(value, str) and value.strip().upper().endswith(("CYL", "TRK"))
+        return int(pages(space(value) // (4 * KIB) if in_space else value))
 
     return check
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from twin.errors import MqtwinError, UsageError
 
@@ -16,13 +17,38 @@ class EstateError(UsageError):
     """Invalid estate, or invalid attributes for one.
 
     The message is one line: file, line or key, value, expected value. A long message is cut in its middle.
+
+    Attributes:
+        others: messages of the further errors of the same estate, in the order of its texts.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, others: tuple[str, ...] = ()) -> None:
         """Keep the beginning and the end of a long text."""
+        self.others = others
         super().__init__(
             text if len(text) <= _MAX_MESSAGE else f"{text[: _MAX_MESSAGE // 2]}...{text[-_MAX_MESSAGE // 2 :]}"
         )
+
+
+class Problems:
+    """Errors of an estate, collected so that one check tells all of them."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """Keep an EstateError of the block and continue after the block."""
+        try:
+            yield
+        except EstateError as error:
+            self.messages += [str(error), *error.others]
+
+    def raise_all(self) -> None:
+        """Raise the first error with the others beside it; do nothing if there is none."""
+        messages = list(dict.fromkeys(self.messages))
+        if messages:
+            raise EstateError(messages[0], tuple(messages[1:]))
 
 
 class RoutingError(MqtwinError):
@@ -53,14 +79,15 @@ def show(value: object) -> str:
 
 def did_you_mean(word: str, known: Iterable[str], closeness: float = 0.6) -> str:
     """Return "; did you mean X?" if a known word is close enough (ratio of difflib), else ""."""
-    best, name = 0.0, ""
+    best, name = (0.0, False), ""
     for candidate in sorted(known):
         if 2 * len(candidate) < closeness * len(word):  # a ratio is at most twice the shorter of both lengths together
             continue
         ratio = difflib.SequenceMatcher(None, word.casefold(), candidate.casefold()).ratio()
-        if ratio > best:
-            best, name = ratio, candidate
-    return f"; did you mean {name}?" if best >= closeness else ""
+        likeness = ratio, sorted(word.casefold()) == sorted(candidate.casefold())  # OFFLDTH2 is OFFLD2TH, not OFFLD1TH
+        if likeness > best:
+            best, name = likeness, candidate
+    return f"; did you mean {name}?" if best[0] >= closeness else ""
 
 
 def listed(names: Iterable[str]) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 
 from twin.estate.advice import warnings
+from twin.estate.checks import Values
 from twin.estate.document_advice import document_advice
-from twin.estate.errors import EstateError
+from twin.estate.errors import EstateError, Problems
 from twin.estate.model import StoreConfig
+from twin.estate.mqsc import DEFAULT_STORAGE_CLASS
 from twin.estate.queues import LocalQueue, local_queues, page_set_of, routes, storage_classes, structure_of
 from twin.estate.routes import Estate
 from twin.estate.sources import Sources, gather, value
@@ -24,22 +26,26 @@ def load_estate(path: str | PathLike[str]) -> Estate:
 
     Raises:
         EstateError: the estate is invalid or has no store. One line: file, line (MQSC, CFRM) or key (TOML), value,
-            expected value.
+            expected value; `others` has those of further errors. Errors in the texts are told before those of what
+            the texts describe together, which may only follow from them.
     """
     file = Path(path)
     sources = gather(read_toml(file))
+    problems = sources.problems
+    problems.raise_all()
     shared, private, distributed = _by_kind(sources, local_queues(sources))
-    in_structures = _by_store((structure_of(queue), queue) for queue in shared)
+    in_structures = _by_store(shared, structure_of, problems)
     classes = {qmgr: storage_classes(sources, qmgr) for qmgr in sources.queue_managers}
-    in_page_sets = _by_store((page_set_of(queue, classes[queue.owner]), queue) for queue in private)
+    in_page_sets = _by_store(private, lambda queue: page_set_of(queue, classes[queue.owner]), problems)
     all_structures = structures(sources, in_structures)
     stores: dict[str, StoreConfig] = {
         **all_structures,
-        **page_sets(sources, in_page_sets),
+        **page_sets(sources, in_page_sets, _page_set_places(in_page_sets, classes)),
         **queue_files(sources, distributed),
         **coupling_facilities(sources, all_structures),
         **uniform_clusters(sources),
     }
+    problems.raise_all()
     if not stores:
         raise EstateError(
             f"{file}: it describes no store; describe a structure, page set, queue file or uniform cluster"
@@ -62,6 +68,7 @@ def load_estate(path: str | PathLike[str]) -> Estate:
         stores=stores,
         queue_managers=sources.queue_managers,
         routes=all_routes,
+        max_depths=_max_depths(placed),
         warnings=(
             *sources.warnings,
             *warnings(stores, described),
@@ -86,8 +93,41 @@ def _by_kind(sources: Sources, queues: list[LocalQueue]) -> tuple[list[LocalQueu
     return shared, private, distributed
 
 
-def _by_store(placed: Iterable[tuple[str, LocalQueue]]) -> dict[str, list[LocalQueue]]:
-    by_store: dict[str, list[LocalQueue]] = {}
-    for store, queue in placed:
-        by_store.setdefault(store, []).append(queue)
+def _max_depths(placed: Iterable[tuple[LocalQueue, str]]) -> dict[str, dict[str, int]]:
+    """Return MAXDEPTH by store and queue, of the queues whose texts give it.
+
+    What DEFINE QLOCAL leaves out stays unknown: IBM's default, 999,999,999 on z/OS, limits nothing, and a queue of a
+    distributed queue manager (5,000) mostly has the limit of SYSTEM.DEFAULT.LOCAL.QUEUE, which no text shows.
+    """
+    by_store: dict[str, dict[str, int]] = {}
+    for queue, store in placed:
+        max_depth = value(queue.values, "max_depth")
+        if isinstance(max_depth, int):
+            by_store.setdefault(store, {})[queue.name] = max_depth
     return by_store
+
+
+def _by_store(
+    queues: Iterable[LocalQueue], store_of: Callable[[LocalQueue], str], problems: Problems
+) -> dict[str, list[LocalQueue]]:
+    by_store: dict[str, list[LocalQueue]] = {}
+    for queue in queues:
+        with problems.collect():
+            by_store.setdefault(store_of(queue), []).append(queue)
+    return by_store
+
+
+def _page_set_places(
+    in_page_sets: Mapping[str, list[LocalQueue]], classes: Mapping[str, Mapping[str, Values]]
+) -> dict[str, str]:
+    """Return the place at which a storage class leads to a page set, by store name.
+
+    Args:
+        in_page_sets: private queues by store name.
+        classes: storage classes by queue manager and name.
+    """
+    places = {}
+    for store, queues in in_page_sets.items():
+        named = value(queues[0].values, "storage_class") or DEFAULT_STORAGE_CLASS
+        places[store] = classes[queues[0].owner][str(named)]["page_set"].where
+    return places

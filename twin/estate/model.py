@@ -240,7 +240,7 @@ class CouplingFacility:
     @property
     def details(self) -> str:
         """Main attributes as text, for a summary of the estate."""
-        scm = f"SCM {format_size(self.scm)}" if self.scm else "no SCM"
+        scm = f"SCM {format_size(self.scm)}" if self.scm else "no SCM" if self.size is not None else "SCM not known"
         return f"{scm}, {len(self.structures)} structures"
 
 

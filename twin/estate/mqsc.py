@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from twin.estate.checks import SourceValue, convert
-from twin.estate.errors import EstateError, did_you_mean, listed
+from twin.estate.errors import EstateError, Problems, did_you_mean, listed
 from twin.estate.mqsc_text import Parameter, Statement, first_words, parameters, statements
 from twin.estate.mqsc_words import (
     OBJECT_SYNONYMS,
@@ -82,15 +82,16 @@ class _Command:
 class Definitions:
     """Objects that MQSC texts define, alter and delete, in the order of reading."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        """Start without any object."""
+    def __init__(self, surroundings: Surroundings, problems: Problems) -> None:
+        """Start without any object. problems: gets the errors of commands."""
+        self._problems = problems
         self._objects: dict[tuple[str, Owner], dict[str, Definition]] = {}  # by namespace and owner, then by name
         self.warnings: list[str] = []
         self._around = surroundings
         self._unknown: set[tuple[str, str]] = set()  # (object, keyword) of warnings
 
     def read(self, text: str, file: str, *, group: str | None = None, qmgr: str | None = None) -> None:
-        """Execute a text.
+        """Execute a text. Wrong commands are collected as problems, with file and line.
 
         Args:
             text: MQSC commands.
@@ -99,13 +100,14 @@ class Definitions:
             qmgr: queue manager that runs it.
 
         Raises:
-            EstateError: a command is wrong, with file and line.
+            EstateError: the text ends within a command.
         """
         runners = self._around.groups[group] if group else (qmgr or "",)
         for statement in statements(text, file):
-            command = _command(statement)
-            if command is not None:
-                self._run(command, runners, group or self._around.group_of.get(qmgr or "", ""))
+            with self._problems.collect():
+                command = _command(statement)
+                if command is not None:
+                    self._run(command, runners, group or self._around.group_of.get(qmgr or "", ""))
 
     def objects(self, space: str, owner: Owner) -> Mapping[str, Definition]:
         """Return the objects of a namespace ("queue", "structure", "storage_class", "page_set") and owner, by name."""
@@ -126,16 +128,22 @@ class Definitions:
         """Return the checked attributes of a command that an estate uses."""
         values: dict[str, SourceValue] = {}
         for keyword, parameter in command.options.items():
-            where = f"{parameter.where}: {command} {parameter}"
-            reading = command.words.read.get(keyword)
-            if reading is None:
-                self._not_read(command, keyword, where)
-                continue
-            attribute, check = reading
-            if attribute in values:
-                raise EstateError(f"{where}: {attribute} is given twice; give it once")
-            values[attribute] = convert(where, _single(parameter), check)
+            with self._problems.collect():
+                self._read_parameter(command, keyword, parameter, values)
         return values
+
+    def _read_parameter(
+        self, command: _Command, keyword: str, parameter: Parameter, values: dict[str, SourceValue]
+    ) -> None:
+        where = f"{parameter.where}: {command} {parameter}"
+        reading = command.words.read.get(keyword)
+        if reading is None:
+            self._not_read(command, keyword, where)
+            return
+        attribute, check = reading
+        if attribute in values:
+            raise EstateError(f"{where}: {attribute} is given twice; give it once")
+        values[attribute] = convert(where, _single(parameter), check)
 
     def _not_read(self, command: _Command, keyword: str, where: str) -> None:
         """Raise EstateError for a misspelling, else warn once: a newer MQ may have added the attribute."""
@@ -230,7 +238,8 @@ class Definitions:
                 continue
             if existing.type != command.type:
                 raise EstateError(f"{command.where}: {command}: {command.name} is a {existing.type} ({existing.where})")
-            self._put(command, owner, replace(existing, values={**existing.values, **values}))
+            raised = _offload_when_raised(command, existing, values)
+            self._put(command, owner, replace(existing, values={**existing.values, **raised, **values}))
             altered = True
         if not altered and not command.name.startswith("SYSTEM"):
             raise EstateError(f"{command.where}: {command}: {self._not_defined(command, owners)}")
@@ -256,6 +265,21 @@ class Definitions:
         return f"it is not defined before{did_you_mean(command.name, names)}"
 
 
+def _offload_when_raised(
+    command: _Command, existing: Definition, values: Mapping[str, SourceValue]
+) -> Mapping[str, SourceValue]:
+    """Return OFFLOAD(DB2) for a structure that ALTER raises to CFLEVEL(5) without saying OFFLOAD.
+
+    Its large messages were in Db2 before. That DB2 is the default here is [assumed]: IBM's reference gives both
+    defaults of the rules (q085510_) and the default of a new structure (q003670_), not which one an ALTER sets.
+    """
+    level = values.get("cf_level")
+    before = existing.values["cf_level"].value if "cf_level" in existing.values else DEFAULT_CF_LEVEL
+    if command.type != "CFSTRUCT" or level is None or level.value < 5 or before >= 5 or not existing.defined:
+        return {}
+    return {} if "offload" in existing.values else {"offload": SourceValue("DB2", level.where)}
+
+
 def _command(statement: Statement) -> _Command | None:
     """Return the command, or None if it concerns no object of an estate."""
     verb, second = first_words(statement)
@@ -275,6 +299,9 @@ def _command(statement: Statement) -> _Command | None:
         return None
     kind = known[subject.keyword]
     words = OBJECTS[kind]
+    if operands[0] is not subject and operands[0].keyword not in words.valid.union(words.read):
+        hint = "; did you mean QLOCAL?" if second == "QUEUE" else did_you_mean(second, known)
+        raise EstateError(f"{statement.locate()}: {verb} {second}: no MQSC object{hint}")
     name = convert(f"{subject.where}: {verb} {subject}", _single(subject), words.name).value
     options = {operand.keyword: operand for operand in operands if operand is not subject}
     return _Command(verb, kind, words, name, options, subject.where)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from twin.estate.attributes import DS_BLOCKS, QUEUE_NAME, STORAGE_CLASS_NAME, STRUCTURE_NAME
+from twin.estate.attributes import DS_BLOCKS, MAX_DEPTH, QUEUE_NAME, STORAGE_CLASS_NAME, STRUCTURE_NAME
 from twin.estate.checks import Check, digits, mapped, word_set
 from twin.estate.model import QUEUE_FILE_MAX_SIZE
 from twin.units import KIB, MIB
@@ -90,7 +90,7 @@ def _page_set_number(value: str) -> str:
 _QUEUE_WORDS = word_set(
     "ACCTQ BOQNAME BOTHRESH CAPEXPRY CLCHNAME CLUSNL CLUSTER CLWLPRTY CLWLRANK CLWLUSEQ CMDSCOPE CUSTOM DEFBIND"
     " DEFPRESP DEFPRTY DEFPSIST DEFREADA DEFSOPT DEFTYPE DESCR DISTL FORCE GET HARDENBO IMGRCOVQ INDXTYPE INITQ LIKE"
-    " MAXDEPTH MAXMSGL MONQ MSGDLVSQ NOHARDENBO NOPURGE NOREPLACE NOSHARE NOTRIGGER NPMCLASS OTELPCTL OTELTRAC PROCESS"
+    " MONQ MSGDLVSQ NOHARDENBO NOPURGE NOREPLACE NOSHARE NOTRIGGER NPMCLASS OTELPCTL OTELTRAC PROCESS"
     " PROPCTL PURGE PUT QDEPTHHI QDEPTHLO QDPHIEV QDPLOEV QDPMAXEV QSGDISP QSVCIEV QSVCINT REPLACE RETINTVL RNAME"
     " RQMNAME SCOPE SHARE STATQ STREAMQ STRMQOS TRIGDATA TRIGDPTH TRIGGER TRIGMPRI TRIGTYPE USAGE XMITQ"
 )
@@ -104,6 +104,8 @@ OBJECTS: Mapping[str, ObjectWords] = {
             "STGCLASS": ("storage_class", _blank_or(STORAGE_CLASS_NAME)),
             "MAXFSIZE": ("max_size", _queue_file_size),
             "DEFPSIST": ("default_persistent", _YES_NO),
+            "MAXMSGL": ("max_length", digits(0, 104_857_600)),
+            "MAXDEPTH": ("max_depth", digits(0, MAX_DEPTH)),
         },
         _QUEUE_WORDS,
         like="SYSTEM.DEFAULT.LOCAL.QUEUE",
@@ -130,8 +132,9 @@ OBJECTS: Mapping[str, ObjectWords] = {
             **{f"OFFLD{n}SZ": (f"offld{n}_sz", _times(KIB, 0, 64, "K")) for n in (1, 2, 3)},
             "DSBLOCK": ("ds_block", mapped(DS_BLOCKS)),
             "DSEXPAND": ("ds_expand", _YES_NO),
+            "DSGROUP": ("ds_group", str),
         },
-        word_set("DESCR LIKE REPLACE NOREPLACE CFCONLOS RECOVER RECAUTO DSGROUP DSBUFS"),
+        word_set("DESCR LIKE REPLACE NOREPLACE CFCONLOS RECOVER RECAUTO DSBUFS"),
     ),
     "STGCLASS": ObjectWords(
         "storage_class",

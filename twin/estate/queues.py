@@ -111,6 +111,12 @@ def page_set_of(queue: LocalQueue, classes: Mapping[str, Values]) -> str:
     if source_value is None and not queue.from_mqsc:
         raise EstateError(f'{queue.where}: queue {queue.key} has no store; give it storage_class = "..."')
     name = source_value.value if source_value is not None and source_value.value is not None else DEFAULT_STORAGE_CLASS
+    structure = queue.values.get("structure")
+    is_shared_by_name = structure is not None and structure.value is not None
+    if is_shared_by_name and structure is not None and (name not in classes or "page_set" not in classes[name]):
+        raise EstateError(
+            f"{structure.where}: without QSGDISP(SHARED) {queue.key} is a private queue, which has no page set; add it"
+        )
     if name not in classes:
         hint = (
             did_you_mean(name, classes)

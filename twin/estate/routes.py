@@ -36,6 +36,7 @@ class Estate:
     stores: Mapping[str, StoreConfig]  # by store name, sorted
     queue_managers: Mapping[str, QueueManager]  # by name, sorted
     routes: tuple[Route, ...]
+    max_depths: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # MAXDEPTH by store and queue, if given
     warnings: tuple[str, ...] = ()  # of what is valid but unwise, one line each
     hosts: Mapping[str, float] = field(default_factory=dict)  # cores of each host, by name
     queue_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from twin.estate.cfrm import Policies
 from twin.estate.checks import SourceValue
-from twin.estate.errors import EstateError, did_you_mean
+from twin.estate.errors import EstateError, Problems, did_you_mean
 from twin.estate.model import QueueManager
 from twin.estate.mqsc import Definitions, Owner, Surroundings
 from twin.estate.toml_text import Entry, Import, TomlEstate, read_text
@@ -26,6 +26,11 @@ class Sources:
     policies: Policies
     definitions: Definitions
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def problems(self) -> Problems:
+        """Errors so far."""
+        return self.toml.problems
 
     def entries(self, section: str) -> Mapping[tuple[str, ...], Entry]:
         """Return the tables of a TOML section by the parts of their names."""
@@ -64,9 +69,11 @@ def gather(toml: TomlEstate) -> Sources:
         distributed=frozenset(name for name, qmgr in queue_managers.items() if qmgr.platform == "distributed"),
         elsewhere=lambda space, owner, name: _in_toml(toml, space, owner, name),
     )
-    sources = Sources(toml, queue_managers, groups, Policies(), Definitions(surroundings))
+    policies, definitions = Policies(problems=toml.problems), Definitions(surroundings, toml.problems)
+    sources = Sources(toml, queue_managers, groups, policies, definitions)
     for entry in toml.imports:
-        _read_import(sources, entry)
+        with sources.problems.collect():
+            _read_import(sources, entry)
     sources.warnings.extend(dict.fromkeys(sources.policies.warnings + sources.definitions.warnings))
     return sources
 

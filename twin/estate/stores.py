@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from twin.estate.attributes import incompatible
 from twin.estate.checks import SourceValue, Values
 from twin.estate.errors import EstateError, did_you_mean
-from twin.estate.model import CouplingFacility, PageSet, QueueFile, Smds, Structure, UniformCluster
+from twin.estate.model import (
+    ALWAYS_OFFLOADED_ABOVE,
+    RULE_OFF,
+    CouplingFacility,
+    PageSet,
+    QueueFile,
+    Smds,
+    Structure,
+    UniformCluster,
+)
 from twin.estate.mqsc import DEFAULT_CF_LEVEL
 from twin.estate.queues import LocalQueue
-from twin.estate.sources import Sources
+from twin.estate.sources import Sources, value
+from twin.estate.toml_text import Entry
 from twin.units import format_size
 
 TOML_CF_LEVEL = 5  # of a structure described in TOML only: its default, OFFLOAD(SMDS), needs it [IBM: DEFINE CFSTRUCT]
@@ -33,23 +43,27 @@ def structures(sources: Sources, queues: Mapping[str, list[LocalQueue]]) -> dict
             values that contradict each other.
     """
     all_structures: dict[str, Structure] = {}
-    for entry in sources.entries("structure").values():
-        sources.check_group(entry)
-    names = set(sources.entries("structure"))
+    names = set()
+    for key, entry in sources.entries("structure").items():
+        with sources.problems.collect():
+            sources.check_group(entry)
+            names.add(key)
     for group in sources.groups:
         names |= {(group, name) for name in sources.definitions.objects("structure", ("SHARED", group))}
     for group, name in sorted(names):
         store = f"{group}/{name}"
-        structure = _structure(sources, group, name, queues.get(store, []))
-        if structure is not None:
-            all_structures[store] = structure
-    _check_smds(sources, all_structures)
+        with sources.problems.collect():
+            structure = _structure(sources, group, name, queues.get(store, []))
+            if structure is not None:
+                all_structures[store] = structure
+    _check_smds(sources, all_structures, {f"{group}/{name}" for group, name in names})
     for store, needed_by in queues.items():
-        if store not in all_structures:
+        if tuple(store.split("/")) not in names:
             queue = needed_by[0]
             define = f"DEFINE CFSTRUCT({store.split('/')[1]})"
             hint = did_you_mean(store, all_structures) or f'; describe [structure."{store}"] or {define}'
-            raise EstateError(f"{queue.where}: queue {queue.key} has no store: unknown structure {store}{hint}")
+            unknown = f"{queue.where}: queue {queue.key} has no store: unknown structure {store}{hint}"
+            sources.problems.messages.append(unknown)
     return all_structures
 
 
@@ -74,6 +88,7 @@ def _structure(sources: Sources, group: str, name: str, queues: list[LocalQueue]
             raise EstateError(missing)
         sources.warnings.append(f"{missing}; it is left out, no queue uses it")
         return None
+    ds_group = settings.pop("ds_group", None)
     values: dict[str, Any] = {attribute: setting.value for attribute, setting in settings.items()}
     values.setdefault("cf_level", DEFAULT_CF_LEVEL if defined and defined.defined else TOML_CF_LEVEL)
     if values["cf_level"] < 5:
@@ -81,7 +96,15 @@ def _structure(sources: Sources, group: str, name: str, queues: list[LocalQueue]
         ignored = [settings[attribute].where for attribute in _BELOW_5_WITHOUT_EFFECT if attribute in settings]
         if ignored:
             sources.warnings.append(f"{ignored[0]}: without effect, {store} is at CFLEVEL({values['cf_level']}), not 5")
+    elif values.get("offload") == "DB2":
+        for rule in (1, 2, 3):
+            values.setdefault(f"offld{rule}_sz", RULE_OFF)  # [IBM: MQ 9.3, DEFINE CFSTRUCT, q085510_]
     _check_together(sources, where, settings, values)
+    sources.warnings.extend(_long_messages(queues, store, values["cf_level"]))
+    if defined and defined.defined and values["cf_level"] >= 5 and values.get("offload", "SMDS") == "SMDS":
+        sources.warnings.extend(
+            _data_set_group(ds_group, f"{where}: {store}" if entry else f"{where}: CFSTRUCT({name})")
+        )
     members = sources.groups[group]
     return Structure(
         name=store,
@@ -91,6 +114,26 @@ def _structure(sources: Sources, group: str, name: str, queues: list[LocalQueue]
         smds={qmgr: _smds(sources, group, name, qmgr) for qmgr in members},
         **values,
     )
+
+
+def _long_messages(queues: Iterable[LocalQueue], store: str, cf_level: int) -> Iterator[str]:
+    """Yield a warning for each queue that allows messages over 63 KB below CFLEVEL(5) [IBM: MQ 9.1, MQRC 2366]."""
+    for queue in queues:
+        max_length = queue.values.get("max_length")
+        if cf_level < 5 and max_length is not None and max_length.value > ALWAYS_OFFLOADED_ABOVE:
+            effect = "are stored in Db2" if cf_level == 4 else "cannot be put, with 2366"
+            yield f"{max_length.where}: {store} is at CFLEVEL({cf_level}): messages over 63 KB {effect}"
+
+
+def _data_set_group(ds_group: SourceValue | None, subject: str) -> Iterator[str]:
+    """Yield a warning unless DSGROUP has one asterisk, for the queue manager.
+
+    Source: [IBM: MQ 9.3, DEFINE CFSTRUCT, q085510_] (DSGROUP('dsname.prefix.*.dsname.suffix')).
+    """
+    if ds_group is None or not ds_group.value:
+        yield f"{subject}: OFFLOAD(SMDS) without DSGROUP: it has no data sets to offload to; give DSGROUP('HLQ.*.NAME')"
+    elif ds_group.value.count("*") != 1:
+        yield f"{ds_group.where}: expected: one asterisk, where the name of each queue manager goes"
 
 
 def _check_together(sources: Sources, where: str, settings: Values, values: Mapping[str, Any]) -> None:
@@ -117,44 +160,70 @@ def _smds(sources: Sources, group: str, name: str, qmgr: str) -> Smds:
     return Smds(size=values["size"], secondary=values.get("secondary") or None, max_size=max_size)
 
 
-def _check_smds(sources: Sources, all_structures: Mapping[str, Structure]) -> None:
-    """Check that every [smds] table names a structure and a member of its group and has room for two blocks."""
+def _check_smds(sources: Sources, all_structures: Mapping[str, Structure], names: Collection[str]) -> None:
+    """Check that every [smds] table names a structure and a member of its group and has room for two blocks.
+
+    Args:
+        sources: texts of the estate.
+        all_structures: the structures without errors.
+        names: store names of all structures.
+    """
     for (group, name, qmgr), entry in sources.entries("smds").items():
-        structure = all_structures.get(f"{group}/{name}")
-        if structure is None:
-            hint = did_you_mean(f"{group}/{name}", all_structures) or f'; describe [structure."{group}/{name}"]'
-            raise EstateError(f"{entry.where}: unknown structure {group}/{name}{hint}")
-        if qmgr not in structure.queue_managers:
-            members = ", ".join(structure.queue_managers)
-            raise EstateError(f"{entry.where}: {qmgr} is not in {group}; its queue managers are {members}")
-        if structure.smds[qmgr].size < 2 * structure.ds_block:
-            right = f"must be at least two blocks of DSBLOCK, {format_size(2 * structure.ds_block)}"
-            raise EstateError(f"{entry.values['size'].where}: {right}")
+        with sources.problems.collect():
+            _check_data_set(entry, all_structures.get(f"{group}/{name}"), f"{group}/{name}", qmgr, names)
 
 
-def page_sets(sources: Sources, queues: Mapping[str, list[LocalQueue]]) -> dict[str, PageSet]:
-    """Return the page sets by store name, from [page_set] and DEFINE PSID with `pages`. Raise EstateError."""
-    for entry in sources.entries("page_set").values():
-        sources.check_qmgr(entry, "zos")
+def _check_data_set(entry: Entry, structure: Structure | None, store: str, qmgr: str, names: Collection[str]) -> None:
+    if structure is None:
+        if store in names:
+            return
+        hint = did_you_mean(store, names) or f'; describe [structure."{store}"]'
+        raise EstateError(f"{entry.where}: unknown structure {store}{hint}")
+    if qmgr not in structure.queue_managers:
+        members = ", ".join(structure.queue_managers)
+        group = structure.queue_sharing_group
+        raise EstateError(f"{entry.where}: {qmgr} is not in {group}; its queue managers are {members}")
+    if structure.smds[qmgr].size < 2 * structure.ds_block:
+        right = f"must be at least two blocks of DSBLOCK, {format_size(2 * structure.ds_block)}"
+        raise EstateError(f"{entry.values['size'].where}: {right}")
+
+
+def page_sets(
+    sources: Sources, queues: Mapping[str, list[LocalQueue]], page_set_places: Mapping[str, str]
+) -> dict[str, PageSet]:
+    """Return the page sets by store name, from [page_set] and DEFINE PSID with `pages`.
+
+    Args:
+        sources: texts of the estate.
+        queues: private queues by store name.
+        page_set_places: file and line, or key, at which a storage class leads to a page set, by store name.
+    """
+    numbers = set()
+    for key, entry in sources.entries("page_set").items():
+        with sources.problems.collect():
+            sources.check_qmgr(entry, "zos")
+            numbers.add((key[0], key[1]))
     for entry in sources.entries("storage_class").values():
-        sources.check_qmgr(entry, "zos")
-    numbers = set(sources.entries("page_set"))
+        with sources.problems.collect():
+            sources.check_qmgr(entry, "zos")
     for qmgr in sources.queue_managers:
         numbers |= {(qmgr, number) for number in sources.definitions.objects("page_set", ("QMGR", qmgr))}
     all_page_sets: dict[str, PageSet] = {}
     for qmgr, number in sorted(numbers, key=lambda key: (key[0], int(key[1]))):
         store = f"{qmgr}/PS{int(number):02d}"
-        page_set = _page_set(sources, qmgr, number, queues.get(store, []))
-        if page_set is not None:
-            all_page_sets[store] = page_set
+        with sources.problems.collect():
+            page_set = _page_set(sources, qmgr, number, queues.get(store, []))
+            if page_set is not None:
+                all_page_sets[store] = page_set
+    known = {f"{qmgr}/PS{int(number):02d}" for qmgr, number in numbers}
     for store, needed_by in queues.items():
-        if store not in all_page_sets:
+        if store not in known:
             queue, psid = needed_by[0], int(store[-2:])
-            raise EstateError(
-                f"{queue.where}: queue {queue.key} has no store: its storage class leads to page set {psid},"
+            sources.problems.messages.append(
+                f"{page_set_places[store]}: queue {queue.key} has no store: its storage class leads to page set {psid},"
                 f' which is not described; describe [page_set."{queue.owner}/{psid}"]'
             )
-    _check_storage_classes(sources, all_page_sets)
+    _check_storage_classes(sources, known)
     return all_page_sets
 
 
@@ -183,24 +252,27 @@ def _page_set(sources: Sources, qmgr: str, number: str, queues: list[LocalQueue]
     )
 
 
-def _check_storage_classes(sources: Sources, all_page_sets: Mapping[str, PageSet]) -> None:
+def _check_storage_classes(sources: Sources, known: Collection[str]) -> None:
     for (qmgr, _), entry in sources.entries("storage_class").items():
-        number = entry.values["page_set"].value
-        if f"{qmgr}/PS{number:02d}" not in all_page_sets:
+        number = value(entry.values, "page_set")
+        if isinstance(number, int) and f"{qmgr}/PS{number:02d}" not in known:
             where = entry.values["page_set"].where
-            raise EstateError(f'{where}: unknown page set; describe [page_set."{qmgr}/{number}"]')
+            sources.problems.messages.append(f'{where}: unknown page set; describe [page_set."{qmgr}/{number}"]')
 
 
 def queue_files(sources: Sources, queues: Iterable[LocalQueue]) -> dict[str, QueueFile]:
     """Return the queue files by store name, from [queue_file] and QLOCAL of distributed queue managers."""
     settings: dict[tuple[str, str], dict[str, SourceValue]] = {}
     for queue in queues:
-        if not queue.from_mqsc:
-            raise EstateError(f'{queue.where}: {queue.owner} is distributed; write [queue_file."{queue.key}"] instead')
+        if not queue.from_mqsc and (queue.owner, queue.name) not in sources.entries("queue_file"):
+            distributed = f'{queue.where}: {queue.owner} is distributed; write [queue_file."{queue.key}"] instead'
+            sources.problems.messages.append(distributed)
+            continue
         settings[queue.owner, queue.name] = {"max_size": queue.values["max_size"]} if "max_size" in queue.values else {}
     for key, entry in sources.entries("queue_file").items():
-        sources.check_qmgr(entry, "distributed")
-        settings[key[0], key[1]] = {**settings.get((key[0], key[1]), {}), **entry.values}
+        with sources.problems.collect():
+            sources.check_qmgr(entry, "distributed")
+            settings[key[0], key[1]] = {**settings.get((key[0], key[1]), {}), **entry.values}
     return {
         f"{qmgr}/{queue}": QueueFile(
             name=f"{qmgr}/{queue}",

@@ -10,16 +10,17 @@ import re
 import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from twin.estate.attributes import GROUP_NAME, QMGR_NAME, SECTIONS, Section
 from twin.estate.checks import SourceValue, Values, convert, locate_key, text
-from twin.estate.errors import EstateError, did_you_mean, listed, show
+from twin.estate.errors import EstateError, Problems, did_you_mean, listed, show
 
 SCHEMA = 1
+_OF_ALL_TEXTS = ("queue_manager", "uniform_cluster", "queue_sharing_group")  # memberships, which the imports need
 
 _BRACKETS = re.compile(rb"[\[{]"), re.compile(rb"[\]}]")  # opening, closing
 
@@ -53,24 +54,39 @@ class TomlEstate:
     file: str
     imports: tuple[Import, ...]
     sections: Mapping[str, Mapping[tuple[str, ...], Entry]]  # of every section, absent ones empty
+    problems: Problems = field(default_factory=Problems)
 
 
 def read_toml(path: Path) -> TomlEstate:
-    """Read and check the file.
+    """Read and check the file. Unknown or missing keys and invalid values are collected in `problems`.
 
     Raises:
-        EstateError: it cannot be read, is not TOML, has unknown or missing keys, or invalid values.
+        EstateError: it cannot be read or is not TOML, or what is wrong concerns every text: the schema, memberships.
     """
     file = str(path)
     content = _parse(path)
-    unknown = next((key for key in content if key not in ("schema", "import", *SECTIONS)), None)
-    if unknown is not None:
-        raise EstateError(f"{file}: unknown key {show(unknown)}{_suggest(unknown, ('schema', 'import', *SECTIONS))}")
+    problems = Problems()
+    for key in content:
+        if key not in ("schema", "import", *SECTIONS):
+            known = _suggest(key, ("schema", "import", *SECTIONS))
+            problems.messages.append(f"{file}: unknown key {show(key)}{known}")
+    with problems.collect():
+        _check_schema(file, content)
+    sections = {}
+    for name in sorted(SECTIONS, key=lambda name: name not in _OF_ALL_TEXTS):
+        sections[name] = _section(file, name, SECTIONS[name], content.get(name, {}), problems)
+        if name == _OF_ALL_TEXTS[-1]:
+            is_sound = not problems.messages
+    imports = _imports(path, content.get("import", []), problems)
+    if not is_sound:
+        problems.raise_all()
+    return TomlEstate(file, imports, {name: sections[name] for name in SECTIONS}, problems)
+
+
+def _check_schema(file: str, content: Mapping[str, Any]) -> None:
     if content.get("schema") != SCHEMA or isinstance(content["schema"], bool):
         problem = f"schema = {show(content['schema'])}" if "schema" in content else "schema is missing"
         raise EstateError(f"{file}: {problem}; write schema = {SCHEMA} at the top")
-    sections = {name: _section(file, name, section, content.get(name, {})) for name, section in SECTIONS.items()}
-    return TomlEstate(file, _imports(path, content.get("import", [])), sections)
 
 
 def read_text(path: Path, where: str) -> str:
@@ -126,19 +142,22 @@ def _unread(path: Path, data: bytes, wrong: Exception) -> str:
     return f'{path}:{line}: an integer of more than {digits} digits; give a number of bytes, or a string such as "8G"'
 
 
-def _section(file: str, name: str, section: Section, content: Any) -> dict[tuple[str, ...], Entry]:
-    if not isinstance(content, dict):
-        raise EstateError(f'{file}: {name} = {show(content)}: must be tables like [{name}."{section.example}"]')
+def _section(file: str, name: str, section: Section, content: Any, problems: Problems) -> dict[tuple[str, ...], Entry]:
     entries: dict[tuple[str, ...], Entry] = {}
+    if not isinstance(content, dict):
+        wrong = f'{file}: {name} = {show(content)}: must be tables like [{name}."{section.example}"]'
+        problems.messages.append(wrong)
+        return entries
     for key, table in content.items():
-        entry = _entry(file, name, section, key, table)
-        if entry.key in entries:
-            raise EstateError(f"{entry.where}: the same as {entries[entry.key].where}; keep one of them")
-        entries[entry.key] = entry
+        with problems.collect():
+            entry = _entry(file, name, section, key, table, problems)
+            if entry.key in entries:
+                raise EstateError(f"{entry.where}: the same as {entries[entry.key].where}; keep one of them")
+            entries[entry.key] = entry
     return entries
 
 
-def _entry(file: str, name: str, section: Section, key: str, table: Any) -> Entry:
+def _entry(file: str, name: str, section: Section, key: str, table: Any, problems: Problems) -> Entry:
     path = f"{name}.{key}" if re.fullmatch("[A-Za-z0-9_-]+", key) else f'{name}."{key}"'
     where = f"{file}: {path}"
     if not isinstance(table, dict):
@@ -153,19 +172,25 @@ def _entry(file: str, name: str, section: Section, key: str, table: Any) -> Entr
         checked = (checked[0], str(int(checked[1])))
     values: dict[str, SourceValue] = {}
     for attribute, value in table.items():
-        if attribute not in section.attributes:
-            raise EstateError(f"{where}: unknown key {show(attribute)}{_suggest(attribute, section.attributes)}")
-        values[attribute] = convert(locate_key(file, path, attribute, value), value, section.attributes[attribute])
-    missing = next((attribute for attribute in section.required if attribute not in values), None)
+        with problems.collect():
+            if attribute not in section.attributes:
+                raise EstateError(f"{where}: unknown key {show(attribute)}{_suggest(attribute, section.attributes)}")
+            values[attribute] = convert(locate_key(file, path, attribute, value), value, section.attributes[attribute])
+    missing = next((attribute for attribute in section.required if attribute not in table), None)
     if missing is not None:
         raise EstateError(f"{where}: {missing} is missing")
     return Entry(checked, where, values)
 
 
-def _imports(path: Path, content: Any) -> tuple[Import, ...]:
+def _imports(path: Path, content: Any, problems: Problems) -> tuple[Import, ...]:
     if not isinstance(content, list):
-        raise EstateError(f"{path}: import = {show(content)}: must be tables like [[import]]")
-    return tuple(_import(path, f"import[{place}]", entry) for place, entry in enumerate(content))
+        problems.messages.append(f"{path}: import = {show(content)}: must be tables like [[import]]")
+        return ()
+    imports = []
+    for place, entry in enumerate(content):
+        with problems.collect():
+            imports.append(_import(path, f"import[{place}]", entry))
+    return tuple(imports)
 
 
 def _import(path: Path, name: str, entry: Any) -> Import:

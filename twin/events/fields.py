@@ -198,8 +198,11 @@ def microseconds(text: str) -> int | None:
 
 # --- measurements ----------------------------------------------------------------------------------------------------
 
-_COMMON = "messages bytes uncommitted events duplicates gaps unmatched_gets full_puts overfull_puts refused_alters"
-_STRUCTURE = "size ents_max ents_used elems_max elems_used offloaded_messages offloaded_bytes offload_rule"
+_COMMON = (
+    "messages bytes uncommitted events duplicates gaps unmatched_gets full_puts queue_full_puts overfull_puts "
+    "refused_alters"
+)
+_STRUCTURE = "size ents_max ents_used elems_max elems_used auto_alters offloaded_messages offloaded_bytes offload_rule"
 _PAGE_SET = "pages_total pages_used pages_persistent pages_nonpersistent pages_unused expansions buffer_pool"
 _QUEUE_FILE = (
     "blocks blocks_free blocks_allocated blocks_nonpersistent blocks_persistent file_bytes log_records checkpoints "

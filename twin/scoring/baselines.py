@@ -19,9 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from twin.course import STEP
 from twin.scoring.alarms import Alarm, from_condition
 from twin.scoring.predictions import Predictions
-from twin.scoring.series import STEP, Series
+from twin.scoring.series import Series
 from twin.state.arrays import Array
 
 SECOND = 1_000_000  # microseconds

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from twin.scoring.alarms import Alarm, from_alerts
+import numpy as np
+
+from twin.errors import UsageError
+from twin.scoring.alarms import Alarm, from_alerts, from_condition
 from twin.scoring.baselines import BASELINES
 from twin.scoring.judge import JudgedStore, judge
 from twin.scoring.measures import Measures, measure
 from twin.scoring.predictions import Predictions
 from twin.scoring.series import PlayedRecording, Series
 from twin.scoring.truth import Filling, fillings
+from twin.state.arrays import Array
 
 TWIN = "twin"  # its pages
 TWIN_WATCH = "twin, watch"  # its watches and pages: the first of both
@@ -35,16 +39,33 @@ class ScoredRecording:
     judged: Mapping[str, Sequence[JudgedStore]]  # by method, in the order of the stores
 
 
-def score(played: PlayedRecording, *, withdrawing_counts: bool = True) -> ScoredRecording:
-    """Judge the twin and every baseline on a recording.
+Rule = Callable[[Series], Array]
+"""A rule of one's own: bool[n], True at each sample of `Series.times` at which it would call somebody."""
+
+
+def score(
+    played: PlayedRecording, *, withdrawing_counts: bool = True, rules: Mapping[str, Rule] | None = None
+) -> ScoredRecording:
+    """Judge the twin, every baseline and own rules on a recording.
 
     Args:
         played: the recording.
         withdrawing_counts: True if an alarm that clears before its 2192 is false, as in the hard classes.
+        rules: own rules by name, which must not be that of a method.
+
+    Raises:
+        UsageError: a rule has the name of a method, or does not return a value for each sample.
     """
+    own = dict(rules or {})
+    taken_names = sorted(own.keys() & set(METHODS))
+    if taken_names:
+        raise UsageError(f"rule {taken_names[0]} is the name of a method; expected: another name")
     all_fillings = {name: fillings(series) for name, series in played.series.items()}
     outputs = {
         method: {name: _output(method, played, series) for name, series in played.series.items()} for method in METHODS
+    } | {
+        name: {store: _output_of_rule(name, rule, series) for store, series in played.series.items()}
+        for name, rule in own.items()
     }
     judged = {
         method: [
@@ -63,8 +84,18 @@ def score(played: PlayedRecording, *, withdrawing_counts: bool = True) -> Scored
 
 
 def summarise(scored: Sequence[ScoredRecording]) -> dict[str, Measures]:
-    """Return the measures of every method over some recordings."""
-    return {method: measure([recording.judged[method] for recording in scored]) for method in METHODS}
+    """Return the measures of every method, and of the rules that all have, over some recordings."""
+    rules = [name for name in (scored[0].judged if scored else ()) if all(name in own.judged for own in scored)]
+    names = (*METHODS, *(name for name in rules if name not in METHODS))
+    return {method: measure([recording.judged[method] for recording in scored]) for method in names}
+
+
+def _output_of_rule(name: str, rule: Rule, series: Series) -> MethodOutput:
+    holds = np.asarray(rule(series), bool)
+    if holds.shape != series.times.shape:
+        wrong = f"rule {name} returned shape {holds.shape} for {series.store}"
+        raise UsageError(f"{wrong}; expected: {series.times.shape}, a value for each of its times")
+    return MethodOutput(from_condition(series.times, holds), None)
 
 
 def _output(method: str, played: PlayedRecording, series: Series) -> MethodOutput:

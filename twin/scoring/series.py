@@ -7,9 +7,8 @@ sample every 15 to 60 seconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from kernels.clock import SECOND
 from kernels.event_loop import MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import PUT
 from twin.alerts.episodes import Alert
+from twin.course import STEP, pieces_by_step
 from twin.estate import Estate
 from twin.events import Decoded, Decoder
 from twin.forecast.outlook import Forecast
@@ -28,8 +28,6 @@ from twin.scoring.predictions import Predictions
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 from twin.warm import warm
-
-STEP = 30 * SECOND  # of event time between samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +78,7 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
     stores = np.array([route.store for route in estate.routes])
     for chunk in open_recording(path):
         decoded = chunk.decode(decoder)
-        for piece in _pieces(decoded):
+        for piece in pieces_by_step(decoded):
             alerts += player.feed(piece)
             for name in np.unique(stores[np.unique(piece.events["route"])]).tolist():
                 twin = player.twins[name]
@@ -97,22 +95,6 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
     series = {name: record.series(name) for name, record in sorted(records.items()) if record.looks}
     predictions = {name: Predictions.from_forecasts(records[name].forecasts) for name in series}
     return PlayedRecording(series=series, alerts=alerts, predictions=predictions, events=events)
-
-
-def _pieces(decoded: Decoded) -> Iterator[Decoded]:
-    """Split events where two consecutive times lie in different STEPs."""
-    if not len(decoded):
-        return
-    cuts = np.flatnonzero(np.diff(decoded.events["time"] // STEP)) + 1
-    edges = [0, *cuts.tolist(), len(decoded)]
-    extras = sorted(decoded.extras.items())
-    i = 0
-    for start, end in pairwise(edges):
-        own = {}
-        while i < len(extras) and extras[i][0] < end:
-            own[extras[i][0] - start] = extras[i][1]
-            i += 1
-        yield Decoded(decoded.events[start:end], decoded.record[start:end], decoded.index[start:end], own)
 
 
 def _refused(decoded: Decoded, stores: Array) -> Iterable[tuple[str, Array]]:

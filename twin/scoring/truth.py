@@ -23,7 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels.clock import SECOND
-from twin.scoring.series import STEP, Series
+from twin.course import STEP
+from twin.scoring.series import Series
 from twin.state.arrays import Array
 
 MINUTE = 60 * SECOND

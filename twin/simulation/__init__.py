@@ -6,9 +6,10 @@ facts (`twin.simulation.system`).
 """
 
 from twin.simulation import stories
-from twin.simulation.estate import demo_estate, demo_estate_text
+from twin.simulation.estate import demo_estate, demo_estate_text, side_by_side_estate
 from twin.simulation.run import Outcome, Progress, play, serve_into, simulate
 from twin.simulation.scenario import SCENARIOS, START, Scenario, make_scenario, parameters
+from twin.simulation.side_by_side import SideBySide
 from twin.simulation.system import RealSystem, StoreOutcome
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Progress",
     "RealSystem",
     "Scenario",
+    "SideBySide",
     "StoreOutcome",
     "demo_estate",
     "demo_estate_text",
@@ -25,6 +27,7 @@ __all__ = [
     "parameters",
     "play",
     "serve_into",
+    "side_by_side_estate",
     "simulate",
     "stories",
 ]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from twin.units import GIB
+
 PAGE_BYTES = 4096
 PAGES_PER_TRACK = 12
 TRACKS_PER_CYLINDER = 15
@@ -26,3 +28,10 @@ class Extent:
     def of_pages(cls, pages: int) -> Extent:
         """Return the extent of a number of 4 KB pages."""
         return cls(pages * PAGE_BYTES, pages, -(-pages // PAGES_PER_CYLINDER))
+
+
+def extended_addressability(size: int) -> list[str]:
+    """Return the warning about a VSAM data set of more than 4 GB, none below [IBM: z/OS DFSMS Using Data Sets]."""
+    if size < 4 * GIB:
+        return []
+    return ["more than 4 GB: its SMS data class needs extended addressability, else it ends at 4 GB"]

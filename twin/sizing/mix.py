@@ -6,12 +6,14 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 
 from twin.errors import UsageError
 from twin.estate import parse_size
 
 MAX_LENGTH = 104_857_600  # bytes, 100 MB: the longest message [published]
 _MAX_COUNT = 10**15  # messages of one length: more is a typing error
+_POWERS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -41,9 +43,18 @@ def parse_mix(texts: Iterable[str], option: str = "--messages") -> Mix:
 
 def _messages(text: str, option: str) -> Messages:
     length, colon, count = text.partition(":")
-    if colon and not (count.isascii() and count.isdigit() and 0 < int(count[:16]) <= _MAX_COUNT):
-        raise UsageError(f"{option} {text}: LENGTH:COUNT is right, as 2048:1000000, COUNT from 1 to {_MAX_COUNT:,}")
-    return Messages(_length(length, option, text), int(count or 1))
+    number = parse_count(count) if colon else 1
+    if number is None:
+        expected = f"LENGTH:COUNT, such as 2048:1000000 or 2K:5M, COUNT from 1 to {_MAX_COUNT:,}"
+        raise UsageError(f"{option} {text}; expected: {expected}")
+    return Messages(_length(length, option, text), number)
+
+
+def parse_count(text: str) -> int | None:
+    """Return a number of messages: 5000000, or 5M, in which K, M and G are powers of 1000; None if it is none."""
+    match = re.fullmatch(r"(\d{1,16}(?:\.\d{1,9})?)([KMG]?)", text.strip().upper(), re.ASCII)
+    count = Decimal(match[1]) * _POWERS[match[2]] if match else Decimal(0)
+    return int(count) if count == count.to_integral_value() and 0 < count <= _MAX_COUNT else None
 
 
 def parse_rates(texts: Iterable[str], option: str = "--rate") -> tuple[Rate, ...]:
@@ -52,7 +63,7 @@ def parse_rates(texts: Iterable[str], option: str = "--rate") -> tuple[Rate, ...
     for text in texts:
         length, _, per_second = text.partition(":")
         if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", per_second, re.ASCII) or not float(per_second):
-            raise UsageError(f"{option} {text}: LENGTH:PER_SECOND is right, as 2048:50, more than 0 messages/s")
+            raise UsageError(f"{option} {text}; expected: LENGTH:PER_SECOND, such as 2048:50, more than 0 messages/s")
         rates.append(Rate(_length(length, option, text), float(per_second)))
     return tuple(rates)
 
@@ -61,7 +72,7 @@ def parse_seconds(text: str, option: str = "--delay") -> int:
     """Parse a span of time: 90, 90s, 30m, 2h, 1d. Raise UsageError."""
     match = re.fullmatch(r"(\d{1,9})([smhd]?)", text.strip().lower(), re.ASCII)
     if match is None:
-        raise UsageError(f"{option} {text}: a number of seconds, or one with s, m, h, d is right, as 2h")
+        raise UsageError(f"{option} {text}; expected: a number of seconds, or one with s, m, h or d, such as 2h")
     return int(match[1]) * _SECONDS[match[2]]
 
 
@@ -77,7 +88,7 @@ def count_of(mix: Mix) -> int:
     """Return the number of messages of a mix. Raise UsageError if it is 0."""
     count = sum(messages.count for messages in mix)
     if not count:
-        raise UsageError("no messages: say how many of which length, as 2048:1000000")
+        raise UsageError("no messages; expected: how many of which length, such as 2048:1000000")
     return count
 
 
@@ -85,7 +96,7 @@ def _length(written: str, option: str, text: str) -> int:
     try:
         length = parse_size(written)
     except ValueError:
-        raise UsageError(f"{option} {text}: a length is right: bytes, or a number with K or M, as 64K") from None
+        raise UsageError(f"{option} {text}; expected: a length in bytes, or with K or M, such as 64K") from None
     if length > MAX_LENGTH:
         raise UsageError(f"{option} {text}: a message has at most {MAX_LENGTH:,} bytes")
     return length

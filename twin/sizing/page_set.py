@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from kernels import page_set
 from kernels.page_set import CONTROL, EXPAND_ABOVE, MAX_PAGES, PAGE_SPACE, SHORT, VERY_LONG
-from twin.sizing.dasd import PAGE_BYTES, Extent
+from twin.sizing.dasd import PAGE_BYTES, Extent, extended_addressability
 from twin.sizing.mix import Mix, count_of
 from twin.sizing.next_fit import places
 
@@ -150,5 +150,6 @@ def _documented_records(plan: LengthPlan) -> int:
 
 def _warnings(pages: int) -> list[str]:
     if pages <= MAX_PAGES:
-        return []
-    return [f"a page set has at most {MAX_PAGES:,} pages, 64 GB: {-(-pages // MAX_PAGES)} page sets are right"]
+        return extended_addressability(pages * PAGE_BYTES)
+    number = -(-pages // MAX_PAGES)
+    return [f"a page set has at most {MAX_PAGES:,} pages, 64 GB; expected: {number} page sets"]

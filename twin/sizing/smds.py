@@ -11,7 +11,7 @@ from kernels import smds
 from twin.errors import UsageError
 from twin.estate import SMDS_MAX_SIZE, Structure, format_size
 from twin.estate.attributes import DS_BLOCKS
-from twin.sizing.dasd import Extent
+from twin.sizing.dasd import Extent, extended_addressability
 from twin.sizing.mix import Mix, count_of
 from twin.sizing.next_fit import places
 
@@ -44,11 +44,11 @@ def plan_smds(config: Structure, mix: Mix, ds_block: int | None = None) -> SmdsP
     """
     config = replace(config, ds_block=ds_block or config.ds_block)
     if format_size(config.ds_block) not in DS_BLOCKS:
-        raise UsageError(f"DSBLOCK({format_size(config.ds_block)}): {', '.join(DS_BLOCKS)} are right")
+        raise UsageError(f"DSBLOCK({format_size(config.ds_block)}); expected: {', '.join(DS_BLOCKS)}")
     count_of(mix)
     offloaded = [part for part in mix if part.length > config.offload_min_length]
     if not offloaded:
-        raise UsageError(f"no message is offloaded: lengths above {config.offload_min_length} bytes are right")
+        raise UsageError(f"no message is offloaded; expected: lengths above {config.offload_min_length} bytes")
     pages = [int(smds.pages_of_length(part.length, config.smds_prefix)) for part in offloaded]
     counts = [part.count for part in offloaded]
     data = places(pages, counts, config.ds_block // smds.PAGE_BYTES)
@@ -92,4 +92,4 @@ def _warnings(config: Structure, size: int, short: int) -> list[str]:
         warnings.append(f"{short:,} messages of at most {config.offload_min_length} bytes are not offloaded")
     if size > SMDS_MAX_SIZE:
         warnings.append(f"{format_size(SMDS_MAX_SIZE)} is the most a data set may have: 2192 comes before all fit")
-    return warnings
+    return warnings + extended_addressability(size)

@@ -6,8 +6,10 @@ states its sources. 0.75 KB per offloaded message: [IBM: Specifying offload opti
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from kernels import offload, pools
 from twin.allocation import allocate, pool_sizes
@@ -18,6 +20,7 @@ from twin.units import KIB, MIB
 
 DOCUMENTED_BYTES = KIB * 3 // 4  # per offloaded message [IBM: Specifying offload options for shared messages]
 IN_STRUCTURE, OFFLOADED, DOCUMENTED = "in the structure", "offloaded", "by the document"
+BY_RULES = "by its rules"
 _MAX_SIZE = 1 << 60  # bytes: more than any structure
 
 
@@ -33,6 +36,7 @@ class StructurePlan:
     size: int  # the smallest SIZE with that many of both at the ratio
     size_rounded: int  # in whole MB
     fits: int | None  # messages of the mix in the SIZE asked about
+    fits_initially: int | None = None  # the same in INITSIZE, where it is below SIZE
 
 
 def bare_structure(size: int) -> Structure:
@@ -95,28 +99,81 @@ def messages_that_fit(config: Structure, size: int, mix: Mix, *, offloaded: bool
     return min(entries, elements * count_of(mix) // elements_of_mix(config, mix, offloaded=offloaded))
 
 
+def fill_by_rules(config: Structure, size: int, mix: Mix, limit: float = math.inf) -> tuple[float, float]:
+    """Return (messages, elements) when an empty structure has taken messages of the mix until its first 2192.
+
+    Each offload rule works from its threshold on; between two thresholds the mix takes entries and elements evenly.
+    Data sets have room.
+
+    Args:
+        config: the structure, with its rules.
+        size: bytes allocated.
+        mix: the messages, which come in these shares.
+        limit: messages after which to stop.
+    """
+    ents_max, elems_max = pool_sizes(config, size, allocate(config).ratio)
+    rules = [rule for rule in config.rules if not rule.off] if has_rules(config) else []
+    edges = sorted({rule.th for rule in rules} | {0, 100})
+    messages = elements = 0.0
+    for low, high in pairwise(edges):
+        least = min((rule.sz for rule in rules if rule.th <= low), default=None)
+        each = _elements_per_message(config, mix, least)
+        room = min(high / 100 * ents_max - messages, (high / 100 * elems_max - elements) / each)
+        room = max(0.0, min(room, limit - messages))
+        messages, elements = messages + room, elements + room * each
+    return messages, elements
+
+
+def _elements_per_message(config: Structure, mix: Mix, least: int | None) -> float:
+    """Return the mean elements of a message. least: data of more bytes is offloaded; None: by no rule."""
+    elements = sum(
+        part.count * elements_of(config, part.length, offloaded=least is not None and part.length > least)
+        for part in mix
+    )
+    return elements / count_of(mix)
+
+
 def round_up(size: int) -> int:
     """Round a size up to whole MB, the storage increment of a coupling facility [assumed]."""
     return -(-size // MIB) * MIB
 
 
-def plan_structure(config: Structure, mix: Mix, size: int | None = None) -> tuple[StructurePlan, ...]:
-    """Plan a structure for a mix: data in the structure, offloaded, offloaded at the ratio 1:2, and by the document.
+def plan_structure(
+    config: Structure, mix: Mix, size: int | None = None, init_size: int | None = None
+) -> tuple[StructurePlan, ...]:
+    """Plan a structure for a mix: all in the structure, all offloaded, at the ratio 1:2, by the document, by its rules.
 
     Args:
-        config: the structure with ratio, CFLEVEL and SCM; its size is ignored.
+        config: the structure with rules, ratio, CFLEVEL and SCM; its size is ignored.
         mix: the messages.
         size: bytes of a structure for which `fits` is computed.
+        init_size: bytes for which `fits_initially` is computed.
 
     Raises:
         UsageError: the mix has no message, or one that cannot be put.
     """
+    plans = _plans(config, mix, size)
+    if init_size is None:
+        return plans
+    initially = [plan.fits for plan in _plans(config, mix, init_size)]
+    return tuple(replace(plan, fits_initially=fits) for plan, fits in zip(plans, initially, strict=True))
+
+
+def rebuilt_for_offload(config: Structure, mix: Mix, size: int) -> int | None:
+    """Return the messages that fit with a rule of threshold 0 and size 0 after a rebuild; None if no more than now."""
+    if not has_rules(config) or allocate(config).ratio == pools.RATIO_ALL_OFFLOADED:
+        return None
+    now, rebuilt = (int(fill_by_rules(rules, size, mix)[0]) for rules in (config, all_offloaded(config)))
+    return rebuilt if rebuilt > now else None
+
+
+def _plans(config: Structure, mix: Mix, size: int | None) -> tuple[StructurePlan, ...]:
     plans = [_plan(config, mix, size, offloaded=False)]
     if has_rules(config):
         plans.append(_plan(config, mix, size, offloaded=True))
         if allocate(config).ratio != pools.RATIO_ALL_OFFLOADED:
             plans.append(_plan(all_offloaded(config), mix, size, offloaded=True))
-        plans.append(_documented(mix, size))
+        plans += [_documented(mix, size), _plan_by_rules(config, mix, size)]
     return tuple(plans)
 
 
@@ -133,6 +190,23 @@ def _plan(config: Structure, mix: Mix, size: int | None, *, offloaded: bool) -> 
         size=least,
         size_rounded=round_up(least),
         fits=None if size is None else messages_that_fit(config, size, mix, offloaded=offloaded),
+    )
+
+
+def _plan_by_rules(config: Structure, mix: Mix, size: int | None) -> StructurePlan:
+    entries = count_of(mix)
+    elements_of_mix(config, mix, offloaded=False)  # refuses what cannot be put
+    least = bisect_left(range(_MAX_SIZE), True, key=lambda tried: fill_by_rules(config, tried, mix)[0] >= entries)
+    elements = round(fill_by_rules(config, least, mix, entries)[1])
+    return StructurePlan(
+        data=BY_RULES,
+        ratio=int(allocate(config).ratio),
+        entries=entries,
+        elements=elements,
+        bytes=pools.ENTRY_BYTES * entries + pools.ELEMENT_BYTES * elements,
+        size=least,
+        size_rounded=round_up(least),
+        fits=None if size is None else int(fill_by_rules(config, size, mix)[0]),
     )
 
 

@@ -60,6 +60,8 @@ def _fill_new(tables: Tables, before: Names, names: Names) -> None:
     queues, flows = slice(len(before.queues), len(names.queues)), slice(len(before.flows), len(names.flows))
     for field in ("keyed_head", "keyed_tail", "any_head", "any_tail"):
         tables.store.queues[field][queues] = layout.NONE
+    tables.store.queues["last_full"][queues] = layout.NEVER
+    tables.store.queues["armed"][queues] = 0xFF
     tables.store.chains[queues.start * layout.PRIORITIES : queues.stop * layout.PRIORITIES] = layout.NONE
     qmgrs = {name: row for row, name in enumerate(names.qmgrs)}
     tables.store.flows["qmgr"][flows] = [qmgrs[qmgr] for qmgr, _ in names.flows[flows]]

@@ -30,10 +30,20 @@ def is_at_threshold(config: Structure, allocation: Allocation, usage: Usage) -> 
     return usage.entries * 100 >= threshold * ents_max or usage.elements * 100 >= threshold * elems_max
 
 
+def _ratio_in_use(allocation: Allocation, usage: Usage) -> Fraction:
+    entries, elements = usage.entries, usage.elements
+    return Fraction(elements, entries) if entries and elements else Fraction(allocation.ratio)
+
+
+def can_relieve(config: Structure, allocation: Allocation, usage: Usage) -> bool:
+    """Return True if automatic alter takes what is in use below FULLTHRESHOLD, by ratio and SIZE, in time."""
+    largest = Allocation(max(allocation.size, config.size), _ratio_in_use(allocation, usage))
+    return not is_at_threshold(config, largest, usage)
+
+
 def next_allocation(config: Structure, allocation: Allocation, usage: Usage) -> Allocation:
     """Return the allocation that automatic alter gives a structure at its threshold."""
-    entries, elements = usage.entries, usage.elements
-    ratio = Fraction(elements, entries) if entries and elements else allocation.ratio
+    ratio = _ratio_in_use(allocation, usage)
     size = allocation.size
     if is_at_threshold(config, Allocation(size, ratio), usage):
         size = max(size, min(config.size, size + size * AUTO_ALTER_GROWTH_PCT // 100))

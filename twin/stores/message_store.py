@@ -30,6 +30,7 @@ from twin.state.names import Names, give_rows
 from twin.state.tables import StateError, Tables
 from twin.stores import in_doubt, silence
 from twin.stores.drift import Drift, drift_finding, judge, present
+from twin.stores.queue_view import QUEUE, QueueDepth
 from twin.stores.reports import Report, Reporter, Values
 from twin.stores.state_record import common_fields
 
@@ -189,7 +190,16 @@ class MessageStore(ABC):
 
     def viewer(self) -> Viewer:
         """Return what makes findings about the store as it is."""
-        return Viewer(self.tables.store, self.queues, self.resource, self.began)
+        return Viewer(self.tables.store, self.queues, self._view, self.began)
+
+    def _view(self, name: str) -> ResourceView:
+        """Return the view of a resource of the store, or of the depth of one of its queues."""
+        if not name.startswith(QUEUE):
+            return self.resource(name)
+        queue = name.removeprefix(QUEUE)
+        rows = self.tables.store.queues[: len(self.queues)]
+        row, usage = self.queues.index(queue), self.usage_of_maximum()
+        return QueueDepth(self.tables.store, rows, row, queue, self.name, usage)
 
     def fill_model(self, tick: int) -> FillModel:
         """Return the fill model as of a tick."""
@@ -263,6 +273,8 @@ class MessageStore(ABC):
         end = bisect_right(estate.routes, self.name, key=_store_of)
         self._base = start
         self._names, self._routes = give_rows(self.tables, self._names, estate.routes[start:end])
+        max_depths = estate.max_depths.get(self.name, {})
+        self.tables.store.queues["max_depth"][: len(self.queues)] = [max_depths.get(name, 0) for name in self.queues]
         self._on_new_qmgrs()
         self.tables.reserve("stocks", (len(self.qmgrs) + 1) * meter_rows.CLASSES)
         self.tables.reserve("tides", len(self.qmgrs) + FIRST_DATA_SET_TIDE)
@@ -280,18 +292,23 @@ class MessageStore(ABC):
 
     # --- events ----------------------------------------------------------------------------------------------------
 
-    def apply(self, block: EventBlock) -> list[Alert]:
-        """Apply a block of this store's events; return the alerts they cause, in order."""
+    def apply(self, block: EventBlock, *, demands: bool = False) -> list[Alert]:
+        """Apply a block of this store's events; return the alerts they cause, in order.
+
+        Args:
+            block: the events. With `demands` the MQ reason codes of what is refused are written into them.
+            demands: True decides whether puts and gets, each of count 1, are possible; False takes them as facts.
+        """
         alerts: list[Alert] = []
         start = 0
         for change in self._find_silences(block):
-            alerts += self._apply(block, start, change.row + 1)
+            alerts += self._apply(block, start, change.row + 1, demands)
             start = change.row + 1
             silent_s = msgspec.json.decode(block.extras[change.row])["silent_s"] if change.is_silent else 0
             now = int(self.tables.store.scalars[0]["clock"])
             event = block.events[change.row]
             alerts.append(silence.make_alert(change, event, silent_s, self.episodes, self.name, now))
-        return alerts + self._apply(block, start, len(block))
+        return alerts + self._apply(block, start, len(block), demands)
 
     def _find_silences(self, block: EventBlock) -> list[silence.Change]:
         """Return the rows of a block at which queue managers go silent or are heard from again."""
@@ -300,16 +317,16 @@ class MessageStore(ABC):
         qmgr_rows = self._routes["qmgr"][block.events["route"] - self._base]
         return silence.find_changes(block, qmgr_rows, self.qmgrs, self.config.queue_managers, self.episodes)
 
-    def _apply(self, block: EventBlock, row: int, end: int) -> list[Alert]:
+    def _apply(self, block: EventBlock, row: int, end: int, demands: bool) -> list[Alert]:
         """Apply the events of a block from `row` up to, not including, `end`; return the alerts they cause."""
         alerts: list[Alert] = []
         events = block.events[:end]
         if row < end and self.tables.store.scalars[0]["clock"] == layout.NEVER:
             self.began = int(events[row]["time"])
-        no_ages = np.zeros(0, np.int64)
+        ages = np.zeros(end if demands else 0, np.int64)
         while True:
             row, reason = event_loop.apply(
-                self.tables.store, events, self._routes, self._base, row, len(self._names.flows), False, no_ages
+                self.tables.store, events, self._routes, self._base, row, len(self._names.flows), demands, ages
             )
             if reason == event_loop.DONE:
                 return alerts
@@ -427,17 +444,31 @@ class MessageStore(ABC):
         """
         scalars = self.tables.store.scalars[0]
         datasets = self.tables.store.datasets
-        if not scalars["fired"] and not datasets["fired"].any():
+        full_queues = self._fired_queues()
+        if not scalars["fired"] and not datasets["fired"].any() and not full_queues:
             return []
         now = int(scalars["clock"]) if now is None else now
         conditions = [condition for bit, condition in self._conditions().items() if int(scalars["fired"]) & bit]
-        conditions += self._fired_elsewhere()
+        conditions += self._fired_elsewhere() + full_queues
         scalars["fired"] = 0
         datasets["fired"] = 0
         viewer = self.viewer()
         return [
-            self.episodes.open(viewer.finding(condition, resource, None), now) for condition, resource in conditions
+            self.episodes.open(viewer.finding(condition, resource, None), now)
+            for condition, resource in conditions
+            if not self._is_relieved(condition, resource)
         ]
+
+    def _is_relieved(self, condition: str, resource: str) -> bool:  # noqa: ARG002 -- of most kinds, nothing
+        """Return True if a condition that fired ends by itself: no alert opens, and the kind arms it again."""
+        return False
+
+    def _fired_queues(self) -> list[tuple[str, str]]:
+        """Return (condition, resource) of the queues that have fired, and reset them."""
+        rows = self.tables.store.queues[: len(self.queues)]
+        fired = np.flatnonzero(rows["fired"])
+        rows["fired"][fired] = 0
+        return [(Condition.QUEUE_FULL, f"{QUEUE}{self.queues[row]}") for row in fired.tolist()]
 
     def _fired_elsewhere(self) -> list[tuple[str, str]]:
         """Return (condition, resource) of the conditions that fired and have no bit in scalars."""
@@ -448,6 +479,10 @@ class MessageStore(ABC):
         for bit, watched in self._conditions().items():
             if watched == (condition, resource):
                 self.tables.store.scalars[0]["armed"] |= np.uint32(bit)
+        if resource.startswith(QUEUE):
+            row = self.queues.index(resource.removeprefix(QUEUE))
+            self.tables.store.queues["armed"][row] |= np.uint8(watch.QUEUE_FULL)
+            self.tables.store.queues_dirty[:] = 1
 
     def _run_ticks(self, until: int) -> list[Alert]:
         """Process the ticks up to `until`, skipping those at which nothing can change."""
@@ -535,7 +570,7 @@ class MessageStore(ABC):
 
     def _review(self, episode: Episode, now: int) -> list[Alert]:
         """Clear an open alert whose condition has been over for long enough; update it where it got worse."""
-        viewer, view = self.viewer(), self.resource(episode.resource)
+        viewer, view = self.viewer(), self._view(episode.resource)
         if view.is_over(episode.condition, now):
             if episode.calm_since is None:
                 episode.calm_since = now

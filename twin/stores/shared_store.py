@@ -288,6 +288,7 @@ class SharedStore(ABC, Generic[Config]):
             "gaps": 0,
             "unmatched_gets": 0,
             "full_puts": 0,
+            "queue_full_puts": 0,
             "overfull_puts": 0,
             "refused_alters": self._state.refused_alters,
             "baseline": self._state.drift.baseline,

@@ -15,7 +15,10 @@ from twin.units import as_text
 
 EXPAND_STATUS = {layout.NORMAL: "NORMAL", layout.FAILED: "FAILED", layout.MAXIMUM: "MAXIMUM"}
 _MAX_QUEUES = 10
-_COUNTERS = ("events", "duplicates", "gaps", "unmatched_gets", "full_puts", "overfull_puts", "refused_alters")
+_COUNTERS = (
+    *("events", "duplicates", "gaps", "unmatched_gets", "full_puts", "queue_full_puts", "overfull_puts"),
+    "refused_alters",
+)
 
 
 def common_fields(store: layout.Store, queues: Sequence[str]) -> dict[str, Any]:

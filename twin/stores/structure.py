@@ -20,7 +20,17 @@ from twin.stores import alteration, auto_alter, scm_pace, storage_class_memory, 
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
 from twin.stores.state_record import dataset_fields
-from twin.stores.structure_view import DATASET_BITS, POOL_BITS, SCM, SCM_BITS, SMDS, pools_pct, structure_resource
+from twin.stores.structure_view import (
+    DATASET_BITS,
+    ELEMENTS,
+    ENTRIES,
+    POOL_BITS,
+    SCM,
+    SCM_BITS,
+    SMDS,
+    pools_pct,
+    structure_resource,
+)
 
 
 class StructureTwin(MessageStore):
@@ -29,6 +39,7 @@ class StructureTwin(MessageStore):
     Attributes:
         allocation: its size and ratio as they are.
         policy_pending: attributes of the CFRM policy that wait for a REBUILD, with their values.
+        auto_alters: number of times that automatic alter has changed them.
     """
 
     kind = "structure"
@@ -37,6 +48,7 @@ class StructureTwin(MessageStore):
     config: Structure
     allocation: Allocation
     policy_pending: dict[str, Any]
+    auto_alters: int
 
     @override
     def _attributes(self) -> dict[str, Any]:
@@ -46,6 +58,7 @@ class StructureTwin(MessageStore):
     def _begin(self) -> None:
         self.allocation = allocate(self.config)
         self.policy_pending = {}
+        self.auto_alters = 0
         self._counted = scm_pace.Counters()
 
     @override
@@ -54,6 +67,7 @@ class StructureTwin(MessageStore):
             "size_now": self.allocation.size,
             "ratio": self.allocation.ratio.as_integer_ratio(),
             "policy_pending": self.policy_pending,
+            "auto_alters": self.auto_alters,
             "counted": list(self._counted),
         }
 
@@ -63,6 +77,7 @@ class StructureTwin(MessageStore):
     ) -> None:
         self.allocation = Allocation(kind_state["size_now"], Fraction(*kind_state["ratio"]))
         self._counted = scm_pace.Counters(*kind_state["counted"])
+        self.auto_alters = kind_state["auto_alters"]
         self.config = alteration.with_attributes(self.config, attributes)
         described = self._described
         config, self.policy_pending = alteration.adopt(
@@ -108,6 +123,7 @@ class StructureTwin(MessageStore):
             self.policy_pending = {}
         self._assign(altered)
         self._set_params()
+        self._arm_thresholds()
         return []
 
     def _usage(self) -> Usage:
@@ -175,15 +191,35 @@ class StructureTwin(MessageStore):
             now: event time, microseconds.
         """
         usage = self._usage()
+        self._arm_thresholds()
         if not auto_alter.is_at_threshold(self.config, self.allocation, usage):
             return []
         if not self.alterable:
             return self._refuse_alters(now, count)
-        self.allocation = auto_alter.next_allocation(self.config, self.allocation, usage)
+        altered = auto_alter.next_allocation(self.config, self.allocation, usage)
+        self.auto_alters += altered != self.allocation
+        self.allocation = altered
         self._set_params()
         for row in range(len(self.qmgrs)):
             watch.look(self.tables.store, row)
         return []
+
+    def _arm_thresholds(self) -> None:
+        """Let the pools fire again whose threshold automatic alter was left to relieve."""
+        for pool in (ENTRIES, ELEMENTS):
+            if self.episodes.get(Condition.THRESHOLD, pool) is None:
+                self._arm(Condition.THRESHOLD, pool)
+
+    @override
+    def _is_relieved(self, condition: str, resource: str) -> bool:
+        """Return True if automatic alter will take a pool below its FULLTHRESHOLD again, so that nobody needs to act.
+
+        The next sample, within 60 s of event time, looks again.
+        """
+        if condition != Condition.THRESHOLD or resource not in (ENTRIES, ELEMENTS):
+            return False
+        is_on = self.config.allow_auto_alter and self.alterable
+        return is_on and auto_alter.can_relieve(self.config, self.allocation, self._usage())
 
     def _refuse_alters(self, now: int, count: int = 1) -> list[Alert]:
         """Count alters of size or ratio that the data in SCM forbids; return the alert, where it is not open."""
@@ -300,6 +336,7 @@ class StructureTwin(MessageStore):
             "usage_pct": pools_pct(store),
             "alterable": self.alterable,
             "policy_pending": self.policy_pending or None,
+            "auto_alters": self.auto_alters if self.config.allow_auto_alter else None,
             "offloaded_messages": int(scalars["offloaded_messages"]),
             "offloaded_bytes": int(scalars["offloaded_bytes"]),
             "offload_rule": int(offload.highest_rule(store)),

@@ -17,6 +17,7 @@ from twin.conditions import CRITICAL, WARNING, Condition
 from twin.estate import Structure
 from twin.state.arrays import Array
 from twin.stores.state_record import EXPAND_STATUS
+from twin.units import readable_size
 
 ENTRIES, ELEMENTS, SCM, AUGMENTED = "entries", "elements", "scm", "augmented"
 SMDS = "smds/"  # and the queue manager
@@ -97,6 +98,16 @@ class _Pool(ResourceView):
     @override
     def last_full(self) -> int:
         return int(self._store.scalars[0][self.last_full_field])
+
+    @override
+    def describe(self, condition: str) -> str:
+        sentence = super().describe(condition)
+        if not self._config.allow_auto_alter:
+            return sentence
+        size = int(self._store.params[0]["size_now"])
+        if size < self._config.size:
+            return f"{sentence}; automatic alter is on, at {readable_size(size)} of {readable_size(self._config.size)}"
+        return f"{sentence}; automatic alter has reached SIZE, {readable_size(size)}, and cannot relieve it"
 
     @override
     def by_queue(self) -> tuple[Array, Array]:

@@ -261,7 +261,8 @@ def test_a_storage_class_of_a_page_set_that_is_not_there_matters_only_to_its_que
 ) -> None:
     assert load(OF_QM01, a_mqsc="DEFINE STGCLASS(X) PSID(7)")
     message = refused(OF_QM01, a_mqsc="DEFINE STGCLASS(X) PSID(7)\nDEFINE QLOCAL(A) STGCLASS(X)")
-    assert message.startswith("a.mqsc:2: queue QM01/A has no store: its storage class leads to page set 7")
+    where = "a.mqsc:1: DEFINE STGCLASS(X) PSID(7)"
+    assert message.startswith(f"{where}: queue QM01/A has no store: its storage class leads to page set 7")
 
 
 def test_every_local_queue_of_a_distributed_queue_manager_is_a_queue_file(load: Load) -> None:

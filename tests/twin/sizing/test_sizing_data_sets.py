@@ -78,7 +78,7 @@ def test_more_than_16_tb_is_said():
 
 
 def test_a_wrong_block_size_is_answered_with_those_that_are_right():
-    with pytest.raises(UsageError, match=r"DSBLOCK\(100K\): 8K, 16K, .* 1M are right"):
+    with pytest.raises(UsageError, match=r"DSBLOCK\(100K\); expected: 8K, 16K, .* 1M"):
         plan_smds(bare_structure(0), parse_mix(["64K:5"]), 100 * KIB)
 
 

@@ -17,11 +17,14 @@ from twin.allocation import allocate, pool_sizes
 from twin.errors import UsageError
 from twin.sizing import bare_structure, parse_mix, plan_structure, plan_threshold
 from twin.sizing.structure import (
+    BY_RULES,
     DOCUMENTED_BYTES,
     IN_STRUCTURE,
     OFFLOADED,
     elements_of,
+    fill_by_rules,
     messages_that_fit,
+    rebuilt_for_offload,
     size_for,
 )
 
@@ -212,3 +215,56 @@ def test_where_entries_end_first_the_plan_says_so():
     none = plan_threshold(bare_structure(GIB), MILLION, aim=100)
     assert none.pools_latest is None
     assert any("no threshold is low enough" in warning for warning in none.warnings)
+
+
+# -- by its rules
+
+RULES: tuple[dict[str, int], ...] = (
+    {},
+    {"offld3_th": 40},
+    {"offld1_th": 0, "offld1_sz": 0},
+    NO_RULES,
+    {"offld2_th": 20, "offld2_sz": 2 * KIB},
+)
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("lengths", [(3_072,), (100, 3_072, 40_000)])
+def test_what_fits_by_its_rules_is_what_the_twin_takes(rules: dict[str, int], lengths: tuple[int, ...]) -> None:
+    driver = TwinDriver(size=8 * MIB, **rules)
+    route = driver.decoding.estate.route_of_queue("QM01", "A.QUEUE")
+    puts = demands(route, [lengths[i % len(lengths)] for i in range(12_000)])
+    driver.twin.demand(puts)
+    accepted = int(np.argmax(puts["reason"] != 0))
+    mix = parse_mix([str(length) for length in lengths])
+    messages, _ = fill_by_rules(driver.twin.config, 8 * MIB, mix)
+    assert accepted > 100
+    assert messages == pytest.approx(accepted, rel=0.01)
+
+
+def test_a_rebuild_at_the_ratio_of_offloaded_messages_is_named_where_more_fit() -> None:
+    mix = parse_mix(["3K:5M"])
+    config = bare_structure(8 * GIB)
+    assert int(fill_by_rules(config, 8 * GIB, mix)[0]) == pytest.approx(2_640_174, rel=1e-4)  # played through the twin
+    assert rebuilt_for_offload(config, mix, 8 * GIB) == pytest.approx(7_116_764, abs=1)
+    assert rebuilt_for_offload(replace(config, offld1_th=0, offld1_sz=0), mix, 8 * GIB) is None
+
+
+def test_the_plan_by_its_rules_is_the_smallest_size_that_takes_all() -> None:
+    mix = parse_mix(["3K:1M"])
+    plan = plan_structure(bare_structure(GIB), mix, GIB, 512 * MIB)[-1]
+    assert plan.data == BY_RULES and plan.fits is not None and plan.fits_initially is not None
+    assert fill_by_rules(bare_structure(0), plan.size, mix)[0] >= MILLION
+    assert fill_by_rules(bare_structure(0), plan.size - MIB, mix)[0] < MILLION
+    assert plan.fits == pytest.approx(2 * plan.fits_initially, rel=1e-4)
+
+
+@pytest.mark.parametrize(("text", "count"), [("5M", 5 * MILLION), ("1.5K", 1_500), ("2G", 2 * 10**9), ("7", 7)])
+def test_a_count_may_be_in_thousands_and_millions(text: str, count: int) -> None:
+    assert parse_mix([f"3K:{text}"])[0].count == count
+
+
+@pytest.mark.parametrize("text", ["0", "1.5", "5MB", "-1", "", "0.0001K"])
+def test_a_count_is_a_whole_number_of_messages(text: str) -> None:
+    with pytest.raises(UsageError, match="expected: LENGTH:COUNT"):
+        parse_mix([f"3K:{text}"])

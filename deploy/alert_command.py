@@ -1,0 +1,87 @@
+"""A command that gets each alert on its standard input: mail, a webhook, a message on the console of z/OS.
+
+One alert is in flight at a time, in the order of the topic. A command that fails or hangs is started again, after
+growing pauses, and given up after some attempts, so that one alert does not hold back all others.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import structlog
+
+from streams.kafka.subscribe import AlertRecord
+from twin.errors import UsageError
+
+_TIMEOUT_S = 60.0  # of one attempt
+_PAUSES_S = (1.0, 5.0, 15.0, 60.0)  # before each further attempt
+_MAX_OUTPUT = 500  # characters of the command's output in the log
+
+_log = structlog.get_logger()
+
+
+class AlertCommand:
+    """The command of ``mqtwin alerts --exec``.
+
+    Attributes:
+        undelivered: Alerts given up after the last attempt.
+    """
+
+    def __init__(
+        self, command: str, *, timeout_s: float = _TIMEOUT_S, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        """Split a command as a shell would, and find its program.
+
+        Args:
+            command: Command and arguments; no shell runs it.
+            timeout_s: Time after which an attempt is ended and has failed.
+            sleep: Waits between attempts.
+
+        Raises:
+            UsageError: The command is empty, a quote is open, or there is no such program.
+        """
+        try:
+            self._arguments = shlex.split(command)
+        except ValueError as error:
+            raise UsageError(f"--exec {command}: {error}; expected: a command and its arguments") from None
+        program = shutil.which(self._arguments[0]) if self._arguments else None
+        if program is None:
+            raise UsageError(f"--exec {command!r}: no such program; expected: a command and its arguments")
+        self._timeout_s = timeout_s
+        self._sleep = sleep
+        self.undelivered = 0
+
+    def deliver(self, alert: AlertRecord) -> bool:
+        """Run the command with an alert as JSON on its standard input until it ends with 0; False: given up."""
+        for attempt, pause_s in enumerate((*_PAUSES_S, None), 1):
+            problem = self._run(alert.value + b"\n")
+            if problem is None:
+                _log.info("alert delivered", id=alert.id, attempt=attempt)
+                return True
+            if pause_s is not None:
+                _log.warning("alert not delivered yet", id=alert.id, attempt=attempt, why=problem, again_in_s=pause_s)
+                self._sleep(pause_s)
+        self.undelivered += 1
+        _log.error("alert given up", id=alert.id, attempts=len(_PAUSES_S) + 1, why=problem)
+        return False
+
+    def _run(self, value: bytes) -> str | None:
+        """Run the command once; return what went wrong, None if it ended with 0. Its output goes to standard error."""
+        try:
+            ended = subprocess.run(
+                self._arguments, input=value, capture_output=True, timeout=self._timeout_s, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return f"no end after {self._timeout_s:g} s"
+        except OSError as error:
+            return f"it cannot be started: {error.strerror}"
+        output = (ended.stdout + ended.stderr).decode(errors="replace")
+        if ended.returncode == 0:
+            print(output, end="", file=sys.stderr, flush=True)
+            return None
+        return f"exit status {ended.returncode}: {' '.join(output.split())[:_MAX_OUTPUT]}"

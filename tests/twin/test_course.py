@@ -1,0 +1,103 @@
+"""A replay for data scientists: paths, a short repr, usage and forecasts over time as Arrow tables."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import twin
+from tests.support.estates import small_estate
+from twin.errors import UsageError
+from twin.scoring import METHODS, Series, play, score, summarise
+
+STORE = "QSG1/APP1"
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("course")
+    estate = small_estate(folder)
+    twin.simulate(twin.make_scenario("getter-outage"), twin.load_estate(estate), folder / "outage.arrow", seed=3)
+    return folder / "outage.arrow", estate
+
+
+@pytest.fixture(scope="module")
+def replayed(story: tuple[Path, Path]) -> twin.Replayed:
+    return twin.replay(*story)
+
+
+def test_replay_takes_paths(story: tuple[Path, Path], replayed: twin.Replayed) -> None:
+    recording, estate = story
+    again = twin.replay(str(recording), twin.load_estate(estate))
+    assert again.alerts == replayed.alerts and again.states == replayed.states
+
+
+def test_its_repr_is_short(replayed: twin.Replayed) -> None:
+    assert len(repr(replayed)) < 100 and f"{len(replayed.alerts)} alerts" in repr(replayed)
+
+
+def test_an_alert_has_its_time_as_a_datetime(replayed: twin.Replayed) -> None:
+    when = replayed.alerts[0].when
+    assert when.tzinfo == UTC and datetime(2026, 11, 20, tzinfo=UTC) < when < datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def test_usage_over_time_is_what_the_scorecard_samples(story: tuple[Path, Path], replayed: twin.Replayed) -> None:
+    table = replayed.usage
+    assert table.column_names == ["time", "store", "resource", "usage_pct"]
+    assert table.schema.field("time").type == pa.timestamp("us", tz="UTC")
+    series = play(story[0], twin.load_estate(story[1])).series[STORE]
+    of_store = [row for row in table.to_pylist() if (row["store"], row["resource"]) == (STORE, "elements")]
+    usage = dict(zip(series.times.tolist(), series.usage[:, series.resources.index("elements")], strict=True))
+    assert len(of_store) > 100
+    for row in of_store:
+        assert usage[round(row["time"].timestamp() * 1e6)] == row["usage_pct"]
+
+
+def test_forecasts_over_time(replayed: twin.Replayed) -> None:
+    table = replayed.forecasts
+    assert {"time", "store", "resource", "p10_s", "p50_s", "p90_s", "probability", "is_first"} <= set(
+        table.column_names
+    )
+    times = table["time"].to_pylist()
+    assert table.num_rows > 10 and times == sorted(times)
+
+
+def test_without_a_course_the_tables_are_not_there(story: tuple[Path, Path]) -> None:
+    with pytest.raises(UsageError, match="course=True"):
+        _ = twin.replay(*story, course=False).usage
+
+
+def test_pieces_do_not_change_the_course(story: tuple[Path, Path], replayed: twin.Replayed) -> None:
+    cut = twin.replay(*story, chunk_events=777)
+    assert cut.usage.equals(replayed.usage) and cut.forecasts.equals(replayed.forecasts)
+
+
+# -- own rules in the scorecard
+
+
+def at_70(series: Series) -> np.ndarray:
+    return np.asarray(series.usage.max(axis=1) >= 70)
+
+
+def test_an_own_rule_is_scored_like_a_baseline(story: tuple[Path, Path]) -> None:
+    played = play(story[0], twin.load_estate(story[1]))
+    scored = score(played, rules={"line at 70 %": at_70, "never": lambda series: series.times < 0})
+    measures = summarise([scored])
+    assert list(measures) == [*METHODS, "line at 70 %", "never"]
+    [own] = [warned for judged in scored.judged["line at 70 %"] for warned in judged.warned]
+    [line] = [warned for judged in scored.judged["static 80 %"] for warned in judged.warned]
+    [missed] = [warned for judged in scored.judged["never"] for warned in judged.warned]
+    assert own.lead is not None and line.lead is not None and own.lead > line.lead
+    assert missed.lead is None
+
+
+def test_a_rule_has_a_name_of_its_own_and_a_value_for_each_sample(story: tuple[Path, Path]) -> None:
+    played = play(story[0], twin.load_estate(story[1]))
+    with pytest.raises(UsageError, match="rule twin is the name of a method"):
+        score(played, rules={"twin": at_70})
+    with pytest.raises(UsageError, match=r"rule short returned shape \(1,\)"):
+        score(played, rules={"short": lambda series: series.times[:1] > 0})

@@ -1,0 +1,161 @@
+"""MAXDEPTH: a put to a queue that holds as many messages fails with 2053, before the store is full (docs/alerts.md)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver, demands
+from twin.conditions import CLEARED, OPENED
+from twin.estate import EstateError, load_estate
+
+QUEUE_FULL = "queue-full"
+A_QUEUE = "queue/A.QUEUE"
+
+
+def open_driver(max_depth: int | None, driver: TwinDriver | None = None) -> TwinDriver:
+    """Return a twin whose A.QUEUE has that MAXDEPTH; None: the estate does not give it."""
+    driver = driver or TwinDriver()
+    depths = {driver.name: {"A.QUEUE": max_depth}} if max_depth else {}
+    driver.decoding.estate = replace(driver.decoding.estate, max_depths=depths)
+    driver.twin = driver.decoding.twin()
+    return driver
+
+
+# -- the alert
+
+
+def test_a_queue_is_full_at_the_very_put_that_reaches_maxdepth() -> None:
+    driver = open_driver(10)
+    driver.put(count=9)
+    assert driver.alerts == []
+    driver.put()
+    [alert] = driver.alerts
+    assert (alert.change, alert.condition, alert.resource, alert.severity) == (OPENED, QUEUE_FULL, A_QUEUE, "full")
+    assert (alert.usage_pct, alert.time, [filler.queue for filler in alert.fillers]) == (
+        100.0,
+        driver.time,
+        ["A.QUEUE"],
+    )
+    assert "10 of MAXDEPTH(10), the next put fails with 2053" in alert.cause
+    assert any("ALTER QLOCAL(A.QUEUE) MAXDEPTH(n)" in action for action in alert.actions)
+
+
+@pytest.mark.parametrize("driver", [PageSetDriver, QueueFileDriver])
+def test_every_kind_of_store_watches_its_queues(driver: type[TwinDriver]) -> None:
+    opened = open_driver(3, driver())
+    opened.put(count=3)
+    assert (OPENED, QUEUE_FULL, A_QUEUE) in opened.alert_changes()
+
+
+def test_a_queue_without_maxdepth_is_not_watched() -> None:
+    driver = open_driver(None)
+    driver.put(count=25)
+    assert QUEUE_FULL not in [condition for _, condition, _ in driver.alert_changes()]
+
+
+def test_other_queues_of_the_store_do_not_count() -> None:
+    driver = open_driver(10)
+    driver.put(count=9)
+    driver.put(queue="B.QUEUE", count=9)
+    assert driver.alerts == []
+
+
+def test_a_put_refused_with_2053_is_counted_and_opens_the_alert() -> None:
+    driver = open_driver(10)
+    state = driver.put(reason=2053, count=4)
+    assert (state["queue_full_puts"], state["full_puts"], state["messages"]) == (4, 0, 0)
+    assert driver.alert_changes() == [(OPENED, QUEUE_FULL, A_QUEUE)]
+
+
+def test_a_refused_put_opens_the_alert_although_the_estate_gives_no_maxdepth() -> None:
+    driver = open_driver(None)
+    driver.put(count=5)
+    driver.put(reason=2053)
+    [alert] = driver.alerts
+    assert "5 messages, puts fail with 2053; its MAXDEPTH is not in the estate" in alert.cause
+
+
+def test_an_uncommitted_put_counts_and_an_uncommitted_get_does_not() -> None:
+    """CurrentQDepth: incremented by MQPUT and by the backout of an MQGET, decremented by MQGET."""
+    driver = open_driver(10)
+    driver.put(count=8)
+    driver.get(uow="1", count=2)
+    driver.put(count=3)
+    assert driver.alerts == []
+    driver.send("BACKOUT", uow="1")  # 11 messages
+    driver.get(count=2)
+    driver.put(uow="2")
+    assert driver.alert_changes() == [(OPENED, QUEUE_FULL, A_QUEUE)]
+
+
+def test_it_clears_a_minute_after_the_queue_has_room_and_five_after_the_last_2053() -> None:
+    driver = open_driver(10)
+    driver.put(count=10)
+    driver.get(count=5)
+    driver.wait(90)
+    assert driver.alert_changes() == [(OPENED, QUEUE_FULL, A_QUEUE), (CLEARED, QUEUE_FULL, A_QUEUE)]
+    driver.put(count=5)
+    driver.put(reason=2053)
+    driver.get(count=5)
+    driver.wait(290)
+    assert driver.alert_changes()[2:] == [(OPENED, QUEUE_FULL, A_QUEUE)]
+    driver.wait(90)
+    assert driver.alert_changes()[3:] == [(CLEARED, QUEUE_FULL, A_QUEUE)]
+
+
+def test_a_restart_keeps_the_alert_and_what_is_uncommitted() -> None:
+    driver = open_driver(10)
+    driver.put(count=10)
+    driver.get(uow="1", count=3)
+    driver.reopen()
+    driver.wait(90)
+    assert driver.alert_changes() == [(OPENED, QUEUE_FULL, A_QUEUE), (CLEARED, QUEUE_FULL, A_QUEUE)]
+
+
+# -- demands
+
+
+def test_a_demand_gets_2053_before_2192() -> None:
+    driver = open_driver(10)
+    events = demands(driver.decoding.estate.route_of_queue("QM01", "A.QUEUE"), [100] * 12)
+    driver.twin.demand(events)
+    assert [int(reason) for reason in events["reason"]] == [0] * 10 + [2053] * 2
+
+
+# -- the estate
+
+ESTATE = """\
+schema = 1
+[[import]]
+mqsc = "qsg1.mqsc"
+queue_sharing_group = "QSG1"
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01"]
+[structure."QSG1/APP1"]
+size = "1M"
+[queue."QSG1/AUDIT"]
+structure = "APP1"
+{audit}
+"""
+MQSC = "DEF CFSTRUCT(APP1) CFLEVEL(4)\nDEF QL(ORDERS) QSGDISP(SHARED) CFSTRUCT(APP1) MAXDEPTH(250000)\n"
+
+
+def write(folder: Path, audit: str = "") -> Path:
+    (folder / "qsg1.mqsc").write_text(MQSC)
+    file = folder / "estate.toml"
+    file.write_text(ESTATE.format(audit=audit))
+    return file
+
+
+def test_maxdepth_comes_from_mqsc_and_toml(tmp_path: Path) -> None:
+    assert load_estate(write(tmp_path)).max_depths == {"QSG1/APP1": {"ORDERS": 250_000}}
+    estate = load_estate(write(tmp_path, "max_depth = 7"))
+    assert estate.max_depths == {"QSG1/APP1": {"ORDERS": 250_000, "AUDIT": 7}}
+
+
+def test_max_depth_is_a_number_of_messages(tmp_path: Path) -> None:
+    with pytest.raises(EstateError, match="max_depth = 0: must be an integer of 1 to 999999999"):
+        load_estate(write(tmp_path, "max_depth = 0"))

@@ -1,0 +1,85 @@
+"""`replay(..., demands=True)`: the puts of a recording asked again, on the same estate and on a changed one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import twin
+from deploy.cli import main
+from tests.support.estates import small_estate
+from tests.support.traffic import write_lines
+
+STORE = "QSG1/APP1"
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("asked")
+    estate = twin.load_estate(small_estate(folder))
+    twin.simulate(twin.make_scenario("getter-outage"), estate, folder / "outage.arrow", seed=3)
+    return folder / "outage.arrow"
+
+
+def asked(recording: Path, estate: Path) -> twin.Replayed:
+    return twin.replay(recording, estate, demands=True)
+
+
+def test_on_the_same_estate_the_same_puts_are_refused(recording: Path, tmp_path: Path) -> None:
+    """The recording was decided by the same kernels."""
+    estate = small_estate(tmp_path)
+    replayed, as_facts = asked(recording, estate), twin.replay(recording, estate)
+    outcome = replayed.asked[STORE]
+    assert outcome.recorded.full > 0
+    assert outcome.asked == outcome.recorded
+    assert outcome.unserved_gets == 0
+    assert replayed.states == as_facts.states
+    assert [alert.alert_id for alert in replayed.alerts] == [alert.alert_id for alert in as_facts.alerts]
+
+
+def test_on_a_larger_estate_none_is_refused(recording: Path, tmp_path: Path) -> None:
+    replayed = asked(recording, small_estate(tmp_path, size="96M", smds="64M"))
+    outcome = replayed.asked[STORE]
+    assert outcome.recorded.full > 0 and outcome.recorded.first_full is not None
+    assert (outcome.asked.full, outcome.asked.first_full) == (0, None)
+    state = replayed.states[STORE]
+    assert (state["full_puts"], state["overfull_puts"]) == (0, 0)
+    assert not [alert for alert in replayed.alerts if alert.condition == "full"]
+
+
+def test_on_a_smaller_estate_more_are_refused_sooner(recording: Path, tmp_path: Path) -> None:
+    outcome = asked(recording, small_estate(tmp_path, size="24M", smds="8M")).asked[STORE]
+    assert outcome.asked.full > outcome.recorded.full
+    assert outcome.asked.first_full is not None and outcome.recorded.first_full is not None
+    assert outcome.asked.first_full < outcome.recorded.first_full
+    assert outcome.unserved_gets > 0
+
+
+def test_maxdepth_refuses_with_2053(recording: Path, tmp_path: Path) -> None:
+    file = small_estate(tmp_path)
+    text = file.read_text(encoding="utf-8")
+    file.write_text(
+        text.replace('[queue."QSG1/ORDERS"]\n', '[queue."QSG1/ORDERS"]\nmax_depth = 50\n'), encoding="utf-8"
+    )
+    outcome = asked(recording, file).asked[STORE]
+    assert outcome.asked.queue_full > 0 and outcome.asked.full == 0
+
+
+def test_a_put_of_many_is_asked_message_by_message(tmp_path: Path) -> None:
+    event = {"time": "2026-11-20T12:00:00Z", "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "seq": 1}
+    path = write_lines(tmp_path / "many.ndjson", [json.dumps(event | {"length": 60_000, "count": 5_000}).encode()])
+    replayed = asked(path, small_estate(tmp_path, size="8M", smds="2M"))
+    outcome, state = replayed.asked[STORE], replayed.states[STORE]
+    assert 0 < outcome.asked.full < 5_000
+    assert state["messages"] + outcome.asked.full == 5_000 and state["overfull_puts"] == 0
+    assert (state["duplicates"], state["gaps"]) == (0, 0)
+
+
+def test_the_command_shows_both_outcomes(recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    estate = small_estate(tmp_path, size="96M", smds="64M")
+    assert main(["replay", str(recording), "--estate", str(estate), "--demands"]) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().err.splitlines()]
+    rows = {line[1]: line[2:] for line in lines if len(line) == 6 and line[0] == STORE}
+    assert rows["recorded"][1].startswith("2026-11-20T") and rows["this estate"][:2] == ["0", "none"]

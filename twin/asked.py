@@ -1,0 +1,70 @@
+"""A recording asked again: its puts as demands on an estate that may have changed.
+
+In a recording a put with 2192 is a fact. Here each put is asked: the estate given decides whether it fits. What the
+recording says of gets, ends of units of work and expiries happens as recorded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernels.event_loop import MQRC_NO_MSG_AVAILABLE, MQRC_Q_FULL, MQRC_STORAGE_MEDIUM_FULL
+from kernels.layout import FLAG_HAS_MSGID, GET, PUT
+from twin.events import EventBlock
+from twin.state.arrays import Array
+
+_REFUSALS = (MQRC_STORAGE_MEDIUM_FULL, MQRC_Q_FULL)
+
+
+@dataclass(slots=True)
+class Refusals:
+    """Puts of a store that were refused. Counts are messages, `first_full` microseconds since 1970."""
+
+    full: int = 0  # with 2192
+    queue_full: int = 0  # with 2053
+    first_full: int | None = None  # time of the first 2192
+
+    def add(self, events: Array) -> None:
+        """Count the refused puts among events, EVENT[n], in order of time."""
+        puts = events[events["op"] == PUT]
+        full = puts[puts["reason"] == MQRC_STORAGE_MEDIUM_FULL]
+        self.full += int(full["count"].sum())
+        self.queue_full += int(puts["count"][puts["reason"] == MQRC_Q_FULL].sum())
+        if self.first_full is None and full.size:
+            self.first_full = int(full["time"][0])
+
+
+@dataclass(slots=True)
+class AskedStore:
+    """Refusals of a store as recorded, and by the estate given.
+
+    unserved_gets: gets of the recording whose message was refused, or had not come.
+    """
+
+    recorded: Refusals
+    asked: Refusals
+    unserved_gets: int = 0
+
+
+def as_demands(block: EventBlock) -> EventBlock:
+    """Return a block in which refused puts are asked again, one message per event."""
+    events = block.events
+    single = (events["op"] != PUT) & ((events["op"] != GET) | (events["flags"] & FLAG_HAS_MSGID != 0))
+    copies = np.where(single, 1, events["count"])
+    rows = np.repeat(np.arange(events.size), copies)
+    asked = np.ascontiguousarray(events[rows])
+    is_first = np.diff(rows, prepend=-1) != 0
+    is_copy = copies[rows] > 1
+    asked["count"][is_copy] = 1
+    asked["seq"][~is_first] = -1  # a number is taken once
+    asked["reason"][(asked["op"] == PUT) & np.isin(asked["reason"], _REFUSALS)] = 0
+    starts = np.cumsum(copies) - copies
+    extras = {int(starts[row]): text for row, text in block.extras.items()}
+    return EventBlock(block.store, asked, extras)
+
+
+def count_unserved(events: Array) -> int:
+    """Return the gets among events, EVENT[n] after they were asked, that found no message."""
+    return int(((events["op"] == GET) & (events["reason"] == MQRC_NO_MSG_AVAILABLE)).sum())

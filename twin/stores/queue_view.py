@@ -1,0 +1,108 @@
+"""The depth of one queue as a resource: a put to a queue that holds MAXDEPTH messages fails with 2053.
+
+Sources: [IBM: MQ 9.1, MaxQDepth, q103290_] (2053 at MAXDEPTH; storage may run out before), [IBM: MQ 9.0, CurrentQDepth,
+q106410_] (what counts), [IBM: MQRC 2053, q041240_] (more getters, or a larger MAXDEPTH).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from typing_extensions import override
+
+from kernels import layout, watch
+from twin.alerts import fillers, texts
+from twin.alerts.episodes import Filler
+from twin.alerts.resource_view import CALM_AFTER_FULL, HYSTERESIS_PCT, ResourceView
+from twin.alerts.texts import NOTHING
+from twin.conditions import FULL
+from twin.state.arrays import Array
+
+QUEUE = "queue/"  # and the name of the queue
+
+
+class QueueDepth(ResourceView):
+    """Messages on one queue against its MAXDEPTH.
+
+    Args:
+        store: arrays of the store.
+        queues: QUEUE[n], the rows of its queues.
+        row: row of the queue.
+        queue: name of the queue.
+        store_name: name of the store.
+        store_usage: usage of the store by resource, percent; says whether a larger MAXDEPTH has storage behind it.
+    """
+
+    unit = "messages"
+
+    def __init__(
+        self,
+        store: layout.Store,
+        queues: Array,
+        row: int,
+        queue: str,
+        store_name: str,
+        store_usage: Mapping[str, float],
+    ) -> None:
+        super().__init__(store)
+        self._queues = queues
+        self._row = row
+        self._queue = queue
+        self._store_name = store_name
+        self._store_usage = store_usage
+        self.name = f"{QUEUE}{queue}"
+        self.text = f"Depth of {queue}"
+
+    @property
+    def _limit(self) -> int:
+        return int(self._queues["max_depth"][self._row])
+
+    @property
+    def _depth(self) -> int:
+        return int(watch.depth(self._store, self._row))
+
+    @property
+    def _is_refusing(self) -> bool:
+        return self.last_full + CALM_AFTER_FULL > int(self._store.scalars[0]["clock"])
+
+    @property
+    @override
+    def usage_pct(self) -> float:
+        """Percent of MAXDEPTH; 100 for a queue that refused a put and whose MAXDEPTH the estate does not give."""
+        return round(100.0 * self._depth / self._limit, 3) if self._limit else 100.0
+
+    @property
+    @override
+    def last_full(self) -> int:
+        return int(self._queues["last_full"][self._row])
+
+    @override
+    def by_queue(self) -> tuple[Array, Array]:
+        own = np.zeros(self._queues.size, np.int64)
+        own[self._row] = 1
+        return fillers.growth(self._queues, "depth") * own, self._queues["depth"] * own
+
+    @override
+    def is_over(self, condition: str, now: int) -> bool:
+        calm = self.last_full + CALM_AFTER_FULL <= now
+        return calm and (not self._limit or self.usage_pct < 100.0 - HYSTERESIS_PCT)
+
+    @override
+    def severity(self, condition: str, before: str | None) -> str:
+        return FULL
+
+    @override
+    def describe(self, condition: str) -> str:
+        if not self._limit:
+            return f"{self.text}: {self._depth:,} messages, puts fail with 2053; its MAXDEPTH is not in the estate"
+        fails = "puts fail" if self._is_refusing else "the next put fails"
+        return f"{self.text}: {self._depth:,} of MAXDEPTH({self._limit}), {fails} with 2053"
+
+    @override
+    def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
+        resource, usage = max(self._store_usage.items(), key=lambda entry: entry[1])
+        room = f"{usage:.1f} % of {resource} of {self._store_name} in use"
+        own = (Filler(self._queue, 1.0),)
+        raising = f"Raise MAXDEPTH if {self._store_name} has storage for more messages ({room})"
+        return (*texts.getter_actions(own, effects), f"{raising}: ALTER QLOCAL({self._queue}) MAXDEPTH(n)")
