@@ -1,0 +1,123 @@
+"""Counts of an interval as events: spread over slices, with the sum of the bytes kept exactly.
+
+An interval is cut into slices of about `slice_s` seconds. At the end of each slice come its puts, then its gets. With
+steady rates a peak is at most the puts of one slice too high; with rates that change within the interval nothing but a
+depth that was measured bounds it: between `depth - gets` and `depth + puts` of the interval.
+
+The lengths are the mean, rounded down, and the mean plus one byte, as often as the sum of the bytes requires. A message
+takes data elements of 256 bytes, so the elements of `n` messages are wrong by less than `n`; if all have the same
+length, by none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kernels.json_scan import COUNT_MAX
+from twin.feeds.intake import Event
+
+MAX_SLICES = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Puts:
+    """Puts of an interval that have persistence and way in common."""
+
+    count: int
+    bytes: int  # sum of the lengths
+    persistent: bool = False
+    direct: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flows:
+    """Puts and gets of a queue in an interval, as seen by one queue manager."""
+
+    qmgr: str
+    queue: str
+    start: int  # microseconds since 1970
+    end: int
+    puts: tuple[Puts, ...] = ()
+    gets: int = 0
+    expired: int = 0
+    cleared: bool = False  # CLEAR QLOCAL at the end
+
+    @property
+    def messages(self) -> int:
+        """Number of puts."""
+        return sum(puts.count for puts in self.puts)
+
+
+def slices_of(start: int, end: int, slice_s: float) -> int:
+    """Return the number of slices of an interval, from 1 to MAX_SLICES."""
+    return max(1, min(MAX_SLICES, round((end - start) / 1e6 / slice_s)))
+
+
+def spread(total: int, slices: int) -> list[int]:
+    """Return the share of each slice of a total, as even as integers can be."""
+    return [total * (i + 1) // slices - total * i // slices for i in range(slices)]
+
+
+def peak_error(flows: Flows, slice_s: float) -> int:
+    """Return the number of messages by which a peak may be wrong at steady rates: the most puts of a slice."""
+    slices = slices_of(flows.start, flows.end, slice_s)
+    stored = sum(puts.count for puts in flows.puts if not puts.direct)
+    return -(-stored // slices)
+
+
+def net(puts: Iterable[Puts], rolled_back: int) -> tuple[Puts, ...]:
+    """Return the puts without those that were rolled back, taken evenly from all that were stored.
+
+    Args:
+        puts: puts of an interval, as counted.
+        rolled_back: number of puts rolled back; their persistence and length are not reported.
+    """
+    puts = tuple(puts)
+    stored = sum(group.count for group in puts if not group.direct)
+    left = max(0, stored - rolled_back)
+    counted, remaining = 0, []
+    for group in puts:
+        if group.direct or not stored:
+            remaining.append(group)
+            continue
+        count = (counted + group.count) * left // stored - counted * left // stored
+        counted += group.count
+        remaining.append(replace(group, count=count, bytes=group.bytes * count // group.count if group.count else 0))
+    return tuple(remaining)
+
+
+def events_of(flows: Flows, slice_s: float) -> Iterator[Event]:
+    """Yield the events of an interval in order of time.
+
+    Args:
+        flows: counts of a queue; negative counts are 0.
+        slice_s: length of a slice, seconds.
+    """
+    slices = slices_of(flows.start, flows.end, slice_s)
+    parts: list[tuple[list[int], dict[str, Any]]] = []
+    for puts in flows.puts:
+        if puts.count <= 0:
+            continue
+        length, longer = divmod(max(0, puts.bytes), puts.count)
+        flags = {"persistent": True} if puts.persistent else {}
+        flags |= {"direct": True} if puts.direct else {}
+        for count, size in ((puts.count - longer, length), (longer, length + 1)):
+            parts.append((spread(count, slices), {"op": "PUT", "length": size, **flags}))
+    parts.append((spread(max(0, flows.gets), slices), {"op": "GET"}))
+    parts.append((spread(max(0, flows.expired), slices), {"op": "EXPIRE"}))
+    for i in range(slices):
+        time = flows.start + (flows.end - flows.start) * (i + 1) // slices
+        for counts, fields in parts:
+            for count in _pieces(counts[i]):
+                yield {"time": time, "qmgr": flows.qmgr, "queue": flows.queue, **fields, "count": count}
+    if flows.cleared:
+        yield {"time": flows.end, "qmgr": flows.qmgr, "op": "CLEAR", "queue": flows.queue}
+
+
+def _pieces(count: int) -> Iterator[int]:
+    """Yield counts that an event may have, which sum up to `count`."""
+    while count > 0:
+        yield min(count, COUNT_MAX)
+        count -= COUNT_MAX

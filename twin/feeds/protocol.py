@@ -1,0 +1,59 @@
+"""Protocol of a feed: pages in, events out.
+
+A feed never raises an error for its input: what it cannot read is a complaint of its `Intake`, and it goes on behind
+it. It emits each event that its data speak of, also of names that the estate lacks: `Intake.sift` puts those aside.
+"""
+
+from __future__ import annotations
+
+import mmap
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import tzinfo
+
+from twin.feeds.intake import Event, Intake
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A piece of input: a file, the answer of a server, the value of a Kafka record."""
+
+    data: bytes | mmap.mmap  # a file is mapped, so that a large one is not in memory
+    name: str  # for complaints: the file, the address, topic/partition@offset
+    time: int | None = None  # when it was collected, microseconds since 1970; for data without a time of their own
+    headers: Mapping[str, str] = field(default_factory=dict)  # of a Kafka record or an HTTP answer, names in lower case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedOptions:
+    """Facts that the data lack, and choices of the user."""
+
+    slice_s: float = 10.0  # seconds; counts of an interval are spread over slices of about this length
+    zone: tzinfo | None = None  # of local times without an offset; None: UTC, with a complaint
+    date: str | None = None  # ISO date of the first line of texts that have only times of day
+    qmgr: str | None = None  # queue manager of data that name none
+    prefixes: Mapping[str, str] = field(default_factory=dict)  # command prefix -> queue manager
+    flows: str = "statistics"  # source of puts and gets in SMF: "statistics" (QQST) or "accounting" (WQ)
+
+
+class Feed(ABC):
+    """Reader of one format. It keeps what goes on from page to page; pages come in the order of their source."""
+
+    def __init__(self, intake: Intake, options: FeedOptions) -> None:
+        """Start without input.
+
+        Args:
+            intake: takes names, coverage and complaints.
+            options: facts that the data lack.
+        """
+        self.intake = intake
+        self.options = options
+
+    @abstractmethod
+    def take(self, page: Page) -> Iterable[Event]:
+        """Return the events of a page; they may be out of order. Never raises an error for wrong input."""
+
+    def finish(self) -> Iterable[Event]:
+        """Return the events that were held back for later pages, at the end of the input."""
+        return ()
