@@ -34,6 +34,7 @@ COMMANDS = {
     "alerts": ("deploy.commands.alerts:alerts", "Print alerts as they arrive."),
     "broker": ("deploy.commands.broker:broker", "Run the embedded Kafka broker until Ctrl-C or SIGTERM."),
     "checkpoint": ("deploy.commands.checkpoint:checkpoint", "Check or describe a checkpoint on this machine."),
+    "collect": ("deploy.commands.collect:collect", "Collect live data (spans, RMF, Prometheus) as events."),
     "demo": ("deploy.commands.demo:demo", "Fill a structure in fast motion, with alerts before the first 2192."),
     "doctor": ("deploy.commands.doctor:doctor", "Show what this machine lacks, and how to get it."),
     "estate": ("deploy.commands.estate:estate", "Check an estate file and summarise its stores."),

@@ -25,7 +25,82 @@ class Format:
     is_live: bool = False  # `mqtwin collect` takes it
 
 
-FORMATS: dict[str, Format] = {}  # by name
+FORMATS: dict[str, Format] = {
+    format_.name: format_
+    for format_ in (
+        Format(
+            name="otlp",
+            reader="twin.feeds.otlp:OtlpFeed",
+            data="OpenTelemetry spans of MQ, from a collector's Kafka or file exporter, protobuf or JSON",
+            granularity="each put and destructive get of a traced message",
+            quantities="puts and gets; where the span has them message id, size and queue manager",
+            lag="seconds",
+            unknown="messages without trace context or not sampled, priority, persistence, expired messages",
+            is_live=True,
+        ),
+        Format(
+            name="dds",
+            reader="twin.feeds.dds:DdsFeed",
+            data="RMF Monitor III reports CFACT and CFOVER, JSON of the Distributed Data Server",
+            granularity="MINTIME, usually 60 s",
+            quantities="size, entries, elements and SCM of structures; storage and SCM of coupling facilities",
+            lag="a minute",
+            unknown="puts and gets, SMDS, page sets",
+            is_live=True,
+        ),
+        Format(
+            name="m3",
+            reader="twin.feeds.prometheus:M3Feed",
+            data="RMF's OpenMetrics page /metrics/m3",
+            granularity="MINTIME, usually 60 s",
+            quantities="storage of coupling facilities",
+            lag="a minute",
+            unknown="everything about structures: take `dds` too",
+            is_live=True,
+        ),
+        Format(
+            name="prometheus",
+            reader="twin.feeds.prometheus:PrometheusFeed",
+            data="mq_prometheus: its page, or a range query of Prometheus",
+            granularity="the scrape, 10 to 60 s",
+            quantities="page set pages, depth and size of queue files, puts and gets; bytes except on z/OS",
+            lag="the scrape",
+            unknown="structures, SMDS; on z/OS bytes and persistence",
+            is_live=True,
+        ),
+        Format(
+            name="mq_json",
+            reader="twin.feeds.mq_json:MqJsonFeed",
+            data="records of mq_json, an object per line or Kafka record",
+            granularity="the collection, 10 to 60 s",
+            quantities="as `prometheus`",
+            lag="the collection",
+            unknown="as `prometheus`",
+            is_live=True,
+        ),
+        Format(
+            name="odp",
+            reader="twin.feeds.odp:OdpFeed",
+            data="OMEGAMON Data Provider, product kmq, JSON rows in Kafka or a file",
+            granularity="1 or 5 min",
+            quantities="entries of structures in whole percents, SMDS, page set pages, puts and reads of queues",
+            lag="1 or 5 min",
+            unknown="elements, bytes of messages, persistence",
+            is_live=True,
+        ),
+        Format(
+            name="connect",
+            reader="twin.feeds.connect:ConnectFeed",
+            data="records of the Kafka Connect source for MQ, behind a streaming queue",
+            granularity="each put",
+            quantities="puts with size, message id, priority and persistence",
+            lag="seconds",
+            unknown="gets: measure the depth with another format",
+            is_file=False,
+            is_live=True,
+        ),
+    )
+}
 
 
 def make_feed(name: str, intake: Intake, options: FeedOptions | None = None) -> Feed:

@@ -81,6 +81,7 @@ class Intake:
     complaints: list[Complaint] = field(default_factory=list)
     unknown: dict[tuple[str, str], UnknownName] = field(default_factory=dict)
     coverage: dict[tuple[str, str, str], Coverage] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)  # what else a feed has to say, a line each
     events: int = 0  # number that `sift` let through
     aside: int = 0  # number that it put aside
     _sources: dict[tuple[str, str], str] = field(default_factory=dict)
