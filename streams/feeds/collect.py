@@ -81,7 +81,7 @@ def collect(
         UsageError: the position cannot be saved.
         MqtwinError: Kafka does not take the events.
     """
-    told = 0
+    reported = 0
     saved_s = time.monotonic()
     is_changed = False
     while not stop():
@@ -90,9 +90,9 @@ def collect(
             writer.write(_events(source, feed, intake, pages))
             is_changed = True
             on_events(intake.events)
-        for complaint in intake.complaints[told:]:
+        for complaint in intake.complaints[reported:]:
             on_complaint(complaint)
-        told = len(intake.complaints)
+        reported = len(intake.complaints)
         if is_changed and time.monotonic() - saved_s >= _SAVE_SECONDS:
             _save(source, feed, writer, position_file)
             saved_s, is_changed = time.monotonic(), False

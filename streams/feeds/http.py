@@ -84,12 +84,12 @@ class HttpClient:
                 kind = answer.headers.get("content-type", "")
         except urllib.error.HTTPError as error:
             with error:
-                raise RequestError(f"{_shown(url)} answers {error.code} {error.reason}") from None
+                raise RequestError(f"{_without_query(url)} answers {error.code} {error.reason}") from None
         except (OSError, http.client.HTTPException) as error:
             reason = " ".join(str(getattr(error, "reason", error) or type(error).__name__).split())
-            raise RequestError(f"{_shown(url)} does not answer: {reason[:_REASON_CHARACTERS]}") from None
+            raise RequestError(f"{_without_query(url)} does not answer: {reason[:_REASON_CHARACTERS]}") from None
         if len(body) > MAX_BYTES:
-            raise RequestError(f"{_shown(url)} answers with more than {MAX_BYTES} bytes")
+            raise RequestError(f"{_without_query(url)} answers with more than {MAX_BYTES} bytes")
         return body, kind
 
     def _authorisation(self) -> dict[str, str]:
@@ -125,5 +125,5 @@ def _first_line(option: str, path: Path) -> str:
     return line
 
 
-def _shown(url: str) -> str:
+def _without_query(url: str) -> str:
     return url.partition("?")[0]

@@ -87,7 +87,7 @@ def server(answers, certificate=None):
         listener.server_close()
 
 
-class Kept:
+class KeepingWriter:
     """A writer that keeps the events."""
 
     def __init__(self):
@@ -108,16 +108,16 @@ class Scripted:
 
     def __init__(self, *pages):
         self.pages = list(pages)
-        self.taken = 0
+        self.page_count = 0
 
     def read(self):
         return [self.pages.pop(0)] if self.pages else []
 
     def note_taken(self, _page, _feed):
-        self.taken += 1
+        self.page_count += 1
 
     def position(self, _feed):
-        return Position(source=self.name, offsets={"0": self.taken})
+        return Position(source=self.name, offsets={"0": self.page_count})
 
 
 def dds_report(second=0):
@@ -252,14 +252,14 @@ def test_one_bad_page_does_not_end_the_collection(tmp_path, estate_file, monkeyp
     intake = Intake(load_estate(estate_file))
     feed = make_feed("dds", intake, FeedOptions())
     good = [Page(json.dumps(dds_report(second)).encode(), f"page {second}") for second in (0, 1)]
-    source, writer, complaints = Scripted(good[0], Page(b"\xff", "bad"), good[1]), Kept(), []
+    source, writer, complaints = Scripted(good[0], Page(b"\xff", "bad"), good[1]), KeepingWriter(), []
     collect(
         source,
         feed,
         intake,
         writer,
         tmp_path / "p.json",
-        stop=lambda: source.taken == 3,
+        stop=lambda: source.page_count == 3,
         on_complaint=complaints.append,
     )
     assert [event["store"] for event in writer.events] == ["QSG1/APP1"] * 2
@@ -364,8 +364,7 @@ def test_spans_from_kafka_are_events_once_across_a_stop_and_a_crash(kafka, topic
     assert lengths(kafka, topic_prefix) == [1, 2, 3, 4]
     send(kafka, topic, [spans(5, second=50)])
     running = Running(kafka, topic_prefix, topic, estate_file, position)
-    wait_for(lambda: "collecting otlp" in running.text, running)
-    time.sleep(3)
+    wait_for(lambda: json.loads(position.read_bytes())["read"] == {"0": 7}, running)
     assert running.end(signal.SIGTERM) == 0, running.text
     assert lengths(kafka, topic_prefix) == [1, 2, 3, 4, 5]
     keys = {message.key() for message in everything(kafka, f"{topic_prefix}.events")}

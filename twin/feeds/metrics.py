@@ -27,6 +27,8 @@ EXPIRED = ("expired_messages",)
 ROLLED_BACK = ("rolled_back_mqput_count",)
 COUNTS = {*PUTS, *PUT_BYTES, *PERSISTENT, *NONPERSISTENT, *DESTRUCTIVE, *GETS, *EXPIRED, *ROLLED_BACK}
 _DIRECT_PCT = "queue_avoided_puts_percentage"
+_PAGES = {"pages_total", "pages_unused", "pages_persistent", "pages_nonpersistent", "expansion_count"}
+NAMES = {*COUNTS, *_PAGES, _DIRECT_PCT, "depth", "qfile_current_size"}  # metrics that are read
 _MIB = 1 << 20
 
 Key = tuple[str, str, str]  # "queue" or "pageset", queue manager, name
@@ -34,7 +36,7 @@ Key = tuple[str, str, str]  # "queue" or "pageset", queue manager, name
 
 @dataclass(slots=True)
 class Collected:
-    """What was collected at a time: values by object and metric, and which of them count from the start."""
+    """Values collected at a time by object and metric; `cumulative` names the metrics that count from the start."""
 
     time: int  # microseconds
     values: dict[Key, dict[str, float]] = field(default_factory=dict)
@@ -166,8 +168,8 @@ class MetricEvents:
 
 def _sum(values: Mapping[str, float], names: Iterable[str]) -> int | None:
     """Return the sum of those that are there, not below 0; None if none is."""
-    found = [values[name] for name in names if name in values]
-    return int(max(0.0, sum(found))) if found else None
+    present = [values[name] for name in names if name in values]
+    return int(max(0.0, sum(present))) if present else None
 
 
 def _by_persistence(count: int, size: int, persistent: int | None, nonpersistent: int | None) -> tuple[Puts, ...]:

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from typing_extensions import override
 
 from twin.feeds.intake import Event, Intake
-from twin.feeds.metrics import COUNTS, Collected, MetricEvents
+from twin.feeds.metrics import COUNTS, NAMES, Collected, MetricEvents
 from twin.feeds.protocol import Feed, FeedOptions, Page
 from twin.feeds.stores import member_of
 
@@ -44,16 +44,16 @@ class PrometheusFeed(Feed):
 
     def _exposition(self, data: bytes, page: Page) -> Iterator[Event]:
         collected = Collected(page.time or 0)
-        found = False
+        has_metrics = False
         try:
             for family in text_string_to_metric_families(data.decode()):
                 for sample in family.samples:
                     if self._add(collected, sample.name, sample.labels, sample.value, family.type == "counter"):
-                        found = True
+                        has_metrics = True
         except Exception as error:  # noqa: BLE001 -- the parser raises many kinds
             text = f"no text of Prometheus: {type(error).__name__} {error}; expected: its exposition format"
             self.intake.complain("unreadable", page.name, text)
-        if not found:
+        if not has_metrics:
             self.intake.complain("no-metrics", page.name, "no ibmmq_queue_ or ibmmq_pageset_; expected: mq_prometheus")
         yield from self._events.events(collected, page.name)
 
@@ -88,7 +88,7 @@ class PrometheusFeed(Feed):
                 if time not in points and len(points) >= _MAX_POINTS:
                     raise ValueError(f"more than {_MAX_POINTS} times")
                 collected = points.setdefault(time, Collected(time))
-                self._add(collected, name, labels, float(text), kind == "counter" or _is_renamed_counter(name))
+                self._add(collected, name, labels, float(text), kind == "counter" or name.endswith("_total"))
         return points
 
     def _add(self, collected: Collected, name: str, labels: Mapping[str, str], value: float, is_counter: bool) -> bool:
@@ -99,9 +99,7 @@ class PrometheusFeed(Feed):
         qmgr, own = labels.get("qmgr", "").strip() or self.options.qmgr, labels.get(label, "").strip()
         if not qmgr or not own:
             return False
-        metric = name.removeprefix(prefix)
-        if _is_renamed_counter(name):
-            metric = metric.removesuffix("_total")
+        metric = _known_name(name.removeprefix(prefix))
         if is_counter and metric in COUNTS:
             collected.cumulative.add(metric)
         collected.add(kind, qmgr, own, metric, value)
@@ -144,10 +142,10 @@ class M3Feed(Feed):
         return estate is not None and name in estate.stores and estate.stores[name].kind == "coupling_facility"
 
 
-def _is_renamed_counter(name: str) -> bool:
-    """Return True for a count with the suffix that OpenMetrics gives counters; `pages_total` is none."""
-    metric = name.removesuffix("_total")
-    return metric != name and any(metric.removeprefix(prefix) in COUNTS for prefix in _PREFIXES)
+def _known_name(metric: str) -> str:
+    """Return the name of a metric without the suffix that OpenMetrics and the parser give counters."""
+    without = metric.removesuffix("_total")
+    return without if metric not in NAMES and without in NAMES else metric
 
 
 def _sample_time(timestamp: Any) -> int | None:

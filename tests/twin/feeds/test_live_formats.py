@@ -82,7 +82,7 @@ def answer(*reports):
     return json.dumps({"report": reports, "server": {"name": "RMF-DDS-Server"}}).encode()
 
 
-def taken(name, estate, *pages, **options):
+def read(name, estate, *pages, **options):
     intake = Intake(estate)
     feed = make_feed(name, intake, FeedOptions(**options))
     events = []
@@ -94,7 +94,7 @@ def taken(name, estate, *pages, **options):
 
 def test_a_row_of_cfact_measures_a_structure_for_a_connected_queue_manager(site):
     pages = answer(report("CFACT", COLUMNS, OPERLOG, structure(), OF_SYSTEM, CONNECTOR))
-    events, intake = taken("dds", site, pages)
+    events, intake = read("dds", site, pages)
     measured = {"size": 2 << 30, "ents_max": 1000, "ents_used": 250, "elems_max": 6000, "elems_used": 1500}
     assert events == [{"time": NOON, "qmgr": "QM02", "op": "MEASURE", "store": "QSG1/APP1", "measured": measured}]
     assert not intake.counts
@@ -104,7 +104,7 @@ def test_a_row_of_cfact_measures_a_structure_for_a_connected_queue_manager(site)
 
 def test_scm_of_a_structure_is_measured_where_it_has_any(site):
     row = structure(CFAISSCM=8 << 30, CFAISSCP="12.5", CFAISLTC=40, CFAISLMC=300)
-    events, _ = taken("dds", site, answer(report("CFACT", COLUMNS, row)))
+    events, _ = read("dds", site, answer(report("CFACT", COLUMNS, row)))
     assert events[0]["measured"]["scm"] == {"max": 8 << 30, "used": 1 << 30, "ents": 40, "elems": 300}
     assert events[0]["qmgr"] == "QM01"
 
@@ -112,7 +112,7 @@ def test_scm_of_a_structure_is_measured_where_it_has_any(site):
 def test_cfover_measures_a_coupling_facility(site):
     row = {"CFOPNAM": "CF01", "CFOPTSD": 64 << 30, "CFOPTSF": 50 << 30, "CFOPSCMS": 100, "CFOPSCMA": 60, "CFOPSMSC": 80}
     other = {"CFOPNAM": "CF99", "CFOPTSD": 1, "CFOPTSF": 1}
-    events, intake = taken("dds", site, answer(report("CFOVER", CF_COLUMNS, row, other)))
+    events, intake = read("dds", site, answer(report("CFOVER", CF_COLUMNS, row, other)))
     assert [event["store"] for event in events] == ["CF01"]
     assert events[0]["measured"] == {
         "storage_free": 50 << 30,
@@ -124,15 +124,15 @@ def test_cfover_measures_a_coupling_facility(site):
 
 
 def test_an_interval_asked_for_twice_counts_once(site):
-    one = answer(report("CFACT", COLUMNS, structure()))
+    first = answer(report("CFACT", COLUMNS, structure()))
     later = answer(report("CFACT", COLUMNS, structure(CFAILEM=300), end="20261120120100"))
-    events, _ = taken("dds", site, one, one, later)
+    events, _ = read("dds", site, first, first, later)
     assert [event["measured"]["ents_used"] for event in events] == [250, 300]
 
 
 def test_of_two_instances_in_a_rebuild_the_active_one_is_taken(site):
     rows = (structure(CFAILEM=1), structure(CFAILEM=2, CFAPSTAT="T"))
-    events, intake = taken("dds", site, answer(report("CFACT", COLUMNS, *rows)))
+    events, intake = read("dds", site, answer(report("CFACT", COLUMNS, *rows)))
     assert [event["measured"]["ents_used"] for event in events] == [1]
     assert intake.counts == {"two-instances": 1}
 
@@ -152,7 +152,7 @@ def test_of_two_instances_in_a_rebuild_the_active_one_is_taken(site):
     ],
 )
 def test_an_answer_that_is_no_report_is_a_complaint(site, page):
-    events, intake = taken("dds", site, page)
+    events, intake = read("dds", site, page)
     assert events == []
     assert sum(intake.counts.values()) == 1
 
@@ -181,7 +181,7 @@ def flows(events):
 
 
 def test_gauges_of_version_5_count_since_the_last_scrape(site):
-    events, intake = taken("prometheus", site, exposition("gauge", 5, 4, 500), exposition("gauge", 7, 3, 701))
+    events, intake = read("prometheus", site, exposition("gauge", 5, 4, 500), exposition("gauge", 7, 3, 701))
     assert flows(events) == {"PUT": 7, "GET": 3, "bytes": 701}
     assert max(event["time"] for event in events) == NOON + 30_000_000
     assert not intake.counts
@@ -190,12 +190,12 @@ def test_gauges_of_version_5_count_since_the_last_scrape(site):
 @pytest.mark.parametrize("suffix", ["", "_total"])
 def test_counters_of_version_6_count_from_the_start_and_begin_anew(site, suffix):
     pages = [exposition("counter", *values, suffix) for values in ((5, 4, 500), (12, 7, 1201), (2, 1, 10))]
-    events, _ = taken("prometheus", site, *pages)
+    events, _ = read("prometheus", site, *pages)
     assert flows(events) == {"PUT": 7 + 2, "GET": 3 + 1, "bytes": 701 + 10}
 
 
 def test_a_queue_file_is_measured(site):
-    events, _ = taken("prometheus", site, exposition("gauge", 5, 4, 500))
+    events, _ = read("prometheus", site, exposition("gauge", 5, 4, 500))
     measured = {"messages": 17, "file_bytes": 3 << 20}
     assert events == [{"time": NOON, "qmgr": "QMD1", "op": "MEASURE", "store": "QMD1/INVOICES", "measured": measured}]
 
@@ -207,7 +207,7 @@ def test_page_sets_have_the_label_pageset_and_pages_total_is_no_counter(site, ki
     text = "".join(
         f"# TYPE ibmmq_pageset_pages_{n} {kind}\nibmmq_pageset_pages_{n}{labels} {v}\n" for n, v in values.items()
     )
-    events, intake = taken("prometheus", site, text.encode())
+    events, intake = read("prometheus", site, text.encode())
     assert [event["store"] for event in events] == ["QM01/PS04"]
     assert events[0]["measured"] == {
         "pages_total": 20000,
@@ -222,7 +222,7 @@ def test_page_sets_have_the_label_pageset_and_pages_total_is_no_counter(site, ki
 def test_counts_of_reset_qstats_have_no_bytes_and_need_a_length(site):
     labels = '{platform="ZOS",qmgr="QM01",queue="ORDERS"}'
     page = f"ibmmq_queue_mqput_mqput1_count{labels} 10\nibmmq_queue_mqget_count{labels} 4\n".encode()
-    events, intake = taken("prometheus", site, page, page, length=700)
+    events, intake = read("prometheus", site, page, page, length=700)
     assert flows(events) == {"PUT": 10, "GET": 4, "bytes": 7000}
     assert intake.counts == {"no-size": 1}
 
@@ -240,9 +240,9 @@ def test_a_range_query_of_prometheus_gives_what_the_scrapes_had(site):
     matrix = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()
     types = {f"ibmmq_queue_{name}": [{"type": "counter", "help": "", "unit": ""}] for name in series}
     metadata = json.dumps({"status": "success", "data": types}).encode()
-    events, intake = taken("prometheus", site, metadata, matrix)
+    events, intake = read("prometheus", site, metadata, matrix)
     assert flows(events) == {"PUT": 7, "GET": 3, "bytes": 701}
-    again, intake = taken("prometheus", site, metadata, matrix, matrix)
+    again, intake = read("prometheus", site, metadata, matrix, matrix)
     assert again == events
     assert intake.counts["again"] == 2
 
@@ -251,7 +251,7 @@ def test_a_range_query_of_prometheus_gives_what_the_scrapes_had(site):
     "page", [b"", b"<html>", b"{}", b'{"data": {"resultType": "matrix", "result": 5}}', b"a{b=} 5", b"\xff"]
 )
 def test_a_page_without_metrics_of_mq_is_a_complaint(site, page):
-    events, intake = taken("prometheus", site, page)
+    events, intake = read("prometheus", site, page)
     assert events == []
     assert intake.counts
 
@@ -263,7 +263,7 @@ def test_the_openmetrics_page_of_rmf_measures_coupling_facilities(site):
         "# TYPE mvs_cf_storage_available_bytes gauge\n"
         'mvs_cf_storage_available_bytes{sysplex="P",cf="CF01"} 5e10 1795176060\n# EOF\n'
     )
-    events, _ = taken("m3", site, page.encode())
+    events, _ = read("m3", site, page.encode())
     assert events == [
         {
             "time": NOON + 60_000_000,
@@ -285,7 +285,7 @@ def test_mq_json_has_the_metrics_in_camel_case(site):
         point = {"objectType": "queue", "tags": tags, "metrics": metrics}
         return json.dumps({"collectionTime": {"timeStamp": "", "epoch": NOON // 10**6 + second}, "points": [point]})
 
-    events, intake = taken("mq_json", site, (record(0, 9) + "\n" + record(10, 4) + "\nnoise\n").encode())
+    events, intake = read("mq_json", site, (record(0, 9) + "\n" + record(10, 4) + "\nnoise\n").encode())
     assert flows(events) == {"PUT": 4, "GET": 1, "bytes": 400}
     assert [event["measured"] for event in events if event["op"] == "MEASURE"] == [{"messages": 3}] * 2
     assert intake.counts == {"unreadable": 1}
@@ -317,7 +317,7 @@ def test_rows_of_omegamon_measure_structures_data_sets_and_page_sets(site):
         odp("qmps_lh", page_set_id=4, allocated_data_pages=100, persistent_pages=20, non_persistent_pages=5),
         odp("other"),
     ]
-    events, intake = taken("odp", site, *pages)
+    events, intake = read("odp", site, *pages)
     assert [(event["store"], event["measured"]) for event in events] == [
         ("QSG1/APP1", {"ents_max": 1000, "ents_used": 250}),
         ("QSG1/APP1", {"smds": {"QM01": {"messages": 7, "blocks_total": 40, "blocks_used": 20}}}),
@@ -331,7 +331,7 @@ def test_rows_of_omegamon_count_puts_and_reads(site):
     second = odp(
         "qmq_lh", queue_name="ORDERS", messages_put=30, messages_read=20, write_time="2026-11-20T12:05:00.000Z"
     )
-    events, _ = taken("odp", site, first, second, b"{", odp("qmq_lh"), length=10)
+    events, _ = read("odp", site, first, second, b"{", odp("qmq_lh"), length=10)
     assert flows(events) == {"PUT": 30, "GET": 20, "bytes": 300}
 
 
@@ -340,7 +340,7 @@ def test_a_record_of_kafka_connect_is_a_put_to_the_original_queue(site):
     headers = {"jms_ibm_mqmd_msgid": f"ID:{digits}", "jms_ibm_mqmd_priority": "4", "jms_ibm_mqmd_persistence": "1"}
     page = Page(b"x" * 300, "t/0@5", NOON, headers)
     by_key = Page(b"y", "t/0@6", NOON, {"kafka.key": digits.upper()})
-    events, intake = taken("connect", site, page, by_key, qmgr="QM01", queue="ORDERS")
+    events, intake = read("connect", site, page, by_key, qmgr="QM01", queue="ORDERS")
     assert events == [
         {
             "time": NOON,
@@ -354,7 +354,7 @@ def test_a_record_of_kafka_connect_is_a_put_to_the_original_queue(site):
         }
     ]
     assert intake.counts == {"duplicate": 1}
-    assert taken("connect", site, page)[1].counts == {"no-queue": 1}
+    assert read("connect", site, page)[1].counts == {"no-queue": 1}
 
 
 def test_the_decoder_takes_what_the_feeds_make(site):
@@ -364,7 +364,7 @@ def test_the_decoder_takes_what_the_feeds_make(site):
         "odp": [odp("lh_smds", cf_structure_name="APP1", message_count=7, total_blocks=40, data_block_used_percent=50)],
     }
     for name, values in pages.items():
-        events, intake = taken(name, site, *values)
+        events, intake = read(name, site, *values)
         lines = b"\n".join(json.dumps(event).encode() for event in intake.sift(events))
         decoded = LinesChunk(0, lines).decode(Decoder(site))
         assert not decoded.rejects

@@ -47,13 +47,16 @@ def as_json(*spans):
 
 def as_proto(*spans):
     request = ExportTraceServiceRequest()
-    for one in spans:
+    for entry in spans:
         new = request.resource_spans.add().scope_spans.add().spans.add()
-        new.trace_id, new.span_id = bytes.fromhex(one["traceId"]), bytes.fromhex(one["spanId"])
-        new.kind, new.name = one["kind"], one["name"]
-        new.start_time_unix_nano, new.end_time_unix_nano = int(one["startTimeUnixNano"]), int(one["endTimeUnixNano"])
-        new.status.code = one.get("status", {}).get("code", 0)
-        for pair in one["attributes"]:
+        new.trace_id, new.span_id = bytes.fromhex(entry["traceId"]), bytes.fromhex(entry["spanId"])
+        new.kind, new.name = entry["kind"], entry["name"]
+        new.start_time_unix_nano, new.end_time_unix_nano = (
+            int(entry["startTimeUnixNano"]),
+            int(entry["endTimeUnixNano"]),
+        )
+        new.status.code = entry.get("status", {}).get("code", 0)
+        for pair in entry["attributes"]:
             attribute = new.attributes.add(key=pair["key"])
             if "intValue" in pair["value"]:
                 attribute.value.int_value = int(pair["value"]["intValue"])
@@ -100,7 +103,7 @@ storage_class = "D"
     return load_estate(path)
 
 
-def taken(estate, *values, **options):
+def read(estate, *values, **options):
     intake = Intake(estate)
     feed = OtlpFeed(intake, FeedOptions(**options))
     events = [event for value in values for event in feed.take(Page(value, "spans"))]
@@ -113,7 +116,7 @@ def test_a_producer_span_is_a_put_and_a_consumer_span_a_get(estate, encode):
         span(1, messaging__message__id="ID:" + MSGID.upper(), messaging__message__body__size=2048),
         span(2, kind=GET, second=1, messaging__message__id=MSGID),
     )
-    events, intake = taken(estate, value)
+    events, intake = read(estate, value)
     assert events == [
         {"time": NOON, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "msgid": MSGID, "length": 2048},
         {"time": NOON + 1_000_000, "qmgr": "QM01", "op": "GET", "queue": "ORDERS", "msgid": MSGID},
@@ -128,26 +131,26 @@ def test_both_encodings_give_the_same_calls():
 
 
 def test_a_span_delivered_twice_counts_once(estate):
-    events, intake = taken(estate, as_proto(span(1), span(1)), as_json(span(1)))
+    events, intake = read(estate, as_proto(span(1), span(1)), as_json(span(1)))
     assert len(events) == 1
     assert intake.counts["duplicate"] == 2
 
 
 def test_spans_out_of_order_within_the_bound_come_in_order(estate):
-    events, intake = taken(estate, as_json(span(1, second=20)), as_json(span(2, second=1)), late_s=30)
+    events, intake = read(estate, as_json(span(1, second=20)), as_json(span(2, second=1)), late_s=30)
     assert [event["time"] - NOON for event in events] == [1_000_000, 20_000_000]
     assert "late" not in intake.counts
 
 
 def test_a_span_later_than_the_bound_is_passed_on_with_a_complaint(estate):
-    events, intake = taken(estate, as_json(span(1)), as_json(span(2, second=60)), as_json(span(3, second=-1)), late_s=5)
+    events, intake = read(estate, as_json(span(1)), as_json(span(2, second=60)), as_json(span(3, second=-1)), late_s=5)
     assert [event["time"] - NOON for event in events] == [0, -1_000_000, 60_000_000]
     assert intake.counts["late"] == 1
 
 
 def test_a_span_days_ahead_makes_no_other_late(estate):
     spans = [span(1), span(2, second=200_000), span(3, second=1)]
-    events, intake = taken(estate, *map(as_json, spans))
+    events, intake = read(estate, *map(as_json, spans))
     assert len(events) == 3
     assert intake.counts == {"ahead": 1, "no-size": 3}
 
@@ -159,27 +162,27 @@ def test_a_put_without_size_has_the_mean_length_of_its_queue(estate):
         span(3),
         span(4, queue="ONLY"),
     )
-    events, intake = taken(estate, value)
+    events, intake = read(estate, value)
     assert [event["length"] for event in events] == [100, 300, 200, DEFAULT_LENGTH]
     assert intake.counts["no-size"] == 2
-    events, _ = taken(estate, value, length=77)
+    events, _ = read(estate, value, length=77)
     assert [event["length"] for event in events] == [100, 300, 77, 77]
 
 
 def test_the_queue_manager_comes_from_span_lpar_option_or_the_only_one_with_the_queue(estate):
     named = span(1, messaging__ibmmq__queue_manager="QM02")
-    events, _ = taken(estate, as_json(named))
+    events, _ = read(estate, as_json(named))
     assert events[0]["qmgr"] == "QM02"
-    assert taken(estate, as_json(span(1, queue="LOCAL")), lpars={"MV4C": "QM02"})[0][0]["qmgr"] == "QM02"
-    assert taken(estate, as_json(span(1, queue="LOCAL")), qmgr="QM01")[0][0]["qmgr"] == "QM01"
-    assert taken(estate, as_json(span(1, queue="ONLY")))[0][0]["qmgr"] == "QM02"
-    events, intake = taken(estate, as_json(span(1, queue="LOCAL")))
+    assert read(estate, as_json(span(1, queue="LOCAL")), lpars={"MV4C": "QM02"})[0][0]["qmgr"] == "QM02"
+    assert read(estate, as_json(span(1, queue="LOCAL")), qmgr="QM01")[0][0]["qmgr"] == "QM01"
+    assert read(estate, as_json(span(1, queue="ONLY")))[0][0]["qmgr"] == "QM02"
+    events, intake = read(estate, as_json(span(1, queue="LOCAL")))
     assert not events
     assert intake.counts == {"no-queue-manager": 1}
 
 
 def test_an_alias_is_resolved_by_the_estate(estate):
-    events, intake = taken(estate, as_json(span(1, queue="ORDERS.IN", messaging__message__body__size=5)))
+    events, intake = read(estate, as_json(span(1, queue="ORDERS.IN", messaging__message__body__size=5)))
     assert [event["qmgr"] for event in intake.sift(events)] == ["QM02"]
     assert estate.routes[estate.route_of_queue("QM02", "ORDERS.IN")].queue == "ORDERS"
 
@@ -187,10 +190,10 @@ def test_an_alias_is_resolved_by_the_estate(estate):
 def test_spans_of_the_application_for_the_same_call_are_left_out(estate):
     own = span(1)
     application = span(2, lpar=None, messaging__system="ibmmq")
-    events, intake = taken(estate, as_json(own, application))
+    events, intake = read(estate, as_json(own, application))
     assert len(events) == 1
     assert intake.counts["spans-of-application"] == 1
-    assert len(taken(estate, as_json(own, application), emitter="application")[0]) == 1
+    assert len(read(estate, as_json(own, application), emitter="application")[0]) == 1
 
 
 def test_spans_of_other_systems_are_no_calls():
@@ -217,7 +220,7 @@ def test_spans_of_other_systems_are_no_calls():
     ],
 )
 def test_a_value_that_is_no_request_is_one_complaint(estate, value):
-    events, intake = taken(estate, value, as_json(span(1, messaging__message__body__size=1)))
+    events, intake = read(estate, value, as_json(span(1, messaging__message__body__size=1)))
     assert len(events) == 1
     assert sum(intake.counts.values()) == (0 if value == b"" else 1)
     if value:
@@ -230,8 +233,8 @@ def test_a_file_has_a_request_a_line_or_requests_after_their_lengths(estate):
     lines = as_json(first) + b"\n" + as_json(second) + b"\n"
     pieces = b"".join(len(value).to_bytes(4, "big") + value for value in (as_proto(first), as_proto(second)))
     pretty = json.dumps(json.loads(as_json(first, second)), indent=1).encode()
-    assert [taken(estate, value)[0] for value in (lines, pieces, pretty)] == [
-        taken(estate, as_json(first, second))[0]
+    assert [read(estate, value)[0] for value in (lines, pieces, pretty)] == [
+        read(estate, as_json(first, second))[0]
     ] * 3
 
 
