@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from kernels.json_scan import TIME_HIGH, TIME_LOW
 from twin.estate import QueueFile
 from twin.feeds.intake import Event, Intake
 from twin.feeds.intervals import Flows, Puts, events_of, net, peak_error
 from twin.feeds.protocol import FeedOptions
 
+MAX_COUNT = 999_999_999  # messages of an interval; RESET QSTATS counts no further [IBM: RESET QSTATS]
+MAX_VALUE = 2.0**53  # exact in a double
 MAX_OBJECTS = 100_000  # queues whose last interval and counters are kept
 DEFAULT_LENGTH = 1024  # bytes of a message if nothing tells them [assumed]
 
@@ -43,7 +46,9 @@ class Collected:
     cumulative: set[str] = field(default_factory=set)  # metrics
 
     def add(self, kind: str, qmgr: str, name: str, metric: str, value: float) -> None:
-        """Add a value."""
+        """Add a value; one that is no number that an object can have is left out."""
+        if not -MAX_VALUE <= value <= MAX_VALUE:
+            return
         self.values.setdefault((kind, qmgr, name), {})[metric] = value
 
 
@@ -65,6 +70,9 @@ class MetricEvents:
 
     def events(self, collected: Collected, place: str) -> Iterator[Event]:
         """Yield the events; what is not younger than the last values of an object is left out."""
+        if not TIME_LOW <= collected.time < TIME_HIGH:
+            self._intake.complain("bad-time", place, f"time {collected.time}; expected: the years 2000 to 2100")
+            return
         for key, values in sorted(collected.values.items()):
             last = self._times.get(key)
             if last is not None and collected.time <= last:
@@ -96,7 +104,11 @@ class MetricEvents:
         gets = _sum(values, GETS) if gets is None else gets
         if (count is None and gets is None) or not self._intake.claim(qmgr, queue, self._source):
             return
-        count, gets = count or 0, gets or 0
+        count, gets, expired = count or 0, gets or 0, _sum(values, EXPIRED) or 0
+        if max(count, gets, expired) > MAX_COUNT:
+            text = f"{queue}: {max(count, gets, expired):,} messages in an interval; expected: at most {MAX_COUNT:,}"
+            self._intake.complain("impossible-count", place, text)
+            return
         size = _sum(values, PUT_BYTES)
         if size is None and count:
             length = self._options.length if self._options.length is not None else DEFAULT_LENGTH
@@ -112,7 +124,7 @@ class MetricEvents:
             end=interval[1],
             puts=net(puts, (_sum(values, ROLLED_BACK) or 0) + direct),
             gets=max(0, gets - direct),
-            expired=_sum(values, EXPIRED) or 0,
+            expired=expired,
         )
         self._intake.cover(
             self._source,

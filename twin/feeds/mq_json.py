@@ -44,7 +44,7 @@ class MqJsonFeed(Feed):
             try:
                 collection = _decoder.decode(line)
                 time = round(float(collection.collection_time["epoch"]) * 1e6)
-            except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            except (msgspec.DecodeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
                 text = f"no record of mq_json: {error}; expected: collectionTime with epoch, and points"
                 self.intake.complain("unreadable", place, text)
                 continue

@@ -65,7 +65,15 @@ class PrometheusFeed(Feed):
                 self._note_types(content)
                 return
             points = self._points(content["result"])
-        except (msgspec.DecodeError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        except (
+            msgspec.DecodeError,
+            LookupError,
+            TypeError,
+            ValueError,
+            ArithmeticError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             text = f"no answer of Prometheus: {type(error).__name__} {error}; expected: a matrix of query_range"
             self.intake.complain("unreadable", page.name, text)
             return
@@ -122,8 +130,8 @@ class M3Feed(Feed):
                     field = _M3.get(sample.name)
                     name = next((value for value in sample.labels.values() if self._is_facility(value)), None)
                     if field is not None and name is not None and 0 <= sample.value < 2**53:
-                        measured.setdefault(name, {})[field] = int(sample.value)
                         times[name] = _sample_time(sample.timestamp) or page.time or 0
+                        measured.setdefault(name, {})[field] = int(sample.value)
         except Exception as error:  # noqa: BLE001 -- the parser raises many kinds
             text = f"no OpenMetrics: {type(error).__name__} {error}; expected: the page /metrics/m3"
             self.intake.complain("unreadable", page.name, text)

@@ -23,6 +23,7 @@ from twin.alerts.findings import STEP, Viewer
 from twin.alerts.resource_view import CALM_AFTER_FULL, CALM_FOR, ResourceView
 from twin.conditions import Condition
 from twin.estate import Estate, Route, StoreConfig
+from twin.events import EventBlock
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
 from twin.state.arrays import Array, Arrays
@@ -36,7 +37,6 @@ from twin.stores.state_record import common_fields
 from twin.units import as_text
 
 if TYPE_CHECKING:
-    from twin.events import EventBlock
     from twin.forecast.fill_model import FillModel
 
 VERSION = 5
