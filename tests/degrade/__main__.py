@@ -58,14 +58,18 @@ def main() -> int:
         case = recorded(number, "test", folder)
         score_case(case, fed)
         print(case.name, flush=True)
-    text = table(fed, arguments.cases)
-    print(text)
-    if arguments.write:
-        page = PAGE.read_text(encoding="utf-8")
-        before, _, rest = page.partition(BEGIN)
-        _, _, after = rest.partition(END)
-        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+        if arguments.write:
+            write(table(fed, number + 1))  # after each case, as a run that is stopped has measured something too
+    print(table(fed, arguments.cases))
     return 0
+
+
+def write(text: str) -> None:
+    """Replace the table in docs/feeds.md."""
+    page = PAGE.read_text(encoding="utf-8")
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 
 def score_case(case: Recorded, fed: dict[str, Fed]) -> None:
