@@ -65,6 +65,7 @@ def collect(
     kafka: KafkaOptions,
     topic: str | None = None,
     queue: str | None = None,
+    resync: Annotated[bool, Parameter(negative="")] = False,
     create_topics: Annotated[bool, Parameter(negative="")] = False,
     server: ServerOptions = _SERVER_DEFAULTS,
     choices: FeedChoices = _FEED_DEFAULTS,
@@ -81,6 +82,7 @@ def collect(
         kafka: Kafka connection.
         topic: Topic to read, of formats that come through Kafka.
         queue: Original queue of a streaming queue, for connect.
+        resync: Have the twin take over every measurement: for stores of which no puts and gets are known.
         create_topics: Create the events topic if it is missing.
         server: Server of formats that are asked for by HTTP.
         choices: Facts that the data lack.
@@ -94,7 +96,7 @@ def collect(
 
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)
-    intake = Intake(loaded_estate)
+    intake = Intake(loaded_estate, resync=resync)
     feed = make_feed(format_name, intake, choices.feed_options(queue=queue, **spans.fields()))
     if not FORMATS[format_name].is_live:
         raise UsageError(f"{format_name} is not live; expected: mqtwin import {format_name}")

@@ -30,6 +30,7 @@ def import_(
     aside: Path | None = None,
     flows: Literal["statistics", "accounting"] = "statistics",
     counts: Path | None = None,
+    resync: Annotated[bool, Parameter(negative="")] = False,
     choices: FeedChoices = _DEFAULTS,
     spans: SpanChoices = _SPAN_DEFAULTS,
 ) -> int | None:
@@ -45,6 +46,7 @@ def import_(
         aside: Recording for events of names that the estate lacks. Default: they are only counted.
         flows: Source of puts and gets in SMF: statistics (115/216) or accounting (116).
         counts: Recording of statistics; adds the puts and gets that spans (otlp) do not show.
+        resync: Have the twin take over every measurement: for stores of which no puts and gets are known.
         choices: Facts that the data lack.
         spans: OpenTelemetry spans.
     """
@@ -60,6 +62,7 @@ def import_(
             options,
             aside=aside,
             counts=counts,
+            resync=resync,
             progress=lambda events: advance(None, events),
         )
     print_intake(intake)

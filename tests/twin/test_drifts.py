@@ -126,6 +126,19 @@ def test_an_unknown_queue_is_coverage(tmp_path, estate):
     assert causes(result) == [Cause.COVERAGE]
 
 
+def test_a_store_fed_by_levels_alone_follows_them(estate, tmp_path):
+    from twin.feeds import Intake
+    from twin.replays import replay
+
+    path = tmp_path / "levels.ndjson"
+    levels = [(900, 5000), (100, 700), (400, 2500)]
+    events = [measure(60 * i, ents_used=entries, elems_used=elems) for i, (entries, elems) in enumerate(levels)]
+    for resync, used in ((False, 900), (True, 400)):
+        with RecordingWriter(path) as writer:
+            writer.write(Intake(estate, resync=resync).sift(events))
+        assert replay(path, estate).states["QSG1/APP1"]["ents_used"] == used
+
+
 def test_points_are_bounded_and_the_latest_is_kept():
     resource = ResourceDrift("entries")
     for i in range(3 * MAX_POINTS):

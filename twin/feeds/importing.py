@@ -33,6 +33,7 @@ def import_files(
     *,
     aside: str | Path | None = None,
     counts: str | Path | None = None,
+    resync: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Intake:
     """Convert files to a recording, in order of time. Return what was seen, covered and wrong.
@@ -45,12 +46,13 @@ def import_files(
         options: facts that the data lack.
         aside: recording of the events of unknown names; None: they are only counted.
         counts: recording of statistics, which adds the puts and gets that spans do not show (`twin.feeds.coverage`).
+        resync: every MEASURE asks for a resync, for stores whose puts and gets nothing reports.
         progress: called with the number of events written so far.
 
     Raises:
         UsageError: there is no such format, a file cannot be read, or a recording cannot be written.
     """
-    intake = Intake(estate)
+    intake = Intake(estate, resync=resync)
     feed = make_feed(name, intake, options)
     if not FORMATS[name].is_file:
         raise UsageError(f"{name} has no files; expected: mqtwin collect {name}")

@@ -76,6 +76,7 @@ class Intake:
     """
 
     estate: Estate | None = None
+    resync: bool = False  # every MEASURE asks for a resync: of stores whose puts and gets nothing reports
     seen: Seen = field(default_factory=Seen)
     counts: Counter[str] = field(default_factory=Counter)  # of complaints by code
     complaints: list[Complaint] = field(default_factory=list)
@@ -159,6 +160,8 @@ class Intake:
                 self.complain(f"event-{error.reason}", str(event.get("qmgr")), error.detail)
             elif self._is_known(event):
                 self.events += 1
+                if self.resync and event["op"] == "MEASURE":
+                    event = {**event, "measured": {**event["measured"], "resync": True}}
                 yield event
             else:
                 self.aside += 1
