@@ -222,6 +222,12 @@ def _causes(seen: _Seen, state: Mapping[str, Any], unknown: int) -> list[tuple[C
         text = f"none of the {held:,} messages of the baseline was got by an unmatched get"
         causes.append((Cause.BASELINE, text))
     causes += _rule_causes(seen, state, last)
+    worst = max(last.items(), key=lambda entry: abs(entry[1]), default=("", 0.0))
+    if not causes and abs(worst[1]) > _SAME_PCT:
+        calls = "gets or expiries" if worst[1] > 0 else "puts"
+        more = "more" if worst[1] > 0 else "less"
+        text = f"the model has {more} {worst[0]} than measured, for no other reason: some {calls} are not reported"
+        causes.append((Cause.COVERAGE, text))
     return causes
 
 

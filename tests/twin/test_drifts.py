@@ -121,6 +121,14 @@ def test_other_capacities_and_elements_alone_are_rules(tmp_path, estate):
     assert causes(result) == [Cause.RULES, Cause.RULES]
 
 
+def test_a_growing_surplus_without_another_reason_means_unreported_gets(tmp_path, estate):
+    result = drift_of(
+        tmp_path, estate, measure(0, ents_used=0), put(1, count=500), get(2, count=9), measure(3, ents_used=0)
+    )
+    assert causes(result) == [Cause.COVERAGE]
+    assert "some gets or expiries are not reported" in result["QSG1/APP1"].causes[0][1]
+
+
 def test_an_unknown_queue_is_coverage(tmp_path, estate):
     result = drift_of(tmp_path, estate, put(0, "OTHER"), measure(1, ents_used=0))
     assert causes(result) == [Cause.COVERAGE]
