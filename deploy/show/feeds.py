@@ -17,10 +17,15 @@ _RIGHT = {"intervals", "longest", "missing", "puts", "gets", "peak ±"}
 
 def print_intake(intake: Intake) -> None:
     """Print complaints, then unknown names with their lines for the estate, then the table of coverage."""
-    for line in _lines(intake):
-        print(f"mqtwin: {line}", file=sys.stderr)
+    print_complaints(intake)
     if intake.coverage:
         print_table(_HEADINGS, list(_rows(intake)), _RIGHT, stderr=True)
+
+
+def print_complaints(intake: Intake) -> None:
+    """Print complaints, then unknown names with their lines for the estate."""
+    for line in _lines(intake):
+        print(f"mqtwin: {line}", file=sys.stderr)
 
 
 def _lines(intake: Intake) -> Iterator[str]:
