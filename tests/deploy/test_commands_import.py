@@ -7,8 +7,9 @@ import pytest
 from deploy.cli import main
 from tests.twin.feeds.conftest import ESTATE
 from tests.twin.feeds.samples import SYSPRINT, numbered
-from tests.twin.feeds.smf_made import queue_statistics, record
+from tests.twin.feeds.smf_made import queue_statistics, record, section
 from twin.estate import load_estate
+from twin.feeds.smf_layout import QEST_SLOT
 
 
 @pytest.fixture
@@ -42,7 +43,17 @@ def test_an_import_reports_coverage_and_unknown_names_on_standard_error(folder, 
 def test_an_imported_recording_is_one_of_mqtwin_replay(folder, capsys):
     assert run_import(folder, "smf", "DIR/day.smf") == 0
     assert run(folder, "replay", "DIR/out.ndjson", "--estate", "DIR/estate.toml") == 0
-    assert "0 dead letters" in capsys.readouterr().out
+    assert "25 events, 0 dead letters" in capsys.readouterr().err
+
+
+def test_peaks_that_a_queue_manager_saw_are_reported(folder, capsys):
+    slot = section(QEST_SLOT, 64, structure="APP1", max_entries=34, max_elements=64)[:64]
+    header = b"\0" * 4 + "QEST".encode("cp037")
+    slot = "APP1".ljust(12).encode("cp037") + slot[12:]
+    (folder / "day.smf").write_bytes(record(2, [header + slot + bytes(64)]))
+    assert run_import(folder, "smf", "DIR/day.smf") == 1
+    err = capsys.readouterr().err
+    assert "QSG1/APP1: at least 34 entries and 64 elements were in use, at the latest 2026-11-20T12:00:00" in err
 
 
 def test_an_import_without_events_fails(folder, capsys):
@@ -55,8 +66,8 @@ def test_an_import_without_events_fails(folder, capsys):
     [
         (["cobol", "DIR/day.smf"], "cobol: no such format; expected: amqsevt, display, rest, smf"),
         (["smf", "DIR/missing"], "cannot be read"),
-        (["smf", "DIR/day.smf", "--zone", "Nowhere/City"], "--zone Nowhere/City; expected: a zone"),
-        (["smf", "DIR/day.smf", "--zone", "+25:00"], "--zone +25:00; expected: a zone"),
+        (["smf", "DIR/day.smf", "--zone", "Nowhere/City"], "--zone Nowhere/City; expected: a name"),
+        (["smf", "DIR/day.smf", "--zone", "+25:00"], "--zone +25:00; expected: a name"),
         (["smf", "DIR/day.smf", "--date", "tomorrow"], "--date tomorrow; expected: YYYY-MM-DD"),
         (["smf", "DIR/day.smf", "--slice-s", "0"], "--slice-s 0; expected: 0.1 to 3600 seconds"),
         (["smf", "DIR/day.smf", "--prefix", "QM01"], "--prefix has no =; expected: --prefix KEY=VALUE"),

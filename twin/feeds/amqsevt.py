@@ -15,7 +15,7 @@ from typing import Any
 from typing_extensions import override
 
 from twin.feeds.intake import Event, Intake
-from twin.feeds.intervals import Flows, Puts, events_of, peak_error
+from twin.feeds.intervals import Flows, Puts
 from twin.feeds.json_objects import integer, json_objects
 from twin.feeds.protocol import Feed, FeedOptions, Page
 
@@ -94,18 +94,7 @@ class AmqsevtFeed(Feed):
             if not queue or not self.intake.claim(qmgr, queue, source):
                 continue
             self.intake.seen.add("queue_file", f"{qmgr}/{queue}", place)
-            flows = _flows(qmgr, queue, (start, end), item)
-            self.intake.cover(
-                source,
-                qmgr,
-                queue,
-                (start, end),
-                puts=flows.messages,
-                gets=flows.gets + sum(puts.count for puts in flows.puts if puts.direct),
-                peak_error=peak_error(flows, self.options.slice_s),
-                length_error=flows.messages,
-            )
-            yield from events_of(flows, self.options.slice_s)
+            yield from self.flow_events(source, _flows(qmgr, queue, (start, end), item), place)
 
     def _time(self, data: Mapping[str, Any], name: str, place: str) -> int:
         """Return the start or end of an interval, microseconds since 1970."""

@@ -47,6 +47,7 @@ class DisplayFeed(Feed):
             "CSQE280I": self._data_sets,
             "CSQE005I": self._connected,
             "IXL014I": self._connected,
+            "IXC359I": self._structures,
             "IXC360I": self._policy,
             "AMQ8450I": self._details,
             "AMQ8409I": self._details,
@@ -191,6 +192,18 @@ class DisplayFeed(Feed):
         structure = _STRUCTURE.search(text)
         if structure is not None and not structure[1].startswith("CSQ"):
             self.intake.seen.add("structure", f"{group}/{structure[1]}", place)
+
+    def _structures(self, message: Message, _qmgr: str, _time: int, place: str) -> None:
+        """Take the rows of D XCF,STR: name, allocation date and time, state. One that is not allocated is reported."""
+        for line in message.body:
+            words = line.split()
+            store = self._store_of_structure(words[0]) if words else None
+            if store is None or words[-1] != "ALLOCATED":
+                continue
+            if words[-2] != "NOT":
+                self.intake.seen.add("structure", store, place)
+            elif self.intake.estate is not None and store in self.intake.estate.stores:
+                self.intake.complain("not-allocated", place, f"{store} is in the estate and not allocated")
 
     def _policy(self, message: Message, _qmgr: str, _time: int, place: str) -> None:
         """Take the policy of a structure from D XCF,STR,STRNAME=; its usage is not read, no sample of it was seen."""

@@ -170,7 +170,7 @@ class Intake:
         if not (entries or elements or full) or (store not in self.peaks and len(self.peaks) >= MAX_NAMES):
             return
         peak = self.peaks.setdefault(store, Peak(store))
-        if elements > peak.elements:
+        if elements >= peak.elements:
             peak.time = time
         peak.entries, peak.elements = max(peak.entries, entries), max(peak.elements, elements)
         peak.full += full

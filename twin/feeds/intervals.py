@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from kernels.json_scan import COUNT_MAX
+from kernels.json_scan import COUNT_MAX, LENGTH_MAX
 from twin.feeds.intake import Event
 
 MAX_SLICES = 1000
+MAX_RATE = 10_000_000  # messages/s of a queue; far more than any queue manager moves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,18 @@ def peak_error(flows: Flows, slice_s: float) -> int:
     slices = slices_of(flows.start, flows.end, slice_s)
     stored = [puts.count for puts in flows.puts if puts.count > 0 and not puts.direct]
     return -(-sum(stored) // slices) + 2 * len(stored) + 1 if stored else 0
+
+
+def implausible(flows: Flows) -> str | None:
+    """Return the text of what cannot be in the counts of an interval, or None."""
+    limit = MAX_RATE * max(1, (flows.end - flows.start) // 1_000_000)
+    largest = max(flows.gets, flows.expired, *(puts.count for puts in flows.puts), 0)
+    if largest > limit:
+        return f"{flows.queue}: {largest} messages in an interval; expected: at most {limit}"
+    for puts in flows.puts:
+        if puts.bytes > puts.count * LENGTH_MAX:
+            return f"{flows.queue}: {puts.bytes} bytes in {puts.count} messages; expected: at most {LENGTH_MAX} each"
+    return None
 
 
 def net(puts: Iterable[Puts], rolled_back: int) -> tuple[Puts, ...]:

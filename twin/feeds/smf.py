@@ -20,7 +20,7 @@ from typing import Any
 from typing_extensions import override
 
 from twin.feeds.intake import Event, Intake
-from twin.feeds.intervals import Flows, Puts, events_of, net, peak_error
+from twin.feeds.intervals import Flows, Puts, net
 from twin.feeds.pages import allocated_pages
 from twin.feeds.protocol import Feed, FeedOptions, Page
 from twin.feeds.smf_layout import (
@@ -264,7 +264,7 @@ class SmfFeed(Feed):
             expired=count["expired"],
         )
         one_length = values["min_length"] is not None and values["min_length"] == values["max_length"]
-        yield from self._flow_events("QQST", flows, is_one_length=one_length)
+        yield from self.flow_events("QQST", flows, record.place, is_one_length=one_length)
 
     def _note_queue(self, record: SmfRecord, queue: str, values: dict[str, Any]) -> None:
         seen = self.intake.seen
@@ -284,7 +284,10 @@ class SmfFeed(Feed):
     def _queue_accounting(
         self, record: SmfRecord, values: dict[str, Any], task: tuple[int | None, int | None]
     ) -> Iterator[Event]:
-        """Yield the events of a queue that a task used; the interval is the task's, or from open to close."""
+        """Yield the events of a queue that a task used; the interval is the task's, or from open to close.
+
+        Puts to a waiting getter count as stored: their gets are in the record of another task and cannot be told apart.
+        """
         queue = values["base_name"] or values["open_name"]
         if not queue:
             return
@@ -296,9 +299,8 @@ class SmfFeed(Feed):
             return
         count = {name: values[name] or 0 for name in values if isinstance(values[name] or 0, int)}
         persistent = min(count["puts_p"] + count["put1s_p"], count["valid_puts"])
-        handed = min(count["handed_puts"] + count["handed_put1s"], count["valid_puts"] - persistent)
-        stored = count["valid_puts"] - persistent - handed
-        shares = _split(count["put_bytes"], (stored, persistent, handed))
+        nonpersistent = count["valid_puts"] - persistent
+        shares = _split(count["put_bytes"], (nonpersistent, persistent))
         gets = count["destructive_gets"] if values["destructive_gets"] is not None else count["valid_gets"]
         end = min(time for time in (task[1] or record.end, count["closed"] or record.end, record.end) if time)
         start = max(task[0] or 0, count["opened"])
@@ -312,33 +314,19 @@ class SmfFeed(Feed):
             start=start,
             end=end,
             puts=(
-                Puts(count=stored, bytes=shares[0]),
+                Puts(count=nonpersistent, bytes=shares[0]),
                 Puts(count=persistent, bytes=shares[1], persistent=True),
-                Puts(count=handed, bytes=shares[2], direct=True),
             ),
             gets=gets,
             expired=count["expired"],
         )
         least, largest = values["min_length"], values["max_length"]
-        yield from self._flow_events("WQ", flows, is_one_length=least == largest and least != WQ_NO_MINIMUM)
+        one_length = least == largest and least != WQ_NO_MINIMUM
+        yield from self.flow_events("WQ", flows, record.place, is_one_length=one_length)
 
     def _note_accounted_queue(self, record: SmfRecord, queue: str, values: dict[str, Any]) -> None:
         flags = QQST_SHARED if values["structure"] else 0
         self._note_queue(record, queue, values | {"flags": flags, "group": ""})
-
-    def _flow_events(self, source: str, flows: Flows, *, is_one_length: bool) -> Iterator[Event]:
-        stored = sum(puts.count for puts in flows.puts if not puts.direct)
-        self.intake.cover(
-            source,
-            flows.qmgr,
-            flows.queue,
-            (flows.start, flows.end),
-            puts=flows.messages,
-            gets=flows.gets,
-            peak_error=peak_error(flows, self.options.slice_s),
-            length_error=0 if is_one_length else stored,
-        )
-        yield from events_of(flows, self.options.slice_s)
 
     # --- times -------------------------------------------------------------------------------------------------------
 

@@ -238,8 +238,6 @@ WQ = Section(
         584 put1s_p          I
         588 max_depth        I
         596 destructive_gets I
-        612 handed_puts      I
-        628 handed_put1s     I
     """),
     min_bytes=520,
 )

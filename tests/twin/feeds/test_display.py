@@ -168,6 +168,15 @@ QSGNAME(QSG1)
         assert intake.seen.value("queue_manager", "QM01", "version") == "9.4"
         assert intake.seen.group_of("QM01") == "QSG1"
 
+    def test_structures_of_the_sysplex_are_kept_if_allocated(self, estate):
+        """A structure of the estate that is not allocated is reported, structures of others are not."""
+        rows = ["QSG1APP1 -- -- NOT ALLOCATED", "QSG1APP2 02/17/96 17:03:49 ALLOCATED", "ISGLOCK -- -- NOT ALLOCATED"]
+        heading = "IXC359I  11.09.26  DISPLAY XCF 376\nSTRNAME ALLOCATION TIME STATUS\n"
+        _, intake = display(heading + "\n".join(rows), estate=estate)
+        assert intake.counts["not-allocated"] == 1
+        assert ("structure", "QSG1/APP2") in intake.seen.objects
+        assert ("structure", "QSG1/APP1") not in intake.seen.objects
+
     def test_the_policy_of_a_structure_that_is_not_allocated_is_kept(self, estate):
         _, intake = display(POLICY, estate=estate)
         values = {name: fact.value for name, fact in intake.seen.objects["structure", "QSG1/APP1"].items()}

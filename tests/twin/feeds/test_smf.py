@@ -307,6 +307,12 @@ def test_queues_of_page_sets_belong_to_the_queue_manager(estate):
     assert intake.seen.value("queue", "QM01/LOCAL", "storage_class") == "PS04"
 
 
+@pytest.mark.parametrize("values", [{"gets": 1 << 63}, {"puts_np": 1 << 40}, {"put_bytes_p": 1 << 50}])
+def test_counts_that_cannot_be_are_one_complaint(estate, values):
+    events, intake = read("smf", record(216, [queue_statistics(**values)]), estate=estate)
+    assert (events, dict(intake.counts)) == ([], {"bad-value": 1})
+
+
 def test_an_unknown_queue_is_kept_aside_with_its_structure(estate):
     events, intake = read("smf", record(216, [queue_statistics(queue="NEW")]), estate=estate)
     assert events == []
