@@ -105,3 +105,9 @@ def test_a_policy_in_a_display_is_a_fact_like_one_in_a_file(estate, tmp_path):
 def test_an_unknown_format_is_an_error(tmp_path):
     with pytest.raises(UsageError, match="no such format"):
         look_at([("cobol", tmp_path / "x")], FeedOptions())
+
+
+def test_the_policy_of_an_estate_does_not_differ_from_it(shared):
+    folder = shared / "fixtures" / "estates"
+    estate = load_estate(folder / "estate.toml")
+    assert list(differences(seen_of([("cfrm", folder / "cfrm.txt")], estate), estate)) == []

@@ -8,8 +8,9 @@ from tests.twin.feeds.samples import SMF, STATISTICS, SYSPRINT, activity, get, j
 from tests.twin.feeds.smf_made import END, MINUTE, data_set, queue_statistics, record
 from twin.errors import UsageError
 from twin.estate import load_estate
+from twin.feeds import FeedOptions
 from twin.feeds.importing import import_files
-from twin.recordings import open_recording
+from twin.recordings import RecordingWriter, open_recording
 from twin.replays import replay
 
 
@@ -150,10 +151,33 @@ storage_class = "DEFAULT"
     growth = pages[-1] - pages[-2]
     assert growth == 345
     event = {"time": END, "qmgr": "MQ1A", "op": "PUT", "queue": "Q", "length": 33, "count": growth}
-    from twin.recordings import RecordingWriter
-
     with RecordingWriter(tmp_path / "puts.ndjson") as writer:
         writer.write([event])
     state = replay(tmp_path / "puts.ndjson", estate).states["MQ1A/PS01"]
     assert state["pages_nonpersistent"] == growth
     assert intake.peaks["SQ29/APPLICATION1"].entries == 34
+
+
+def test_two_real_puts_take_two_pages(tmp_path, shared):
+    """Messages of 354 and 713 bytes took two new pages (MQ 8.0): short messages do not share a page."""
+    estate_path = tmp_path / "estate.toml"
+    queue = "SYSTEM.CLUSTER.TRANSMIT.QUEUE"
+    estate_path.write_text(
+        f"""
+schema = 1
+[queue_manager.MQPC]
+version = "8.0"
+[page_set."MQPC/5"]
+pages = 1080
+[storage_class."MQPC/PS05"]
+page_set = 5
+[queue."MQPC/{queue}"]
+storage_class = "PS05"
+""",
+        encoding="utf-8",
+    )
+    estate = load_estate(estate_path)
+    path = shared / "fixtures" / "smf" / "TEST116.dat"
+    import_files("smf", [path], tmp_path / "out.ndjson", estate, FeedOptions(flows="accounting"))
+    state = replay(tmp_path / "out.ndjson", estate).states["MQPC/PS05"]
+    assert (state["messages"], state["bytes"], state["pages_used"]) == (2, 354 + 713, 2)
