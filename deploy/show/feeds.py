@@ -16,11 +16,20 @@ _RIGHT = {"intervals", "longest", "missing", "puts", "gets", "peak ±"}
 
 
 def print_intake(intake: Intake) -> None:
-    """Print complaints, then unknown names with their lines for the estate, then the table of coverage."""
-    for line in _lines(intake):
-        print(f"mqtwin: {line}", file=sys.stderr)
+    """Print complaints, unknown names with their lines for the estate, peaks, and the table of coverage."""
+    print_complaints(intake)
+    for store, peak in sorted(intake.peaks.items()):
+        text = f"{store}: at least {peak.entries:,} entries and {peak.elements:,} elements were in use"
+        full = f", full {peak.full:,} times" if peak.full else ""
+        print(f"mqtwin: {text}, at the latest {as_text(peak.time)[:19]}Z{full}", file=sys.stderr)
     if intake.coverage:
         print_table(_HEADINGS, list(_rows(intake)), _RIGHT, stderr=True)
+
+
+def print_complaints(intake: Intake) -> None:
+    """Print complaints, then unknown names with their lines for the estate."""
+    for line in _lines(intake):
+        print(f"mqtwin: {line}", file=sys.stderr)
 
 
 def _lines(intake: Intake) -> Iterator[str]:

@@ -198,8 +198,8 @@ def _remote_routes(sources: Sources, names: Mapping[tuple[str, str], tuple[str, 
             if definition.type != "QREMOTE" or (qmgr, name) in names:
                 continue
             attributes = ("transmission_queue", "remote_queue_manager")
-            wanted = (value(definition.values, attribute) for attribute in attributes)
-            target = str(next(filter(None, wanted), ""))
+            targets = (value(definition.values, attribute) for attribute in attributes)
+            target = str(next(filter(None, targets), ""))
             if (qmgr, target) in names:
                 yield Route(names[qmgr, target][0], qmgr, target, name)
 

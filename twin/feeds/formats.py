@@ -29,6 +29,42 @@ FORMATS: dict[str, Format] = {
     format_.name: format_
     for format_ in (
         Format(
+            name="smf",
+            reader="twin.feeds.smf:SmfFeed",
+            data="SMF 115 and 116 records of MQ, from IFASMFDP, with or without RDW",
+            granularity="STATIME or ACCTIME, 1 s to 30 min",
+            quantities="page set pages, SMDS blocks and messages; with STATQ puts, gets and bytes per queue",
+            lag="the interval",
+            unknown="entries and elements of structures, priority, single message lengths",
+        ),
+        Format(
+            name="display",
+            reader="twin.feeds.display:DisplayFeed",
+            data="texts of DISPLAY commands and consoles: job log, SYSLOG, OPERLOG, CSQUTIL, runmqsc",
+            granularity="each DISPLAY, any second",
+            quantities="entries and size of structures, SMDS blocks and messages, page set pages, queue files, depths",
+            lag="none",
+            unknown="puts and gets, elements of structures",
+        ),
+        Format(
+            name="rest",
+            reader="twin.feeds.rest:RestFeed",
+            data="answers of the REST interface to MQSC commands (runCommandJSON)",
+            granularity="each DISPLAY, any second",
+            quantities="as of `display`, without DISPLAY USAGE",
+            lag="none",
+            unknown="puts and gets, elements of structures, page sets",
+        ),
+        Format(
+            name="amqsevt",
+            reader="twin.feeds.amqsevt:AmqsevtFeed",
+            data="JSON of amqsevt: statistics, accounting, activity trace and performance events (distributed)",
+            granularity="every call (activity trace), or STATINT, by default 30 min",
+            quantities="puts and gets with length, message id and unit of work; or counts and bytes per queue",
+            lag="some seconds, or the interval",
+            unknown="expired messages in an activity trace; file sizes; priority in statistics",
+        ),
+        Format(
             name="otlp",
             reader="twin.feeds.otlp:OtlpFeed",
             data="OpenTelemetry spans of MQ, from a collector's Kafka or file exporter, protobuf or JSON",

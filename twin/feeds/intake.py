@@ -58,6 +58,17 @@ class Coverage:
 
 
 @dataclass(slots=True)
+class Peak:
+    """Largest numbers of entries and elements of a structure that a source has seen: lower bounds of the real peak."""
+
+    store: str
+    time: int = 0  # of the largest number of elements; microseconds since 1970
+    entries: int = 0
+    elements: int = 0
+    full: int = 0  # number of times that the structure was full
+
+
+@dataclass(slots=True)
 class UnknownName:
     """A queue manager, queue or store that the estate lacks."""
 
@@ -83,6 +94,7 @@ class Intake:
     unknown: dict[tuple[str, str], UnknownName] = field(default_factory=dict)
     coverage: dict[tuple[str, str, str], Coverage] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # what else a feed has to say, a line each
+    peaks: dict[str, Peak] = field(default_factory=dict)  # by store
     events: int = 0  # number that `sift` let through
     aside: int = 0  # number that it put aside
     _sources: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -146,6 +158,24 @@ class Intake:
         entry.gets += gets
         entry.peak_error = max(entry.peak_error, peak_error)
         entry.length_error += length_error
+
+    def note_peak(self, store: str, time: int, entries: int, elements: int, full: int) -> None:
+        """Keep a peak of a structure; 0 means that none was observed, not that it was empty.
+
+        Args:
+            store: structure.
+            time: end of the interval.
+            entries: largest number in it.
+            elements: largest number in it.
+            full: number of times that the structure was full in it.
+        """
+        if not (entries or elements or full) or (store not in self.peaks and len(self.peaks) >= MAX_NAMES):
+            return
+        peak = self.peaks.setdefault(store, Peak(store))
+        if elements >= peak.elements:
+            peak.time = time
+        peak.entries, peak.elements = max(peak.entries, entries), max(peak.elements, elements)
+        peak.full += full
 
     def sift(self, events: Iterable[Event], aside: Callable[[Event], None] | None = None) -> Iterator[Event]:
         """Yield the events that the estate can take.

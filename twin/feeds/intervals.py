@@ -1,8 +1,8 @@
 """Counts of an interval as events: spread over slices, with the sum of the bytes kept exactly.
 
 An interval is cut into slices of about `slice_s` seconds. At the end of each slice come its puts, then its gets. With
-steady rates a peak is at most the puts of one slice too high; with rates that change within the interval nothing but a
-depth that was measured bounds it: between `depth - gets` and `depth + puts` of the interval.
+steady rates a peak is too high by little more than the puts of one slice (`peak_error`); with rates that change within
+the interval nothing but a depth that was measured bounds it: between `depth - gets` and `depth + puts` of the interval.
 
 The lengths are the mean, rounded down, and the mean plus one byte, as often as the sum of the bytes requires. A message
 takes data elements of 256 bytes, so the elements of `n` messages are wrong by less than `n`; if all have the same
@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
-from kernels.json_scan import COUNT_MAX
+from kernels.json_scan import COUNT_MAX, LENGTH_MAX
 from twin.feeds.intake import Event
 
 MAX_SLICES = 1000
+MAX_RATE = 10_000_000  # messages/s of a queue; far more than any queue manager moves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,16 +57,38 @@ def slices_of(start: int, end: int, slice_s: float) -> int:
     return max(1, min(MAX_SLICES, round((end - start) / 1e6 / slice_s)))
 
 
-def spread(total: int, slices: int) -> list[int]:
-    """Return the share of each slice of a total, as even as integers can be."""
-    return [total * (i + 1) // slices - total * i // slices for i in range(slices)]
+def spread(total: int, slices: int, *, is_early: bool = False) -> list[int]:
+    """Return the share of each slice of a total, as even as integers can be.
+
+    Args:
+        total: number.
+        slices: number of slices.
+        is_early: round up the sum to the end of each slice instead of down: so puts come before their gets.
+    """
+    ends = [(total * i + (slices - 1 if is_early else 0)) // slices for i in range(slices + 1)]
+    return [after - before for before, after in pairwise(ends)]
 
 
 def peak_error(flows: Flows, slice_s: float) -> int:
-    """Return the number of messages by which a peak may be wrong at steady rates: the most puts of a slice."""
+    """Return the number of messages by which a peak may be too high at steady rates.
+
+    These are the puts of a slice, and the loss to rounding: one message per length of each kind of put, and one get.
+    """
     slices = slices_of(flows.start, flows.end, slice_s)
-    stored = sum(puts.count for puts in flows.puts if not puts.direct)
-    return -(-stored // slices)
+    stored = [puts.count for puts in flows.puts if puts.count > 0 and not puts.direct]
+    return -(-sum(stored) // slices) + 2 * len(stored) + 1 if stored else 0
+
+
+def implausible(flows: Flows) -> str | None:
+    """Return the text of what cannot be in the counts of an interval, or None."""
+    limit = MAX_RATE * max(1, (flows.end - flows.start) // 1_000_000)
+    largest = max(flows.gets, flows.expired, *(puts.count for puts in flows.puts), 0)
+    if largest > limit:
+        return f"{flows.queue}: {largest} messages in an interval; expected: at most {limit}"
+    for puts in flows.puts:
+        if puts.bytes > puts.count * LENGTH_MAX:
+            return f"{flows.queue}: {puts.bytes} bytes in {puts.count} messages; expected: at most {LENGTH_MAX} each"
+    return None
 
 
 def net(puts: Iterable[Puts], rolled_back: int) -> tuple[Puts, ...]:
@@ -104,7 +128,7 @@ def events_of(flows: Flows, slice_s: float) -> Iterator[Event]:
         flags = {"persistent": True} if puts.persistent else {}
         flags |= {"direct": True} if puts.direct else {}
         for count, size in ((puts.count - longer, length), (longer, length + 1)):
-            parts.append((spread(count, slices), {"op": "PUT", "length": size, **flags}))
+            parts.append((spread(count, slices, is_early=True), {"op": "PUT", "length": size, **flags}))
     parts.append((spread(max(0, flows.gets), slices), {"op": "GET"}))
     parts.append((spread(max(0, flows.expired), slices), {"op": "EXPIRE"}))
     for i in range(slices):

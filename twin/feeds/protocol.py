@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import mmap
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
 
 from twin.feeds.intake import Event, Intake
+from twin.feeds.intervals import Flows, events_of, implausible, peak_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,32 @@ class Feed(ABC):
         self.options = options
         self.passed = 0  # microseconds: no event up to here is held back
         self.page_latest = 0  # microseconds: the latest event of the last page that may be held back; 0: none
+
+    def flow_events(self, source: str, flows: Flows, place: str, *, is_one_length: bool = False) -> Iterator[Event]:
+        """Yield the events of counts of an interval, and report its coverage; counts that cannot be are a complaint.
+
+        Args:
+            source: data, such as "QQST".
+            flows: counts of a queue.
+            place: where they stand.
+            is_one_length: True if all messages are known to have the same length.
+        """
+        wrong = implausible(flows)
+        if wrong is not None:
+            self.intake.complain("bad-value", place, wrong)
+            return
+        stored = [puts.count for puts in flows.puts if not puts.direct]
+        self.intake.cover(
+            source,
+            flows.qmgr,
+            flows.queue,
+            (flows.start, flows.end),
+            puts=flows.messages,
+            gets=flows.gets + flows.messages - sum(stored),
+            peak_error=peak_error(flows, self.options.slice_s),
+            length_error=0 if is_one_length else sum(stored),
+        )
+        yield from events_of(flows, self.options.slice_s)
 
     @abstractmethod
     def take(self, page: Page) -> Iterable[Event]:

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MAX_SEEN = 100_000  # objects
+MAX_CONFLICTS = 100
+
+_COMPARED = frozenset(("size", "init_size", "scm_max_size"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,8 @@ class Seen:
     """Objects by section and key, such as `page_set`, `QM01/4`, each with its attributes. The latest value counts."""
 
     objects: dict[tuple[str, str], dict[str, Fact]] = field(default_factory=dict)
+    # Sizes of structures that two sources show differently: section, key, attribute, earlier and later fact.
+    conflicts: list[tuple[str, str, str, Fact, Fact]] = field(default_factory=list)
 
     def add(self, section: str, key: str, source: str, **attributes: Any) -> None:
         """Keep facts about an object.
@@ -37,7 +42,15 @@ class Seen:
         facts = self.objects.setdefault((section, key), {})
         for name, value in attributes.items():
             if value is not None:
-                facts[name] = Fact(value, source)
+                fact = Fact(value, source)
+                before = facts.get(name)
+                if before is not None and before.value != value and name in _COMPARED and section == "structure":
+                    self._note_conflict(section, key, name, before, fact)
+                facts[name] = fact
+
+    def _note_conflict(self, section: str, key: str, name: str, before: Fact, after: Fact) -> None:
+        if len(self.conflicts) < MAX_CONFLICTS:
+            self.conflicts.append((section, key, name, before, after))
 
     def add_member(self, group: str, qmgr: str, source: str) -> None:
         """Keep that a queue manager is a member of a queue-sharing group."""
