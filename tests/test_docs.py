@@ -35,6 +35,7 @@ from twin.estate.attributes import SECTIONS
 from twin.estate.stores import TOML_CF_LEVEL
 from twin.events import CONTENT_TYPES, Decoder, Reason
 from twin.events.fields import FIELD
+from twin.feeds import FORMATS
 from twin.scoring.baselines import BASELINES
 from twin.simulation import SCENARIOS, demo_estate
 
@@ -178,6 +179,7 @@ SIZE_COMMANDS = ["size structure", "size threshold", "size smds", "size page-set
 CHECKPOINT_COMMANDS = ["checkpoint check", "checkpoint describe"]
 GROUPS = {"checkpoint", "estate", "size"}
 PLAIN_COMMANDS = [name for name in COMMANDS if name not in GROUPS] + SIZE_COMMANDS + CHECKPOINT_COMMANDS
+PLAIN_COMMANDS += ["estate import"]
 
 
 def test_the_table_of_commands_is_whole():
@@ -244,6 +246,14 @@ def test_environment_variables_are_read():
 
 
 # --- events, alerts, states ------------------------------------------------------------------------------------------
+
+
+def test_the_formats_of_feeds():
+    table = [[row[0].strip("`"), *row[1:]] for row in rows(section("feeds.md", "Formats"))]
+    fields = ("name", "data", "granularity", "quantities", "lag", "unknown")
+    assert table == [[getattr(format_, field) for field in fields] for format_ in FORMATS.values()]
+    offered = codes(section("feeds.md", "What do you have?"))
+    assert {f"mqtwin import {name}" for name, format_ in FORMATS.items() if format_.is_file} <= set(offered)
 
 
 def test_the_fields_of_an_event():

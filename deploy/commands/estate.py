@@ -5,16 +5,24 @@ from __future__ import annotations
 import sys
 from dataclasses import astuple
 from pathlib import Path
+from typing import Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
+from deploy.feed_options import FeedChoices
+from deploy.show.feeds import print_complaints
+from deploy.show.summaries import count_text
 from deploy.show.table import print_table
 from deploy.show.warnings import print_warnings
+from twin.errors import UsageError
 from twin.estate import HEADINGS, EstateError, load_estate, summary
+from twin.feeds.estate_import import differences, estate_text, look_at, unverified
 
 _WRONG_USE = 2
 
 estate = App(name="estate")
+
+_DEFAULTS = FeedChoices()
 
 
 @estate.command
@@ -36,3 +44,50 @@ def check(file: Path, /) -> int:
     lines = [[str(value) for value in astuple(row)] for row in summary(loaded_estate)]
     print_table(HEADINGS, lines, right={"size", "queues"})
     return 0
+
+
+@estate.command(name="import")
+def import_(
+    files: Annotated[tuple[str, ...], Parameter(name="FORMAT:FILE", negative="")],
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    against: Path | None = None,
+    choices: FeedChoices = _DEFAULTS,
+) -> int | None:
+    """Write an estate file of what data of a site show, or compare them with an existing one.
+
+    With --against each difference is a line on standard output, and the exit status is 1 if there is one.
+
+    Args:
+        files: Format and file, such as smf:day.dat, display:usage.txt or cfrm:policy.txt.
+        output: Estate file to write (TOML). Default: standard output, unless --against.
+        against: Estate file (TOML) to compare with.
+        choices: Facts that the data lack.
+    """
+    existing = None if against is None else load_estate(against)
+    intake = look_at([_format_and_file(text) for text in files], choices.feed_options(), existing)
+    seen_estate = estate_text(intake.seen)
+    print_complaints(intake)
+    if output is not None:
+        try:
+            output.write_text(seen_estate.text, encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{output} cannot be written: {error}; expected: a file in a folder that exists") from None
+        print(f"{count_text(len(intake.seen.objects), 'object')} in {output}")
+    elif existing is None:
+        print(seen_estate.text, end="")
+    if existing is None:
+        print_warnings((*seen_estate.warnings, *unverified(intake.seen)))
+        return None
+    lines = list(differences(intake.seen, existing))
+    for line in lines:
+        print(line)
+    return 1 if lines else None
+
+
+def _format_and_file(text: str) -> tuple[str, Path]:
+    name, colon, file = text.partition(":")
+    if not (name and colon and file):
+        raise UsageError(f"{text}; expected: FORMAT:FILE, such as smf:day.dat")
+    return name, Path(file)

@@ -1,0 +1,72 @@
+"""``mqtwin import``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from deploy.feed_options import FeedChoices
+from deploy.show.feeds import print_intake
+from deploy.show.progress import show_progress
+from deploy.show.summaries import count_text
+from deploy.show.warnings import print_warnings
+from deploy.span_options import SpanChoices
+from twin.estate import load_estate
+from twin.feeds.importing import import_files
+
+_DEFAULTS = FeedChoices()
+_SPAN_DEFAULTS = SpanChoices()
+
+
+def import_(
+    format_name: Annotated[str, Parameter(name="FORMAT")],
+    files: Annotated[tuple[Path, ...], Parameter(name="IN", negative="")],
+    /,
+    *,
+    estate: Path,
+    output: Annotated[Path, Parameter(name=("--output", "-o"))],
+    aside: Path | None = None,
+    flows: Literal["statistics", "accounting"] = "statistics",
+    counts: Path | None = None,
+    resync: Annotated[bool, Parameter(negative="")] = False,
+    choices: FeedChoices = _DEFAULTS,
+    spans: SpanChoices = _SPAN_DEFAULTS,
+) -> int | None:
+    """Convert files that a site has (SMF, command output, statistics) to a recording.
+
+    Exit status 1 if no event was made.
+
+    Args:
+        format_name: Format of the files; docs/feeds.md lists them.
+        files: Files, in order of time.
+        estate: Estate file (TOML).
+        output: Recording to write: .ndjson, .ndjson.zst or .arrow.
+        aside: Recording for events of names that the estate lacks. Default: they are only counted.
+        flows: Source of puts and gets in SMF: statistics (115/216) or accounting (116).
+        counts: Recording of statistics; adds the puts and gets that spans (otlp) do not show.
+        resync: Have the twin take over every measurement: for stores of which no puts and gets are known.
+        choices: Facts that the data lack.
+        spans: OpenTelemetry spans.
+    """
+    loaded_estate = load_estate(estate)
+    print_warnings(loaded_estate.warnings)
+    options = choices.feed_options(flows=flows, **spans.fields())
+    with show_progress(f"import {format_name}") as advance:
+        intake = import_files(
+            format_name,
+            files,
+            output,
+            loaded_estate,
+            options,
+            aside=aside,
+            counts=counts,
+            resync=resync,
+            progress=lambda events: advance(None, events),
+        )
+    print_intake(intake)
+    for line in intake.notes:
+        print(line)
+    print(f"{count_text(intake.events, 'event')} in {output}")
+    return None if intake.events else 1

@@ -1,0 +1,205 @@
+"""Texts of DISPLAY commands in their wrappings, and the JSON of REST."""
+
+from __future__ import annotations
+
+from datetime import UTC, timedelta, timezone
+from typing import ClassVar
+
+import pytest
+
+from tests.twin.feeds.read import read
+from tests.twin.feeds.samples import POLICY, REST, RUNMQSC, STATUS_PAIRS, SYSPRINT, USAGE_ROWS, numbered, responses
+from tests.twin.feeds.samples import syslog as as_syslog
+from twin.feeds import Page
+
+NOON = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z
+JANUARY = 1_706_550_234_000_000  # 2024-01-29T17:43:54Z
+STATUS = f"CSQM201I QM01 CSQMDRTC  DISPLAY CFSTATUS DETAILS\n{STATUS_PAIRS}\n"
+USAGE = f"CSQI010I QM01 Page set usage ...\n{USAGE_ROWS}\n"
+PAGES_OF_4 = {
+    "pages_total": 1078,
+    "pages_unused": 1070,
+    "pages_persistent": 5,
+    "pages_nonpersistent": 3,
+    "pages_used": 8,
+    "expansions": 2,
+}
+ENTRIES = {"ents_max": 14599, "ents_used": 6372, "size": 1 << 30}
+
+
+def display(text, **options):
+    return read("display", Page(text.encode(), "text", NOON), **options)
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "time"),
+    [
+        (USAGE, NOON),
+        (numbered(USAGE), JANUARY),
+        (responses(USAGE), NOON),
+        (as_syslog(USAGE), JANUARY),
+        (numbered(USAGE.replace("\n_ ", "\n  ")), JANUARY),
+    ],
+    ids=["SYSPRINT", "job log", "OPERLOG", "SYSLOG", "job log without underscores"],
+)
+def test_page_set_usage_is_measured_in_every_wrapping(estate, wrapped, time):
+    events, intake = display(wrapped, estate=estate)
+    assert [(event["time"], event["store"], event["measured"]) for event in events] == [
+        (time, "QM01/PS04", PAGES_OF_4),
+    ]
+    assert [unknown.store for unknown in intake.unknown.values()] == ["QM01/PS00"]
+    assert intake.seen.value("page_set", "QM01/4", "pages") == 1080
+
+
+@pytest.mark.parametrize("wrap", [str, numbered, responses, as_syslog])
+def test_entries_and_size_of_a_structure_are_measured_in_every_wrapping(estate, wrap):
+    events, intake = display(wrap(STATUS), estate=estate)
+    assert [(event["qmgr"], event["store"], event["measured"]) for event in events] == [("QM01", "QSG1/APP1", ENTRIES)]
+    assert intake.seen.value("structure", "QSG1/APP1", "size") == 1 << 30
+
+
+def test_a_text_in_ebcdic_is_read(estate):
+    events, _ = read("display", Page(USAGE.encode("cp037"), "text", NOON), estate=estate)
+    assert [event["measured"] for event in events] == [PAGES_OF_4]
+
+
+def test_entries_and_data_sets_of_a_structure_are_one_measurement(estate):
+    """The blocks of the space map, total less data blocks, are in use."""
+    events, _ = display(SYSPRINT, estate=estate)
+    measured = {event["store"]: event["measured"] for event in events}
+    dataset = {"blocks_total": 9999, "blocks_used": 13, "messages": 123}
+    assert measured == {"QM01/PS04": PAGES_OF_4, "QSG1/APP1": ENTRIES | {"smds": {"QM01": dataset}}}
+
+
+def test_local_times_need_a_zone(estate):
+    _, without = display(numbered(USAGE), estate=estate)
+    assert dict(without.counts) == {"no-zone": 1}
+    events, with_zone = display(numbered(USAGE), estate=estate, zone=timezone(timedelta(hours=1)))
+    assert (events[0]["time"], with_zone.complaints) == (JANUARY - 3_600_000_000, [])
+
+
+def test_a_time_of_day_after_midnight_is_of_the_next_day(estate):
+    late = "23.59.58 STC08037  +CSQ9022I QM01 CSQMDRTC\n00.00.01 STC08037  +CSQI010I QM01 Page set usage ...  7\n"
+    text = late + "".join(f"     7             {line}\n" for line in USAGE_ROWS.splitlines())
+    events, _ = display(text, estate=estate, date="2026-11-19", zone=UTC)
+    assert events[0]["time"] == NOON - 12 * 3_600_000_000 + 1_000_000
+
+
+def test_the_command_prefix_names_the_queue_manager(estate):
+    text = USAGE.replace("QM01", "!MQ1")
+    events, _ = display(text, estate=estate, prefixes={"!MQ1": "QM01"})
+    assert events[0]["qmgr"] == "QM01"
+    _, without = display(text, estate=estate)
+    assert {unknown.qmgr for unknown in without.unknown.values()} == {"MQ1"}
+    assert display(text.replace("!MQ1", "!QM01"), estate=estate)[0][0]["qmgr"] == "QM01"
+
+
+def test_page_sets_that_are_not_online_and_wrong_sums_are_left_out(estate):
+    wrong = USAGE.replace("_  4     3     1078     1070", "_  4     3     1078     1071")
+    events, intake = display(wrong, estate=estate)
+    assert events == []
+    assert intake.counts["inconsistent"] == 1
+    offline = USAGE.replace("_  4     3     1078     1070          5          3", "_  4     3     NOT DEFINED")
+    assert display(offline.replace("5          3 SYSTEM     2    NO", ""), estate=estate)[0] == []
+
+
+def test_queue_files_of_runmqsc_are_measured_in_bytes(estate):
+    """CURFSIZE and CURMAXFS are in MB."""
+    events, intake = display(RUNMQSC, estate=estate)
+    assert [(event["store"], event["measured"]) for event in events] == [
+        ("QMD1/INVOICES", {"messages": 17, "file_bytes": 3 << 20, "file_max_bytes": 2088960 << 20}),
+        ("QMD1/ORDERS", {"messages": 0, "file_bytes": 1 << 20, "file_max_bytes": 2088960 << 20}),
+    ]
+    assert intake.counts["bad-value"] == 0
+
+
+def test_depths_are_the_messages_of_a_store_if_all_its_queues_are_shown(estate):
+    pairs = "QSTATUS(LOCAL)\nTYPE(QUEUE)\nCURDEPTH(17)\n"
+    text = f"CSQM201I QM01 CSQMDRTC  DISPLAY QSTATUS DETAILS\n{pairs} END QSTATUS DETAILS\n"
+    events, _ = display(text, estate=estate)
+    assert [(event["store"], event["measured"]) for event in events] == [("QM01/PS04", {"messages": 17})]
+
+
+def test_a_value_cut_by_the_end_of_a_line_is_put_together():
+    text = "CSQM201I QM01 CSQMDRTC  DISPLAY STGCLASS DETAILS\nSTGCLASS(DEFA\nULT)\nPSID(04)\n END STGCLASS DETAILS\n"
+    _, intake = display(text)
+    assert intake.seen.value("storage_class", "QM01/DEFAULT", "page_set") == 4
+
+
+class TestFactsForAnEstate:
+    DEFINITIONS: ClassVar[str] = """\
+CSQE005I QM01 CSQECONN Structure APP1 connected as
+CSQEQSG1QM0102, version=DE928A95A9012381 00020001
+CSQM201I QM01 CSQMDRTC  DISPLAY CFSTRUCT DETAILS
+CFSTRUCT(APP1)
+CFLEVEL(5)
+OFFLOAD(SMDS)
+OFFLD1TH(70)
+OFFLD1SZ(32K)
+DSBLOCK(256K)
+DSEXPAND(YES)
+ END CFSTRUCT DETAILS
+CSQM201I QM01 CSQMDRTC  DISPLAY QUEUE DETAILS
+QUEUE(ORDERS)
+TYPE(QLOCAL)
+QSGDISP(SHARED)
+CFSTRUCT(APP1)
+ END QUEUE DETAILS
+CSQM201I QM01 CSQMDRTC  DISPLAY QMGR DETAILS
+QMNAME(QM01)
+PLATFORM(ZOS)
+CMDLEVEL(940)
+QSGNAME(QSG1)
+ END QMGR DETAILS
+"""
+
+    def test_definitions_are_kept_by_their_names_in_the_estate(self):
+        _, intake = display(self.DEFINITIONS)
+        values = {name: fact.value for name, fact in intake.seen.objects["structure", "QSG1/APP1"].items()}
+        assert values == {
+            "cf_level": 5,
+            "offload": "SMDS",
+            "offld1_th": 70,
+            "offld1_sz": 32768,
+            "ds_block": 262144,
+            "ds_expand": True,
+        }
+        assert intake.seen.value("queue", "QSG1/ORDERS", "structure") == "APP1"
+        assert intake.seen.value("queue_manager", "QM01", "version") == "9.4"
+        assert intake.seen.group_of("QM01") == "QSG1"
+
+    def test_structures_of_the_sysplex_are_kept_if_allocated(self, estate):
+        """A structure of the estate that is not allocated is reported, structures of others are not."""
+        rows = ["QSG1APP1 -- -- NOT ALLOCATED", "QSG1APP2 02/17/96 17:03:49 ALLOCATED", "ISGLOCK -- -- NOT ALLOCATED"]
+        heading = "IXC359I  11.09.26  DISPLAY XCF 376\nSTRNAME ALLOCATION TIME STATUS\n"
+        _, intake = display(heading + "\n".join(rows), estate=estate)
+        assert intake.counts["not-allocated"] == 1
+        assert ("structure", "QSG1/APP2") in intake.seen.objects
+        assert ("structure", "QSG1/APP1") not in intake.seen.objects
+
+    def test_the_policy_of_a_structure_that_is_not_allocated_is_kept(self, estate):
+        _, intake = display(POLICY, estate=estate)
+        values = {name: fact.value for name, fact in intake.seen.objects["structure", "QSG1/APP1"].items()}
+        assert values == {"size": 2 << 30, "init_size": 1536 << 20, "full_threshold": 85, "allow_auto_alter": True}
+
+
+class TestRest:
+    def test_answers_are_measured_like_texts(self, estate):
+        page = Page(REST.encode(), "https://host:9443/ibmmq/rest/v2/admin/action/qmgr/QM01/mqsc", NOON)
+        events, intake = read("rest", page, estate=estate)
+        assert [(event["qmgr"], event["store"], event["measured"]) for event in events] == [
+            ("QM01", "QSG1/APP1", {"ents_max": 10, "ents_used": 4, "size": 1 << 30, "messages": 7}),
+        ]
+        assert intake.seen.value("queue", "QSG1/NEW", "structure") == "APP1"
+
+    def test_a_file_needs_the_name_of_its_queue_manager(self, estate):
+        page = Page(REST.encode(), "answer.json", NOON)
+        assert read("rest", page, estate=estate)[1].counts == {"no-qmgr": 1}
+        assert read("rest", page, estate=estate, qmgr="QM01")[0]
+
+    @pytest.mark.parametrize(
+        ("text", "code"), [("{}", "foreign"), ("no json", "foreign"), ('{"commandResponse":[', "truncated")]
+    )
+    def test_other_texts_are_complaints(self, estate, text, code):
+        events, intake = read("rest", Page(text.encode(), "answer.json", NOON), estate=estate, qmgr="QM01")
+        assert (events, dict(intake.counts)) == ([], {code: 1})

@@ -1,0 +1,113 @@
+"""An estate of what data show, and its differences from an existing one."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from tests.twin.feeds.samples import POLICY, SYSPRINT
+from tests.twin.feeds.smf_made import data_set, queue_statistics, record
+from tests.twin.feeds.test_display import TestFactsForAnEstate
+from twin.errors import UsageError
+from twin.estate import load_estate
+from twin.feeds import FeedOptions
+from twin.feeds.estate_import import differences, estate_text, look_at, unverified
+
+CFRM = """
+DATA TYPE(CFRM)
+DEFINE POLICY NAME(P)
+  CF NAME(CF01)
+  STRUCTURE NAME(QSG1CSQ_ADMIN) SIZE(65536) PREFLIST(CF01)
+  STRUCTURE NAME(QSG1APP1) SIZE(2G) INITSIZE(1G) PREFLIST(CF01)
+  STRUCTURE NAME(QSG1APP2) SIZE(1G) PREFLIST(CF01)
+  STRUCTURE NAME(ISGLOCK) SIZE(1G) PREFLIST(CF01)
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Return (format, path) of data of one queue manager."""
+    contents = {
+        "display": (TestFactsForAnEstate.DEFINITIONS + SYSPRINT).encode(),
+        "smf": record(216, [queue_statistics(), queue_statistics(queue="L", flags=0, page_set=4, structure="")])
+        + record(2, [data_set(blocks_total=100, blocks_used=10, blocks_free=90)]),
+        "cfrm": CFRM.encode(),
+    }
+    paths = []
+    for name, content in contents.items():
+        paths.append((name, tmp_path / f"{name}.txt"))
+        paths[-1][1].write_bytes(content)
+    return paths
+
+
+def seen_of(files, estate=None):
+    return look_at(files, FeedOptions(), estate).seen
+
+
+def test_what_was_seen_is_an_estate_that_can_be_loaded(tmp_path, files):
+    result = estate_text(seen_of(files))
+    path = tmp_path / "seen.toml"
+    path.write_text(result.text, encoding="utf-8")
+    estate = load_estate(path)
+    structure = estate.stores["QSG1/APP1"]
+    assert (structure.size, structure.init_size, structure.offld1_sz) == (2 << 30, 1 << 30, 32 << 10)
+    assert structure.queues == ("ORDERS",)
+    assert estate.stores["QM01/PS04"].pages == 1080
+    assert estate.stores["QM01/PS04"].queues == ("L",)
+    assert "QSG1/CSQ_ADMIN" not in estate.stores
+    assert estate.queue_managers["QM01"].version == "9.4"
+
+
+def test_an_object_without_what_it_needs_is_a_comment_and_a_warning(files):
+    result = estate_text(seen_of([file for file in files if file[0] == "smf"]))
+    assert 'structure "' not in result.text
+    assert '# [structure."QSG1/APP1"]' in result.text
+    assert any(warning.startswith("structure QSG1/APP1: its size was not seen") for warning in result.warnings)
+    assert set(tomllib.loads(result.text)) <= {"schema", "queue_sharing_group", "queue_manager"}
+
+
+def test_capacities_that_nothing_has_shown_are_named(files):
+    lines = list(unverified(seen_of(files)))
+    assert any(line.startswith("page set QM01/4 expands (EXPAND(SYSTEM))") for line in lines)
+    assert any(line.startswith("SMDS of QM01 for QSG1/APP1: its size was not seen") for line in lines)
+    assert any(line.startswith("structure QSG1/APP1: size differs: 1G in ") and ", 2G in " in line for line in lines)
+
+
+def test_differences_from_an_estate_name_both_values_and_the_source(estate, files):
+    lines = list(differences(seen_of(files, estate), estate))
+    assert any(line.startswith("QSG1/APP1: size differs: 1G in the estate, 2G seen (") for line in lines)
+    assert any(line.startswith("QM01/PS04: pages differs: 20000 in the estate, 1080 seen (") for line in lines)
+    assert any(line.startswith("QSG1/APP2: seen (") and line.endswith("not in the estate") for line in lines)
+    assert any(line.startswith("queue QM01/L: seen (") for line in lines)
+    assert not [line for line in lines if "ORDERS" in line]
+
+
+def test_a_store_that_was_not_seen_is_named(estate, tmp_path):
+    path = tmp_path / "cfrm.txt"
+    path.write_text(CFRM.replace("QSG1APP1", "QSG1APP9"), encoding="utf-8")
+    lines = list(differences(seen_of([("cfrm", path)], estate), estate))
+    assert "QSG1/APP1: in the estate, not seen" in lines
+
+
+def test_structures_of_other_products_are_named_and_left_out(files):
+    intake = look_at(files, FeedOptions())
+    assert [c.code for c in intake.complaints if "ISGLOCK" in c.text] == ["no-group"]
+
+
+def test_a_policy_in_a_display_is_a_fact_like_one_in_a_file(estate, tmp_path):
+    path = tmp_path / "d.txt"
+    path.write_text(POLICY, encoding="utf-8")
+    lines = list(differences(seen_of([("display", path)], estate), estate))
+    assert any(line.startswith("QSG1/APP1: size differs: 1G in the estate, 2G seen") for line in lines)
+
+
+def test_an_unknown_format_is_an_error(tmp_path):
+    with pytest.raises(UsageError, match="no such format"):
+        look_at([("cobol", tmp_path / "x")], FeedOptions())
+
+
+def test_the_policy_of_an_estate_does_not_differ_from_it(shared):
+    folder = shared / "fixtures" / "estates"
+    estate = load_estate(folder / "estate.toml")
+    assert list(differences(seen_of([("cfrm", folder / "cfrm.txt")], estate), estate)) == []

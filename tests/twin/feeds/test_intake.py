@@ -1,0 +1,129 @@
+"""Intake of feeds: which events pass, what is kept aside, what is reported."""
+
+from __future__ import annotations
+
+import pytest
+
+from twin.errors import UsageError
+from twin.estate import load_estate
+from twin.feeds import FeedOptions, Intake, make_feed
+from twin.feeds.in_order import in_order
+from twin.feeds.intake import MAX_EXAMPLES
+from twin.feeds.seen import Seen
+
+START = 1_795_176_000_000_000
+
+
+@pytest.fixture
+def estate(tmp_path):
+    path = tmp_path / "estate.toml"
+    path.write_text(
+        """
+schema = 1
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01", "QM02"]
+[structure."QSG1/APP1"]
+size = "1G"
+[queue."QSG1/ORDERS"]
+structure = "APP1"
+""",
+        encoding="utf-8",
+    )
+    return load_estate(path)
+
+
+def put(**fields):
+    return {"time": START, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 10} | fields
+
+
+def test_events_of_unknown_names_are_put_aside_with_a_line_for_the_estate(estate):
+    intake = Intake(estate)
+    intake.seen.add_member("QSG1", "QM01", "test")
+    intake.seen.add("queue", "QSG1/NEW", "test", structure="APP1")
+    aside = []
+    events = [put(), put(queue="NEW"), put(queue="NEW", time=START - 1), put(qmgr="QM09")]
+    events.append({"time": START, "qmgr": "QM01", "op": "MEASURE", "store": "QM01/PS04", "measured": {"messages": 1}})
+    assert list(intake.sift(events, aside.append)) == [put()]
+    assert aside == events[1:]
+    assert (intake.events, intake.aside) == (1, 4)
+    assert intake.lines_for_unknown() == [
+        'QM01/NEW: 2 events from 2026-11-20T11:59:59.999999Z; add [queue."QSG1/NEW"] structure = "APP1"',
+        'QM01/QM01/PS04: 1 events from 2026-11-20T12:00:00.000000Z; add [page_set."QM01/4"]',
+        'QM09/ORDERS: 1 events from 2026-11-20T12:00:00.000000Z; add [queue."QM09/ORDERS"] storage_class = "..."',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"time": 1}, "event-bad-time"),
+        ({"length": 1 << 40}, "event-bad-value"),
+        ({"count": 0}, "event-bad-value"),
+        ({"op": "MEASURE", "measured": {}}, "event-bad-value"),
+    ],
+)
+def test_an_event_that_no_twin_would_take_is_a_complaint(estate, fields, code):
+    intake = Intake(estate)
+    assert list(intake.sift([put(**fields)])) == []
+    assert dict(intake.counts) == {code: 1}
+
+
+def test_without_an_estate_no_name_is_unknown():
+    intake = Intake()
+    assert list(intake.sift([put(qmgr="ANY")])) == [put(qmgr="ANY")]
+
+
+def test_complaints_are_counted_and_the_first_of_each_code_kept():
+    intake = Intake()
+    for number in range(100):
+        intake.complain("truncated", f"file, byte {number}", "record of 10 bytes; expected: 20")
+    assert intake.counts["truncated"] == 100
+    assert len(intake.complaints) == MAX_EXAMPLES
+    assert str(intake.complaints[0]) == "file, byte 0: record of 10 bytes; expected: 20 (truncated)"
+
+
+def test_only_the_first_source_of_a_queue_counts_its_puts_and_gets():
+    intake = Intake()
+    assert intake.claim("QM01", "ORDERS", "QQST")
+    assert intake.claim("QM01", "ORDERS", "QQST")
+    assert not intake.claim("QM01", "ORDERS", "WQ")
+    assert intake.claim("QM02", "ORDERS", "WQ")
+    assert dict(intake.counts) == {"two-sources": 1}
+
+
+def test_coverage_sums_intervals_and_finds_what_is_missing():
+    intake = Intake()
+    for start, end in ((0, 60), (60, 120), (180, 240)):
+        intake.cover("QQST", "QM01", "ORDERS", (start * 10**6, end * 10**6), puts=5, gets=4, peak_error=start)
+    (cover,) = intake.coverage.values()
+    assert (cover.intervals, cover.puts, cover.gets, cover.peak_error) == (3, 15, 12, 180)
+    assert (cover.longest_us, cover.gaps_us) == (60_000_000, 60_000_000)
+
+
+@pytest.mark.parametrize("run_events", [1, 3, 1000])
+def test_events_are_sorted_by_time_in_memory_of_any_size(run_events):
+    events = [put(time=START + (n * 7) % 11, length=n) for n in range(50)]
+    events += [put(time=START, op="MEASURE"), put(time=START, op="GET"), put(time=START, length=99)]
+    ordered = list(in_order(events, run_events))
+    at_start = [event for event in ordered if event["time"] == START]
+    assert [event["time"] for event in ordered] == sorted(event["time"] for event in events)
+    assert [event["op"] for event in at_start] == ["PUT"] * 6 + ["GET", "MEASURE"]
+    assert [event["length"] for event in at_start[:6]] == [0, 11, 22, 33, 44, 99]
+
+
+def test_facts_are_lines_of_an_estate():
+    seen = Seen()
+    seen.add_member("QSG1", "QM02", "a")
+    seen.add_member("QSG1", "QM01", "b")
+    seen.add("queue_manager", "QMD1", "c", platform="distributed")
+    assert seen.value("queue_sharing_group", "QSG1", "queue_managers") == ["QM01", "QM02"]
+    assert seen.group_of("QM01") == "QSG1"
+    assert seen.group_of("QM09") is None
+    assert seen.line_for("QMD1", "Q", None) == '[queue_file."QMD1/Q"]'
+    assert seen.line_for("QM01", None, "QSG1/APP1") == '[structure."QSG1/APP1"]'
+    assert seen.line_for("QM01", None, None) == "[queue_manager.QM01]"
+
+
+def test_an_unknown_format_is_an_error_that_lists_the_formats():
+    with pytest.raises(UsageError, match="no such format"):
+        make_feed("cobol", Intake(), FeedOptions())

@@ -1,0 +1,253 @@
+"""Texts of commands and consoles: DISPLAY output of MQSC, DISPLAY USAGE, D XCF,STR, messages that name structures.
+
+The wrappings are those of `twin.feeds.console`. Real samples were seen of the frame of DISPLAY output, of page set
+usage (CSQI010I), of the connect messages and of D XCF for a structure that is not allocated [published: IBM Washington
+Systems Center, slides "MQ JES logs"]. The rows of the SMDS usage report (CSQE280I) rest on documents only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+
+from typing_extensions import override
+
+from twin.feeds.console import RUNMQSC, Message, messages
+from twin.feeds.intake import Event, Intake
+from twin.feeds.mqsc_objects import MqscObjects
+from twin.feeds.pages import allocated_pages
+from twin.feeds.protocol import Feed, FeedOptions, Page
+from twin.units import as_datetime, parse_size
+
+_PAIR = re.compile(r"([A-Z][A-Z0-9]{1,19})\(((?:'[^']*'|[^()'])*)\)")
+_CONNECTOR = re.compile(r"CSQE(\S{4})(\S{4})[0-9]{2}\b")
+_STRUCTURE = re.compile(r"Structure (\S+) connected as", re.IGNORECASE)
+_POLICY = {
+    "POLICY SIZE": "size",
+    "POLICY INITSIZE": "init_size",
+    "FULLTHRESHOLD": "full_threshold",
+    "ALLOWAUTOALT": "allow_auto_alter",
+    "SCM MAXSIZE": "scm_max_size",
+}
+_MAX_TEXT = 1 << 20  # characters of the details of one object
+
+
+class DisplayFeed(Feed):
+    """Reader of texts. State between pages: none but the complaints about times."""
+
+    def __init__(self, intake: Intake, options: FeedOptions) -> None:
+        """Start without input."""
+        super().__init__(intake, options)
+        self._complained: set[str] = set()
+        self._objects = MqscObjects(intake)
+        self._qmgr: str | None = options.qmgr
+        self._readers: dict[str, Callable[[Message, str, int, str], None]] = {
+            "CSQI010I": self._page_sets,
+            "CSQE280I": self._data_sets,
+            "CSQE005I": self._connected,
+            "IXL014I": self._connected,
+            "IXC359I": self._structures,
+            "IXC360I": self._policy,
+            "AMQ8450I": self._details,
+            "AMQ8409I": self._details,
+            "AMQ8450": self._details,
+            "AMQ8409": self._details,
+            "AMQ8408I": self._details,
+        }
+
+    @override
+    def take(self, page: Page) -> Iterator[Event]:
+        """Yield the measurements of a text."""
+        collected = page.time
+        first_day = self._first_day(collected)
+        for message in messages(page.data, first_day, self.options.zone or UTC):
+            if message.id == RUNMQSC:
+                self._qmgr = message.head
+                continue
+            reader = self._details if message.id.startswith("CSQM2") else self._readers.get(message.id)
+            if reader is None:
+                continue
+            place = f"{page.name}, line {message.line}"
+            time = message.time
+            if time is None:
+                self._complain_once("no-time", place, "the text has no times; that of its last change is taken")
+                time = collected
+            elif self.options.zone is None:
+                self._complain_once("no-zone", place, "its times are local; they are taken as UTC. Expected: --zone")
+            qmgr = self._qmgr_of(message)
+            if qmgr is None or time is None:
+                self._complain_once("no-qmgr", place, f"{message.id} names no queue manager; expected: --qmgr")
+                continue
+            try:
+                reader(message, qmgr, time, place)
+            except ValueError as error:
+                self.intake.complain("bad-value", place, f"{message.id}: {error}; expected: the text of MQ or z/OS")
+        yield from self._objects.measures()
+
+    def _first_day(self, collected: int | None) -> date:
+        if self.options.date is not None:
+            return date.fromisoformat(self.options.date)
+        return datetime.now(UTC).date() if collected is None else as_datetime(collected).date()
+
+    def _complain_once(self, code: str, place: str, text: str) -> None:
+        if code not in self._complained:
+            self._complained.add(code)
+            self.intake.complain(code, place, text)
+
+    def _qmgr_of(self, message: Message) -> str | None:
+        """Return the queue manager of a message, by the command prefix that follows its id."""
+        if not message.id.startswith("CSQ"):
+            return self._qmgr or ("" if message.id.startswith("IX") else None)
+        words = message.words
+        if not words:
+            return self._qmgr
+        if words[0] in self.options.prefixes:
+            return self.options.prefixes[words[0]]
+        name = words[0].lstrip("+-/!?#$%&@*<>=:;_")
+        estate = self.intake.estate
+        if estate is not None and name not in estate.queue_managers and self._qmgr:
+            return self._qmgr
+        return name or self._qmgr
+
+    # --- MQSC --------------------------------------------------------------------------------------------------------
+
+    def _details(self, message: Message, qmgr: str, time: int, place: str) -> None:
+        """Take the KEY(VALUE) pairs of a message; one that begins with the first keyword again is a further object."""
+        lines = []
+        for line in message.body:
+            if line.startswith("END ") or line.endswith("COMMAND COMPLETION"):
+                break
+            lines.append(line)
+        fields: dict[str, str] = {}
+        for word, value in _PAIR.findall(_joined(lines)[:_MAX_TEXT]):
+            if fields and word == next(iter(fields)):
+                self._objects.take(qmgr, time, fields, place)
+                fields = {}
+            fields[word] = value.strip().strip("'").strip()
+        if fields:
+            self._objects.take(qmgr, time, fields, place)
+
+    # --- usage -------------------------------------------------------------------------------------------------------
+
+    def _page_sets(self, message: Message, qmgr: str, time: int, place: str) -> None:
+        """Take page set usage: page set, pool, total, unused, persistent, nonpersistent, method, count, encrypted."""
+        self.intake.seen.add("queue_manager", qmgr, place, platform="zos")
+        for line in message.body:
+            if line.startswith("End of page set report"):
+                return
+            words = line.removeprefix("_").split()
+            if len(words) not in {8, 9} or not all(word.isdigit() for word in (*words[:6], words[7])):
+                continue  # a heading, or a page set that is not online
+            number, pool, total, unused, persistent, nonpersistent = map(int, words[:6])
+            if number > 99 or unused + persistent + nonpersistent != total:
+                text = f"page set {number} of {total} pages: {' '.join(words[3:6])}; expected: numbers of that sum"
+                self.intake.complain("inconsistent", place, text)
+                continue
+            pages = allocated_pages(total)
+            expand = words[6] if words[6] in {"USER", "SYSTEM", "NONE"} else None
+            key = f"{qmgr}/{number}"
+            self.intake.seen.add("page_set", key, place, pages=pages, buffer_pool=pool, expand=expand)
+            measured = {
+                "pages_total": total,
+                "pages_unused": unused,
+                "pages_persistent": persistent,
+                "pages_nonpersistent": nonpersistent,
+                "pages_used": persistent + nonpersistent,
+                "expansions": int(words[7]),
+            }
+            self._objects.measure(qmgr, time, f"{qmgr}/PS{number:02d}", measured)
+
+    def _data_sets(self, message: Message, qmgr: str, time: int, place: str) -> None:
+        """Take SMDS usage: structure, messages, total blocks, total data blocks, used data blocks, used part [assumed].
+
+        The blocks of the space map, total less data blocks, count as used.
+        """
+        for line in message.body:
+            words = line.removeprefix("_").split()
+            if len(words) != 6 or not all(word.isdigit() for word in words[1:5]) or not words[5].endswith("%"):
+                continue
+            held, total, data, used = map(int, words[1:5])
+            if not used <= data <= total:
+                text = f"SMDS of {words[0]}: {total} blocks, {data} for data, {used} used; expected: none above another"
+                self.intake.complain("inconsistent", place, text)
+                continue
+            store = self._objects.store_of(qmgr, words[0], place)
+            if store is not None:
+                dataset = {"blocks_total": total, "blocks_used": used + total - data, "messages": held}
+                self.intake.seen.add("structure", store, place, offload="SMDS")
+                self.intake.seen.add("smds", f"{store}/{qmgr}", place)
+                self._objects.measure(qmgr, time, store, {"smds": {qmgr: dataset}})
+
+    # --- names and sizes of structures -------------------------------------------------------------------------------
+
+    def _connected(self, message: Message, _qmgr: str, _time: int, place: str) -> None:
+        """Take the names of a connection: the connector is CSQE, the group, the queue manager and 02."""
+        text = " ".join((message.head, *message.body[:4]))
+        connector = _CONNECTOR.search(text)
+        if connector is None:
+            return
+        group, qmgr = connector[1].rstrip("@"), connector[2].rstrip("@")
+        self.intake.seen.add_member(group, qmgr, place)
+        structure = _STRUCTURE.search(text)
+        if structure is not None and not structure[1].startswith("CSQ"):
+            self.intake.seen.add("structure", f"{group}/{structure[1]}", place)
+
+    def _structures(self, message: Message, _qmgr: str, _time: int, place: str) -> None:
+        """Take the rows of D XCF,STR: name, allocation date and time, state. One that is not allocated is reported."""
+        for line in message.body:
+            words = line.split()
+            store = self._store_of_structure(words[0]) if words else None
+            if store is None or words[-1] != "ALLOCATED":
+                continue
+            if words[-2] != "NOT":
+                self.intake.seen.add("structure", store, place)
+            elif self.intake.estate is not None and store in self.intake.estate.stores:
+                self.intake.complain("not-allocated", place, f"{store} is in the estate and not allocated")
+
+    def _policy(self, message: Message, _qmgr: str, _time: int, place: str) -> None:
+        """Take the policy of a structure from D XCF,STR,STRNAME=; its usage is not read, no sample of it was seen."""
+        values: dict[str, str] = {}
+        name = ""
+        for line in message.body:
+            word, colon, value = line.partition(":")
+            if colon and word.strip() == "STRNAME":
+                name = value.strip()
+            elif colon and word.strip() in _POLICY:
+                values[_POLICY[word.strip()]] = value.strip()
+        store = self._store_of_structure(name)
+        if store is None or "size" not in values:
+            return
+        self.intake.seen.add(
+            "structure",
+            store,
+            place,
+            **{
+                attribute: parse_size(values[attribute].replace(" ", ""))
+                for attribute in ("size", "init_size", "scm_max_size")
+                if values.get(attribute, "N/A") != "N/A"
+            },
+            full_threshold=int(values["full_threshold"]) if values.get("full_threshold", "").isdigit() else None,
+            allow_auto_alter=values["allow_auto_alter"] == "YES" if "allow_auto_alter" in values else None,
+        )
+
+    def _store_of_structure(self, name: str) -> str | None:
+        """Return the store of a z/OS structure name: group, padded with @ to 4 characters [assumed], and structure."""
+        group, structure = name[:4].rstrip("@"), name[4:]
+        if not structure or structure.startswith("CSQ"):
+            return None
+        estate = self.intake.estate
+        known = {key for key, _ in self.intake.seen.section("queue_sharing_group")}
+        if estate is not None:
+            known |= {qmgr.queue_sharing_group or "" for qmgr in estate.queue_managers.values()}
+        return f"{group}/{structure}" if group in known else None
+
+
+def _joined(lines: list[str]) -> str:
+    """Return lines as one text; a value that a line break has cut is put together."""
+    depth = 0
+    parts: list[str] = []
+    for line in lines:
+        parts.append(("" if depth > 0 else " ") + line)
+        depth = max(0, depth + line.count("(") - line.count(")"))
+    return "".join(parts)

@@ -1,0 +1,283 @@
+"""An estate of what feeds have seen, and its differences from an existing one.
+
+The text is one that `twin.estate.load_estate` takes: an object without a value that it needs, such as a structure whose
+size nothing has shown, is written as a comment and named in a warning.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from twin.errors import UsageError
+from twin.estate import Estate, format_size
+from twin.estate.attributes import SECTIONS
+from twin.estate.cfrm import Policies
+from twin.estate.checks import WRONG
+from twin.feeds.formats import FORMATS, make_feed
+from twin.feeds.importing import feed_events, read_pages
+from twin.feeds.intake import Intake
+from twin.feeds.protocol import FeedOptions
+from twin.feeds.seen import Fact, Seen
+
+CFRM = "cfrm"  # the format of a CFRM policy text, which has facts and no events
+_SIZES = frozenset(
+    ("size", "init_size", "scm_max_size", "max_size", "ds_block", "scm", "offld1_sz", "offld2_sz", "offld3_sz")
+)
+_NEEDED = {"structure": "size", "smds": "size", "page_set": "pages", "coupling_facility": "size"}
+_MEASURED = ("CFSTATUS", "CFACT")  # sources of sizes of allocated structures
+_GROUP_LENGTH = 4  # characters of a queue-sharing group in a z/OS structure name, padded with @ [assumed]
+_ADMINISTRATION = "CSQ"  # structures that hold no messages of applications
+
+
+@dataclass(slots=True)
+class SeenEstate:
+    """An estate as text, and warnings about it."""
+
+    text: str
+    warnings: list[str] = field(default_factory=list)
+
+
+def look_at(files: Iterable[tuple[str, Path]], options: FeedOptions, estate: Estate | None = None) -> Intake:
+    """Return the intake of feeds that have read files only for what they show of an estate.
+
+    Args:
+        files: format and path of each; CFRM policies come last, when the groups are known.
+        options: facts that the data lack.
+        estate: an existing one, for the groups of queue managers.
+
+    Raises:
+        UsageError: there is no such format, or a file cannot be read.
+    """
+    intake = Intake()
+    for name, config in () if estate is None else estate.queue_managers.items():
+        if config.queue_sharing_group:
+            intake.seen.add_member(config.queue_sharing_group, name, estate.source if estate else "")
+    for name, path in sorted(files, key=lambda file: file[0] == CFRM):
+        if name == CFRM:
+            _read_policy(path, intake)
+        elif name not in FORMATS:
+            raise UsageError(f"{name}: no such format; expected: {', '.join(sorted((CFRM, *FORMATS)))}")
+        else:
+            for _ in intake.sift(feed_events(make_feed(name, intake, options), read_pages([path]))):
+                pass  # facts only
+    return intake
+
+
+def _read_policy(path: Path, intake: Intake) -> None:
+    """Take the structures and coupling facilities of a CFRM policy. Raise UsageError."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error}; expected: a CFRM policy") from None
+    policies = Policies()
+    policies.read(text, str(path))
+    groups = {key: key.ljust(_GROUP_LENGTH, "@") for key, _ in intake.seen.section("queue_sharing_group")}
+    unknown = []
+    for name, structure in policies.structures.items():
+        group = next((key for key, prefix in groups.items() if name.startswith(prefix)), None)
+        short = name[_GROUP_LENGTH:]
+        if group is None:
+            unknown.append(name)
+        elif short and not short.startswith(_ADMINISTRATION):
+            values = {attribute: value.value for attribute, value in structure.values.items()}
+            intake.seen.add("structure", f"{group}/{short}", structure.where, **values)
+    if unknown:
+        text = f"structures of no known queue-sharing group: {', '.join(unknown[:8])}; expected: data that name it"
+        intake.complain("no-group", str(path), text)
+
+
+# --- text ------------------------------------------------------------------------------------------------------------
+
+
+def estate_text(seen: Seen) -> SeenEstate:
+    """Return the estate that was seen, in the order of the sections of docs/estate.md."""
+    result = SeenEstate("schema = 1\n")
+    for section in SECTIONS:
+        for key, facts in seen.section(section):
+            result.text += _table(seen, section, key, facts, result.warnings)
+    return result
+
+
+def _table(seen: Seen, section: str, key: str, facts: dict[str, Fact], warnings: list[str]) -> str:
+    values = _checked(section, key, facts, warnings)
+    if values is None:
+        return ""
+    facility = values.get("coupling_facility")
+    if facility is not None and seen.value("coupling_facility", facility, "size") is None:
+        del values["coupling_facility"]
+        warnings.append(f"structure {key}: the size of its coupling facility {facility} was not seen; it is left out")
+    missing = _missing(seen, section, key, values)
+    lines = [f"[{section}.{_key(key)}]"]
+    lines += [f"{name} = {_value(name, value)}" for name, value in values.items()]
+    if missing is None:
+        return "\n" + "\n".join(lines) + "\n"
+    warnings.append(f"{section} {key}: {missing}")
+    return "\n" + "\n".join(f"# {line}" for line in (*lines, missing)) + "\n"
+
+
+def _missing(seen: Seen, section: str, key: str, values: dict[str, Any]) -> str | None:
+    """Return what an object lacks to stand in an estate, or None."""
+    needed = _NEEDED.get(section)
+    if needed is not None and needed not in values:
+        remedy = " (MQ's limit of 16 TB is assumed)" if section == "smds" else "; no forecast without it"
+        return f"its {needed} was not seen{remedy}"
+    owner = key.split("/", maxsplit=1)[0]
+    if section in {"structure", "smds"} and not seen.value("queue_sharing_group", owner, "queue_managers"):
+        return "its queue-sharing group was not seen"
+    if section == "smds" and seen.value("structure", "/".join(key.split("/")[:2]), "size") is None:
+        return "its structure has no size"
+    if section == "queue":
+        return _missing_of_queue(seen, key, values)
+    if section == "storage_class":
+        page_set = f"{key.split('/', maxsplit=1)[0]}/{values.get('page_set')}"
+        if seen.value("page_set", page_set, "pages") is None:
+            return f"page set {page_set} was not seen"
+    return None
+
+
+def _missing_of_queue(seen: Seen, key: str, values: dict[str, Any]) -> str | None:
+    owner = key.split("/", maxsplit=1)[0]
+    structure, storage_class = values.get("structure"), values.get("storage_class")
+    if structure is not None:
+        store = f"{owner}/{structure}"
+        return None if seen.value("structure", store, "size") else f"structure {store} has no size"
+    if storage_class is None:
+        return "neither a structure nor a storage class was seen"
+    page_set = seen.value("storage_class", f"{owner}/{storage_class}", "page_set")
+    has_pages = page_set is not None and seen.value("page_set", f"{owner}/{page_set}", "pages") is not None
+    return None if has_pages else f"the page set of storage class {storage_class} was not seen"
+
+
+def _checked(section: str, key: str, facts: dict[str, Fact], warnings: list[str]) -> dict[str, Any] | None:
+    """Return the values that an estate takes; None if it does not take the name."""
+    form = SECTIONS[section]
+    parts = key.split("/", len(form.key) - 1)
+    try:
+        if len(parts) != len(form.key):
+            raise ValueError(f"expected: a name like {form.example}")
+        for check, part in zip(form.key, parts, strict=True):
+            check(part)
+    except WRONG as wrong:
+        warnings.append(f"{section} {key}: {wrong}; left out")
+        return None
+    values = {}
+    for name, fact in sorted(facts.items()):
+        check_value = form.attributes.get(name)
+        if check_value is None:
+            continue
+        try:
+            check_value(fact.value)
+        except WRONG as wrong:
+            warnings.append(f"{section} {key}: {name} = {fact.value} of {fact.source}: {wrong}; left out")
+        else:
+            values[name] = fact.value
+    return values
+
+
+def _key(key: str) -> str:
+    return key if key.isascii() and key.isalnum() else json.dumps(key)
+
+
+def _value(name: str, value: Any) -> str:
+    if name in _SIZES and isinstance(value, int) and value >= 1024:
+        return json.dumps(format_size(value))
+    return json.dumps(value)
+
+
+# --- advice and differences ------------------------------------------------------------------------------------------
+
+
+def unverified(seen: Seen) -> Iterator[str]:
+    """Yield a warning per capacity that sources disagree about, or that nothing has shown."""
+    for section, key, name, before, after in seen.conflicts:
+        before_text, after_text = _text(name, before.value), _text(name, after.value)
+        yield f"{section} {key}: {name} differs: {before_text} in {before.source}, {after_text} in {after.source}"
+    for key, facts in seen.section("page_set"):
+        if "expand" in facts and facts["expand"].value != "NONE":
+            yield (
+                f"page set {key} expands (EXPAND({facts['expand'].value})): the space on its volumes was not seen, "
+                "MQ's limit of 64 GB is assumed; set max_pages"
+            )
+    for key, facts in seen.section("structure"):
+        yield from _unverified_structure(seen, key, facts)
+    for key, facts in seen.section("queue_file"):
+        if "max_size" not in facts:
+            yield f"queue file {key}: its maximum size was not seen, MQ's default of 2 TB is assumed"
+
+
+def _unverified_structure(seen: Seen, key: str, facts: dict[str, Fact]) -> Iterator[str]:
+    if "size" in facts and not facts["size"].source.startswith(_MEASURED):
+        size = format_size(facts["size"].value)
+        yield f"structure {key}: its size {size} is of {facts['size'].source}; it was not seen allocated"
+    group, _, structure = key.partition("/")
+    if "offload" in facts and facts["offload"].value != "SMDS":
+        return
+    for qmgr in seen.value("queue_sharing_group", group, "queue_managers") or ():
+        if seen.value("smds", f"{group}/{structure}/{qmgr}", "size") is None:
+            yield f"SMDS of {qmgr} for {key}: its size was not seen, MQ's limit of 16 TB is assumed"
+
+
+def differences(seen: Seen, estate: Estate) -> Iterator[str]:
+    """Yield a line per difference between what was seen and an existing estate."""
+    for section in ("structure", "page_set", "smds", "queue_file", "coupling_facility"):
+        for key, facts in seen.section(section):
+            yield from _differences_of(section, key, facts, estate)
+    yield from _differences_of_queues(seen, estate)
+    for name, config in estate.stores.items():
+        section = config.kind
+        looked = {qmgr for (kind, key) in seen.objects if kind == section for qmgr in (key.split("/")[0],)}
+        if section in {"structure", "page_set"} and name.split("/")[0] in looked:
+            key = name if section == "structure" else f"{name.split('/')[0]}/{int(name[-2:])}"
+            if (section, key) not in seen.objects:
+                yield f"{name}: in the estate, not seen"
+
+
+def _differences_of(section: str, key: str, facts: dict[str, Fact], estate: Estate) -> Iterator[str]:
+    config: Any
+    if section == "smds":
+        group, structure, qmgr = (*key.split("/"), "", "")[:3]
+        store = estate.stores.get(f"{group}/{structure}")
+        config = getattr(store, "smds", {}).get(qmgr)
+        name = f"SMDS {key}"
+    else:
+        owner, _, rest = key.partition("/")
+        name = f"{owner}/PS{int(rest):02d}" if section == "page_set" else key
+        config = estate.stores.get(name)
+    if config is None:
+        if section != "smds":
+            yield f"{name}: seen ({_source(facts)}), not in the estate"
+        return
+    for attribute, fact in sorted(facts.items()):
+        expected = getattr(config, attribute, None)
+        if attribute in SECTIONS[section].attributes and expected is not None and expected != fact.value:
+            before_text, after_text = (_text(attribute, value) for value in (expected, fact.value))
+            yield f"{name}: {attribute} differs: {before_text} in the estate, {after_text} seen ({fact.source})"
+
+
+def _differences_of_queues(seen: Seen, estate: Estate) -> Iterator[str]:
+    places = {
+        (owner, route.queue): route.store
+        for route in estate.routes
+        if route.queue is not None
+        for owner in (route.qmgr, route.store.split("/")[0])
+    }
+    for key, facts in seen.section("queue"):
+        owner, _, queue = key.partition("/")
+        store = places.get((owner, queue))
+        if store is None:
+            yield f"queue {key}: seen ({_source(facts)}), not in the estate"
+        elif "structure" in facts and store != f"{owner}/{facts['structure'].value}":
+            fact = facts["structure"]
+            yield f"queue {key}: store differs: {store} in the estate, {owner}/{fact.value} seen ({fact.source})"
+
+
+def _source(facts: dict[str, Fact]) -> str:
+    return next((fact.source for fact in facts.values()), "by name")
+
+
+def _text(attribute: str, value: Any) -> str:
+    return format_size(value) if attribute in _SIZES and isinstance(value, int) else str(value)

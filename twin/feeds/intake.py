@@ -1,0 +1,248 @@
+"""Intake of feeds: which events the estate can take, what was seen, covered and wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from twin.estate import Estate, RoutingError, UnknownQueueManager
+from twin.events import EventError
+from twin.events.fields import FIELD, check_measured
+from twin.feeds.seen import Seen
+from twin.units import as_text
+
+MAX_EXAMPLES = 20  # complaints that are kept of one code; the others are counted
+MAX_NAMES = 10_000  # unknown names and coverages that are kept
+
+Event = dict[str, Any]
+"""An event as in docs/events.md; `time` is an integer, microseconds since 1970 UTC."""
+
+_CHECKED = ("time", "count", "length", "msgid", "priority", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """Something wrong with the input: a stable code, its place, and a sentence with the expected value."""
+
+    code: str
+    place: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text} ({self.code})"
+
+
+@dataclass(slots=True)
+class Coverage:
+    """Time that one source has reported about one queue or store of a queue manager."""
+
+    source: str
+    qmgr: str
+    name: str  # queue or store
+    start: int  # microseconds since 1970
+    end: int
+    intervals: int = 0
+    longest_us: int = 0  # interval
+    covered_us: int = 0  # sum of the intervals
+    puts: int = 0
+    gets: int = 0
+    peak_error: int = 0  # messages; with steady rates no peak is wrong by more: the largest number of puts of a slice
+    length_error: int = 0  # data elements of 256 bytes; no sum of elements put is wrong by more
+
+    @property
+    def gaps_us(self) -> int:
+        """Time between start and end that no interval covers."""
+        return max(0, self.end - self.start - self.covered_us)
+
+
+@dataclass(slots=True)
+class Peak:
+    """Largest numbers of entries and elements of a structure that a source has seen: lower bounds of the real peak."""
+
+    store: str
+    time: int = 0  # of the largest number of elements; microseconds since 1970
+    entries: int = 0
+    elements: int = 0
+    full: int = 0  # number of times that the structure was full
+
+
+@dataclass(slots=True)
+class UnknownName:
+    """A queue manager, queue or store that the estate lacks."""
+
+    qmgr: str
+    queue: str | None
+    store: str | None
+    events: int = 0
+    first: int = 0  # microseconds since 1970
+
+
+@dataclass(slots=True)
+class Intake:
+    """Reports of feeds besides events. One for all pages and feeds of a command.
+
+    estate: None to learn what is there (`mqtwin estate import`): then no name is unknown.
+    """
+
+    estate: Estate | None = None
+    resync: bool = False  # every MEASURE asks for a resync: of stores whose puts and gets nothing reports
+    seen: Seen = field(default_factory=Seen)
+    counts: Counter[str] = field(default_factory=Counter)  # of complaints by code
+    complaints: list[Complaint] = field(default_factory=list)
+    unknown: dict[tuple[str, str], UnknownName] = field(default_factory=dict)
+    coverage: dict[tuple[str, str, str], Coverage] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)  # what else a feed has to say, a line each
+    peaks: dict[str, Peak] = field(default_factory=dict)  # by store
+    events: int = 0  # number that `sift` let through
+    aside: int = 0  # number that it put aside
+    _sources: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def complain(self, code: str, place: str, text: str) -> None:
+        """Report something wrong with the input.
+
+        Args:
+            code: stable name, such as "truncated".
+            place: page and byte, line or index.
+            text: the value and what is expected.
+        """
+        self.counts[code] += 1
+        if self.counts[code] <= MAX_EXAMPLES:
+            self.complaints.append(Complaint(code, place, text))
+
+    def claim(self, qmgr: str, queue: str, source: str) -> bool:
+        """Return True if `source` is the first to report puts and gets of a queue; another one counts them twice."""
+        first = self._sources.setdefault((qmgr, queue), source)
+        if first != source:
+            text = f"puts and gets of {queue} of {qmgr} come from {first} already; those of {source} are left out"
+            self.complain("two-sources", f"{qmgr}/{queue}", text)
+        return first == source
+
+    def cover(
+        self,
+        source: str,
+        qmgr: str,
+        name: str,
+        interval: tuple[int, int],
+        *,
+        puts: int = 0,
+        gets: int = 0,
+        peak_error: int = 0,
+        length_error: int = 0,
+    ) -> None:
+        """Report that a source has told what happened in an interval.
+
+        Args:
+            source: data, such as "QQST".
+            qmgr: queue manager.
+            name: queue or store.
+            interval: start and end, microseconds since 1970.
+            puts: number in the interval.
+            gets: number in the interval.
+            peak_error: messages by which a peak may be wrong at steady rates.
+            length_error: data elements by which the sum of those put may be wrong.
+        """
+        start, end = interval
+        key = (source, qmgr, name)
+        entry = self.coverage.get(key)
+        if entry is None:
+            if len(self.coverage) >= MAX_NAMES:
+                return
+            entry = self.coverage[key] = Coverage(source, qmgr, name, start, end)
+        entry.start, entry.end = min(entry.start, start), max(entry.end, end)
+        entry.intervals += 1
+        entry.longest_us = max(entry.longest_us, end - start)
+        entry.covered_us += end - start
+        entry.puts += puts
+        entry.gets += gets
+        entry.peak_error = max(entry.peak_error, peak_error)
+        entry.length_error += length_error
+
+    def note_peak(self, store: str, time: int, entries: int, elements: int, full: int) -> None:
+        """Keep a peak of a structure; 0 means that none was observed, not that it was empty.
+
+        Args:
+            store: structure.
+            time: end of the interval.
+            entries: largest number in it.
+            elements: largest number in it.
+            full: number of times that the structure was full in it.
+        """
+        if not (entries or elements or full) or (store not in self.peaks and len(self.peaks) >= MAX_NAMES):
+            return
+        peak = self.peaks.setdefault(store, Peak(store))
+        if elements >= peak.elements:
+            peak.time = time
+        peak.entries, peak.elements = max(peak.entries, entries), max(peak.elements, elements)
+        peak.full += full
+
+    def sift(self, events: Iterable[Event], aside: Callable[[Event], None] | None = None) -> Iterator[Event]:
+        """Yield the events that the estate can take.
+
+        Args:
+            events: of a feed.
+            aside: called with each event that names something the estate lacks.
+        """
+        for event in events:
+            error = _wrong(event)
+            if error is not None:
+                self.complain(f"event-{error.reason}", str(event.get("qmgr")), error.detail)
+            elif self._is_known(event):
+                self.events += 1
+                if self.resync and event["op"] == "MEASURE":
+                    event = {**event, "measured": {**event["measured"], "resync": True}}
+                yield event
+            else:
+                self.aside += 1
+                if aside is not None:
+                    aside(event)
+
+    def _is_known(self, event: Event) -> bool:
+        if self.estate is None:
+            return True
+        qmgr, queue, store = event["qmgr"], event.get("queue"), event.get("store")
+        try:
+            if queue is not None:
+                self.estate.route_of_queue(qmgr, queue)
+            elif store is not None:
+                self.estate.route_of_store(qmgr, store)
+            else:
+                self.estate.routes_of_qmgr(qmgr)
+        except RoutingError as error:
+            self._note_unknown(event, None if isinstance(error, UnknownQueueManager) else queue, queue, store)
+            return False
+        return True
+
+    def _note_unknown(self, event: Event, key_queue: str | None, queue: str | None, store: str | None) -> None:
+        qmgr = str(event["qmgr"])
+        key = (qmgr, str(key_queue or store or queue or ""))
+        entry = self.unknown.get(key)
+        if entry is None:
+            if len(self.unknown) >= MAX_NAMES:
+                return
+            entry = self.unknown[key] = UnknownName(qmgr, queue, store, 0, int(event["time"]))
+        entry.events += 1
+        entry.first = min(entry.first, int(event["time"]))
+
+    def lines_for_unknown(self) -> list[str]:
+        """Return a text per unknown name: what it is, how often, and the lines for the estate that would take it."""
+        return [
+            f"{unknown.qmgr}/{unknown.queue or unknown.store or ''}: {unknown.events:,} events from "
+            f"{as_text(unknown.first)}; add {self.seen.line_for(unknown.qmgr, unknown.queue, unknown.store)}"
+            for _, unknown in sorted(self.unknown.items())
+        ]
+
+
+def _wrong(event: Event) -> EventError | None:
+    """Return the error of an event that no twin would take."""
+    try:
+        for name in _CHECKED:
+            if name in event:
+                FIELD[name].checked(event[name])
+        measured: dict[str, Any] | None = event.get("measured")
+        if measured is not None and event["op"] == "MEASURE":
+            check_measured(measured)
+    except EventError as error:
+        return error
+    return None

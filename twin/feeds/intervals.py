@@ -1,0 +1,147 @@
+"""Counts of an interval as events: spread over slices, with the sum of the bytes kept exactly.
+
+An interval is cut into slices of about `slice_s` seconds. At the end of each slice come its puts, then its gets. With
+steady rates a peak is too high by little more than the puts of one slice (`peak_error`); with rates that change within
+the interval nothing but a depth that was measured bounds it: between `depth - gets` and `depth + puts` of the interval.
+
+The lengths are the mean, rounded down, and the mean plus one byte, as often as the sum of the bytes requires. A message
+takes data elements of 256 bytes, so the elements of `n` messages are wrong by less than `n`; if all have the same
+length, by none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from kernels.json_scan import COUNT_MAX, LENGTH_MAX
+from twin.feeds.intake import Event
+
+MAX_SLICES = 1000
+MAX_RATE = 10_000_000  # messages/s of a queue; far more than any queue manager moves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Puts:
+    """Puts of an interval that have persistence and way in common."""
+
+    count: int
+    bytes: int  # sum of the lengths
+    persistent: bool = False
+    direct: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flows:
+    """Puts and gets of a queue in an interval, as seen by one queue manager."""
+
+    qmgr: str
+    queue: str
+    start: int  # microseconds since 1970
+    end: int
+    puts: tuple[Puts, ...] = ()
+    gets: int = 0
+    expired: int = 0
+    cleared: bool = False  # CLEAR QLOCAL at the end
+
+    @property
+    def messages(self) -> int:
+        """Number of puts."""
+        return sum(puts.count for puts in self.puts)
+
+
+def slices_of(start: int, end: int, slice_s: float) -> int:
+    """Return the number of slices of an interval, from 1 to MAX_SLICES."""
+    return max(1, min(MAX_SLICES, round((end - start) / 1e6 / slice_s)))
+
+
+def spread(total: int, slices: int, *, is_early: bool = False) -> list[int]:
+    """Return the share of each slice of a total, as even as integers can be.
+
+    Args:
+        total: number.
+        slices: number of slices.
+        is_early: round up the sum to the end of each slice instead of down: so puts come before their gets.
+    """
+    ends = [(total * i + (slices - 1 if is_early else 0)) // slices for i in range(slices + 1)]
+    return [after - before for before, after in pairwise(ends)]
+
+
+def peak_error(flows: Flows, slice_s: float) -> int:
+    """Return the number of messages by which a peak may be too high at steady rates.
+
+    These are the puts of a slice, and the loss to rounding: one message per length of each kind of put, and one get.
+    """
+    slices = slices_of(flows.start, flows.end, slice_s)
+    stored = [puts.count for puts in flows.puts if puts.count > 0 and not puts.direct]
+    return -(-sum(stored) // slices) + 2 * len(stored) + 1 if stored else 0
+
+
+def implausible(flows: Flows) -> str | None:
+    """Return the text of what cannot be in the counts of an interval, or None."""
+    limit = MAX_RATE * max(1, (flows.end - flows.start) // 1_000_000)
+    largest = max(flows.gets, flows.expired, *(puts.count for puts in flows.puts), 0)
+    if largest > limit:
+        return f"{flows.queue}: {largest} messages in an interval; expected: at most {limit}"
+    for puts in flows.puts:
+        if puts.bytes > puts.count * LENGTH_MAX:
+            return f"{flows.queue}: {puts.bytes} bytes in {puts.count} messages; expected: at most {LENGTH_MAX} each"
+    return None
+
+
+def net(puts: Iterable[Puts], rolled_back: int) -> tuple[Puts, ...]:
+    """Return the puts without those that were rolled back, taken evenly from all that were stored.
+
+    Args:
+        puts: puts of an interval, as counted.
+        rolled_back: number of puts rolled back; their persistence and length are not reported.
+    """
+    puts = tuple(puts)
+    stored = sum(group.count for group in puts if not group.direct)
+    left = max(0, stored - rolled_back)
+    counted, remaining = 0, []
+    for group in puts:
+        if group.direct or not stored:
+            remaining.append(group)
+            continue
+        count = (counted + group.count) * left // stored - counted * left // stored
+        counted += group.count
+        remaining.append(replace(group, count=count, bytes=group.bytes * count // group.count if group.count else 0))
+    return tuple(remaining)
+
+
+def events_of(flows: Flows, slice_s: float) -> Iterator[Event]:
+    """Yield the events of an interval in order of time.
+
+    Args:
+        flows: counts of a queue; negative counts are 0.
+        slice_s: length of a slice, seconds.
+    """
+    slices = slices_of(flows.start, flows.end, slice_s)
+    parts: list[tuple[list[int], dict[str, Any]]] = []
+    for puts in flows.puts:
+        if puts.count <= 0:
+            continue
+        length, longer = divmod(max(0, puts.bytes), puts.count)
+        flags = {"persistent": True} if puts.persistent else {}
+        flags |= {"direct": True} if puts.direct else {}
+        for count, size in ((puts.count - longer, length), (longer, length + 1)):
+            parts.append((spread(count, slices, is_early=True), {"op": "PUT", "length": size, **flags}))
+    parts.append((spread(max(0, flows.gets), slices), {"op": "GET"}))
+    parts.append((spread(max(0, flows.expired), slices), {"op": "EXPIRE"}))
+    for i in range(slices):
+        time = flows.start + (flows.end - flows.start) * (i + 1) // slices
+        for counts, fields in parts:
+            for count in _pieces(counts[i]):
+                yield {"time": time, "qmgr": flows.qmgr, "queue": flows.queue, **fields, "count": count}
+    if flows.cleared:
+        yield {"time": flows.end, "qmgr": flows.qmgr, "op": "CLEAR", "queue": flows.queue}
+
+
+def _pieces(count: int) -> Iterator[int]:
+    """Yield counts that an event may have, which sum up to `count`."""
+    while count > 0:
+        yield min(count, COUNT_MAX)
+        count -= COUNT_MAX

@@ -1,0 +1,68 @@
+"""JSON objects of a page: one after the other, one per line, or in an array, in bounded memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from twin.feeds.intake import Intake
+from twin.feeds.protocol import Page
+
+MAX_OBJECT_BYTES = 64 << 20
+_TOKEN = re.compile(rb'"(?:\\.|[^"\\\n])*"|[{}]')
+_BEGIN = re.compile(rb'\{\s{0,20}"(?:eventSource|commandResponse)"')  # of an object that is no part of another
+
+
+def json_objects(page: Page, intake: Intake) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the outermost objects of a page with their places; what is no object is a complaint.
+
+    Args:
+        page: JSON text. Brackets and commas of an array around the objects are skipped.
+        intake: takes complaints.
+    """
+    decoder = msgspec.json.Decoder(dict[str, Any])
+    for start, end in _spans(page, intake):
+        place = f"{page.name}, byte {start}"
+        try:
+            yield decoder.decode(bytes(page.data[start:end])), place
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            intake.complain("bad-json", place, f"{error}; expected: a JSON object")
+
+
+def _spans(page: Page, intake: Intake) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the outermost objects; an object that begins within another one ends that."""
+    depth = start = 0
+    seen = False
+    for token in _TOKEN.finditer(page.data):
+        text = token.group()
+        if text == b"{":
+            if depth and _BEGIN.match(page.data, token.start()):
+                intake.complain("truncated", f"{page.name}, byte {start}", "another object begins before its end")
+                depth = 0
+            if not depth:
+                start, seen = token.start(), True
+            depth += 1
+        elif text == b"}" and depth:
+            depth -= 1
+            if not depth:
+                yield start, token.end()
+        if depth and token.end() - start > MAX_OBJECT_BYTES:
+            place = f"{page.name}, byte {start}"
+            intake.complain("truncated", place, f"no end within {MAX_OBJECT_BYTES} bytes; expected: a JSON object")
+            depth = 0
+    if depth:
+        intake.complain("truncated", f"{page.name}, byte {start}", "the end is missing; expected: a whole JSON object")
+    elif not seen and page.data[:1]:
+        intake.complain("foreign", page.name, "no JSON object in it; expected: JSON")
+
+
+def integer(value: Any) -> int:
+    """Return a number that may be a text, as amqsevt writes large and negative ones. Raise ValueError."""
+    if type(value) is int:
+        return value
+    if isinstance(value, str) and len(value) <= 25:
+        return int(value)
+    raise ValueError(f"{str(value)[:40]!r} is not an integer")

@@ -1,0 +1,94 @@
+"""Protocol of a feed: pages in, events out.
+
+A feed never raises an error for its input: what it cannot read is a complaint of its `Intake`, and it goes on behind
+it. It emits each event that its data speak of, also of names that the estate lacks: `Intake.sift` puts those aside.
+"""
+
+from __future__ import annotations
+
+import mmap
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import tzinfo
+
+from twin.feeds.intake import Event, Intake
+from twin.feeds.intervals import Flows, events_of, implausible, peak_error
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A piece of input: a file, the answer of a server, the value of a Kafka record."""
+
+    data: bytes | mmap.mmap  # a file is mapped, so that a large one is not in memory
+    name: str  # for complaints: the file, the address, topic/partition@offset
+    time: int | None = None  # when it was collected, microseconds since 1970; for data without a time of their own
+    headers: Mapping[str, str] = field(default_factory=dict)  # of a Kafka record or an HTTP answer, names in lower case
+    before: int = 0  # microseconds; a page read again after a restart: its events up to here were returned before it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedOptions:
+    """Facts that the data lack, and choices of the user."""
+
+    slice_s: float = 10.0  # seconds; counts of an interval are spread over slices of about this length
+    zone: tzinfo | None = None  # of local times without an offset; None: UTC, with a complaint
+    date: str | None = None  # ISO date of the first line of texts that have only times of day
+    qmgr: str | None = None  # queue manager of data that name none
+    prefixes: Mapping[str, str] = field(default_factory=dict)  # command prefix -> queue manager
+    flows: str = "statistics"  # source of puts and gets in SMF: "statistics" (QQST) or "accounting" (WQ)
+    lpars: Mapping[str, str] = field(default_factory=dict)  # LPAR of a span -> queue manager
+    emitter: str = "queue-manager"  # whose spans are taken: "queue-manager" or "application"
+    queue: str | None = None  # original queue of a streaming queue
+    length: int | None = None  # bytes of messages whose size is not reported; None: the mean of the queue
+    late_s: float = 30.0  # seconds by which a span may come later than younger ones
+
+
+class Feed(ABC):
+    """Reader of one format. It keeps what goes on from page to page; pages come in the order of their source."""
+
+    def __init__(self, intake: Intake, options: FeedOptions) -> None:
+        """Start without input.
+
+        Args:
+            intake: takes names, coverage and complaints.
+            options: facts that the data lack.
+        """
+        self.intake = intake
+        self.options = options
+        self.passed = 0  # microseconds: no event up to here is held back
+        self.page_latest = 0  # microseconds: the latest event of the last page that may be held back; 0: none
+
+    def flow_events(self, source: str, flows: Flows, place: str, *, is_one_length: bool = False) -> Iterator[Event]:
+        """Yield the events of counts of an interval, and report its coverage; counts that cannot be are a complaint.
+
+        Args:
+            source: data, such as "QQST".
+            flows: counts of a queue.
+            place: where they stand.
+            is_one_length: True if all messages are known to have the same length.
+        """
+        wrong = implausible(flows)
+        if wrong is not None:
+            self.intake.complain("bad-value", place, wrong)
+            return
+        stored = [puts.count for puts in flows.puts if not puts.direct]
+        self.intake.cover(
+            source,
+            flows.qmgr,
+            flows.queue,
+            (flows.start, flows.end),
+            puts=flows.messages,
+            gets=flows.gets + flows.messages - sum(stored),
+            peak_error=peak_error(flows, self.options.slice_s),
+            length_error=0 if is_one_length else sum(stored),
+        )
+        yield from events_of(flows, self.options.slice_s)
+
+    @abstractmethod
+    def take(self, page: Page) -> Iterable[Event]:
+        """Return the events of a page; they may be out of order. Never raises an error for wrong input."""
+
+    def finish(self) -> Iterable[Event]:
+        """Return the events that were held back for later pages, at the end of the input."""
+        return ()

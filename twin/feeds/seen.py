@@ -1,0 +1,100 @@
+"""Facts about the estate that feeds have seen: sections and attributes as in the estate file (docs/estate.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_SEEN = 100_000  # objects
+MAX_CONFLICTS = 100
+
+_COMPARED = frozenset(("size", "init_size", "scm_max_size"))
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A value of an attribute, and where it was seen."""
+
+    value: Any
+    source: str
+
+
+@dataclass(slots=True)
+class Seen:
+    """Objects by section and key, such as `page_set`, `QM01/4`, each with its attributes. The latest value counts."""
+
+    objects: dict[tuple[str, str], dict[str, Fact]] = field(default_factory=dict)
+    # Sizes of structures that two sources show differently: section, key, attribute, earlier and later fact.
+    conflicts: list[tuple[str, str, str, Fact, Fact]] = field(default_factory=list)
+
+    def add(self, section: str, key: str, source: str, **attributes: Any) -> None:
+        """Keep facts about an object.
+
+        Args:
+            section: section of the estate file, such as "structure".
+            key: key in it, such as "QSG1/APP1".
+            source: page or record that showed it.
+            attributes: attributes as in the estate file; None is absent.
+        """
+        if (section, key) not in self.objects and len(self.objects) >= MAX_SEEN:
+            return
+        facts = self.objects.setdefault((section, key), {})
+        for name, value in attributes.items():
+            if value is not None:
+                fact = Fact(value, source)
+                before = facts.get(name)
+                if before is not None and before.value != value and name in _COMPARED and section == "structure":
+                    self._note_conflict(section, key, name, before, fact)
+                facts[name] = fact
+
+    def _note_conflict(self, section: str, key: str, name: str, before: Fact, after: Fact) -> None:
+        if len(self.conflicts) < MAX_CONFLICTS:
+            self.conflicts.append((section, key, name, before, after))
+
+    def add_member(self, group: str, qmgr: str, source: str) -> None:
+        """Keep that a queue manager is a member of a queue-sharing group."""
+        members = self.value("queue_sharing_group", group, "queue_managers") or []
+        self.add("queue_sharing_group", group, source, queue_managers=sorted({*members, qmgr}))
+
+    def value(self, section: str, key: str, attribute: str) -> Any:
+        """Return the latest value of an attribute, or None."""
+        fact = self.objects.get((section, key), {}).get(attribute)
+        return None if fact is None else fact.value
+
+    def group_of(self, qmgr: str) -> str | None:
+        """Return the queue-sharing group of which a queue manager was seen as a member, or None."""
+        for key, facts in self.section("queue_sharing_group"):
+            if "queue_managers" in facts and qmgr in facts["queue_managers"].value:
+                return key
+        return None
+
+    def section(self, section: str) -> Iterator[tuple[str, dict[str, Fact]]]:
+        """Yield (key, facts) of the objects of a section, sorted by key."""
+        for (name, key), facts in sorted(self.objects.items(), key=lambda entry: entry[0]):
+            if name == section:
+                yield key, facts
+
+    def line_for(self, qmgr: str, queue: str | None, store: str | None) -> str:
+        """Return the lines of an estate file, joined by blanks, that would take events of a name."""
+        if queue is None:
+            return _store_line(qmgr, store)
+        for owner in (self.group_of(qmgr), qmgr):
+            facts = self.objects.get(("queue", f"{owner}/{queue}"))
+            if owner and facts:
+                values = " ".join(f'{name} = "{fact.value}"' for name, fact in sorted(facts.items()))
+                return f'[queue."{owner}/{queue}"] {values}'
+        if self.value("queue_manager", qmgr, "platform") == "distributed":
+            return f'[queue_file."{qmgr}/{queue}"]'
+        return f'[queue."{qmgr}/{queue}"] storage_class = "..."'
+
+
+def _store_line(qmgr: str, store: str | None) -> str:
+    if store is None:
+        return f"[queue_manager.{qmgr}]"
+    owner, _, name = store.partition("/")
+    if not name:
+        return f"[coupling_facility.{owner}]"
+    if name.startswith("PS") and name[2:].isdigit():
+        return f'[page_set."{owner}/{int(name[2:])}"]'
+    return f'[queue_file."{store}"]' if owner == qmgr else f'[structure."{store}"]'

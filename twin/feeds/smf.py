@@ -1,0 +1,352 @@
+"""SMF 115 and 116 of MQ to events.
+
+- QIS1 (115/201): MEASURE of a page set. QESD (115/2): MEASURE of a shared message data set. QPST (115/215): the usage
+  of a buffer pool, measured for the page sets that use it.
+- QQST (115/216), or with `flows="accounting"` WQ (116 class 3): puts, gets and bytes per queue.
+- QEST (115/2): peaks of entries and elements. They come from the list calls of one queue manager only, so 0 says
+  nothing and another value is a lower bound: never a measurement.
+- QMST (115/2): calls of the queue manager, to compare with the sum of its queues.
+
+An event's time is the STORE CLOCK value of QWHS, which is UTC; the local times of the header are not used.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
+from typing import Any
+
+from typing_extensions import override
+
+from twin.feeds.intake import Event, Intake
+from twin.feeds.intervals import Flows, Puts, net
+from twin.feeds.pages import allocated_pages
+from twin.feeds.protocol import Feed, FeedOptions, Page
+from twin.feeds.smf_layout import (
+    QEST,
+    QEST_HEADER,
+    QEST_SLOT,
+    QQST_PARTIAL,
+    QQST_SHARED,
+    SECTIONS,
+    WQ,
+    WQ_NO_MINIMUM,
+    WTAS,
+)
+from twin.feeds.smf_records import SmfRecord, records
+
+_METHODS = {1: "USER", 2: "SYSTEM", 3: "NONE"}  # QIS1 [IBM: mq-golang, MQUSAGE_EXPAND_USER ...]
+_MAX_INTERVAL_US = 24 * 3600 * 1_000_000  # STATIME is at most 999 minutes
+_MAX_DIGESTS = 200_000  # of records, to notice a second copy
+_MAX_POOLS = 10_000  # (queue manager, pool) of which the page sets are known
+
+
+class SmfFeed(Feed):
+    """Reader of SMF data sets."""
+
+    def __init__(self, intake: Intake, options: FeedOptions) -> None:
+        """Start without input."""
+        super().__init__(intake, options)
+        self._digests: OrderedDict[bytes, None] = OrderedDict()
+        self._pools: dict[tuple[str, int], set[int]] = {}  # page sets by queue manager and buffer pool
+        self._lpars: dict[str, tuple[str, int]] = {}  # queue manager -> LPAR, end of its last interval
+        self._accounted = False  # records of the other source of puts and gets were seen
+        self._readers: dict[str, Callable[[SmfRecord, dict[str, Any]], Iterable[Event]]] = {
+            "QIS1": self._page_set,
+            "QESD": self._data_set,
+            "QPST": self._buffer_pool,
+            "QMST": self._note_calls,
+            "QQST": self._queue_statistics,
+        }
+
+    @override
+    def take(self, page: Page) -> Iterator[Event]:
+        """Yield the events of a data set; damaged records are complaints."""
+        for record in records(page, self.intake.complain):
+            if not self._is_copy(record):
+                self._note_queue_manager(record)
+                yield from self._events(record)
+
+    @override
+    def finish(self) -> Iterator[Event]:
+        """Complain if puts and gets of the other source were left out and this one had none."""
+        if self._accounted and not any(source == "QQST" for source, _, _ in self.intake.coverage):
+            text = "puts and gets are in accounting records (116) only; expected: --flows accounting, or STATQ(ON)"
+            self.intake.complain("no-statistics", "SMF 116", text)
+        return iter(())
+
+    def _is_copy(self, record: SmfRecord) -> bool:
+        """Return True, with a complaint, if the same record was read before."""
+        digest = blake2b(record.data[4:], digest_size=8).digest()
+        if digest in self._digests:
+            self.intake.complain("copy", record.place, "the same record was read before; it counts once")
+            return True
+        self._digests[digest] = None
+        if len(self._digests) > _MAX_DIGESTS:
+            self._digests.popitem(last=False)
+        return False
+
+    def _note_queue_manager(self, record: SmfRecord) -> None:
+        self.intake.seen.add("queue_manager", record.qmgr, record.place, platform="zos")
+        group = self._group(record)
+        if group:
+            self.intake.seen.add_member(group, record.qmgr, record.place)
+        lpar, end = self._lpars.get(record.qmgr, (record.lpar, 0))
+        if lpar != record.lpar and record.end - (record.duration_us or 0) < end:
+            text = f"{record.qmgr} reports from {lpar} and {record.lpar} at once; expected: one queue manager per name"
+            self.intake.complain("two-lpars", record.place, text)
+        self._lpars[record.qmgr] = record.lpar, max(end, record.end)
+
+    def _group(self, record: SmfRecord) -> str:
+        """Return the queue-sharing group: that of the record, else that of the estate, else the one seen; or ""."""
+        if record.group:
+            return record.group
+        estate = self.intake.estate
+        known = None if estate is None else estate.queue_managers.get(record.qmgr)
+        if known is not None and known.queue_sharing_group:
+            return known.queue_sharing_group
+        return self.intake.seen.group_of(record.qmgr) or ""
+
+    def _events(self, record: SmfRecord) -> Iterator[Event]:
+        task: tuple[int | None, int | None] = None, None
+        for eyecatcher, data in record.sections:
+            if eyecatcher == QEST:
+                self._note_peaks(record, data)
+            section = SECTIONS.get(eyecatcher)
+            if section is None:
+                continue
+            if len(data) < section.min_bytes:
+                text = f"section {eyecatcher} of {len(data)} bytes; expected: at least {section.min_bytes}"
+                self.intake.complain("damaged", record.place, text)
+                continue
+            values = section.read(data)
+            if section is WTAS:
+                task = values["start"], values["end"]
+            elif section is WQ:
+                yield from self._queue_accounting(record, values, task)
+            else:
+                yield from self._readers[eyecatcher](record, values)
+
+    # --- measurements ------------------------------------------------------------------------------------------------
+
+    def _page_set(self, record: SmfRecord, values: dict[str, Any]) -> Iterator[Event]:
+        number, total = values["page_set"], values["total"]
+        used = values["persistent"] + values["nonpersistent"]
+        if number > 99 or values["unused"] + used != total:
+            text = (
+                f"page set {number} has {total} pages, {values['unused']} unused and {used} used; "
+                "expected: page set 0 to 99, and a total that is their sum"
+            )
+            self.intake.complain("inconsistent", record.place, text)
+            return
+        if not total:
+            return  # not online
+        pool = values["buffer_pool"]
+        if len(self._pools) < _MAX_POOLS:
+            self._pools.setdefault((record.qmgr, pool), set()).add(number)
+        self.intake.seen.add(
+            "page_set",
+            f"{record.qmgr}/{number}",
+            record.place,
+            pages=allocated_pages(total),
+            buffer_pool=pool,
+            expand=_METHODS.get(values["method"]),
+        )
+        measured = {
+            "pages_total": total,
+            "pages_unused": values["unused"],
+            "pages_persistent": values["persistent"],
+            "pages_nonpersistent": values["nonpersistent"],
+            "pages_used": used,
+            "expansions": values["expansions"],
+        }
+        yield self._measure(record, f"{record.qmgr}/PS{number:02d}", measured)
+
+    def _data_set(self, record: SmfRecord, values: dict[str, Any]) -> Iterator[Event]:
+        """Yield the MEASURE of a shared message data set of this queue manager.
+
+        The blocks in use count those of the space map only if that makes the total of the fields true.
+        """
+        group, structure, total = self._group(record), values["structure"], values["blocks_total"]
+        if not total:
+            return  # not open
+        if not group or not structure:
+            text = f"{record.qmgr} has an SMDS of {structure!r} but no known queue-sharing group; expected: an estate"
+            self.intake.complain("no-group", record.place, text)
+            return
+        used = values["blocks_used"]
+        if used + values["blocks_free"] + values["blocks_map"] == total:
+            used += values["blocks_map"]
+        elif used + values["blocks_free"] != total:
+            text = (
+                f"SMDS of {structure}: {used} blocks in use, {values['blocks_free']} free, {values['blocks_map']} of "
+                f"its space map; expected: {total}"
+            )
+            self.intake.complain("inconsistent", record.place, text)
+            return
+        store = f"{group}/{structure}"
+        self.intake.seen.add("structure", store, record.place, offload="SMDS")
+        block_bytes = (values["ci_size"] or 0) if (values["ci_size"] or 0) >= 1 << 13 else None
+        size = None if block_bytes is None else total * block_bytes
+        self.intake.seen.add("smds", f"{store}/{record.qmgr}", record.place, size=size)
+        dataset = {"blocks_total": total, "blocks_used": used, "messages": values["messages"]}
+        yield self._measure(record, store, {"smds": {record.qmgr: dataset}})
+
+    def _buffer_pool(self, record: SmfRecord, values: dict[str, Any]) -> Iterator[Event]:
+        pool, buffers, stealable = values["pool"], values["buffers"], values["stealable"]
+        if not buffers or stealable > buffers:
+            return
+        pct = round(100.0 * (buffers - stealable) / buffers, 4)
+        estate = self.intake.estate
+        for number in sorted(self._pools.get((record.qmgr, pool), ())):
+            store = f"{record.qmgr}/PS{number:02d}"
+            if estate is None or store in estate.stores:
+                yield self._measure(record, store, {"buffer_pool": pool, "buffer_pool_pct": pct})
+
+    def _note_peaks(self, record: SmfRecord, data: bytes) -> None:
+        group = self._group(record)
+        for start in range(QEST_HEADER, len(data) - QEST_SLOT.min_bytes + 1, QEST_SLOT.min_bytes):
+            values = QEST_SLOT.read(data[start : start + QEST_SLOT.min_bytes])
+            if not values["structure"]:
+                continue
+            store = f"{group or '?'}/{values['structure']}"
+            self.intake.note_peak(
+                store, record.end, values["max_entries"], values["max_elements"], values["full_count"]
+            )
+            if group and not values["structure"].startswith("CSQ"):
+                self.intake.seen.add("structure", store, record.place)
+
+    def _note_calls(self, record: SmfRecord, values: dict[str, Any]) -> tuple[Event, ...]:
+        puts = values["puts"] + values["put1s"]
+        self.intake.cover("QMST", record.qmgr, "*", self._interval(record), puts=puts, gets=values["gets"])
+        return ()
+
+    # --- puts and gets -----------------------------------------------------------------------------------------------
+
+    def _queue_statistics(self, record: SmfRecord, values: dict[str, Any]) -> Iterator[Event]:
+        """Yield the events of a queue and interval, as counted by this queue manager.
+
+        A put to a waiting getter counts as put and as get [assumed, as for distributed queue managers]; it stored
+        nothing and is nonpersistent.
+        """
+        queue = values["queue"]
+        if not queue:
+            return
+        self._note_queue(record, queue, values)
+        if self.options.flows != "statistics" or values["puts"] is None:
+            self._accounted = True
+            return
+        if not self.intake.claim(record.qmgr, queue, "QQST"):
+            return
+        count = {name: values[name] or 0 for name in values if isinstance(values[name] or 0, int)}
+        fast = min(count["fast_puts"], count["puts_np"] + count["put1s_np"])
+        fast_bytes = min(count["fast_bytes"], count["put_bytes_np"] + count["put1_bytes_np"])
+        puts = (
+            Puts(
+                count=count["puts_np"] + count["put1s_np"] - fast,
+                bytes=count["put_bytes_np"] + count["put1_bytes_np"] - fast_bytes,
+            ),
+            Puts(
+                count=count["puts_p"] + count["put1s_p"],
+                bytes=count["put_bytes_p"] + count["put1_bytes_p"],
+                persistent=True,
+            ),
+            Puts(count=fast, bytes=fast_bytes, direct=True),
+        )
+        flows = Flows(
+            qmgr=record.qmgr,
+            queue=queue,
+            start=self._interval(record)[0],
+            end=record.end,
+            puts=net(puts, count["puts_backed_out"]),
+            gets=max(0, count["gets"] - fast - count["gets_backed_out"]),
+            expired=count["expired"],
+        )
+        one_length = values["min_length"] is not None and values["min_length"] == values["max_length"]
+        yield from self.flow_events("QQST", flows, record.place, is_one_length=one_length)
+
+    def _note_queue(self, record: SmfRecord, queue: str, values: dict[str, Any]) -> None:
+        seen = self.intake.seen
+        page_set = values["page_set"]
+        if values["flags"] & QQST_SHARED or values["structure"]:
+            group = values["group"] or self._group(record)
+            if group and values["structure"]:
+                seen.add_member(group, record.qmgr, record.place)
+                seen.add("structure", f"{group}/{values['structure']}", record.place)
+                seen.add("queue", f"{group}/{queue}", record.place, structure=values["structure"])
+        elif page_set is not None and 0 <= page_set <= 99:
+            seen.add("storage_class", f"{record.qmgr}/PS{page_set:02d}", record.place, page_set=page_set)
+            seen.add("queue", f"{record.qmgr}/{queue}", record.place, storage_class=f"PS{page_set:02d}")
+        if values["flags"] & QQST_PARTIAL:
+            self.intake.complain("partial", record.place, f"{queue}: the interval is partial; its counts are taken")
+
+    def _queue_accounting(
+        self, record: SmfRecord, values: dict[str, Any], task: tuple[int | None, int | None]
+    ) -> Iterator[Event]:
+        """Yield the events of a queue that a task used; the interval is the task's, or from open to close.
+
+        Puts to a waiting getter count as stored: their gets are in the record of another task and cannot be told apart.
+        """
+        queue = values["base_name"] or values["open_name"]
+        if not queue:
+            return
+        self._note_accounted_queue(record, queue, values)
+        if self.options.flows != "accounting":
+            self._accounted |= bool(values["valid_puts"] or values["valid_gets"])
+            return
+        if not self.intake.claim(record.qmgr, queue, "WQ"):
+            return
+        count = {name: values[name] or 0 for name in values if isinstance(values[name] or 0, int)}
+        persistent = min(count["puts_p"] + count["put1s_p"], count["valid_puts"])
+        nonpersistent = count["valid_puts"] - persistent
+        shares = _split(count["put_bytes"], (nonpersistent, persistent))
+        gets = count["destructive_gets"] if values["destructive_gets"] is not None else count["valid_gets"]
+        end = min(time for time in (task[1] or record.end, count["closed"] or record.end, record.end) if time)
+        start = max(task[0] or 0, count["opened"])
+        if not 0 <= end - start <= _MAX_INTERVAL_US:
+            text = f"{queue}: its interval is {end - start} microseconds; expected: 0 to 24 hours. Its end is taken"
+            self.intake.complain("interval", record.place, text)
+            start = end
+        flows = Flows(
+            qmgr=record.qmgr,
+            queue=queue,
+            start=start,
+            end=end,
+            puts=(
+                Puts(count=nonpersistent, bytes=shares[0]),
+                Puts(count=persistent, bytes=shares[1], persistent=True),
+            ),
+            gets=gets,
+            expired=count["expired"],
+        )
+        least, largest = values["min_length"], values["max_length"]
+        one_length = least == largest and least != WQ_NO_MINIMUM
+        yield from self.flow_events("WQ", flows, record.place, is_one_length=one_length)
+
+    def _note_accounted_queue(self, record: SmfRecord, queue: str, values: dict[str, Any]) -> None:
+        flags = QQST_SHARED if values["structure"] else 0
+        self._note_queue(record, queue, values | {"flags": flags, "group": ""})
+
+    # --- times -------------------------------------------------------------------------------------------------------
+
+    def _interval(self, record: SmfRecord) -> tuple[int, int]:
+        duration = record.duration_us or 0
+        if duration > _MAX_INTERVAL_US:
+            text = f"an interval of {duration} microseconds; expected: at most 24 hours. Its end is taken"
+            self.intake.complain("interval", record.place, text)
+            duration = 0
+        return record.end - duration, record.end
+
+    @staticmethod
+    def _measure(record: SmfRecord, store: str, measured: dict[str, Any]) -> Event:
+        return {"time": record.end, "qmgr": record.qmgr, "op": "MEASURE", "store": store, "measured": measured}
+
+
+def _split(total: int, counts: tuple[int, ...]) -> list[int]:
+    """Return the shares of a total in proportion to counts; their sum is the total."""
+    whole, done, shares = sum(counts), 0, []
+    for count in counts:
+        shares.append(0 if not whole else total * (done + count) // whole - total * done // whole)
+        done += count
+    return shares

@@ -1,0 +1,285 @@
+"""SMF records from the bytes of a data set: with or without RDW, whole or in segments, and their sections.
+
+Sources: [IBM: z/OS MVS System Management Facilities, record descriptor word and standard header], [IBM: mq-smf-csv, C
+structures]. The times were checked on real records: the header's time and QWHSTIME are local, the STORE CLOCK value of
+QWHS is UTC and the end of the interval, QWHSDURN is in microseconds.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from twin.feeds.protocol import Page
+from twin.feeds.smf_layout import clock_us, ebcdic
+
+MQ_TYPES = (115, 116)
+SMF_TYPES = (2, 3)  # header and trailer of a dump
+
+_RDW = 4  # bytes
+_MIN_RECORD = 36  # bytes: standard header and one triplet
+_TRIPLETS = 28  # offset of the first
+_MAX_TRIPLETS = 32
+_MAX_BYTES = 16 << 20  # of a record in segments
+_WHOLE, _FIRST, _LAST, _MIDDLE = 0, 1, 2, 3
+_QWHS_WITH_TIMES = 52  # bytes
+_QWHX = 16  # bytes
+_NO_FIRST = "the first segment of a record is missing; expected: all segments"
+_NO_LAST = "the last segment of a record is missing; expected: all segments"
+
+# The beginning of a standard header behind its RDW: flags with a valid subtype, type 115 or 116, a time, a packed date.
+_SIGN = b"[" + b"".join(b"\\x%02x" % (high << 4 | 0x0F) for high in range(10)) + b"]"
+_BARE_HEADER = re.compile(rb"[\x40-\x7f\xc0-\xff][\x73\x74].{4}[\x00\x01].." + _SIGN, re.DOTALL)
+_HEADER = re.compile(rb"..[\x00\x01]\x00" + _BARE_HEADER.pattern, re.DOTALL)
+_MAX_DUMP_HEADER = 32  # bytes
+
+Complain = Callable[[str, str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SmfRecord:
+    """A record of MQ. `data` begins with the RDW; offsets of triplets count it."""
+
+    data: bytes
+    place: str
+    type: int
+    subtype: int
+    lpar: str
+    qmgr: str
+    header_us: int  # local time of the header, as if it were UTC
+    end: int  # UTC, microseconds since 1970
+    duration_us: int | None
+    group: str  # queue-sharing group, "" if the record has none
+    version: str
+    sections: tuple[tuple[str, bytes], ...]  # eyecatcher and bytes
+
+
+def records(page: Page, complain: Complain) -> Iterator[SmfRecord]:
+    """Yield the records of MQ in a page, in their order; what is damaged is a complaint.
+
+    Args:
+        page: a data set.
+        complain: takes code, place and text.
+    """
+    pieces = _whole(page, complain) if _has_rdw(page) else _without_rdw(page, complain)
+    for position, data in pieces:
+        if len(data) < _MIN_RECORD or data[5] not in MQ_TYPES:
+            continue
+        place = f"{page.name}, byte {position}"
+        try:
+            yield _parse(data, place)
+        except (ValueError, struct.error) as error:
+            complain("damaged", place, f"{error}; expected: a record of MQ, SMF type {MQ_TYPES[0]} or {MQ_TYPES[1]}")
+
+
+# --- records of a data set -------------------------------------------------------------------------------------------
+
+
+def _has_rdw(page: Page) -> bool:
+    """Return True unless the data begin with a standard header instead of a record descriptor word."""
+    head = bytes(page.data[:6])
+    if len(head) < 6 or head[1] not in (*MQ_TYPES, *SMF_TYPES):
+        return True
+    length, segment, zero = struct.unpack_from(">HBB", head)
+    return bool(segment <= _MIDDLE and zero == 0 and _RDW <= length <= len(page.data) and _may_end(page, length))
+
+
+def _whole(page: Page, complain: Complain) -> Iterator[tuple[int, bytes]]:
+    """Yield (position, record with RDW); segments are put together."""
+    parts: list[bytes] = []
+    first = 0
+    for position, segment, data in _segments(page, complain):
+        if segment in (_WHOLE, _FIRST) and parts:
+            complain("segments", f"{page.name}, byte {first}", _NO_LAST)
+            parts = []
+        if segment == _WHOLE:
+            yield position, data
+        elif segment == _FIRST:
+            first, parts = position, [data]
+        elif not parts:
+            complain(
+                "segments", f"{page.name}, byte {position}", "the first segment is missing; expected: all segments"
+            )
+        else:
+            parts.append(data[_RDW:])
+            if sum(map(len, parts)) > _MAX_BYTES:
+                complain("segments", f"{page.name}, byte {first}", f"more than {_MAX_BYTES} bytes in one record")
+                parts = []
+            elif segment == _LAST:
+                yield first, b"".join(parts)
+                parts = []
+    if parts:
+        complain("segments", f"{page.name}, byte {first}", _NO_LAST)
+
+
+def _segments(page: Page, complain: Complain) -> Iterator[tuple[int, int, bytes]]:
+    """Yield (position, segment, bytes with RDW); behind wrong bytes it goes on at the next record of MQ."""
+    data, size = page.data, len(page.data)
+    position = 0
+    while position < size:
+        if size - position >= _RDW:
+            length, segment, zero = struct.unpack_from(">HBB", data, position)
+            end = position + length
+            is_plausible = length >= _RDW and zero == 0 and segment <= _MIDDLE and end <= size
+            if is_plausible and (_may_end(page, end) or _is_alone(bytes(data[position:end]))):
+                yield position, segment, bytes(data[position:end])
+                position = end
+                continue
+        match = _HEADER.search(data, position + 1)
+        following = size if match is None else match.start()
+        text = f"{following - position} bytes are no record of SMF; expected: a record descriptor word"
+        complain("foreign", f"{page.name}, byte {position}", text)
+        position = following
+
+
+def _may_end(page: Page, end: int) -> bool:
+    """Return True if a record may end there: at the end of the data or where another begins."""
+    if end == len(page.data):
+        return True
+    following = bytes(page.data[end : end + _RDW])
+    if len(following) < _RDW:
+        return True  # the rest is reported where it begins
+    length, segment, zero = struct.unpack(">HBB", following)
+    return bool(length >= _RDW and zero == 0 and segment <= _MIDDLE)
+
+
+def _is_alone(record: bytes) -> bool:
+    """Return True if bytes begin like a record of MQ and no other one begins in them: foreign bytes follow it."""
+    return _HEADER.match(record) is not None and _HEADER.search(record, 1) is None
+
+
+def _without_rdw(page: Page, complain: Complain) -> Iterator[tuple[int, bytes]]:
+    """Yield (position, record with an RDW in front) of a dump without RDW.
+
+    The length of a record is the end of its last section: offsets count the missing RDW.
+    """
+    data, size = page.data, len(page.data)
+    position = 0
+    while position < size:
+        head = bytes(data[position : position + 2])
+        length = 0
+        if len(head) == 2 and head[0] & 0x40 and head[1] in MQ_TYPES:
+            length = _length_of(bytes(data[position : position + _MIN_RECORD + 8 * _MAX_TRIPLETS])) - _RDW
+        if length > 0 and position + length <= size:
+            yield (
+                position,
+                struct.pack(">HBB", min(length + _RDW, 0xFFFF), 0, 0) + bytes(data[position : position + length]),
+            )
+            position += length
+            continue
+        match = _BARE_HEADER.search(data, position + 1)
+        following = size if match is None else match.start()
+        if not (len(head) == 2 and head[1] in SMF_TYPES and following - position <= _MAX_DUMP_HEADER):
+            text = f"{following - position} bytes are no record of SMF; expected: SMF 115 or 116"
+            complain("foreign", f"{page.name}, byte {position}", text)
+        position = following
+
+
+def _length_of(head: bytes) -> int:
+    """Return the length of a record whose beginning, without RDW, is given; 0 if it cannot be."""
+    ends = [
+        offset + length * count for offset, length, count in _triplets(bytes(_RDW) + head) if count and offset >= 28
+    ]
+    return max(ends, default=0)
+
+
+# --- one record ------------------------------------------------------------------------------------------------------
+
+
+def _triplets(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield (offset, length, count); the number of triplets is in QWHS, or else where the first section begins."""
+    first = len(data)
+    position = _TRIPLETS
+    while position + 8 <= min(first, len(data)) and position < _TRIPLETS + 8 * _MAX_TRIPLETS:
+        offset, length, count = struct.unpack_from(">IHH", data, position)
+        yield offset, length, count
+        if count and offset > position:
+            first = min(first, offset)
+        position += 8
+
+
+def _parse(data: bytes, place: str) -> SmfRecord:
+    hundredths, date = struct.unpack_from(">I4s", data, 6)
+    subtype = struct.unpack_from(">H", data, 22)[0]
+    offset, length, count = struct.unpack_from(">IHH", data, _TRIPLETS)
+    if not (count and offset >= _TRIPLETS and offset + length <= len(data) and length >= 4):
+        raise ValueError(f"its QWHS is at {offset} with {length} bytes, the record has {len(data)}")
+    qwhs = data[offset : offset + length]
+    header_us = _header_us(hundredths, date)
+    own = struct.unpack_from(">H", qwhs)[0]
+    if own < 4:  # subtypes 5, 6 and 7 have a stub
+        return _record(data, place, subtype, header_us, (header_us, None), _qwhx(qwhs[4:]), ())
+    if len(qwhs) < 36 or own < 36:
+        raise ValueError(f"its QWHS has {len(qwhs)} bytes")
+    end = clock_us(qwhs[16:24])
+    duration = struct.unpack_from(">Q", qwhs, 44)[0] if own >= _QWHS_WITH_TIMES <= len(qwhs) else None
+    sections = tuple(_sections(data, qwhs[6]))
+    return _record(data, place, subtype, header_us, (end, duration or None), _qwhx(qwhs[own:]), sections)
+
+
+def _record(
+    data: bytes,
+    place: str,
+    subtype: int,
+    header_us: int,
+    times: tuple[int, int | None],
+    qwhx: tuple[str, str],
+    sections: tuple[tuple[str, bytes], ...],
+) -> SmfRecord:
+    return SmfRecord(
+        data=data,
+        place=place,
+        type=data[5],
+        subtype=subtype,
+        lpar=ebcdic(data[14:18]),
+        qmgr=ebcdic(data[18:22]),
+        header_us=header_us,
+        end=times[0],
+        duration_us=times[1],
+        group=qwhx[0],
+        version=qwhx[1] or ebcdic(data[24:27]),
+        sections=sections,
+    )
+
+
+def _sections(data: bytes, triplets: int) -> Iterator[tuple[str, bytes]]:
+    """Yield (eyecatcher, bytes) of the sections. Raise ValueError for one that lies outside of the record."""
+    for number in range(1, min(triplets, _MAX_TRIPLETS)):
+        position = _TRIPLETS + 8 * number
+        if position + 8 > len(data):
+            raise ValueError(f"triplet {number} lies behind its end")
+        offset, length, count = struct.unpack_from(">IHH", data, position)
+        if not count or length < 8:
+            continue
+        if offset < _TRIPLETS or offset + length * count > len(data):
+            raise ValueError(
+                f"section {number}, {count} times {length} bytes at {offset}, is not within its {len(data)}"
+            )
+        for i in range(count):
+            section = data[offset + i * length : offset + (i + 1) * length]
+            yield ebcdic(section[4:8]), section
+
+
+def _qwhx(data: bytes) -> tuple[str, str]:
+    """Return queue-sharing group and version from what follows QWHS; "" for both if QWHX is not there."""
+    while len(data) >= _QWHX:
+        length = struct.unpack_from(">H", data)[0]
+        if length == _QWHX:
+            return ebcdic(data[4:8]), ebcdic(data[8:14])
+        if length < 4:
+            break
+        data = data[length:]
+    return "", ""
+
+
+def _header_us(hundredths: int, date: bytes) -> int:
+    """Return the time of a header, 1/100 s since midnight and packed 0cyydddF. Raise ValueError."""
+    digits = date.hex()
+    if not digits[:7].isdigit() or not 1 <= int(digits[4:7]) <= 366 or hundredths > 8_640_000:
+        raise ValueError(f"its time is {hundredths} of date {digits}")
+    year = 1900 + 100 * int(digits[:2]) + int(digits[2:4])
+    day = datetime(year, 1, 1, tzinfo=UTC) + timedelta(days=int(digits[4:7]) - 1)
+    return int(day.timestamp()) * 1_000_000 + hundredths * 10_000
