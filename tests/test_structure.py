@@ -52,7 +52,9 @@ def test_a_planner_needs_neither_spark_nor_kafka(module):
 
 def test_the_pins_name_versions_and_no_addresses():
     assert len(pins()) > 50
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9._]+", f"{name}=={pin}") for name, pin in pins().items())
+    assert all(
+        re.fullmatch(r"[A-Za-z0-9._-]+==(\d+!)?[A-Za-z0-9._]+", f"{name}=={pin}") for name, pin in pins().items()
+    )
 
 
 def test_spark_and_its_connector_are_of_one_minor_version():
