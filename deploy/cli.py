@@ -32,6 +32,7 @@ DONE, FAILED, WRONG_USE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 # name: (module and function, or module and cyclopts.App for a group of commands; summary in mqtwin --help)
 COMMANDS = {
     "alerts": ("deploy.commands.alerts:alerts", "Print alerts as they arrive."),
+    "bridge": ("deploy.commands.bridge:bridge", "Forward alerts to Alertmanager or to a webhook."),
     "broker": ("deploy.commands.broker:broker", "Run the embedded Kafka broker until Ctrl-C or SIGTERM."),
     "checkpoint": ("deploy.commands.checkpoint:checkpoint", "Check or describe a checkpoint on this machine."),
     "collect": ("deploy.commands.collect:collect", "Collect live data (spans, RMF, Prometheus) as events."),
@@ -39,6 +40,7 @@ COMMANDS = {
     "doctor": ("deploy.commands.doctor:doctor", "Show what this machine lacks, and how to get it."),
     "drift": ("deploy.commands.drift:drift", "Show the model against measurements, with likely causes."),
     "estate": ("deploy.commands.estate:estate", "Check an estate file and summarise its stores."),
+    "export": ("deploy.commands.export:export", "Serve metrics to Prometheus."),
     "import": ("deploy.commands.import_:import_", "Convert files of a site (SMF, command output, ...) to a recording."),
     "import-trace": ("deploy.commands.import_trace:import_trace", "Convert a trace of real requests into a recording."),
     "publish": ("deploy.commands.publish:publish", "Publish a recording to the events topic."),

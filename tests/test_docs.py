@@ -19,6 +19,7 @@ import msgspec
 import pytest
 
 from deploy.cli import COMMANDS, _new_app, main
+from deploy.metrics.catalogue import CATALOGUE, RESOURCE, STORE
 from deploy.options import KafkaOptions
 from deploy.show.alerts import alert_block
 from deploy.size_options import SizeOptions
@@ -177,9 +178,10 @@ def options(command: str) -> set[str]:
 
 SIZE_COMMANDS = ["size structure", "size threshold", "size smds", "size page-set", "size scm", "size queue-file"]
 CHECKPOINT_COMMANDS = ["checkpoint check", "checkpoint describe"]
-GROUPS = {"checkpoint", "estate", "size"}
-PLAIN_COMMANDS = [name for name in COMMANDS if name not in GROUPS] + SIZE_COMMANDS + CHECKPOINT_COMMANDS
-PLAIN_COMMANDS += ["estate import"]
+BRIDGE_COMMANDS = ["bridge alertmanager", "bridge webhook"]
+GROUPS = {"bridge", "checkpoint", "estate", "size"}
+PLAIN_COMMANDS = [name for name in COMMANDS if name not in GROUPS] + ["estate import"]
+PLAIN_COMMANDS += SIZE_COMMANDS + CHECKPOINT_COMMANDS + BRIDGE_COMMANDS
 
 
 def test_the_table_of_commands_is_whole():
@@ -325,6 +327,26 @@ def test_examples_of_events_are_taken():
         jsonschema.Draft202012Validator(schema("event")).validate(msgspec.json.decode(text))
     decoded = Decoder(demo_estate()).json([text.encode() for text in (*lines, *whole)])
     assert [reject.detail for reject in decoded.rejects] == []
+
+
+# --- metrics ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_metrics_are_all_there():
+    documented = [(codes(row[0])[0], *row[1:]) for row in rows(section("surfaces.md", "All metrics"))]
+    words = {RESOURCE: "of a resource", STORE: "of a store"}
+    expected = []
+    for metric in CATALOGUE.values():
+        begin = next((names for names in words if metric.labels[: len(names)] == names), ())
+        labels = ([words[begin]] if begin else []) + [f"`{label}`" for label in metric.labels[len(begin) :]]
+        expected.append((metric.name, metric.kind, ", ".join(labels), metric.text.rstrip(".")))
+    assert documented == expected
+
+
+def test_the_labels_of_metrics_are_all_there():
+    labels = {row[0]: codes(row[1]) for row in rows(section("surfaces.md", "Labels"))}
+    assert tuple(labels["of a store"]) == STORE
+    assert (*STORE, *labels["of a resource"]) == RESOURCE
 
 
 # --- estate ----------------------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from deploy.cli import _new_app
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -52,7 +54,9 @@ def test_a_planner_needs_neither_spark_nor_kafka(module):
 
 def test_the_pins_name_versions_and_no_addresses():
     assert len(pins()) > 50
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9._]+", f"{name}=={pin}") for name, pin in pins().items())
+    assert all(
+        re.fullmatch(r"[A-Za-z0-9._-]+==(\d+!)?[A-Za-z0-9._]+", f"{name}=={pin}") for name, pin in pins().items()
+    )
 
 
 def test_spark_and_its_connector_are_of_one_minor_version():
@@ -77,6 +81,41 @@ def test_compose_file_keeps_the_compose_specification():
     ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_the_compose_file_mounts_is_there():
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+    mounts = [volume for service in services.values() for volume in service.get("volumes", [])]
+    mounted = [source for source in (volume.partition(":")[0] for volume in mounts) if source.startswith("./")]
+    assert len(mounted) >= 5
+    assert not [source for source in mounted if not (ROOT / source).exists()]
+
+
+def test_the_commands_of_the_compose_file_are_read_by_the_command_line():
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+    own = {name: service["command"] for name, service in services.items() if service.get("image") == "mqtwin"}
+    assert set(own) == {"job", "exporter", "bridge"}
+    for command in own.values():
+        _, bound, _ = _new_app().parse_args(command, exit_on_error=False, print_error=False)
+        assert bound.arguments["kafka"].bootstrap_servers == "kafka:9092"
+
+
+def test_only_this_machine_reaches_the_ports_of_the_compose_file():
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+    ports = [port for service in services.values() for port in service.get("ports", [])]
+    assert ports
+    assert not [port for port in ports if not port.startswith("127.0.0.1:")]
+
+
+def test_prometheus_of_the_compose_file_finds_its_targets():
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+    config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text(encoding="utf-8"))
+    jobs = [*config["scrape_configs"], *config["alerting"]["alertmanagers"]]
+    targets = {target for job in jobs for static in job["static_configs"] for target in static["targets"]}
+    assert targets == {"exporter:9746", "alertmanager:9093"}
+    assert {target.partition(":")[0] for target in targets} <= set(services)
+    assert "--listen=0.0.0.0:9746" in services["exporter"]["command"]
+    assert "--url=http://alertmanager:9093" in services["bridge"]["command"]
 
 
 def test_the_image_is_built_of_what_is_there():

@@ -39,6 +39,7 @@ def stream(
     master: str | None = None,
     conf: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     restart: str = NEVER,
+    status_file: Path | None = None,
     log: Literal["auto", "text", "json"] = "auto",
     log_level: Literal["debug", "info", "warning", "error"] = "info",
 ) -> None:
@@ -59,12 +60,15 @@ def stream(
         master: Spark master. Default: all cores of this machine.
         conf: Spark setting, KEY=VALUE; may be repeated.
         restart: Restart after a failure: never, always, or a number of failures in a row after which it gives up.
+        status_file: File for the figures of the last batch, for `mqtwin export`; replaced at each batch.
         log: Format of the log on standard error; auto: JSON unless that is a terminal.
         log_level: Lowest level to log.
     """
     _check_trigger(trigger)
     _check_starting_offsets(starting_offsets)
     check_restart(restart)
+    if status_file is not None and not status_file.parent.is_dir():
+        raise UsageError(f"--status-file {status_file}: its folder does not exist; expected: a file in a folder")
     if restart != NEVER and not is_supervised():
         supervise(restart, log, log_level)
     with reported_failure():
@@ -89,6 +93,7 @@ def stream(
                 fail_on_data_loss=not tolerate_data_loss,
                 jars=ensure_jars(SPARK_CONNECTOR),
                 java_home=find_java().home if is_local_master else None,
+                status_file=status_file,
             )
         )
 

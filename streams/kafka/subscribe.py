@@ -40,12 +40,12 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
     condition: str
     time: str
     usage_pct: float | None
+    level: str = "page"
     time_to_full_s: dict[str, float] | None = None
     full_probability: float | None = None
     fillers: tuple[Filler, ...] = ()
     cause: str = ""
     actions: tuple[str, ...] = ()
-    level: str = PAGE
     evidence: tuple[str, ...] = ()
 
 
@@ -66,6 +66,14 @@ class AlertRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _decoder = msgspec.json.Decoder(AlertRecord)
+
+
+def decode_alert(value: bytes) -> AlertRecord | None:
+    """Return the alert in the value of a record; None if it is not one."""
+    try:
+        return msgspec.structs.replace(_decoder.decode(value), value=value)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 class AlertReader:
@@ -133,9 +141,8 @@ class AlertReader:
         """Return the alert; None for a duplicate, an unreadable record, or a tombstone of the compacted topic."""
         if value is None:
             return None
-        try:
-            alert = msgspec.structs.replace(_decoder.decode(value), value=value)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        alert = decode_alert(value)
+        if alert is None:
             self.unreadable += 1
             return None
         if alert.id in self._seen:

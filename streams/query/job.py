@@ -39,6 +39,7 @@ from streams.query.rows import BLOCK_DDL, FIGURES, RECORD_DDL
 from streams.query.session import is_local, open_session
 from streams.query.silence import SourceGuard
 from streams.query.source_bits import HEARD, SourceBits
+from streams.query.status import StatusFile
 from streams.state.mirror import remove_mirrors
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
@@ -93,6 +94,7 @@ class JobSettings:
         fail_on_data_loss: fail if records were deleted before they were read; False: continue silently with the next.
         jars: see `streams.query.session.open_session`.
         java_home: see `streams.query.session.open_session`.
+        status_file: file for the figures of the last batch, see `streams.query.status`; None: no file.
     """
 
     estate: Estate
@@ -109,6 +111,7 @@ class JobSettings:
     fail_on_data_loss: bool = True
     jars: tuple[Path, ...] = ()
     java_home: Path | None = None
+    status_file: Path | None = None
 
     @property
     def client(self) -> dict[str, str]:
@@ -200,7 +203,11 @@ def _start_guarded(
     has_watched_sources = SourceBits(settings.estate).names and not settings.available_now
     sources = SourceGuard(settings.estate, settings.client, settings.topics) if has_watched_sources else None
     log = BatchLog(
-        on_batch, measure_session(session), ends=lambda topic: end_offsets(settings.client, topic), guard=sources
+        on_batch,
+        measure_session(session),
+        ends=lambda topic: end_offsets(settings.client, topic),
+        guard=sources,
+        status=StatusFile(settings.status_file, settings.trigger) if settings.status_file is not None else None,
     )
 
     def explain_failure(error: BaseException) -> str:

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.listener import (
 from streams.host.resources import FDS_REMEDY, Resources
 from streams.query.rows import FIGURES
 from streams.query.silence import SourceGuard, read_offsets
+from streams.query.status import StatusFile
 from twin.errors import MqtwinError
 from twin.events import Reason
 
@@ -93,6 +94,7 @@ class BatchLog(StreamingQueryListener):
         resources: use of resources by the job's processes, for the figures; None: left out.
         ends: see `measure_behind`; None: `behind` is left out if Spark does not report it.
         guard: notified of every batch; None: no source is watched.
+        status: notified of every batch and idle beat; None: no status file.
     """
 
     def __init__(
@@ -102,8 +104,10 @@ class BatchLog(StreamingQueryListener):
         *,
         ends: Callable[[str], Mapping[int, int]] | None = None,
         guard: SourceGuard | None = None,
+        status: StatusFile | None = None,
     ) -> None:
         self._ends = ends
+        self._status = status
         self._guard = guard
         self._log = structlog.get_logger("mqtwin.stream")
         self._on_batch = on_batch
@@ -139,13 +143,19 @@ class BatchLog(StreamingQueryListener):
             if self._resources is not None:
                 figures |= self._resources.figures()
             self._log.info("batch", **figures)
+            if self._status is not None:
+                self._status.on_batch(figures)
             self._warn(figures)
             if self._on_batch is not None:
                 self._on_batch(figures)
+        elif self._status is not None:
+            self._status.on_idle()
         self.batch_ended.set()
 
     def on_idle(self, timestamp: str) -> None:
-        """Notify the guard of a trigger, started at a time (ISO 8601), without anything to read."""
+        """Notify guard and status file of a trigger, started at a time (ISO 8601), without anything to read."""
+        if self._status is not None:
+            self._status.on_idle()
         if self._guard is not None:
             self._guard.on_idle(timestamp)
 

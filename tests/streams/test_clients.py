@@ -1,4 +1,4 @@
-"""Reaction of the Kafka clients to answers of a broker that is not ready."""
+"""Clients of Kafka and the answers of a broker that is not ready."""
 
 from __future__ import annotations
 

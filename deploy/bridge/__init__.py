@@ -1,0 +1,1 @@
+"""Bridges from the alerts topic to Alertmanager and to a webhook. Described in docs/surfaces.md."""

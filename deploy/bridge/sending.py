@@ -1,0 +1,97 @@
+"""HTTP requests with retries: what is worth another try, and how long to wait for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+import httpx
+import structlog
+from tenacity import (
+    RetryCallState,
+    RetryError,
+    Retrying,
+    retry_if_exception_type,
+    sleep_using_event,
+    stop_when_event_set,
+    wait_random_exponential,
+)
+
+from twin.errors import MqtwinError, UsageError
+
+TIMEOUT_S = 10.0
+_MIN_WAIT_S = 0.5
+_MAX_WAIT_S = 30.0
+_RETRIED = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
+
+_log = structlog.get_logger("mqtwin.bridge")
+
+
+class RefusedError(MqtwinError):
+    """An answer that another try would not change."""
+
+
+class UnavailableError(MqtwinError):
+    """No answer, or one that another try may change."""
+
+
+def check_url(url: str) -> str:
+    """Return a URL without the slash at its end.
+
+    Raises:
+        UsageError: it is not http or https, has no host, or has credentials, which a process list would show.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise UsageError(f"--url {url}; expected: http://HOST:PORT or https://HOST:PORT")
+    if parts.username or parts.password:
+        raise UsageError("--url has credentials; expected: --token-file")
+    return url.rstrip("/")
+
+
+def post(client: httpx.Client, url: str, body: bytes, headers: dict[str, str]) -> None:
+    """Send a request once.
+
+    Raises:
+        RefusedError: the answer is final, such as 400.
+        UnavailableError: another try may help.
+    """
+    try:
+        answer = client.post(url, content=body, headers=headers)
+    except httpx.HTTPError as error:
+        raise UnavailableError(f"{url}: {error or type(error).__name__}") from error
+    if answer.is_success:
+        return
+    text = f"{url}: {answer.status_code} {' '.join(answer.text[:200].split())}"
+    if answer.is_server_error or answer.status_code in _RETRIED:
+        raise UnavailableError(text)
+    raise RefusedError(text)
+
+
+def send_until_delivered(send: Callable[[], None], stop: threading.Event) -> bool:
+    """Call `send` until it returns, with growing waits; return False if `stop` is set first.
+
+    Args:
+        send: raises UnavailableError for another try; any other error is passed on.
+        stop: ends waiting.
+    """
+    retries = Retrying(
+        retry=retry_if_exception_type(UnavailableError),
+        wait=wait_random_exponential(multiplier=_MIN_WAIT_S, min=_MIN_WAIT_S, max=_MAX_WAIT_S),
+        stop=stop_when_event_set(stop),
+        sleep=sleep_using_event(stop),
+        before_sleep=_log_retry,
+    )
+    try:
+        retries(send)
+    except RetryError:
+        return False
+    return True
+
+
+def _log_retry(state: RetryCallState) -> None:
+    """Log the first failed try in a row; the others say nothing new."""
+    if state.attempt_number == 1 and state.outcome is not None:
+        _log.warning("not delivered, trying again", why=str(state.outcome.exception()))

@@ -1,0 +1,126 @@
+"""``mqtwin bridge``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from deploy.bridge.alertmanager import AlertmanagerBridge
+from deploy.bridge.sending import check_url
+from deploy.bridge.webhook import Webhook, new_client, read_secret
+from deploy.options import KafkaOptions
+from deploy.stopping import StopRequestedError, raise_on_stop
+from streams.kafka.latest import AlertEntry, Follower, Latest
+from streams.kafka.topics import Topics
+from streams.log import configure_logging
+from twin.errors import UsageError
+
+bridge = App(name="bridge")
+
+_READ_SECONDS = 0.5
+_Log = Literal["auto", "text", "json"]
+
+
+@bridge.command
+def alertmanager(
+    *,
+    kafka: KafkaOptions,
+    url: Annotated[tuple[str, ...], Parameter(negative="")],
+    token_file: Path | None = None,
+    log: _Log = "auto",
+) -> None:
+    """Keep Alertmanager informed of the open alerts, until Ctrl-C or SIGTERM.
+
+    Open alerts are sent at each change and every minute, cleared ones for five minutes. Nothing is stored but the
+    topic, so the bridge can be restarted, or run twice.
+
+    Args:
+        kafka: Kafka connection.
+        url: Base URL of Alertmanager; repeat it for every peer of a cluster.
+        token_file: File with a bearer token.
+        log: Format of the log on standard error; auto: JSON unless that is a terminal.
+    """
+    urls = [check_url(address) for address in url]
+    headers = _login(token_file)
+    _configure_log(log)
+    with AlertmanagerBridge(urls, headers) as sender:
+        _follow(kafka, sender.apply)
+
+
+@bridge.command
+def webhook(
+    *,
+    kafka: KafkaOptions,
+    url: Annotated[str, Parameter(negative="")],
+    secret_file: Path,
+    log: _Log = "auto",
+) -> None:
+    """Post each alert record to a webhook, signed, in the order of the topic, until Ctrl-C or SIGTERM.
+
+    At its start it posts the last record of each alert that is open or cleared within the last five minutes; the
+    receiver recognises those it has by their id.
+
+    Args:
+        kafka: Kafka connection.
+        url: Address of the webhook.
+        secret_file: File with the secret of the signature, 24 bytes or more.
+        log: Format of the log on standard error; auto: JSON unless that is a terminal.
+    """
+    address, secret = check_url(url), read_secret(secret_file)
+    _configure_log(log)
+    stop = threading.Event()
+    with new_client() as client:
+        sender = Webhook(address, secret, client, stop)
+
+        def deliver(entries: Sequence[AlertEntry]) -> None:
+            for entry in entries:
+                sender.deliver(entry.alert)
+
+        _follow(kafka, deliver)
+
+
+def _follow(kafka: KafkaOptions, deliver: Callable[[Sequence[AlertEntry]], None]) -> None:
+    """Read the alerts topic from its beginning, and deliver.
+
+    Args:
+        kafka: Kafka connection.
+        deliver: called once with the last record of each alert when the topic has been read to its end, which is
+            also right if there is none, then with the new records in their order.
+    """
+    topics = Topics(kafka.topic_prefix)
+    latest = Latest(topics)
+    try:
+        with raise_on_stop(), Follower(kafka.client(), {topics.alerts: True}) as follower:
+            is_started = False
+            while True:
+                applied = [latest.apply(message) for message in follower.read(_READ_SECONDS)]
+                latest.forget_cleared()
+                changes = [entry for entry in applied if entry is not None]
+                if is_started:
+                    if changes:
+                        deliver(changes)
+                elif follower.is_caught_up:
+                    is_started = True
+                    deliver(list(latest.alerts.values()))
+    except StopRequestedError:
+        pass  # a signal is the usual end
+
+
+def _login(token_file: Path | None) -> dict[str, str]:
+    if token_file is None:
+        return {}
+    try:
+        token = token_file.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--token-file {token_file}: {error}; expected: a file with a token") from error
+    if not token:
+        raise UsageError(f"--token-file {token_file} is empty; expected: a file with a token")
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _configure_log(log: _Log) -> None:
+    configure_logging(json_lines=None if log == "auto" else log == "json")

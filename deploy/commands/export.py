@@ -1,0 +1,70 @@
+"""``mqtwin export``."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+from prometheus_client import CollectorRegistry
+
+from deploy.metrics.collector import TwinCollector
+from deploy.metrics.health import Health
+from deploy.metrics.server import metrics_server
+from deploy.options import KafkaOptions, parse_address
+from deploy.stopping import stop_requested
+from streams.kafka.latest import Follower, Latest
+from streams.kafka.topics import Topics
+from streams.query.status import JobStatus, read_status
+
+_READ_SECONDS = 0.5
+
+
+def export(
+    *,
+    kafka: KafkaOptions,
+    listen: str = "127.0.0.1:9746",
+    status_file: Path | None = None,
+    max_beat: Annotated[float, Parameter(validator=Number(gt=0))] = 120.0,
+) -> None:
+    """Serve the metrics of stores, alerts, dead letters and the job to Prometheus, until Ctrl-C or SIGTERM.
+
+    Paths: /metrics; /healthz, alive; /readyz, alive and caught up. It reads topics and asks the job nothing.
+
+    Args:
+        kafka: Kafka connection.
+        listen: Address to serve on, HOST:PORT; port 0: a free one. There is no login: keep it in a private network.
+        status_file: File of `mqtwin stream --status-file`, for the job's own metrics and health.
+        max_beat: Seconds without a batch or idle beat after which /healthz fails; at least ten triggers.
+    """
+    host, port = parse_address("--listen", listen)
+    topics = Topics(kafka.topic_prefix)
+    latest, lock = Latest(topics), threading.Lock()
+
+    def status() -> JobStatus | None:
+        return None if status_file is None else read_status(status_file)
+
+    with (
+        stop_requested() as is_stopped,
+        # Dead letters are counted from now on: a counter over what retention leaves would go back at each restart.
+        Follower(kafka.client(), {topics.state: True, topics.alerts: True, topics.dlq: False}) as follower,
+    ):
+
+        def is_caught_up() -> bool:
+            return follower.is_caught_up
+
+        health = Health(status, has_status=status_file is not None, is_caught_up=is_caught_up, max_beat_s=max_beat)
+        registry = CollectorRegistry()
+        registry.register(TwinCollector(latest, lock, status, is_caught_up))
+        with metrics_server(host, port, registry, health) as bound_port:
+            print(f"mqtwin: metrics at http://{host}:{bound_port}/metrics", file=sys.stderr, flush=True)
+            while not is_stopped():
+                messages = follower.read(_READ_SECONDS)
+                with lock:
+                    for message in messages:
+                        latest.apply(message)
+                    latest.forget_cleared()
+                health.on_read()

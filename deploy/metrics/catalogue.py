@@ -1,0 +1,126 @@
+"""Every metric of `mqtwin export`: name, kind, labels and help. A test compares it with docs/surfaces.md.
+
+Units are base units, one unit a metric [Prometheus: Metric and label naming]. Labels that mq_prometheus has too are
+spelled as there, so that its metrics can be joined: qmgr, pageset (a decimal number), bufferpool, queue, platform="ZOS"
+[mq-golang: mqmetric/usage.go].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+STORE = ("store", "kind", "qsg", "structure", "qmgr", "pageset", "queue", "platform")  # labels of every store's metrics
+RESOURCE = (*STORE, "resource")
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric. A counter's name ends in `_total`."""
+
+    name: str
+    kind: Literal["gauge", "counter"]
+    labels: tuple[str, ...]
+    text: str
+
+
+def _gauges(labels: tuple[str, ...], **texts: str) -> list[Metric]:
+    return [Metric(f"mqtwin_{name}", "gauge", labels, text) for name, text in texts.items()]
+
+
+def _counters(labels: tuple[str, ...], **texts: str) -> list[Metric]:
+    return [Metric(f"mqtwin_{name}_total", "counter", labels, text) for name, text in texts.items()]
+
+
+CATALOGUE = {
+    metric.name: metric
+    for metric in (
+        *_gauges(
+            RESOURCE,
+            usage_ratio="Usage of a resource, 0 to 1; above 1 after overfull puts.",
+            full_probability="Probability that a resource is full within the horizon of its forecast, 0 to 1.",
+        ),
+        *_gauges(
+            (*RESOURCE, "quantile"),
+            time_to_full_seconds="Forecast time until a resource is full, if it becomes full within the horizon; "
+            "+Inf if it does not.",
+        ),
+        *_gauges(
+            STORE,
+            store_messages="Messages that hold storage.",
+            store_bytes="Sum of the lengths of the messages held.",
+            uncommitted_messages="Messages whose put or get is not yet committed.",
+            drift_ratio="Twin minus measurement, as a part of the total, of the worst resource; no sample before a "
+            "MEASURE.",
+            event_time_seconds="Latest event time of a store, seconds since 1970.",
+            written_time_seconds="Wall time at which the job wrote the last state of a store, seconds since 1970.",
+            gaps="Sequence numbers currently missing.",
+            unmatched_gets="Gets whose message has not arrived.",
+            structure_bytes="Current size of a structure.",
+            entries="List entries of a structure.",
+            entries_used="List entries in use.",
+            elements="Data elements of a structure.",
+            elements_used="Data elements in use.",
+            offloaded_messages="Messages whose data are in a data set or in Db2.",
+            scm_bytes="Storage class memory that a structure may use, or that a coupling facility has.",
+            scm_used_bytes="Storage class memory in use.",
+            augmented_bytes="Augmented space in use, fixed and dynamic.",
+            storage_free_bytes="Free storage of a coupling facility.",
+            pageset_pages="Pages of a page set for messages.",
+            pageset_pages_used="Pages of a page set in use.",
+            pageset_expansions="Expansions of a page set.",
+            queue_file_bytes="Size of a queue file.",
+            queue_file_max_bytes="Maximum size of a queue file.",
+            cluster_members="Active members of a uniform cluster.",
+            cluster_puts_per_second="Messages put per second by all members.",
+            cluster_capacity_per_second="Messages per second that the active members can deliver.",
+            cluster_depth_messages="Messages waiting in the queues of the members.",
+        ),
+        *_gauges(
+            (*STORE, "bufferpool"),
+            bufferpool_usage_ratio="Usage of the buffer pool of a page set, as last measured, 0 to 1.",
+        ),
+        *_gauges(
+            STORE,
+            smds_blocks="Blocks of the shared message data set of a queue manager.",
+            smds_blocks_used="Blocks of the data set in use.",
+            queue_messages="Messages of one of the ten deepest queues of a store.",
+            queue_bytes="Sum of the lengths of its messages.",
+        ),
+        *_counters(
+            STORE,
+            events="Events applied.",
+            duplicate_events="Events with a sequence number seen before.",
+            full_puts="Messages refused with 2192.",
+            overfull_puts="Messages that the real system accepted and the model had no room for.",
+            refused_alters="ALTER and REBUILD events that changed nothing.",
+        ),
+        *_gauges(
+            (*STORE, "resource", "condition", "severity", "level"),
+            alert_open="1 for each open alert.",
+        ),
+        *_counters(("reason",), dead_letters="Dead letters since the start of the exporter, by reason."),
+        *_counters((), unreadable_records="Records of the topics that are neither states nor alerts."),
+        *_gauges((), exporter_ready="1 once the exporter has read its topics to their ends."),
+        *_gauges(
+            (),
+            behind_records="Records per partition that the job has not yet read.",
+            batch_duration_seconds="Duration of the job's last batch with data.",
+            batch_time_seconds="End of the job's last batch with data, seconds since 1970.",
+            beat_time_seconds="End of the job's last batch, or its last trigger without data, seconds since 1970.",
+            job_start_time_seconds="Start of the job, seconds since 1970.",
+            job_state_bytes="Memory of the job's state stores.",
+            job_resident_bytes="Resident memory of Spark's JVM on the driver's machine.",
+        ),
+        *_gauges(("phase",), batch_phase_seconds="Parts of the job's last batch with data."),
+        *_counters(
+            (),
+            job_batches="Batches with data since the start of the job.",
+            job_records="Kafka records read since the start of the job.",
+            job_events="Events since the start of the job, duplicates included.",
+            job_alerts="Alert records written since the start of the job.",
+            job_dead_letters="Dead letters written since the start of the job.",
+        ),
+        *_gauges(("version",), build_info="Always 1; version is that of the exporter."),
+    )
+}

@@ -1,0 +1,229 @@
+"""Samples of the metrics, computed at each scrape from the latest records and the job's status."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric as MetricFamily
+from prometheus_client.registry import Collector
+
+from deploy.metrics.catalogue import CATALOGUE
+from deploy.metrics.labels import resource_labels, store_labels
+from streams.kafka.latest import AlertEntry, Latest, StateEntry
+from streams.query.status import JobStatus
+
+Sample = tuple[str, Mapping[str, str], float]  # name, labels, value
+
+_MILLISECONDS = 1000.0
+_QUANTILES = {"p10": "0.1", "p50": "0.5", "p90": "0.9"}
+_PHASES = {"run_ms": "run", "plan_ms": "plan", "offsets_ms": "offsets", "log_ms": "log", "commit_ms": "commit"}
+
+# Metric by field of the state record; a field that is absent or null has no sample.
+_FIELDS = {
+    "messages": "store_messages",
+    "bytes": "store_bytes",
+    "uncommitted": "uncommitted_messages",
+    "gaps": "gaps",
+    "unmatched_gets": "unmatched_gets",
+    "events": "events_total",
+    "duplicates": "duplicate_events_total",
+    "full_puts": "full_puts_total",
+    "overfull_puts": "overfull_puts_total",
+    "refused_alters": "refused_alters_total",
+    # structure
+    "size": "structure_bytes",
+    "ents_max": "entries",
+    "ents_used": "entries_used",
+    "elems_max": "elements",
+    "elems_used": "elements_used",
+    "offloaded_messages": "offloaded_messages",
+    # page set
+    "pages_total": "pageset_pages",
+    "pages_used": "pageset_pages_used",
+    "expansions": "pageset_expansions",
+    # queue file
+    "file_bytes": "queue_file_bytes",
+    "file_max_bytes": "queue_file_max_bytes",
+    # coupling facility
+    "scm_total": "scm_bytes",
+    "scm_used": "scm_used_bytes",
+    "augmented": "augmented_bytes",
+    "storage_free": "storage_free_bytes",
+    # uniform cluster
+    "members": "cluster_members",
+    "rate": "cluster_puts_per_second",
+    "capacity": "cluster_capacity_per_second",
+    "depth": "cluster_depth_messages",
+}
+
+
+class TwinCollector(Collector):
+    """The collector of all metrics of `CATALOGUE`.
+
+    Args:
+        latest: the latest records of the topics.
+        lock: held while `latest` changes.
+        status: returns the status of the job; None if it is not known.
+        is_ready: True once the topics have been read to their ends.
+    """
+
+    def __init__(
+        self,
+        latest: Latest,
+        lock: threading.Lock,
+        status: Callable[[], JobStatus | None],
+        is_ready: Callable[[], bool],
+    ) -> None:
+        self._latest = latest
+        self._lock = lock
+        self._status = status
+        self._is_ready = is_ready
+
+    def describe(self) -> Iterable[MetricFamily]:
+        """Return every metric without samples, so that registering does not collect."""
+        return list(_families().values())
+
+    def collect(self) -> Iterable[MetricFamily]:
+        """Return every metric with its samples."""
+        with self._lock:
+            states, alerts = list(self._latest.states.values()), list(self._latest.alerts.values())
+            letters, unreadable = dict(self._latest.dead_letters), self._latest.unreadable
+        families = _families()
+        kinds = {str(entry.state["store"]): str(entry.state["kind"]) for entry in states}
+        own: list[Sample] = [
+            ("unreadable_records_total", {}, unreadable),
+            ("exporter_ready", {}, self._is_ready()),
+            ("build_info", {"version": _version()}, 1),
+            *(("dead_letters_total", {"reason": reason}, count) for reason, count in letters.items()),
+        ]
+        samples = [*own, *_job_samples(self._status())]
+        for entry in states:
+            samples += state_samples(entry)
+        samples += [alert_sample(entry, kinds) for entry in alerts if entry.is_open]
+        for name, labels, value in samples:
+            metric = CATALOGUE[f"mqtwin_{name}"]
+            families[metric.name].add_metric([labels.get(label, "") for label in metric.labels], value)
+        return [family for family in families.values() if family.samples]
+
+
+def _families() -> dict[str, Any]:
+    return {
+        name: (CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily)(
+            name, metric.text, labels=list(metric.labels)
+        )
+        for name, metric in CATALOGUE.items()
+    }
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("mqtwin")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def state_samples(entry: StateEntry) -> Iterator[Sample]:
+    """Yield the samples of a store from its state record. Names are without their prefix `mqtwin_`."""
+    state = entry.state
+    labels = store_labels(str(state["store"]), str(state["kind"]))
+    yield "written_time_seconds", labels, entry.written_s
+    if state.get("time") is not None:
+        yield "event_time_seconds", labels, datetime.fromisoformat(str(state["time"])).timestamp()
+    if state.get("drift_pct") is not None:
+        yield "drift_ratio", labels, state["drift_pct"] / 100.0
+    for field, name in _FIELDS.items():
+        if state.get(field) is not None:
+            yield name, labels, float(state[field])
+    for queue in state.get("queues") or ():
+        of_queue = labels | {"queue": str(queue["name"])}
+        yield "queue_messages", of_queue, queue["depth"]
+        yield "queue_bytes", of_queue, queue["bytes"]
+    for qmgr, dataset in (state.get("smds") or {}).items():
+        yield "smds_blocks", labels | {"qmgr": qmgr}, dataset["blocks_total"]
+        yield "smds_blocks_used", labels | {"qmgr": qmgr}, dataset["blocks_used"]
+    if state.get("scm") is not None:
+        yield "scm_bytes", labels, state["scm"]["max"]
+        yield "scm_used_bytes", labels, state["scm"]["used"]
+        yield "augmented_bytes", labels, state["scm"]["aug_fixed"] + state["scm"]["aug_dynamic"]
+    if state.get("buffer_pool_pct") is not None:
+        of_pool = labels | {"bufferpool": str(state["buffer_pool"])}
+        yield "bufferpool_usage_ratio", of_pool, state["buffer_pool_pct"] / 100.0
+    for resource, usage in _usages(state):
+        yield "usage_ratio", labels | resource_labels(resource), usage
+    yield from _forecast_samples(state, labels)
+
+
+def _usages(state: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield (resource, usage) of a store, 0 to 1; resources without a size have none."""
+    match state["kind"]:
+        case "structure":
+            yield from _ratio("entries", state["ents_used"], state["ents_max"])
+            yield from _ratio("elements", state["elems_used"], state["elems_max"])
+            for qmgr, dataset in state["smds"].items():
+                yield from _ratio(f"smds/{qmgr}", dataset["blocks_used"], dataset["blocks_total"])
+            if state.get("scm") is not None:
+                yield from _ratio("scm", state["scm"]["used"], state["scm"]["max"])
+        case "page_set":
+            yield "pages", state["usage_pct"] / 100.0
+        case "queue_file":
+            yield "file", state["usage_pct"] / 100.0
+        case "coupling_facility":
+            yield from _ratio("scm", state["scm_used"], state["scm_total"])
+
+
+def _ratio(resource: str, used: float, total: float) -> Iterator[tuple[str, float]]:
+    if total:
+        yield resource, used / total
+
+
+def _forecast_samples(state: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[Sample]:
+    """Yield probability and times of each resource of the forecast. Without a forecast there are no samples."""
+    for outlook in (state.get("forecast") or {}).get("resources") or ():
+        of_resource = {**labels, **resource_labels(str(outlook["resource"]))}
+        yield "full_probability", of_resource, outlook["full_probability"]
+        times = outlook.get("time_to_full_s") or {}
+        for field, quantile in _QUANTILES.items():
+            time_s = times.get(field)
+            yield "time_to_full_seconds", of_resource | {"quantile": quantile}, math.inf if time_s is None else time_s
+
+
+def alert_sample(entry: AlertEntry, kinds: Mapping[str, str]) -> Sample:
+    """Return the sample of an open alert.
+
+    Args:
+        entry: the alert.
+        kinds: kind by store, from the state records.
+    """
+    data = entry.alert.data
+    labels = store_labels(data.store, kinds.get(data.store, "")) | resource_labels(data.resource)
+    return "alert_open", labels | {"condition": data.condition, "severity": data.severity, "level": data.level}, 1
+
+
+def _job_samples(status: JobStatus | None) -> Iterator[Sample]:
+    """Yield the job's own samples; none without a status."""
+    if status is None:
+        return
+    figures = status.figures
+    yield "beat_time_seconds", {}, status.beat_s
+    yield "job_start_time_seconds", {}, status.started_s
+    yield "job_batches_total", {}, status.batches
+    for name, total in status.sums.items():
+        yield f"job_{name}_total", {}, total
+    if status.behind is not None:
+        yield "behind_records", {}, status.behind
+    if status.batch_s is not None:
+        yield "batch_time_seconds", {}, status.batch_s
+    if "batch_ms" in figures:
+        yield "batch_duration_seconds", {}, figures["batch_ms"] / _MILLISECONDS
+    for field, phase in _PHASES.items():
+        if field in figures:
+            yield "batch_phase_seconds", {"phase": phase}, figures[field] / _MILLISECONDS
+    for field, name in (("state_bytes", "job_state_bytes"), ("jvm_rss_bytes", "job_resident_bytes")):
+        if field in figures:
+            yield name, {}, figures[field]

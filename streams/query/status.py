@@ -1,0 +1,122 @@
+"""The status file of a job: one JSON object, replaced at each batch and idle beat, read by `mqtwin export`.
+
+Spark's figures of a batch are in the log only. The file has the same figures, sums since the start of the job and the
+time of the last beat, so that another process sees if the job runs. It never grows, and a reader never sees half of it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import structlog
+
+from twin.errors import UsageError
+
+_MAX_BYTES = 64 * 1024  # of a status file; a real one has 2 KB
+_SUMS = ("records", "events", "alerts", "dead_letters")
+
+_log = structlog.get_logger("mqtwin.stream")
+
+
+class JobStatus(msgspec.Struct, kw_only=True):
+    """The content of a status file. Times are seconds since 1970, wall clock.
+
+    Args:
+        started_s: start of the query.
+        beat_s: end of the last batch, or the last trigger that found nothing to read.
+        trigger: minimum time between the starts of two batches, in Spark's notation.
+        batches: number of batches since the start.
+        sums: records, events, alerts and dead letters since the start.
+        dead_letter_reasons: dead letters since the start, by reason.
+        batch_s: end of the last batch; None before the first.
+        figures: of the last batch, see `streams.query.progress.batch_figures`.
+        behind: records per partition not yet read; None if not known.
+    """
+
+    started_s: float
+    beat_s: float
+    trigger: str = "0 seconds"
+    batches: int = 0
+    sums: dict[str, int] = {}
+    dead_letter_reasons: dict[str, int] = {}
+    batch_s: float | None = None
+    figures: dict[str, Any] = {}
+    behind: int | None = None
+
+
+class StatusFile:
+    """The writer of a status file.
+
+    Args:
+        path: of the file; its folder must exist.
+        trigger: see `JobStatus`.
+        wall: wall clock, seconds since 1970.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+
+    def __init__(self, path: Path, trigger: str = "0 seconds", *, wall: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._new = path.with_name(f"{path.name}.new")
+        self._wall = wall
+        self._lock = threading.Lock()  # Spark calls listeners from a thread of its own
+        self._has_failed = False
+        self.status = JobStatus(started_s=wall(), beat_s=wall(), trigger=trigger, sums=dict.fromkeys(_SUMS, 0))
+        try:
+            self._replace()
+        except OSError as error:
+            raise UsageError(
+                f"--status-file {path}: {error.strerror}; expected: a file in an existing folder that can be written"
+            ) from error
+
+    def on_batch(self, figures: Mapping[str, Any]) -> None:
+        """Record the end of a batch with its figures."""
+        with self._lock:
+            status = self.status
+            status.batch_s = status.beat_s = self._wall()
+            status.batches += 1
+            for name in _SUMS:
+                status.sums[name] += figures.get(name, 0)
+            for reason, count in figures.get("dead_letter_reasons", {}).items():
+                status.dead_letter_reasons[reason] = status.dead_letter_reasons.get(reason, 0) + count
+            status.figures = dict(figures)
+            status.behind = figures.get("behind")
+            self._write()
+
+    def on_idle(self) -> None:
+        """Record a trigger that found nothing to read."""
+        with self._lock:
+            self.status.beat_s = self._wall()
+            self.status.behind = 0
+            self._write()
+
+    def _write(self) -> None:
+        """Replace the file. An error is logged once: the job goes on without the file."""
+        try:
+            self._replace()
+        except OSError as error:
+            if not self._has_failed:
+                _log.warning("the status file cannot be written", path=str(self._path), why=str(error))
+            self._has_failed = True
+        else:
+            self._has_failed = False
+
+    def _replace(self) -> None:
+        self._new.write_bytes(msgspec.json.encode(self.status) + b"\n")
+        os.replace(self._new, self._path)  # noqa: PTH105 -- as fast as it gets, once per batch
+
+
+def read_status(path: Path) -> JobStatus | None:
+    """Return the content of a status file; None if there is no file, or it is not a status file."""
+    try:
+        with path.open("rb") as file:
+            return msgspec.json.decode(file.read(_MAX_BYTES), type=JobStatus)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None

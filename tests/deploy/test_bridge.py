@@ -1,0 +1,336 @@
+"""The bridges to Alertmanager and to a webhook, against a fake server."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import threading
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.bridge import sending
+from deploy.bridge.alertmanager import AlertmanagerBridge
+from deploy.bridge.episodes import Episodes, annotation_texts, identity, kind_of
+from deploy.bridge.webhook import Webhook, new_client, read_secret, signature
+from deploy.cli import main
+from streams.kafka.latest import AlertEntry, Latest
+from streams.kafka.topics import Topics
+from tests.support.alert_entries import OPENED_US, Receiver, alert, entry
+from tests.support.surfaces import free_port, wait_until
+from twin.conditions import CLEARED, CRITICAL, INFO, OPENED, UPDATED, Condition
+
+NOW_S = OPENED_US / 1e6 + 600
+SECRET = b"0123456789abcdef01234567"
+
+
+def applied(*entries: AlertEntry) -> Episodes:
+    episodes = Episodes()
+    for record in entries:
+        episodes.apply(record)
+    return episodes
+
+
+def seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def ends(payload: list[dict[str, Any]]) -> dict[str, float]:
+    """Return when each alert ends, by severity."""
+    return {sent["labels"]["severity"]: seconds(sent["endsAt"]) for sent in payload}
+
+
+# --- labels and annotations ------------------------------------------------------------------------------------------
+
+
+def test_labels_are_identity_and_annotations_are_news() -> None:
+    record = entry().alert.data
+    assert identity(record) == {
+        "alertname": "MqtwinFullForecast",
+        "condition": "full-forecast",
+        "kind": "structure",
+        "platform": "ZOS",
+        "qmgr": "QM01",
+        "qsg": "QSG1",
+        "resource": "smds/QM01",
+        "severity": "warning",
+        "store": "QSG1/APP1",
+        "structure": "APP1",
+    }
+    texts = annotation_texts(record)
+    assert texts["alert_id"] == record.alert_id and texts["cause"] == record.cause
+    assert texts["actions"] == "Start more getters on ORDERS\nAdd volumes"
+    assert (texts["usage"], texts["full_probability"]) == ("79.9 %", "0.69")
+    assert (texts["time_to_full_p10"], texts["time_to_full_p90"]) == ("1316 s", "2120 s")
+
+
+@pytest.mark.parametrize("change", [UPDATED, CLEARED])
+def test_no_label_changes_during_an_episode(change: str) -> None:
+    assert identity(entry(change, 3, severity=CRITICAL).alert.data) == identity(entry().alert.data)
+    assert annotation_texts(entry(change, 3, severity=CRITICAL).alert.data)["current_severity"] == "critical"
+
+
+@pytest.mark.parametrize(
+    ("condition", "severity"),
+    [
+        (Condition.FULL, "critical"),
+        (Condition.CANNOT_EXPAND, "critical"),
+        (Condition.SCM_EXHAUSTED, "critical"),
+        (Condition.AUGMENTED_EXHAUSTED, "critical"),
+        (Condition.FULL_FORECAST, "warning"),
+        (Condition.THRESHOLD, "warning"),
+        (Condition.DRIFT, "warning"),
+    ],
+)
+def test_a_page_is_warning_or_critical_by_condition_and_a_watch_is_info(condition: str, severity: str) -> None:
+    assert identity(entry(condition=condition).alert.data)["severity"] == severity
+    assert identity(entry(condition=condition, severity=INFO).alert.data)["severity"] == "info"
+
+
+@pytest.mark.parametrize(
+    ("store", "resource", "kind"),
+    [
+        ("QM01/PS04", "pages", "page_set"),
+        ("QMD1/INVOICES", "file", "queue_file"),
+        ("CF01", "scm", "coupling_facility"),
+        ("QSG1/APP1", "scm", "structure"),
+        ("QSG1/APP1", "elements", "structure"),
+        ("UC01", "capacity", "uniform_cluster"),
+        ("QM01/PS04", "source/QM01", ""),
+    ],
+)
+def test_the_kind_of_a_store_follows_from_the_resource(store: str, resource: str, kind: str) -> None:
+    assert kind_of(store, resource) == kind
+
+
+def test_a_page_set_has_the_labels_of_mq_prometheus() -> None:
+    labels = identity(entry(store="QM01/PS04", resource="pages").alert.data)
+    assert (labels["qmgr"], labels["pageset"], labels["platform"]) == ("QM01", "4", "ZOS")
+    assert "structure" not in labels and "qsg" not in labels
+
+
+# --- what is sent ----------------------------------------------------------------------------------------------------
+
+
+def test_an_open_alert_ends_in_four_minutes_unless_it_is_sent_again() -> None:
+    episodes = applied(entry(written_s=NOW_S))
+    (sent,) = episodes.payload(NOW_S + 1000)
+    assert seconds(sent["startsAt"]) == OPENED_US / 1e6
+    assert seconds(sent["endsAt"]) == NOW_S + 1000 + 240
+
+
+def test_a_cleared_alert_is_sent_for_five_minutes_with_its_end() -> None:
+    episodes = applied(entry(written_s=NOW_S), entry(CLEARED, 1, written_s=NOW_S + 60))
+    for later_s in (60, 359):
+        (sent,) = episodes.payload(NOW_S + later_s)
+        assert seconds(sent["endsAt"]) == NOW_S + 60
+    assert episodes.payload(NOW_S + 361) == []
+
+
+def test_the_end_of_an_episode_does_not_end_the_next_one_with_the_same_labels() -> None:
+    second_us = OPENED_US + 120_000_000
+    episodes = applied(
+        entry(written_s=NOW_S),
+        entry(CLEARED, 1, written_s=NOW_S + 60),
+        entry(opened_us=second_us, written_s=NOW_S + 120),
+    )
+    (sent,) = episodes.payload(NOW_S + 130)
+    assert sent["annotations"]["alert_id"].endswith(str(second_us))
+    assert seconds(sent["endsAt"]) == NOW_S + 130 + 240
+    episodes.apply(entry(CLEARED, 2, written_s=NOW_S + 140))  # the first one once more, after a crash of the job
+    (sent,) = episodes.payload(NOW_S + 150)
+    assert seconds(sent["endsAt"]) == NOW_S + 150 + 240
+
+
+def test_from_watch_to_page_the_alert_of_the_watch_ends() -> None:
+    episodes = applied(entry(severity=INFO, written_s=NOW_S), entry(UPDATED, 1, written_s=NOW_S + 50))
+    assert ends(episodes.payload(NOW_S + 60)) == {"warning": NOW_S + 300, "info": NOW_S + 50}
+    episodes.apply(entry(CLEARED, 2, written_s=NOW_S + 70))
+    assert ends(episodes.payload(NOW_S + 80)) == {"warning": NOW_S + 70, "info": NOW_S + 50}
+
+
+def test_an_alert_of_a_clock_ahead_does_not_start_after_its_end() -> None:
+    """Alertmanager refuses such an alert, and the whole request with it."""
+    ahead_us = int((NOW_S + 10_000) * 1e6)
+    (sent,) = applied(entry(opened_us=ahead_us, written_s=NOW_S)).payload(NOW_S)
+    assert seconds(sent["startsAt"]) == NOW_S
+
+
+def test_a_clock_that_went_back_is_part_of_an_id_and_not_of_the_start() -> None:
+    again = entry(written_s=NOW_S, alert_id=f"QSG1/APP1/full-forecast/smds/QM01/{OPENED_US}/2")
+    (sent,) = applied(again).payload(NOW_S)
+    assert seconds(sent["startsAt"]) == OPENED_US / 1e6
+
+
+# --- the latest records ----------------------------------------------------------------------------------------------
+
+
+def test_the_fold_ignores_repeated_records() -> None:
+    latest = Latest(Topics())
+    now_s = wait_until(lambda: entry().written_s)
+    for change, number in ((OPENED, 0), (UPDATED, 1), (OPENED, 0), (CLEARED, 2), (UPDATED, 1)):
+        latest.apply_alert(b"", alert(change, number).record(), now_s)
+    (kept_entry,) = latest.alerts.values()
+    assert not kept_entry.is_open
+    latest.apply_alert(kept_entry.alert.data.alert_id.encode(), None, now_s)
+    assert latest.alerts == {}
+
+
+def test_an_alert_cleared_long_ago_is_forgotten() -> None:
+    latest = Latest(Topics(), keep_cleared_s=300)
+    now_s = entry().written_s
+    latest.apply_alert(b"", alert().record(), now_s - 500)
+    assert latest.apply_alert(b"", alert(CLEARED, 1).record(), now_s - 400) is not None
+    assert latest.alerts == {}
+    latest.apply_alert(b"", alert(CLEARED, 1).record(), now_s - 299.9)
+    assert len(latest.alerts) == 1
+    wait_until(lambda: latest.forget_cleared() or not latest.alerts)
+
+
+def test_records_that_are_neither_states_nor_alerts_are_counted() -> None:
+    latest = Latest(Topics())
+    latest.apply_alert(b"", b"{}", 0)
+    latest.apply_state(b"", b"\xff", 0)
+    latest.apply_state(b"", b'{"store": 1}', 0)
+    assert latest.unreadable == 3 and not latest.alerts and not latest.states
+
+
+# --- delivery --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "_MIN_WAIT_S", 0.01)
+    monkeypatch.setattr(sending, "_MAX_WAIT_S", 0.02)
+
+
+def test_every_peer_gets_every_alert_and_gets_it_again() -> None:
+    with (
+        Receiver.run() as first,
+        Receiver.run() as second,
+        AlertmanagerBridge([first.url, second.url], {"Authorization": "Bearer hush"}, resend_s=0.1) as bridge,
+    ):
+        bridge.apply([entry()])
+        for peer in (first, second):
+            wait_until(lambda peer=peer: len(peer.requests) >= 3)
+            path, headers, _ = peer.requests[0]
+            assert (path, headers["authorization"]) == ("/api/v2/alerts", "Bearer hush")
+            assert {sent[0]["labels"]["condition"] for sent in peer.json()} == {"full-forecast"}
+
+
+def test_a_peer_that_is_away_does_not_hold_up_the_others_and_gets_what_is_open_then() -> None:
+    port = free_port()
+    with (
+        Receiver.run() as present,
+        AlertmanagerBridge([f"http://127.0.0.1:{port}", present.url], resend_s=60) as bridge,
+    ):
+        bridge.apply([entry(), entry(condition="threshold")])
+        wait_until(lambda: present.requests)
+        bridge.apply([entry(CLEARED, 1)])
+        wait_until(lambda: len(present.requests) >= 2)
+        with Receiver.run(port) as returned:
+            wait_until(lambda: returned.requests)
+            (sent,) = returned.json()
+    is_open = {alert["labels"]["condition"]: seconds(alert["endsAt"]) > entry().written_s for alert in sent}
+    assert is_open == {"threshold": True, "full-forecast": False}
+
+
+def test_errors_of_the_server_are_tried_again_and_refusals_are_not() -> None:
+    with Receiver.run(0, 500, 503, 429) as peer, AlertmanagerBridge([peer.url], resend_s=60) as bridge:
+        bridge.apply([entry()])
+        wait_until(lambda: len(peer.requests) == 4)
+        peer.statuses = [400]
+        bridge.apply([entry(UPDATED, 1)])
+        wait_until(lambda: len(peer.requests) == 5)
+        bridge.apply([entry(UPDATED, 2)])  # the bridge goes on
+        wait_until(lambda: len(peer.requests) == 6)
+
+
+def test_many_alerts_are_several_requests() -> None:
+    with Receiver.run() as peer, AlertmanagerBridge([peer.url], resend_s=60) as bridge:
+        bridge.apply([entry(store=f"QSG1/APP{number}") for number in range(150)])
+        wait_until(lambda: len(peer.requests) == 3)
+        assert [len(sent) for sent in peer.json()] == [64, 64, 22]
+
+
+def test_a_webhook_gets_the_record_as_it_is_with_a_signature_that_can_be_verified() -> None:
+    with Receiver.run(0, 502) as receiver, new_client() as client:
+        webhook = Webhook(f"{receiver.url}/hook", SECRET, client, threading.Event(), wall=lambda: 1_795_000_000.5)
+        record = entry().alert
+        assert webhook.deliver(record)
+    assert len(receiver.requests) == 2
+    path, headers, body = receiver.requests[1]
+    assert (path, body, headers["content-type"]) == ("/hook", record.value, "application/cloudevents+json")
+    assert headers["webhook-id"] == record.id
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    expected = base64.b64encode(hmac.new(SECRET, signed, hashlib.sha256).digest()).decode()
+    assert headers["webhook-signature"] == f"v1,{expected}"
+    assert headers["webhook-timestamp"] == "1795000000"
+
+
+def test_the_signature_is_that_of_the_published_example() -> None:
+    """Standard Webhooks: the test vector of its libraries."""
+    secret = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    body = b'{"test": 2432232314}'
+    signed = signature(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
+    assert signed == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_a_refused_record_is_left_and_the_next_is_delivered() -> None:
+    with Receiver.run(0, 400) as receiver, new_client() as client:
+        webhook = Webhook(receiver.url, SECRET, client, threading.Event())
+        assert not webhook.deliver(entry().alert)
+        assert webhook.deliver(entry(UPDATED, 1).alert)
+    assert (webhook.refused, webhook.delivered) == (1, 1)
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with Receiver.run(0, 302) as receiver, new_client() as client:
+        assert not Webhook(receiver.url, SECRET, client, threading.Event()).deliver(entry().alert)
+    assert len(receiver.requests) == 1
+
+
+def test_a_stop_ends_the_tries() -> None:
+    stop = threading.Event()
+    with new_client() as client:
+        webhook = Webhook(f"http://127.0.0.1:{free_port()}", SECRET, client, stop)
+        threading.Timer(0.3, stop.set).start()
+        assert not webhook.deliver(entry().alert)
+
+
+def test_a_secret_is_bytes_or_base64(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.write_bytes(SECRET + b"\n")
+    assert read_secret(path) == SECRET
+    path.write_bytes(b"whsec_" + base64.b64encode(SECRET))
+    assert read_secret(path) == SECRET
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["webhook", "--url", "ftp://host", "--secret-file", "s"], "expected: http://HOST:PORT"),
+        (["webhook", "--url", "http://me:hush@host", "--secret-file", "s"], "--url has credentials"),
+        (["webhook", "--url", "http://host", "--secret-file", "missing"], "--secret-file missing"),
+        (["webhook", "--url", "http://host", "--secret-file", "short"], "has 5 bytes; expected: 24 or more"),
+        (["webhook", "--url", "http://host", "--secret-file", "bad"], "is not base64"),
+        (["alertmanager", "--url", "host:9093"], "expected: http://HOST:PORT"),
+        (["alertmanager", "--url", "http://host", "--token-file", "missing"], "--token-file missing"),
+    ],
+)
+def test_wrong_use_is_one_line_and_status_2(
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "short").write_bytes(b"short")
+    (tmp_path / "bad").write_bytes(b"whsec_!")
+    assert main(["bridge", *options, "--bootstrap-servers", "127.0.0.1:9"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line and "hush" not in line

@@ -1,0 +1,276 @@
+"""The exporter: samples of every kind of store, labels, health, the HTTP server."""
+
+from __future__ import annotations
+
+import math
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from deploy.cli import main
+from deploy.metrics.catalogue import CATALOGUE
+from deploy.metrics.collector import TwinCollector
+from deploy.metrics.health import Health, trigger_seconds
+from deploy.metrics.labels import resource_labels, store_labels
+from deploy.metrics.server import metrics_server
+from streams.kafka.latest import Latest
+from streams.query.status import JobStatus
+from tests.support.surfaces import filling, latest_of
+from twin.errors import UsageError
+from twin.testing import Driver
+
+STATUS = JobStatus(
+    started_s=1000.0,
+    beat_s=2000.0,
+    batches=3,
+    sums={"records": 30, "events": 300, "alerts": 2, "dead_letters": 1},
+    batch_s=1990.0,
+    behind=7,
+    figures={"batch_ms": 400, "run_ms": 250, "plan_ms": 40, "offsets_ms": 5, "log_ms": 9, "commit_ms": 8}
+    | {"state_bytes": 4096, "jvm_rss_bytes": 1 << 20},
+)
+
+Samples = dict[str, list[tuple[dict[str, str], float]]]
+
+
+def collector(latest: Latest, status: JobStatus | None = STATUS) -> TwinCollector:
+    return TwinCollector(latest, threading.Lock(), lambda: status, lambda: True)
+
+
+def samples(latest: Latest, status: JobStatus | None = STATUS) -> Samples:
+    """Return (labels, value) of all samples by name, by way of the text that Prometheus reads."""
+    registry = CollectorRegistry()
+    registry.register(collector(latest, status))
+    read: Samples = {}
+    for family in text_string_to_metric_families(generate_latest(registry).decode()):
+        for sample in family.samples:
+            read.setdefault(sample.name, []).append((sample.labels, sample.value))
+    return read
+
+
+def value(read: Samples, name: str, **labels: str) -> float:
+    """Return the value of the only sample with these labels."""
+    (number_of_sample,) = [
+        number for own, number in read[f"mqtwin_{name}"] if all(own[key] == text for key, text in labels.items())
+    ]
+    return number_of_sample
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Driver:
+    return filling(tmp_path_factory.mktemp("filling"))
+
+
+@pytest.fixture(scope="module")
+def read(driver: Driver) -> Samples:
+    return samples(latest_of(driver.states().values(), driver.alerts))
+
+
+def test_every_metric_of_the_catalogue_has_samples(read: Samples) -> None:
+    assert set(CATALOGUE) - set(read) == set()
+
+
+def test_a_structure_has_its_entries_elements_and_data_sets(driver: Driver, read: Samples) -> None:
+    state = driver.state("QSG1/APP1")
+    of_store = {"store": "QSG1/APP1", "qsg": "QSG1", "structure": "APP1", "platform": "ZOS"}
+    assert value(read, "entries", **of_store) == state["ents_max"]
+    assert value(read, "usage_ratio", **of_store, resource="entries") == state["ents_used"] / state["ents_max"]
+    dataset = state["smds"]["QM01"]
+    assert value(read, "smds_blocks_used", **of_store, qmgr="QM01") == dataset["blocks_used"] > 1
+    usage = dataset["blocks_used"] / dataset["blocks_total"]
+    assert value(read, "usage_ratio", **of_store, resource="smds/QM01", qmgr="QM01") == usage
+    assert value(read, "queue_messages", **of_store, queue="ORDERS") == state["messages"]
+
+
+def test_a_page_set_has_the_labels_of_mq_prometheus(driver: Driver, read: Samples) -> None:
+    state = driver.state("QM01/PS04")
+    labels = {"qmgr": "QM01", "pageset": "4", "platform": "ZOS"}
+    assert value(read, "pageset_pages_used", **labels) == state["pages_used"] > 0
+    assert value(read, "usage_ratio", **labels, resource="pages") == pytest.approx(state["usage_pct"] / 100)
+    assert value(read, "bufferpool_usage_ratio", **labels, bufferpool="3") == 0.4
+    assert value(read, "drift_ratio", **labels) == 0.0
+
+
+def test_a_forecast_has_a_probability_and_three_times(driver: Driver, read: Samples) -> None:
+    resources = [
+        (store, outlook)
+        for store, state in driver.states().items()
+        for outlook in (state["forecast"] or {"resources": ()})["resources"]
+    ]
+    assert resources
+    for store, outlook in resources:
+        labels = {"store": store, "resource": outlook["resource"]}
+        assert value(read, "full_probability", **labels) == outlook["full_probability"]
+        times = outlook["time_to_full_s"] or {}
+        for field, quantile in (("p10", "0.1"), ("p50", "0.5"), ("p90", "0.9")):
+            expected = times.get(field)
+            time_s = value(read, "time_to_full_seconds", **labels, quantile=quantile)
+            assert time_s == (math.inf if expected is None else expected)
+
+
+def test_beyond_the_horizon_the_time_to_full_is_infinite(driver: Driver) -> None:
+    outlook = {"resource": "pages", "usage_pct": 50.0, "full_probability": 0.0, "time_to_full_s": None}
+    state = driver.state("QM01/PS04") | {"forecast": {"time": "2026-11-20T12:00:00Z", "resources": [outlook]}}
+    assert value(samples(latest_of([state])), "time_to_full_seconds", quantile="0.9") == math.inf
+
+
+def test_an_open_alert_is_one_and_a_cleared_alert_is_gone(driver: Driver, read: Samples) -> None:
+    still_open = {alert.alert_id: alert for alert in driver.alerts}
+    still_open = {key: alert for key, alert in still_open.items() if alert.change != "cleared"}
+    assert still_open
+    open_now = {
+        (own["store"], own["condition"], own["resource"], own["severity"]) for own, _ in read["mqtwin_alert_open"]
+    }
+    assert open_now == {(alert.store, alert.condition, alert.resource, alert.severity) for alert in still_open.values()}
+    assert {number for _, number in read["mqtwin_alert_open"]} == {1.0}
+
+
+def test_labels_of_a_store_are_the_same_in_all_its_metrics(read: Samples) -> None:
+    for name in ("usage_ratio", "alert_open", "event_time_seconds", "store_messages"):
+        (of_structure,) = {
+            (own["kind"], own["qsg"], own["structure"], own["platform"])
+            for own, _ in read[f"mqtwin_{name}"]
+            if own["store"] == "QSG1/APP1"
+        }
+        assert of_structure == ("structure", "QSG1", "APP1", "ZOS")
+
+
+def test_the_job_has_its_figures(read: Samples) -> None:
+    assert value(read, "behind_records") == 7
+    assert value(read, "batch_duration_seconds") == 0.4
+    assert value(read, "batch_phase_seconds", phase="run") == 0.25
+    assert value(read, "job_events_total") == 300
+
+
+def test_without_a_status_there_are_no_metrics_of_the_job(driver: Driver) -> None:
+    without = samples(latest_of(driver.states().values()), None)
+    assert "mqtwin_behind_records" not in without and "mqtwin_entries" in without
+
+
+def test_dead_letters_begin_at_zero_for_every_reason(read: Samples) -> None:
+    assert value(read, "dead_letters_total", reason="not-json") == 0
+    assert value(read, "dead_letters_total", reason="unknown-queue") == 0
+
+
+def test_a_queue_file_and_a_coupling_facility_have_their_labels() -> None:
+    of_file = store_labels("QMD1/INVOICES", "queue_file")
+    assert (of_file["qmgr"], of_file["queue"], of_file["platform"]) == ("QMD1", "INVOICES", "")
+    assert store_labels("CF01", "coupling_facility")["qsg"] == ""
+    assert resource_labels("source/QM01") == {"resource": "source/QM01", "qmgr": "QM01"}
+    assert resource_labels("entries") == {"resource": "entries"}
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0 seconds", 0), ("2 seconds", 2), ("1 minute 30 seconds", 90), ("interval 500 milliseconds", 0.5)],
+)
+def test_a_trigger_is_read_as_spark_reads_it(text: str, seconds: float) -> None:
+    assert trigger_seconds(text) == seconds
+
+
+class Clock:
+    """Wall clock, monotonic clock, status and progress of an exporter."""
+
+    def __init__(self) -> None:
+        self.wall = 2000.0
+        self.monotonic = 0.0
+        self.status: JobStatus | None = STATUS
+        self.is_caught_up = True
+
+    def health(self, *, has_status: bool = True) -> Health:
+        return Health(
+            lambda: self.status,
+            has_status=has_status,
+            is_caught_up=lambda: self.is_caught_up,
+            wall=lambda: self.wall,
+            monotonic=lambda: self.monotonic,
+        )
+
+
+def test_a_job_is_alive_while_its_beats_come() -> None:
+    clock = Clock()
+    health = clock.health()
+    clock.wall = 2119.0
+    assert health.not_live() == []
+    clock.wall = 2121.0
+    assert health.not_live() == ["the job's last beat was 121 s ago, limit 120 s"]
+    clock.status = None
+    assert health.not_live() == ["the job has no status file"]
+
+
+def test_a_job_with_a_long_trigger_has_ten_of_them() -> None:
+    clock = Clock()
+    clock.status = JobStatus(started_s=0, beat_s=2000.0, trigger="1 minute")
+    clock.wall = 2599.0
+    assert clock.health().not_live() == []
+    clock.wall = 2601.0
+    assert clock.health().not_live()
+
+
+def test_an_exporter_that_does_not_read_is_not_alive() -> None:
+    clock = Clock()
+    health = clock.health(has_status=False)
+    clock.monotonic = 61.0
+    assert health.not_live() == ["the exporter has not read Kafka for 61 s"]
+    health.on_read()
+    assert health.not_live() == []
+
+
+def test_ready_means_caught_up() -> None:
+    clock = Clock()
+    assert clock.health().not_ready() == ["the job is 7 records per partition behind"]
+    clock.status = JobStatus(started_s=0, beat_s=2000.0, behind=0)
+    assert clock.health().not_ready() == []
+    clock.is_caught_up = False
+    assert clock.health().not_ready() == ["the exporter has not read its topics to their ends"]
+
+
+@pytest.fixture
+def served(driver: Driver) -> Iterator[tuple[str, Clock]]:
+    registry = CollectorRegistry()
+    registry.register(collector(latest_of(driver.states().values(), driver.alerts)))
+    clock = Clock()
+    with metrics_server("127.0.0.1", 0, registry, clock.health()) as port:
+        yield f"http://127.0.0.1:{port}", clock
+
+
+def get(url: str) -> tuple[int, str, str]:
+    """Return status, content type and text of a page."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return answer.status, answer.headers["Content-Type"], answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.headers["Content-Type"], error.read().decode()
+
+
+def test_metrics_and_health_are_served(served: tuple[str, Clock]) -> None:
+    url, clock = served
+    status, content_type, text = get(f"{url}/metrics")
+    assert status == 200 and content_type.startswith("text/plain")
+    assert "mqtwin_usage_ratio{" in text
+    assert get(f"{url}/healthz") == (200, "text/plain; charset=utf-8", "ok\n")
+    assert get(f"{url}/readyz")[0] == 503
+    clock.status = None
+    assert get(f"{url}/healthz")[::2] == (503, "the job has no status file\n")
+    assert get(f"{url}/else")[0] == 404
+
+
+@pytest.mark.parametrize("listen", ["9746", "localhost:", "localhost:70000"])
+def test_a_wrong_address_is_wrong_use(listen: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", "--bootstrap-servers", "127.0.0.1:9", "--listen", listen]) == 2
+    assert capsys.readouterr().err == f"mqtwin: --listen {listen}; expected: HOST:PORT, such as 127.0.0.1:9746\n"
+
+
+def test_an_address_in_use_is_wrong_use(served: tuple[str, Clock]) -> None:
+    port = int(served[0].rpartition(":")[2])
+    with (
+        pytest.raises(UsageError, match=rf"--listen 127\.0\.0\.1:{port}: .*in use"),
+        metrics_server("127.0.0.1", port, CollectorRegistry(), Clock().health()),
+    ):
+        pass

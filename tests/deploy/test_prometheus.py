@@ -1,0 +1,218 @@
+"""A real Prometheus scrapes the exporter, checks the rules and answers every query of the dashboards."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+
+from deploy.dashboards import BOARDS, OUT, make
+from deploy.metrics.catalogue import CATALOGUE
+from deploy.metrics.collector import TwinCollector
+from deploy.metrics.health import Health
+from deploy.metrics.server import metrics_server
+from streams.query.status import JobStatus
+from tests.support.surfaces import fetch, filling, free_port, latest_of, program, running, wait_until
+from twin.testing import Driver
+
+RULES = Path(__file__).resolve().parents[2] / "deploy" / "prometheus"
+DASHBOARDS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(OUT.glob("*.json"))}
+METRIC = re.compile(r"\b((?:mqtwin|ibmmq)_\w+)")
+OF_MQ = {"ibmmq_pageset_pages_unused", "ibmmq_pageset_pages_total"}
+# A page set as mq_prometheus shows it: name and labels of its README and of mqmetric/usage.go.
+PAGES_TOTAL, PAGES_UNUSED = 8000, 1000
+IBMMQ = "".join(
+    f'# TYPE {name} gauge\n{name}{{bufferpool="3",pageset="4",platform="ZOS",qmgr="QM01"}} {value}\n'
+    for name, value in (("ibmmq_pageset_pages_total", PAGES_TOTAL), ("ibmmq_pageset_pages_unused", PAGES_UNUSED))
+)
+
+
+def queries(board: dict[str, Any]) -> list[str]:
+    """Return the PromQL of all panels, and of the variables as queries of their metric."""
+    expressions = [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
+    variables = [variable["query"] for variable in board["templating"]["list"] if variable["type"] == "query"]
+    return expressions + [re.fullmatch(r"label_values\((.*), \w+\)", text)[1] for text in variables]
+
+
+# --- without a Prometheus --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_dashboard_made_again_is_the_committed_one(name: str) -> None:
+    committed = (OUT / f"mqtwin-{name}.json").read_text(encoding="utf-8")
+    assert committed == make(name), "make it anew: python -m deploy.dashboards"
+
+
+def test_every_committed_dashboard_is_made_from_code() -> None:
+    assert set(DASHBOARDS) == {f"mqtwin-{name}" for name in BOARDS}
+
+
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_queries_of_a_dashboard_name_metrics_that_exist(name: str) -> None:
+    named = {metric for query in queries(DASHBOARDS[name]) for metric in METRIC.findall(query)}
+    assert named
+    assert named - OF_MQ <= set(CATALOGUE)
+
+
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_panels_take_the_data_source_from_the_variable(name: str) -> None:
+    board = DASHBOARDS[name]
+    assert board["templating"]["list"][0]["name"] == "datasource"
+    panels = [panel for panel in board["panels"] if panel["type"] != "row"]
+    assert {panel["datasource"]["uid"] for panel in panels} == {"${datasource}"}
+    assert {target["datasource"]["uid"] for panel in panels for target in panel["targets"]} == {"${datasource}"}
+    numbers = [panel["id"] for panel in board["panels"]]
+    assert len(set(numbers)) == len(numbers)
+    assert all(panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24 for panel in board["panels"])
+
+
+def test_rules_name_metrics_that_exist() -> None:
+    for path in RULES.glob("*.rules.yml"):
+        for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]:
+            for rule in group["rules"]:
+                assert set(METRIC.findall(rule["expr"])) - OF_MQ <= set(CATALOGUE), rule["alert"]
+
+
+# --- with the programs of Prometheus ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted(RULES.glob("*.rules.yml")), ids=lambda path: path.name)
+def test_promtool_takes_the_rules(path: Path) -> None:
+    done = subprocess.run([program("promtool"), "check", "rules", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_rules_fire_when_they_should() -> None:
+    command = [program("promtool"), "test", "rules", RULES / "mqtwin.test.yml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_rule_has_a_test() -> None:
+    tested = yaml.safe_load((RULES / "mqtwin.test.yml").read_text(encoding="utf-8"))
+    raised = {
+        check["alertname"] for test in tested["tests"] for check in test["alert_rule_test"] if check["exp_alerts"]
+    }
+    rules = {
+        rule["alert"]
+        for path in RULES.glob("*.rules.yml")
+        for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]
+        for rule in group["rules"]
+    }
+    assert raised == rules
+
+
+def test_promtool_takes_the_configuration_of_compose(tmp_path: Path) -> None:
+    text = (RULES / "prometheus.yml").read_text(encoding="utf-8").replace("/etc/prometheus", str(RULES))
+    (tmp_path / "prometheus.yml").write_text(text, encoding="utf-8")
+    command = [program("promtool"), "check", "config", tmp_path / "prometheus.yml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 rule files found" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Driver:
+    return filling(tmp_path_factory.mktemp("filling"))
+
+
+@pytest.fixture(scope="module")
+def mq_port() -> Iterator[int]:
+    """A server of metrics as those of mq_prometheus."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write(IBMMQ.encode())
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+Query = Callable[[str], list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def query(driver: Driver, mq_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Query]:
+    """Ask a real Prometheus that has scraped the exporter and mq_prometheus."""
+    binary, folder, now_s = program("prometheus"), tmp_path_factory.mktemp("prometheus"), time.time()
+    latest = latest_of(driver.states().values(), driver.alerts)
+    sums = {"records": 30, "events": 300, "alerts": 2, "dead_letters": 1}
+    figures = {"batch_ms": 400, "run_ms": 250, "state_bytes": 4096, "jvm_rss_bytes": 1 << 20}
+    status = JobStatus(started_s=now_s, beat_s=now_s, batch_s=now_s, behind=7, sums=sums, figures=figures)
+    registry = CollectorRegistry()
+    registry.register(TwinCollector(latest, threading.Lock(), lambda: status, lambda: True))
+    health = Health(lambda: status, has_status=True, is_caught_up=lambda: True)
+    with metrics_server("127.0.0.1", 0, registry, health) as port:
+        targets = [{"targets": [f"127.0.0.1:{port}", f"127.0.0.1:{mq_port}"]}]
+        config = {
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "scrape_configs": [{"job_name": "mqtwin", "static_configs": targets}],
+            "rule_files": [str(RULES / "mqtwin-stores.rules.yml")],
+        }
+        (folder / "prometheus.yml").write_text(json.dumps(config), encoding="utf-8")
+        url = f"http://127.0.0.1:{free_port()}"
+        command = [binary, f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}"]
+        command += [f"--web.listen-address={url.removeprefix('http://')}", "--log.level=warn"]
+
+        def ask(expression: str) -> list[dict[str, Any]]:
+            answer = fetch(f"{url}/api/v1/query?{urllib.parse.urlencode({'query': expression})}")
+            assert answer["status"] == "success"
+            result: list[dict[str, Any]] = answer["data"]["result"]
+            return result
+
+        with running(command, folder / "log"):
+            wait_until(lambda: ask("count_over_time(mqtwin_build_info[1m]) >= 3"), 60)
+            wait_until(lambda: ask("ibmmq_pageset_pages_total"))
+            yield ask
+
+
+def test_prometheus_scrapes_everything(query: Query, driver: Driver) -> None:
+    assert [float(series["value"][1]) for series in query("up")] == [1.0, 1.0]
+    (entries,) = query('mqtwin_entries_used{qsg="QSG1", structure="APP1"}')
+    assert float(entries["value"][1]) == driver.state("QSG1/APP1")["ents_used"]
+
+
+def test_metrics_join_with_those_of_mq_prometheus(query: Query, driver: Driver) -> None:
+    """The drift of a page set: the example of docs/surfaces.md."""
+    page = (RULES.parents[1] / "docs" / "surfaces.md").read_text(encoding="utf-8")
+    (promql,) = re.findall(r"^```promql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (series,) = query(promql)
+    expected = driver.state("QM01/PS04")["usage_pct"] / 100 - (1 - PAGES_UNUSED / PAGES_TOTAL)
+    assert float(series["value"][1]) == pytest.approx(expected)
+    assert (series["metric"]["qmgr"], series["metric"]["pageset"]) == ("QM01", "4")
+
+
+# Nothing of it in this estate, or nothing yet: queries whose answer may be empty.
+EMPTY = re.compile(r"> 0|ibmmq_|increase|rate\(")
+
+
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_prometheus_answers_every_query_of_a_dashboard(name: str, query: Query) -> None:
+    store = {"mqtwin-structure": "QSG1/APP1", "mqtwin-page-sets": ".*"}.get(name, "")
+    for expression in queries(DASHBOARDS[name]):
+        answer = query(expression.replace("$store", store))
+        assert answer or EMPTY.search(expression), expression
+
+
+def test_alerts_fire_from_the_metrics(query: Query) -> None:
+    firing = wait_until(lambda: query('ALERTS{alertname="MqtwinFull", alertstate="firing"}'))
+    assert {series["metric"]["condition"] for series in firing} <= {"full", "cannot-expand", "scm-exhausted"}

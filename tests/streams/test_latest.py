@@ -1,0 +1,169 @@
+"""The latest records of the topics, from a real broker, by way of the reader and of the commands that use it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from streams.kafka.latest import OTHER_REASON, Follower, Latest
+from streams.kafka.topics import Topics
+from tests.streams.kafka_help import create, send
+from tests.support.alert_entries import Receiver, alert
+from tests.support.surfaces import wait_until
+from twin.alerts.episodes import Alert
+from twin.conditions import CLEARED, UPDATED
+from twin.errors import MqtwinError
+
+ROOT = Path(__file__).resolve().parents[2]
+STATE = msgspec.json.encode({"store": "CF01", "kind": "coupling_facility", "scm_total": 8, "scm_used": 2, "time": None})
+
+
+def send_alerts(kafka: str, prefix: str, *alerts: Alert) -> None:
+    for record in alerts:
+        send(kafka, f"{prefix}.alerts", [record.record()], key=record.alert_id.encode())
+
+
+def letter(reason: str) -> list[tuple[str, bytes]]:
+    return [("reason", reason.encode()), ("detail", b"d")]
+
+
+def read_all(follower: Follower, latest: Latest, seconds: float = 20.0) -> None:
+    """Read to the ends of the topics."""
+    deadline = time.monotonic() + seconds
+    while not follower.is_caught_up or follower.missing:
+        assert time.monotonic() < deadline
+        for message in follower.read(0.2):
+            latest.apply(message)
+
+
+def test_states_alerts_and_new_dead_letters_are_folded(kafka: str, topic_prefix: str) -> None:
+    topics = Topics(topic_prefix)
+    for name in (topics.state, topics.alerts, topics.dlq):
+        create(kafka, name)
+    send(kafka, topics.state, [STATE, STATE.replace(b'used":2', b'used":4')], key=b"CF01")
+    send_alerts(kafka, topic_prefix, alert(), alert(UPDATED, 1), alert(condition="threshold"))
+    send(kafka, topics.dlq, [b"old"], headers=letter("not-json"))
+    latest = Latest(topics)
+    wanted_topics = {topics.state: True, topics.alerts: True, topics.dlq: False}
+    with Follower({"bootstrap.servers": kafka}, wanted_topics) as follower:
+        assert not follower.is_caught_up
+        read_all(follower, latest)
+        entry = latest.states["CF01"]
+        assert entry.state["scm_used"] == 4 and abs(time.time() - entry.written_s) < 300
+        assert {record.alert.id[-2:] for record in latest.alerts.values()} == {"/1", "/0"}
+        send(kafka, topics.dlq, [b"x", b"y"], headers=letter("not-json"))
+        send(kafka, topics.dlq, [b"z"], headers=letter("of a newer job"))
+        send(kafka, topics.state, [None], key=b"CF01")
+        wait_until(lambda: [latest.apply(message) for message in follower.read(0.2)] and not latest.states)
+        wait_until(lambda: latest.dead_letters[OTHER_REASON] or [latest.apply(m) for m in follower.read(0.2)])
+    counted = {reason: count for reason, count in latest.dead_letters.items() if count}
+    assert counted == {"not-json": 2, OTHER_REASON: 1}
+
+
+def test_topics_may_be_created_later_and_are_read_from_their_beginning(kafka: str, topic_prefix: str) -> None:
+    topics = Topics(topic_prefix)
+    with Follower({"bootstrap.servers": kafka}, {topics.alerts: True, topics.dlq: False}) as follower:
+        assert follower.missing == {topics.alerts, topics.dlq} and follower.is_caught_up
+        assert follower.read(0.1) == []
+        create(kafka, topics.dlq)
+        send(kafka, topics.dlq, [b"x"], headers=letter("not-json"))
+        (message,) = wait_until(lambda: follower.read(0.2))
+        assert message.value() == b"x" and follower.missing == {topics.alerts}
+
+
+def test_no_kafka_is_an_error_that_names_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    from streams.kafka import clients
+
+    monkeypatch.setattr(clients, "CONNECT_SECONDS", 1)
+    with pytest.raises(MqtwinError, match=r"no Kafka answers at 127\.0\.0\.1:9"):
+        Follower({"bootstrap.servers": "127.0.0.1:9"}, {"t": True})
+
+
+@contextmanager
+def command(kafka: str, prefix: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a command of mqtwin within the block, and end it by SIGTERM: its status is 0."""
+    line = [sys.executable, "-m", "deploy", *arguments, "--bootstrap-servers", kafka, "--topic-prefix", prefix]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment) as process:
+        try:
+            yield process
+            assert process.poll() is None, process.stderr and process.stderr.read()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+
+
+def test_the_exporter_serves_what_is_in_the_topics(kafka: str, topic_prefix: str) -> None:
+    topics = Topics(topic_prefix)
+    create(kafka, topics.state)
+    create(kafka, topics.alerts)
+    send(kafka, topics.state, [STATE], key=b"CF01")
+    send_alerts(kafka, topic_prefix, alert())
+    with command(kafka, topic_prefix, "export", "--listen", "127.0.0.1:0") as process:
+        assert process.stderr is not None
+        url = process.stderr.readline().split()[-1]
+
+        def page() -> str:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return str(answer.read().decode())
+
+        wait_until(lambda: 'mqtwin_usage_ratio{kind="coupling_facility"' in page() and "mqtwin_alert_open{" in page())
+        wait_until(lambda: status_of(url.replace("/metrics", "/readyz")) == 200)
+        send_alerts(kafka, topic_prefix, alert(CLEARED, 1))
+        wait_until(lambda: "mqtwin_alert_open{" not in page())
+
+
+def status_of(url: str) -> int:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return int(answer.status)
+
+
+def conditions(receiver: Receiver) -> list[tuple[str, str]]:
+    """Return (condition, change) of the records that a webhook got."""
+    return [(body["data"]["condition"], body["type"].rpartition(".")[2]) for body in receiver.json()]
+
+
+def test_a_restarted_webhook_gets_what_is_open_and_loses_nothing(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
+    create(kafka, f"{topic_prefix}.alerts")
+    (tmp_path / "secret").write_bytes(b"0" * 24)
+    send_alerts(kafka, topic_prefix, alert(), alert(UPDATED, 1))
+    with Receiver.run() as receiver:
+        arguments = ["bridge", "webhook", "--url", receiver.url, "--secret-file", str(tmp_path / "secret")]
+        with command(kafka, topic_prefix, *arguments):
+            wait_until(lambda: conditions(receiver) == [("full-forecast", "updated")])
+            send_alerts(kafka, topic_prefix, alert(condition="full"))
+            wait_until(lambda: conditions(receiver)[1:] == [("full", "opened")])
+        send_alerts(kafka, topic_prefix, alert(CLEARED, 2), alert(condition="threshold"))
+        receiver.requests.clear()
+        with command(kafka, topic_prefix, *arguments):
+            wait_until(lambda: len(receiver.requests) == 3)
+            assert conditions(receiver) == [("full-forecast", "cleared"), ("full", "opened"), ("threshold", "opened")]
+
+
+def test_alertmanager_is_told_what_is_open_only_once_the_topic_is_read(kafka: str, topic_prefix: str) -> None:
+    """The beginning of the topic has an alert open that has cleared further on."""
+    create(kafka, f"{topic_prefix}.alerts")
+    send_alerts(kafka, topic_prefix, alert(), alert(condition="threshold"), alert(CLEARED, 1))
+    with Receiver.run() as receiver:
+        with command(kafka, topic_prefix, "bridge", "alertmanager", "--url", receiver.url):
+            wait_until(lambda: receiver.requests)
+            send_alerts(kafka, topic_prefix, alert(CLEARED, 1, condition="threshold"))
+            wait_until(lambda: len(receiver.requests) == 2)
+        first, second = receiver.json()
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    assert {sent["labels"]["condition"]: sent["endsAt"] > now for sent in first} == {
+        "threshold": True,
+        "full-forecast": False,
+    }
+    assert not [sent for sent in second if sent["endsAt"] > now]

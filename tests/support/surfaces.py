@@ -1,0 +1,103 @@
+"""Latest records for tests of surfaces: stores of every kind that fill, and the programs that read their metrics."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from streams.kafka.latest import Latest
+from streams.kafka.topics import Topics
+from tests.support.mixed import MEMBERS, mixed_estate
+from twin.alerts.episodes import Alert
+from twin.estate import load_estate
+from twin.testing import Driver
+
+
+def filling(folder: Path) -> Driver:
+    """Return a driver of an estate with a store of every kind, in which a page set is about to be full."""
+    driver = Driver(load_estate(mixed_estate(folder)))
+    for _ in range(100):
+        driver.put("ORDERS", qmgr="QM01", length=9000, count=20)
+        driver.put("ORDERS", qmgr="QM01", length=70_000, count=1)
+        driver.put("LOCAL.REPLIES", qmgr="QM01", length=3000, count=60)
+        driver.put("INVOICES", qmgr="QMD1", length=2000, count=40)
+        for member in MEMBERS:
+            driver.put("REQUEST", qmgr=member, length=100, count=5)
+        driver.wait(minutes=1)
+    pages = driver.state("QM01/PS04")
+    measured = {name: pages[name] for name in ("pages_used", "pages_total", "messages")}
+    driver.measure("QM01/PS04", **measured, buffer_pool_pct=40.0)
+    driver.wait(minutes=1)
+    return driver
+
+
+def latest_of(states: Iterable[dict[str, Any]], alerts: Iterable[Alert] = (), written_s: float | None = None) -> Latest:
+    """Return the fold of state records and alerts, as if they had been read from topics, written now by default."""
+    latest = Latest(Topics())
+    now_s = time.time() if written_s is None else written_s
+    for state in states:
+        latest.apply_state(state["store"].encode(), msgspec.json.encode(state), now_s)
+    for alert in alerts:
+        latest.apply_alert(alert.alert_id.encode(), alert.record(), now_s)
+    return latest
+
+
+def program(name: str) -> str:
+    """Return the path of a program of the distribution; skip the test without it."""
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"no {name} here; on Debian and Ubuntu: apt install prometheus prometheus-alertmanager")
+    return path
+
+
+def free_port() -> int:
+    """Return a port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program within the block; its output goes to a file."""
+    with log.open("ab") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def wait_until(is_so: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """Return the first true result of a function; fail after a time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            result = is_so()
+        except urllib.error.HTTPError as error:  # it is up, and says that it is not ready
+            error.close()
+            result = None
+        except OSError:  # the server is not up yet
+            result = None
+        if result:
+            return result
+        time.sleep(0.1)
+    pytest.fail(f"not so after {seconds} s: {is_so}")
+
+
+def fetch(url: str, body: bytes | None = None) -> Any:
+    """Return the JSON of a page."""
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"} if body else {})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return msgspec.json.decode(answer.read() or b"null")
