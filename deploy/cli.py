@@ -34,6 +34,7 @@ COMMANDS = {
     "alerts": ("deploy.commands.alerts:alerts", "Print alerts as they arrive."),
     "broker": ("deploy.commands.broker:broker", "Run the embedded Kafka broker until Ctrl-C or SIGTERM."),
     "checkpoint": ("deploy.commands.checkpoint:checkpoint", "Check or describe a checkpoint on this machine."),
+    "console": ("deploy.commands.console:console", "Serve a page about every store: what fills, when, why."),
     "demo": ("deploy.commands.demo:demo", "Fill a structure in fast motion, with alerts before the first 2192."),
     "doctor": ("deploy.commands.doctor:doctor", "Show what this machine lacks, and how to get it."),
     "estate": ("deploy.commands.estate:estate", "Check an estate file and summarise its stores."),
@@ -46,6 +47,7 @@ COMMANDS = {
     "size": ("deploy.commands.size:size", "Plan the storage that a number of messages needs."),
     "state": ("deploy.commands.state:state", "Print the state records in a checkpoint, without Kafka."),
     "stream": ("deploy.commands.stream:stream", "Run the streaming job: events in, alerts and states out."),
+    "whatif": ("deploy.commands.whatif:whatif", "Compare when a store is full with other settings or traffic."),
 }
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from deploy.console.server import DEFAULT_PORT
 from deploy.demo import run_demo
 from deploy.stopping import StopRequestedError, raise_on_stop
 
@@ -17,6 +18,7 @@ from deploy.stopping import StopRequestedError, raise_on_stop
 def demo(
     *,
     keep: Annotated[bool, Parameter(negative="")] = False,
+    console: bool = True,
     seconds: Annotated[float, Parameter(validator=Number(gte=1))] = 60.0,
     seed: int = 1,
 ) -> int:
@@ -27,13 +29,16 @@ def demo(
 
     Args:
         keep: Keep broker and job running at the end, until Ctrl-C.
+        console: Serve the page for a browser, too, and print its address.
         seconds: Wall time for the four hours of the recording.
         seed: Seed of the scenario's random numbers.
     """
     passed = False
     try:
         with raise_on_stop(), tempfile.TemporaryDirectory(prefix="mqtwin-demo-") as folder:
-            for run in run_demo(Path(folder), seconds=seconds, seed=seed):
+            for run in run_demo(
+                Path(folder), seconds=seconds, seed=seed, console_port=DEFAULT_PORT if console else None
+            ):
                 passed, lines = run.judge()
                 print(*lines, sep="\n", flush=True)
                 if keep:
