@@ -195,7 +195,7 @@ class StoreChart {
     const labels = Object.fromEntries(store.resources.map((item) => [item.name, item.label]));
     const first = store.first, resource = first && store.resources.find((item) => item.name === first.resource);
     const isAhead = resource && first.time_to_full_s.p50 >= 1 && resource.pct < 100;
-    this.chart.set(this.columns, labels, isAhead ? { resource: first.resource, pct: resource.pct, times: first.time_to_full_s } : null);
+    this.chart.set(this.columns, labels, isAhead ? { resource: first.resource, pct: resource.pct, times: first.time_to_full_s } : null, resource ? first.resource : null);
   }
 
   close() {
@@ -266,7 +266,7 @@ class Overview {
   row() {
     const link = h("a"), fill = h("div", { class: "fill" }), value = h("span", { class: "number" }), label = h("span", { class: "soft" });
     const left = h("td", { class: "number wide" }), messages = h("td", { class: "number wide" }), kind = h("td", { class: "wide soft" });
-    const usage = h("td", { class: "usage" }, label, h("div", { class: "inline" }, h("div", { class: "track", "aria-hidden": "true" }, fill), value));
+    const usage = h("td", { class: "usage" }, h("div", { class: "inline" }, label, h("div", { class: "track", "aria-hidden": "true" }, fill), value));
     return { root: h("tr", {}, h("th", { scope: "row" }, link), usage, left, messages, kind), set(store) {
       const top = fullest(store);
       setText(link, store.store);
