@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
+from deploy.moment import open_moment, parse_traffic
 from deploy.options import parse_settings
 from deploy.show.warnings import print_warnings
 from deploy.show.whatif import answer_json, check_picture, draw_answer, print_answer
-from twin.errors import UsageError
-from twin.estate import Estate, load_estate
-from twin.whatif import Moment, Traffic, at_moment, moment_of, what_if
+from twin.estate import load_estate
+from twin.whatif import what_if
 
 
 def whatif(
@@ -48,12 +48,12 @@ def whatif(
         picture: File for a picture: .svg or .png.
     """
     settings = _parse_set(set_)
-    factors = _parse_traffic(traffic)
+    factors = parse_traffic(traffic)
     if picture is not None:
         check_picture(picture)
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)
-    moment = _moment(store, loaded_estate, recording, at, checkpoint)
+    moment = open_moment(store, loaded_estate, recording, at, checkpoint)
     answer = what_if(moment, settings, factors, hours * 3600)
     if picture is not None:
         draw_answer(picture, answer)
@@ -61,28 +61,6 @@ def whatif(
         print(msgspec.json.encode(answer_json(answer)).decode())
     else:
         print_answer(answer)
-
-
-def _moment(store: str, estate: Estate, recording: Path | None, at: str | None, checkpoint: Path | None) -> Moment:
-    if (recording is None) == (checkpoint is None):
-        raise UsageError("whatif: expected either --recording FILE or --checkpoint FOLDER")
-    if recording is not None:
-        return at_moment(recording, estate, store, at)
-    if at is not None:
-        raise UsageError("--at belongs to --recording; a checkpoint holds its last batch only")
-    if store not in estate.stores:
-        raise UsageError(f"{store}: the estate has no such store; expected: {', '.join(sorted(estate.stores))}")
-    from deploy.java import find_java
-    from streams.checkpoint.guard import open_stopped
-    from streams.log import configure_logging
-    from streams.query.stored_state import read_twin
-
-    assert checkpoint is not None
-    files, _ = open_stopped(checkpoint)
-    if not files.commits:
-        raise UsageError(f"{checkpoint} has no committed batch, so there is no state yet")
-    configure_logging(level="critical")  # the error line already says what Spark would log
-    return moment_of(estate, read_twin(checkpoint, estate, store, java_home=find_java().home))
 
 
 def _parse_set(items: tuple[str, ...]) -> dict[str, Any]:
@@ -97,14 +75,3 @@ def _value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
-
-
-def _parse_traffic(text: str) -> Traffic:
-    factors = parse_settings("--traffic", text.split(",")) if text else {}
-    try:
-        return Traffic(**{name: float(value) for name, value in factors.items()})
-    except TypeError:
-        names = ", ".join(Traffic.__struct_fields__)
-        raise UsageError(f"--traffic {text}: unknown factor; expected: {names}") from None
-    except ValueError:
-        raise UsageError(f"--traffic {text}: not a number; expected: such as puts=1.5,gets=0") from None
