@@ -10,13 +10,15 @@ from twin.estate import Estate
 from twin.whatif import Moment, Traffic, at_moment, moment_of
 
 
-def open_moment(store: str, estate: Estate, recording: Path | None, at: str | None, checkpoint: Path | None) -> Moment:
+def open_moment(
+    store: str, estate: Estate, recording: Path | None, time: str | None, checkpoint: Path | None
+) -> Moment:
     """Return the moment of --recording and --at, or of --checkpoint. UsageError: both or none, or not to be read."""
     if (recording is None) == (checkpoint is None):
         raise UsageError("expected either --recording FILE or --checkpoint FOLDER")
     if recording is not None:
-        return at_moment(recording, estate, store, at)
-    if at is not None:
+        return at_moment(recording, estate, store, time)
+    if time is not None:
         raise UsageError("--at belongs to --recording; a checkpoint holds its last batch only")
     if store not in estate.stores:
         raise UsageError(f"{store}: the estate has no such store; expected: {', '.join(sorted(estate.stores))}")

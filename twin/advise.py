@@ -28,7 +28,7 @@ Settings = dict[str, Any]
 
 
 class Promise(msgspec.Struct, frozen=True, kw_only=True):
-    """What must hold: the store is not full within `hours`, in `confidence` of all futures."""
+    """A condition to hold: the store is not full within `hours`, in `confidence` of all futures."""
 
     hours: float
     confidence: float = 0.9
@@ -170,7 +170,7 @@ def _least(twin: MessageStore, settings: Settings, promise: Promise, ask: Callab
 
 def _smaller(twin: MessageStore, promise: Promise, ask: Callable[[Settings], Outcome]) -> dict[str, int]:
     """Return how small each size could be alone, where that is at least a step smaller."""
-    found: dict[str, int] = {}
+    smaller: dict[str, int] = {}
     for name, value in _current(twin).items():
         step = max(1, value // _STEPS)
         low, high = 1, value // step  # in steps; `high` keeps the promise
@@ -182,8 +182,8 @@ def _smaller(twin: MessageStore, promise: Promise, ask: Callable[[Settings], Out
                 is_kept = False
             low, high = (low, middle) if is_kept else (middle + 1, high)
         if high * step < value:
-            found[name] = high * step
-    return found
+            smaller[name] = high * step
+    return smaller
 
 
 # --- settings --------------------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ AS_IT_IS = Traffic()
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What comes of a store if its traffic goes on: quantiles over all futures that were drawn.
+    """The future of a store if its traffic goes on: quantiles over all futures that were drawn.
 
     Attributes:
         resource: that is most often full first; None: none on any path.
@@ -149,14 +149,14 @@ def moment_of(estate: Estate, twin: Any, pages: dict[int, bytes] | None = None) 
     return Moment(estate, twin, {} if pages is None else pages)
 
 
-def at_moment(recording: str | Path, estate: Estate, store: str, at: str | int | None = None) -> Moment:
+def at_moment(recording: str | Path, estate: Estate, store: str, time: str | int | None = None) -> Moment:
     """Return a store at a moment of a recording.
 
     Args:
         recording: the recording.
         estate: its estate.
         store: name of the store.
-        at: event time, RFC 3339 or microseconds since 1970, up to which events are applied; None: all of them.
+        time: event time, RFC 3339 or microseconds since 1970, up to which events are applied; None: all of them.
 
     Raises:
         UsageError: no such store, no such time, or the recording cannot be read or has no event of the store by then.
@@ -164,7 +164,7 @@ def at_moment(recording: str | Path, estate: Estate, store: str, at: str | int |
     if store not in estate.stores:
         raise UsageError(f"{store}: the estate has no such store{_hint(store, estate.stores)}")
     try:
-        until = None if at is None else int(FIELD["time"].checked(at))
+        until = None if time is None else int(FIELD["time"].checked(time))
     except EventError as error:
         raise UsageError(f"--at: {error.detail}") from None
     warm()
@@ -176,7 +176,7 @@ def at_moment(recording: str | Path, estate: Estate, store: str, at: str | int |
         if len(cut) < len(decoded):
             break
     if store not in player.twins:
-        by_then = "" if at is None else f" until {at}"
+        by_then = "" if time is None else f" until {time}"
         raise UsageError(f"{recording} has no event of {store}{by_then}; expected: a later --at, or another store")
     return moment_of(estate, player.twins[store])
 

@@ -22,7 +22,7 @@ def advise(
     *,
     estate: Path,
     recording: Path | None = None,
-    at: str | None = None,
+    time: Annotated[str | None, Parameter(name="--at")] = None,
     checkpoint: Path | None = None,
     hours: float = 2.0,
     confidence: float = 0.9,
@@ -37,7 +37,7 @@ def advise(
         store: Name of the store, such as QSG1/APP1.
         estate: Estate file (TOML).
         recording: Recording that leads to the moment: .ndjson, .ndjson.zst or .arrow.
-        at: Moment of the recording, RFC 3339; its end by default.
+        time: Moment of the recording, RFC 3339; its end by default.
         checkpoint: Checkpoint folder of a job, on this machine, instead of a recording.
         hours: Hours within which the store must not be full.
         confidence: Share of all futures in which that must hold, 0.5 to 0.99.
@@ -47,7 +47,7 @@ def advise(
     promise, factors = Promise(hours=hours, confidence=confidence), parse_traffic(traffic)
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)
-    advice = find_advice(open_moment(store, loaded_estate, recording, at, checkpoint), promise, factors)
+    advice = find_advice(open_moment(store, loaded_estate, recording, time, checkpoint), promise, factors)
     if json_:
         print(msgspec.json.encode(advice).decode())
     else:

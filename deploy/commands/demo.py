@@ -18,7 +18,7 @@ from deploy.stopping import StopRequestedError, raise_on_stop
 def demo(
     *,
     keep: Annotated[bool, Parameter(negative="")] = False,
-    console: bool = True,
+    no_console: Annotated[bool, Parameter(negative="")] = False,
     seconds: Annotated[float, Parameter(validator=Number(gte=1))] = 60.0,
     seed: int = 1,
 ) -> int:
@@ -29,7 +29,7 @@ def demo(
 
     Args:
         keep: Keep broker and job running at the end, until Ctrl-C.
-        console: Serve the page for a browser, too, and print its address.
+        no_console: Do not serve the page for a browser.
         seconds: Wall time for the four hours of the recording.
         seed: Seed of the scenario's random numbers.
     """
@@ -37,7 +37,7 @@ def demo(
     try:
         with raise_on_stop(), tempfile.TemporaryDirectory(prefix="mqtwin-demo-") as folder:
             for run in run_demo(
-                Path(folder), seconds=seconds, seed=seed, console_port=DEFAULT_PORT if console else None
+                Path(folder), seconds=seconds, seed=seed, console_port=None if no_console else DEFAULT_PORT
             ):
                 passed, lines = run.judge()
                 print(*lines, sep="\n", flush=True)

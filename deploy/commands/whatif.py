@@ -23,7 +23,7 @@ def whatif(
     *,
     estate: Path,
     recording: Path | None = None,
-    at: str | None = None,
+    time: Annotated[str | None, Parameter(name="--at")] = None,
     checkpoint: Path | None = None,
     set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="", show_default=False)] = (),
     traffic: str = "",
@@ -39,7 +39,7 @@ def whatif(
         store: Name of the store, such as QSG1/APP1.
         estate: Estate file (TOML).
         recording: Recording that leads to the moment: .ndjson, .ndjson.zst or .arrow.
-        at: Moment of the recording, RFC 3339; its end by default.
+        time: Moment of the recording, RFC 3339; its end by default.
         checkpoint: Checkpoint folder of a job, on this machine, instead of a recording.
         set_: Attribute as in the estate, such as offld1_th=60, size=8G or smds.QM01.size=20G; may be repeated.
         traffic: Factors on the traffic, separated by commas, such as puts=1.5,gets=0,lengths=2.
@@ -53,7 +53,7 @@ def whatif(
         check_picture(picture)
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)
-    moment = open_moment(store, loaded_estate, recording, at, checkpoint)
+    moment = open_moment(store, loaded_estate, recording, time, checkpoint)
     answer = what_if(moment, settings, factors, hours * 3600)
     if picture is not None:
         draw_answer(picture, answer)

@@ -68,7 +68,7 @@ WhatIf = Callable[[Any], dict[str, Any]]
 
 @dataclass(slots=True)
 class ConsoleState:
-    """What the application works with.
+    """The model, the settings and the clients of an application.
 
     Attributes:
         model: what the page shows.

@@ -51,5 +51,5 @@ class History:
 
 
 def points_per_store(stores: int) -> int:
-    """Return the bound for each of so many stores."""
+    """Return the bound for each store. stores: their number."""
     return max(MIN_POINTS, min(MAX_POINTS, MAX_TOTAL_POINTS // max(1, stores)))

@@ -41,7 +41,7 @@ _COMMAND = re.compile(
 
 def commands_in(action: str) -> list[str]:
     """Return the MQSC and SETXCF commands in the text of an action, in its order."""
-    commands = (found.group(0).strip(" ,.;") for found in _COMMAND.finditer(action))
+    commands = (match.group(0).strip(" ,.;") for match in _COMMAND.finditer(action))
     return [command for command in commands if "..." not in command]  # those with a gap cannot be copied
 
 
@@ -64,7 +64,7 @@ class _Entry:
 
 
 class ConsoleModel:
-    """What the page shows. Its methods may be called from several threads.
+    """The content of the page. Its methods may be called from several threads.
 
     Args:
         topics: names of the topics whose records are folded.

@@ -115,19 +115,19 @@ class OutputReader:
 
     def _assign(self) -> None:
         """Begin to read the topics that exist meanwhile."""
-        found: list[TopicPartition] = []
+        partitions: list[TopicPartition] = []
         for topic in self._waiting:
             for number in partitions_of(self._consumer, topic, self._kafka, self._last_error):
                 low, end = offset_range(self._consumer, topic, number)
                 start = max(low, end - LAST_LETTERS) if topic == self._topics.dlq else OFFSET_BEGINNING
-                found.append(TopicPartition(topic, number, start))
+                partitions.append(TopicPartition(topic, number, start))
                 if end > low:
                     self._ends[topic, number] = end
-        if not found:
+        if not partitions:
             return
-        self._consumer.incremental_assign(found)
-        self._assigned += found
-        names = {partition.topic for partition in found}
+        self._consumer.incremental_assign(partitions)
+        self._assigned += partitions
+        names = {partition.topic for partition in partitions}
         self._waiting = [topic for topic in self._waiting if topic not in names]
 
     def _note_progress(self) -> None:

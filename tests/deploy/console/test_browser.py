@@ -137,10 +137,10 @@ def test_every_view_is_accessible_and_no_wider_than_the_screen(
                 expect(page.locator("h1")).not_to_be_empty()
                 page.wait_for_timeout(400)
                 page.evaluate(axe)
-                found: dict[str, Any] = page.evaluate("axe.run()")
+                report: dict[str, Any] = page.evaluate("axe.run()")
                 serious = [
                     (violation["id"], [node["html"][:120] for node in violation["nodes"]])
-                    for violation in found["violations"]
+                    for violation in report["violations"]
                     if violation["impact"] in {"serious", "critical"}
                 ]
                 assert serious == [], path
@@ -167,14 +167,14 @@ def test_a_slider_of_what_if_is_answered(browser: Browser, story: list[Moment]):
         ConsoleServer(model, Listen(port=0), what_if=_fixed_answer) as server,
         opened(browser, server.address, path=VIEWS[1]) as page,
     ):
-        then = page.locator(".compare dl").nth(1)
-        expect(then.locator(".big")).to_have_text("27 min")
+        asked = page.locator(".compare dl").nth(1)
+        expect(asked.locator(".big")).to_have_text("27 min")
         slider = page.get_by_label("puts")
         slider.fill("2")
-        expect(then.locator(".big")).to_have_text("13 min")
+        expect(asked.locator(".big")).to_have_text("13 min")
         expect(page.locator(".compare dl").nth(0).locator(".big")).to_have_text("27 min")
         page.get_by_role("button", name="Reset", exact=True).click()
-        expect(then.locator(".big")).to_have_text("27 min")
+        expect(asked.locator(".big")).to_have_text("27 min")
 
 
 def test_the_keyboard_alone_reaches_a_store_and_reads_its_chart(browser: Browser, story: list[Moment]):
