@@ -173,8 +173,8 @@ def at_moment(recording: str | Path, estate: Estate, store: str, time: str | int
         decoded = chunk.decode(decoder)
         cut = decoded if until is None else _until(decoded, until)
         player.feed(cut)
-        if len(cut) < len(decoded):
-            break
+        if len(decoded) and not len(cut):
+            break  # a chunk has thousands of events: what comes is later
     if store not in player.twins:
         by_then = "" if time is None else f" until {time}"
         raise UsageError(f"{recording} has no event of {store}{by_then}; expected: a later --at, or another store")
@@ -251,12 +251,12 @@ def _hint(word: str, known: Any) -> str:
 
 
 def _until(decoded: Decoded, until: int) -> Decoded:
-    """Return the events before the first one that is later than a time."""
-    later = np.flatnonzero(decoded.events["time"] > until)
-    if not later.size:
+    """Return the events up to a time, in their order; a clock that is ahead costs only its own events."""
+    rows = np.flatnonzero(decoded.events["time"] <= until)
+    if rows.size == len(decoded):
         return decoded
-    rows = slice(0, int(later[0]))
-    extras = {row: text for row, text in decoded.extras.items() if row < later[0]}
+    places = {int(row): place for place, row in enumerate(rows)}
+    extras = {places[row]: text for row, text in decoded.extras.items() if row in places}
     return Decoded(decoded.events[rows], decoded.record[rows], decoded.index[rows], extras)
 
 

@@ -91,7 +91,7 @@ def live(estate: Path, recording: Path) -> LiveTwins:
         lines = [line for line in chunk.lines() if line]
         early = [line for line in lines if json.loads(line)["time"] < "2026-11-20T01:00:00Z"]
         twins.feed([bytes(line) for line in early], [None] * len(early))
-        if len(early) < len(lines):
+        if not early:
             break
     return twins
 

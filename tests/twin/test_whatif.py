@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -129,6 +130,16 @@ def test_a_moment_before_the_first_event_and_an_unknown_store_are_refused(record
         at_moment(recording, estate, "QSG1/APP3")
     with pytest.raises(UsageError, match="--at"):
         at_moment(recording, estate, STORE, "noon")
+
+
+def test_an_event_of_a_wrong_clock_does_not_end_the_moment(tmp_path: Path):
+    estate, put = twin.demo_estate(), {"qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 100}
+    seconds = [*range(10), 3_000, *range(10, 20)]
+    lines = [json.dumps({**put, "time": f"2026-11-20T00:{s // 60:02}:{s % 60:02}Z"}) for s in seconds]
+    path = tmp_path / "clock.ndjson"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    moment = at_moment(path, estate, STORE, "2026-11-20T00:01:00Z")
+    assert moment.twin.state()["messages"] == 20
 
 
 def test_traffic_of_a_few_seconds_is_no_traffic(recording: Path):
