@@ -89,7 +89,7 @@ def live(estate: Path, recording: Path) -> LiveTwins:
     twins = LiveTwins(load_estate(estate))
     for chunk in open_recording(recording):
         lines = [line for line in chunk.lines() if line]
-        early = [line for line in lines if json.loads(line)["time"] < "2026-11-20T01:00:00Z"]
+        early = [line for line in lines if json.loads(line)["time"][:19] < "2026-11-20T01:00:00"]
         twins.feed([bytes(line) for line in early], [None] * len(early))
         if not early:
             break
