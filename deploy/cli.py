@@ -31,11 +31,13 @@ DONE, FAILED, WRONG_USE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 
 # name: (module and function, or module and cyclopts.App for a group of commands; summary in mqtwin --help)
 COMMANDS = {
+    "advise": ("deploy.commands.advise:advise", "Find the least change with which a store is not full."),
     "alerts": ("deploy.commands.alerts:alerts", "Print alerts as they arrive."),
     "bridge": ("deploy.commands.bridge:bridge", "Forward alerts to Alertmanager or to a webhook."),
     "broker": ("deploy.commands.broker:broker", "Run the embedded Kafka broker until Ctrl-C or SIGTERM."),
     "checkpoint": ("deploy.commands.checkpoint:checkpoint", "Check or describe a checkpoint on this machine."),
     "collect": ("deploy.commands.collect:collect", "Collect live data (spans, RMF, Prometheus) as events."),
+    "console": ("deploy.commands.console:console", "Serve a page about every store: what fills, when, why."),
     "demo": ("deploy.commands.demo:demo", "Fill a structure in fast motion, with alerts before the first 2192."),
     "doctor": ("deploy.commands.doctor:doctor", "Show what this machine lacks, and how to get it."),
     "drift": ("deploy.commands.drift:drift", "Show the model against measurements, with likely causes."),
@@ -51,6 +53,7 @@ COMMANDS = {
     "size": ("deploy.commands.size:size", "Plan the storage that a number of messages needs."),
     "state": ("deploy.commands.state:state", "Print the state records in a checkpoint, without Kafka."),
     "stream": ("deploy.commands.stream:stream", "Run the streaming job: events in, alerts and states out."),
+    "whatif": ("deploy.commands.whatif:whatif", "Compare when a store is full with other settings or traffic."),
 }
 
 

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +16,10 @@ from rich.console import Console
 from rich.live import Live
 
 from deploy.broker import Broker
+from deploy.console.feed import TopicFeed
+from deploy.console.live import LiveTwins
+from deploy.console.model import ConsoleModel
+from deploy.console.server import ConsoleServer, Listen
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.java import find_java
 from deploy.show.alerts import alert_line
@@ -29,7 +33,7 @@ from streams.kafka.subscribe import AlertReader, AlertRecord
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from streams.query.job import Job, JobSettings, start_job
-from twin.errors import MqtwinError
+from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.events import ARROW
 from twin.simulation import Outcome, SideBySide, side_by_side_estate, simulate
@@ -59,7 +63,12 @@ class DemoRun:
 
 
 def run_demo(
-    folder: Path, *, seconds: float, seed: int, on_ready: Callable[[str], None] | None = None
+    folder: Path,
+    *,
+    seconds: float,
+    seed: int,
+    on_ready: Callable[[str], None] | None = None,
+    console_port: int | None = None,
 ) -> Iterator[DemoRun]:
     """Run the demo and yield its results while broker and job are still running; then stop them.
 
@@ -68,6 +77,7 @@ def run_demo(
         seconds: Wall time for the whole recording.
         seed: Seed of the simulation.
         on_ready: Called with the broker's address when the broker is ready.
+        console_port: Port of the page in the browser; a free one is taken where it is in use. None: no page.
 
     Raises:
         MqtwinError: The broker, the job or the publishing fails.
@@ -87,17 +97,32 @@ def run_demo(
             on_ready(broker.bootstrap_servers)
         with console.status("starting Spark (about 30 s more at the first start, to compile kernels)", spinner="dots"):
             job = _start_job(estate, broker.bootstrap_servers, folder)
-        try:
+        with ExitStack() as parts:
+            parts.callback(job.session.stop)
+            parts.callback(job.stop)
             _print_line(f"The streaming job is running. Its log: {folder / 'job.log'}")
+            if console_port is not None:
+                address = _open_console(parts, estate, broker.bootstrap_servers, console_port)
+                _print_line(f"The console is running: {address}")
             run = _show(console, job, estate, broker.bootstrap_servers, recording, DemoRun(outcome), seconds)
             with console.status("replaying the recording with fixed lines", spinner="dots"):
                 run.compared = compare(recording, estate, run.alerts)
             yield run
-        finally:
-            job.stop()
-            job.session.stop()
     finally:
         broker.stop()
+
+
+def _open_console(parts: ExitStack, estate: Estate, servers: str, port: int) -> str:
+    """Serve the page until `parts` is closed, and return its address."""
+    kafka, topics = {"bootstrap.servers": servers}, Topics()
+    model = ConsoleModel(topics)
+    parts.enter_context(TopicFeed(kafka, topics, model))
+    twins = parts.enter_context(LiveTwins(estate).follow(kafka, topics))
+    try:
+        server = ConsoleServer(model, Listen(port=port), twins.answer)
+    except UsageError:  # the port is taken
+        server = ConsoleServer(model, Listen(port=0), twins.answer)
+    return parts.enter_context(server).address
 
 
 def _start_job(estate: Estate, servers: str, folder: Path) -> Job:

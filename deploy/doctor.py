@@ -17,7 +17,7 @@ import psutil
 from packaging.requirements import Requirement
 
 from deploy.cache import cache_dir
-from deploy.jars import KAFKA_BROKER, SPARK_CONNECTOR, missing, pinned
+from deploy.jars import CONSOLE, KAFKA_BROKER, SPARK_CONNECTOR, missing, pinned
 from deploy.java import find_java
 from streams.host.resources import FDS_REMEDY, MAPS_REMEDY, map_limit, max_kept_twins, memory_limit, open_files_limits
 from twin.errors import MqtwinError
@@ -61,6 +61,7 @@ def examine() -> list[Finding]:
         _java,
         lambda: _jars(SPARK_CONNECTOR, "Spark's Kafka connector"),
         lambda: _jars(KAFKA_BROKER, "embedded Kafka"),
+        lambda: _jars(CONSOLE, "charts of the console"),
         _cores,
         _memory,
         _descriptors,

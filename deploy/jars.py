@@ -1,6 +1,7 @@
-"""The jars that Spark and the embedded broker need: downloaded once, checked against SHA-256 sums before each use.
+"""The jars that Spark, the embedded broker and the console need: downloaded once, checked before each use.
 
-``jars.toml`` names the direct dependencies, ``jars.lock.toml`` every resulting jar with its sum. jgo downloads them
+The check is their SHA-256 sum. ``jars.toml`` names the direct dependencies, ``jars.lock.toml`` every resulting jar
+with its sum. jgo downloads them
 from Maven Central, or from a mirror named in jgo's own configuration file (``[repositories]``, ``central = ...``).
 
 jgo writes a download to its final path and does not check it later, so an interrupted download would stay damaged.
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 SPARK_CONNECTOR = "spark-connector"
 KAFKA_BROKER = "kafka-broker"
+CONSOLE = "console"
 MAX_DOWNLOADS = 6
 
 
@@ -75,7 +77,11 @@ def _folder() -> Path:
 
 @cache
 def pinned(name: str) -> tuple[Jar, ...]:
-    """Return the jars of a set, :data:`SPARK_CONNECTOR` or :data:`KAFKA_BROKER`, in class path order."""
+    """Return the jars of a set in class path order.
+
+    Args:
+        name: :data:`SPARK_CONNECTOR`, :data:`KAFKA_BROKER` or :data:`CONSOLE`.
+    """
     sets = tomllib.loads(resources.files("deploy").joinpath("jars.lock.toml").read_text(encoding="utf-8"))
     return tuple(Jar(coordinate, sha256) for coordinate, sha256 in sets[name].items())
 

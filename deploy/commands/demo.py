@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.console import Console
 
+from deploy.console.server import DEFAULT_PORT
 from deploy.demo import run_demo
 from deploy.show.table import print_table
 from deploy.show.verdict import comparison_lines
@@ -20,6 +21,7 @@ from deploy.stopping import StopRequestedError, raise_on_stop
 def demo(
     *,
     keep: Annotated[bool, Parameter(negative="")] = False,
+    no_console: Annotated[bool, Parameter(negative="")] = False,
     seconds: Annotated[float, Parameter(validator=Number(gte=1))] = 60.0,
     seed: int = 1,
 ) -> int:
@@ -30,13 +32,15 @@ def demo(
 
     Args:
         keep: Keep broker and job running at the end, until Ctrl-C.
+        no_console: Do not serve the page for a browser.
         seconds: Wall time for the six hours of the recording.
         seed: Seed of the scenario's random numbers.
     """
     passed = False
     try:
         with raise_on_stop(), tempfile.TemporaryDirectory(prefix="mqtwin-demo-") as folder:
-            for run in run_demo(Path(folder), seconds=seconds, seed=seed):
+            port = None if no_console else DEFAULT_PORT
+            for run in run_demo(Path(folder), seconds=seconds, seed=seed, console_port=port):
                 passed, line = run.judge()
                 Console(soft_wrap=not sys.stdout.isatty()).print(line, highlight=False)
                 headings, lines = comparison_lines(run.compared)

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from deploy.doctor import examine
-from deploy.jars import KAFKA_BROKER, SPARK_CONNECTOR, ensure_jars
+from deploy.jars import CONSOLE, KAFKA_BROKER, SPARK_CONNECTOR, ensure_jars
 from deploy.show.findings import print_findings
 
 
@@ -22,6 +22,7 @@ def doctor(*, fetch: Annotated[bool, Parameter(negative="")] = False) -> int:
     if fetch:
         ensure_jars(SPARK_CONNECTOR)
         ensure_jars(KAFKA_BROKER)
+        ensure_jars(CONSOLE)
     findings = examine()
     print_findings(findings)
     return 1 if any(finding.state == "missing" for finding in findings) else 0

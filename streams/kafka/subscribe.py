@@ -40,7 +40,7 @@ class AlertData(msgspec.Struct, frozen=True, kw_only=True):
     condition: str
     time: str
     usage_pct: float | None
-    level: str = "page"
+    level: str = PAGE
     time_to_full_s: dict[str, float] | None = None
     full_probability: float | None = None
     fillers: tuple[Filler, ...] = ()

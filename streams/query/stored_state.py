@@ -13,7 +13,7 @@ from streams.state.pages import STATE_NAME
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.state.tables import StateError
-from twin.stores.open import open_store
+from twin.stores.open import Twin, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,13 +45,33 @@ def read_states(
     is_own = session is None
     session = session or open_session(name="mqtwin state", master="local[1]", java_home=java_home)
     try:
-        yield from _read_states(session, directory, estate, store)
+        for twin in _read_twins(session, directory, estate, store):
+            yield twin.state()
     finally:
         if is_own:
             session.stop()
 
 
-def _read_states(session: SparkSession, directory: Path, estate: Estate, store: str | None) -> Iterator[dict[str, Any]]:
+def read_twin(
+    directory: Path,
+    estate: Estate,
+    store: str,
+    *,
+    java_home: Path | None = None,
+    session: SparkSession | None = None,
+) -> Twin:
+    """Return the twin of a store after the last committed batch. Arguments and errors as of `read_states`."""
+    is_own = session is None
+    session = session or open_session(name="mqtwin whatif", master="local[1]", java_home=java_home)
+    try:
+        (twin,) = _read_twins(session, directory, estate, store)
+        return twin
+    finally:
+        if is_own:
+            session.stop()
+
+
+def _read_twins(session: SparkSession, directory: Path, estate: Estate, store: str | None) -> Iterator[Twin]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -73,10 +93,10 @@ def _read_states(session: SparkSession, directory: Path, estate: Estate, store: 
         remaining = iter(names)
         for name, rows in groupby(pages.toLocalIterator(), key=lambda row: str(row["store"])):
             for bare in iter(lambda: next(remaining), name):  # stores without pages, which `pages` lacks
-                yield _restore_state(estate, bare, headers[bare], [])
-            yield _restore_state(estate, name, headers[name], [(int(row["page"]), bytes(row["data"])) for row in rows])
+                yield _restore(estate, bare, headers[bare], [])
+            yield _restore(estate, name, headers[name], [(int(row["page"]), bytes(row["data"])) for row in rows])
         for bare in remaining:
-            yield _restore_state(estate, bare, headers[bare], [])
+            yield _restore(estate, bare, headers[bare], [])
     except (PySparkException, Py4JError) as error:
         raise MqtwinError(
             f"checkpoint {directory}: its state cannot be read: {one_line(error)}; "
@@ -89,8 +109,8 @@ def _read_variable(session: SparkSession, directory: Path, name: str) -> DataFra
     return session.read.format("statestore").option("stateVarName", name).load(str(directory.resolve()))
 
 
-def _restore_state(estate: Estate, name: str, header: bytes, pages: list[tuple[int, bytes]]) -> dict[str, Any]:
+def _restore(estate: Estate, name: str, header: bytes, pages: list[tuple[int, bytes]]) -> Twin:
     try:
-        return open_store(estate, name, None, header, pages).state()
+        return open_store(estate, name, None, header, pages)
     except StateError as error:
         raise MqtwinError(f"store {name}: {error}") from error

@@ -1,0 +1,77 @@
+"""``mqtwin whatif``."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from deploy.moment import open_moment, parse_traffic
+from deploy.options import parse_settings
+from deploy.show.warnings import print_warnings
+from deploy.show.whatif import answer_json, check_picture, draw_answer, print_answer
+from twin.estate import load_estate
+from twin.whatif import what_if
+
+
+def whatif(
+    store: str,
+    /,
+    *,
+    estate: Path,
+    recording: Path | None = None,
+    time: Annotated[str | None, Parameter(name="--at")] = None,
+    checkpoint: Path | None = None,
+    set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="", show_default=False)] = (),
+    traffic: str = "",
+    hours: float = 8.0,
+    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    picture: Path | None = None,
+) -> None:
+    """Compare when a store is full, as it is and with other settings or traffic. Nothing is changed.
+
+    The store is rolled forward from a moment of a recording, or from a checkpoint.
+
+    Args:
+        store: Name of the store, such as QSG1/APP1.
+        estate: Estate file (TOML).
+        recording: Recording that leads to the moment: .ndjson, .ndjson.zst or .arrow.
+        time: Moment of the recording, RFC 3339; its end by default.
+        checkpoint: Checkpoint folder of a job, on this machine, instead of a recording.
+        set_: Attribute as in the estate, such as offld1_th=60, size=8G or smds.QM01.size=20G; may be repeated.
+        traffic: Factors on the traffic, separated by commas, such as puts=1.5,gets=0,lengths=2.
+        hours: How far to look ahead.
+        json_: Print the answer as JSON instead of a table.
+        picture: File for a picture: .svg or .png.
+    """
+    settings = _parse_set(set_)
+    factors = parse_traffic(traffic)
+    if picture is not None:
+        check_picture(picture)
+    loaded_estate = load_estate(estate)
+    print_warnings(loaded_estate.warnings)
+    moment = open_moment(store, loaded_estate, recording, time, checkpoint)
+    answer = what_if(moment, settings, factors, hours * 3600)
+    if picture is not None:
+        draw_answer(picture, answer)
+    if json_:
+        print(msgspec.json.encode(answer_json(answer)).decode())
+    else:
+        print_answer(answer)
+
+
+def _parse_set(items: tuple[str, ...]) -> dict[str, Any]:
+    return {key: _value(text) for key, text in parse_settings("--set", items).items()}
+
+
+def _value(text: str) -> Any:
+    """Return a value as the estate file would read it; a word without quotes is a string, none removes a value."""
+    if text.lower() == "none":
+        return None
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

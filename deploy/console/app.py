@@ -1,0 +1,331 @@
+"""The web application: the page, the stream of changes, the history of a store. It reads only and executes nothing.
+
+Changes go out as Server-Sent Events, at most one a second for each client. There is no queue: an event holds what
+changed since the last one that this client took, so a slow client gets the latest state and nothing in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import zipfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from deploy.console.model import ConsoleModel
+from deploy.jars import CONSOLE, ensure_jars
+from twin.errors import MqtwinError
+
+MAX_CLIENTS = 64  # that receive events at a time
+MAX_BODY_BYTES = 16 * 1024
+PERIOD_S = 1.0  # between two events to a client
+_BEAT_PERIODS = 2  # without a change, from which an event about freshness is sent
+_RETRY_MS = 2_000  # after which a browser connects again
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = (
+    (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+)
+_COOKIE = "mqtwin-console"
+_OWN_FILES = {
+    "console.css": "text/css; charset=utf-8",
+    "console.js": "text/javascript; charset=utf-8",
+    "chart.js": "text/javascript; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "whatif.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+_CHART_FILES = {
+    "uPlot.iife.min.js": "text/javascript; charset=utf-8",
+    "uPlot.min.css": "text/css; charset=utf-8",
+}
+
+WhatIf = Callable[[Any], dict[str, Any]]
+"""Answer a request of POST /whatif, JSON-ready. MqtwinError: it cannot be answered."""
+
+
+@dataclass(slots=True)
+class ConsoleState:
+    """The model, the settings and the clients of an application.
+
+    Attributes:
+        model: what the page shows.
+        hosts: values of the Host header that are answered.
+        token: what a client must know; None: nothing.
+        is_tls: True if browsers see https.
+        what_if: answers to POST /whatif; None: there are none.
+        period_s: seconds between two events to a client.
+        clients: the clients that receive events now.
+        is_stopping: set when the server ends, so that the streams do.
+    """
+
+    model: ConsoleModel
+    hosts: Sequence[str]
+    token: str | None = None
+    is_tls: bool = False
+    what_if: WhatIf | None = None
+    period_s: float = PERIOD_S
+    clients: int = 0
+    is_stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def extra(self) -> dict[str, Any]:
+        """Return what the page is told about the console itself."""
+        return {"clients": self.clients, "what_if": self.what_if is not None}
+
+
+def new_app(state: ConsoleState) -> Starlette:
+    """Return the application. MqtwinError: the chart library is missing and cannot be fetched."""
+    _files()
+    routes = [
+        Route("/", _page),
+        Route("/static/{name}", _static),
+        Route("/api/session", _session, methods=["POST"]),
+        Route("/api/events", _events),
+        Route("/api/history", _history),
+        Route("/whatif", _what_if, methods=["POST"]),
+        Route("/healthz", _healthz),
+        Route("/readyz", _readyz),
+    ]
+    middleware = [
+        Middleware(_SecurityHeaders),
+        Middleware(TrustedHostMiddleware, allowed_hosts=list(state.hosts), www_redirect=False),
+    ]
+    app = Starlette(routes=routes, middleware=middleware)
+    app.state.console = state
+    return app
+
+
+class _SecurityHeaders:
+    """Adds the headers that protect the page to every response, errors too."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                names = {name for name, _ in message["headers"]}
+                caching = () if b"cache-control" in names else ((b"cache-control", b"no-store"),)
+                message = {**message, "headers": [*message["headers"], *_HEADERS, *caching]}
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
+
+
+# --- who may ask ------------------------------------------------------------------------------------------------------
+
+
+def _cookie_of(token: str) -> str:
+    """Return the cookie of a browser that knows the token; it does not reveal the token."""
+    return hmac.new(token.encode(), b"mqtwin console", hashlib.sha256).hexdigest()
+
+
+def _is_allowed(request: Request) -> bool:
+    token = _console(request).token
+    if token is None:
+        return True
+    kind, _, credentials = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer":
+        return hmac.compare_digest(credentials.strip().encode(), token.encode())
+    return hmac.compare_digest(request.cookies.get(_COOKIE, "").encode(), _cookie_of(token).encode())
+
+
+def _console(request: Request) -> ConsoleState:
+    state: ConsoleState = request.app.state.console
+    return state
+
+
+def _protected(handler: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """Let only clients pass that know the token, and only pages of this server."""
+
+    async def checked(request: Request) -> Response:
+        if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
+            return _problem(403, "a page of another site asked; expected: the console's own page")
+        if not _is_allowed(request):
+            answer = _problem(401, "no valid token; expected: Authorization: Bearer TOKEN, the line of --token-file")
+            answer.headers["www-authenticate"] = "Bearer"
+            return answer
+        return await handler(request)
+
+    return checked
+
+
+def _problem(status: int, detail: str) -> Response:
+    return _json({"detail": detail}, status)
+
+
+def _json(content: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(content), status, media_type="application/json")
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    content: bytes
+    media_type: str
+    tag: str
+
+
+@cache
+def _files() -> dict[str, _File]:
+    """Return every file that the page may ask for, by name; "" is the page."""
+    own = resources.files("deploy").joinpath("console", "static")
+    contents = {name: own.joinpath(name).read_bytes() for name in ("index.html", *_OWN_FILES)}
+    contents |= _chart_files()
+    types = {"index.html": "text/html; charset=utf-8", **_OWN_FILES, **_CHART_FILES}
+    return {
+        name: _File(content, types[name], f'"{hashlib.sha256(content).hexdigest()[:24]}"')
+        for name, content in contents.items()
+    }
+
+
+def _chart_files() -> dict[str, bytes]:
+    """Return the files of the chart library out of its pinned jar."""
+    (jar,) = ensure_jars(CONSOLE)
+    with zipfile.ZipFile(jar) as archive:
+        paths = {path.rpartition("/")[2]: path for path in archive.namelist()}
+        return {name: archive.read(paths[name]) for name in _CHART_FILES}
+
+
+def _file_response(request: Request, name: str) -> Response:
+    file = _files()[name]
+    headers = {"etag": file.tag, "cache-control": "no-cache"}
+    if request.headers.get("if-none-match") == file.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(file.content, headers={**headers, "content-type": file.media_type})
+
+
+async def _page(request: Request) -> Response:
+    return _file_response(request, "index.html")
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in _OWN_FILES and name not in _CHART_FILES:
+        return _problem(404, f"{name[:80]}: no such file")
+    return _file_response(request, name)
+
+
+# --- data -------------------------------------------------------------------------------------------------------------
+
+
+@_protected
+async def _session(request: Request) -> Response:
+    """Answer a browser that knows the token with a cookie, since it cannot send a header with every request."""
+    console = _console(request)
+    response = _json({"token_needed": console.token is not None})
+    if console.token is not None:
+        cookie = _cookie_of(console.token)
+        response.set_cookie(_COOKIE, cookie, httponly=True, samesite="strict", secure=console.is_tls)
+    return response
+
+
+@_protected
+async def _events(request: Request) -> Response:
+    console = _console(request)
+    if console.clients >= MAX_CLIENTS:
+        return _problem(503, f"{MAX_CLIENTS} clients receive events already; expected: fewer")
+    since = _version_of(request.headers.get("last-event-id", ""), console.model.epoch)
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(stream(console, since), media_type="text/event-stream", headers=headers)
+
+
+async def stream(console: ConsoleState, since: int) -> AsyncIterator[bytes]:
+    """Yield Server-Sent Events for one client until the server stops. since: version that the client has, 0: none."""
+    model = console.model
+    console.clients += 1
+    try:
+        yield f"retry: {_RETRY_MS}\n\n".encode()
+        idle = 0
+        while not console.is_stopping.is_set():
+            if model.version > since or since <= 0:
+                since, content = model.changes(since, console.extra())
+                since = max(since, 1)
+                yield _event("changes", content, f"{model.epoch}-{since}")
+                idle = 0
+            elif idle >= _BEAT_PERIODS:
+                yield _event("beat", model.beat(console.extra()), f"{model.epoch}-{since}")
+                idle = 0
+            idle += 1
+            try:
+                await asyncio.wait_for(console.is_stopping.wait(), console.period_s)
+            except TimeoutError:
+                continue
+    finally:
+        console.clients -= 1
+
+
+def _event(name: str, content: bytes, event_id: str) -> bytes:
+    return b"id: %b\nevent: %b\ndata: %b\n\n" % (event_id.encode(), name.encode(), content)
+
+
+def _version_of(event_id: str, epoch: str) -> int:
+    """Return the version in the id of an event; 0 for an id of another process, or none."""
+    own, _, version = event_id.partition("-")
+    return int(version) if own == epoch and version.isascii() and version.isdigit() and len(version) < 16 else 0
+
+
+@_protected
+async def _history(request: Request) -> Response:
+    store = request.query_params.get("store", "")
+    columns = _console(request).model.history(store)
+    if columns is None:
+        return _problem(404, f"store={store[:80]}: no state record yet; expected: a store of the overview")
+    return _json(columns)
+
+
+@_protected
+async def _what_if(request: Request) -> Response:
+    answer = _console(request).what_if
+    if answer is None:
+        return _problem(404, "this console answers no what-if; expected: mqtwin console --estate FILE")
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        return _problem(415, "expected: content-type application/json")
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_BODY_BYTES:
+            return _problem(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
+    try:
+        return _json(await run_in_threadpool(answer, msgspec.json.decode(body)))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _problem(400, f"the body is not JSON: {error}")
+    except MqtwinError as error:
+        return _problem(422, str(error))
+
+
+# --- health -----------------------------------------------------------------------------------------------------------
+
+
+async def _healthz(_: Request) -> Response:
+    return _json({"status": "alive"})
+
+
+async def _readyz(request: Request) -> Response:
+    if _console(request).model.is_ready:
+        return _json({"status": "ready"})
+    return _json({"status": "not ready: the topics are being read, or no broker answers"}, 503)

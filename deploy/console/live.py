@@ -1,0 +1,184 @@
+"""Twins of the console's own for what-if: a thread that follows the events topic, as the job does.
+
+They begin with the events that the topic still holds. The job is not touched and its checkpoint is not read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any, Self
+
+import msgspec
+from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+
+from streams.kafka.clients import LastError, check, new_consumer, partitions_of
+from streams.kafka.topics import Topics
+from twin.errors import MqtwinError, UsageError
+from twin.estate import Estate
+from twin.events import Decoder
+from twin.replays import Player
+from twin.stores.message_store import MessageStore
+from twin.warm import warm
+from twin.whatif import DEFAULT_HORIZON_S, Outcome, Traffic, moment_of, what_if
+
+_BATCH = 2_000
+_READ_SECONDS = 0.5
+_RETRY_SECONDS = 5.0
+_MIB = 1024 * 1024
+
+
+class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /whatif. set: attributes as in the estate; traffic: factors."""
+
+    store: str
+    traffic: Traffic = Traffic()
+    set: dict[str, int | float | bool | str | None] = {}
+    horizon_s: float = DEFAULT_HORIZON_S
+
+
+class LiveTwins:
+    """The twins of an estate, and answers about them. A context manager; `follow` starts the thread.
+
+    Args:
+        estate: the estate.
+    """
+
+    def __init__(self, estate: Estate) -> None:
+        self._estate = estate
+        self._player = Player(estate)
+        self._decoder = Decoder(estate)
+        self._pages: dict[str, dict[int, bytes]] = {}
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._problem = ""
+
+    def follow(self, kafka: Mapping[str, str], topics: Topics) -> Self:
+        """Follow the events topic from its beginning. Arguments: client settings, names of the topics."""
+        arguments = (dict(kafka), topics.events)
+        self._thread = threading.Thread(target=self._run, args=arguments, name="mqtwin-console-twins", daemon=True)
+        self._thread.start()
+        return self
+
+    def feed(self, values: list[bytes | None], content_types: list[bytes | None]) -> None:
+        """Apply records of the events topic, in their order; those that the job would refuse are skipped."""
+        decoded = self._decoder.records(values, content_types)
+        with self._lock:
+            self._player.feed(decoded)
+
+    def answer(self, content: Any) -> dict[str, Any]:
+        """Answer the decoded body of POST /whatif, JSON-ready. UsageError: it cannot be answered; says why."""
+        try:
+            request = msgspec.convert(content, WhatIfRequest)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"the body: {error}") from None
+        with self._lock:
+            twin = self._player.twins.get(request.store)
+            if twin is None:
+                known = request.store in self._estate.stores
+                reason = self._problem or (
+                    "no event of it was read yet" if known else "the console's estate has no such store"
+                )
+                raise UsageError(f"{request.store}: {reason}")
+            moment = moment_of(self._estate, twin, self._pages.setdefault(request.store, {}))
+            answer = what_if(moment, request.set, request.traffic, request.horizon_s)
+            sliders = _sliders(moment.twin)
+        return {
+            "time": answer.time,
+            "attributes": sliders,
+            "before": _outcome(answer.before, answer.horizon_s),
+            "after": _outcome(answer.after, answer.horizon_s),
+            "note": f"As of {answer.time[11:19]}, if the traffic of the last minutes goes on as set here.",
+        }
+
+    def _run(self, kafka: dict[str, str], topic: str) -> None:
+        warm()
+        while not self._stopping.is_set():
+            try:
+                self._follow_once(kafka, topic)
+            except MqtwinError as error:
+                self._problem = str(error)
+                self._stopping.wait(_RETRY_SECONDS)
+
+    def _follow_once(self, kafka: dict[str, str], topic: str) -> None:
+        last_error = LastError()
+        consumer = new_consumer(kafka, {"auto.offset.reset": "earliest"}, last_error)
+        try:
+            numbers = partitions_of(consumer, topic, kafka, last_error)
+            if not numbers:
+                raise MqtwinError(f"topic {topic} does not exist yet")
+            with self._lock:
+                self._player, self._pages = Player(self._estate), {}
+            consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
+            self._problem = ""
+            while not self._stopping.is_set():
+                messages = [item for item in consumer.consume(_BATCH, _READ_SECONDS) if check(item.error(), topic)]
+                if messages:
+                    kinds = [dict(item.headers() or ()).get("content-type") for item in messages]
+                    self.feed([item.value() for item in messages], [_as_bytes(kind) for kind in kinds])
+        finally:
+            consumer.close()
+
+    def close(self) -> None:
+        """Stop following."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(timeout=10)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _as_bytes(header: Any) -> bytes | None:
+    return header.encode() if isinstance(header, str) else header
+
+
+def _outcome(outcome: Outcome, horizon_s: float) -> dict[str, Any]:
+    times = {"p10": outcome.p10, "p50": outcome.p50, "p90": outcome.p90}
+    return {
+        "resource": outcome.resource,
+        "time_to_full_s": None if outcome.p50 is None else times,
+        "probability": outcome.probability,
+        "horizon_s": horizon_s,
+        "messages_that_fit": outcome.messages_that_fit,
+    }
+
+
+def _sliders(twin: MessageStore) -> list[dict[str, Any]]:
+    """Return the attributes that the page offers. scale: of the slider's unit, in that of the attribute."""
+    config = twin.config
+    if twin.kind == "structure":
+        sliders = []
+        if config.cf_level >= 5 and config.offload != "NONE":
+            names = [(f"offld{number}_th", f"OFFLD{number}TH") for number in (1, 2, 3)]
+            sliders = [_slider(name, label, getattr(config, name), 0, 100, "%") for name, label in names]
+        sliders.append(_size("size", "SIZE", config.size))
+        datasets = {qmgr: int(twin.tables.store.datasets[row]["size"]) for row, qmgr in enumerate(twin.qmgrs)}
+        return sliders + [_size(f"smds.{qmgr}.size", f"SMDS {qmgr}", size) for qmgr, size in datasets.items() if size]
+    if twin.kind == "page_set":
+        return [_slider("pages", "pages", config.pages, 2, 4 * config.pages, "")]
+    return [] if config.max_size is None else [_size("max_size", "maximum size", config.max_size)]
+
+
+def _slider(name: str, label: str, value: int, low: int, high: int, unit: str) -> dict[str, Any]:
+    step = max(1, (high - low) // 200)
+    return {
+        "name": name,
+        "label": label,
+        "value": value,
+        "min": low,
+        "max": high,
+        "step": step,
+        "unit": unit,
+        "scale": 1,
+    }
+
+
+def _size(name: str, label: str, value_bytes: int) -> dict[str, Any]:
+    value = max(1, value_bytes // _MIB)
+    low = max(1, value // 4)
+    return {**_slider(name, label, value, low, 4 * value, "MB"), "step": max(1, value // 32), "scale": _MIB}

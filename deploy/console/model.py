@@ -1,0 +1,305 @@
+"""The topics folded into what the page shows. Bounded: the number of stores, alerts, letters and points has a limit.
+
+Every change gets a version. A client asks for what changed since its version, so one that was away gets the latest
+state once and nothing in between.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from deploy.console.history import History, Point, points_per_store
+from deploy.console.resources import resources_of
+from streams.kafka.output_reader import OutputRecord
+from streams.kafka.topics import Topics
+from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, WARNING, WATCH
+
+MAX_STORES = 5_000
+MAX_ALERTS = 1_000
+MAX_LETTERS = 200
+MAX_REASONS = 100
+MAX_LETTER_CHARACTERS = 600
+_RATE_SECONDS = 60.0  # over which the rates of the job are measured
+_LIKELY = 0.5  # probability from which a forecast counts: the default for alerts too
+_DAY_S = 86_400.0
+
+_RANKS = {FULL: 4, CRITICAL: 3, WARNING: 2, INFO: 1, "": 0}
+_COMMAND = re.compile(
+    r"\b(?:ALTER|DEFINE|DELETE|DISPLAY|RESET|START|STOP|BACKUP|RECOVER|CLEAR|SETXCF|D) "
+    r"(?:(?![a-z]+\b)[A-Z0-9][\w().,=*/'%$#@-]*(?: |$|(?=[;,)])))+"
+)
+
+
+def commands_in(action: str) -> list[str]:
+    """Return the MQSC and SETXCF commands in the text of an action, in its order."""
+    commands = (match.group(0).strip(" ,.;") for match in _COMMAND.finditer(action))
+    return [command for command in commands if "..." not in command]  # those with a gap cannot be copied
+
+
+class _Entry:
+    """A store or an alert with the version of its last change. encoded: its JSON, made once for all clients."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.content: dict[str, Any] = {}
+        self._encoded: msgspec.Raw | None = None
+
+    def change(self, content: dict[str, Any], version: int) -> None:
+        self.content, self.version, self._encoded = content, version, None
+
+    @property
+    def encoded(self) -> msgspec.Raw:
+        if self._encoded is None:
+            self._encoded = msgspec.Raw(msgspec.json.encode(self.content))
+        return self._encoded
+
+
+class ConsoleModel:
+    """The content of the page. Its methods may be called from several threads.
+
+    Args:
+        topics: names of the topics whose records are folded.
+        clock: the time of day, seconds since 1970.
+
+    Attributes:
+        epoch: id of this model; versions of another one mean nothing here.
+    """
+
+    def __init__(self, topics: Topics, clock: Callable[[], float] = time.time) -> None:
+        self.epoch = uuid.uuid4().hex[:12]
+        self._topics = topics
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._version = 0
+        self._stores: dict[str, _Entry] = {}
+        self._states: dict[str, dict[str, Any]] = {}
+        self._histories: dict[str, History] = {}
+        self._alerts: dict[str, _Entry] = {}
+        self._alerts_of: dict[str, dict[str, _Entry]] = {}  # by store
+        self._letters: deque[dict[str, Any]] = deque(maxlen=MAX_LETTERS)
+        self._reasons: dict[str, int] = {}
+        self._letters_version = 0
+        self._removed: deque[tuple[int, str]] = deque(maxlen=MAX_ALERTS)  # (version, alert id)
+        self._written: deque[tuple[float, int, float]] = deque(maxlen=2_000)  # (time, state records, events)
+        self._records = 0
+        self._events = 0.0
+        self._last_write_s = 0.0
+        self._unreadable = 0
+        self._source: dict[str, Any] = {"connected": True, "caught_up": False, "missing": [], "problem": ""}
+
+    # --- records ---------------------------------------------------------------------------------------------------
+
+    def fold(self, records: list[OutputRecord]) -> None:
+        """Fold records of the topics. One that cannot be read is counted, and nothing else."""
+        with self._lock:
+            for record in records:
+                self._last_write_s = max(self._last_write_s, record.written_ms / 1000)
+                try:
+                    self._fold_one(record)
+                except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError):
+                    self._unreadable += 1
+                    self._version += 1
+            self._written.append((self._clock(), self._records, self._events))
+
+    def set_source(self, *, connected: bool, caught_up: bool, missing: list[str], problem: str = "") -> None:
+        """Set what is known about the broker.
+
+        Args:
+            connected: True if it answers.
+            caught_up: True if everything was read that the topics held at first.
+            missing: topics that do not exist yet.
+            problem: the error in one line, else empty.
+        """
+        source = {"connected": connected, "caught_up": caught_up, "missing": missing, "problem": problem}
+        with self._lock:
+            if source != self._source:
+                self._source = source
+                self._version += 1
+
+    def _fold_one(self, record: OutputRecord) -> None:
+        if record.topic == self._topics.dlq:
+            self._fold_letter(record)
+        elif record.value is None:
+            return  # a tombstone of a compacted topic
+        elif record.topic == self._topics.state:
+            self._fold_state(msgspec.json.decode(record.value))
+        else:
+            self._fold_alert(msgspec.json.decode(record.value))
+
+    def _fold_state(self, state: dict[str, Any]) -> None:
+        name = str(state["store"])
+        if name not in self._stores and len(self._stores) >= MAX_STORES:
+            return
+        resources = resources_of(state)
+        self._records += 1
+        before = self._states.get(name, {}).get("events", 0)
+        self._events += max(0, int(state.get("events") or 0) - int(before or 0))
+        self._states[name] = state
+        self._stores.setdefault(name, _Entry())
+        history = self._histories.setdefault(name, History())
+        first = _first_forecast(state)
+        times = None if first is None else first["time_to_full_s"]
+        quantiles = None if times is None else (times["p10"], times["p50"], times["p90"])
+        if state.get("time"):
+            pct = {resource.name: resource.pct for resource in resources}
+            history.add(Point(_seconds(state["time"]), pct, quantiles), points_per_store(len(self._stores)))
+        self._summarise(name)
+
+    def _fold_alert(self, event: dict[str, Any]) -> None:
+        data = event["data"]
+        alert_id, change = str(data["alert_id"]), str(event["type"]).rpartition(".")[2]
+        entry = self._alerts.get(alert_id)
+        if entry is not None and entry.content["id"] == event["id"]:
+            return  # delivered twice
+        opened = data["time"] if entry is None or change == OPENED else entry.content["opened"]
+        if entry is None:
+            entry = self._alerts[alert_id] = _Entry()
+            self._alerts_of.setdefault(str(data["store"]), {})[alert_id] = entry
+        self._version += 1
+        actions = [{"text": str(text), "commands": commands_in(str(text))} for text in data.get("actions") or ()]
+        level = data.get("level") or (WATCH if data["severity"] == INFO else "page")
+        content = {**data, "id": event["id"], "change": change, "opened": opened, "level": level, "actions": actions}
+        content["is_open"] = change != CLEARED
+        entry.change(content, self._version)
+        while len(self._alerts) > MAX_ALERTS:
+            self._forget_alert()
+        if data["store"] in self._states:
+            self._summarise(data["store"])
+
+    def _forget_alert(self) -> None:
+        """Forget the oldest cleared alert, or the oldest of all."""
+        cleared = (alert_id for alert_id, entry in self._alerts.items() if not entry.content["is_open"])
+        oldest = next(cleared, next(iter(self._alerts)))
+        entry = self._alerts.pop(oldest)
+        del self._alerts_of[str(entry.content["store"])][oldest]
+        self._removed.append((self._version, oldest))
+
+    def _fold_letter(self, record: OutputRecord) -> None:
+        headers = record.headers
+        reason = headers.get("reason", "unknown")
+        if reason not in self._reasons and len(self._reasons) >= MAX_REASONS:
+            reason = "other"
+        self._reasons[reason] = self._reasons.get(reason, 0) + 1
+        fields = ("reason", "detail", "topic", "partition", "offset", "index")
+        text = (record.value or b"").decode(errors="replace")[:MAX_LETTER_CHARACTERS]
+        letter = {name: headers.get(name, "")[:MAX_LETTER_CHARACTERS] for name in fields}
+        self._letters.append({**letter, "value": text, "written_s": record.written_ms / 1000})
+        self._version += 1
+        self._letters_version = self._version
+
+    def _summarise(self, name: str) -> None:
+        """Write the summary of a store anew, after a state record or an alert of it."""
+        state = self._states[name]
+        own = self._alerts_of.get(name, {}).values()
+        open_alerts = [alert.content for alert in own if alert.content["is_open"]]
+        pages = [alert["severity"] for alert in open_alerts if alert["level"] != WATCH]
+        watches = [INFO] if len(pages) < len(open_alerts) else []
+        severity = max([*pages, *watches, ""], key=lambda word: _RANKS.get(word, 2))
+        resources = resources_of(state)
+        first = _first_forecast(state)
+        fullest = max((resource.pct for resource in resources), default=0.0)
+        self._version += 1
+        drop = {"smds", "scm", "forecast"}
+        content = {
+            "store": name,
+            "kind": state["kind"],
+            "time": state.get("time"),
+            "severity": severity,
+            "urgency": round(_urgency(severity, first, fullest), 3),
+            "first": first,
+            "forecasts": (state.get("forecast") or {}).get("resources", []),
+            "resources": resources,
+            "open_alerts": len(pages),
+            "open_watches": len(open_alerts) - len(pages),
+            "fields": {key: value for key, value in state.items() if key not in drop},
+        }
+        self._stores[name].change(content, self._version)
+
+    # --- answers ---------------------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """The version of the last change."""
+        return self._version
+
+    @property
+    def is_ready(self) -> bool:
+        """True if the broker answers and the topics were read to their ends."""
+        return bool(self._source["connected"] and self._source["caught_up"])
+
+    def changes(self, since: int, extra: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
+        """Return (version, JSON of everything that changed since a version).
+
+        Args:
+            since: the version; 0 asks for everything.
+            extra: further fields of `meta`.
+        """
+        with self._lock:
+            content: dict[str, Any] = {
+                "version": self._version,
+                "full": since <= 0,
+                "meta": {**self._meta(), **(extra or {})},
+                "stores": [entry.encoded for entry in self._stores.values() if entry.version > since],
+                "alerts": [entry.encoded for entry in self._alerts.values() if entry.version > since],
+                "forgotten": [alert_id for version, alert_id in self._removed if version > since > 0],
+            }
+            if self._letters_version > since:
+                content["letters"] = {"reasons": self._reasons, "latest": list(self._letters)[::-1]}
+            return self._version, msgspec.json.encode(content)
+
+    def beat(self, extra: Mapping[str, Any] | None = None) -> bytes:
+        """Return JSON about freshness alone, for a time without changes. extra: further fields of `meta`."""
+        with self._lock:
+            return msgspec.json.encode({"meta": {**self._meta(), **(extra or {})}})
+
+    def history(self, store: str) -> dict[str, Any] | None:
+        """Return the history of a store as columns; None for a store that is not known."""
+        with self._lock:
+            history = self._histories.get(store)
+            return None if history is None else history.columns()
+
+    def _meta(self) -> dict[str, Any]:
+        times = [state["time"] for state in self._states.values() if state.get("time")]
+        now = self._clock()
+        recent = [item for item in self._written if item[0] > now - _RATE_SECONDS]
+        seconds = max(1.0, now - recent[0][0]) if recent else 1.0
+        return {
+            **self._source,
+            "as_of": max(times, default=None),
+            "age_s": round(max(0.0, now - self._last_write_s), 1) if self._last_write_s else None,
+            "stores": len(self._stores),
+            "state_records": self._records,
+            "state_records_per_s": round((self._records - recent[0][1]) / seconds, 2) if recent else 0.0,
+            "events_per_s": round((self._events - recent[0][2]) / seconds, 1) if recent else 0.0,
+            "events": sum(int(state.get("events") or 0) for state in self._states.values()),
+            "dead_letters": sum(self._reasons.values()),
+            "unreadable": self._unreadable,
+        }
+
+
+def _first_forecast(state: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the forecast for the resource that is full first; None where nothing fills within the horizon."""
+    resources = (state.get("forecast") or {}).get("resources") or [None]
+    first: dict[str, Any] | None = resources[0]
+    return None if first is None or first["time_to_full_s"] is None else first
+
+
+def _urgency(severity: str, first: Mapping[str, Any] | None, fullest_pct: float) -> float:
+    """Return a number by which the most urgent store comes first: alerts, then time left, then usage."""
+    urgency = 1e6 * _RANKS.get(severity, 2) + min(fullest_pct, 999.0)
+    if first is not None and first["full_probability"] >= _LIKELY:
+        urgency += 1e3 * 100 * (1 - min(first["time_to_full_s"]["p50"], _DAY_S) / _DAY_S)
+    return urgency
+
+
+def _seconds(time_text: str) -> float:
+    return int(datetime.fromisoformat(time_text).timestamp() * 1000) / 1000  # milliseconds, as a browser reads it

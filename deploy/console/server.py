@@ -1,0 +1,203 @@
+"""The console's address, its protection, and the thread that serves it."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import stat
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import uvicorn
+
+from deploy.console.app import ConsoleState, WhatIf, new_app
+from deploy.console.model import ConsoleModel
+from twin.errors import MqtwinError, UsageError
+
+DEFAULT_PORT = 8470
+_MIN_TOKEN_CHARACTERS = 16
+_START_SECONDS = 20.0
+_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listen:
+    """Where a console listens, and who may ask.
+
+    Attributes:
+        host: address.
+        port: 0 takes a free one.
+        token: what clients must know; None: nothing.
+        certificate, key: TLS files (PEM); None: no TLS here.
+        behind_proxy: True if a proxy in front ends TLS.
+        allowed_hosts: further names by which browsers may call it.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    token: str | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    behind_proxy: bool = False
+    allowed_hosts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.certificate is None) != (self.key is None):
+            raise UsageError("--tls-certificate and --tls-key belong together; expected: both or none")
+        if self.is_local:
+            return
+        if self.token is None:
+            raise UsageError(f"--host {self.host} can be reached by others; expected: --token-file FILE")
+        if self.certificate is None and not self.behind_proxy:
+            raise UsageError(
+                f"--host {self.host} without TLS; expected: --tls-certificate FILE --tls-key FILE, or --behind-proxy"
+            )
+
+    @property
+    def is_local(self) -> bool:
+        """True if only this machine can connect."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def hosts(self) -> list[str]:
+        """The names that the Host header may have; others may be a page elsewhere that was led here (DNS rebinding)."""
+        names = [*(_LOOPBACK_NAMES if self.is_local else (self.host,)), *self.allowed_hosts]
+        if not self.is_local and self.host in {"0.0.0.0", "::"}:  # noqa: S104 - compared, not bound
+            names += [*_LOOPBACK_NAMES, socket.gethostname(), socket.getfqdn()]
+        return list(dict.fromkeys(names))
+
+    @property
+    def is_tls(self) -> bool:
+        """True if browsers see https."""
+        return self.certificate is not None or self.behind_proxy
+
+
+def read_token(path: Path) -> str:
+    """Return the token in a file.
+
+    Raises:
+        UsageError: the file cannot be read, or others may read it, or the token is short.
+    """
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--token-file {path} cannot be read: {error}") from None
+    if mode & 0o077:
+        raise UsageError(f"--token-file {path} can be read by others (mode {mode:o}); expected: chmod 600 {path}")
+    if len(token) < _MIN_TOKEN_CHARACTERS or not token.isascii() or not token.isprintable() or " " in token:
+        raise UsageError(
+            f"--token-file {path}: expected one word of {_MIN_TOKEN_CHARACTERS} or more printable ASCII characters"
+        )
+    return token
+
+
+class ConsoleServer:
+    """A console that is being served, from a thread of its own. A context manager.
+
+    Args:
+        model: what the page shows.
+        listen: where, and for whom.
+        what_if: answers to POST /whatif; None: none.
+
+    Raises:
+        UsageError: the port is taken, or the TLS files cannot be used.
+        MqtwinError: the chart library cannot be fetched, or the server does not start.
+    """
+
+    def __init__(self, model: ConsoleModel, listen: Listen, what_if: WhatIf | None = None) -> None:
+        self._state = ConsoleState(
+            model, listen.hosts, token=listen.token, is_tls=listen.is_tls, what_if=what_if, is_stopping=asyncio.Event()
+        )
+        self._listen = listen
+        config = uvicorn.Config(
+            new_app(self._state),
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            server_header=False,
+            proxy_headers=False,
+            ssl_certfile=listen.certificate,
+            ssl_keyfile=listen.key,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=2,
+            h11_max_incomplete_event_size=32 * 1024,
+        )
+        try:
+            config.load()
+        except (OSError, ValueError) as error:
+            raise UsageError(f"--tls-certificate {listen.certificate}: {error}") from None
+        self._socket = _bound(listen.host, listen.port)
+        self._server = uvicorn.Server(config)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._run, name="mqtwin-console", daemon=True)
+        self._thread.start()
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._server.started:
+            if not self._thread.is_alive() or time.monotonic() > deadline:
+                raise MqtwinError(f"the console at {self.address} does not start")
+            time.sleep(0.02)
+
+    @property
+    def address(self) -> str:
+        """The address for a browser."""
+        host, port = self._socket.getsockname()[:2]
+        name = f"[{host}]" if ":" in host else host
+        return f"http{'s' if self._listen.certificate else ''}://{name}:{port}/"
+
+    @property
+    def clients(self) -> int:
+        """Number of clients that receive events now."""
+        return self._state.clients
+
+    def _run(self) -> None:
+        async def serve() -> None:
+            self._loop = asyncio.get_running_loop()
+            await self._server.serve(sockets=[self._socket])
+
+        asyncio.run(serve())
+
+    def wait(self) -> None:
+        """Wait until the server ends by itself. MqtwinError: it did."""
+        while self._thread.is_alive():
+            self._thread.join(timeout=1)
+        raise MqtwinError(f"the console at {self.address} has ended")
+
+    def close(self) -> None:
+        """Stop serving."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._state.is_stopping.set)
+        self._server.should_exit = True
+        self._thread.join(timeout=10)
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if sys.platform != "win32":
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise UsageError(f"--host {host} --port {port}: {error.strerror or error}; expected: a free address") from None
+    return bound

@@ -1,0 +1,617 @@
+// The console: receives changes, keeps the latest of every store and alert, and shows one view of it.
+
+import { UsageChart } from "./chart.js";
+import { amount, announce, chip, clockOf, count, dayOf, h, kindOf, percent, range, reconcile, resourceName, setAttribute, setText, span } from "./page.js";
+import { WhatIf } from "./whatif.js";
+
+const LIKELY = 0.5;
+const NEAR_S = 600;
+const MAX_POINTS = 2000; // of a chart, until its history is asked for again
+const LOST_S = 8; // without any event from the server
+
+const state = { stores: new Map(), alerts: new Map(), letters: { reasons: {}, latest: [] }, meta: null, heard: 0, started: Date.now() };
+let view = null;
+let source = null;
+let drawing = false;
+
+// --- what is urgent --------------------------------------------------------------------------------------------------
+
+// The severity that the page shows: that of the open alerts, or of a likely forecast before its alert opens.
+function toneOf(store) {
+  if (store.severity && store.severity !== "info") return store.severity;
+  if (isFilling(store)) return store.first.time_to_full_s.p50 <= NEAR_S ? "critical" : "warning";
+  return store.severity;
+}
+
+const isFilling = (store) => store.first !== null && store.first.full_probability >= LIKELY;
+const isUrgent = (store) => isFilling(store) || (store.severity && store.severity !== "info");
+const byUrgency = (a, b) => b.urgency - a.urgency || (a.store < b.store ? -1 : 1);
+const fullest = (store) => store.resources.reduce((top, next) => (!top || next.pct > top.pct ? next : top), null);
+const linkOf = (store) => `#/store/${encodeURIComponent(store)}`;
+
+function toneOfUsage(store, resource) {
+  if (resource.pct >= 100) return "full";
+  const open = [...state.alerts.values()].find((alert) => alert.is_open && alert.store === store.store && alert.resource === resource.name && alert.level !== "watch");
+  if (open) return open.severity;
+  return store.first && store.first.resource === resource.name && isFilling(store) ? toneOf(store) : null;
+}
+
+// --- parts -----------------------------------------------------------------------------------------------------------
+
+function meter() {
+  const name = h("span", { class: "name" }), value = h("span", { class: "number" });
+  const fill = h("div", { class: "fill" }), more = h("span", { class: "amount" });
+  const track = h("div", { class: "track", "aria-hidden": "true" }, fill);
+  return { root: h("div", { class: "meter" }, name, value, track, more), set(store, resource, isShort) {
+    setText(name, resource.label + (resource.note ? `, ${resource.note}` : ""));
+    setText(value, percent(resource.pct));
+    setAttribute(fill, "data-severity", toneOfUsage(store, resource));
+    fill.style.width = `${Math.min(100, resource.pct)}%`;
+    more.hidden = isShort;
+    if (!isShort) setText(more, `${amount(resource.used, resource.unit)} of ${amount(resource.total, resource.unit)} ${resource.unit === "bytes" ? "" : resource.unit}`);
+  } };
+}
+
+function timeLeft() {
+  const big = h("span", { class: "big" }), rest = h("span", { class: "soft" });
+  return { root: h("p", { class: "left" }, big, rest), set(store) {
+    const first = store.first, tone = toneOf(store), top = fullest(store);
+    if (first && first.time_to_full_s.p50 < 1) {
+      setText(big, "Full");
+      setText(rest, `${resourceName(first.resource)}: puts fail with 2192`);
+    } else if (first) {
+      const times = first.time_to_full_s;
+      setText(big, span(times.p50));
+      setText(rest, `until ${resourceName(first.resource)} is full (${range(times.p10, times.p90)}, probability ${Math.round(100 * first.full_probability)} %)`);
+    } else {
+      setText(big, top ? percent(top.pct) : "no usage");
+      setText(rest, top ? `of ${top.label} in use, nothing predicted to fill` : "");
+    }
+    setAttribute(big, "class", `big${tone && tone !== "info" ? ` tone-${tone}` : ""}`);
+  } };
+}
+
+// An action in its order: sentences, and each command as a block that can be copied.
+function actionParts(action) {
+  const parts = [];
+  let rest = action.text;
+  const say = (text) => {
+    const words = text.replace(/^[\s,;.)]+/, "").trim();
+    if (words) parts.push(h("p", {}, words));
+  };
+  for (const command of action.commands) {
+    const at = rest.indexOf(command);
+    if (at < 0) continue;
+    say(rest.slice(0, at));
+    parts.push(commandBlock(command));
+    rest = rest.slice(at + command.length);
+  }
+  say(rest);
+  return parts;
+}
+
+function commandBlock(text) {
+  const button = h("button", { type: "button", "aria-label": `Copy ${text}` }, "Copy");
+  const code = h("code", { tabindex: "0" }, text);
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(code);
+      button.textContent = "Selected";
+    }
+    announce(`${button.textContent}: ${text}`);
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  });
+  return h("div", { class: "command" }, code, button);
+}
+
+function alertView() {
+  const severity = chip(), title = h("h3"), when = h("span", { class: "when" }), cause = h("p"), facts = h("p", { class: "soft" });
+  const actions = h("ul", { class: "actions" }), evidence = h("div");
+  const root = h("article", { class: "panel alert" }, h("div", { class: "line" }, severity.root, title, when), cause, facts, actions, evidence);
+  let shown = "";
+  return { root, set(alert, hasLink = true) {
+    if (shown === alert.id) return;
+    shown = alert.id;
+    setAttribute(root, "data-severity", alert.is_open ? alert.severity : null);
+    setAttribute(root, "data-open", alert.is_open);
+    severity.set(alert.is_open ? (alert.level === "watch" ? "info" : alert.severity) : "cleared", alert.is_open ? null : "cleared");
+    const what = `${resourceName(alert.resource)}: ${alert.condition}`;
+    title.replaceChildren(...(hasLink ? [h("a", { href: linkOf(alert.store) }, alert.store), ` ${what}`] : [what]));
+    const end = alert.is_open ? (alert.change === "opened" ? "" : `, updated ${clockOf(alert.time)}`) : `, cleared ${clockOf(alert.time)}`;
+    setText(when, `opened ${dayOf(alert.opened)} ${clockOf(alert.opened)}${end}`);
+    setText(cause, alert.cause);
+    const fillers = alert.fillers.filter((filler) => filler.share >= 0.005).map((filler) => `${filler.queue} ${Math.round(100 * filler.share)} %`).join(", ");
+    setText(facts, fillers ? `Filled by ${fillers}` : "");
+    facts.hidden = !fillers;
+    actions.replaceChildren(...(alert.is_open ? alert.actions : []).map((action) => h("li", {}, ...actionParts(action))));
+    evidence.replaceChildren(...evidenceOf(alert.evidence));
+  } };
+}
+
+// Evidence is whatever the alert carries: sentences, or names with values.
+function evidenceOf(evidence) {
+  if (!evidence) return [];
+  const items = Array.isArray(evidence) ? evidence : Object.entries(evidence).map(([name, value]) => `${name.replaceAll("_", " ")}: ${typeof value === "object" ? JSON.stringify(value) : value}`);
+  const lines = items.map((item) => h("li", {}, typeof item === "object" ? JSON.stringify(item) : String(item)));
+  return [h("details", {}, h("summary", {}, "Evidence"), h("ul", {}, ...lines))];
+}
+
+function facts() {
+  const root = h("dl", { class: "facts" });
+  return { root, set(pairs) {
+    reconcile(root, pairs, (pair) => pair[0], ([name]) => {
+      const value = h("dd");
+      return { root: h("div", {}, h("dt", {}, name), value), value };
+    }, (part, [, text]) => setText(part.value, text));
+  } };
+}
+
+function table(headings) {
+  const body = h("tbody");
+  const cells = headings.map(([text, kind]) => h("th", { scope: "col", class: kind || null }, text));
+  return { root: h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": headings[0][0] }, h("table", { class: "rows" }, h("thead", {}, h("tr", {}, ...cells)), body)), body };
+}
+
+// The chart of a store: its history is asked for once, and continued with what comes in.
+class StoreChart {
+  constructor(title) {
+    this.chart = new UsageChart(title);
+    this.root = this.chart.root;
+    this.columns = null;
+    this.isLoading = false;
+  }
+
+  async load(store) {
+    if (this.isLoading) return;
+    this.isLoading = true;
+    const answer = await fetch(`api/history?store=${encodeURIComponent(store.store)}`).catch(() => null);
+    if (answer && answer.ok) this.columns = await answer.json();
+    this.isLoading = false;
+    if (this.columns) this.show(store);
+  }
+
+  draw(store) {
+    const columns = this.columns, at = Date.parse(store.time) / 1000;
+    const last = columns ? columns.times[columns.times.length - 1] : undefined;
+    if (last === undefined || at < last || columns.times.length > MAX_POINTS) {
+      this.load(store); // also where another recording or a new job began
+      return;
+    }
+    if (at > last) {
+      columns.times.push(at);
+      for (const item of store.resources) {
+        columns.pct[item.name] ||= columns.times.slice(1).map(() => null);
+        columns.pct[item.name].push(item.pct);
+      }
+      for (const values of Object.values(columns.pct)) while (values.length < columns.times.length) values.push(null);
+    }
+    this.show(store);
+  }
+
+  show(store) {
+    const labels = Object.fromEntries(store.resources.map((item) => [item.name, item.label]));
+    const first = store.first, resource = first && store.resources.find((item) => item.name === first.resource);
+    const isAhead = resource && first.time_to_full_s.p50 >= 1 && resource.pct < 100;
+    this.chart.set(this.columns, labels, isAhead ? { resource: first.resource, pct: resource.pct, times: first.time_to_full_s } : null, resource ? first.resource : null);
+  }
+
+  close() {
+    this.chart.close();
+  }
+}
+
+// --- views -----------------------------------------------------------------------------------------------------------
+
+class Overview {
+  constructor() {
+    this.title = "Overview";
+    this.heading = h("h1");
+    this.filter = h("input", { type: "search", placeholder: "Filter stores", "aria-label": "Filter stores", class: "field" });
+    this.filter.addEventListener("input", () => this.draw());
+    this.cards = h("ul", { class: "cards" });
+    this.urgent = h("section", { "aria-label": "Stores that need attention" }, this.cards);
+    this.steady = table([["Store"], ["Fullest resource"], ["Time to full", "number wide"], ["Messages", "number wide"], ["Kind", "wide"]]);
+    this.steadyTitle = h("h2");
+    this.rest = h("section", {}, this.steadyTitle, h("div", { class: "panel" }, this.steady.root));
+    this.empty = h("p", { class: "empty" });
+    this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.filter), this.empty, this.urgent, this.rest);
+  }
+
+  draw() {
+    const all = [...state.stores.values()].sort(byUrgency), word = this.filter.value.trim().toLowerCase();
+    const chosen = all.filter((store) => store.store.toLowerCase().includes(word));
+    const urgent = chosen.filter(isUrgent), steady = chosen.filter((store) => !isUrgent(store));
+    setText(this.heading, headline(all));
+    this.filter.hidden = all.length < 8;
+    this.urgent.hidden = urgent.length === 0;
+    this.rest.hidden = steady.length === 0;
+    setText(this.empty, all.length ? (chosen.length ? "" : "No store has that in its name.") : waitingText());
+    this.empty.hidden = this.empty.textContent === "";
+    setText(this.steadyTitle, urgent.length ? "Steady" : "Stores");
+    reconcile(this.cards, urgent, (store) => store.store, () => this.card(), (card, store) => card.set(store));
+    reconcile(this.steady.body, steady, (store) => store.store, () => this.row(), (row, store) => row.set(store));
+  }
+
+  close() {
+    for (const card of (this.cards.views || new Map()).values()) card.close();
+  }
+
+  card() {
+    const severity = chip(), name = h("h3"), kind = h("span", { class: "soft" }), left = timeLeft(), bar = meter(), more = h("p", { class: "soft" });
+    const chart = new StoreChart(null), words = h("div", { class: "words" }, left.root, bar.root, more);
+    const link = h("a", { class: "card" }, h("div", { class: "title" }, name, kind, severity.root), words, chart.root);
+    return { root: h("li", {}, link), close: () => chart.close(), set(store) {
+      chart.draw(store);
+      const resource = store.resources.find((item) => store.first && item.name === store.first.resource) || fullest(store);
+      setAttribute(link, "href", linkOf(store.store));
+      setAttribute(link, "data-severity", toneOf(store));
+      severity.set(toneOf(store), store.severity && store.severity !== "info" ? null : "forecast");
+      setText(name, store.store);
+      setText(kind, kindOf(store.kind));
+      left.set(store);
+      bar.root.hidden = !resource;
+      if (resource) bar.set(store, resource, true);
+      const alerts = [...state.alerts.values()].filter((alert) => alert.is_open && alert.store === store.store);
+      const fillers = alerts.flatMap((alert) => alert.fillers)[0];
+      const parts = [fillers ? `${fillers.queue} brings ${Math.round(100 * fillers.share)} % of the growth` : null,
+        alerts.length ? `${alerts.length} open alert${alerts.length === 1 ? "" : "s"}` : null,
+        store.fields.full_puts ? `${count(store.fields.full_puts)} puts refused with 2192` : null];
+      setText(more, parts.filter(Boolean).join(", "));
+    } };
+  }
+
+  row() {
+    const link = h("a"), fill = h("div", { class: "fill" }), value = h("span", { class: "number" }), label = h("span", { class: "soft" });
+    const left = h("td", { class: "number wide" }), messages = h("td", { class: "number wide" }), kind = h("td", { class: "wide soft" });
+    const usage = h("td", { class: "usage" }, h("div", { class: "inline" }, label, h("div", { class: "track", "aria-hidden": "true" }, fill), value));
+    return { root: h("tr", {}, h("th", { scope: "row" }, link), usage, left, messages, kind), set(store) {
+      const top = fullest(store);
+      setText(link, store.store);
+      setAttribute(link, "href", linkOf(store.store));
+      setText(label, top ? top.label : "");
+      setText(value, top ? percent(top.pct) : "");
+      fill.style.width = `${top ? Math.min(100, top.pct) : 0}%`;
+      setText(left, store.first ? `${span(store.first.time_to_full_s.p50)} (${Math.round(100 * store.first.full_probability)} %)` : "none");
+      setText(messages, store.fields.messages === undefined ? "" : count(store.fields.messages));
+      setText(kind, kindOf(store.kind));
+    } };
+  }
+}
+
+function headline(stores) {
+  if (!stores.length) return "Overview";
+  const filling = stores.filter(isFilling).sort((a, b) => a.first.time_to_full_s.p50 - b.first.time_to_full_s.p50), alerting = stores.filter(isUrgent);
+  const of = stores.length === 1 ? "the store" : `${stores.length} stores`;
+  if (filling.length) {
+    const full = filling.filter((store) => store.first.time_to_full_s.p50 < 1), next = filling.find((store) => store.first.time_to_full_s.p50 >= 1);
+    const soon = next ? `${next.store} is full in ${span(next.first.time_to_full_s.p50)}` : "";
+    if (full.length) return `${full.length === 1 ? `${full[0].store} is full` : `${full.length} stores are full`}${soon ? `, ${soon}` : ""}`;
+    return filling.length === 1 ? soon : `${filling.length} of ${of} are filling, ${soon}`;
+  }
+  if (alerting.length) return `${alerting.length} of ${of} ha${alerting.length === 1 ? "s" : "ve"} an open alert, none is filling`;
+  return stores.length === 1 ? "Nothing is filling" : `Nothing is filling in ${of}`;
+}
+
+function waitingText() {
+  const meta = state.meta;
+  if (!meta) return "Waiting for the console's first answer.";
+  if (meta.problem) return meta.problem;
+  if (meta.missing.length) return `Waiting for the topics ${meta.missing.join(", ")}: the job creates them when it starts.`;
+  return "No state record yet: the job writes one after its first batch with events.";
+}
+
+class StoreView {
+  constructor(name) {
+    this.name = name;
+    this.title = name;
+    this.severity = chip();
+    this.heading = h("h1", {}, name);
+    this.kind = h("span", { class: "soft" });
+    this.left = timeLeft();
+    this.left.root.classList.add("hero");
+    this.chart = new StoreChart(`Usage of ${name} over time`);
+    this.meters = h("div", { class: "meters" });
+    this.alertList = h("div");
+    this.alerts = h("section", {}, h("h2", {}, "Alerts"), this.alertList);
+    this.queues = table([["Queue"], ["Messages", "number"], ["Size", "number"]]);
+    this.facts = facts();
+    this.whatIf = new WhatIf(name);
+    this.missing = h("p", { class: "empty", hidden: true });
+    this.body = h("div", {},
+      h("div", { class: "columns" }, h("div", { class: "panel" }, h("h2", {}, "Usage and forecast"), this.chart.root), h("div", { class: "panel" }, h("h2", {}, "Resources"), this.meters)),
+      this.alerts, this.whatIf.root,
+      h("div", { class: "columns even" }, h("div", { class: "panel" }, h("h2", {}, "Deepest queues"), this.queues.root), h("div", { class: "panel" }, h("h2", {}, "Counters"), this.facts.root)));
+    this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.kind, this.severity.root), this.left.root, this.missing, this.body);
+  }
+
+  draw() {
+    const store = state.stores.get(this.name);
+    this.body.hidden = this.left.root.hidden = !store;
+    this.missing.hidden = Boolean(store);
+    if (!store) {
+      setText(this.missing, state.stores.size ? "There is no store of this name." : waitingText());
+      return;
+    }
+    setText(this.kind, kindOf(store.kind));
+    this.severity.set(toneOf(store), store.severity && store.severity !== "info" ? null : toneOf(store) ? "forecast" : null);
+    this.left.set(store);
+    this.chart.draw(store);
+    reconcile(this.meters, store.resources, (item) => item.name, meter, (bar, item) => bar.set(store, item, false));
+    const alerts = [...state.alerts.values()].filter((alert) => alert.store === this.name).sort(byTime);
+    this.alerts.hidden = alerts.length === 0;
+    reconcile(this.alertList, alerts.slice(0, 20), (alert) => alert.alert_id, alertView, (part, alert) => part.set(alert, false));
+    const fields = store.fields;
+    reconcile(this.queues.body, fields.queues || [], (queue) => queue.name, () => {
+      const cells = [h("th", { scope: "row" }), h("td", { class: "number" }), h("td", { class: "number" })];
+      return { root: h("tr", {}, ...cells), cells };
+    }, (row, queue) => [queue.name, count(queue.depth), amount(queue.bytes, "bytes")].forEach((text, i) => setText(row.cells[i], text)));
+    this.facts.set(counters(fields));
+    this.whatIf.show(Boolean(state.meta && state.meta.what_if));
+  }
+
+  close() {
+    this.chart.close();
+  }
+}
+
+function counters(fields) {
+  const names = { messages: "messages", uncommitted: "uncommitted", full_puts: "refused with 2192", overfull_puts: "accepted beyond full",
+    offload_rule: "offload rule in force", offloaded_messages: "offloaded messages", size: "size", events: "events", gaps: "gaps",
+    duplicates: "duplicates", unmatched_gets: "unmatched gets", refused_alters: "refused alters", drift_pct: "drift", expansions: "expansions",
+    pages_unused: "pages unused", members: "members", rate: "messages/s", depth: "waiting" };
+  return Object.entries(names).filter(([name]) => fields[name] !== undefined && fields[name] !== null)
+    .map(([name, label]) => [label, name === "size" ? amount(fields[name], "bytes") : name === "drift_pct" ? percent(fields[name]) : count(fields[name])]);
+}
+
+const byTime = (a, b) => Number(b.is_open) - Number(a.is_open) || (a.time < b.time ? 1 : -1);
+
+class Alerts {
+  constructor() {
+    this.title = "Alerts";
+    this.heading = h("h1");
+    this.filter = h("input", { type: "search", placeholder: "Filter by store, resource, condition, queue", "aria-label": "Filter alerts", class: "field" });
+    this.filter.addEventListener("input", () => this.draw());
+    this.parts = ["Act", "Watch", "Cleared"].map((title) => {
+      const list = h("div"), note = h("p", { class: "empty" });
+      return { list, note, root: h("section", {}, h("h2", {}, title), note, list) };
+    });
+    this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.filter), ...this.parts.map((part) => part.root));
+  }
+
+  draw() {
+    const word = this.filter.value.trim().toLowerCase();
+    const all = [...state.alerts.values()].sort(byTime);
+    const chosen = all.filter((alert) => `${alert.store} ${alert.resource} ${alert.condition} ${alert.severity} ${alert.cause}`.toLowerCase().includes(word));
+    const groups = [chosen.filter((alert) => alert.is_open && alert.level !== "watch"), chosen.filter((alert) => alert.is_open && alert.level === "watch"), chosen.filter((alert) => !alert.is_open)];
+    const open = all.filter((alert) => alert.is_open && alert.level !== "watch").length;
+    setText(this.heading, open ? `${open} open alert${open === 1 ? "" : "s"}` : "No open alert");
+    this.parts.forEach((part, i) => {
+      part.root.hidden = i > 0 && groups[i].length === 0;
+      setText(part.note, i === 0 && groups[0].length === 0 ? "Nothing to act on." : "");
+      part.note.hidden = part.note.textContent === "";
+      reconcile(part.list, groups[i].slice(0, 100), (alert) => alert.alert_id, alertView, (item, alert) => item.set(alert));
+    });
+  }
+}
+
+class Drift {
+  constructor() {
+    this.title = "Drift";
+    this.note = h("p", { class: "soft" });
+    this.table = table([["Store"], ["Drift", "number"], ["Unmatched gets", "number"], ["Gaps", "number"], ["Baseline", "wide"]]);
+    this.panel = h("div", { class: "panel" }, this.table.root);
+    this.root = h("div", {}, h("div", { class: "head" }, h("h1", {}, "Drift")), this.note, h("section", {}, this.panel));
+  }
+
+  draw() {
+    const stores = [...state.stores.values()].filter((store) => store.fields.drift_pct != null || store.fields.gaps || store.fields.unmatched_gets || store.fields.baseline)
+      .sort((a, b) => Math.abs(b.fields.drift_pct || 0) - Math.abs(a.fields.drift_pct || 0) || byUrgency(a, b));
+    const measured = stores.filter((store) => store.fields.drift_pct != null).length;
+    setText(this.note, measured ? "The twin less the measurement, in percent of the total, for the worst resource. A drift alert opens when it stays beyond the tolerance for three measurements."
+      : "No store was measured yet: send MEASURE events to compare the twin with the real system.");
+    this.panel.hidden = stores.length === 0;
+    reconcile(this.table.body, stores, (store) => store.store, () => {
+      const link = h("a"), cells = [1, 2, 3].map(() => h("td", { class: "number" })), base = h("td", { class: "wide soft" });
+      return { root: h("tr", {}, h("th", { scope: "row" }, link), ...cells, base), link, cells, base };
+    }, (row, store) => {
+      const fields = store.fields;
+      setText(row.link, store.store);
+      setAttribute(row.link, "href", linkOf(store.store));
+      [percent(fields.drift_pct, 2), count(fields.unmatched_gets || 0), count(fields.gaps || 0)].forEach((text, i) => setText(row.cells[i], text));
+      setText(row.base, fields.baseline ? Object.entries(fields.baseline).filter(([, value]) => typeof value === "number").map(([name, value]) => `${name} ${count(value)}`).join(", ") : "none");
+    });
+  }
+}
+
+class DeadLetters {
+  constructor() {
+    this.title = "Dead letters";
+    this.heading = h("h1");
+    this.note = h("p", { class: "soft" });
+    this.reasons = table([["Reason"], ["Letters", "number"]]);
+    this.latest = h("div");
+    this.body = h("div", {}, h("section", {}, h("div", { class: "panel" }, this.reasons.root)), h("section", {}, h("h2", {}, "Latest"), this.latest));
+    this.root = h("div", {}, h("div", { class: "head" }, this.heading), this.note, this.body);
+  }
+
+  draw() {
+    const { reasons, latest } = state.letters, all = Object.entries(reasons).sort((a, b) => b[1] - a[1]);
+    const total = all.reduce((sum, [, number]) => sum + number, 0);
+    setText(this.heading, total ? `${count(total)} dead letter${total === 1 ? "" : "s"}` : "No dead letter");
+    setText(this.note, total ? "Events that the job refused, since this console was started and a little before." : "The job has refused no event.");
+    this.body.hidden = total === 0;
+    reconcile(this.reasons.body, all, ([reason]) => reason, ([reason]) => {
+      const value = h("td", { class: "number" });
+      return { root: h("tr", {}, h("th", { scope: "row" }, reason), value), value };
+    }, (row, [, number]) => setText(row.value, count(number)));
+    reconcile(this.latest, latest.slice(0, 50), (letter) => `${letter.topic}/${letter.partition}/${letter.offset}/${letter.index}/${letter.written_s}`, (letter) => ({
+      root: h("article", { class: "panel alert" }, h("div", { class: "line" }, h("h3", {}, letter.reason), h("span", { class: "when" }, `${letter.topic}, partition ${letter.partition}, offset ${letter.offset}, index ${letter.index}`)),
+        h("p", {}, letter.detail), h("div", { class: "command" }, h("code", { tabindex: "0" }, letter.value))),
+    }), () => {});
+  }
+}
+
+class Job {
+  constructor() {
+    this.title = "Job";
+    this.heading = h("h1");
+    this.facts = facts();
+    this.root = h("div", {}, h("div", { class: "head" }, this.heading), h("section", {}, h("div", { class: "panel" }, this.facts.root)));
+  }
+
+  draw() {
+    const meta = state.meta;
+    if (!meta) {
+      setText(this.heading, "Waiting for the console's first answer");
+      return;
+    }
+    const age = ageOf(meta);
+    setText(this.heading, !meta.connected ? "No broker answers" : age === null ? "The job has written nothing yet" : age < 60 ? "The job is writing" : `The job has written nothing for ${span(age)}`);
+    const sum = (name) => [...state.stores.values()].reduce((total, store) => total + (store.fields[name] || 0), 0);
+    this.facts.set([
+      ["last record", age === null ? "none" : `${span(Math.max(1, age))} ago`], ["event time", clockOf(meta.as_of) || "none"],
+      ["events/s, last minute", count(meta.events_per_s)], ["state records/s", String(meta.state_records_per_s)],
+      ["events in all", count(meta.events)], ["stores", count(meta.stores)], ["broker", meta.connected ? "answers" : "does not answer"],
+      ["topics", meta.missing.length ? `missing: ${meta.missing.join(", ")}` : meta.caught_up ? "read to their ends" : "being read"],
+      ["dead letters", count(meta.dead_letters)], ["records that cannot be read", count(meta.unreadable)], ["gaps", count(sum("gaps"))],
+      ["duplicates", count(sum("duplicates"))], ["unmatched gets", count(sum("unmatched_gets"))], ["clients of this console", String(meta.clients ?? "")],
+    ]);
+  }
+}
+
+// --- freshness -------------------------------------------------------------------------------------------------------
+
+const ageOf = (meta) => (meta.age_s === null ? null : meta.age_s + (Date.now() - state.heard) / 1000);
+
+function drawFresh() {
+  const box = document.getElementById("fresh"), text = document.getElementById("fresh-text"), banner = document.getElementById("banner"), meta = state.meta;
+  const silent = (Date.now() - (state.heard || state.started)) / 1000;
+  let kind = "waiting", problem = "";
+  if (silent > LOST_S) {
+    kind = "lost";
+    problem = `No answer from the console for ${span(silent)}: what you see may be out of date.`;
+  } else if (meta && !meta.connected) {
+    kind = "lost";
+    problem = `${meta.problem || "No Kafka answers"}: what you see may be out of date.`;
+  } else if (meta && meta.age_s !== null) {
+    kind = ageOf(meta) < 60 ? "live" : "late";
+  }
+  setAttribute(box, "data-state", kind);
+  if (meta && meta.as_of) {
+    text.replaceChildren(h("b", {}, `As of ${clockOf(meta.as_of)}`), `, ${span(Math.max(1, ageOf(meta) ?? 1))} behind`);
+    setAttribute(box, "title", `${dayOf(meta.as_of)} ${clockOf(meta.as_of)} UTC; the last record was written ${span(Math.max(1, ageOf(meta) ?? 1))} ago`);
+  } else {
+    setText(text, meta ? "no state record yet" : "connecting");
+  }
+  setText(banner, problem);
+  banner.hidden = !problem;
+}
+
+function drawCounts() {
+  const open = [...state.alerts.values()].filter((alert) => alert.is_open && alert.level !== "watch").length;
+  setText(document.getElementById("count-alerts"), open ? String(open) : "");
+  const letters = Object.values(state.letters.reasons).reduce((sum, number) => sum + number, 0);
+  setText(document.getElementById("count-letters"), letters ? count(letters) : "");
+  const soonest = [...state.stores.values()].filter(isFilling).map((store) => store.first.time_to_full_s.p50).sort((a, b) => a - b)[0];
+  document.title = `${soonest === undefined ? "" : soonest < 1 ? "Full: " : `${span(soonest)}: `}${view ? view.title : "mqtwin"} - mqtwin`;
+}
+
+function draw() {
+  if (drawing) return;
+  drawing = true;
+  requestAnimationFrame(() => {
+    drawing = false;
+    if (view) view.draw();
+    drawFresh();
+    drawCounts();
+  });
+}
+
+// --- changes ---------------------------------------------------------------------------------------------------------
+
+function take(changes) {
+  state.heard = Date.now();
+  if (changes.full) {
+    state.stores.clear();
+    state.alerts.clear();
+    state.letters = { reasons: {}, latest: [] };
+  }
+  state.meta = changes.meta;
+  for (const store of changes.stores || []) state.stores.set(store.store, store);
+  for (const alert of changes.alerts || []) {
+    const before = state.alerts.get(alert.alert_id);
+    if (!changes.full && alert.is_open && alert.level !== "watch" && !before) announce(`New ${alert.severity} alert: ${alert.cause}`);
+    state.alerts.set(alert.alert_id, alert);
+  }
+  for (const alertId of changes.forgotten || []) state.alerts.delete(alertId);
+  if (changes.letters) state.letters = changes.letters;
+  draw();
+}
+
+function connect() {
+  if (source) source.close();
+  source = new EventSource("api/events");
+  source.addEventListener("changes", (event) => take(JSON.parse(event.data)));
+  source.addEventListener("beat", (event) => take(JSON.parse(event.data)));
+  source.addEventListener("error", () => {
+    if (source.readyState === EventSource.CLOSED) setTimeout(checkSession, 2000);
+  });
+}
+
+async function checkSession() {
+  const answer = await fetch("api/session", { method: "POST" }).catch(() => null);
+  if (answer && answer.status === 401) askForToken();
+  else if (answer && answer.ok) connect();
+  else setTimeout(checkSession, 2000);
+}
+
+function askForToken() {
+  const dialog = document.getElementById("login"), field = document.getElementById("token"), wrong = document.getElementById("login-wrong");
+  if (dialog.open) return;
+  const go = async () => {
+    const answer = await fetch("api/session", { method: "POST", headers: { Authorization: `Bearer ${field.value.trim()}` } }).catch(() => null);
+    setText(wrong, answer && answer.ok ? "" : answer ? "That is not the token." : "The console does not answer.");
+    if (answer && answer.ok) {
+      field.value = "";
+      dialog.close();
+      connect();
+    }
+  };
+  document.getElementById("login-form").onsubmit = (event) => {
+    event.preventDefault();
+    go();
+  };
+  dialog.addEventListener("cancel", (event) => event.preventDefault());
+  dialog.showModal();
+}
+
+// --- routes ----------------------------------------------------------------------------------------------------------
+
+const VIEWS = { "": Overview, alerts: Alerts, drift: Drift, "dead-letters": DeadLetters, job: Job };
+
+function route() {
+  const path = location.hash.replace(/^#\/?/, ""), [head, ...rest] = path.split("/");
+  if (path === "main") return; // the link to the content
+  if (view && view.close) view.close();
+  if (head === "store" && rest.length) view = new StoreView(decodeURIComponent(rest.join("/")));
+  else view = new (VIEWS[head] || Overview)();
+  const name = head === "store" ? "overview" : head in VIEWS && head ? head : "overview";
+  for (const link of document.querySelectorAll("nav a")) setAttribute(link, "aria-current", link.dataset.view === name ? "page" : null);
+  document.getElementById("main").replaceChildren(view.root);
+  scrollTo(0, 0);
+  draw();
+}
+
+addEventListener("hashchange", () => {
+  route();
+  document.getElementById("main").focus({ preventScroll: true });
+});
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) draw();
+});
+setInterval(drawFresh, 1000);
+route();
+checkSession();

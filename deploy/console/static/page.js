@@ -1,0 +1,115 @@
+// Small helpers of the page: elements, words for numbers, lists that keep their elements.
+
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+export function setAttribute(element, name, value) {
+  if (value === null || value === undefined) element.removeAttribute(name);
+  else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+}
+
+// Make the children of a parent those of the items, in their order. An item keeps its element, and with it the focus.
+export function reconcile(parent, items, keyOf, create, update) {
+  const views = parent.views || (parent.views = new Map());
+  const wanted = new Set(items.map(keyOf));
+  for (const [key, view] of views) {
+    if (!wanted.has(key)) {
+      if (view.close) view.close();
+      view.root.remove();
+      views.delete(key);
+    }
+  }
+  let place = parent.firstElementChild;
+  for (const item of items) {
+    const key = keyOf(item);
+    let view = views.get(key);
+    if (!view) {
+      view = create(item);
+      views.set(key, view);
+    }
+    update(view, item);
+    if (view.root === place) place = place.nextElementSibling;
+    else parent.insertBefore(view.root, place);
+  }
+}
+
+const numbers = new Intl.NumberFormat("en");
+export const count = (value) => numbers.format(Math.round(value));
+
+export function amount(value, unit) {
+  if (unit !== "bytes") return count(value);
+  const units = ["bytes", "KB", "MB", "GB", "TB"];
+  let i = 0;
+  while (value >= 1024 && i < 4) {
+    value /= 1024;
+    i++;
+  }
+  return `${value.toFixed(value < 10 && i ? 1 : 0)} ${units[i]}`;
+}
+
+// A time left: the two largest units at most, since nobody acts on seconds of an hour.
+export function span(seconds) {
+  if (seconds === null || seconds === undefined) return "none";
+  if (seconds < 1) return "now";
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 90) return `${minutes} min`;
+  if (minutes < 48 * 60) {
+    const hours = Math.floor(minutes / 60), rest = minutes % 60;
+    return rest ? `${hours} h ${rest} min` : `${hours} h`;
+  }
+  return `${Math.round(minutes / 1440)} days`;
+}
+
+// An interval, with the unit once: 22 to 35 min.
+export function range(low, high) {
+  const [first, last] = [span(low), span(high)];
+  const [number, unit] = first.split(" ");
+  return first.split(" ").length === 2 && last.split(" ").length === 2 && last.endsWith(` ${unit}`) ? (first === last ? last : `${number} to ${last}`) : `${first} to ${last}`;
+}
+
+export function clock(seconds) {
+  return new Date(seconds * 1000).toISOString().slice(11, 19);
+}
+
+export const clockOf = (text) => (text ? text.slice(11, 19) : "");
+export const dayOf = (text) => (text ? text.slice(0, 10) : "");
+export const percent = (value, digits = 1) => (value === null || value === undefined ? "" : `${value.toFixed(digits)} %`);
+export const kindOf = (kind) => kind.replace("_", " ");
+
+const GLYPHS = { full: "\u25a0", critical: "\u25b2", warning: "\u25b3", info: "\u25cb" };
+const WORDS = { info: "watch" };
+
+// A severity as shape, word and colour: none of them alone.
+export function chip() {
+  const glyph = h("span", { "aria-hidden": "true" }), word = h("span");
+  const root = h("span", { class: "chip" }, glyph, word);
+  return { root, set(severity, text) {
+    root.hidden = !severity;
+    setAttribute(root, "data-severity", severity || null);
+    setText(glyph, GLYPHS[severity] || "\u25cf");
+    setText(word, text || WORDS[severity] || severity || "");
+  } };
+}
+
+export function announce(text) {
+  setText(document.getElementById("announce"), text);
+}
+
+export function resourceName(name) {
+  if (name.startsWith("smds/")) return `SMDS ${name.slice(5)}`;
+  if (name.startsWith("source/")) return `source ${name.slice(7)}`;
+  return { scm: "SCM", file: "queue file" }[name] || name;
+}

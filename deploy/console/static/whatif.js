@@ -1,0 +1,83 @@
+// What-if: sliders over a store, answered by the server, which rolls the twin forward with them.
+
+import { announce, count, h, range, resourceName, setText, span } from "./page.js";
+
+const TRAFFIC = [["puts", "puts", 0, 4, 0.1], ["gets", "gets", 0, 2, 0.1], ["lengths", "message lengths", 0.25, 4, 0.25]];
+const WAIT_MS = 120;
+
+export class WhatIf {
+  constructor(store) {
+    this.store = store;
+    this.values = { traffic: {}, set: {} };
+    this.sliders = h("div", { class: "sliders" });
+    this.before = outcome("now");
+    this.after = outcome("then");
+    this.note = h("p", { class: "soft", role: "status" });
+    this.reset = h("button", { type: "button" }, "Reset");
+    this.reset.addEventListener("click", () => this.build(this.attributes));
+    this.root = h("section", { class: "panel", hidden: true, "aria-label": "What if" }, h("h2", {}, "What if"),
+      h("p", { class: "soft" }, "Nothing is changed: the twin is rolled forward with these values."),
+      this.sliders, h("div", { class: "compare" }, this.before.root, this.after.root), this.note, this.reset);
+    this.isBuilt = false;
+  }
+
+  show(isOffered) {
+    this.root.hidden = !isOffered;
+    if (isOffered && !this.isBuilt) {
+      this.isBuilt = true;
+      this.ask();
+    }
+  }
+
+  build(attributes) {
+    this.attributes = attributes;
+    this.values = { traffic: {}, set: {} };
+    const traffic = TRAFFIC.map(([name, label, low, high, step]) => this.slider(label, low, high, step, 1, (value) => `x ${value}`, (value) => { this.values.traffic[name] = value; }));
+    const settings = attributes.map((item) => this.slider(item.label, item.min, item.max, item.step, item.value, (value) => `${count(value)} ${item.unit}`,
+      (value) => { this.values.set[item.name] = value * (item.scale || 1); }));
+    this.sliders.replaceChildren(...traffic, ...settings);
+    this.ask();
+  }
+
+  slider(label, low, high, step, value, textOf, onValue) {
+    const id = `whatif-${label.replaceAll(/[^A-Za-z0-9]/g, "-")}`;
+    const output = h("output", { for: id }, textOf(value));
+    const input = h("input", { type: "range", id, min: low, max: high, step });
+    input.value = value;
+    input.addEventListener("input", () => {
+      setText(output, textOf(Number(input.value)));
+      onValue(Number(input.value));
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.ask(), WAIT_MS);
+    });
+    return h("div", {}, h("label", { for: id }, label, output), input);
+  }
+
+  async ask() {
+    const body = JSON.stringify({ store: this.store, ...this.values });
+    const answer = await fetch("whatif", { method: "POST", headers: { "content-type": "application/json" }, body }).catch(() => null);
+    const content = answer ? await answer.json().catch(() => ({})) : { detail: "The console does not answer." };
+    if (!answer || !answer.ok) {
+      setText(this.note, content.detail || "No answer.");
+      return;
+    }
+    if (!this.attributes) {
+      this.build(content.attributes);
+      return;
+    }
+    this.before.set(content.before);
+    this.after.set(content.after);
+    setText(this.note, content.note || "");
+    announce(`What if: ${this.after.text()}`);
+  }
+}
+
+function outcome(title) {
+  const big = h("dd", { class: "big" }), more = h("dd", { class: "soft" }), fits = h("dd", { class: "soft" });
+  return { root: h("dl", {}, h("dt", {}, title), big, more, fits), text: () => `${big.textContent}, ${more.textContent}`, set(result) {
+    const times = result.time_to_full_s;
+    setText(big, times === null ? "not full" : span(times.p50));
+    setText(more, times === null ? `within ${span(result.horizon_s)}` : `until ${resourceName(result.resource)} is full (${range(times.p10, times.p90)}, probability ${Math.round(100 * result.probability)} %)`);
+    setText(fits, result.messages_that_fit === null ? "" : `${count(result.messages_that_fit)} messages fit without gets`);
+  } };
+}

@@ -1,0 +1,98 @@
+"""The answer to a what-if as a table, JSON and a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from deploy.show.table import print_table
+from twin.errors import UsageError
+from twin.units import as_range, as_span
+from twin.whatif import AS_IT_IS, Answer, Outcome
+
+HEADINGS = ("", "full first", "time to full", "p10 to p90", "probability", "messages that fit")
+_RIGHT = frozenset({"probability", "messages that fit"})
+_SUFFIXES = (".svg", ".png")
+
+
+def print_answer(answer: Answer) -> None:
+    """Print the table and, above it, the moment and the question."""
+    print(f"{answer.store} at {answer.time[:19]}Z, {as_span(answer.horizon_s)} ahead, if the traffic goes on")
+    lines = [("as it is", *_cells(answer.before)), (question(answer), *_cells(answer.after))]
+    print_table(HEADINGS, lines, _RIGHT)
+
+
+def question(answer: Answer) -> str:
+    """Return what was changed, such as `offld1_th=60, gets x 0`."""
+    factors = {name: getattr(answer.traffic, name) for name in answer.traffic.__struct_fields__}
+    changed = [f"{name}={value}" for name, value in answer.settings.items()]
+    changed += [f"{name} x {value:g}" for name, value in factors.items() if value != getattr(AS_IT_IS, name)]
+    return ", ".join(changed) or "unchanged"
+
+
+def answer_json(answer: Answer) -> dict[str, Any]:
+    """Return the answer JSON-ready: docs/what-if.md describes the fields."""
+    content: dict[str, Any] = msgspec.to_builtins(answer)
+    return content
+
+
+def _cells(outcome: Outcome) -> tuple[str, ...]:
+    fit = "" if outcome.messages_that_fit is None else f"{outcome.messages_that_fit:,}"
+    probability = f"{100 * outcome.probability:.0f} %"
+    if outcome.p10 is None:
+        return outcome.resource or "nothing", "not within that time", "", probability, fit
+    later = "later" if outcome.p90 is None else as_span(outcome.p90)
+    times = f"{as_span(outcome.p10)} to {later}" if outcome.p90 is None else as_range(outcome.p10, outcome.p90)
+    middle = "later" if outcome.p50 is None else as_span(outcome.p50)
+    return outcome.resource or "nothing", middle, times, probability, fit
+
+
+def check_picture(path: Path) -> None:
+    """Raise UsageError, before anything is replayed, if the picture cannot be drawn."""
+    if path.suffix not in _SUFFIXES:
+        raise UsageError(f"--picture {path}: expected a file name that ends in {' or '.join(_SUFFIXES)}")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--picture {path}: expected a file in a folder that exists")
+    try:
+        import matplotlib as mpl  # noqa: F401
+    except ImportError:
+        raise UsageError(
+            "--picture needs matplotlib, which is not installed; expected: pip install 'mqtwin[pictures]'"
+        ) from None
+
+
+def draw_answer(path: Path, answer: Answer) -> None:
+    """Draw both outcomes: how probable it is, by time, that the store is full."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    mpl.rcParams["svg.hashsalt"] = "mqtwin"
+    figure, axes = plt.subplots(figsize=(8, 2.8), layout="constrained")
+    horizon_h = answer.horizon_s / 3600
+    last = [outcome.p90 for outcome in (answer.before, answer.after)]
+    end_h = min(horizon_h, max(1.0, 1.3 * max(horizon_h if time is None else time / 3600 for time in last)))
+    labels = ("as it is", question(answer))
+    for row, (outcome, colour) in enumerate(((answer.before, "#5d6b7c"), (answer.after, "#1f54bd"))):
+        low, middle, high = (
+            horizon_h if time is None else time / 3600 for time in (outcome.p10, outcome.p50, outcome.p90)
+        )
+        text = "not full" if outcome.p10 is None else f"{outcome.resource}: " + _cells(outcome)[1]
+        if outcome.p10 is not None:
+            axes.barh(row, high - low, left=low, height=0.5, color=colour, alpha=0.3)
+            axes.plot([middle, middle], [row - 0.25, row + 0.25], color=colour, linewidth=3)
+        axes.annotate(text, (0.01 * end_h, row - 0.36), va="center", fontsize=9)
+    axes.set(
+        yticks=[0, 1],
+        yticklabels=labels,
+        ylim=(1.6, -0.6),
+        xlim=(0, horizon_h),
+        xlabel="hours until full (p10, p50, p90)",
+    )
+    axes.set_title(f"{answer.store} at {answer.time[:16].replace('T', ' ')}, if the traffic goes on", fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=130)
+    plt.close(figure)

@@ -1,0 +1,295 @@
+"""The console's web application: every answer, who gets it, and how much of it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+
+import httpx2 as httpx
+import msgspec
+import pytest
+from starlette.testclient import TestClient
+
+from deploy.console import app as module
+from deploy.console.app import CONTENT_SECURITY_POLICY, ConsoleState, new_app, stream
+from deploy.console.model import ConsoleModel
+from deploy.console.server import ConsoleServer, Listen, read_token
+from tests.support.console_feed import TOPICS, page_set, state_record
+from twin.errors import UsageError
+
+TOKEN = "a-token-of-enough-characters"
+HOSTS = ["127.0.0.1", "localhost"]
+PATHS = ["/", "/static/console.js", "/static/uPlot.iife.min.js", "/healthz", "/readyz", "/nothing", "/api/history"]
+
+
+def new_model() -> ConsoleModel:
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set("QM01/PS04", 10))])
+    return model
+
+
+def client(**options) -> TestClient:
+    return TestClient(new_app(ConsoleState(new_model(), HOSTS, **options)), base_url="http://127.0.0.1:8470")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_answer_has_the_headers_that_protect_the_page(path):
+    headers = client().get(path).headers
+    assert headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert "cache-control" in headers and "server" not in headers
+
+
+def test_the_page_comes_from_this_machine_only():
+    own = client()
+    page = own.get("/").text
+    files = re.findall(r'(?:src|href)="(static/[^"]+)"', page)
+    assert len(files) == 5
+    size = len(page)
+    for name in (*files, "static/chart.js", "static/page.js", "static/whatif.js"):
+        answer = own.get(f"/{name}")
+        assert answer.status_code == 200
+        text = answer.text.replace("http://www.w3.org/2000/svg", "")  # the name of a namespace, not an address
+        text = re.sub(r"^/\*!.*?\*/", "", text, flags=re.DOTALL)
+        assert not re.search(r"https?://|//[a-z]+\.[a-z]+/", text), name
+        size += len(answer.content)
+    assert "innerHTML" not in own.get("/static/console.js").text
+    assert not re.search(r"<style|<script>|\son[a-z]+=|style=", page)
+    assert size < 150_000
+
+
+def test_a_file_that_has_not_changed_is_not_sent_again():
+    own = client()
+    tag = own.get("/static/console.css").headers["etag"]
+    assert own.get("/static/console.css", headers={"if-none-match": tag}).status_code == 304
+
+
+@pytest.mark.parametrize("path", ["/static/nothing.js", "/static/..%2fapp.py", "/static/index.html"])
+def test_nothing_but_the_files_of_the_page_is_served(path):
+    assert client().get(path).status_code == 404
+
+
+def test_a_name_that_is_not_the_consoles_is_refused():
+    assert client().get("/", headers={"host": "evil.example:8470"}).status_code == 400
+    assert client().get("/healthz", headers={"host": "localhost:8470"}).status_code == 200
+
+
+def test_a_page_of_another_site_gets_nothing():
+    own = client(what_if=lambda request: request)
+    headers = {"sec-fetch-site": "cross-site"}
+    assert own.get("/api/history?store=QM01/PS04", headers=headers).status_code == 403
+    assert own.post("/whatif", json={}, headers=headers).status_code == 403
+
+
+def test_with_a_token_data_is_for_those_who_know_it():
+    own = client(token=TOKEN, is_tls=True)
+    assert own.get("/").status_code == 200  # the page itself says nothing
+    for answer in (own.get("/api/history?store=QM01/PS04"), own.get("/api/events"), own.post("/whatif", json={})):
+        assert answer.status_code == 401
+    assert own.get("/api/history?store=QM01/PS04", headers={"authorization": "Bearer wrong"}).status_code == 401
+    bearer = {"authorization": f"Bearer {TOKEN}"}
+    assert own.get("/api/history?store=QM01/PS04", headers=bearer).status_code == 200
+
+
+def test_a_browser_that_knows_the_token_gets_a_cookie_that_scripts_cannot_read():
+    own = client(token=TOKEN, is_tls=True)
+    assert own.post("/api/session").status_code == 401
+    cookie = own.post("/api/session", headers={"authorization": f"Bearer {TOKEN}"}).headers["set-cookie"]
+    assert TOKEN not in cookie
+    for word in ("HttpOnly", "Secure", "SameSite=strict"):
+        assert word in cookie
+    value = cookie.partition(";")[0]
+    assert own.get("/api/history?store=QM01/PS04", headers={"cookie": value}).status_code == 200
+    assert own.get("/api/history?store=QM01/PS04", headers={"cookie": f"{value}0"}).status_code == 401
+
+
+def test_history_of_a_store_is_columns():
+    columns = client().get("/api/history?store=QM01/PS04").json()
+    assert columns["pct"] == {"pages": [0.1]} and len(columns["times"]) == 1
+    assert client().get("/api/history?store=QM01/PS99").status_code == 404
+
+
+def test_ready_only_once_the_topics_were_read_and_while_the_broker_answers():
+    model = new_model()
+    own = TestClient(new_app(ConsoleState(model, HOSTS)), base_url="http://localhost")
+    assert own.get("/healthz").status_code == 200 and own.get("/readyz").status_code == 503
+    model.set_source(connected=True, caught_up=True, missing=[])
+    assert own.get("/readyz").status_code == 200
+    model.set_source(connected=False, caught_up=True, missing=[], problem="no Kafka answers")
+    assert own.get("/readyz").status_code == 503
+
+
+def test_what_if_takes_json_of_a_bounded_size():
+    own = client(what_if=lambda request: {"asked": request})
+    assert own.post("/whatif", json={"store": "QM01/PS04"}).json() == {"asked": {"store": "QM01/PS04"}}
+    assert own.post("/whatif", content=b"{", headers={"content-type": "application/json"}).status_code == 400
+    assert own.post("/whatif", content=b"{}", headers={"content-type": "text/plain"}).status_code == 415
+    big = b'"' + b"x" * module.MAX_BODY_BYTES + b'"'
+    assert own.post("/whatif", content=big, headers={"content-type": "application/json"}).status_code == 413
+    assert client().post("/whatif", json={}).status_code == 404
+
+
+def test_a_what_if_that_cannot_be_answered_says_why():
+    def refuse(_request: object) -> dict:
+        raise UsageError("puts = -1; expected: 0 to 100")
+
+    answer = client(what_if=refuse).post("/whatif", json={})
+    assert (answer.status_code, answer.json()["detail"]) == (422, "puts = -1; expected: 0 to 100")
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+
+def parsed(event: bytes) -> dict[str, str]:
+    return dict(line.split(": ", 1) for line in event.decode().strip().split("\n"))
+
+
+async def take(events: AsyncIterator[bytes], count: int) -> list[dict[str, str]]:
+    return [parsed(await anext(events)) for _ in range(count)]
+
+
+def test_a_client_gets_everything_then_only_what_changed():
+    async def run() -> None:
+        model = new_model()
+        events = stream(ConsoleState(model, HOSTS, period_s=0.01), 0)
+        retry, first = await take(events, 2)
+        assert "retry" in retry and first["event"] == "changes"
+        assert msgspec.json.decode(first["data"])["full"]
+        model.fold([state_record(page_set("QM01/PS05", 10))])
+        (second,) = await take(events, 1)
+        content = msgspec.json.decode(second["data"])
+        assert not content["full"] and [store["store"] for store in content["stores"]] == ["QM01/PS05"]
+        (beat,) = await take(events, 1)
+        assert beat["event"] == "beat" and beat["id"] == second["id"]
+        await events.aclose()
+
+    asyncio.run(run())
+
+
+def test_a_client_that_sleeps_gets_one_event_for_all_that_it_missed():
+    async def run() -> None:
+        model = new_model()
+        events = stream(ConsoleState(model, HOSTS, period_s=0.01), 0)
+        await take(events, 2)
+        for used in range(500):  # nobody takes the events meanwhile
+            model.fold([state_record(page_set("QM01/PS05", used))])
+        (event,) = await take(events, 1)
+        (store,) = msgspec.json.decode(event["data"])["stores"]
+        assert store["fields"]["pages_used"] == 499
+        (next_event,) = await take(events, 1)
+        assert next_event["event"] == "beat"
+        await events.aclose()
+
+    asyncio.run(run())
+
+
+def test_the_stream_ends_with_the_server():
+    async def run() -> None:
+        console = ConsoleState(new_model(), HOSTS, period_s=10)
+        events = stream(console, 0)
+        await take(events, 2)
+        assert console.clients == 1
+        console.is_stopping.set()
+        assert [event async for event in events] == []
+        assert console.clients == 0
+
+    asyncio.run(run())
+
+
+# --- the server -------------------------------------------------------------------------------------------------------
+
+
+def test_a_client_resumes_where_it_was_and_begins_anew_with_another_process():
+    model = new_model()
+    with ConsoleServer(model, Listen(port=0)) as server, httpx.Client(base_url=server.address, trust_env=False) as http:
+
+        def first(last_id: str) -> dict:
+            with http.stream("GET", "/api/events", headers={"last-event-id": last_id}) as answer:
+                lines = (line for line in answer.iter_lines() if line.startswith("data: "))
+                return msgspec.json.decode(next(lines).removeprefix("data: "))
+
+        assert first("")["full"]
+        model.fold([state_record(page_set("QM01/PS05", 10))])
+        resumed = first(f"{model.epoch}-{model.version - 1}")
+        assert not resumed["full"] and [store["store"] for store in resumed["stores"]] == ["QM01/PS05"]
+        assert first("otherprocess-3")["full"] and first("nonsense")["full"]
+
+
+def test_only_so_many_clients_receive_events(monkeypatch):
+    monkeypatch.setattr(module, "MAX_CLIENTS", 1)
+    with (
+        ConsoleServer(new_model(), Listen(port=0)) as server,
+        httpx.Client(trust_env=False) as http,
+        http.stream("GET", f"{server.address}api/events") as answer,
+    ):
+        lines = answer.iter_lines()  # kept: without a reader the client goes
+        assert next(lines) == "retry: 2000"
+        assert server.clients == 1
+        assert http.get(f"{server.address}api/events", timeout=5).status_code == 503
+
+
+def test_a_port_that_is_taken_is_named():
+    with ConsoleServer(new_model(), Listen(port=0)) as server:
+        port = int(server.address.rstrip("/").rpartition(":")[2])
+        with pytest.raises(UsageError, match=rf"--port {port}: .*in use; expected: a free address"):
+            ConsoleServer(new_model(), Listen(port=port))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"host": "0.0.0.0"}, "--token-file FILE"),
+        ({"host": "192.0.2.1", "token": TOKEN}, "--behind-proxy"),
+        ({"certificate": "c.pem"}, "both or none"),
+    ],
+)
+def test_an_address_that_others_reach_needs_a_token_and_tls(options, expected):
+    with pytest.raises(UsageError, match=re.escape(expected)):
+        Listen(**options)
+
+
+def test_an_address_that_others_reach_is_allowed_with_both():
+    assert Listen(host="192.0.2.1", token=TOKEN, behind_proxy=True, allowed_hosts=("mq.example",)).hosts == [
+        "192.0.2.1",
+        "mq.example",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "expected"),
+    [("short", 0o600, "16 or more"), (TOKEN, 0o644, "chmod 600"), (f"{TOKEN} {TOKEN}", 0o600, "one word")],
+)
+def test_a_token_file_must_be_private_and_long_enough(tmp_path, content, mode, expected):
+    path = tmp_path / "token"
+    path.write_text(content, encoding="utf-8")
+    path.chmod(mode)
+    with pytest.raises(UsageError, match=expected):
+        read_token(path)
+
+
+def test_a_token_file_may_end_with_a_line_end(tmp_path):
+    path = tmp_path / "token"
+    path.write_text(f"{TOKEN}\n", encoding="utf-8")
+    path.chmod(0o600)
+    assert read_token(path) == TOKEN
+
+
+def test_tls_with_a_certificate_of_its_own(tmp_path):
+    import ssl
+
+    import trustme
+
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    key.write_bytes(certificate.private_key_pem.bytes())
+    chain.write_bytes(b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
+    trust = ssl.create_default_context()
+    authority.configure_trust(trust)
+    with ConsoleServer(new_model(), Listen(port=0, certificate=chain, key=key)) as server:
+        assert server.address.startswith("https://")
+        assert httpx.get(f"{server.address}healthz", verify=trust, trust_env=False).json() == {"status": "alive"}
+    with pytest.raises(UsageError, match="--tls-certificate"):
+        ConsoleServer(new_model(), Listen(port=0, certificate=key, key=chain))

@@ -1,0 +1,268 @@
+"""The console in a real Chromium: the demo from rest to cleared, nothing from outside, accessible, honest when alone.
+
+Skipped where there is no Chromium: the package of the distribution (Debian: chromium), or MQTWIN_TEST_CHROMIUM=PATH.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
+
+from deploy.console.model import ConsoleModel
+from deploy.console.server import ConsoleServer, Listen
+from tests.support.console_feed import (
+    TOPICS,
+    Moment,
+    alert_event,
+    alert_record,
+    demo_story,
+    letter_record,
+    page_set,
+    state_record,
+)
+
+CHROMIUM = os.environ.get("MQTWIN_TEST_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")
+
+QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
+SIZES = {"phone": (390, 844), "laptop": (1366, 800), "wall": (2560, 1440)}
+VIEWS = ("#/", "#/store/QSG1%2FAPP1", "#/alerts", "#/drift", "#/dead-letters", "#/job")
+STORE = "QSG1/APP1"
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> list[Moment]:
+    return demo_story(tmp_path_factory.mktemp("story"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=[*QUIET, "--disable-sync"])
+        yield started
+        started.close()
+
+
+@contextmanager
+def opened(
+    browser: Browser, address: str, size: str = "laptop", scheme: str = "light", path: str = "#/"
+) -> Iterator[Page]:
+    """Open the console, and fail on anything that a browser complains about or that it asks of another machine."""
+    width, height = SIZES[size]
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    complaints: list[str] = []
+
+    def only_the_console(route: Route) -> None:
+        if route.request.url.startswith((address, "data:")):
+            route.continue_()
+        else:
+            complaints.append(f"asked for {route.request.url}")
+            route.abort()
+
+    page = context.new_page()
+    page.route("**/*", only_the_console)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.add_init_script(
+        "addEventListener('securitypolicyviolation', (event) => console.error(`CSP ${event.violatedDirective}`))"
+    )
+    page.goto(address + path)
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def fold_until(model: ConsoleModel, story: list[Moment], time_of_day: str, done: int = 0) -> int:
+    """Fold the records up to a time of day; return how many are folded."""
+    while done < len(story) and story[done].time[11:] <= time_of_day:
+        model.fold([story[done].record])
+        done += 1
+    model.set_source(connected=True, caught_up=True, missing=[])
+    return done
+
+
+def test_the_story_of_the_demo_from_rest_to_cleared(browser: Browser, story: list[Moment]):
+    model = ConsoleModel(TOPICS)
+    done = fold_until(model, story, "00:20")
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        heading, alerts = page.locator("h1"), page.locator("#count-alerts")
+        expect(heading).to_have_text("Nothing is filling in 2 stores")
+        expect(page.locator("#fresh-text")).to_contain_text("As of 00:")
+        expect(alerts).to_be_empty()
+        done = fold_until(model, story, "01:34", done)
+        expect(heading).to_contain_text(f"{STORE} is full in")
+        expect(page.locator(".card h3")).to_have_text(STORE)
+        expect(page.locator(".card .chip")).to_contain_text("warning")
+        expect(page).to_have_title("27 min: Overview - mqtwin")
+        page.locator(".card").click()
+        expect(page.locator(".hero")).to_contain_text("until SMDS QM01 is full")
+        expect(page.locator("figcaption")).to_contain_text("the fan reaches the 100 % line")
+        expect(page.locator(".alert", has_text="full-forecast").locator("code").first).to_have_text(
+            "DISPLAY QSTATUS(ORDERS) TYPE(QUEUE) ALL"
+        )
+        done = fold_until(model, story, "02:02:30", done)
+        expect(page.locator(".hero .big")).to_have_text("Full")
+        page.locator("nav").get_by_text("Alerts").click()
+        expect(page.locator(".alert[data-severity=full]").first).to_be_visible()
+        fold_until(model, story, "24", done)
+        expect(heading).to_have_text("No open alert", timeout=10_000)
+        expect(page.locator(".alert[data-open=false]").first).to_contain_text("cleared")
+        expect(alerts).to_be_empty()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_every_view_is_accessible_and_no_wider_than_the_screen(
+    browser: Browser, story: list[Moment], size: str, scheme: str
+):
+    axe = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    model = ConsoleModel(TOPICS)
+    fold_until(model, story, "01:40")
+    model.fold([letter_record(), state_record(page_set("QM01/PS04", 9_200, drift_pct=-6.2, gaps=3))])
+    model.fold([alert_record(alert_event()), alert_record(alert_event(2, level="watch", severity="info"))])
+    folder = os.environ.get("MQTWIN_TEST_PICTURES")
+    with ConsoleServer(model, Listen(port=0), what_if=_fixed_answer) as server:
+        for path in VIEWS:
+            with opened(browser, server.address, size, scheme, path) as page:
+                expect(page.locator("#fresh-text")).to_contain_text("As of")
+                expect(page.locator("h1")).not_to_be_empty()
+                page.wait_for_timeout(400)
+                page.evaluate(axe)
+                report: dict[str, Any] = page.evaluate("axe.run()")
+                serious = [
+                    (violation["id"], [node["html"][:120] for node in violation["nodes"]])
+                    for violation in report["violations"]
+                    if violation["impact"] in {"serious", "critical"}
+                ]
+                assert serious == [], path
+                assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
+                if folder:
+                    name = path.removeprefix("#/").partition("/")[0] or "overview"
+                    page.screenshot(path=str(Path(folder) / f"{size}-{scheme}-{name}.png"), full_page=size != "wall")
+
+
+def _fixed_answer(request: dict[str, Any]) -> dict[str, Any]:
+    factor = request.get("traffic", {}).get("puts", 1.0)
+    times = {"p10": 1300.0 / factor, "p50": 1600.0 / factor, "p90": 2100.0 / factor}
+    before = {"resource": "smds/QM01", "time_to_full_s": {"p10": 1300.0, "p50": 1600.0, "p90": 2100.0}}
+    rest = {"probability": 0.7, "horizon_s": 7200, "messages_that_fit": 40_000}
+    after = {"resource": "smds/QM01", "time_to_full_s": times}
+    attributes = [{"name": "offld1_th", "label": "OFFLD1TH", "value": 70, "min": 0, "max": 100, "step": 1, "unit": "%"}]
+    return {"attributes": attributes, "before": {**before, **rest}, "after": {**after, **rest}}
+
+
+def test_a_slider_of_what_if_is_answered(browser: Browser, story: list[Moment]):
+    model = ConsoleModel(TOPICS)
+    fold_until(model, story, "01:34")
+    with (
+        ConsoleServer(model, Listen(port=0), what_if=_fixed_answer) as server,
+        opened(browser, server.address, path=VIEWS[1]) as page,
+    ):
+        asked = page.locator(".compare dl").nth(1)
+        expect(asked.locator(".big")).to_have_text("27 min")
+        slider = page.get_by_label("puts")
+        slider.fill("2")
+        expect(asked.locator(".big")).to_have_text("13 min")
+        expect(page.locator(".compare dl").nth(0).locator(".big")).to_have_text("27 min")
+        page.get_by_role("button", name="Reset", exact=True).click()
+        expect(asked.locator(".big")).to_have_text("27 min")
+
+
+def test_the_keyboard_alone_reaches_a_store_and_reads_its_chart(browser: Browser, story: list[Moment]):
+    model = ConsoleModel(TOPICS)
+    fold_until(model, story, "01:34")
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        card = page.locator(".card")
+        expect(card).to_be_visible()
+        card.focus()
+        page.keyboard.press("Enter")
+        chart = page.locator(".chart")
+        expect(chart.locator("canvas")).to_be_visible()
+        chart.focus()
+        page.keyboard.press("Home")
+        expect(page.locator("#announce")).to_contain_text("00:0")
+        page.keyboard.press("ArrowRight")
+        expect(page.locator("figcaption")).to_contain_text("elements")
+
+
+def test_a_quiet_screen_is_not_a_dead_one(browser: Browser):
+    """A broker that went, a console that went, and a console that came back say so."""
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set("QM01/PS04", 100), int(time.time() * 1000))])
+    model.set_source(connected=True, caught_up=True, missing=[])
+    server = ConsoleServer(model, Listen(port=0))
+    port = int(server.address.rstrip("/").rpartition(":")[2])
+    context = browser.new_context()
+    page = context.new_page()
+    try:
+        page.goto(server.address)
+        expect(page.locator("#fresh")).to_have_attribute("data-state", "live")
+        model.set_source(connected=False, caught_up=True, missing=[], problem="no Kafka answers at localhost:9092")
+        expect(page.locator("#banner")).to_contain_text("no Kafka answers at localhost:9092")
+        model.set_source(connected=True, caught_up=True, missing=[])
+        expect(page.locator("#banner")).to_be_hidden()
+        server.close()
+        expect(page.locator("#banner")).to_contain_text("No answer from the console", timeout=15_000)
+        again = ConsoleModel(TOPICS)
+        again.fold([state_record(page_set("QM01/PS07", 5_000), int(time.time() * 1000))])
+        server = ConsoleServer(again, Listen(port=port))
+        expect(page.locator("#banner")).to_be_hidden(timeout=15_000)
+        expect(page.locator("tbody th")).to_have_text("QM01/PS07")  # the old store is of the old process
+    finally:
+        context.close()
+        server.close()
+
+
+def test_a_page_that_sleeps_wakes_to_the_latest(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set("QM01/PS04", 100))])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        expect(page.locator("td .number")).to_have_text("1.0 %")
+        page.context.set_offline(True)
+        for used in range(100, 5_000, 100):
+            model.fold([state_record(page_set("QM01/PS04", used, time=f"2026-11-20T12:{used // 100:02}:00Z"))])
+        page.context.set_offline(False)
+        expect(page.locator("td .number")).to_have_text("49.0 %", timeout=15_000)
+
+
+def test_two_hundred_stores_at_one_hertz(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    names = [f"QM01/PS{number:03}" for number in range(200)]
+    model.fold([state_record(page_set(name, 100)) for name in names])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        expect(page.locator("tbody tr")).to_have_count(200)
+        began, seconds = time.thread_time(), 5
+        for second in range(seconds):
+            moment = f"2026-11-20T12:01:{second:02}Z"
+            model.fold([state_record(page_set(name, 200 + second, time=moment)) for name in names])
+            page.wait_for_timeout(1_000)
+        assert (time.thread_time() - began) / seconds < 0.25  # of a core, with the making of the records
+        expect(page.locator("td .number").first).to_have_text("2.0 %")
+
+
+def test_a_token_is_asked_for_and_kept_by_the_browser(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set("QM01/PS04", 100))])
+    context = browser.new_context()
+    page = context.new_page()
+    with ConsoleServer(model, Listen(port=0, token="a-token-of-enough-characters")) as server:
+        page.goto(server.address)
+        expect(page.locator("#login")).to_be_visible()
+        page.locator("#token").fill("wrong")
+        page.get_by_role("button", name="Continue").click()
+        expect(page.locator("#login-wrong")).to_have_text("That is not the token.")
+        page.locator("#token").fill("a-token-of-enough-characters")
+        page.keyboard.press("Enter")
+        expect(page.locator("tbody th")).to_have_text("QM01/PS04")
+        page.reload()
+        expect(page.locator("tbody th")).to_have_text("QM01/PS04")
+    context.close()

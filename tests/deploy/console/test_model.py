@@ -1,0 +1,178 @@
+"""The console's model: what it keeps, in which order, and how little."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from deploy.console import model as module
+from deploy.console.history import History, Point, points_per_store
+from deploy.console.model import ConsoleModel, commands_in
+from deploy.console.resources import resources_of
+from streams.kafka.output_reader import OutputRecord
+from tests.support.console_feed import TOPICS, alert_event, alert_record, letter_record, page_set, state_record
+
+FILLING = {
+    "time": "2026-11-20T12:00:00Z",
+    "resources": [
+        {
+            "resource": "pages",
+            "usage_pct": 40.0,
+            "full_probability": 0.8,
+            "time_to_full_s": {"p10": 500.0, "p50": 600.0, "p90": 900.0},
+        }
+    ],
+}
+
+
+def changes(model: ConsoleModel, since: int = 0) -> dict:
+    return msgspec.json.decode(model.changes(since)[1])
+
+
+def by_urgency(model: ConsoleModel) -> list[str]:
+    stores = changes(model)["stores"]
+    return [store["store"] for store in sorted(stores, key=lambda store: -store["urgency"])]
+
+
+def test_open_alerts_come_first_then_time_left_then_usage():
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set(name, used)) for name, used in (("QM01/PS01", 9_000), ("QM01/PS02", 100))])
+    model.fold([state_record(page_set("QM01/PS03", 4_000, forecast=FILLING)), state_record(page_set("QM01/PS04", 10))])
+    model.fold([alert_record(alert_event())])
+    assert by_urgency(model) == ["QM01/PS04", "QM01/PS03", "QM01/PS01", "QM01/PS02"]
+    model.fold([alert_record(alert_event(change="cleared"))])
+    assert by_urgency(model) == ["QM01/PS03", "QM01/PS01", "QM01/PS02", "QM01/PS04"]
+
+
+def test_a_watch_is_not_counted_as_a_page():
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set("QM01/PS04", 10))])
+    model.fold([alert_record(alert_event(level="watch", severity="info"))])
+    (store,) = changes(model)["stores"]
+    assert (store["severity"], store["open_alerts"], store["open_watches"]) == ("info", 0, 1)
+    assert changes(model)["alerts"][0]["level"] == "watch"
+
+
+def test_an_alert_keeps_the_time_at_which_it_opened_and_the_fields_that_are_new_here():
+    model = ConsoleModel(TOPICS)
+    later = alert_event(change="updated", time="2026-11-20T12:10:00Z", evidence={"puts_per_s": 23.4})
+    model.fold([alert_record(alert_event()), alert_record(later), alert_record(later)])
+    (alert,) = changes(model)["alerts"]
+    assert (alert["opened"], alert["time"]) == ("2026-11-20T12:00:00.000000Z", "2026-11-20T12:10:00Z")
+    assert alert["evidence"] == {"puts_per_s": 23.4}
+    assert alert["actions"][0]["commands"] == ["DISPLAY QSTATUS(ORDERS) TYPE(QUEUE) ALL"]
+
+
+def test_a_client_that_was_away_gets_the_latest_of_each_store_once():
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set("QM01/PS01", 1)), state_record(page_set("QM01/PS02", 1))])
+    version = model.version
+    assert changes(model, version)["stores"] == []
+    for used in range(2, 50):
+        model.fold([state_record(page_set("QM01/PS02", used, time=f"2026-11-20T12:00:{used:02}Z"))])
+    (store,) = changes(model, version)["stores"]
+    assert (store["store"], store["fields"]["pages_used"]) == ("QM01/PS02", 49)
+
+
+def test_history_is_bounded_and_keeps_beginning_and_end():
+    history = History()
+    for second in range(10_000):
+        history.add(Point(float(second), {"pages": 1.0}, None), 480)
+    times = history.columns()["times"]
+    assert len(times) <= 480
+    assert (times[0], times[-1]) == (0.0, 9_999.0)
+    assert times == sorted(times)
+    assert points_per_store(1) == 480 and points_per_store(5_000) == 60
+
+
+def test_a_recording_that_begins_anew_begins_a_new_history():
+    history = History()
+    for second in (100.0, 110.0, 110.0, 5.0):
+        history.add(Point(second, {"pages": second}, None), 480)
+    assert history.columns()["times"] == [5.0]
+
+
+def test_what_is_kept_has_a_bound(monkeypatch):
+    monkeypatch.setattr(module, "MAX_STORES", 3)
+    monkeypatch.setattr(module, "MAX_ALERTS", 4)
+    monkeypatch.setattr(module, "MAX_REASONS", 2)
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set(f"QM01/PS{number:02}", 1)) for number in range(10)])
+    model.fold(
+        [alert_record(alert_event(1, "cleared"))] + [alert_record(alert_event(number)) for number in range(2, 9)]
+    )
+    model.fold([letter_record(f"reason-{number}", number) for number in range(500)])
+    everything = changes(model)
+    assert len(everything["stores"]) == 3
+    assert [alert["alert_id"][-1] for alert in everything["alerts"]] == ["5", "6", "7", "8"]
+    assert sum(everything["letters"]["reasons"].values()) == 500
+    assert len(everything["letters"]["reasons"]) == 3 and len(everything["letters"]["latest"]) == 200
+
+
+def test_a_client_is_told_which_alerts_were_forgotten(monkeypatch):
+    monkeypatch.setattr(module, "MAX_ALERTS", 2)
+    model = ConsoleModel(TOPICS)
+    model.fold([alert_record(alert_event(number)) for number in (1, 2)])
+    version = model.version
+    model.fold([alert_record(alert_event(3))])
+    assert changes(model, version)["forgotten"] == ["QM01/PS04/threshold/pages/1"]
+
+
+@pytest.mark.parametrize("value", [b"\xff", b"[]", b"{}", b'{"store":"QM01/PS01","kind":"page_set","time":3}'])
+def test_a_record_that_cannot_be_read_is_counted_and_changes_nothing_else(value):
+    model = ConsoleModel(TOPICS)
+    for topic in (TOPICS.state, TOPICS.alerts):
+        model.fold([OutputRecord(topic, 0, value, {})])
+    model.fold([state_record(page_set("QM01/PS02", 1)), OutputRecord(TOPICS.alerts, 0, None, {})])
+    everything = changes(model)
+    assert everything["meta"]["unreadable"] == 2
+    assert "QM01/PS02" in [store["store"] for store in everything["stores"]]
+
+
+def test_two_hundred_stores_fit_in_one_answer_and_cost_little():
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set(f"QM01/PS{number:03}", number)) for number in range(200)])
+    version, content = model.changes(0)
+    assert len(msgspec.json.decode(content)["stores"]) == 200
+    assert len(content) < 200_000
+    assert len(model.changes(version)[1]) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("action", "commands"),
+    [
+        (
+            "RESET SMDS(QM01) CFSTRUCT(APP1) ACCESS(DISABLED), copy, RESET SMDS(QM01) CFSTRUCT(APP1) ACCESS(ENABLED)",
+            ["RESET SMDS(QM01) CFSTRUCT(APP1) ACCESS(DISABLED)", "RESET SMDS(QM01) CFSTRUCT(APP1) ACCESS(ENABLED)"],
+        ),
+        (
+            "Raise SIZE in the CFRM policy, then SETXCF START,REBUILD,STRNAME=QSG1APP1",
+            ["SETXCF START,REBUILD,STRNAME=QSG1APP1"],
+        ),
+        ("Contract another structure (SETXCF START,ALTER,STRNAME=...,SIZE=...) or wait", []),
+        ("Display its SCM: D CF,CFNAME=CF01", ["D CF,CFNAME=CF01"]),
+        ("Start more getters on ORDERS, or find out why its getters stopped", []),
+    ],
+)
+def test_commands_are_found_in_the_words_of_an_action(action, commands):
+    assert commands_in(action) == commands
+
+
+def test_resources_of_a_structure_carry_mq_words_and_the_status_of_a_data_set():
+    state = {
+        "kind": "structure",
+        "ents_used": 50,
+        "ents_max": 100,
+        "elems_used": 10,
+        "elems_max": 100,
+        "smds": {"QM01": {"blocks_used": 3, "blocks_total": 4, "status": "FAILED"}},
+        "scm": {"used": 0, "max": 1024},
+    }
+    entries, elements, data_set, scm = resources_of(state)
+    assert (entries.pct, entries.unit) == (50.0, "entries (ENTSUSED)")
+    assert elements.pct == 10.0 and scm.name == "scm"
+    assert (data_set.name, data_set.pct, data_set.note) == ("smds/QM01", 75.0, "EXPANDST(FAILED)")
+
+
+def test_a_store_of_a_kind_that_is_not_known_is_shown_without_resources():
+    assert resources_of({"kind": "queue_manager"}) == []

@@ -1,0 +1,130 @@
+"""`mqtwin whatif` on a recording, and the console's own twins behind POST /whatif."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import twin
+from deploy.cli import main
+from deploy.console.live import LiveTwins
+from deploy.show.whatif import answer_json
+from tests.support.estates import small_estate
+from twin.errors import UsageError
+from twin.estate import load_estate
+from twin.recordings import open_recording
+from twin.whatif import Traffic, at_moment, what_if
+
+STORE = "QSG1/APP1"
+
+
+@pytest.fixture(scope="module")
+def estate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(small_estate(tmp_path_factory.mktemp("estate")))
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory, estate: Path) -> Path:
+    path = tmp_path_factory.mktemp("recording") / "outage.arrow"
+    twin.simulate(twin.make_scenario("getter-outage"), load_estate(estate), path, seed=3)
+    return path
+
+
+def whatif(estate: Path, recording: Path, *arguments: str) -> int:
+    return main(["whatif", STORE, "--estate", str(estate), "--recording", str(recording), *arguments])
+
+
+def test_the_table_compares_as_it_is_with_what_was_asked(
+    estate: Path, recording: Path, capsys: pytest.CaptureFixture[str]
+):
+    arguments = ("--at", "2026-11-20T01:00:00Z", "--set", "offld1_th=60", "--traffic", "gets=0,puts=2")
+    assert whatif(estate, recording, *arguments) == 0
+    heading, columns, before, after = capsys.readouterr().out.splitlines()
+    assert heading.startswith(f"{STORE} at 2026-11-20T00:59:5")
+    assert columns.split("\t")[1:3] == ["full first", "time to full"]
+    assert before.startswith("as it is\t") and after.startswith("offld1_th=60, puts x 2, gets x 0\t")
+
+
+def test_json_has_every_number(estate: Path, recording: Path, capsys: pytest.CaptureFixture[str]):
+    assert whatif(estate, recording, "--at", "2026-11-20T01:00:00Z", "--json", "--traffic", "puts=2") == 0
+    answer = json.loads(capsys.readouterr().out)
+    moment = at_moment(recording, load_estate(estate), STORE, "2026-11-20T01:00:00Z")
+    assert answer == answer_json(what_if(moment, traffic=Traffic(puts=2)))
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png"])
+def test_a_picture_is_drawn(estate: Path, recording: Path, tmp_path: Path, suffix: str):
+    picture = tmp_path / f"answer{suffix}"
+    assert whatif(estate, recording, "--at", "2026-11-20T01:00:00Z", "--picture", str(picture)) == 0
+    assert picture.stat().st_size > 1_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--set", "offld9_th=60"], "did you mean offld1_th"),
+        (["--set", "offld1_th"], "expected: --set KEY=VALUE"),
+        (["--traffic", "speed=2"], "expected: puts, gets, lengths"),
+        (["--traffic", "puts=fast"], "not a number"),
+        (["--traffic", "puts=-1"], "expected: a factor from 0 to 100"),
+        (["--hours", "0"], "horizon of 0 s"),
+        (["--picture", "answer.gif"], "ends in .svg or .png"),
+        (["--checkpoint", "folder"], "either --recording FILE or --checkpoint FOLDER"),
+    ],
+)
+def test_a_wrong_question_is_one_line_and_status_2(
+    estate: Path, recording: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
+):
+    assert whatif(estate, recording, *arguments) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("mqtwin: warning: ")]
+    assert len(lines) == 1 and expected in lines[0]
+
+
+@pytest.fixture(scope="module")
+def live(estate: Path, recording: Path) -> LiveTwins:
+    """Twins that were fed the first hour of the recording as records of the events topic."""
+    twins = LiveTwins(load_estate(estate))
+    for chunk in open_recording(recording):
+        lines = [line for line in chunk.lines() if line]
+        early = [line for line in lines if json.loads(line)["time"][:19] < "2026-11-20T01:00:00"]
+        twins.feed([bytes(line) for line in early], [None] * len(early))
+        if not early:
+            break
+    return twins
+
+
+def test_the_consoles_twins_answer_as_the_recording_does(live: LiveTwins, estate: Path, recording: Path):
+    answer = live.answer({"store": STORE, "traffic": {"gets": 0}, "set": {"offld2_th": 60}})
+    moment = at_moment(recording, load_estate(estate), STORE, "2026-11-20T01:00:00Z")
+    expected = what_if(moment, {"offld2_th": 60}, Traffic(gets=0))
+    assert answer["after"]["resource"] == expected.after.resource
+    assert answer["after"]["time_to_full_s"]["p50"] == expected.after.p50
+    assert answer["before"]["messages_that_fit"] == expected.before.messages_that_fit
+
+
+def test_every_slider_at_its_value_changes_nothing(live: LiveTwins):
+    unchanged: dict[str, Any] = live.answer({"store": STORE})
+    settings = {item["name"]: item["value"] * item["scale"] for item in unchanged["attributes"]}
+    assert "offld1_th" in settings and "size" in settings
+    assert all(item["min"] <= item["value"] <= item["max"] for item in unchanged["attributes"])
+    assert live.answer({"store": STORE, "set": settings})["after"] == unchanged["before"]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({}, "store"),
+        ({"store": STORE, "command": "rm"}, "command"),
+        ({"store": STORE, "traffic": {"puts": "many"}}, "float"),
+        ({"store": "QSG1/NONE"}, "no such store"),
+        ({"store": STORE, "set": {"offld1_th": 900}}, "0 to 100"),
+        ({"store": STORE, "horizon_s": 1e12}, "60 to 86400"),
+        ([], "object"),
+    ],
+)
+def test_a_wrong_body_is_refused_with_its_reason(live: LiveTwins, body: Any, expected: str):
+    with pytest.raises(UsageError, match=expected):
+        live.answer(body)

@@ -1,0 +1,89 @@
+"""Records for the console without Kafka: those of a simulated recording, and made-up stores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+import twin
+from streams.kafka.output_reader import OutputRecord
+from streams.kafka.topics import Topics
+from twin.events import Decoder
+from twin.recordings import open_recording
+from twin.replays import Player, _pieces
+
+TOPICS = Topics()
+_STATE_PERIOD_US = 60_000_000
+
+
+class Moment(NamedTuple):
+    """A record and its event time as in records."""
+
+    time: str
+    record: OutputRecord
+
+
+def state_record(state: dict[str, Any], written_ms: int = 1_795_000_000_000) -> OutputRecord:
+    return OutputRecord(TOPICS.state, written_ms, msgspec.json.encode(state), {})
+
+
+def alert_record(event: dict[str, Any] | bytes, written_ms: int = 1_795_000_000_000) -> OutputRecord:
+    value = event if isinstance(event, bytes) else msgspec.json.encode(event)
+    return OutputRecord(TOPICS.alerts, written_ms, value, {})
+
+
+def letter_record(reason: str = "unknown-op", offset: int = 4711) -> OutputRecord:
+    headers = {"reason": reason, "detail": 'op is "PEEK"', "topic": "mqtwin.events", "partition": "0"}
+    return OutputRecord(
+        TOPICS.dlq, 1_795_000_000_000, b'{"op":"PEEK"}', {**headers, "offset": str(offset), "index": "0"}
+    )
+
+
+def page_set(name: str, used: int, **fields: Any) -> dict[str, Any]:
+    """Return the state record of a page set of 10,000 pages."""
+    common = {"time": "2026-11-20T12:00:00.000000Z", "messages": used, "bytes": used, "queues": [], "events": used}
+    kind = {"pages_total": 10_000, "pages_used": used, "status": "NORMAL", "forecast": None, "drift_pct": None}
+    return {"store": name, "kind": "page_set", **common, **kind, "gaps": 0, "unmatched_gets": 0, **fields}
+
+
+def alert_event(number: int = 1, change: str = "opened", **data: Any) -> dict[str, Any]:
+    """Return an alert about a page set, by default a warning of its threshold."""
+    alert_id = f"QM01/PS04/threshold/pages/{number}"
+    content = {
+        "alert_id": alert_id,
+        "status": "cleared" if change == "cleared" else "open",
+        "severity": "warning",
+        "store": "QM01/PS04",
+        "resource": "pages",
+        "condition": "threshold",
+        "time": "2026-11-20T12:00:00.000000Z",
+        "usage_pct": 91.5,
+        "time_to_full_s": None,
+        "full_probability": None,
+        "fillers": [{"queue": "ORDERS", "share": 0.97}],
+        "cause": "Pages of QM01/PS04: 91.5 % in use.",
+        "actions": ["Look at the queue: DISPLAY QSTATUS(ORDERS) TYPE(QUEUE) ALL"],
+        **data,
+    }
+    return {"id": f"{alert_id}/{change}", "type": f"mqtwin.alert.{change}", "data": content}
+
+
+def demo_story(folder: Path) -> list[Moment]:
+    """Return what the job writes of the demo's recording: every alert, and a state record a minute."""
+    estate = twin.demo_estate()
+    recording = folder / "getter-outage.arrow"
+    twin.simulate(twin.make_scenario("getter-outage"), estate, recording, seed=1)
+    player, decoder, last_us = Player(estate), Decoder(estate), 0
+    story: list[Moment] = []
+    for chunk in open_recording(recording):
+        for piece in _pieces(chunk.decode(decoder), 500):
+            for alert in player.feed(piece):
+                record = alert_record(alert.record())
+                story.append(Moment(msgspec.json.decode(alert.record())["time"], record))
+            now_us = int(piece.events["time"][-1])
+            if now_us - last_us >= _STATE_PERIOD_US:
+                last_us = now_us
+                story += [Moment(state["time"], state_record(state)) for state in player.states().values()]
+    return story
