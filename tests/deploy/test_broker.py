@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from deploy.broker import MAX_RECORD_BYTES, Broker, _escaped
+from deploy.broker import MAX_RECORD_BYTES, Broker, _bind, _escaped
 from tests.support.java import quick_java
 from tests.support.processes import is_alive, still_alive
 from twin.errors import MqtwinError, UsageError
@@ -161,6 +161,13 @@ def test_a_broker_that_dies_ends_the_command_with_one_line(tmp_path):
         _, complaints = process.communicate(timeout=60)
     assert process.returncode == 1
     assert re.fullmatch(r"mqtwin: the broker ended by itself \(exit status -9\).*broker\.log\n", complaints)
+
+
+def test_a_chosen_port_is_none_of_those_for_outgoing_connections_and_free_until_the_next_is_chosen():
+    with contextlib.ExitStack() as ports:
+        chosen = [_bind(0, ports) for _ in range(50)]
+        assert len(set(chosen)) == 50
+        assert all(20_000 <= port < 32_000 for port in chosen)
 
 
 def test_a_broker_that_cannot_start_says_why_and_where_its_log_is(tmp_path):
