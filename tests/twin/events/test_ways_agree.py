@@ -160,6 +160,9 @@ def tables(draw: st.DrawFn) -> tuple[pa.Table, list[dict[str, Any]]]:
 @st.composite
 def arrow_column(draw: st.DrawFn, values: list[Any], other: bool) -> pa.Array:
     first = next((value for value in values if value is not None), None)
+    if any(isinstance(value, float) for value in values):
+        column = pa.array(values, pa.float64())
+        return column.cast(draw(st.sampled_from([pa.float32(), pa.string()]))) if other else column
     if isinstance(first, bool):
         column = pa.array(values, pa.bool_())
         return column.cast(pa.int8()) if other else column
