@@ -101,8 +101,11 @@ def test_a_replayed_dead_letter() -> None:
 # --- one list of fields ----------------------------------------------------------------------------------------------
 
 JSON_TYPES = {
-    **{Kind.STRING: "string", Kind.INTEGER: "integer", Kind.NUMBER: "number"},
-    **{Kind.BOOLEAN: "boolean", Kind.OBJECT: "object"},
+    Kind.STRING: "string",
+    Kind.INTEGER: "integer",
+    Kind.NUMBER: "number",
+    Kind.BOOLEAN: "boolean",
+    Kind.OBJECT: "object",
 }
 BOUNDS = {Kind.STRING: ("minLength", "maxLength"), Kind.NUMBER: ("exclusiveMinimum", "maximum")}
 
