@@ -100,7 +100,14 @@ def test_a_replayed_dead_letter() -> None:
 
 # --- one list of fields ----------------------------------------------------------------------------------------------
 
-JSON_TYPES = {Kind.STRING: "string", Kind.INTEGER: "integer", Kind.BOOLEAN: "boolean", Kind.OBJECT: "object"}
+JSON_TYPES = {
+    Kind.STRING: "string",
+    Kind.INTEGER: "integer",
+    Kind.NUMBER: "number",
+    Kind.BOOLEAN: "boolean",
+    Kind.OBJECT: "object",
+}
+BOUNDS = {Kind.STRING: ("minLength", "maxLength"), Kind.NUMBER: ("exclusiveMinimum", "maximum")}
 
 
 def test_the_fields_are_those_of_the_decoder() -> None:
@@ -116,7 +123,7 @@ def test_the_fields_are_those_of_the_decoder() -> None:
         own = properties[field.name]
         assert own["type"] == (JSON_TYPES[field.kind] if needed_by_all else [JSON_TYPES[field.kind], "null"])
         if field.high is not None:
-            low, high = ("minLength", "maxLength") if field.kind is Kind.STRING else ("minimum", "maximum")
+            low, high = BOUNDS.get(field.kind, ("minimum", "maximum"))
             assert (own[low], own[high]) == (field.low, field.high)
         else:
             assert not {"minimum", "maximum", "minLength", "maxLength"} & set(own)

@@ -199,8 +199,8 @@ def microseconds(text: str) -> int | None:
 # --- measurements ----------------------------------------------------------------------------------------------------
 
 _COMMON = (
-    "messages bytes uncommitted events duplicates gaps unmatched_gets full_puts queue_full_puts overfull_puts "
-    "refused_alters"
+    "messages bytes uncommitted in_doubt expired_held events duplicates gaps unmatched_gets full_puts queue_full_puts "
+    "overfull_puts refused_alters"
 )
 _STRUCTURE = "size ents_max ents_used elems_max elems_used auto_alters offloaded_messages offloaded_bytes offload_rule"
 _PAGE_SET = "pages_total pages_used pages_persistent pages_nonpersistent pages_unused expansions buffer_pool"
@@ -215,7 +215,14 @@ MEASURED_NUMBERS = ("usage_pct", "buffer_pool_pct", "rate", "capacity")  # numbe
 MEASURED_SMDS = ("blocks_total", "blocks_used", "pages_used", "messages")  # integers >= 0, of each queue manager
 _SCM = "max used ents elems messages aug_fixed aug_dynamic prestaged prefetched faults"
 MEASURED_SCM = tuple(_SCM.split())
-MEASURED_MESSAGES = ("messages", "uncommitted", "offloaded_messages", "depth")  # counts of messages, at any level
+MEASURED_MESSAGES = (
+    "messages",
+    "uncommitted",
+    "in_doubt",
+    "expired_held",
+    "offloaded_messages",
+    "depth",
+)  # counts of messages, at any level
 MEASURED_MAX = 2**53 - 1  # of a number: exact in a double; 8 PiB
 MESSAGES_MAX = 2**31 - 1  # of messages: a store counts them in 31 bits
 MEASURED = (*MEASURED_COUNTS, *MEASURED_NUMBERS, "smds", "scm")

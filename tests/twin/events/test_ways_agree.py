@@ -147,7 +147,8 @@ def tables(draw: st.DrawFn) -> tuple[pa.Table, list[dict[str, Any]]]:
         sent = [draw(st.one_of(st.none(), value, st.just(PUT.get(name)), st.just(GET.get(name)))) for _ in range(count)]
         if name == "time":
             sent = [microseconds(time) if isinstance(time, str) else time for time in sent]
-        column = draw(arrow_column(sent, kind == "other"))
+        decimals = any(isinstance(item, float) for item in sent)
+        column = draw((float_column if decimals else arrow_column)(sent, kind == "other"))
         columns[name] = column
         for row, plain in zip(rows, column.to_pylist(), strict=True):
             if plain is not None:
@@ -155,6 +156,12 @@ def tables(draw: st.DrawFn) -> tuple[pa.Table, list[dict[str, Any]]]:
     if not columns:
         columns["other"] = pa.array([1] * count)
     return pa.table(columns), rows
+
+
+@st.composite
+def float_column(draw: st.DrawFn, values: list[Any], other: bool) -> pa.Array:
+    column = pa.array(values, pa.float64())
+    return column.cast(draw(st.sampled_from([pa.float32(), pa.string()]))) if other else column
 
 
 @st.composite
