@@ -134,7 +134,7 @@ def open_recording(path: str | Path) -> Iterator[Chunk]:
     path = Path(path)
     suffix = suffix_of(path)
     if not path.is_file():
-        raise UsageError(f"{path} is not a file; right: a recording, {_suffixes()}")
+        raise UsageError(f"{path} is not a file; expected: a recording, {_suffixes()}")
     try:
         compression = "zstd" if suffix == ".ndjson.zst" else None
         source = pa.input_stream(str(path), compression=compression)
@@ -153,7 +153,7 @@ def suffix_of(path: str | Path) -> str:
     for suffix in SUFFIXES:
         if name.endswith(suffix) and name != suffix:
             return suffix
-    raise UsageError(f"{path} is no recording by its name; right: a name that ends with {_suffixes()}")
+    raise UsageError(f"{path} is no recording by its name; expected: a name that ends with {_suffixes()}")
 
 
 def _line_chunks(path: Path, source: CompressedReader, cut: CutCheck) -> Iterator[Chunk]:
@@ -249,7 +249,7 @@ def _suffixes() -> str:
 
 def _unreadable(path: Path, error: BaseException, where: str = "") -> UsageError:
     text = " ".join(str(error).split()) or type(error).__name__
-    return UsageError(f"{path} cannot be read{where}: {text}; right: a whole recording, {_suffixes()}")
+    return UsageError(f"{path} cannot be read{where}: {text}; expected: a whole recording, {_suffixes()}")
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ class RecordingWriter:
         try:
             self._sink: Any = self._open("ab" if append else "wb")
         except OSError as error:
-            raise UsageError(f"{path} cannot be written: {error}; right: a file in a folder that exists") from None
+            raise UsageError(f"{path} cannot be written: {error}; expected: a file in a folder that exists") from None
         if suffix == ".arrow":
             # A file can only append to its dictionaries. zstd halves it: most of it is ids of random digits.
             options = pa.ipc.IpcWriteOptions(compression="zstd", emit_dictionary_deltas=True)
@@ -319,7 +319,7 @@ class RecordingWriter:
         try:
             self.write([msgspec.json.decode(line, type=dict[str, Any]) for line in lines])
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise UsageError(f"{self.path}: {error}; right: one JSON object a line") from None
+            raise UsageError(f"{self.path}: {error}; expected: one JSON object a line") from None
 
     def _write_lines(self, lines: list[Any]) -> None:
         if lines:

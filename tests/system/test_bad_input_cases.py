@@ -157,7 +157,10 @@ SINGLES = [
     single(R.NOT_JSON, "a null value", None),
     single(R.NOT_JSON, "nested too deep", b"[" * 100_000, "nested"),
     single(R.NOT_JSON, "NDJSON sent as JSON", text() + b"\n" + text(), content_type=JSON),
-    *(single(R.NOT_AN_OBJECT, value.decode(), value, "right: an object") for value in (b"5", b'"x"', b"true", b"null")),
+    *(
+        single(R.NOT_AN_OBJECT, value.decode(), value, "expected: an object")
+        for value in (b"5", b'"x"', b"true", b"null")
+    ),
     single(R.NOT_AN_OBJECT, "an array of events", b"[" + text() + b"]", "an array"),
     # Required fields.
     *(without("PUT", name, length=100) for name in ("time", "qmgr", "queue", "length")),
@@ -170,13 +173,13 @@ SINGLES = [
     without("MEASURE", "store", queue=..., measured={"messages": 1}),
     without("MEASURE", "measured", queue=..., store=STORE),
     # Types: an integer must be written as an integer, and nothing is guessed from a string.
-    *(bad(R.WRONG_TYPE, "right: an integer", length=value) for value in (5.0, "5", True, [5], {})),
-    *(bad(R.WRONG_TYPE, "right: an integer", **{name: "1"}) for name in ("seq", "count", "priority", "reason")),
+    *(bad(R.WRONG_TYPE, "expected: an integer", length=value) for value in (5.0, "5", True, [5], {})),
+    *(bad(R.WRONG_TYPE, "expected: an integer", **{name: "1"}) for name in ("seq", "count", "priority", "reason")),
     bad(R.WRONG_TYPE, "seq is 1.0", seq=1.0),
     *(bad(R.WRONG_TYPE, "true or false", **{name: 1}) for name in ("persistent", "direct")),
     bad(R.WRONG_TYPE, "true or false", persistent="true"),
     *(bad(R.WRONG_TYPE, "string", **{name: 1}) for name in ("qmgr", "queue", "msgid", "uow", "store")),
-    bad(R.WRONG_TYPE, "right: one of PUT, GET", op=1),
+    bad(R.WRONG_TYPE, "expected: one of PUT, GET", op=1),
     *(bad(R.WRONG_TYPE, "RFC 3339", time=value) for value in (TIME + 0.5, True)),
     single(R.WRONG_TYPE, "attributes in a string", about_store("ALTER", attributes="size=8G"), "an object"),
     single(R.WRONG_TYPE, "measured in an array", about_store("MEASURE", measured=[1]), "an object"),
@@ -208,7 +211,7 @@ SINGLES = [
         )
     ),
     # Names.
-    *(bad(R.UNKNOWN_OP, "right: one of PUT, GET", op=value) for value in ("PEEK", "put", "")),
+    *(bad(R.UNKNOWN_OP, "expected: one of PUT, GET", op=value) for value in ("PEEK", "put", "")),
     bad(R.UNKNOWN_QUEUE_MANAGER, '"QM99"', qmgr="QM99"),
     single(R.UNKNOWN_QUEUE_MANAGER, "HEARTBEAT", about_store("HEARTBEAT", qmgr="QM99", store=...), '"QM99"'),
     single(R.UNKNOWN_QUEUE_MANAGER, "ALTER", about_store("ALTER", qmgr="", attributes={"offld1_th": 60}), '""'),
@@ -241,13 +244,13 @@ SINGLES = [
         single(R.UNKNOWN_CONTENT_TYPE, kind, text(), kind.lower(), kind)
         for kind in ("text/plain", "Application/JSON-seq")
     ),
-    single(R.UNKNOWN_CONTENT_TYPE, "empty", text(), "right: application/json", ""),
-    single(R.UNKNOWN_CONTENT_TYPE, "of a null value", None, "right: application/json", "text/plain"),
-    single(R.BAD_ARROW, "a null value", None, "right: one whole Arrow", ARROW),
-    single(R.BAD_ARROW, "an empty value", b"", "right: one whole Arrow", ARROW),
-    single(R.BAD_ARROW, "words", b"these are words", "right: one whole Arrow", ARROW),
-    single(R.BAD_ARROW, "JSON", text(), "right: one whole Arrow", ARROW),
-    single(R.BAD_ARROW, "zeros", b"\0" * 1000, "right: one whole Arrow", ARROW),
+    single(R.UNKNOWN_CONTENT_TYPE, "empty", text(), "expected: application/json", ""),
+    single(R.UNKNOWN_CONTENT_TYPE, "of a null value", None, "expected: application/json", "text/plain"),
+    single(R.BAD_ARROW, "a null value", None, "expected: one whole Arrow", ARROW),
+    single(R.BAD_ARROW, "an empty value", b"", "expected: one whole Arrow", ARROW),
+    single(R.BAD_ARROW, "words", b"these are words", "expected: one whole Arrow", ARROW),
+    single(R.BAD_ARROW, "JSON", text(), "expected: one whole Arrow", ARROW),
+    single(R.BAD_ARROW, "zeros", b"\0" * 1000, "expected: one whole Arrow", ARROW),
     # Small values that expand enormously.
     single(R.OVERSIZED, "600 million nulls", nulls(600_000_000), "expected: at most 32400 rows", ARROW),
     single(R.OVERSIZED, "a run of a billion", run_end(1_000_000_000), "1000000000 rows", ARROW),
@@ -337,7 +340,7 @@ def arrow_cases() -> list[Case]:
         return table.set_column(table.column_names.index(name), name, values)
 
     return [
-        damage_case("Arrow cut off in its third batch", queues[0], cut, 22, "right: one whole Arrow IPC stream"),
+        damage_case("Arrow cut off in its third batch", queues[0], cut, 22, "expected: one whole Arrow IPC stream"),
         damage_case("bytes after an Arrow stream", queues[1], arrow(three) + b"more", 3, "4 bytes follow the end"),
         row_case(
             "bad rows amid good ones",

@@ -144,7 +144,7 @@ def test_json_texts_are_kept_as_they_came(tmp_path: Path, decoder: Decoder) -> N
     with RecordingWriter(tmp_path / "r.arrow") as writer:
         writer.write_lines([text(PUT), text(GET)])
         for bad in (b"junk", b"[]", b"{}}", b'{"length":"5"}', b"\xff"):
-            with pytest.raises(UsageError, match=r"r\.arrow: .*; right: "):
+            with pytest.raises(UsageError, match=r"r\.arrow: .*; expected: "):
                 writer.write_lines([bad])
     assert len(rows(tmp_path / "r.arrow", decoder)) == 2
 
@@ -223,7 +223,7 @@ def read_all(path: Path) -> list[Chunk]:
 def test_an_arrow_recording_that_is_none(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "r.arrow"
     path.write_bytes(content)
-    with pytest.raises(UsageError, match=r"r\.arrow cannot be read: .*; right: a whole recording") as error:
+    with pytest.raises(UsageError, match=r"r\.arrow cannot be read: .*; expected: a whole recording") as error:
         read_all(path)
     assert "\n" not in str(error.value)
 

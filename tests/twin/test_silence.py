@@ -201,7 +201,11 @@ def test_a_recording_keeps_the_heartbeat(estate: Estate, suffix: str, tmp_path: 
     ("event", "reason", "detail"),
     [
         ({"measured": {"silent_s": "5"}}, "wrong-type", "measured.silent_s"),
-        ({"measured": {"silent_s": 0}}, "bad-value", "measured.silent_s is 0; right: an integer from 1 to 1000000000"),
+        (
+            {"measured": {"silent_s": 0}},
+            "bad-value",
+            "measured.silent_s is 0; expected: an integer from 1 to 1000000000",
+        ),
         ({"measured": {"silent_s": 5}, "store": None}, "missing-field", "store"),
     ],
 )

@@ -120,21 +120,27 @@ def test_a_large_trace_comes_in_pieces_and_in_order(imported: Importer) -> None:
     [
         (
             ["2023-11-16 18:00:00.5,1,1", "yesterday,1,1"],
-            'line 3: TIMESTAMP is "yesterday"; right: a time such as 2023',
+            'line 3: TIMESTAMP is "yesterday"; expected: a time such as 2023',
         ),
-        (["1999-11-16 18:00:00.5,1,1"], 'line 2: TIMESTAMP is "1999-11-16 18:00:00.5"; right: a time .* 2000 to 2100'),
+        (
+            ["1999-11-16 18:00:00.5,1,1"],
+            'line 2: TIMESTAMP is "1999-11-16 18:00:00.5"; expected: a time .* 2000 to 2100',
+        ),
         (["2023-11-16 18:00:00.5,1,1", "", "2023-11-16 18:00:00.4,1,1"], "line 4: TIMESTAMP .* not before the request"),
         (["2023-11-16 18:00:00.5,1,1", "2023-11-16 18:00:01Z,1,1"], "lines 2 to 3: TIMESTAMP has a time zone in some"),
-        (["2023-11-16 18:00:00.5,many,1"], 'line 2: ContextTokens is "many"; right: a whole number of tokens from 0'),
+        (
+            ["2023-11-16 18:00:00.5,many,1"],
+            'line 2: ContextTokens is "many"; expected: a whole number of tokens from 0',
+        ),
         (["2023-11-16 18:00:00.5,-1,1"], 'line 2: ContextTokens is "-1"'),
         (
             ["2023-11-16 18:00:00.5,30000000,1"],
-            'line 2: ContextTokens is "30000000"; right: at most 26214400, as 4 bytes',
+            'line 2: ContextTokens is "30000000"; expected: at most 26214400, as 4 bytes',
         ),
-        (["2023-11-16 18:00:00.5,1,"], 'line 2: GeneratedTokens is ""; right: a whole number'),
+        (["2023-11-16 18:00:00.5,1,"], 'line 2: GeneratedTokens is ""; expected: a whole number'),
         (["2023-11-16 18:00:00.5,1,1.5"], 'line 2: GeneratedTokens is "1.5"'),
-        (["2023-11-16 18:00:00.5,1,1", "2023-11-16 18:00:00.5,1"], "line 3: 2 columns; right: 3, as in line 1"),
-        ([], "has no requests; right: a line of TIMESTAMP, ContextTokens, GeneratedTokens for each"),
+        (["2023-11-16 18:00:00.5,1,1", "2023-11-16 18:00:00.5,1"], "line 3: 2 columns; expected: 3, as in line 1"),
+        ([], "has no requests; expected: a line of TIMESTAMP, ContextTokens, GeneratedTokens for each"),
     ],
     ids=["time", "year", "order", "zones", "word", "negative", "long", "empty", "fraction", "short", "none"],
 )
@@ -152,13 +158,13 @@ def test_the_line_is_right_in_a_large_file_too(imported: Importer) -> None:
     with pytest.raises(UsageError, match="line 70002: ContextTokens"):
         imported(*lines)
     lines[70_000] = "2023-11-16 18:00:00.5"
-    with pytest.raises(UsageError, match="line 70002: 1 columns; right: 3"):
+    with pytest.raises(UsageError, match="line 70002: 1 columns; expected: 3"):
         imported(*lines)
 
 
 def test_a_column_that_is_missing_is_named(imported: Importer) -> None:
     with pytest.raises(
-        UsageError, match="line 1: no column ContextTokens in TIMESTAMP, Context; right: TIMESTAMP, Con"
+        UsageError, match="line 1: no column ContextTokens in TIMESTAMP, Context; expected: TIMESTAMP, Con"
     ):
         imported("2023-11-16 18:00:00.5,1", header="TIMESTAMP,Context")
 
@@ -166,10 +172,10 @@ def test_a_column_that_is_missing_is_named(imported: Importer) -> None:
 @pytest.mark.parametrize(
     ("serving", "text"),
     [
-        ({"service_rate": 0.0}, "the service rate is 0; right: more than 0"),
+        ({"service_rate": 0.0}, "the service rate is 0; expected: more than 0"),
         ({"service_rate": float("nan")}, "the service rate is nan"),
         ({"bytes_per_token": -1.0}, "the bytes per token is -1"),
-        ({"servers": 0}, "there are 0 servers; right: at least 1"),
+        ({"servers": 0}, "there are 0 servers; expected: at least 1"),
         ({"queue": "ORDER"}, "QM01 has no queue .ORDER."),
         ({"qmgr": "QM09"}, "there is no queue manager .QM09."),
         ({"get_qmgr": "QM09"}, "there is no queue manager .QM09."),
@@ -183,7 +189,7 @@ def test_wrong_use_is_told(imported: Importer, serving: dict[str, Any], text: st
 
 def test_a_file_that_is_not_there_is_told(imported: Importer, tmp_path: Path) -> None:
     serving = Serving(queue="ORDERS", qmgr="QM01", service_rate=1.0)
-    with pytest.raises(UsageError, match=r"none\.csv is not a file; right: a CSV file"):
+    with pytest.raises(UsageError, match=r"none\.csv is not a file; expected: a CSV file"):
         import_trace(tmp_path / "none.csv", imported.estate, imported.recording, serving)
 
 

@@ -186,4 +186,4 @@ def _detail(buffer: pa.Buffer, error: BaseException) -> str:
         text = f"{type(error).__name__}: {text}"
     if buffer.slice(0, min(len(_FILE_MAGIC), buffer.size)).to_pybytes() == _FILE_MAGIC:
         text = "an Arrow IPC file"
-    return f"{text}; right: one whole Arrow IPC stream"
+    return f"{text}; expected: one whole Arrow IPC stream"

@@ -81,7 +81,7 @@ class EventBlock:
     def _unpacked(cls, data: memoryview) -> EventBlock:
         magic, version, size = _HEAD.unpack_from(data)
         if magic != _MAGIC or version != VERSION:
-            raise BlockError(f"a block starts with {bytes(data[:4])!r}; right: {_MAGIC + bytes([VERSION])!r}")
+            raise BlockError(f"a block starts with {bytes(data[:4])!r}; expected: {_MAGIC + bytes([VERSION])!r}")
         offset = _HEAD.size + size
         store = bytes(data[_HEAD.size : offset]).decode()
         rows, extra_count = _COUNTS.unpack_from(data, offset)
@@ -96,7 +96,7 @@ class EventBlock:
             offset += _EXTRA.size + length
             extras[row] = bytes(data[offset - length : offset])
         if offset != len(data):
-            raise BlockError(f"a block has {len(data)} bytes; right: {offset}")
+            raise BlockError(f"a block has {len(data)} bytes; expected: {offset}")
         return cls(store, events, extras)
 
 
@@ -144,7 +144,9 @@ def _unpack_into(out: npt.NDArray[Any], data: memoryview, offset: int) -> int:
         out[:] = np.int64(low).astype(out.dtype)
         return int(offset)
     if kind not in (PLAIN, STEPS, SPARSE) or width not in _UNSIGNED:
-        raise BlockError(f"a block has a column of kind {kind}, width {width}; right: kinds 0 to 3, widths 1, 2, 4, 8")
+        raise BlockError(
+            f"a block has a column of kind {kind}, width {width}; expected: kinds 0 to 3, widths 1, 2, 4, 8"
+        )
     where: Any = slice(None)
     count = out.size if kind == PLAIN else out.size - 1
     if kind == SPARSE:
@@ -166,5 +168,5 @@ def _unpack_into(out: npt.NDArray[Any], data: memoryview, offset: int) -> int:
 
 def _part(data: memoryview, offset: int, size: int) -> memoryview:
     if offset + size > len(data):
-        raise BlockError(f"a block has {len(data)} bytes; right: at least {offset + size}")
+        raise BlockError(f"a block has {len(data)} bytes; expected: at least {offset + size}")
     return data[offset : offset + size]

@@ -124,7 +124,7 @@ def conform(table: pa.Table, words: Words | None = None) -> pa.Table:
         except (pa.ArrowException, ValueError) as error:
             kind = values.type if values is not None else None
             raise EventError(
-                Reason.WRONG_TYPE, f"column {field.name} is {kind}: {error}; right: {field.type}"
+                Reason.WRONG_TYPE, f"column {field.name} is {kind}: {error}; expected: {field.type}"
             ) from None
     return pa.table(columns, schema=ARROW_SCHEMA)
 

@@ -161,7 +161,7 @@ class Decoder:
         except Exception as error:  # noqa: BLE001  # whatever a value makes Arrow raise: see the letter's detail
             log.forget(records)
             if len(records) == 1:
-                detail = f"{one_line(error)}; right: one whole Arrow IPC stream"
+                detail = f"{one_line(error)}; expected: one whole Arrow IPC stream"
                 log.add_buffer(records[0], 0, Reason.BAD_ARROW, detail, binary[records[0]].as_buffer())
                 return
             for number in records:
@@ -258,7 +258,7 @@ def content_type(header: bytes | str | None) -> str:
 
 def unknown_content_type(values: Values, name: str, limits: Limits | None = None) -> Decoded:
     """Return dead letters for records of an unknown content type."""
-    detail = f"the content-type is {show(name)}; right: {', '.join(CONTENT_TYPES)}, or none"
+    detail = f"the content-type is {show(name)}; expected: {', '.join(CONTENT_TYPES)}, or none"
     log = RejectLog(limits or Limits())
     for record, value in enumerate(as_binary(values)):
         buffer = value.as_buffer() if value.is_valid else pa.py_buffer(b"")

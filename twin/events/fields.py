@@ -87,7 +87,7 @@ class Field:
 
     def wrong(self, reason: Reason, value: object) -> EventError:
         """Return the error for a wrong value of this field."""
-        return EventError(reason, f"{self.name} is {show(value)}; right: {self.right}")
+        return EventError(reason, f"{self.name} is {show(value)}; expected: {self.right}")
 
     def checked(self, value: Any) -> Any:
         """Check a value and return it, a time as microseconds since 1970.
@@ -222,17 +222,17 @@ def check_measured(measured: Mapping[str, Any]) -> None:
     if all(measured.get(name) is None for name in MEASURED):
         raise EventError(
             Reason.BAD_VALUE,
-            f"measured is {show(measured)}; right: at least one number of the store's state record, "
+            f"measured is {show(measured)}; expected: at least one number of the store's state record, "
             "such as messages, ents_used, elems_used or smds",
         )
     _check_counts("measured", measured, MEASURED_COUNTS)
     for name in MEASURED_NUMBERS:
         value = measured.get(name)
         if value is not None and type(value) not in (int, float):
-            raise EventError(Reason.WRONG_TYPE, f"measured.{name} is {show(value)}; right: a number")
+            raise EventError(Reason.WRONG_TYPE, f"measured.{name} is {show(value)}; expected: a number")
         if value is not None and not 0 <= value <= MEASURED_MAX:
             raise EventError(
-                Reason.BAD_VALUE, f"measured.{name} is {show(value)}; right: a number from 0 to {MEASURED_MAX}"
+                Reason.BAD_VALUE, f"measured.{name} is {show(value)}; expected: a number from 0 to {MEASURED_MAX}"
             )
     if measured.get("scm") is not None:
         _check_counts("measured.scm", measured["scm"], MEASURED_SCM)
@@ -240,7 +240,7 @@ def check_measured(measured: Mapping[str, Any]) -> None:
         if type(measured["smds"]) is not dict:
             raise EventError(
                 Reason.WRONG_TYPE,
-                f"measured.smds is {show(measured['smds'])}; right: an object of one object a queue manager",
+                f"measured.smds is {show(measured['smds'])}; expected: an object of one object a queue manager",
             )
         for qmgr, values in measured["smds"].items():
             _check_counts(f"measured.smds.{qmgr}", values, MEASURED_SMDS)
@@ -256,16 +256,18 @@ def check_silent(measured: Mapping[str, Any]) -> None:
 
 def _check_counts(where: str, values: Any, names: tuple[str, ...]) -> None:
     if type(values) is not dict:
-        raise EventError(Reason.WRONG_TYPE, f"{where} is {show(values)}; right: an object of integers")
+        raise EventError(Reason.WRONG_TYPE, f"{where} is {show(values)}; expected: an object of integers")
     for name in names:
         value = values.get(name)
         if value is None:
             continue
         if type(value) is not int:
-            raise EventError(Reason.WRONG_TYPE, f"{where}.{name} is {show(value)}; right: an integer")
+            raise EventError(Reason.WRONG_TYPE, f"{where}.{name} is {show(value)}; expected: an integer")
         high = MESSAGES_MAX if name in MEASURED_MESSAGES else MEASURED_MAX
         if not 0 <= value <= high:
-            raise EventError(Reason.BAD_VALUE, f"{where}.{name} is {show(value)}; right: an integer from 0 to {high}")
+            raise EventError(
+                Reason.BAD_VALUE, f"{where}.{name} is {show(value)}; expected: an integer from 0 to {high}"
+            )
 
 
 # --- texts -----------------------------------------------------------------------------------------------------------

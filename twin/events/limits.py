@@ -72,4 +72,6 @@ def oversized(rows: int, longest: int, size: int, value_bytes: int) -> str | Non
 def check_object_bytes(name: str, size: int) -> None:
     """Raise EventError (bad-value) if `attributes` or `measured` is too long."""
     if size > MAX_OBJECT_BYTES:
-        raise EventError(Reason.BAD_VALUE, f"{name} has {size} bytes; right: at most {MAX_OBJECT_BYTES} bytes of JSON")
+        raise EventError(
+            Reason.BAD_VALUE, f"{name} has {size} bytes; expected: at most {MAX_OBJECT_BYTES} bytes of JSON"
+        )

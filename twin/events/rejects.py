@@ -98,7 +98,8 @@ class RejectLog:
         total = self._object_bytes.get(record, 0) + size
         if total > limit:
             raise EventError(
-                Reason.OVERSIZED, f"attributes and measured of one record take over {limit} bytes; right: at most that"
+                Reason.OVERSIZED,
+                f"attributes and measured of one record take over {limit} bytes; expected: at most that",
             )
         self._object_bytes[record] = total
 

@@ -51,9 +51,9 @@ def parse(text: bytes) -> msgspec.Struct:
     except msgspec.ValidationError as error:
         raise _unreadable(text, str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise EventError(Reason.NOT_JSON, f"{error}; right: one JSON object in UTF-8") from None
+        raise EventError(Reason.NOT_JSON, f"{error}; expected: one JSON object in UTF-8") from None
     except RecursionError:
-        raise EventError(Reason.NOT_JSON, "nested too deep to read; right: one JSON object in UTF-8") from None
+        raise EventError(Reason.NOT_JSON, "nested too deep to read; expected: one JSON object in UTF-8") from None
 
 
 def _unreadable(text: bytes, problem: str) -> EventError:
@@ -61,15 +61,15 @@ def _unreadable(text: bytes, problem: str) -> EventError:
     try:
         value = msgspec.json.decode(text)
     except msgspec.ValidationError:
-        return EventError(Reason.BAD_VALUE, f"{problem}; right: numbers of 64 bits")
+        return EventError(Reason.BAD_VALUE, f"{problem}; expected: numbers of 64 bits")
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return EventError(Reason.NOT_JSON, f"{error}; right: one JSON object in UTF-8")
+        return EventError(Reason.NOT_JSON, f"{error}; expected: one JSON object in UTF-8")
     except RecursionError:
-        return EventError(Reason.NOT_JSON, "nested too deep to read; right: one JSON object in UTF-8")
+        return EventError(Reason.NOT_JSON, "nested too deep to read; expected: one JSON object in UTF-8")
     if isinstance(value, dict):
-        return EventError(Reason.BAD_VALUE, f"{problem}; right: numbers of 64 bits")
+        return EventError(Reason.BAD_VALUE, f"{problem}; expected: numbers of 64 bits")
     kinds = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
-    return EventError(Reason.NOT_AN_OBJECT, f"the event is {kinds.get(type(value), 'a number')}; right: an object")
+    return EventError(Reason.NOT_AN_OBJECT, f"the event is {kinds.get(type(value), 'a number')}; expected: an object")
 
 
 def key_of(text: str | None) -> int:
@@ -124,7 +124,7 @@ class Rules:
             raise EventError(Reason.UNKNOWN_QUEUE_MANAGER, str(error)) from None
         if not routes:
             raise EventError(
-                Reason.UNKNOWN_STORE, f"{qmgr} has no store; right: a queue manager with a store in the estate"
+                Reason.UNKNOWN_STORE, f"{qmgr} has no store; expected: a queue manager with a store in the estate"
             )
         return routes
 
@@ -138,7 +138,7 @@ class Rules:
             for qmgr in measured.get("smds") or ():
                 if qmgr not in known:
                     raise EventError(
-                        Reason.BAD_VALUE, f"measured.smds names {qmgr}; right: {', '.join(known)} of {config.name}"
+                        Reason.BAD_VALUE, f"measured.smds names {qmgr}; expected: {', '.join(known)} of {config.name}"
                     )
             return _encoded("measured", measured)
         if op not in {"ALTER", "REBUILD"}:
@@ -161,7 +161,7 @@ def _checked(fields: msgspec.Struct) -> dict[str, Any]:
     """Return all fields by name, checked, the time in microseconds, None if absent. Raise EventError."""
     for field in _ALWAYS_NEEDED:
         if getattr(fields, field.name) is None:
-            raise EventError(Reason.MISSING_FIELD, f"{field.name} is missing; right: {field.right}")
+            raise EventError(Reason.MISSING_FIELD, f"{field.name} is missing; expected: {field.right}")
     values: dict[str, Any] = {}
     for field in FIELDS:
         value = getattr(fields, field.name)
@@ -169,9 +169,11 @@ def _checked(fields: msgspec.Struct) -> dict[str, Any]:
     op = str(values["op"])
     for field in _NEEDED[op]:
         if values[field.name] is None:
-            raise EventError(Reason.MISSING_FIELD, f"{field.name} is missing, which {op} needs; right: {field.right}")
+            raise EventError(
+                Reason.MISSING_FIELD, f"{field.name} is missing, which {op} needs; expected: {field.right}"
+            )
     if values["msgid"] is not None and values["count"] not in (None, 1):
-        raise EventError(Reason.BAD_VALUE, f"count is {values['count']} beside a msgid; right: 1, or no count")
+        raise EventError(Reason.BAD_VALUE, f"count is {values['count']} beside a msgid; expected: 1, or no count")
     return values
 
 
@@ -182,7 +184,7 @@ def _silent_s(values: dict[str, Any]) -> bytes | None:
         return None
     check_silent(measured)
     if values["store"] is None:
-        raise EventError(Reason.MISSING_FIELD, "store is missing, which measured.silent_s needs; right: a string")
+        raise EventError(Reason.MISSING_FIELD, "store is missing, which measured.silent_s needs; expected: a string")
     return msgspec.json.encode({SILENT.name: measured[SILENT.name]})
 
 

@@ -78,7 +78,7 @@ def try_capacity(
             break
         count += puts.size
     if not count:
-        raise UsageError(f"{store} refuses the first message; right: a store, or a data set, of a larger size")
+        raise UsageError(f"{store} refuses the first message; expected: a store, or a data set, of a larger size")
     return Capacity(count * scale, isinstance(config, Structure) and _has_room(twin.state()))
 
 

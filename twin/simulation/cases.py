@@ -65,9 +65,9 @@ class Case:
 def draw_case(number: int, split: Split) -> Case:
     """Draw the case of a number from 0. Raise UsageError for a negative number or an unknown split."""
     if split not in _SPLITS:
-        raise UsageError(f"there are no cases of {split}; right: {' or '.join(_SPLITS)}")
+        raise UsageError(f"there are no cases of {split}; expected: {' or '.join(_SPLITS)}")
     if number < 0:
-        raise UsageError(f"the case is {number}; right: 0 or more")
+        raise UsageError(f"the case is {number}; expected: 0 or more")
     seed = len(_SPLITS) * number + _SPLITS.index(split)  # no two splits share one
     kind = _in_turn(number)
     rng = np.random.default_rng((0x6D7174, seed))
@@ -90,7 +90,7 @@ def draw_case(number: int, split: Split) -> Case:
             filler=drawing.queue,
             story=_describe(scenario),
         )
-    raise UsageError(f"no estate was found for {kind.name} in {_TRIES} tries; right: ranges that can be played")
+    raise UsageError(f"no estate was found for {kind.name} in {_TRIES} tries; expected: ranges that can be played")
 
 
 def _in_turn(number: int) -> type[StoreScenario]:
@@ -128,7 +128,7 @@ def _fit_size(scenario: Scenario, drawing: Drawing, wanted_events: float, seed: 
             break
         size = better
     if not _MIN_EVENTS < events < _MAX_EVENTS:
-        raise UsageError(f"{scenario.name} brings about {events:.0f} events; right: another draw")
+        raise UsageError(f"{scenario.name} brings about {events:.0f} events; expected: another draw")
     return text, estate
 
 

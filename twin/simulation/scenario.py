@@ -161,9 +161,9 @@ def make_scenario(
     """
     kind = SCENARIOS.get(name)
     if kind is None:
-        raise UsageError(f"there is no scenario {name}; right: {', '.join(SCENARIOS)}")
+        raise UsageError(f"there is no scenario {name}; expected: {', '.join(SCENARIOS)}")
     if rate is not None and not 0 < rate < math.inf:
-        raise UsageError(f"the rate is {rate:g}; right: messages per second, more than 0")
+        raise UsageError(f"the rate is {rate:g}; expected: messages per second, more than 0")
     values = {key: _number(kind, key, value) for key, value in (settings or {}).items()}
     return kind(store=store, queue=queue, rate=rate, start=start, **values)
 
@@ -171,7 +171,7 @@ def make_scenario(
 def _number(kind: type[Scenario], key: str, value: float | str) -> float:
     items = {item.name: item for item in fields(kind) if item.metadata}
     if key not in items:
-        raise UsageError(f"{kind.name} has no parameter {key}; right: {', '.join(items)}")
+        raise UsageError(f"{kind.name} has no parameter {key}; expected: {', '.join(items)}")
     item = items[key]
     low, high = item.metadata["low"], item.metadata["high"]
     expected = f"a number from {low:g}" + (f" to {high:g}" if high < math.inf else "")
@@ -180,5 +180,5 @@ def _number(kind: type[Scenario], key: str, value: float | str) -> float:
     except ValueError:
         number = math.nan
     if not low <= number <= high or math.isinf(number):
-        raise UsageError(f"{key} of {kind.name} is {value}; right: {expected}")
+        raise UsageError(f"{key} of {kind.name} is {value}; expected: {expected}")
     return number

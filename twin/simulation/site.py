@@ -64,10 +64,10 @@ class Site:
         stores = stores_of(estate, kinds)
         kind_names = " or ".join(_KIND_NAMES[kind] for kind in kinds)
         if not stores:
-            raise UsageError(f"{estate.source}: no {kind_names} has a queue; right: describe one for a simulation")
+            raise UsageError(f"{estate.source}: no {kind_names} has a queue; expected: describe one for a simulation")
         name = min(stores, key=lambda key: kinds.index(type(stores[key]))) if store is None else store
         if name not in stores:
-            raise UsageError(f"store {name} cannot be simulated; right: a {kind_names} with queues: {_all(stores)}")
+            raise UsageError(f"store {name} cannot be simulated; expected: a {kind_names} with queues: {_all(stores)}")
         config = stores[name]
         queues = queues_of(config)
         if queue is not None and queue not in queues:
@@ -169,7 +169,7 @@ class Site:
         capacity = self.capacity(traffic, rng)
         if not capacity.in_dataset:
             raise UsageError(
-                f"{story}: {self.store.name} is full before its data sets are; right: an estate whose [smds] "
+                f"{story}: {self.store.name} is full before its data sets are; expected: an estate whose [smds] "
                 "have a small size and max_size, or whose structure has ds_expand = false"
             )
         return capacity.messages

@@ -133,7 +133,7 @@ class RealSystem:
             kind = self._estate.stores[name].kind
             if kind not in MESSAGE_KINDS:
                 right = " or ".join(MESSAGE_KINDS)
-                raise UsageError(f"{name} is a {kind}, which is not simulated; right: a queue of a {right}")
+                raise UsageError(f"{name} is a {kind}, which is not simulated; expected: a queue of a {right}")
             self._twins[name] = open_message_store(self._estate, name, forecasts=False)
             self._putters[name] = _Putters()
             self.outcomes[name] = StoreOutcome()

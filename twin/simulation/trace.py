@@ -107,9 +107,9 @@ def demands(path: str | Path, estate: Estate, serving: Serving) -> Iterator[Arra
 def _check(serving: Serving) -> None:
     for name, value in (("service rate", serving.service_rate), ("bytes per token", serving.bytes_per_token)):
         if not 0 < value < 1e9:
-            raise UsageError(f"the {name} is {value:g}; right: more than 0, less than a thousand million")
+            raise UsageError(f"the {name} is {value:g}; expected: more than 0, less than a thousand million")
     if serving.servers < 1:
-        raise UsageError(f"there are {serving.servers} servers; right: at least 1")
+        raise UsageError(f"there are {serving.servers} servers; expected: at least 1")
 
 
 def _served(arrivals: Array, services: Array, free: list[int]) -> Array:
@@ -147,7 +147,7 @@ def _requests(path: Path, bytes_per_token: float) -> Iterator[tuple[Array, Array
         yield times, context, rows.tokens("GeneratedTokens")
         has_requests = True
     if not has_requests:
-        raise UsageError(f"{path} has no requests; right: a line of {', '.join(COLUMNS)} for each")
+        raise UsageError(f"{path} has no requests; expected: a line of {', '.join(COLUMNS)} for each")
 
 
 def _rows(path: Path) -> Iterator[_Rows]:
@@ -173,7 +173,7 @@ def _blocks(path: Path) -> Iterator[pa.RecordBatch]:
         return "skip"
 
     if not path.is_file():
-        raise UsageError(f"{path} is not a file; right: a CSV file with the columns {', '.join(COLUMNS)}")
+        raise UsageError(f"{path} is not a file; expected: a CSV file with the columns {', '.join(COLUMNS)}")
     try:
         reader = pa.csv.open_csv(
             path,
@@ -184,7 +184,9 @@ def _blocks(path: Path) -> Iterator[pa.RecordBatch]:
         names = reader.schema.names
         for name in COLUMNS:
             if name not in names:
-                raise UsageError(f"{path}, line 1: no column {name} in {', '.join(names)}; right: {', '.join(COLUMNS)}")
+                raise UsageError(
+                    f"{path}, line 1: no column {name} in {', '.join(names)}; expected: {', '.join(COLUMNS)}"
+                )
         for block in reader:
             if cut_short:
                 break
@@ -192,11 +194,13 @@ def _blocks(path: Path) -> Iterator[pa.RecordBatch]:
     except (OSError, pa.ArrowException) as error:
         if "Empty CSV" in str(error):
             return
-        raise UsageError(f"{path}: {' '.join(str(error).split())}; right: CSV text with {', '.join(COLUMNS)}") from None
+        raise UsageError(
+            f"{path}: {' '.join(str(error).split())}; expected: CSV text with {', '.join(COLUMNS)}"
+        ) from None
     if cut_short:
         row = cut_short[0]
         raise UsageError(
-            f"{path}, line {row.number}: {row.actual_columns} columns; right: {row.expected_columns}, as in line 1"
+            f"{path}, line {row.number}: {row.actual_columns} columns; expected: {row.expected_columns}, as in line 1"
         )
 
 
@@ -221,7 +225,7 @@ class _Rows:
         self.check(np.array([_is_time(text) for text in texts.to_pylist()]), "TIMESTAMP", _TIME_RIGHT)
         raise UsageError(
             f"{self.path}, lines {self.lines[0]} to {self.lines[-1]}: TIMESTAMP has a time zone in some lines; "
-            "right: in all or in none"
+            "expected: in all or in none"
         )
 
     def tokens(self, name: str) -> Array:
@@ -242,7 +246,7 @@ class _Rows:
         if not right.all():
             i = int(np.flatnonzero(~right)[0])
             value = self.columns[name][i].as_py()
-            raise UsageError(f"{self.path}, line {self.lines[i]}: {name} is {show(value)}; right: {what}")
+            raise UsageError(f"{self.path}, line {self.lines[i]}: {name} is {show(value)}; expected: {what}")
 
 
 def _is_time(text: str) -> bool:

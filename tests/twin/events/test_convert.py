@@ -148,7 +148,7 @@ def test_a_table_of_any_columns_is_conformed(decoder: Decoder) -> None:
     ids=lambda column: str(pa.table(column).schema.field(0)),  # str of an Arrow array has its address
 )
 def test_a_column_that_does_not_fit_is_named(column: dict[str, Any]) -> None:
-    with pytest.raises(EventError, match=f"^column {next(iter(column))} is .*; right: "):
+    with pytest.raises(EventError, match=f"^column {next(iter(column))} is .*; expected: "):
         conform(pa.table(column))
 
 
@@ -158,7 +158,7 @@ def test_dictionaries_grow() -> None:
     second = conform(to_table([PUT | {"queue": "AUDIT"}, GET]), words)
     assert first["queue"].chunk(0).dictionary.to_pylist() == ["ORDERS", "PAYMENTS"]
     assert second["queue"].chunk(0).dictionary.to_pylist() == ["ORDERS", "PAYMENTS", "AUDIT"]
-    with pytest.raises(EventError, match=r"column op .* right: dictionary"):
+    with pytest.raises(EventError, match=r"column op .* expected: dictionary"):
         conform(pa.table({"op": [f"OP{n}" for n in range(200)]}), words)
 
 

@@ -23,7 +23,7 @@ def damaged(decoder: Decoder, value: bytes) -> tuple[list[int], str]:
     (reject,) = [reject for reject in decoded.rejects if reject.reason == Reason.BAD_ARROW]
     rows = decoded.index[decoded.record == 1].tolist()
     assert (reject.record, reject.index, reject.value) == (1, len(rows), value)
-    assert reject.detail.endswith("right: one whole Arrow IPC stream")
+    assert reject.detail.endswith("expected: one whole Arrow IPC stream")
     return rows, reject.detail
 
 

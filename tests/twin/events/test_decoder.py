@@ -109,7 +109,7 @@ def test_every_event_needs_time_queue_manager_and_operation(decoder: Decoder, na
     for event in ({k: v for k, v in PUT.items() if k != name}, PUT | {name: None}):
         reject = refused(decoder, event)
         assert reject.reason == Reason.MISSING_FIELD
-        assert reject.detail.startswith(f"{name} is missing; right: ")
+        assert reject.detail.startswith(f"{name} is missing; expected: ")
 
 
 @pytest.mark.parametrize("op", ["PUT", "GET", "COMMIT", "BACKOUT", "EXPIRE", "CLEAR"])
@@ -118,14 +118,14 @@ def test_an_operation_on_a_queue_needs_the_queue(decoder: Decoder, op: str) -> N
     reject = refused(decoder, event)
     assert (reject.reason, reject.detail) == (
         Reason.MISSING_FIELD,
-        f"queue is missing, which {op} needs; right: a string",
+        f"queue is missing, which {op} needs; expected: a string",
     )
 
 
 def test_a_put_needs_its_length(decoder: Decoder) -> None:
     reject = refused(decoder, {k: v for k, v in PUT.items() if k != "length"})
     assert reject.reason == Reason.MISSING_FIELD
-    assert reject.detail == "length is missing, which PUT needs; right: an integer from 0 to 104857600"
+    assert reject.detail == "length is missing, which PUT needs; expected: an integer from 0 to 104857600"
 
 
 @pytest.mark.parametrize("op", ["COMMIT", "BACKOUT"])
@@ -148,7 +148,7 @@ def test_the_end_of_nothing_in_syncpoint_is_a_fact(decoder: Decoder, op: str) ->
 def test_a_value_of_another_type(decoder: Decoder, name: str, value: object) -> None:
     reject = refused(decoder, PUT | {name: value})
     assert reject.reason == Reason.WRONG_TYPE
-    assert reject.detail.startswith(f"{name} is {msgspec.json.encode(value).decode()}; right: ")
+    assert reject.detail.startswith(f"{name} is {msgspec.json.encode(value).decode()}; expected: ")
 
 
 @pytest.mark.parametrize("written", [b"5.0", b"5e0", b"50E-1"])
@@ -189,14 +189,14 @@ def test_count_needs_a_message_without_id(decoder: Decoder) -> None:
     anonymous = {k: v for k, v in PUT.items() if k != "msgid"}
     assert accept(decoder, anonymous | {"count": 1_000_000})["count"] == 1_000_000
     reject = refused(decoder, PUT | {"count": 2})
-    assert (reject.reason, reject.detail) == (Reason.BAD_VALUE, "count is 2 beside a msgid; right: 1, or no count")
+    assert (reject.reason, reject.detail) == (Reason.BAD_VALUE, "count is 2 beside a msgid; expected: 1, or no count")
 
 
 @pytest.mark.parametrize("op", ["put", "PEEK", "", "PUT "])
 def test_an_unknown_operation(decoder: Decoder, op: str) -> None:
     reject = refused(decoder, PUT | {"op": op})
     assert reject.reason == Reason.UNKNOWN_OP
-    assert reject.detail.endswith("right: one of " + ", ".join(OPS))
+    assert reject.detail.endswith("expected: one of " + ", ".join(OPS))
 
 
 def test_an_unknown_queue_manager(decoder: Decoder) -> None:

@@ -68,9 +68,9 @@ def test_a_recording_has_some_ten_thousand_events_of_some_hours(number: int, tmp
 
 
 def test_cases_that_are_not_there_are_answered_with_those_that_are() -> None:
-    with pytest.raises(UsageError, match="there are no cases of all; right: tuning or test"):
+    with pytest.raises(UsageError, match="there are no cases of all; expected: tuning or test"):
         draw_case(1, "all")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="the case is -1; right: 0 or more"):
+    with pytest.raises(UsageError, match="the case is -1; expected: 0 or more"):
         draw_case(-1, "test")
 
 

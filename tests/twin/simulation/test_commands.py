@@ -54,14 +54,20 @@ def test_simulate_lists_the_scenarios_with_their_parameters(capsys: pytest.Captu
     [
         ([], "simulate: missing arguments; expected: SCENARIO --estate FILE -o RECORDING, or --list"),
         (["outage"], "expected: SCENARIO --estate FILE -o RECORDING, or --list"),
-        (["outage", "--estate", "E", "-o", "R.arrow"], "there is no scenario outage; right: "),
+        (["outage", "--estate", "E", "-o", "R.arrow"], "there is no scenario outage; expected: "),
         (["burst", "--estate", "E", "-o", "R.arrow", "--set", "every"], "--set has no =; expected: --set KEY=VALUE"),
-        (["burst", "--estate", "E", "-o", "R.arrow", "--set", "each=1"], "burst has no parameter each; right: hours,"),
+        (
+            ["burst", "--estate", "E", "-o", "R.arrow", "--set", "each=1"],
+            "burst has no parameter each; expected: hours,",
+        ),
         (
             ["burst", "--estate", "E", "-o", "R.arrow", "--hours", "0"],
-            "hours of burst is 0.0; right: a number from 0.01",
+            "hours of burst is 0.0; expected: a number from 0.01",
         ),
-        (["burst", "--estate", "E", "-o", "R.arrow", "--start", "noon"], '--start: time is "noon"; right: an RFC 3339'),
+        (
+            ["burst", "--estate", "E", "-o", "R.arrow", "--start", "noon"],
+            '--start: time is "noon"; expected: an RFC 3339',
+        ),
         (["burst", "--estate", "none.toml", "-o", "R.arrow"], "none.toml"),
         (["burst", "--estate", "E", "-o", "R.csv"], "R.csv is no recording by its name"),
     ],
@@ -88,5 +94,5 @@ def test_import_trace_ends_with_a_line_that_says_what_came_out(
     trace.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,x\n")
     assert main(["import-trace", str(trace), "--estate", estate, "-o", recording, *options]) == 2
     assert capsys.readouterr().err == (
-        f'mqtwin: {trace}, line 2: GeneratedTokens is "x"; right: a whole number of tokens from 0\n'
+        f'mqtwin: {trace}, line 2: GeneratedTokens is "x"; expected: a whole number of tokens from 0\n'
     )

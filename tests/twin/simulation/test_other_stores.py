@@ -87,7 +87,7 @@ def test_a_page_set_that_cannot_expand_fills_while_the_getter_is_away(mixed: Est
 def test_a_page_set_that_expands_is_another_story(tmp_path: Path) -> None:
     (tmp_path / "user.toml").write_text(MIXED.format(expand="USER"), encoding="utf-8")
     expands = load_estate(tmp_path / "user.toml")
-    with pytest.raises(UsageError, match='QM01/PS04 has expand = "USER"; right: a page set with expand = "NONE"'):
+    with pytest.raises(UsageError, match='QM01/PS04 has expand = "USER"; expected: a page set with expand = "NONE"'):
         play_story("page-set-expand-none", expands, tmp_path)
     outcome, path = play_story("getter-outage", expands, tmp_path, store="QM01/PS04")
     assert 1.5 < first_full_hours(outcome, "QM01/PS04") < 2.6
@@ -141,10 +141,10 @@ def test_members_are_started_one_after_the_other_and_carry_what_they_can(cluster
 
 
 def test_a_ramp_needs_a_cluster_whose_members_have_the_queue(mixed: Estate, cluster: Estate, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no uniform cluster; right: describe one"):
+    with pytest.raises(UsageError, match="there is no uniform cluster; expected: describe one"):
         play_story("uniform-cluster-ramp", mixed, tmp_path)
-    with pytest.raises(UsageError, match="store UC02 is no uniform cluster; right: UC01"):
+    with pytest.raises(UsageError, match="store UC02 is no uniform cluster; expected: UC01"):
         play_story("uniform-cluster-ramp", cluster, tmp_path, store="UC02")
     scenario = make_scenario("uniform-cluster-ramp", queue="REPLY")
-    with pytest.raises(UsageError, match=r'UC01QM01 of UC01 has no such queue; right: .queue_file."UC01QM01/REPLY"'):
+    with pytest.raises(UsageError, match=r'UC01QM01 of UC01 has no such queue; expected: .queue_file."UC01QM01/REPLY"'):
         simulate(scenario, cluster, tmp_path / "x.arrow")

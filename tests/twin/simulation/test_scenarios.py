@@ -211,20 +211,22 @@ def test_puts_come_from_several_queue_managers_in_different_shares(small: Estate
 
 
 def test_an_unknown_scenario_is_answered_with_those_there_are() -> None:
-    with pytest.raises(UsageError, match=r"there is no scenario outage; right: .*getter-outage, slow-consumer, burst"):
+    with pytest.raises(
+        UsageError, match=r"there is no scenario outage; expected: .*getter-outage, slow-consumer, burst"
+    ):
         make_scenario("outage")
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"outage": "two"}, "outage of getter-outage is two; right: a number from 0.01"),
+        ({"outage": "two"}, "outage of getter-outage is two; expected: a number from 0.01"),
         ({"outage": "nan"}, "outage of getter-outage is nan"),
         ({"outage": "inf"}, "outage of getter-outage is inf"),
-        ({"hours": -1}, "hours of getter-outage is -1; right: a number from 0.01 to 8784"),
+        ({"hours": -1}, "hours of getter-outage is -1; expected: a number from 0.01 to 8784"),
         (
             {"depth": 1},
-            "getter-outage has no parameter depth; right: hours, length, spread, noise, wander, outage_after",
+            "getter-outage has no parameter depth; expected: hours, length, spread, noise, wander, outage_after",
         ),
         ({"store": 1}, "getter-outage has no parameter store"),
     ],
@@ -237,14 +239,14 @@ def test_a_wrong_parameter_is_answered_with_what_is_right(settings: dict[str, fl
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")], ids=str)
 def test_a_rate_is_more_than_nought(rate: float) -> None:
-    with pytest.raises(UsageError, match="right: messages per second, more than 0"):
+    with pytest.raises(UsageError, match="expected: messages per second, more than 0"):
         make_scenario("burst", rate=rate)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"store": "QSG1/APP9"}, "store QSG1/APP9 cannot be simulated; right: .*: QSG1/APP1, QSG1/APP2"),
+        ({"store": "QSG1/APP9"}, "store QSG1/APP9 cannot be simulated; expected: .*: QSG1/APP1, QSG1/APP2"),
         ({"queue": "AUDIT"}, "QSG1/APP1 has no queue AUDIT; its queues are ORDERS, PAYMENTS"),
     ],
     ids=["store", "queue"],
@@ -265,7 +267,7 @@ def test_the_hog_needs_others_beside_it(small: Estate, tmp_path: Path) -> None:
 def test_data_sets_that_expand_without_limit_are_told_before_anything_is_written(tmp_path: Path) -> None:
     path = small_estate(tmp_path)
     path.write_text(path.read_text().replace('max_size = "16M"', 'secondary = "16M"'))
-    with pytest.raises(UsageError, match="is full before its data sets are; right: an estate whose"):
+    with pytest.raises(UsageError, match="is full before its data sets are; expected: an estate whose"):
         simulate(make_scenario("smds-cannot-expand"), load_estate(path), tmp_path / "x.arrow")
     assert not (tmp_path / "x.arrow").exists()
 

@@ -179,5 +179,5 @@ def test_evenings_are_harmless_but_for_the_busy_day(tell: Tell) -> None:
     evening, morning = Recorded(path).depth("ORDERS", 20.0, 32.0)
     assert evening > 20 * max(morning, 1)
     assert 24 + 8 < first_full_hours(tell("day-and-night", busy_day=2)[0]) < 48
-    with pytest.raises(UsageError, match="the getters fall behind; right: swing > 1 / load - 1"):
+    with pytest.raises(UsageError, match="the getters fall behind; expected: swing > 1 / load - 1"):
         tell("day-and-night", swing=0.1, load=0.5)

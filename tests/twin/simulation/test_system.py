@@ -167,7 +167,9 @@ def test_a_store_that_holds_no_messages_is_refused_by_name(tmp_path: Path) -> No
     estate = load_estate(path)
     calls = Calls(estate).call(PUT, "INVOICES", "QMD1")
     calls.rows[0]["route"], calls.rows[0]["op"] = estate.route_of_store("QMD1", "UC01"), HEARTBEAT
-    with pytest.raises(UsageError, match="UC01 is a uniform_cluster, which is not simulated; right: a queue of a page"):
+    with pytest.raises(
+        UsageError, match="UC01 is a uniform_cluster, which is not simulated; expected: a queue of a page"
+    ):
         calls.serve()
 
 

@@ -101,9 +101,9 @@ class UniformClusterRamp(Scenario):
     def _cluster(self, estate: Estate) -> UniformCluster:
         clusters = {name: store for name, store in estate.stores.items() if isinstance(store, UniformCluster)}
         if not clusters:
-            raise UsageError(f"{estate.source}: there is no uniform cluster; right: describe one for {self.name}")
+            raise UsageError(f"{estate.source}: there is no uniform cluster; expected: describe one for {self.name}")
         if self.store is not None and self.store not in clusters:
-            raise UsageError(f"store {self.store} is no uniform cluster; right: {', '.join(clusters)}")
+            raise UsageError(f"store {self.store} is no uniform cluster; expected: {', '.join(clusters)}")
         return clusters[self.store or next(iter(clusters))]
 
     def _file_of(self, estate: Estate, cluster: UniformCluster, qmgr: str) -> QueueFile:
@@ -111,7 +111,7 @@ class UniformClusterRamp(Scenario):
             if isinstance(file, QueueFile) and file.queue_manager == qmgr and self.queue in {None, file.queue}:
                 return file
         expected = f'[queue_file."{qmgr}/{self.queue or "REQUEST"}"]'
-        raise UsageError(f"member {qmgr} of {cluster.name} has no such queue; right: {expected}")
+        raise UsageError(f"member {qmgr} of {cluster.name} has no such queue; expected: {expected}")
 
     def _member(self, estate: Estate, file: QueueFile, place: int, rows: Sequence[Row]) -> list[Flow]:
         """Return a member's share of the achieved rate from the row in which it is started, and heartbeats before."""

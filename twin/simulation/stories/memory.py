@@ -21,7 +21,7 @@ def scm_of(site: Site, story: str) -> int:
     assert isinstance(site.store, Structure)
     if site.store.scm_max_size is None:
         raise UsageError(
-            f"{story}: {site.store.name} has no storage class memory; right: a structure with scm_max_size, on a "
+            f"{story}: {site.store.name} has no storage class memory; expected: a structure with scm_max_size, on a "
             "coupling facility with scm"
         )
     return site.store.scm_max_size

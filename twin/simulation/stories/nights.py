@@ -108,7 +108,7 @@ class DayAndNight(StoreScenario):
         left = np.cumsum(self._by_clock(seconds) - 1 / self.load) * 60
         backlog = float((left - np.minimum.accumulate(left)).max())
         if backlog <= 0:
-            raise UsageError(f"{self.name} needs days on which the getters fall behind; right: swing > 1 / load - 1")
+            raise UsageError(f"{self.name} needs days on which the getters fall behind; expected: swing > 1 / load - 1")
         return self.peak * site.capacity(self.traffic, rng).messages / backlog
 
     @override

@@ -31,8 +31,8 @@ class PageSetExpandNone(GetterOutage):
         """Raise UsageError if the page set can expand."""
         if isinstance(site.store, PageSet) and site.store.expand != "NONE":
             raise UsageError(
-                f'{self.name}: {site.store.name} has expand = "{site.store.expand}"; right: a page set with expand = '
-                '"NONE", or getter-outage for this one'
+                f'{self.name}: {site.store.name} has expand = "{site.store.expand}"; expected: a page set with expand'
+                ' = "NONE", or getter-outage for this one'
             )
         return super().default_rate(site, rng)
 
