@@ -245,7 +245,7 @@ def check_measured(measured: Mapping[str, Any]) -> None:
     _check_counts("measured", measured, MEASURED_COUNTS)
     if measured.get("resync") is not None and type(measured["resync"]) is not bool:
         raise EventError(
-            Reason.WRONG_TYPE, f"measured.resync is {show(measured['resync'])}; right: {Kind.BOOLEAN.value}"
+            Reason.WRONG_TYPE, f"measured.resync is {show(measured['resync'])}; expected: {Kind.BOOLEAN.value}"
         )
     for name in MEASURED_NUMBERS:
         value = measured.get(name)

@@ -110,11 +110,11 @@ class Rules:
         to a waiting getter"].
         """
         if values["uow"] is not None:
-            detail = f"direct with uow {show(values['uow'])}; right: a put outside syncpoint, or no direct"
+            detail = f"direct with uow {show(values['uow'])}; expected: a put outside syncpoint, or no direct"
             raise EventError(Reason.IMPOSSIBLE_DIRECT, detail)
         described = self._estate.queue_managers.get(values["qmgr"])
         if values["persistent"] and described is not None and described.platform == "zos":
-            detail = f"direct with persistent, and {described.name} is on z/OS; right: a nonpersistent message"
+            detail = f"direct with persistent, and {described.name} is on z/OS; expected: a nonpersistent message"
             raise EventError(Reason.IMPOSSIBLE_DIRECT, detail)
 
     def _route_of_queue(self, qmgr: str, queue: str) -> int:

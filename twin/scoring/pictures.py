@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.dates import ConciseDateFormatter, date2num
+from matplotlib.dates import AutoDateLocator, DateFormatter, date2num
 from matplotlib.figure import Figure
 
 from kernels.clock import SECOND
@@ -122,8 +122,11 @@ def _bars(axes: Axes, series: Series, fillings: Sequence[Filling], outputs: Mapp
     axes.set_yticks(range(len(outputs)), list(outputs), fontsize=8)
     axes.set_ylim(len(outputs) - 0.5, -0.5)
     axes.set_xlim(_date(int(series.times[0])), _date(end))
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))
-    axes.set_xlabel("UTC; bars: an alarm is open; grey: a filling; red: puts are refused with 2192", fontsize=8)
+    axes.xaxis.set_major_locator(AutoDateLocator(minticks=4, maxticks=9))  # whole hours or minutes
+    axes.xaxis.set_major_formatter(DateFormatter("%H:%M"))
+    axes.set_xlabel(
+        "UTC; bars: an alarm is open; grey: a filling, and the line to its prediction; red: puts get 2192", fontsize=8
+    )
 
 
 def leads(by_method: Mapping[str, Sequence[float | None]], measured: Mapping[str, Measures]) -> Figure:

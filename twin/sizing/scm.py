@@ -61,7 +61,7 @@ def plan_scm(
     ents_without, elems_without = pool_sizes(replace(config, scm_max_size=None), size, ratio)
     ents_max, elems_max = pool_sizes(replace(config, scm_max_size=1), size, ratio)
     if not ents_max:
-        raise UsageError(f"SIZE({format_size(size)}) holds no message: a larger one is right")
+        raise UsageError(f"SIZE({format_size(size)}) holds no message; expected: a larger one")
     messages, elements = count_of(mix), elements_of_mix(config, mix, offloaded=offloaded)
     room = ents_max * PRESTAGE_ABOVE // 100, elems_max * PRESTAGE_ABOVE // 100
     in_structure = min(messages, room[0], room[1] * messages // elements)

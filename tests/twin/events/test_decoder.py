@@ -161,7 +161,7 @@ def test_an_expiry_out_of_range(decoder: Decoder, expiry: float) -> None:
     reject = refused(decoder, PUT | {"expiry": expiry})
     assert (reject.reason, reject.detail) == (
         Reason.BAD_VALUE,
-        f"expiry is {msgspec.json.encode(expiry).decode()}; right: a number above 0, at most 99999999",
+        f"expiry is {msgspec.json.encode(expiry).decode()}; expected: a number above 0, at most 99999999",
     )
 
 
@@ -170,7 +170,7 @@ def test_a_prepare_needs_its_unit_of_work(decoder: Decoder) -> None:
     reject = refused(decoder, GET | {"op": "PREPARE"})
     assert (reject.reason, reject.detail) == (
         Reason.MISSING_FIELD,
-        "uow is missing, which PREPARE needs; right: a string",
+        "uow is missing, which PREPARE needs; expected: a string",
     )
 
 
