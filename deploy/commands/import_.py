@@ -12,10 +12,12 @@ from deploy.show.feeds import print_intake
 from deploy.show.progress import show_progress
 from deploy.show.summaries import count_text
 from deploy.show.warnings import print_warnings
+from deploy.span_options import SpanChoices
 from twin.estate import load_estate
 from twin.feeds.importing import import_files
 
 _DEFAULTS = FeedChoices()
+_SPAN_DEFAULTS = SpanChoices()
 
 
 def import_(
@@ -27,7 +29,10 @@ def import_(
     output: Annotated[Path, Parameter(name=("--output", "-o"))],
     aside: Path | None = None,
     flows: Literal["statistics", "accounting"] = "statistics",
+    counts: Path | None = None,
+    resync: Annotated[bool, Parameter(negative="")] = False,
     choices: FeedChoices = _DEFAULTS,
+    spans: SpanChoices = _SPAN_DEFAULTS,
 ) -> int | None:
     """Convert files that a site has (SMF, command output, statistics) to a recording.
 
@@ -40,11 +45,14 @@ def import_(
         output: Recording to write: .ndjson, .ndjson.zst or .arrow.
         aside: Recording for events of names that the estate lacks. Default: they are only counted.
         flows: Source of puts and gets in SMF: statistics (115/216) or accounting (116).
+        counts: Recording of statistics; adds the puts and gets that spans (otlp) do not show.
+        resync: Have the twin take over every measurement: for stores of which no puts and gets are known.
         choices: Facts that the data lack.
+        spans: OpenTelemetry spans.
     """
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)
-    options = choices.feed_options(flows=flows)
+    options = choices.feed_options(flows=flows, **spans.fields())
     with show_progress(f"import {format_name}") as advance:
         intake = import_files(
             format_name,
@@ -53,8 +61,12 @@ def import_(
             loaded_estate,
             options,
             aside=aside,
+            counts=counts,
+            resync=resync,
             progress=lambda events: advance(None, events),
         )
     print_intake(intake)
+    for line in intake.notes:
+        print(line)
     print(f"{count_text(intake.events, 'event')} in {output}")
     return None if intake.events else 1

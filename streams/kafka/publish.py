@@ -178,6 +178,12 @@ class Sender:
             self._producer.poll(min(left_s, 0.5))
             self._raise_failure()
 
+    def flush(self) -> None:
+        """Wait until everything is delivered. MqtwinError: a record was not."""
+        while self._producer.flush(0.5):
+            self._raise_failure()
+        self._raise_failure()
+
     def send_json(self, messages: list[dict[str, bytes]]) -> None:
         """Produce JSON events, one per record."""
         if not messages:
@@ -263,7 +269,5 @@ class Sender:
         if kind is not None:
             self._producer.flush(_FINAL_FLUSH_SECONDS)
             return
-        while self._producer.flush(0.5):
-            self._raise_failure()
-        self._raise_failure()
+        self.flush()
         self._result.seconds = time.monotonic() - self._started_s

@@ -118,7 +118,16 @@ OBJECTS: Mapping[str, ObjectWords] = {
         _QUEUE_WORDS,
         like="SYSTEM.DEFAULT.ALIAS.QUEUE",
     ),
-    "QREMOTE": ObjectWords("queue", QUEUE_NAME, {}, _QUEUE_WORDS, like="SYSTEM.DEFAULT.REMOTE.QUEUE"),
+    "QREMOTE": ObjectWords(
+        "queue",
+        QUEUE_NAME,
+        {
+            "RQMNAME": ("remote_queue_manager", _blank_or(QUEUE_NAME)),
+            "XMITQ": ("transmission_queue", _blank_or(QUEUE_NAME)),
+        },
+        _QUEUE_WORDS,
+        like="SYSTEM.DEFAULT.REMOTE.QUEUE",
+    ),
     "CFSTRUCT": ObjectWords(
         "structure",
         STRUCTURE_NAME,

@@ -2,14 +2,15 @@
 
 Sources: [IBM: MQ 9.2, DEFINE queues, q085690_] (a queue manager cannot open a private object that has the name of a
 shared queue, MQRC 2343), [IBM: MQ 9.2, DEFINE QALIAS, q085700_] (an alias of an alias cannot be opened), [IBM: MQ 9.2,
-DEFINE STGCLASS] (a page set that does not exist is an error only for the application that puts to it). A queue without
-a store is an error: docs/estate.md.
+DEFINE QREMOTE] (a message for a remote queue goes to the transmission queue XMITQ, else to the one named RQMNAME),
+[IBM: MQ 9.2, DEFINE STGCLASS] (a page set that does not exist is an error only for the application that puts to it). A
+queue without a store is an error: docs/estate.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from twin.estate.checks import Values
 from twin.estate.errors import EstateError, did_you_mean, listed
@@ -159,11 +160,15 @@ def routes(
         if isinstance(file, QueueFile) and (file.queue_manager, file.queue) not in names:
             _claim(names, file.queue_manager, file.queue, file.name, file.name)
             result.append(Route(file.name, file.queue_manager, file.queue, file.queue))
-    result.extend(_alias_routes(sources, names))
+    remotes = {(route.qmgr, str(route.reported)): route for route in _remote_routes(sources, names)}
+    result.extend(remotes.values())
+    result.extend(_alias_routes(sources, names, remotes))
     return in_order(result)
 
 
-def _alias_routes(sources: Sources, names: Mapping[tuple[str, str], tuple[str, str]]) -> Iterator[Route]:
+def _alias_routes(
+    sources: Sources, names: Mapping[tuple[str, str], tuple[str, str]], remotes: Mapping[tuple[str, str], Route]
+) -> Iterator[Route]:
     leads_nowhere: dict[str, list[str]] = {}  # warning -> queue managers
     all_aliases = aliases(sources)
     by_name = {(alias.qmgr, alias.name) for alias in all_aliases}
@@ -175,6 +180,8 @@ def _alias_routes(sources: Sources, names: Mapping[tuple[str, str], tuple[str, s
         what = f"{alias.where}: alias {alias.name} leads to {alias.target}"
         if (alias.qmgr, alias.target) in names:
             yield Route(names[alias.qmgr, alias.target][0], alias.qmgr, alias.target, alias.name)
+        elif (alias.qmgr, alias.target) in remotes:
+            yield replace(remotes[alias.qmgr, alias.target], reported=alias.name)
         elif (alias.qmgr, alias.target) in by_name:
             leads_nowhere.setdefault(f"{what}, an alias itself: opens of it fail", []).append(alias.qmgr)
         elif alias.target not in sources.definitions.objects("queue", ("QMGR", alias.qmgr)):
@@ -182,6 +189,19 @@ def _alias_routes(sources: Sources, names: Mapping[tuple[str, str], tuple[str, s
                 alias.qmgr
             )
     sources.warnings.extend(f"{warning} ({listed(qmgrs)})" for warning, qmgrs in leads_nowhere.items())
+
+
+def _remote_routes(sources: Sources, names: Mapping[tuple[str, str], tuple[str, str]]) -> Iterator[Route]:
+    """Yield the routes of remote definitions to their transmission queues, where the estate has these."""
+    for qmgr in sources.queue_managers:
+        for name, definition in sorted(sources.definitions.objects("queue", ("QMGR", qmgr)).items()):
+            if definition.type != "QREMOTE" or (qmgr, name) in names:
+                continue
+            attributes = ("transmission_queue", "remote_queue_manager")
+            wanted = (value(definition.values, attribute) for attribute in attributes)
+            target = str(next(filter(None, wanted), ""))
+            if (qmgr, target) in names:
+                yield Route(names[qmgr, target][0], qmgr, target, name)
 
 
 def _claim(names: dict[tuple[str, str], tuple[str, str]], qmgr: str, name: str, store: str, where: str) -> None:

@@ -223,6 +223,10 @@ def check_measured(measured: Mapping[str, Any]) -> None:
             "such as messages, ents_used, elems_used or smds",
         )
     _check_counts("measured", measured, MEASURED_COUNTS)
+    if measured.get("resync") is not None and type(measured["resync"]) is not bool:
+        raise EventError(
+            Reason.WRONG_TYPE, f"measured.resync is {show(measured['resync'])}; right: {Kind.BOOLEAN.value}"
+        )
     for name in MEASURED_NUMBERS:
         value = measured.get(name)
         if value is not None and type(value) not in (int, float):

@@ -8,13 +8,18 @@ from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
+import msgspec
+
 from twin.errors import UsageError
 from twin.estate import Estate
+from twin.events import EventError
+from twin.events.fields import FIELD
+from twin.feeds.coverage import SpanCoverage
 from twin.feeds.formats import FORMATS, make_feed
 from twin.feeds.in_order import in_order
 from twin.feeds.intake import Event, Intake
 from twin.feeds.protocol import Feed, FeedOptions, Page
-from twin.recordings import RecordingWriter, suffix_of
+from twin.recordings import RecordingWriter, open_recording, suffix_of
 
 _WRITE_EVENTS = 10_000  # events per write
 
@@ -27,6 +32,8 @@ def import_files(
     options: FeedOptions | None = None,
     *,
     aside: str | Path | None = None,
+    counts: str | Path | None = None,
+    resync: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Intake:
     """Convert files to a recording, in order of time. Return what was seen, covered and wrong.
@@ -38,12 +45,14 @@ def import_files(
         estate: the estate; events of names that it lacks are not written there.
         options: facts that the data lack.
         aside: recording of the events of unknown names; None: they are only counted.
+        counts: recording of statistics, which adds the puts and gets that spans do not show (`twin.feeds.coverage`).
+        resync: every MEASURE asks for a resync, for stores whose puts and gets nothing reports.
         progress: called with the number of events written so far.
 
     Raises:
         UsageError: there is no such format, a file cannot be read, or a recording cannot be written.
     """
-    intake = Intake(estate)
+    intake = Intake(estate, resync=resync)
     feed = make_feed(name, intake, options)
     if not FORMATS[name].is_file:
         raise UsageError(f"{name} has no files; expected: mqtwin collect {name}")
@@ -54,7 +63,10 @@ def import_files(
         with ExitStack() as stack:
             writer, *aside_writers = [stack.enter_context(RecordingWriter(path)) for path in outputs]
             put_aside = (lambda event: aside_writers[0].write([event])) if aside_writers else None
-            ordered = in_order(intake.sift(feed_events(feed, read_pages(paths)), put_aside))
+            events = feed_events(feed, read_pages(paths))
+            if counts is not None:
+                events = with_counts(events, Path(counts), intake, estate)
+            ordered = in_order(intake.sift(events, put_aside))
             while batch := list(islice(ordered, _WRITE_EVENTS)):
                 writer.write(batch)
                 if progress is not None:
@@ -72,6 +84,46 @@ def feed_events(feed: Feed, pages: Iterable[Page]) -> Iterator[Event]:
     for page in pages:
         yield from feed.take(page)
     yield from feed.finish()
+
+
+def with_counts(events: Iterable[Event], counts: Path, intake: Intake, estate: Estate) -> Iterator[Event]:
+    """Yield events of spans, then those of statistics without what spans show; the shares go to `Intake.notes`.
+
+    Args:
+        events: of spans.
+        counts: recording of events from statistics; it is read twice.
+        intake: of the feed.
+        estate: the estate.
+
+    Raises:
+        UsageError: the recording cannot be read.
+    """
+    coverage = SpanCoverage(estate)
+    for event in events:
+        coverage.note_span(event)
+        yield event
+    for event in _recorded(counts):
+        coverage.note_count(event)
+    for event in _recorded(counts):
+        thinned = coverage.thin(event)
+        if thinned is not None:
+            yield thinned
+    intake.notes += coverage.lines()
+
+
+def _recorded(path: Path) -> Iterator[Event]:
+    """Yield the events of a recording, their times as microseconds."""
+    for chunk in open_recording(path):
+        for number, line in enumerate(chunk.lines(), chunk.first):
+            if not line.strip():
+                continue
+            try:
+                event: Event = msgspec.json.decode(line, type=Event)
+                yield {**event, "time": FIELD["time"].checked(event.get("time")), "op": event["op"]}
+            except (msgspec.DecodeError, UnicodeDecodeError, KeyError, EventError) as error:
+                raise UsageError(
+                    f"{path} line {number}: no event: {error}; expected: a recording of statistics"
+                ) from None
 
 
 def read_pages(paths: Iterable[str | Path]) -> Iterator[Page]:

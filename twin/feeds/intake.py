@@ -87,12 +87,14 @@ class Intake:
     """
 
     estate: Estate | None = None
+    resync: bool = False  # every MEASURE asks for a resync: of stores whose puts and gets nothing reports
     seen: Seen = field(default_factory=Seen)
     counts: Counter[str] = field(default_factory=Counter)  # of complaints by code
     complaints: list[Complaint] = field(default_factory=list)
     unknown: dict[tuple[str, str], UnknownName] = field(default_factory=dict)
     coverage: dict[tuple[str, str, str], Coverage] = field(default_factory=dict)
     peaks: dict[str, Peak] = field(default_factory=dict)  # by store
+    notes: list[str] = field(default_factory=list)  # what else a feed has to say, a line each
     events: int = 0  # number that `sift` let through
     aside: int = 0  # number that it put aside
     _sources: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -188,6 +190,8 @@ class Intake:
                 self.complain(f"event-{error.reason}", str(event.get("qmgr")), error.detail)
             elif self._is_known(event):
                 self.events += 1
+                if self.resync and event["op"] == "MEASURE":
+                    event = {**event, "measured": {**event["measured"], "resync": True}}
                 yield event
             else:
                 self.aside += 1

@@ -24,6 +24,7 @@ class Page:
     name: str  # for complaints: the file, the address, topic/partition@offset
     time: int | None = None  # when it was collected, microseconds since 1970; for data without a time of their own
     headers: Mapping[str, str] = field(default_factory=dict)  # of a Kafka record or an HTTP answer, names in lower case
+    before: int = 0  # microseconds; a page read again after a restart: its events up to here were returned before it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,11 @@ class FeedOptions:
     qmgr: str | None = None  # queue manager of data that name none
     prefixes: Mapping[str, str] = field(default_factory=dict)  # command prefix -> queue manager
     flows: str = "statistics"  # source of puts and gets in SMF: "statistics" (QQST) or "accounting" (WQ)
+    lpars: Mapping[str, str] = field(default_factory=dict)  # LPAR of a span -> queue manager
+    emitter: str = "queue-manager"  # whose spans are taken: "queue-manager" or "application"
+    queue: str | None = None  # original queue of a streaming queue
+    length: int | None = None  # bytes of messages whose size is not reported; None: the mean of the queue
+    late_s: float = 30.0  # seconds by which a span may come later than younger ones
 
 
 class Feed(ABC):
@@ -50,6 +56,8 @@ class Feed(ABC):
         """
         self.intake = intake
         self.options = options
+        self.passed = 0  # microseconds: no event up to here is held back
+        self.page_latest = 0  # microseconds: the latest event of the last page that may be held back; 0: none
 
     def flow_events(self, source: str, flows: Flows, place: str, *, is_one_length: bool = False) -> Iterator[Event]:
         """Yield the events of counts of an interval, and report its coverage; counts that cannot be are a complaint.

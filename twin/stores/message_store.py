@@ -23,6 +23,7 @@ from twin.alerts.findings import STEP, Viewer
 from twin.alerts.resource_view import CALM_AFTER_FULL, CALM_FOR, ResourceView
 from twin.conditions import Condition
 from twin.estate import Estate, Route, StoreConfig
+from twin.events import EventBlock
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
 from twin.state.arrays import Array, Arrays
@@ -31,10 +32,11 @@ from twin.state.tables import StateError, Tables
 from twin.stores import silence
 from twin.stores.drift import Drift, drift_finding, judge, present
 from twin.stores.reports import Report, Reporter, Values
+from twin.stores.resync import RESYNC, clear_events, completed
 from twin.stores.state_record import common_fields
+from twin.units import as_text
 
 if TYPE_CHECKING:
-    from twin.events import EventBlock
     from twin.forecast.fill_model import FillModel
 
 VERSION = 5
@@ -380,11 +382,39 @@ class MessageStore(ABC):
             measured: any fields of the state record; null counts as absent.
         """
         measured = present(measured)
-        if self.drift.baseline is None:
+        alerts: list[Alert] = []
+        if measured.get(RESYNC):
+            alerts = self._resync(measured)
+        elif self.drift.baseline is None:
             self.drift.baseline = self._set_baseline(measured)
         now = int(self.tables.store.scalars[0]["clock"])
         tolerance_pct = self.config.drift_tolerance_pct
-        return judge(self.drift, self._compare(measured), tolerance_pct, self.episodes, now, self._drift_finding)
+        compared = self._compare(measured)
+        return alerts + judge(self.drift, compared, tolerance_pct, self.episodes, now, self._drift_finding)
+
+    def _resync(self, measured: dict[str, Any]) -> list[Alert]:
+        """Drop the model's messages and make a measurement the baseline; return the alerts that this causes."""
+        scalars = self.tables.store.scalars[0]
+        state = self.state()
+        now, events, messages = int(scalars["clock"]), int(scalars["events"]), int(scalars["messages"])
+        clears = clear_events(self._routes, self._base, self.queues, now)
+        alerts = self._apply(EventBlock(self.name, clears, {}), 0, len(clears))
+        scalars = self.tables.store.scalars[0]
+        scalars["events"] = events  # these are none of the topic
+        baseline = self._set_baseline(completed(measured, state))
+        dropped = messages - int(scalars["messages"])
+        self.drift.baseline = {**baseline, "resynced_at": as_text(now), "dropped_messages": dropped}
+        self.drift.streak = 0
+        return alerts
+
+    def compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+        """Return (model, measured, total) by resource of a measurement, whose nulls count as absent."""
+        return self._compare(present(measured))
+
+    @property
+    def clock(self) -> int:
+        """Latest event time, microseconds since 1970; `kernels.layout.NEVER` before the first event."""
+        return int(self.tables.store.scalars[0]["clock"])
 
     def _drift_finding(self, resource: str) -> Finding:
         usage_pct = self.resource(resource).usage_pct

@@ -162,3 +162,20 @@ def test_an_alias_that_leads_to_no_queue_is_a_warning_with_its_queue_managers(
     warnings = [line for line in load(TOML, a_mqsc=text).warnings if warning in line]
     assert len(warnings) == 1
     assert warnings[0].endswith("(QM01, QM02)")
+
+
+def test_a_put_to_a_remote_definition_is_one_to_its_transmission_queue(load: Load) -> None:
+    text = """
+DEFINE QLOCAL(QMX) USAGE(XMITQ) QSGDISP(SHARED) CFSTRUCT(APP1)
+DEFINE QLOCAL(OUT) USAGE(XMITQ) QSGDISP(SHARED) CFSTRUCT(APP1)
+DEFINE QREMOTE(BY.NAME) RNAME(X) RQMNAME(QMX)
+DEFINE QREMOTE(BY.XMITQ) RNAME(X) RQMNAME(QMX) XMITQ(OUT)
+DEFINE QREMOTE(NOWHERE) RNAME(X) RQMNAME(QMY)
+DEFINE QALIAS(BY.ALIAS) TARGET(BY.XMITQ)
+"""
+    estate = load(TOML, a_mqsc=MQSC + text)
+    queues = {
+        name: estate.routes[estate.route_of_queue("QM01", name)].queue for name in ("BY.NAME", "BY.XMITQ", "BY.ALIAS")
+    }
+    assert queues == {"BY.NAME": "QMX", "BY.XMITQ": "OUT", "BY.ALIAS": "OUT"}
+    assert ("QM01", "NOWHERE") not in estate.queue_routes

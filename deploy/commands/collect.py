@@ -1,0 +1,159 @@
+"""``mqtwin collect``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Group, Parameter
+from cyclopts.validators import Number
+
+from deploy.feed_options import FeedChoices
+from deploy.options import KafkaOptions
+from deploy.show.feeds import print_intake
+from deploy.show.summaries import count_text
+from deploy.show.warnings import print_warnings
+from deploy.span_options import SpanChoices
+from deploy.stopping import stop_requested
+from twin.errors import UsageError
+from twin.estate import load_estate
+from twin.feeds import FORMATS, Intake, make_feed
+
+if TYPE_CHECKING:
+    from streams.feeds.sources import Source
+
+SERVER = Group("Server", sort_key=4)
+
+_FEED_DEFAULTS = FeedChoices()
+_SPAN_DEFAULTS = SpanChoices()
+_TOPICS = {"otlp": "otlp_spans"}  # names that the sources themselves use by default
+_INTERVALS_S = {"dds": 60.0, "m3": 60.0, "prometheus": 30.0}
+_PROMETHEUS_QUERY = '{__name__=~"ibmmq_(queue|pageset)_.*"}'
+
+
+@Parameter(name="*", group=SERVER)
+@dataclass(frozen=True, kw_only=True)
+class ServerOptions:
+    """The server of formats that are asked for by HTTP."""
+
+    url: Annotated[str | None, Parameter(help="Address of the server, http or https.")] = None
+    interval_s: Annotated[
+        float | None,
+        Parameter(help="Seconds between two requests. Default: 60, 30 for prometheus.", validator=Number(gte=0.1)),
+    ] = None
+    sysplex: Annotated[str | None, Parameter(help="Name of the sysplex, for dds.")] = None
+    query_range: Annotated[
+        bool, Parameter(help="The server is Prometheus itself: ask for what was missed, too.", negative="")
+    ] = False
+    user: Annotated[str | None, Parameter(help="User, for basic authentication.")] = None
+    password_file: Annotated[Path | None, Parameter(help="File with the password in its first line.")] = None
+    token_file: Annotated[Path | None, Parameter(help="File with a bearer token in its first line.")] = None
+    ca_file: Annotated[Path | None, Parameter(help="Certificates (PEM) that sign the server's.")] = None
+
+
+_SERVER_DEFAULTS = ServerOptions()
+
+
+def collect(
+    format_name: Annotated[str, Parameter(name="FORMAT")],
+    /,
+    *,
+    estate: Path,
+    position: Path,
+    kafka: KafkaOptions,
+    topic: str | None = None,
+    queue: str | None = None,
+    resync: Annotated[bool, Parameter(negative="")] = False,
+    create_topics: Annotated[bool, Parameter(negative="")] = False,
+    server: ServerOptions = _SERVER_DEFAULTS,
+    choices: FeedChoices = _FEED_DEFAULTS,
+    spans: SpanChoices = _SPAN_DEFAULTS,
+) -> None:
+    """Collect live data (spans, RMF, Prometheus) as events, until Ctrl-C or SIGTERM.
+
+    Begins where it was stopped. Wrong data are reported and passed over.
+
+    Args:
+        format_name: Format of the data; docs/feeds.md lists them.
+        estate: Estate file (TOML).
+        position: File that keeps the position in the source.
+        kafka: Kafka connection.
+        topic: Topic to read, of formats that come through Kafka.
+        queue: Original queue of a streaming queue, for connect.
+        resync: Have the twin take over every measurement: for stores of which no puts and gets are known.
+        create_topics: Create the events topic if it is missing.
+        server: Server of formats that are asked for by HTTP.
+        choices: Facts that the data lack.
+        spans: OpenTelemetry spans.
+    """
+    from streams.feeds.collect import EventWriter
+    from streams.feeds.collect import collect as run
+    from streams.kafka.publish import PublishResult, Sender
+    from streams.kafka.topics import Topics
+    from twin.warm import warm
+
+    loaded_estate = load_estate(estate)
+    print_warnings(loaded_estate.warnings)
+    intake = Intake(loaded_estate, resync=resync)
+    feed = make_feed(format_name, intake, choices.feed_options(queue=queue, **spans.fields()))
+    if not FORMATS[format_name].is_live:
+        raise UsageError(f"{format_name} is not live; expected: mqtwin import {format_name}")
+    source = _open_source(format_name, position, kafka, topic, server, intake)
+    warm()
+    try:
+        topics = Topics(kafka.topic_prefix)
+        with (
+            stop_requested() as is_stopping,
+            Sender(kafka.client(), topics, PublishResult(), linger_ms=5, create_topics=create_topics) as sender,
+        ):
+            print(f"collecting {format_name} from {source.name} onto {topics.events}", file=sys.stderr)
+            run(
+                source,
+                feed,
+                intake,
+                EventWriter(sender, loaded_estate),
+                position,
+                stop=is_stopping,
+                on_complaint=lambda complaint: print(f"mqtwin: warning: {complaint}", file=sys.stderr),
+            )
+    finally:
+        source.close()
+    intake.complaints.clear()  # they were printed as they came
+    print_intake(intake)
+    print(f"{count_text(intake.events, 'event')} collected; position in {position}", file=sys.stderr)
+
+
+def _open_source(
+    format_name: str, position: Path, kafka: KafkaOptions, topic: str | None, server: ServerOptions, intake: Intake
+) -> Source:
+    """Return the source of a format at its position."""
+    from streams.feeds import sources
+    from streams.feeds.http import HttpClient, check_url
+    from streams.feeds.position import load_position
+
+    if format_name not in _INTERVALS_S:
+        name = topic or _TOPICS.get(format_name)
+        if name is None:
+            raise UsageError(f"{format_name} comes through Kafka; expected: --topic, that it is written to")
+        return sources.TopicSource(kafka.client(), name, load_position(position, name))
+    if server.url is None:
+        raise UsageError(f"{format_name} is asked for by HTTP; expected: --url")
+    url = check_url(server.url)
+    interval_s = server.interval_s or _INTERVALS_S[format_name]
+    if format_name == "dds":
+        if server.sysplex is None:
+            raise UsageError("dds has reports of a sysplex; expected: --sysplex")
+        requests = sources.dds_requests(url, server.sysplex)
+    elif server.query_range:
+        requests = sources.range_requests(url, _PROMETHEUS_QUERY, interval_s, 3600.0)
+    else:
+        requests = sources.page_requests(url)
+    client = HttpClient(
+        user=server.user,
+        password_file=server.password_file,
+        token_file=server.token_file,
+        ca_file=server.ca_file,
+    )
+    return sources.HttpSource(url, client, requests, interval_s, load_position(position, url), intake.complain)

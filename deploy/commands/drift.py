@@ -1,0 +1,87 @@
+"""``mqtwin drift``."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from deploy.options import KafkaOptions
+from deploy.show.drift import print_drift, print_points
+from deploy.show.progress import show_progress
+from deploy.show.warnings import print_warnings
+from twin.drifts import drifts
+from twin.errors import UsageError
+from twin.estate import load_estate
+
+
+def drift(
+    recording: Path | None = None,
+    /,
+    *,
+    estate: Path,
+    kafka: KafkaOptions | None = None,
+    store: str | None = None,
+    points: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int | None:
+    """Show the model against measurements, with the likely causes of their difference.
+
+    Plays a recording, or the events topic up to its present end. Exit status 1 if nothing was measured.
+
+    Args:
+        recording: Recording to play. Default: the events topic of --bootstrap-servers.
+        estate: Estate file (TOML).
+        kafka: Kafka connection, without RECORDING.
+        store: Show only this store, such as QSG1/APP1.
+        points: Show every measurement instead of a line per resource.
+        json: Print JSON lines, one per resource, with every measurement.
+    """
+    loaded_estate = load_estate(estate)
+    print_warnings(loaded_estate.warnings)
+    if store is not None and store not in loaded_estate.stores:
+        raise UsageError(f"--store {store}: not in {estate}; expected: {', '.join(sorted(loaded_estate.stores))}")
+    if (recording is None) == (kafka is None):
+        raise UsageError("a recording or --bootstrap-servers; expected: one of them")
+    with tempfile.TemporaryDirectory() as folder:
+        path = recording
+        if path is None:
+            assert kafka is not None
+            path = _topic(Path(folder), kafka)
+        with show_progress("drift"):
+            result = drifts(path, loaded_estate)
+    chosen = [entry for name, entry in result.items() if store in {None, name}]
+    if not chosen:
+        print("mqtwin: no measurement of a store with messages; expected: MEASURE events", file=sys.stderr)
+        return 1
+    if json:
+        for entry in chosen:
+            for resource in entry.resources.values():
+                line = {
+                    "store": entry.store,
+                    "resource": resource.resource,
+                    "drift_pct": resource.last_pct,
+                    "causes": [{"cause": str(cause), "text": text} for cause, text in entry.causes],
+                    "points": [asdict(point) for point in resource.points],
+                }
+                print(msgspec.json.encode(line).decode())
+    elif points:
+        print_points(chosen)
+    else:
+        print_drift(chosen)
+    return None
+
+
+def _topic(folder: Path, kafka: KafkaOptions) -> Path:
+    """Return a recording of the events topic, in a folder."""
+    from streams.kafka.record import record
+    from streams.kafka.topics import Topics
+
+    path = folder / "events.ndjson.zst"
+    record(path, kafka.client(), Topics(kafka.topic_prefix))
+    return path

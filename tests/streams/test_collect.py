@@ -1,0 +1,371 @@
+"""Live collection: sources, position, and what reaches the events topic."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import trustme
+
+from streams.feeds import collect as collecting
+from streams.feeds.collect import collect
+from streams.feeds.http import HttpClient, RequestError, check_url
+from streams.feeds.position import Position, load_position, save_position
+from streams.feeds.sources import HttpSource, dds_requests, page_requests, range_requests
+from tests.streams.kafka_help import create, everything, send
+from twin.errors import UsageError
+from twin.estate import load_estate
+from twin.feeds import FeedOptions, Intake, Page, make_feed
+
+NOON = 1_795_176_000_000_000
+ROOT = Path(__file__).resolve().parents[2]
+ESTATE = """schema = 1
+[coupling_facility.CF01]
+size = "64G"
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01"]
+[queue_manager.QM01]
+[structure."QSG1/APP1"]
+size = "1G"
+cf_level = 5
+coupling_facility = "CF01"
+[queue."QSG1/ORDERS"]
+structure = "APP1"
+"""
+
+
+@pytest.fixture(scope="module")
+def estate_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("estate") / "estate.toml"
+    path.write_text(ESTATE)
+    return path
+
+
+@contextmanager
+def server(answers, certificate=None):
+    """Serve (status, body) by path; yield the address and the requests that came, each (path, headers)."""
+    requests = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            requests.append((self.path, dict(self.headers)))
+            status, body = answers(self.path)
+            self.send_response(status)
+            if status == 302:
+                self.send_header("Location", "/elsewhere")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    listener = ThreadingHTTPServer(("localhost", 0), Handler)
+    if certificate is not None:
+        import ssl
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        certificate.configure_cert(context)
+        listener.socket = context.wrap_socket(listener.socket, server_side=True)
+    thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        scheme = "http" if certificate is None else "https"
+        yield f"{scheme}://localhost:{listener.server_port}", requests
+    finally:
+        listener.shutdown()
+        thread.join()
+        listener.server_close()
+
+
+class KeepingWriter:
+    """A writer that keeps the events."""
+
+    def __init__(self):
+        self.events = []
+        self.flushes = 0
+
+    def write(self, events):
+        self.events += events
+
+    def flush(self):
+        self.flushes += 1
+
+
+class Scripted:
+    """A source of given pages."""
+
+    name = "scripted"
+
+    def __init__(self, *pages):
+        self.pages = list(pages)
+        self.page_count = 0
+
+    def read(self):
+        return [self.pages.pop(0)] if self.pages else []
+
+    def note_taken(self, _page, _feed):
+        self.page_count += 1
+
+    def position(self, _feed):
+        return Position(source=self.name, offsets={"0": self.page_count})
+
+
+def dds_report(second=0):
+    row = {
+        "CFAPSTRU": "QSG1APP1",
+        "CFAPTYPE": "LIST",
+        "CFAPSTAT": "A",
+        "CFAPSYS": "*ALL",
+        "CFAILEL": "9",
+        "CFAILEM": "3",
+    }
+    return {
+        "report": [
+            {
+                "columnHeaders": {"col": [{"type": "T", "value": name} for name in row]},
+                "metric": {"id": "CFACT"},
+                "row": [{"refno": 1, "col": list(row.values())}],
+                "timeData": {"utcStart": "20261120115900", "utcEnd": f"202611201200{second:02}"},
+            }
+        ]
+    }
+
+
+# --- position --------------------------------------------------------------------------------------------------------
+
+
+def test_a_position_is_read_back_and_belongs_to_its_source(tmp_path):
+    path = tmp_path / "p.json"
+    assert load_position(path, "t") == Position(source="t")
+    position = Position(source="t", offsets={"0": 5}, read={"0": 7}, passed=9)
+    save_position(path, position)
+    assert load_position(path, "t") == position
+    with pytest.raises(UsageError, match=r"is of t; expected: other"):
+        load_position(path, "other")
+    path.write_text("{")
+    with pytest.raises(UsageError, match=r"expected: a file that mqtwin collect wrote"):
+        load_position(path, "t")
+    with pytest.raises(UsageError, match="cannot be written"):
+        save_position(tmp_path / "none" / "p.json", position)
+
+
+# --- HTTP ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_password_or_token_is_read_from_its_file_and_sent(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("s3cret\n")
+    with server(lambda _: (200, b"ok")) as (url, requests):
+        HttpClient(user="mona", password_file=secret).get(url, "text/plain")
+        HttpClient(token_file=secret).get(url, "text/plain")
+        HttpClient().get(url, "text/plain")
+    sent = [headers.get("Authorization") for _, headers in requests]
+    assert sent == ["Basic " + base64.b64encode(b"mona:s3cret").decode(), "Bearer s3cret", None]
+
+
+def test_certificates_are_verified(tmp_path):
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    with server(lambda _: (200, b"ok"), authority.issue_cert("localhost")) as (url, _):
+        assert HttpClient(ca_file=tmp_path / "ca.pem").get(url, "text/plain")[0] == b"ok"
+        with pytest.raises(RequestError, match="certificate"):
+            HttpClient().get(url, "text/plain")
+
+
+@pytest.mark.parametrize("status", [401, 404, 500, 302])
+def test_another_status_is_an_error_without_the_query(status):
+    with server(lambda _: (status, b"")) as (url, requests), pytest.raises(RequestError) as raised:
+        HttpClient().get(f"{url}/a?secret=1", "text/plain")
+    assert f"/a answers {status}" in str(raised.value)
+    assert "secret" not in str(raised.value)
+    assert len(requests) == 1
+
+
+def test_options_that_contradict_each_other_are_refused(tmp_path):
+    for options in (
+        {"user": "u"},
+        {"password_file": tmp_path},
+        {"token_file": tmp_path / "none"},
+        {"ca_file": tmp_path / "none"},
+    ):
+        with pytest.raises(UsageError, match="expected"):
+            HttpClient(**options)
+    for url in ("localhost:8803", "ftp://h/x", "http://", "http://u:p@h/"):
+        with pytest.raises(UsageError, match="expected") as raised:
+            check_url(url)
+        assert ":p@" not in str(raised.value)
+
+
+def test_rmf_is_asked_for_both_reports_and_an_outage_is_a_complaint(estate_file):
+    state = {"up": False}
+
+    def answers(path):
+        if not state["up"]:
+            return 503, b""
+        return 200, json.dumps(dds_report() if "CFACT" in path else {"report": []}).encode()
+
+    complaints = []
+    with server(answers) as (url, requests):
+        source = HttpSource(
+            url, HttpClient(), dds_requests(url, "PLEX1"), 0.01, Position(source=url), lambda *c: complaints.append(c)
+        )
+        assert source.read() == []
+        state["up"] = True
+        time.sleep(0.02)
+        pages = source.read()
+    assert [code for code, _, _ in complaints] == ["no-answer"]
+    assert [path for path, _ in requests[1:]] == [
+        f"/gpm/rmfm3.xml?report={name}&resource=%2CPLEX1%2CSYSPLEX" for name in ("CFACT", "CFOVER")
+    ]
+    assert requests[1][1]["Accept"] == "application/json"
+    intake = Intake(load_estate(estate_file))
+    feed = make_feed("dds", intake)
+    assert [event["measured"] for page in pages for event in feed.take(page)] == [{"ents_max": 9, "ents_used": 3}]
+
+
+def test_prometheus_is_asked_from_the_last_end_on():
+    requests = range_requests("http://p:9090/", "up", 30.0, 3600.0)
+    second = 1_000_000
+    [_, (url, _)] = requests(NOON, NOON + 95 * second)
+    assert url.startswith("http://p:9090/api/v1/query_range?query=up&start=2026-11-20T12%3A00%3A30Z&")
+    assert "&end=2026-11-20T12%3A01%3A30Z&step=30" in url
+    assert requests(NOON, NOON + 29 * second) == []
+    [_, (url, _)] = requests(0, NOON)
+    assert "start=2026-11-20T11%3A00%3A00Z" in url
+
+
+# --- collection ------------------------------------------------------------------------------------------------------
+
+
+def test_one_bad_page_does_not_end_the_collection(tmp_path, estate_file, monkeypatch):
+    monkeypatch.setattr(collecting, "_SAVE_SECONDS", 0.0)
+    intake = Intake(load_estate(estate_file))
+    feed = make_feed("dds", intake, FeedOptions())
+    good = [Page(json.dumps(dds_report(second)).encode(), f"page {second}") for second in (0, 1)]
+    source, writer, complaints = Scripted(good[0], Page(b"\xff", "bad"), good[1]), KeepingWriter(), []
+    collect(
+        source,
+        feed,
+        intake,
+        writer,
+        tmp_path / "p.json",
+        stop=lambda: source.page_count == 3,
+        on_complaint=complaints.append,
+    )
+    assert [event["store"] for event in writer.events] == ["QSG1/APP1"] * 2
+    assert [(complaint.code, complaint.place) for complaint in complaints] == [("unreadable", "bad")]
+    assert load_position(tmp_path / "p.json", "scripted").offsets == {"0": 3}
+    assert writer.flushes
+
+
+def test_a_page_is_scraped_with_the_time_of_its_collection():
+    with server(lambda _: (200, b"x 1\n")) as (url, _):
+        source = HttpSource("n", HttpClient(), page_requests(url + "/metrics"), 5.0, Position(source="n"), print)
+        before = time.time_ns() // 1000
+        (page,) = source.read()
+    assert page.data == b"x 1\n"
+    assert before <= page.time <= time.time_ns() // 1000
+    assert source.position(make_feed("m3", Intake())).time == page.time
+
+
+def spans(*numbers, second=0):
+    return json.dumps(
+        {
+            "resourceSpans": [
+                {
+                    "scopeSpans": [
+                        {
+                            "spans": [
+                                {
+                                    "traceId": f"{number:032x}",
+                                    "spanId": f"{number:016x}",
+                                    "kind": 4,
+                                    "endTimeUnixNano": str((NOON + second * 1_000_000 + number) * 1000),
+                                    "attributes": [
+                                        {"key": "messaging.destination.name", "value": {"stringValue": "ORDERS"}},
+                                        {"key": "mainframe.lpar.name", "value": {"stringValue": "MV4C"}},
+                                        {"key": "messaging.message.body.size", "value": {"intValue": str(number)}},
+                                    ],
+                                }
+                                for number in numbers
+                            ]
+                        }
+                    ]
+                }
+            ]
+        }
+    ).encode()
+
+
+class Running:
+    """A running `mqtwin collect otlp`."""
+
+    def __init__(self, kafka, prefix, topic, estate_file, position):
+        self._log = position.with_suffix(".log")
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "deploy", "collect", "otlp", "--late", "5", "--create-topics"),
+                    *("--estate", str(estate_file), "--position", str(position), "--topic", topic),
+                    *("--bootstrap-servers", kafka, "--topic-prefix", prefix),
+                ],
+                cwd=ROOT,
+                stderr=log,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+
+    @property
+    def text(self):
+        return self._log.read_text()
+
+    def end(self, number):
+        self.process.send_signal(number)
+        return self.process.wait(60)
+
+
+def lengths(kafka, prefix):
+    events = [json.loads(message.value()) for message in everything(kafka, f"{prefix}.events")]
+    return [event["length"] for event in events]
+
+
+def wait_for(condition, running):
+    deadline = time.monotonic() + 90
+    while not condition():
+        assert running.process.poll() is None, running.text
+        assert time.monotonic() < deadline, running.text
+        time.sleep(0.1)
+
+
+@pytest.mark.system
+def test_spans_from_kafka_are_events_once_across_a_stop_and_a_crash(kafka, topic_prefix, tmp_path, estate_file):
+    topic, position = f"{topic_prefix}.spans", tmp_path / "position.json"
+    create(kafka, topic)
+    create(kafka, f"{topic_prefix}.events")
+    send(kafka, topic, [spans(1), b"\xff noise", spans(2, second=10), spans(2, second=10), spans(3, second=20)])
+    running = Running(kafka, topic_prefix, topic, estate_file, position)
+    wait_for(lambda: position.is_file() and json.loads(position.read_bytes())["read"] == {"0": 5}, running)
+    assert lengths(kafka, topic_prefix) == [1, 2]  # the third is held back
+    assert "unreadable" in running.text
+    assert running.end(signal.SIGKILL) == -signal.SIGKILL
+    send(kafka, topic, [spans(4, second=40)])
+    running = Running(kafka, topic_prefix, topic, estate_file, position)
+    wait_for(lambda: len(lengths(kafka, topic_prefix)) == 3, running)
+    assert running.end(signal.SIGTERM) == 0, running.text
+    assert lengths(kafka, topic_prefix) == [1, 2, 3, 4]
+    send(kafka, topic, [spans(5, second=50)])
+    running = Running(kafka, topic_prefix, topic, estate_file, position)
+    wait_for(lambda: json.loads(position.read_bytes())["read"] == {"0": 7}, running)
+    assert running.end(signal.SIGTERM) == 0, running.text
+    assert lengths(kafka, topic_prefix) == [1, 2, 3, 4, 5]
+    keys = {message.key() for message in everything(kafka, f"{topic_prefix}.events")}
+    assert keys == {b"QSG1/APP1"}

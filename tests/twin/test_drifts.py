@@ -1,0 +1,177 @@
+"""Drift over time, and its causes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from twin.drifts import MAX_POINTS, Cause, DriftPoint, ResourceDrift, drifts
+from twin.estate import load_estate
+from twin.recordings import RecordingWriter
+
+NOON = 1_795_176_000_000_000
+ESTATE = """schema = 1
+[coupling_facility.CF01]
+size = "64G"
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01"]
+[queue_manager.QM01]
+[structure."QSG1/APP1"]
+size = "10M"
+cf_level = 5
+[queue."QSG1/ORDERS"]
+structure = "APP1"
+[queue."QSG1/REPLIES"]
+structure = "APP1"
+"""
+
+
+@pytest.fixture(scope="module")
+def estate(tmp_path_factory):
+    path = tmp_path_factory.mktemp("estate") / "estate.toml"
+    path.write_text(ESTATE)
+    return load_estate(path)
+
+
+def put(second, queue="ORDERS", **fields):
+    return {"time": NOON + second * 10**6, "qmgr": "QM01", "op": "PUT", "queue": queue, "length": 500, **fields}
+
+
+def get(second, queue="ORDERS", **fields):
+    return {"time": NOON + second * 10**6, "qmgr": "QM01", "op": "GET", "queue": queue, **fields}
+
+
+def measure(second, **measured):
+    base = {"time": NOON + second * 10**6, "qmgr": "QM01", "op": "MEASURE", "store": "QSG1/APP1"}
+    return {**base, "measured": measured}
+
+
+def drift_of(tmp_path, estate, *events):
+    path = tmp_path / "r.ndjson"
+    with RecordingWriter(path) as writer:
+        writer.write(events)
+    return drifts(path, estate)
+
+
+def test_model_and_measurement_stand_side_by_side_over_time(tmp_path, estate):
+    result = drift_of(
+        tmp_path,
+        estate,
+        measure(0, ents_used=0),
+        put(1, count=100),
+        get(1, count=40),
+        measure(60, ents_used=60),
+        put(61, count=10),
+        get(61, count=1),
+        measure(120, ents_used=59),
+    )
+    entries = result["QSG1/APP1"].resources["entries"]
+    assert [(point.time, point.model, point.measured) for point in entries.points] == [
+        (NOON, 0, 0),
+        (NOON + 60_000_000, 60, 60),
+        (NOON + 120_000_000, 69, 59),
+    ]
+    assert entries.last_pct == pytest.approx(1000 / entries.points[-1].total)
+    assert entries.worst is entries.points[-1]
+    assert result["QSG1/APP1"].causes == []
+
+
+def causes(result):
+    return [cause for cause, _ in result["QSG1/APP1"].causes]
+
+
+def test_missing_numbers_are_named(tmp_path, estate):
+    result = drift_of(tmp_path, estate, put(0, seq=1), put(1, seq=5), get(2), measure(3, ents_used=4))
+    assert causes(result) == [Cause.GAPS]
+    assert "3 numbers" in result["QSG1/APP1"].causes[0][1]
+
+
+def test_a_queue_whose_gets_are_never_reported_is_named(tmp_path, estate):
+    events = [put(0, count=50), put(1, "REPLIES", count=50), get(2, "REPLIES", count=10), measure(3, ents_used=10)]
+    result = drift_of(tmp_path, estate, *events)
+    assert result["QSG1/APP1"].causes == [
+        (Cause.COVERAGE, "ORDERS: 50 puts and no get: its gets may not be reported"),
+    ]
+
+
+def test_gets_beyond_the_baseline_mean_unreported_puts(tmp_path, estate):
+    result = drift_of(
+        tmp_path, estate, measure(0, ents_used=5, elems_used=20), get(1, count=15), measure(2, ents_used=0)
+    )
+    assert causes(result) == [Cause.COVERAGE]
+
+
+def test_gets_of_the_backlog_are_told_from_missing_puts(tmp_path, estate):
+    result = drift_of(
+        tmp_path, estate, measure(0, ents_used=9, elems_used=20), get(1, count=5), measure(2, ents_used=4)
+    )
+    assert causes(result) == [Cause.BASELINE]
+
+
+def test_other_capacities_and_elements_alone_are_rules(tmp_path, estate):
+    result = drift_of(
+        tmp_path,
+        estate,
+        measure(0, ents_used=0, elems_used=0),
+        put(1, count=900),
+        get(1),
+        measure(2, ents_used=899, elems_used=800, ents_max=77),
+    )
+    assert causes(result) == [Cause.RULES, Cause.RULES]
+
+
+def test_a_growing_surplus_without_another_reason_means_unreported_gets(tmp_path, estate):
+    result = drift_of(
+        tmp_path, estate, measure(0, ents_used=0), put(1, count=500), get(2, count=9), measure(3, ents_used=0)
+    )
+    assert causes(result) == [Cause.COVERAGE]
+    assert "some gets or expiries are not reported" in result["QSG1/APP1"].causes[0][1]
+
+
+def test_an_unknown_queue_is_coverage(tmp_path, estate):
+    result = drift_of(tmp_path, estate, put(0, "OTHER"), measure(1, ents_used=0))
+    assert causes(result) == [Cause.COVERAGE]
+
+
+def test_a_store_fed_by_levels_alone_follows_them(estate, tmp_path):
+    from twin.feeds import Intake
+    from twin.replays import replay
+
+    path = tmp_path / "levels.ndjson"
+    levels = [(900, 5000), (100, 700), (400, 2500)]
+    events = [measure(60 * i, ents_used=entries, elems_used=elems) for i, (entries, elems) in enumerate(levels)]
+    for resync, used in ((False, 900), (True, 400)):
+        with RecordingWriter(path) as writer:
+            writer.write(Intake(estate, resync=resync).sift(events))
+        assert replay(path, estate).states["QSG1/APP1"]["ents_used"] == used
+
+
+def test_points_are_bounded_and_the_latest_is_kept():
+    resource = ResourceDrift("entries")
+    for i in range(3 * MAX_POINTS):
+        resource.add(DriftPoint(i, i, 0, 1))
+        assert len(resource.points) <= MAX_POINTS
+        assert resource.points[-1].time == i
+    times = [point.time for point in resource.points]
+    assert times == sorted(set(times))
+
+
+def test_the_command_prints_resources_causes_and_points(tmp_path, capsys):
+    from deploy.cli import main
+
+    toml, recording = tmp_path / "estate.toml", tmp_path / "r.ndjson"
+    toml.write_text(ESTATE)
+    with RecordingWriter(recording) as writer:
+        writer.write([measure(0, ents_used=0), put(1, count=50), measure(60, ents_used=10)])
+    assert main(["drift", str(recording), "--estate", str(toml)]) == 0
+    out = capsys.readouterr().out
+    assert "QSG1/APP1\tentries\t2\t" in out
+    assert "QSG1/APP1: coverage: ORDERS: 50 puts and no get" in out
+    assert main(["drift", str(recording), "--estate", str(toml), "--points"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert main(["drift", str(recording), "--estate", str(toml), "--json"]) == 0
+    line = json.loads(capsys.readouterr().out)
+    assert [point["model"] for point in line["points"]] == [0, 50]
+    assert main(["drift", "--estate", str(toml)]) == 2
+    assert main(["drift", str(recording), "--estate", str(toml), "--store", "X"]) == 2

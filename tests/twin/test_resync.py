@@ -1,0 +1,87 @@
+"""A MEASURE with resync: the twin takes over what was measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.naive.private_estates import page_set, queue_file
+from tests.support.twin_driver import TwinDriver
+
+
+def test_a_model_above_the_measurement_takes_it_over():
+    driver = TwinDriver()
+    driver.measure(ents_used=0, elems_used=0)
+    driver.put(1_000, count=20)
+    events = driver.state()["events"]
+    state = driver.measure(resync=True, ents_used=5, elems_used=30)
+    assert (state["ents_used"], state["elems_used"], state["messages"]) == (5, 30, 5)
+    assert state["baseline"]["dropped_messages"] == 20
+    assert state["baseline"]["resynced_at"] == state["time"]
+    assert state["drift_pct"] == 0
+    assert state["events"] == events + 1
+
+
+def test_gets_draw_the_new_baseline_down():
+    driver = TwinDriver()
+    driver.put(1_000, count=20)
+    driver.measure(resync=True, ents_used=10, elems_used=60)
+    state = driver.get(count=5)
+    assert (state["ents_used"], state["elems_used"]) == (5, 30)
+
+
+def test_what_was_not_measured_stays_as_large_as_it_was():
+    driver = TwinDriver()
+    driver.put(1_000, count=20)
+    before = driver.state()
+    state = driver.measure(resync=True, ents_used=7)
+    assert state["ents_used"] == 7
+    assert state["elems_used"] == before["elems_used"]
+
+
+def test_messages_of_open_units_of_work_stay():
+    driver = TwinDriver()
+    driver.put(1_000, count=3, uow="u")
+    driver.put(1_000, count=4)
+    state = driver.measure(resync=True, ents_used=5, elems_used=30)
+    assert (state["ents_used"], state["uncommitted"]) == (5, 3)
+    assert state["baseline"]["dropped_messages"] == 4
+
+
+def test_a_drift_alert_is_cleared_by_a_resync():
+    driver = TwinDriver()
+    driver.measure(ents_used=0)
+    driver.put(1_000, count=25)
+    for _ in range(3):
+        driver.wait(10)
+        driver.measure(ents_used=0)
+    assert ("opened", "drift", "entries") in driver.alert_changes()
+    driver.wait(10)
+    driver.measure(resync=True, ents_used=0)
+    assert ("cleared", "drift", "entries") in driver.alert_changes()
+
+
+def test_without_the_request_the_model_stays():
+    driver = TwinDriver()
+    driver.measure(ents_used=0)
+    driver.put(1_000, count=20)
+    assert driver.measure(resync=False, ents_used=5)["ents_used"] == 20
+    assert "resynced_at" not in driver.state()["baseline"]
+
+
+@pytest.mark.parametrize("config", [page_set(), queue_file()])
+def test_private_stores_resync_too(config):
+    driver = TwinDriver()
+    driver.open(config)
+    driver.put(5_000, count=9)
+    before = driver.state()
+    used, field = ("pages_used", "pages_used") if "pages_used" in before else ("blocks_nonpersistent",) * 2
+    state = driver.measure(resync=True, **{field: 3})
+    assert state[used] == 3
+    assert state["baseline"]["dropped_messages"] == 9
+
+
+def test_a_resync_outlasts_a_restart_of_the_twin():
+    driver = TwinDriver()
+    driver.put(1_000, count=20)
+    state = driver.measure(resync=True, ents_used=5, elems_used=30)
+    assert driver.reopen().state() == state

@@ -1,0 +1,164 @@
+"""Pages of Prometheus: mq_prometheus (scraped, or asked of Prometheus by range), and RMF's /metrics/m3.
+
+mq_prometheus has gauges up to version 5, whose counts are those since the last collection, and counters from version 6:
+`# TYPE` tells. So do the metadata that Prometheus keeps [Prometheus: HTTP API, Querying metric metadata].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from prometheus_client.parser import text_string_to_metric_families
+from typing_extensions import override
+
+from twin.feeds.intake import Event, Intake
+from twin.feeds.metrics import COUNTS, NAMES, Collected, MetricEvents
+from twin.feeds.protocol import Feed, FeedOptions, Page
+from twin.feeds.stores import member_of
+
+_PREFIXES = {"ibmmq_queue_": ("queue", "queue"), "ibmmq_pageset_": ("pageset", "pageset")}  # kind, label of the name
+_M3 = {"mvs_cf_storage_size_bytes": "size", "mvs_cf_storage_available_bytes": "storage_free"}
+_MAX_TYPES = 10_000
+_SMALLEST_S = 1e8  # seconds; a smaller time is one in seconds that was read as milliseconds
+_MAX_POINTS = 100_000  # times of an answer
+
+
+class PrometheusFeed(Feed):
+    """Reader of mq_prometheus: its own page, or answers of Prometheus to a range query and to a query of metadata."""
+
+    def __init__(self, intake: Intake, options: FeedOptions) -> None:
+        super().__init__(intake, options)
+        self._events = MetricEvents("mq_prometheus", intake, options)
+        self._types: dict[str, str] = {}
+
+    @override
+    def take(self, page: Page) -> Iterable[Event]:
+        text = bytes(page.data)
+        if text.lstrip()[:1] == b"{":
+            yield from self._answer(text, page)
+        else:
+            yield from self._exposition(text, page)
+
+    def _exposition(self, data: bytes, page: Page) -> Iterator[Event]:
+        collected = Collected(page.time or 0)
+        has_metrics = False
+        try:
+            for family in text_string_to_metric_families(data.decode()):
+                for sample in family.samples:
+                    if self._add(collected, sample.name, sample.labels, sample.value, family.type == "counter"):
+                        has_metrics = True
+        except Exception as error:  # noqa: BLE001 -- the parser raises many kinds
+            text = f"no text of Prometheus: {type(error).__name__} {error}; expected: its exposition format"
+            self.intake.complain("unreadable", page.name, text)
+        if not has_metrics:
+            self.intake.complain("no-metrics", page.name, "no ibmmq_queue_ or ibmmq_pageset_; expected: mq_prometheus")
+        yield from self._events.events(collected, page.name)
+
+    def _answer(self, data: bytes, page: Page) -> Iterator[Event]:
+        try:
+            answer = msgspec.json.decode(data, type=dict[str, Any])
+            content = answer["data"]
+            if "resultType" not in content:
+                self._note_types(content)
+                return
+            points = self._points(content["result"])
+        except (
+            msgspec.DecodeError,
+            LookupError,
+            TypeError,
+            ValueError,
+            ArithmeticError,
+            AttributeError,
+            RecursionError,
+        ) as error:
+            text = f"no answer of Prometheus: {type(error).__name__} {error}; expected: a matrix of query_range"
+            self.intake.complain("unreadable", page.name, text)
+            return
+        for _, collected in sorted(points.items()):
+            yield from self._events.events(collected, page.name)
+
+    def _note_types(self, metadata: Mapping[str, Any]) -> None:
+        for name, entries in metadata.items():
+            if name.startswith(tuple(_PREFIXES)) and len(self._types) < _MAX_TYPES:
+                self._types[name] = str(entries[0]["type"])
+
+    def _points(self, result: list[dict[str, Any]]) -> dict[int, Collected]:
+        points: dict[int, Collected] = {}
+        for series in result:
+            labels = {str(name): str(value) for name, value in series["metric"].items()}
+            name = labels.get("__name__", "")
+            kind = self._types.get(name, self._types.get(name.removesuffix("_total"), ""))
+            for seconds, text in series["values"]:
+                time = round(float(seconds) * 1e6)
+                if time not in points and len(points) >= _MAX_POINTS:
+                    raise ValueError(f"more than {_MAX_POINTS} times")
+                collected = points.setdefault(time, Collected(time))
+                self._add(collected, name, labels, float(text), kind == "counter" or name.endswith("_total"))
+        return points
+
+    def _add(self, collected: Collected, name: str, labels: Mapping[str, str], value: float, is_counter: bool) -> bool:
+        prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), None)
+        if prefix is None or not math.isfinite(value):
+            return False
+        kind, label = _PREFIXES[prefix]
+        qmgr, own = labels.get("qmgr", "").strip() or self.options.qmgr, labels.get(label, "").strip()
+        if not qmgr or not own:
+            return False
+        metric = _known_name(name.removeprefix(prefix))
+        if is_counter and metric in COUNTS:
+            collected.cumulative.add(metric)
+        collected.add(kind, qmgr, own, metric, value)
+        return True
+
+
+class M3Feed(Feed):
+    """Reader of RMF's OpenMetrics page: storage of coupling facilities [IBM: z/OS 3.2, OpenMetrics Endpoint].
+
+    The name of its label was not seen: any label that has the name of a coupling facility of the estate counts.
+    """
+
+    @override
+    def take(self, page: Page) -> Iterable[Event]:
+        measured: dict[str, dict[str, int]] = {}
+        times: dict[str, int] = {}
+        try:
+            for family in text_string_to_metric_families(bytes(page.data).decode()):
+                for sample in family.samples:
+                    field = _M3.get(sample.name)
+                    name = next((value for value in sample.labels.values() if self._is_facility(value)), None)
+                    if field is not None and name is not None and 0 <= sample.value < 2**53:
+                        times[name] = _sample_time(sample.timestamp) or page.time or 0
+                        measured.setdefault(name, {})[field] = int(sample.value)
+        except Exception as error:  # noqa: BLE001 -- the parser raises many kinds
+            text = f"no OpenMetrics: {type(error).__name__} {error}; expected: the page /metrics/m3"
+            self.intake.complain("unreadable", page.name, text)
+        if not measured:
+            text = "no mvs_cf_storage_ of a coupling facility of the estate; expected: /metrics/m3 with its names"
+            self.intake.complain("no-metrics", page.name, text)
+        for name, fields in sorted(measured.items()):
+            size = fields.pop("size", None)
+            self.intake.seen.add("coupling_facility", name, "m3", size=size)
+            qmgr = member_of(self.intake.estate, name)
+            if fields and qmgr is not None:
+                yield {"time": times[name], "qmgr": qmgr, "op": "MEASURE", "store": name, "measured": fields}
+
+    def _is_facility(self, name: str) -> bool:
+        estate = self.intake.estate
+        return estate is not None and name in estate.stores and estate.stores[name].kind == "coupling_facility"
+
+
+def _known_name(metric: str) -> str:
+    """Return the name of a metric without the suffix that OpenMetrics and the parser give counters."""
+    without = metric.removesuffix("_total")
+    return without if metric not in NAMES and without in NAMES else metric
+
+
+def _sample_time(timestamp: Any) -> int | None:
+    """Return the time of a sample, microseconds. The parser takes the seconds of OpenMetrics for milliseconds."""
+    if timestamp is None:
+        return None
+    seconds = float(timestamp)
+    return round((seconds if seconds > _SMALLEST_S else seconds * 1000) * 1e6)
