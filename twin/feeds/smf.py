@@ -302,7 +302,8 @@ class SmfFeed(Feed):
         nonpersistent = count["valid_puts"] - persistent
         shares = _split(count["put_bytes"], (nonpersistent, persistent))
         gets = count["destructive_gets"] if values["destructive_gets"] is not None else count["valid_gets"]
-        end = min(time for time in (task[1] or record.end, count["closed"] or record.end, record.end) if time)
+        ends = (task[1] or record.end, count["closed"] or record.end, record.end)
+        end = min((time for time in ends if time > 0), default=record.end)
         start = max(task[0] or 0, count["opened"])
         if not 0 <= end - start <= _MAX_INTERVAL_US:
             text = f"{queue}: its interval is {end - start} microseconds; expected: 0 to 24 hours. Its end is taken"

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from tests.support.profile import IS_LARGE
+from tests.twin.feeds.live_samples import LIVE_PAGES
 from tests.twin.feeds.read import read
 from tests.twin.feeds.samples import PAGES
 from twin.events import Decoder
@@ -50,7 +51,7 @@ def mutated(rng, page, others):
 
 
 def test_every_format_of_files_has_sample_pages():
-    assert {name for name, format_ in FORMATS.items() if format_.is_file} <= PAGES.keys()
+    assert {name for name, format_ in FORMATS.items() if format_.is_file} <= PAGES.keys() | LIVE_PAGES.keys()
 
 
 @pytest.mark.parametrize("name", sorted(PAGES))

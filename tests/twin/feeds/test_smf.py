@@ -339,6 +339,15 @@ def test_the_interval_of_a_long_task_is_that_of_its_record(estate):
     assert total(events, "PUT", "bytes", persistent=True) == 1_200
 
 
+def test_a_record_without_any_time_has_no_events(estate):
+    wq = section(WQ, 2800, base_name="ORDERS", valid_puts=1, put_bytes=100)
+    data = bytearray(record(2, [wq], smf_type=116))
+    position = struct.unpack_from(">I", data, 28)[0] + 16
+    data[position : position + 8] = bytes(8)
+    events, intake = read("smf", bytes(data), estate=estate, flows="accounting")
+    assert (events, dict(intake.counts)) == ([], {"event-bad-time": 1})
+
+
 # --- bad input -------------------------------------------------------------------------------------------------------
 
 
