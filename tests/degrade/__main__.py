@@ -50,7 +50,7 @@ def main() -> int:
     """Return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.degrade", description=__doc__)
     parser.add_argument("--cases", type=int, default=10, help="number of cases of the test set")
-    parser.add_argument("--write", action="store_true", help="write the table into docs/feeds.md")
+    parser.add_argument("--print-only", action="store_true", help="leave docs/feeds.md as it is")
     arguments = parser.parse_args()
     folder = recordings_folder(ROOT / "build" / "degrade" / "recordings", fresh=False)
     fed = {name: Fed([], []) for name in INTERVALS}
@@ -58,7 +58,7 @@ def main() -> int:
         case = recorded(number, "test", folder)
         score_case(case, fed)
         print(case.name, flush=True)
-        if arguments.write:
+        if not arguments.print_only:
             write(table(fed, number + 1))  # after each case, as a run that is stopped has measured something too
     print(table(fed, arguments.cases))
     return 0
@@ -138,7 +138,7 @@ def table(fed: dict[str, Fed], cases: int) -> str:
             f"{percent(measures.precision)} | {span(measures.lead_p50)} | {errors.mean():.2f} points | "
             f"{np.quantile(errors, 0.95):.2f} points |"
         )
-    return "\n".join([*lines, "", f"Measured by `python -m tests.degrade --cases {cases} --write`."])
+    return "\n".join([*lines, "", f"Measured by `python -m tests.degrade --cases {cases}`."])
 
 
 if __name__ == "__main__":
