@@ -15,7 +15,7 @@ from pathlib import Path
 from deploy.show.forecast import full_in
 from kernels.clock import SECOND
 from streams.kafka.subscribe import AlertRecord
-from twin.conditions import CLEARED, OPENED, Condition
+from twin.conditions import CLEARED, PAGE, Condition
 from twin.estate import Estate
 from twin.scoring import Series, fillings, judge, play
 from twin.scoring.alarms import COUNTED, Alarm, merge
@@ -59,7 +59,8 @@ def compare(recording: Path, estate: Estate, alerts: Iterable[AlertRecord]) -> l
     methods: dict[str, Callable[[Series], list[Alarm]]] = {
         f"fixed line at {percent:.0f} %": _fixed_line(percent) for percent in _LINES_PCT
     }
-    methods["twin"] = lambda series: _alarms(records, series.store)
+    methods["twin, pages"] = lambda series: _alarms(records, series.store, watches=False)
+    methods["twin, watches too"] = lambda series: _alarms(records, series.store, watches=True)
     results = []
     for method, alarms_of in methods.items():
         false_calls, leads_s = 0, dict[str, tuple[float | None, ...]]()
@@ -115,19 +116,18 @@ def _fixed_line(percent: float) -> Callable[[Series], list[Alarm]]:
     return lambda series: static(series, percent, structure_only=True)
 
 
-def _alarms(alerts: Iterable[AlertRecord], store: str) -> list[Alarm]:
-    """Return the alarms that the alerts of a store are."""
-    opened: dict[str, AlertRecord] = {}
+def _alarms(alerts: Iterable[AlertRecord], store: str, *, watches: bool) -> list[Alarm]:
+    """Return the alarms that the alerts of a store are, from when they are pages; with `watches` from the opening."""
     alarms: dict[str, Alarm] = {}
     for alert in alerts:
         data = alert.data
         if data.store != store or data.condition not in COUNTED:
             continue
-        if alert.change == OPENED:
-            opened[data.alert_id] = alert
+        if alert.change == CLEARED:
+            if data.alert_id in alarms:
+                alarms[data.alert_id] = Alarm(alarms[data.alert_id].opened, _microseconds(data.time))
+        elif data.alert_id not in alarms and (watches or data.level == PAGE):
             alarms[data.alert_id] = Alarm(_microseconds(data.time), None)
-        elif alert.change == CLEARED and data.alert_id in opened:
-            alarms[data.alert_id] = Alarm(alarms[data.alert_id].opened, _microseconds(data.time))
     return merge(alarms.values())
 
 
