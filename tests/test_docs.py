@@ -255,7 +255,7 @@ def test_the_formats_of_feeds():
     fields = ("name", "data", "granularity", "quantities", "lag", "unknown")
     assert table == [[getattr(format_, field) for field in fields] for format_ in FORMATS.values()]
     offered = codes(section("feeds.md", "What do you have?"))
-    assert set(FORMATS) <= {name.removeprefix("mqtwin import ") for name in offered}
+    assert set(FORMATS) <= {name.removeprefix("mqtwin import ").removeprefix("mqtwin collect ") for name in offered}
 
 
 def test_the_fields_of_an_event():

@@ -35,6 +35,7 @@ from twin.replays import Player
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_KINDS, open_message_store
+from twin.stores.structure import StructureTwin
 from twin.units import as_text
 from twin.warm import warm
 
@@ -130,7 +131,11 @@ class Moment:
         changed = _changed(self.twin.config, settings)
         estate = replace(self.estate, stores={**self.estate.stores, name: changed})
         self.pages.update(self.twin.dirty_pages())
-        return open_message_store(estate, name, None, self.twin.header(), self.pages.items())
+        twin = open_message_store(estate, name, None, self.twin.header(), self.pages.items())
+        if isinstance(twin, StructureTwin) and twin.policy_pending and not twin.rebuild():
+            listed_values = ", ".join(f"{key} = {value}" for key, value in twin.policy_pending.items())
+            raise UsageError(f"{name}: what it holds does not fit with {listed_values}; expected: room for it")
+        return twin
 
 
 def moment_of(estate: Estate, twin: Any, pages: dict[int, bytes] | None = None) -> Moment:

@@ -15,7 +15,7 @@ from rich.text import Text
 from deploy.show.alerts import CLEARED_STYLE, STYLES
 from deploy.show.forecast import forecast_text
 from streams.kafka.subscribe import AlertRecord
-from twin.conditions import CLEARED
+from twin.conditions import CLEARED, WATCH
 
 _MAX_ALERTS = 5
 _MIN_PROBABILITY = 0.5  # forecasts are coloured from this probability, the default for alerts too
@@ -132,7 +132,7 @@ def _alert_panel(title: str, *lines: RenderableType) -> Panel:
 
 def _alert_cells(alert: AlertRecord) -> list[Text]:
     data, is_cleared = alert.data, alert.change == CLEARED
-    word = "cleared" if is_cleared else data.severity
+    word = "cleared" if is_cleared else WATCH if data.level == WATCH else data.severity
     filler = f"{data.fillers[0].queue} {data.fillers[0].share:.0%}" if data.fillers else ""
     return [
         Text(f" {word:<8} ", style=CLEARED_STYLE if is_cleared else STYLES.get(word, "bold")),

@@ -29,16 +29,11 @@ def structure_warnings(structure: Structure) -> Iterator[str]:
     if not structure.allow_auto_alter:
         return
     rule = next((rule for rule in structure.rules if not rule.off), None)
-    if structure.offload != "NONE" and rule is not None and structure.full_threshold > rule.th:
+    if structure.offload != "NONE" and rule is not None and structure.full_threshold > rule.th > 0:
         yield (
             f"{name}: ALLOWAUTOALT(YES) with FULLTHRESHOLD({structure.full_threshold}) above"
             f" OFFLD{rule.number}TH({rule.th}): it offloads messages before it grows; set FULLTHRESHOLD below {rule.th}"
             " to grow first"
-        )
-    if structure.scm_max_size is not None:
-        yield (
-            f"{name}: ALLOWAUTOALT(YES) with storage class memory: automatic alter fails while data is in it; consider"
-            " ALLOWAUTOALT(NO)"
         )
 
 

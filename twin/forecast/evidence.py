@@ -67,8 +67,8 @@ def _ended(past: Past, chosen: Array) -> str:
     usages = 100 * past.usages[chosen]
     spans = _between(past.lasted[chosen] * SECONDS)
     low, high = round(float(usages.min())), round(float(usages.max()))
-    at = f"{low} %" if low == high else f"{low} to {high} %"
-    return f"{_count(count)} like this ended after {spans} at {at}"
+    heights = f"{low} %" if low == high else f"{low} to {high} %"
+    return f"{_count(count)} like this ended after {spans} at {heights}"
 
 
 def _between(seconds: Array) -> str:

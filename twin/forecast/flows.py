@@ -34,8 +34,8 @@ _SPACED = np.array([NormalDist().inv_cdf((i + 0.5) / PATHS) for i in range(PATHS
 _WINDOWS = (180, 90, 45)  # bins
 _MIN_BLOCKS = 6  # that a regime is cut into, on average
 _MAX_BLOCK = 30  # bins
-_STEPS = ((6, 1), (6, 2), (6, 4), (12, 6))  # (steps, bins of each): the first 19 minutes
-_LATER_STEP = 18  # bins of a step after them
+_STEPS = ((6, 1), (6, 2), (6, 4), (24, 6))  # (steps, bins of each): the first half hour
+_LATER_STEP = 12  # bins of a step after it; with longer ones offload rules would act too late
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +137,8 @@ def _turned(store: Store, tick: int) -> int:
     tide = store.tides[TOTAL_TIDE]
     if tide["rising"]:
         return min(int(tide["began"]), tick - MINUTE_TICKS)
-    kept = store.rises[: min(RISES, int(tide["rises"]))]
-    return min(int(kept["ended"].max()), tick - MINUTE_TICKS) if kept.size else 0
+    past = store.rises[: min(RISES, int(tide["rises"]))]
+    return min(int(past["ended"].max()), tick - MINUTE_TICKS) if past.size else 0
 
 
 def _start(series: Array, units: Array) -> int:

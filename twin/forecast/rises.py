@@ -28,6 +28,7 @@ _MIN_SPREAD = 0.03  # of what like rises have in common, as a share of it
 _SPREAD_OF_ONE = 0.25  # the same where one rise is known
 _MIN_CLIMB = 0.3  # of the present rise: lower ones say nothing about it
 _DECISIVE = 4  # power by which the law with the smaller error is preferred
+_NO_WEIGHT = 1e-3  # a rise that counts for less is none like the present one
 _FASTER = 2.5  # times the mean pace of a rise, from which it is another rise
 _LONE_TICKS = 1.5  # error of every time: rises begin and end between ticks
 
@@ -121,24 +122,23 @@ def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array) -> A
     """
     lasted = _lasted_at(rise, pace, steady)
     prior = lasted / (lasted + ahead)
-    harmless = ~past.went_on & (past.weights > 0)
-    total = float(past.weights[harmless].sum())
-    if total <= 0.0:
+    harmless = ~past.went_on & (past.weights > _NO_WEIGHT)
+    if not harmless.any():
         return np.asarray(prior)
     went_on = float(past.weights[past.went_on].sum())
     weights = past.weights[harmless]
     laws = (
-        _Law.of(np.log(past.lasted[harmless]), weights, past.lasted[harmless]),
-        _Law.of(past.tops[harmless], weights, 1.0 / max(pace, 1e-9)),
-        _Law.of(past.climbs[harmless], weights, 1.0 / max(pace, 1e-9)),
+        _Law.fit(np.log(past.lasted[harmless]), weights, past.lasted[harmless]),
+        _Law.fit(past.tops[harmless], weights, 1.0 / max(pace, 1e-9)),
+        _Law.fit(past.climbs[harmless], weights, 1.0 / max(pace, 1e-9)),
     )
     heights = rise.height + pace * ahead
-    now = (np.log(rise.age), rise.height, rise.height - rise.low)
-    then = (np.log(rise.age + ahead), heights, heights - rise.low)
+    reached = (np.log(rise.age), rise.height, rise.height - rise.low)
+    full = (np.log(rise.age + ahead), heights, heights - rise.low)
     trust = np.array([law.error**-_DECISIVE for law in laws])
     trust /= trust.sum()
     chance = np.zeros(ahead.size)
-    for law, share, here, there in zip(laws, trust.tolist(), now, then, strict=True):
+    for law, share, here, there in zip(laws, trust.tolist(), reached, full, strict=True):
         until_now = law.outlast(np.array([here]), weights)[0] + went_on
         until_then = law.outlast(there, weights) + went_on
         chance += share * (until_then + UNSEEN * prior) / (until_now + UNSEEN)
@@ -160,7 +160,7 @@ class _Law:
     error: float  # ticks
 
     @classmethod
-    def of(cls, ends: Array, weights: Array, ticks: Array | float) -> _Law:
+    def fit(cls, ends: Array, weights: Array, ticks: Array | float) -> _Law:
         """Return the law. ticks: f8[n] or a number, ticks that a unit of `ends` takes."""
         weight = weights / weights.sum()
         mean = float(weight @ ends)
@@ -176,13 +176,13 @@ class _Law:
         spread = max(least, spread * float(np.sqrt(1 + 1 / count)), _LONE_TICKS / max(scale, 1e-9))
         return cls(ends, spread, spread * scale)
 
-    def outlast(self, at: Array, weights: Array) -> Array:
+    def outlast(self, places: Array, weights: Array) -> Array:
         """Return f8[n], the harmless rises that had not ended at some times or heights, f8[n].
 
         Few rises that differ much are a smooth law around their mean; many are their own law.
         """
         width = self.spread / max(1.0, np.sqrt(weights.size) / 1.5)
-        apart = (self.ends[:, None] - at) / width
+        apart = (self.ends[:, None] - places) / width
         return np.asarray(weights @ (1.0 / (1.0 + np.exp(np.clip(-1.7 * apart, -50.0, 50.0)))))
 
 

@@ -126,6 +126,11 @@ class StructureTwin(MessageStore):
         self._arm_thresholds()
         return []
 
+    def rebuild(self) -> bool:
+        """Rebuild the structure by its policy; return False where that is refused: what it holds does not fit."""
+        self._change(layout.REBUILD, {})
+        return not self.policy_pending
+
     def _usage(self) -> Usage:
         store = self.tables.store
         entries, elements = int(pools.entries_in_use(store)), int(pools.elements_in_use(store))

@@ -146,7 +146,7 @@ def test_a_sound_policy_has_no_warnings(load: Load) -> None:
         ),
         (
             "SIZE(4G) SCMALGORITHM(KEYPRIORITY1) SCMMAXSIZE(8G) ALLOWAUTOALT(YES)",
-            "ALLOWAUTOALT(YES) with storage class memory",
+            "ALLOWAUTOALT(YES) beside SCM",
         ),
     ],
 )

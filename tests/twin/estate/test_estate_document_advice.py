@@ -62,9 +62,10 @@ def test_without_rule_2_the_ratio_changes_all_at_once(load: Load) -> None:
 
 def test_a_structure_with_scm_cannot_be_altered_automatically(load: Load) -> None:
     scm = 'scm_max_size = "2G"\noffld3_th = 85\n'
+    alters = "full_threshold = 60\nallow_auto_alter = true"  # it grows before it offloads
     assert advice(load, scm) == ""
-    assert "ALLOWAUTOALT(YES) beside SCM" in advice(load, scm + "allow_auto_alter = true")
-    assert advice(load, "allow_auto_alter = true") == ""
+    assert "ALLOWAUTOALT(YES) beside SCM" in advice(load, scm + alters)
+    assert advice(load, alters) == ""
 
 
 def test_beside_scm_a_rule_from_90_percent_on_can_never_fire(load: Load) -> None:

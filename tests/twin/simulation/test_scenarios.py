@@ -21,6 +21,7 @@ from twin.simulation.site import Site
 
 CLOSE = {"sawtooth", "nightly-batch", "flat-near-limit"}  # and harmless
 FAR = {"offload-stops-growth", "levelling-fill", "short-outages", "long-unit-of-work", "day-and-night"}  # as harmless
+FAR |= {"beating-teeth", "climbs-that-turn", "flaky-getter", "units-come-and-go"}
 HERE = [  # those that play on a structure without SCM
     name
     for name, kind in SCENARIOS.items()

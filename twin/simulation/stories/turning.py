@@ -192,7 +192,7 @@ class LevelsOffHigh(StoreScenario):
     before: float = parameter(0.4, "puts before, as a share", high=1, drawn=((0.3, 0.6),))
     kept_for: float = parameter(0.6, "hours a message stays, on average", low=0.01, drawn=((0.3, 1.2),))
     level: float = parameter(
-        0.9, "of what fits: how much there is in the end", low=0.01, high=10, drawn=((0.84, 0.93), (1.06, 1.3))
+        1.15, "of what fits: how much there is in the end", low=0.01, high=10, drawn=((0.84, 0.93), (1.06, 1.3))
     )
 
     @property
@@ -213,7 +213,7 @@ class LevelsOffHigh(StoreScenario):
 @scenario
 @dataclass(frozen=True, kw_only=True)
 class UnitsComeAndGo(StoreScenario):
-    """What is uncommitted goes all at once, as it has gone before."""
+    """Uncommitted messages go all at once, as they have gone before."""
 
     name = "units-come-and-go"
     sentence = "Long units of work fill part of the store and back out, one after the other; the last may not end."
