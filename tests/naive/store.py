@@ -54,6 +54,10 @@ class NaiveStore(ABC):
     def _fits(self, event: Event) -> bool:
         """Return True if a message put now fits, after expanding the store for it if it may expand."""
 
+    def _keeps_overfull(self) -> bool:
+        """Return True if one more message that does not fit is kept."""
+        return len([message for message in self.messages if message.overfull]) < self.max_overfull
+
     @abstractmethod
     def _keep(self, event: Event) -> Any:
         """Take storage for a message that was put, whether it fits or not, and return the message."""
@@ -245,7 +249,7 @@ class NaiveStore(ABC):
             fits = self._fits(event)
             if not fits:
                 self.overfull_puts += 1
-                if len([message for message in self.messages if message.overfull]) >= self.max_overfull:
+                if not self._keeps_overfull():
                     continue
             message = self._keep(event)
             message.overfull = not fits

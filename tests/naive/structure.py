@@ -80,11 +80,11 @@ class NaiveStructure(NaiveStore):
     # -- what a message costs
 
     def _fits(self, event: Event) -> bool:
-        """Return True if entry, elements and pages of a message fit."""
+        """Return True if entry, elements and pages of a message fit; a data set expands only for one that is kept."""
         length, used = event["length"], self._used()
         cost = cost_of_put(length, self.attributes, used, self.pools)
         fits = fits_pools(cost, used, self.pools) and fits_structure(length, cost)
-        if cost.data == "SMDS":
+        if cost.data == "SMDS" and (fits or self._keeps_overfull()):
             data_set, beyond_the_model = self.data_sets[event["qmgr"]], self._beyond(f"smds/{event['qmgr']}/blocks")
             fits = data_set.make_room(self._pages(length), self.attributes["ds_expand"], beyond_the_model) and fits
         return fits
