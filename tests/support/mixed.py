@@ -93,7 +93,6 @@ max_size = "32M"
 [uniform_cluster.UC01]
 queue_managers = ["UC01QM01", "UC01QM02", "UC01QM03"]
 messages_per_second = 21.07
-trigger_pct = 85
 """ + "".join(
     f'\n[queue_manager.{name}]\nplatform = "distributed"\n\n[queue_file."{name}/REQUEST"]\n' for name in MEMBERS
 )

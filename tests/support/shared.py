@@ -50,7 +50,6 @@ structure = "PLAIN"
 [uniform_cluster.UC01]
 queue_managers = ["UC01QM01", "UC01QM02", "UC01QM03"]
 messages_per_second = 1000
-trigger_pct = 85
 """ + "".join(
     f'[queue_manager.{member}]\nplatform = "distributed"\n[queue_file."{member}/REQUEST"]\n' for member in MEMBERS
 )

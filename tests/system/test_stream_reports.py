@@ -26,8 +26,9 @@ SECONDS = 1500
 
 @pytest.fixture
 def estate(tmp_path: Path) -> Estate:
-    """2 GB of SCM, of which the structures may use 4 GB."""
-    return shared_estate(tmp_path, ('scm = "4G"', 'scm = "2G"'))
+    """2 GB of SCM, of which the structures may use 4 GB; another member is started early."""
+    early = ("messages_per_second = 1000", "messages_per_second = 1000\ntrigger_pct = 85")
+    return shared_estate(tmp_path, ('scm = "4G"', 'scm = "2G"'), early)
 
 
 def events() -> list[dict[str, Any]]:

@@ -102,7 +102,7 @@ def test_the_story_of_the_demo_from_rest_to_cleared(browser: Browser, story: lis
         done = fold_until(model, story, "01:34", done)
         expect(heading).to_contain_text(f"{STORE} is full in")
         expect(page.locator(".card h3")).to_have_text(STORE)
-        expect(page.locator(".card .chip")).to_contain_text("watch")
+        expect(page.locator(".card .chip")).to_contain_text("warning")
         expect(page).to_have_title(re.compile(r"2\d min: Overview - mqtwin"))
         page.locator(".card").click()
         expect(page.locator(".hero")).to_contain_text("until SMDS QM01 is full")
