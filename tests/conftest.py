@@ -7,8 +7,10 @@ MQTWIN_TEST_KAFKA chooses the broker of the fixture ``kafka``: nothing (an embed
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import re
+import sys
 import uuid
 import warnings
 from collections.abc import Iterator
@@ -69,8 +71,16 @@ def _place(path: Path) -> int:
 
 @pytest.fixture(autouse=True)
 def restored_logging() -> Iterator[None]:
-    """Let no test leave a log behind that writes into what pytest has closed."""
+    """Log warnings and worse to standard error, and let no test leave a log behind that writes into a closed file.
+
+    structlog's own default writes everything to standard output, where a thread that an earlier test left behind
+    (Py4J's, as Java collects its objects) would write into what a command printed.
+    """
     before = structlog.get_config()
+    structlog.configure(
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+    )
     yield
     structlog.configure(**before)
 

@@ -79,13 +79,12 @@ class Command:
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def java(self) -> psutil.Process:
-        """Return Spark's Java process."""
-        (java,) = [process for process in self.family() if process.name() == "java"]
-        return java
+        """Return Spark's Java process: the oldest of that name, as what Java forks bears it until it executes."""
+        return min((process for process in self.family() if name_of(process) == "java"), key=psutil.Process.create_time)
 
     def daemons(self) -> set[psutil.Process]:
         """Return Spark's Python daemons, the parents of workers."""
-        return {process for process in self.java().children() if "python" in process.name()}
+        return {process for process in self.java().children() if "python" in name_of(process)}
 
     def end(self) -> int:
         """Wait for its end and return its exit status."""
@@ -98,6 +97,14 @@ class Command:
         others = [line for line in self.lines if not line.startswith("{")]
         assert len(others) == 1, "".join(others)
         return others[0].rstrip()
+
+
+def name_of(process: psutil.Process) -> str:
+    """Return the name of a process, empty if it has ended since it was listed."""
+    try:
+        return process.name()
+    except psutil.NoSuchProcess:
+        return ""
 
 
 @contextmanager
