@@ -7,7 +7,7 @@ no message end with 2033.
 
 from __future__ import annotations
 
-from kernels import chains, clock, held, ids, messages, scm, sequence, storage, units, watch
+from kernels import chains, clock, held, ids, messages, prefetch, scm, sequence, storage, units, watch
 from kernels._compile import kernel, routine
 from kernels.layout import (
     ALTER,
@@ -61,12 +61,9 @@ def _has_rows(store: Store, op: int, event: Row, count: int) -> bool:
 
 
 @kernel
-def _put(store: Store, event: Row, queue: int, qmgr: int, count: int) -> None:
+def _put(store: Store, event: Row, queue: int, qmgr: int, unit: int, count: int) -> None:
     keyed = event.flags & FLAG_HAS_MSGID != 0
     persistent = event.flags & FLAG_PERSISTENT != 0
-    unit = NONE
-    if event.flags & FLAG_HAS_UOW:
-        unit = units.find_or_open(store, event.uow, qmgr, queue)
     expires = event.time + event.expiry * EXPIRY_UNIT if event.expiry > 0 else 0
     for _ in range(count):
         if not messages.is_kept(store, qmgr, event.length, persistent):
@@ -83,12 +80,9 @@ def _put(store: Store, event: Row, queue: int, qmgr: int, count: int) -> None:
 
 
 @kernel
-def _get(store: Store, event: Row, queue: int, qmgr: int, count: int) -> int:
+def _get(store: Store, event: Row, queue: int, unit: int, count: int) -> int:
     """Get `count` messages and hold the rest aside; return the age of the last message taken, or NONE."""
     keyed = event.flags & FLAG_HAS_MSGID != 0
-    unit = NONE
-    if event.flags & FLAG_HAS_UOW:
-        unit = units.find_or_open(store, event.uow, qmgr, queue)
     age = int(NONE)
     for i in range(count):
         row = ids.find(store, queue, event.msgid) if keyed else messages.find_next(store, queue)
@@ -108,8 +102,7 @@ def _expire(store: Store, event: Row, queue: int, count: int) -> None:
         row = ids.find(store, queue, event.msgid) if keyed else chains.oldest(store, queue)
         if row == NONE:
             return
-        storage.on_operation(store, row, NONE, EXPIRE)
-        messages.take(store, row, NONE)
+        messages.remove_expired(store, row)
 
 
 @routine
@@ -157,20 +150,19 @@ def _restart(store: Store, qmgr: int, flows: int) -> None:
     sequence.restart_numbering(store, qmgr, flows)
 
 
-@kernel
+@routine
 def _refuse(store: Store, event: Row, queue: int, qmgr: int) -> None:
     """Set the reason of a demand to that of the real system."""
     if event.op == PUT and event.reason == 0 and not event.flags & FLAG_DIRECT:
         if watch.is_at_max_depth(store, queue):
             event.reason = MQRC_Q_FULL
-        elif not storage.fits(store, qmgr, event.length, event.flags & FLAG_PERSISTENT != 0):
+        elif not messages.fits(store, qmgr, event.length, event.flags & FLAG_PERSISTENT != 0):
             event.reason = MQRC_STORAGE_MEDIUM_FULL
     elif event.op == GET and event.reason == 0:
         if event.flags & FLAG_HAS_MSGID:
             row = ids.find(store, queue, event.msgid)
             while row != NONE and messages.has_expired(store, row):
-                storage.on_operation(store, row, NONE, EXPIRE)
-                messages.take(store, row, NONE)
+                messages.remove_expired(store, row)
                 row = ids.find(store, queue, event.msgid)
         else:
             row = messages.find_next(store, queue)
@@ -178,37 +170,57 @@ def _refuse(store: Store, event: Row, queue: int, qmgr: int) -> None:
             event.reason = MQRC_NO_MSG_AVAILABLE
 
 
+@kernel
+def _put_or_get(store: Store, event: Row, queue: int, qmgr: int) -> int:
+    """Apply a PUT or GET that succeeded; return the age of the message that a get took, or NONE."""
+    unit = NONE
+    direct = event.op == PUT and event.flags & FLAG_DIRECT != 0
+    if event.flags & FLAG_HAS_UOW and not direct:
+        unit = units.find_or_open(store, event.uow, qmgr, queue)
+    if event.op == GET:
+        store.scalars[0].gets += event.count
+        return _get(store, event, queue, unit, event.count)
+    store.scalars[0].puts += event.count
+    if not direct:
+        _put(store, event, queue, qmgr, unit, event.count)
+    return int(NONE)
+
+
 @routine
-def _act(store: Store, event: Row, queue: int, qmgr: int, flows: int) -> int:
-    """Apply one accepted event; return the age of the message that a get took, or NONE."""
+def _act_rarely(store: Store, event: Row, queue: int, qmgr: int, flows: int) -> None:
+    """Apply an accepted event other than a PUT or GET that succeeded, COMMIT and BACKOUT."""
     op = event.op
-    age = int(NONE)
     if op == PUT:
         if event.reason == MQRC_STORAGE_MEDIUM_FULL:
             watch.on_refused_put(store, qmgr, event.length, event.count)
         elif event.reason == MQRC_Q_FULL:
             watch.on_full_queue(store, queue, event.count)
-        elif event.reason == 0:
-            store.scalars[0].puts += event.count
-            if not event.flags & FLAG_DIRECT:
-                _put(store, event, queue, qmgr, event.count)
-    elif op == COMMIT and event.reason == MQRC_BACKED_OUT:
-        _end_unit(store, event, queue, qmgr, False)
-    elif event.reason == 0:
-        if op == GET:
-            store.scalars[0].gets += event.count
-            age = _get(store, event, queue, qmgr, event.count)
-        elif op in (COMMIT, BACKOUT):
-            _end_unit(store, event, queue, qmgr, op == COMMIT)
-        elif op == PREPARE:
-            _prepare(store, event, queue, qmgr)
-        elif op == EXPIRE:
-            _expire(store, event, queue, event.count)
-        elif op == CLEAR:
-            _clear(store, queue)
-        elif op == RESTART:
-            _restart(store, qmgr, flows)
-    return age
+    elif event.reason != 0:
+        return
+    elif op == PREPARE:
+        _prepare(store, event, queue, qmgr)
+    elif op == EXPIRE:
+        _expire(store, event, queue, event.count)
+    elif op == CLEAR:
+        _clear(store, queue)
+    elif op == RESTART:
+        _restart(store, qmgr, flows)
+
+
+@kernel
+def _act(store: Store, event: Row, queue: int, qmgr: int, flows: int) -> int:
+    """Apply one accepted event; return the age of the message that a get took, or NONE.
+
+    Only what a working queue does all the time is inlined: a call hands over every array of the store.
+    """
+    op = event.op
+    if op <= GET and event.reason == 0:
+        return _put_or_get(store, event, queue, qmgr)
+    if op <= BACKOUT and (event.reason == 0 or (op == COMMIT and event.reason == MQRC_BACKED_OUT)):
+        _end_unit(store, event, queue, qmgr, op == COMMIT and event.reason == 0)
+    else:
+        _act_rarely(store, event, queue, qmgr, flows)
+    return int(NONE)
 
 
 @routine
@@ -234,7 +246,10 @@ def apply(
         CLOCK_WRONG: the clock must go back (`kernels.turn`) before the next event.
     """
     scalars = store.scalars[0]
+    is_large = store.message_buckets.size > prefetch.LARGE
     for i in range(start, events.size):
+        if is_large:
+            prefetch.look_ahead(store, events, routes, base, i)
         event = events[i]
         op = event.op
         route = routes[event.route - base]
@@ -262,9 +277,9 @@ def apply(
             return i, CONTROL
         if demands:
             _refuse(store, event, route.queue, route.qmgr)
-            ages[i] = _act(store, event, route.queue, route.qmgr, flows)
-        else:
-            _act(store, event, route.queue, route.qmgr, flows)
+        age = _act(store, event, route.queue, route.qmgr, flows)
+        if demands:
+            ages[i] = age
         storage.on_event_end(store)
         fired = op == PUT and watch.look(store, route.qmgr)
         if op == PUT and watch.look_at_queue(store, route.queue):

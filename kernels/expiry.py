@@ -8,9 +8,9 @@ docs/storage-model.md#expiry.
 
 from __future__ import annotations
 
-from kernels import messages, storage
+from kernels import messages
 from kernels._compile import routine
-from kernels.layout import AVAILABLE, EXPIRE, FREE, NEVER, NONE, Store
+from kernels.layout import AVAILABLE, FREE, NEVER, Store
 
 
 @routine
@@ -19,8 +19,7 @@ def scan(store: Store, time: int) -> None:
     for row in range(store.scalars[0].message_high):
         message = store.messages[row]
         if message.state == AVAILABLE and message.expires != 0 and message.expires <= time:
-            storage.on_operation(store, row, NONE, EXPIRE)
-            messages.take(store, row, NONE)
+            messages.remove_expired(store, row)
 
 
 @routine

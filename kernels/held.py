@@ -174,6 +174,11 @@ def match(store: Store, queue: int, key: np.uint64, keyed: bool) -> int:
     """Return the longest held get that takes a message of that queue and id, or NONE."""
     if store.scalars[0].held_open == 0:
         return NONE
+    return _match(store, queue, key, keyed)
+
+
+@routine
+def _match(store: Store, queue: int, key: np.uint64, keyed: bool) -> int:
     get = _oldest_of_any(store, queue)
     if keyed:
         by_key = _oldest_keyed(store, key, queue)

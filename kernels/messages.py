@@ -12,6 +12,7 @@ import numpy as np
 
 from kernels import chains, held, ids, meters, storage, units
 from kernels._compile import kernel, routine
+from kernels._intrinsics import fetch
 from kernels.layout import (
     AVAILABLE,
     EXPIRE,
@@ -40,6 +41,7 @@ def _new_row(store: Store) -> int:
         scalars.message_high += 1
     else:
         scalars.message_free = store.messages[row].next
+        fetch(store.messages, scalars.message_free)
     return row
 
 
@@ -60,7 +62,13 @@ def is_kept(store: Store, qmgr: int, length: int, persistent: bool) -> bool:
     params = store.params[0]
     if scalars.messages >= params.most_messages:
         return False
-    return scalars.overfull_held < params.most_overfull or storage.fits(store, qmgr, length, persistent)
+    return scalars.overfull_held < params.most_overfull or fits(store, qmgr, length, persistent)
+
+
+@routine
+def fits(store: Store, qmgr: int, length: int, persistent: bool) -> bool:
+    """Return True if the real system would accept a put of that length now; expand the store if the put would."""
+    return storage.fits(store, qmgr, length, persistent)
 
 
 @kernel
@@ -192,7 +200,7 @@ def make_available(store: Store, row: int, hint: int) -> int:
     return NONE
 
 
-@routine
+@kernel
 def end_unit(store: Store, unit: int, committed: bool) -> None:
     """Commit or back out a unit: first its held gets, then its operations in their order.
 
@@ -243,8 +251,14 @@ def find_next(store: Store, queue: int) -> int:
         row = chains.first(store, queue, priority)
         if not has_expired(store, row):
             return row
-        storage.on_operation(store, row, NONE, EXPIRE)
-        take(store, row, NONE)
+        remove_expired(store, row)
+
+
+@routine
+def remove_expired(store: Store, row: int) -> None:
+    """Remove an available message that has expired, as by the get that meets it."""
+    storage.on_operation(store, row, NONE, EXPIRE)
+    take(store, row, NONE)
 
 
 @kernel

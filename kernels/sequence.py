@@ -46,10 +46,10 @@ def take_number(store: Store, flow: int, number: int) -> None:
         numbering.highest = number
         for word in range(flow * SEEN_WORDS, (flow + 1) * SEEN_WORDS):
             store.seen[word] = np.uint64(0)
-        touch(store.seen_dirty, flow * SEEN_WORDS, SEEN_SHIFT)
     elif number > numbering.highest:
-        scalars.gaps += number - numbering.highest - 1
-        _forget(store, flow, numbering.highest + 1, number)
+        if number > numbering.highest + 1:
+            scalars.gaps += number - numbering.highest - 1
+            _forget(store, flow, numbering.highest + 1, number)
         numbering.highest = number
     elif number > numbering.first:
         scalars.gaps -= 1

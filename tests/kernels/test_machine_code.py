@@ -1,0 +1,69 @@
+"""What the machine code of the event loop calls: a call hands over every array of the store, some 300 values."""
+
+from __future__ import annotations
+
+import re
+
+from kernels import event_loop
+from twin.warm import warm
+
+# Routines that a working queue calls seldom or never. What a plain put, get or commit needs is inlined.
+RARE = {
+    "event_loop._act_rarely": "an operation other than PUT, GET, COMMIT and BACKOUT, or one that failed",
+    "event_loop._refuse": "demands only",
+    "messages.fits": "more messages are stored that did not fit than are kept",
+    "messages.remove_expired": "a get meets a message that has expired",
+    "messages._give_to_held": "a get waits for the message",
+    "held.hold": "the message of a get has not arrived",
+    "held._match": "gets wait for messages",
+    "held.forget": "a unit with waiting gets is backed out",
+    "chains._insert_late": "a message is committed late, or returns",
+    "chains._remove_late": "such a message is taken",
+    "ids._leave_others": "several messages share an id",
+    "heap.without": "such messages",
+    "heap.without_top": "such messages",
+    "order._leave_heap": "a message that is late in the order of storage class memory",
+    "order._insert_late": "such a message",
+    "scm._run": "storage class memory has something to move",
+    "watch.move": "storage class memory begins to move",
+    "watch._look_at_pages": "page sets",
+    "watch._look_at_file": "queue files",
+}
+
+_DEFINITION = re.compile(r'^define .*?@"?([^"(]+)')
+_CALL = re.compile(r'\bcall\b.*?@"?([^"(]+)"?\((.*)')
+_MANY = 100  # arguments: nothing else has so many
+
+
+def _name(symbol: str) -> str:
+    """Return module and function of a mangled name: ``_ZN7kernels4heap7withoutB...`` is ``heap.without``."""
+    parts, rest = [], symbol.removeprefix("_ZN")
+    while size := re.match(r"\d+", rest):
+        start = size.end()
+        parts.append(rest[start : start + int(size[0])])
+        rest = rest[start + int(size[0]) :]
+    return ".".join(parts[1:3])
+
+
+def _calls_with_the_store() -> set[str]:
+    """Return the functions that the compiled `apply` calls with a store."""
+    warm()
+    dispatcher = event_loop.apply._outer  # type: ignore[attr-defined]
+    library = dispatcher.overloads[dispatcher.signatures[0]].library
+    # Loaded from disk or compiled just now, the code that others may link with is what it runs.
+    module = library._get_module_for_linking()
+    called, inside = set(), False
+    for line in str(module).splitlines():
+        definition = _DEFINITION.match(line)
+        if definition:
+            inside = _name(definition[1]) == "event_loop.apply"
+        call = _CALL.search(line) if inside else None
+        if call and call[2].count(",") > _MANY:
+            called.add(_name(call[1]))
+    return called
+
+
+def test_what_a_queue_does_all_the_time_calls_nothing_with_the_store() -> None:
+    called = _calls_with_the_store() - {"event_loop.apply"}  # its wrapper for Python
+    assert "event_loop._act_rarely" in called  # the calls are found
+    assert called <= RARE.keys()
