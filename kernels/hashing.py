@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels._compile import kernel, routine
+from kernels._intrinsics import load_word
 
 GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / 1.618..., odd: spreads consecutive numbers
 
@@ -33,10 +34,10 @@ def _rotated(x: np.uint64, bits: int) -> np.uint64:
 
 
 @kernel
-def _word(data: npt.NDArray[np.uint8], start: int, size: int) -> np.uint64:
-    """Return the little-endian integer of `size` bytes at `start`."""
+def _half_word(data: npt.NDArray[np.uint8], start: int) -> np.uint64:
+    """Return the little-endian integer of the four bytes at `start`."""
     word = np.uint64(0)
-    for i in range(size):
+    for i in range(4):
         word |= np.uint64(data[start + i]) << np.uint64(8 * i)
     return word
 
@@ -60,10 +61,10 @@ def _xxh64(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
         v3 = np.uint64(0)
         v4 = np.uint64(0) - PRIME_1
         while i + 32 <= end:
-            v1 = _round(v1, _word(data, i, 8))
-            v2 = _round(v2, _word(data, i + 8, 8))
-            v3 = _round(v3, _word(data, i + 16, 8))
-            v4 = _round(v4, _word(data, i + 24, 8))
+            v1 = _round(v1, load_word(data, i))
+            v2 = _round(v2, load_word(data, i + 8))
+            v3 = _round(v3, load_word(data, i + 16))
+            v4 = _round(v4, load_word(data, i + 24))
             i += 32
         acc = _rotated(v1, 1) + _rotated(v2, 7) + _rotated(v3, 12) + _rotated(v4, 18)
         acc = _merged(_merged(_merged(_merged(acc, v1), v2), v3), v4)
@@ -71,10 +72,10 @@ def _xxh64(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
         acc = _P5
     acc += np.uint64(end - start)
     while i + 8 <= end:
-        acc = _rotated(acc ^ _round(np.uint64(0), _word(data, i, 8)), 27) * PRIME_1 + _P4
+        acc = _rotated(acc ^ _round(np.uint64(0), load_word(data, i)), 27) * PRIME_1 + _P4
         i += 8
     if i + 4 <= end:
-        acc = _rotated(acc ^ (_word(data, i, 4) * PRIME_1), 23) * _P2 + _P3
+        acc = _rotated(acc ^ (_half_word(data, i) * PRIME_1), 23) * _P2 + _P3
         i += 4
     while i < end:
         acc = _rotated(acc ^ (np.uint64(data[i]) * _P5), 11) * PRIME_1

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +20,7 @@ from streams.query.report_records import ReportError, pack_reports, read_reports
 from streams.query.rows import BLOCK, BLOCK_ROWS, DEAD, DEAD_KEY, DEAD_KEYS, REPORT, DeadLetter, pack_letters
 from streams.query.worker import prepare_worker
 from twin.events import Decoder, EventBlock, Reason, Reject
+from twin.events.block import join_rows
 from twin.events.limits import DETAIL_CHARACTERS, Limits
 from twin.stores.reports import Report
 
@@ -173,7 +175,7 @@ class OutputBuffer:
             entry.reports += reports
             self._bytes += len(value)
 
-    def _add_block(self, partition: int, offsets: np.ndarray, block: EventBlock) -> None:
+    def _add_block(self, partition: int, offsets: npt.NDArray[np.int64], block: EventBlock) -> None:
         record, index = block.first
         entry = self._stores.get((block.store, partition))
         if entry is None:
@@ -226,4 +228,4 @@ def join_blocks(blocks: list[EventBlock]) -> EventBlock:
     for block in blocks:
         extras |= {start + row: text for row, text in block.extras.items()}
         start += len(block)
-    return EventBlock(blocks[0].store, np.concatenate([block.events for block in blocks]), extras, blocks[0].first)
+    return EventBlock(blocks[0].store, join_rows([block.events for block in blocks]), extras, blocks[0].first)

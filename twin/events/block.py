@@ -18,6 +18,7 @@ The smallest encoding is chosen: a constant column costs 18 bytes per batch, a q
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +41,20 @@ _UNSIGNED = {width: np.dtype(f"<u{width}") for width in _WIDTHS}
 CONSTANT, PLAIN, STEPS, SPARSE = range(4)
 
 Column = npt.NDArray[np.int64]
+
+
+def take_rows(events: npt.NDArray[Any], places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """Return EVENT[m], the rows at m places. As words: numpy copies rows of a structured type 30 times more slowly."""
+    return np.take(_as_words(events), places, axis=0).view(EVENT).reshape(-1)
+
+
+def join_rows(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return EVENT[...], the rows of all parts, at least one."""
+    return np.concatenate([_as_words(part) for part in parts]).view(EVENT).reshape(-1)
+
+
+def _as_words(events: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    return events.view(np.int64).reshape(events.size, EVENT.itemsize // 8)
 
 
 class BlockError(ValueError):
@@ -116,9 +131,11 @@ def _packed(column: npt.NDArray[Any]) -> tuple[bytes, bytes]:
     # A step that does not fit 64 bits wraps around, and back again when the steps are summed up.
     step_low, step_high = int(steps.min()), int(steps.max())
     sizes[STEPS] = steps.size * _width(step_high - step_low)
-    present = values != 0
-    nonzero = values[present]
-    sizes[SPARSE] = (values.size + 7) // 8 + nonzero.size * _width(int(nonzero.max()) - int(nonzero.min()))
+    bits = (values.size + 7) // 8
+    if bits + np.count_nonzero(values) < min(sizes.values()):  # with one byte for each number that is not 0
+        present = values != 0
+        nonzero = values[present]
+        sizes[SPARSE] = bits + nonzero.size * _width(int(nonzero.max()) - int(nonzero.min()))
     kind = min(sizes, key=lambda kind: sizes[kind])
     if kind == STEPS:
         width = _width(step_high - step_low)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from kernels import EVENT
 from twin.estate import Estate
-from twin.events.block import EventBlock
+from twin.events.block import EventBlock, join_rows, take_rows
 from twin.events.reasons import Reason
 from twin.events.rules import Accepted, Row
 
@@ -74,7 +74,7 @@ class Decoded:
         stores = number[routes]
         order = np.argsort(stores, kind="stable")
         ends = np.cumsum(np.bincount(stores))
-        events = self.events[order]
+        events = take_rows(self.events, order)
         extras = _moved(self.extras, order)
         blocks = []
         for name, start, end in zip(names, [0, *ends[:-1]], ends, strict=True):
@@ -117,14 +117,14 @@ def assemble(events: Array, is_fast: Array, record: Array, index: Array, exact: 
         if is_fast.all():
             return Decoded(events, record, index, rejects=exact.rejects)
         fast = is_fast.view(np.bool_)
-        return Decoded(events[fast], record[fast], index[fast], rejects=exact.rejects)
+        return Decoded(take_rows(events, np.flatnonzero(fast)), record[fast], index[fast], rejects=exact.rejects)
     fast_places = np.flatnonzero(is_fast)
     places = np.concatenate([fast_places, np.array(exact.places, np.int64)])
-    rows = np.concatenate([events[fast_places], np.array(exact.rows, EVENT)])
+    rows = join_rows([take_rows(events, fast_places), np.array(exact.rows, EVENT)])
     extras = {row + fast_places.size: text for row, text in exact.extras.items()}
     order = np.argsort(places, kind="stable")
     places = places[order]
-    return Decoded(rows[order], record[places], index[places], _moved(extras, order), exact.rejects)
+    return Decoded(take_rows(rows, order), record[places], index[places], _moved(extras, order), exact.rejects)
 
 
 def merge(pieces: Sequence[Decoded]) -> Decoded:
@@ -135,7 +135,7 @@ def merge(pieces: Sequence[Decoded]) -> Decoded:
         return pieces[0]
     record = np.concatenate([piece.record for piece in pieces])
     index = np.concatenate([piece.index for piece in pieces])
-    events = np.concatenate([piece.events for piece in pieces])
+    events = join_rows([piece.events for piece in pieces])
     extras = {}
     start = 0
     for piece in pieces:
@@ -145,7 +145,7 @@ def merge(pieces: Sequence[Decoded]) -> Decoded:
     order = np.lexsort((index, record))
     if (np.diff(order) == 1).all():
         return Decoded(events, record, index, extras, rejects)
-    return Decoded(events[order], record[order], index[order], _moved(extras, order), rejects)
+    return Decoded(take_rows(events, order), record[order], index[order], _moved(extras, order), rejects)
 
 
 def _moved(extras: dict[int, bytes], order: Array) -> dict[int, bytes]:
