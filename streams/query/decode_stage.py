@@ -24,7 +24,7 @@ from twin.events.block import join_rows
 from twin.events.limits import DETAIL_CHARACTERS, Limits
 from twin.stores.reports import Report
 
-FLUSH_EVENTS = 262_144  # decoded events that trigger a flush: 6 MB of shuffle at 24 bytes per event
+FLUSH_EVENTS = 262_144  # decoded events that trigger a flush: 4 MB of shuffle at 15 bytes per event
 FLUSH_BYTES = 16 * 1024 * 1024  # bytes of dead letters, reports and extras that trigger a flush
 
 # Columns of `streams.query.job.events_frame`. Partition n of the reports topic is given as -1 - n, because a column

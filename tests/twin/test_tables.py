@@ -1,5 +1,6 @@
 """The tables of a store: they grow, they are cut into pages, and pages put them together again."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ def test_pages_of_all_tables_have_numbers_of_their_own() -> None:
     assert len(numbers) == len(set(numbers)) == len(marks) + 3
 
 
-def test_a_table_at_least_doubles_and_keeps_rows_and_marks() -> None:
+def test_a_small_table_at_least_doubles_and_keeps_rows_and_marks() -> None:
     tables = Tables(MemoryArrays())
     first = tables.store.messages.size
     tables.store.messages["length"] = np.arange(first)
@@ -88,3 +89,19 @@ def test_names_of_any_size_are_kept_with_the_pages(size: int) -> None:
 def test_a_page_without_a_place_is_an_error(number: int) -> None:
     with pytest.raises(StateError, match=f"state page {number:#x} has no place"):
         Tables(MemoryArrays()).load([(number, bytes(8192))])
+
+
+def test_a_large_table_grows_by_a_quarter_and_its_index_finds_every_row() -> None:
+    tables = Tables(MemoryArrays())
+    sizes = []
+    for rows in range(1_000, 1_000_000, 9_973):
+        tables.reserve("messages", rows)
+        store = tables.store
+        assert rows <= store.messages.size == store.message_links.size
+        assert store.messages.size == store.messages_dirty.size << layout.MESSAGE_SHIFT
+        buckets = store.message_buckets.size
+        assert buckets & (buckets - 1) == 0
+        assert store.messages.size <= buckets < 2 * store.messages.size
+        sizes.append(store.messages.size)
+    large = sorted({size for size in sizes if size >= 1 << 16})
+    assert all(after <= before * 1.26 for before, after in pairwise(large))

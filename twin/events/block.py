@@ -74,7 +74,7 @@ class EventBlock:
         return int(self.events.size)
 
     def pack(self) -> bytes:
-        """Return the batch as bytes: for usual traffic at most about 24 per event."""
+        """Return the batch as bytes: for usual traffic about 15 per event."""
         name = self.store.encode()
         parts = [_HEAD.pack(_MAGIC, VERSION, len(name)), name, _COUNTS.pack(self.events.size, len(self.extras))]
         if self.events.size:
