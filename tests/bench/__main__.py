@@ -11,19 +11,29 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from streams.log import configure_logging
 from tests.bench import backlog, forecasts, kernel, latency, mechanisms, page, pictures, restart, summary, throughput
+from tests.bench.calibration import calibrate
 from tests.bench.report import Report
 from tests.bench.rig import Say, open_rig
 from twin.errors import MqtwinError
 
+_WITH_SPARK: dict[str, Any] = {
+    "throughput": throughput,
+    "forecasts": forecasts,
+    "backlog": backlog,
+    "latency": latency,
+    "restart": restart,
+}
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ("kernel", "mechanisms", "throughput", "forecasts", "backlog", "latency", "restart")
+NAMES = ("kernel", "mechanisms", *_WITH_SPARK)
 
 
 def main() -> int:
@@ -63,30 +73,20 @@ def _arguments() -> argparse.Namespace:
 
 def _measure(report: Report, folder: Path, names: tuple[str, ...], console: Console, *, quick: bool) -> None:
     with _progress(console, len(names)) as (say, done):
-        if "kernel" in names:
-            report.kernel = kernel.measure(folder, say, quick=quick)
-            done()
-        if "mechanisms" in names:
-            report.mechanisms = mechanisms.measure(folder, say, quick=quick)
-            done()
-        if not set(names) - {"kernel", "mechanisms"}:
-            return
-        with open_rig(folder, say) as rig:
-            if "throughput" in names:
-                report.throughput = throughput.measure(rig, say, quick=quick)
+
+        def run(name: str, measure: Callable[[], Any]) -> None:
+            if name in names:
+                report.calibrations.append(calibrate(name))
+                setattr(report, name, measure())
                 done()
-            if "forecasts" in names:
-                report.forecasts = forecasts.measure(rig, say, quick=quick)
-                done()
-            if "backlog" in names:
-                report.backlog = backlog.measure(rig, say, quick=quick)
-                done()
-            if "latency" in names:
-                report.latency = latency.measure(rig, say, quick=quick)
-                done()
-            if "restart" in names:
-                report.restart = restart.measure(rig, say, quick=quick)
-                done()
+
+        run("kernel", lambda: kernel.measure(folder, say, quick=quick))
+        run("mechanisms", lambda: mechanisms.measure(folder, say, quick=quick))
+        if set(names) - {"kernel", "mechanisms"}:
+            with open_rig(folder, say) as rig:
+                for name, part in _WITH_SPARK.items():
+                    run(name, partial(part.measure, rig, say, quick=quick))
+        report.calibrations.append(calibrate("end"))
 
 
 @contextlib.contextmanager

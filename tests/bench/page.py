@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.bench import backlog, kernel, latency, throughput
 from tests.bench.backlog import HIGH_ANY, HIGH_FIRST, LOW_AFTER, Backlog
+from tests.bench.calibration import QUIET, Calibration, share_of_best
 from tests.bench.forecasts import OFF, ON, Forecasts
 from tests.bench.kernel import Kernel
 from tests.bench.latency import Latency
@@ -58,7 +59,26 @@ Machine: {report.machine}; on average {report.load:.1f} other runnable processes
 Broker, Spark and the producer share these cores. Rates on a shared machine are noisy: compare ratios within one run,
 and CPU time, which is that of all processes: Spark's JVM, its Python workers, the broker, the driver.
 
-{aims}""".rstrip()
+{aims}
+
+{_quiet(report.calibrations)}""".rstrip()
+
+
+def _quiet(calibrations: list[Calibration]) -> str:
+    """Say how fast the machine was before each part, and which figures other work has slowed down."""
+    shares = {one.part: share_of_best(calibrations, one) for one in calibrations}
+    rows = [
+        [one.part, f"{one.copied:.1f}", f"{one.hashed:.0f}", f"{shares[one.part]:.0%}".replace("%", " %")]
+        for one in calibrations
+    ]
+    slow = [part for part, share in shares.items() if share < QUIET]
+    verdict = (
+        f"**The machine was not quiet before: {', '.join(slow)}.** Figures of these parts are too low; measure again."
+        if slow
+        else "The machine was quiet all the time."
+    )
+    head = ["before", "memory copied, GB/s", "ids hashed, million/s", "of the best"]
+    return f"Two pieces of work that never change, by wall clock:\n\n{markdown(head, rows)}\n\n{verdict}"
 
 
 # --- throughput ------------------------------------------------------------------------------------------------------

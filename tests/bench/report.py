@@ -14,6 +14,7 @@ import psutil
 from deploy.jars import KAFKA_BROKER, ensure_jars
 from deploy.java import find_java
 from tests.bench.backlog import Backlog
+from tests.bench.calibration import Calibration
 from tests.bench.forecasts import Forecasts
 from tests.bench.kernel import Kernel
 from tests.bench.latency import Latency
@@ -52,6 +53,7 @@ class Report:
     versions: str = field(default_factory=_versions)
     load: float = field(default_factory=lambda: os.getloadavg()[0])
     seconds: float = 0.0
+    calibrations: list[Calibration] = field(default_factory=list)
     kernel: Kernel | None = None
     mechanisms: dict[str, dict[int, float]] | None = None
     throughput: list[Way] | None = None
