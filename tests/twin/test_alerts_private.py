@@ -244,3 +244,15 @@ def test_alerts_are_the_same_after_a_restart_of_the_program() -> None:
         assert len(expected) >= 3
         assert story(make(), again=True) == expected
         assert all(msgspec.json.decode(record)["data"]["cause"] for record in expected)
+
+
+def test_a_rise_that_fills_nothing_within_the_horizon_names_the_file_not_entries() -> None:
+    driver = QueueFileDriver(max_size=10 << 20)
+    forecasts: list[dict[str, Any]] = []
+    for _ in range(90):  # 20 of 20,480 blocks each tick: full after 2.6 hours, the horizon is two
+        driver.time += 10 * SECOND_US
+        driver.put(ONE_BLOCK, count=20, persistent=True)
+        forecast = driver.state()["forecast"]
+        forecasts += [] if forecast is None else forecast["resources"]
+    assert min(each["full_probability"] for each in forecasts) == 0.0
+    assert {each["resource"] for each in forecasts} == {"file"}

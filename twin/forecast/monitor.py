@@ -24,7 +24,7 @@ from twin.alerts.episodes import Alert, Episode, Finding
 from twin.conditions import CRITICAL, INFO, WARNING, Condition
 from twin.forecast import flows, remedies
 from twin.forecast.evidence import evidence
-from twin.forecast.outlook import SECONDS, Forecast, Outlook, look_ahead, usage
+from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, look_ahead, usage
 from twin.forecast.view import ForecastView
 from twin.units import as_text
 
@@ -289,8 +289,12 @@ def _cadence(left: float | None, lead: float) -> int:
 
 
 def _forecasts(store: str, summary: _Summary) -> tuple[Forecast, ...]:
-    """Return a forecast for each resource that is full on some path, the first to be full in front."""
-    outlook, first = summary.outlook, max(0, summary.first)
+    """Return a forecast for each resource that is full on some path, the first to be full in front.
+
+    Where none is full on any path there is one, with probability 0: of the fullest resource.
+    """
+    outlook = summary.outlook
+    first = fullest(outlook.fill) if summary.first < 0 else summary.first
     forecasts = []
     for number, resource in enumerate(outlook.fill.resources):
         is_first = number == first

@@ -210,3 +210,9 @@ def usage(fill: FillModel, resource: int) -> float:
         return float((scalars["scm_ents"] + scalars["scm_space"]) / max(1.0, float(scalars["scm_max"])))
     used, total = fill.sets[resource - resources.FIRST_DATA_SET]
     return float(used / max(1.0, total))
+
+
+def fullest(fill: FillModel) -> int:
+    """Return the resource of which most is in use; entries only where the kind of store has them."""
+    begin = resources.ENTRIES if fill.scalars[0]["counts_ents"] else resources.SPACE
+    return max(range(begin, len(fill.resources)), key=lambda number: usage(fill, number))
