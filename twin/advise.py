@@ -9,22 +9,23 @@ plan. Described in docs/what-if.md.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from twin.errors import UsageError
-from twin.estate import Smds, format_size
-from twin.offload_rules import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
+from twin.estate import Estate, StoreConfig, Structure
+from twin.estate.advice import warnings
+from twin.estate.document_advice import document_advice
+from twin.levers import Settings, beginnings, size_of, sizes, with_size, without_size
+from twin.plan_texts import cfrm, mqsc, steps
 from twin.stores.message_store import MessageStore
-from twin.whatif import AS_IT_IS, MAX_HORIZON_S, Moment, Outcome, Traffic, what_if
+from twin.whatif import AS_IT_IS, MAX_HORIZON_S, Moment, Outcome, Traffic, changed_config, what_if
 
 _MAX_ROUNDS = 16  # in which the resource that is full first is doubled
 _STEPS = 32  # a size is a multiple of this part of its value now, so that plans are round
-_MIB = 1024 * 1024
-
-Settings = dict[str, Any]
 
 
 class Promise(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,11 +46,22 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings that keep the promise. title: what kind; steps: sentences with commands; outcome: with them."""
+    """Settings that keep the promise.
+
+    Attributes:
+        title: what kind of change.
+        settings: attributes as in the estate.
+        steps: what people are to do, sentences with commands.
+        mqsc: its MQSC commands that the estate reads too; "": none.
+        cfrm: its STRUCTURE statement of the CFRM policy; "": the policy stays.
+        outcome: with it.
+    """
 
     title: str
     settings: dict[str, Any]
     steps: tuple[str, ...]
+    mqsc: str
+    cfrm: str
     outcome: Outcome
 
 
@@ -60,6 +72,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
         outcome: without any change.
         is_kept: True if the promise holds without any change.
         plans: the least changes, if it does not; none where no change helps.
+        left_out: plans that would bring a new warning about the estate: title and warning.
         smaller: settings that could be smaller one at a time, if it does: value by name.
     """
 
@@ -70,6 +83,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     is_kept: bool
     plans: tuple[Plan, ...]
+    left_out: tuple[str, ...]
     smaller: dict[str, int]
 
 
@@ -90,7 +104,7 @@ def advise(moment: Moment, promise: Promise, traffic: Traffic = AS_IT_IS) -> Adv
 
     first = what_if(moment, None, traffic, promise.hours * 3600)
     is_kept = promise.is_kept(first.after)
-    plans = () if is_kept else _plans(moment.twin, promise, ask)
+    plans, left_out = ((), ()) if is_kept else _plans(moment, promise, ask)
     smaller = _smaller(moment.twin, promise, ask) if is_kept else {}
     return Advice(
         store=first.store,
@@ -100,6 +114,7 @@ def advise(moment: Moment, promise: Promise, traffic: Traffic = AS_IT_IS) -> Adv
         outcome=first.after,
         is_kept=is_kept,
         plans=plans,
+        left_out=left_out,
         smaller=smaller,
     )
 
@@ -107,26 +122,53 @@ def advise(moment: Moment, promise: Promise, traffic: Traffic = AS_IT_IS) -> Adv
 # --- search ----------------------------------------------------------------------------------------------------------
 
 
-def _plans(twin: MessageStore, promise: Promise, ask: Callable[[Settings], Outcome]) -> tuple[Plan, ...]:
-    beginnings: list[tuple[str, Settings]] = [("larger", {})]
-    if twin.kind == "structure" and has_rules(twin.config) and not offloads_all_by(twin.config, SOONER_TH):
-        beginnings.insert(0, ("offload sooner", _sooner(twin)))
+def _plans(
+    moment: Moment, promise: Promise, ask: Callable[[Settings], Outcome]
+) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
+    """Return the plans, and why others are left out."""
+    twin = moment.twin
     plans: list[Plan] = []
-    for title, beginning in beginnings:
+    left_out: list[str] = []
+    for title, beginning in beginnings(twin, moment.estate):
         settings = _enlarge(twin, beginning, promise, ask)
         if settings is None:
             continue
         least = _least(twin, settings, promise, ask)
+        if "scm_max_size" in beginning and "scm_max_size" not in least:
+            continue  # what goes with it is enough: another plan
         full_title = title if set(least) <= set(beginning) or not beginning else f"{title}, and larger"
-        if all(plan.settings != least for plan in plans):
-            plans.append(Plan(title=full_title, settings=least, steps=_steps(twin, least), outcome=ask(least)))
-    return tuple(plans)
+        changed = changed_config(twin.config, least)
+        news = new_warnings(moment.estate, changed)
+        left_out += [f"{full_title}: {warning}" for warning in news]
+        if not news and all(plan.settings != least for plan in plans):
+            plans.append(
+                Plan(
+                    title=full_title,
+                    settings=least,
+                    steps=steps(twin.config, least),
+                    mqsc=mqsc(twin.config, least),
+                    cfrm=cfrm(changed, least),
+                    outcome=ask(least),
+                )
+            )
+    return tuple(plans), tuple(left_out)
 
 
-def _sooner(twin: MessageStore) -> Settings:
-    """Return all six offload values with which all data is offloaded sooner."""
-    rules = with_all_offloaded_above(twin.config, SOONER_TH)
-    return {f"offld{rule.number}_{name}": value for rule in rules for name, value in (("th", rule.th), ("sz", rule.sz))}
+def new_warnings(estate: Estate, changed: StoreConfig) -> list[str]:
+    """Return the warnings that an estate has with a changed store and has not without."""
+    before = {_without_numbers(warning) for warning in _warnings(estate, estate.stores)}
+    after = _warnings(estate, {**estate.stores, changed.name: changed})
+    return [warning for warning in after if _without_numbers(warning) not in before]
+
+
+def _without_numbers(warning: str) -> str:
+    """Return a warning without its sizes and percentages: the same one with other numbers is not new."""
+    return re.sub(r"\d+[KMGT]?\b", "#", warning)
+
+
+def _warnings(estate: Estate, stores: Mapping[str, StoreConfig]) -> list[str]:
+    described = {(store.name, qmgr) for store in stores.values() if isinstance(store, Structure) for qmgr in store.smds}
+    return [*warnings(stores, described), *document_advice(stores, estate.queue_managers, {})]
 
 
 def _enlarge(
@@ -141,10 +183,11 @@ def _enlarge(
             return None  # larger than the attribute may be
         if promise.is_kept(outcome):
             return settings
-        name = _setting_of(twin, outcome.resource)
-        if name is None:
+        name = size_of(twin, outcome.resource)
+        now = None if name is None else settings.get(name) or sizes(twin).get(name)
+        if name is None or now is None:
             return None
-        settings = _with(twin, settings, name, 2 * int(settings.get(name) or _current(twin)[name]))
+        settings = with_size(twin, settings, name, 2 * int(now))
     return None
 
 
@@ -153,109 +196,40 @@ def _least(twin: MessageStore, settings: Settings, promise: Promise, ask: Callab
 
     The structure comes first: storage of a coupling facility is scarcer than that of a data set.
     """
-    least, now = dict(settings), _current(twin)
-    for name in sorted((name for name in settings if name in now), key=lambda name: name != "size"):
-        step = max(1, now[name] // _STEPS)
-        low, high = 0, -(-(int(least[name]) - now[name]) // step)  # steps beyond the value now; `high` keeps it
+    least, known = dict(settings), sizes(twin)
+    names = [name for name in settings if name in known or name == "scm_max_size"]
+    for name in sorted(names, key=lambda name: name != "size"):
+        if name not in least:
+            continue  # it went with another one
+        now = known.get(name, 0)
+        step = max(1, (now or int(least[name])) // _STEPS)
+        low, high = 0, -(-(int(least[name]) - now) // step)  # steps beyond the value now; `high` keeps it
         while low < high:
             middle = (low + high) // 2
-            if promise.is_kept(ask(_with(twin, least, name, now[name] + middle * step))):
+            tried = with_size(twin, without_size(least, name), name, now + middle * step)
+            if promise.is_kept(ask(tried if now + middle * step else without_size(least, name))):
                 high = middle
             else:
                 low = middle + 1
-        least = _with(twin, least, name, now[name] + high * step)
-        if high == 0:
-            least = {key: value for key, value in least.items() if key != name and (name, key) != ("size", "init_size")}
+        least = without_size(least, name)
+        if high:
+            least = with_size(twin, least, name, now + high * step)
     return least
 
 
 def _smaller(twin: MessageStore, promise: Promise, ask: Callable[[Settings], Outcome]) -> dict[str, int]:
     """Return how small each size could be alone, where that is at least a step smaller."""
     smaller: dict[str, int] = {}
-    for name, value in _current(twin).items():
+    for name, value in sizes(twin).items():
         step = max(1, value // _STEPS)
         low, high = 1, value // step  # in steps; `high` keeps the promise
         while low < high:
             middle = (low + high) // 2
             try:
-                is_kept = promise.is_kept(ask(_with(twin, {}, name, middle * step)))
+                is_kept = promise.is_kept(ask(with_size(twin, {}, name, middle * step)))
             except UsageError:
                 is_kept = False
             low, high = (low, middle) if is_kept else (middle + 1, high)
         if high * step < value:
             smaller[name] = high * step
     return smaller
-
-
-# --- settings --------------------------------------------------------------------------------------------------------
-
-
-def _current(twin: MessageStore) -> Mapping[str, int]:
-    """Return the sizes that can be changed, by setting: bytes, or pages."""
-    config = twin.config
-    if twin.kind == "structure":
-        sizes = {"size": int(config.size)}
-        if config.scm_max_size:
-            sizes["scm_max_size"] = int(config.scm_max_size)
-        datasets = twin.tables.store.datasets
-        for row, qmgr in enumerate(twin.qmgrs):
-            if config.offload == "SMDS" and qmgr in config.queue_managers:
-                described = config.smds.get(qmgr, Smds())
-                sizes[f"smds.{qmgr}.size"] = max(int(datasets[row]["size"]), described.size, described.max_size or 0)
-        return sizes
-    if twin.kind == "page_set":
-        return {"pages": int(config.pages)}
-    return {} if config.max_size is None else {"max_size": int(config.max_size)}
-
-
-def _with(twin: MessageStore, settings: Settings, name: str, value: int) -> Settings:
-    """Return settings with one more. SIZE takes INITSIZE along: a rebuild allocates the latter."""
-    more: Settings = {name: value}
-    if name == "size" and twin.config.init_size is not None:
-        more["init_size"] = value
-    return {**settings, **more}
-
-
-def _setting_of(twin: MessageStore, resource: str | None) -> str | None:
-    """Return the setting that makes a resource larger; None where there is none."""
-    if resource is None:
-        return None
-    by_resource = {"entries": "size", "elements": "size", "scm": "scm_max_size", "pages": "pages", "file": "max_size"}
-    name = f"smds.{resource[5:]}.size" if resource.startswith("smds/") else by_resource.get(resource)
-    return name if name in _current(twin) else None
-
-
-def _steps(twin: MessageStore, settings: Settings) -> tuple[str, ...]:
-    """Return what a plan asks people to do, with commands."""
-    steps: list[str] = []
-    config, rules = twin.config, [name for name in settings if name.startswith("offld")]
-    if rules:
-        structure = twin.name.partition("/")[2]
-        words = " ".join(f"{name.upper().replace('_', '')}({_mqsc(name, settings[name])})" for name in rules)
-        steps.append(f"Offload sooner: ALTER CFSTRUCT({structure}) {words}")
-    policy = {"size": "SIZE", "init_size": "INITSIZE", "scm_max_size": "SCMMAXSIZE"}
-    words = " ".join(f"{word}({format_size(settings[name])})" for name, word in policy.items() if name in settings)
-    if words:
-        cf_name = twin.name.replace("/", "")
-        steps.append(
-            f"Set STRUCTURE NAME({cf_name}) {words} in the CFRM policy, then SETXCF START,REBUILD,STRNAME={cf_name}"
-        )
-    for name, value in settings.items():
-        if name.startswith("smds."):
-            qmgr = name.removeprefix("smds.").rpartition(".")[0]
-            structure = twin.name.partition("/")[2]
-            steps.append(
-                f"Copy {qmgr}'s data set to one of {format_size(value)}: RESET SMDS({qmgr}) CFSTRUCT({structure})"
-                f" ACCESS(DISABLED), copy, RESET SMDS({qmgr}) CFSTRUCT({structure}) ACCESS(ENABLED)"
-            )
-    if "pages" in settings:
-        steps.append(
-            f"Copy the page set to a data set of {settings['pages']:,} pages of 4 KB while {config.name} is down"
-        )
-    if "max_size" in settings:
-        steps.append(f"Raise the maximum size of the queue file: ALTER QLOCAL MAXFSIZE({settings['max_size'] // _MIB})")
-    return tuple(steps)
-
-
-def _mqsc(name: str, value: Any) -> str:
-    return f"{int(value) // 1024}K" if name.endswith("_sz") else str(value)

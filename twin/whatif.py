@@ -34,7 +34,7 @@ from twin.recordings import open_recording
 from twin.replays import Player
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
-from twin.stores.open import MESSAGE_KINDS, open_message_store
+from twin.stores.open import MESSAGE_KINDS, Twin, open_message_store
 from twin.stores.structure import StructureTwin
 from twin.units import as_text
 from twin.warm import warm
@@ -42,9 +42,9 @@ from twin.warm import warm
 DEFAULT_HORIZON_S = 8 * 3600.0
 MAX_HORIZON_S = 86_400.0
 MAX_FACTOR = 100.0  # of traffic
-_FIT_TICKS = 720  # in which a store fills when messages that fit are counted: the pace hardly matters
-_BLOCK_ELEMENTS = 1024.0  # 256 KB, the usual DSBLOCK, in elements: only the pace of the count depends on it
-_FIT_HORIZON = 8 * _FIT_TICKS  # data sets and SCM take what does not fit into the store itself
+_FIT_TICKS = 720  # in which a store would fill without offloading when messages that fit are counted
+# (times as fast, ticks) of the count, until one ends with a full store: data sets and SCM may take far more than it.
+_FIT_PACES = ((1, 8 * _FIT_TICKS), (1, 64 * _FIT_TICKS), (8, 64 * _FIT_TICKS))
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -128,7 +128,7 @@ class Moment:
         if not settings:
             return self.twin
         name = self.twin.name
-        changed = _changed(self.twin.config, settings)
+        changed = changed_config(self.twin.config, settings)
         estate = replace(self.estate, stores={**self.estate.stores, name: changed})
         self.pages.update(self.twin.dirty_pages())
         twin = open_message_store(estate, name, None, self.twin.header(), self.pages.items())
@@ -155,7 +155,12 @@ def moment_of(estate: Estate, twin: Any, pages: dict[int, bytes] | None = None) 
 
 
 def at_moment(recording: str | Path, estate: Estate, store: str, time: str | int | None = None) -> Moment:
-    """Return a store at a moment of a recording.
+    """Return a store that holds messages at a moment of a recording. Arguments and errors as of `twin_at`."""
+    return moment_of(estate, twin_at(recording, estate, store, time))
+
+
+def twin_at(recording: str | Path, estate: Estate, store: str, time: str | int | None = None) -> Twin:
+    """Return the twin of a store at a moment of a recording.
 
     Args:
         recording: the recording.
@@ -169,21 +174,21 @@ def at_moment(recording: str | Path, estate: Estate, store: str, time: str | int
     if store not in estate.stores:
         raise UsageError(f"{store}: the estate has no such store{_hint(store, estate.stores)}")
     try:
-        until = None if time is None else int(FIELD["time"].checked(time))
+        limit = None if time is None else int(FIELD["time"].checked(time))
     except EventError as error:
         raise UsageError(f"--at: {error.detail}") from None
     warm()
     decoder, player = Decoder(estate), Player(estate)
     for chunk in open_recording(recording):
         decoded = chunk.decode(decoder)
-        cut = decoded if until is None else _until(decoded, until)
+        cut = decoded if limit is None else until(decoded, limit)
         player.feed(cut)
         if len(decoded) and not len(cut):
             break  # a chunk has thousands of events: what comes is later
     if store not in player.twins:
         by_then = "" if time is None else f" until {time}"
         raise UsageError(f"{recording} has no event of {store}{by_then}; expected: a later --at, or another store")
-    return moment_of(estate, player.twins[store])
+    return player.twins[store]
 
 
 def what_if(
@@ -221,8 +226,8 @@ def what_if(
 # --- settings --------------------------------------------------------------------------------------------------------
 
 
-def _changed(config: StoreConfig, settings: Mapping[str, Any]) -> StoreConfig:
-    """Return a store config with other attributes."""
+def changed_config(config: StoreConfig, settings: Mapping[str, Any]) -> StoreConfig:
+    """Return a store config with other attributes. UsageError: as of `what_if`."""
     own = {name: value for name, value in settings.items() if not name.startswith("smds.")}
     try:
         changes = dict(parse_attributes(config, "REBUILD" if config.kind == "structure" else "ALTER", own))
@@ -255,9 +260,9 @@ def _hint(word: str, known: Any) -> str:
     return did_you_mean(word, known) or f"; expected: {listed(known)}"
 
 
-def _until(decoded: Decoded, until: int) -> Decoded:
-    """Return the events up to a time, in their order; a clock that is ahead costs only its own events."""
-    rows = np.flatnonzero(decoded.events["time"] <= until)
+def until(decoded: Decoded, limit: int) -> Decoded:
+    """Return the events up to a time, microseconds, in order; a clock that is ahead costs only its own events."""
+    rows = np.flatnonzero(decoded.events["time"] <= limit)
     if rows.size == len(decoded):
         return decoded
     places = {int(row): place for place, row in enumerate(rows)}
@@ -382,14 +387,17 @@ def _messages_that_fit(twin: MessageStore, fill: FillModel, now: flows.Regime, p
         return None
     scalars = fill.scalars[0]
     room = max(1.0, float(scalars["space_max"] - scalars["space"]))
-    if fill.sets.size:  # what is offloaded takes little of the structure and much of the data sets
-        room += float((fill.sets[:, 1] - fill.sets[:, 0]).sum()) * _BLOCK_ELEMENTS
-    quick = room / space / _FIT_TICKS
-    bins = np.zeros((max(3, now.bins.shape[0]), 3 * CLASSES))
-    bins[:, :CLASSES] = puts * quick
-    alone = replace(now, bins=bins, net=space * quick, net_messages=per_tick * quick, spread=0.0, wait=np.inf, got=0.0)
-    outlook = look_ahead(twin.tables.store, twin.name, fill, alone, tick, _FIT_HORIZON)
-    filled = outlook.full_of != resources.NOTHING_FULL
-    ticks = np.where(filled, outlook.full_at / outlook.drawn.pace / SECONDS, np.inf)
-    median = float(np.median(ticks))
-    return int(median * per_tick * quick) if np.isfinite(median) else None
+    for faster, horizon in _FIT_PACES:
+        quick = faster * room / space / _FIT_TICKS
+        bins = np.zeros((max(3, now.bins.shape[0]), 3 * CLASSES))
+        bins[:, :CLASSES] = puts * quick
+        alone = replace(
+            now, bins=bins, net=space * quick, net_messages=per_tick * quick, spread=0.0, wait=np.inf, got=0.0
+        )
+        outlook = look_ahead(twin.tables.store, twin.name, fill, alone, tick, horizon)
+        filled = outlook.full_of != resources.NOTHING_FULL
+        ticks = np.where(filled, outlook.full_at / outlook.drawn.pace / SECONDS, np.inf)
+        median = float(np.median(ticks))
+        if np.isfinite(median):
+            return int(median * per_tick * quick)
+    return None

@@ -8,12 +8,22 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from deploy.moment import open_moment, parse_traffic
-from deploy.show.advice import print_advice
+from deploy.moment import MomentSource, open_twin, parse_traffic
+from deploy.options import KafkaOptions
+from deploy.plan_files import write_plans
+from deploy.show.advice import print_advice, print_members, print_proofs
+from deploy.show.report import report
 from deploy.show.warnings import print_warnings
 from twin.advise import Promise
 from twin.advise import advise as find_advice
+from twin.errors import UsageError
 from twin.estate import load_estate
+from twin.members import advise_members
+from twin.proof import prove
+from twin.stores.uniform_cluster import UniformClusterTwin
+from twin.whatif import moment_of
+
+_PROVEN = ("title", "recorded", "refused", "first_full", "unserved_gets")  # fields of a proof that JSON shows
 
 
 def advise(
@@ -24,31 +34,62 @@ def advise(
     recording: Path | None = None,
     time: Annotated[str | None, Parameter(name="--at")] = None,
     checkpoint: Path | None = None,
+    kafka: KafkaOptions | None = None,
     hours: float = 2.0,
     confidence: float = 0.9,
     traffic: str = "",
     json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    html: Path | None = None,
+    write: Path | None = None,
 ) -> None:
     """Find the least change with which a store is not full within some hours. Nothing is changed.
 
-    Where it is not full anyway, it prints what could be smaller. Each plan is proven by rolling the store forward.
+    Where it is not full anyway, it prints what could be smaller. Each plan is proven by rolling the store forward, and
+    by asking the whole recording again with it, where there is one. Of a uniform cluster it says which members carry
+    the load.
 
     Args:
         store: Name of the store, such as QSG1/APP1.
         estate: Estate file (TOML).
         recording: Recording that leads to the moment: .ndjson, .ndjson.zst or .arrow.
         time: Moment of the recording, RFC 3339; its end by default.
-        checkpoint: Checkpoint folder of a job, on this machine, instead of a recording.
+        checkpoint: Checkpoint folder of a stopped job, on this machine, instead of a recording.
+        kafka: Kafka connection, instead of a recording: the last state of the store in the topics.
         hours: Hours within which the store must not be full.
         confidence: Share of all futures in which that must hold, 0.5 to 0.99.
         traffic: Factors on the traffic, such as gets=0 for an outage of all getters.
         json_: Print JSON instead of text.
+        html: File for a report with pictures, to hand on.
+        write: Folder for the texts of each plan: plan-1.toml, the changed estate; plan-1.mqsc and plan-1.cfrm.
     """
+    source = MomentSource(recording=recording, time=time, checkpoint=checkpoint, kafka=kafka)
     promise, factors = Promise(hours=hours, confidence=confidence), parse_traffic(traffic)
+    for path in (html, write):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise UsageError(f"{path}; expected: a name in a folder that exists")
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)
-    advice = find_advice(open_moment(store, loaded_estate, recording, time, checkpoint), promise, factors)
+    twin = open_twin(store, loaded_estate, source)
+    if isinstance(twin, UniformClusterTwin):
+        if html is not None or write is not None:
+            raise UsageError(f"{store} is a uniform cluster; expected: no --html and no --write, they are for storage")
+        members = advise_members(twin, factors.puts)
+        if json_:
+            print(msgspec.json.encode(members).decode())
+        else:
+            print_members(members)
+        return
+    advice = find_advice(moment_of(loaded_estate, twin), promise, factors)
+    proofs = prove(recording, loaded_estate, advice) if recording is not None and advice.plans else ()
+    name = "" if recording is None else recording.name
+    if write is not None:
+        write_plans(write, estate, loaded_estate, advice)
+    if html is not None:
+        html.write_text(report(advice, proofs, name), encoding="utf-8")
     if json_:
-        print(msgspec.json.encode(advice).decode())
-    else:
-        print_advice(advice)
+        proven = [{key: getattr(proof, key) for key in _PROVEN} for proof in proofs]
+        print(msgspec.json.encode({**msgspec.structs.asdict(advice), "replayed": proven}).decode())
+        return
+    print_advice(advice)
+    if proofs:
+        print_proofs(proofs, name)

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from deploy.moment import open_moment, parse_traffic
-from deploy.options import parse_settings
+from deploy.moment import MomentSource, open_moment, parse_traffic
+from deploy.options import KafkaOptions, parse_settings
 from deploy.show.warnings import print_warnings
 from deploy.show.whatif import answer_json, check_picture, draw_answer, print_answer
 from twin.estate import load_estate
@@ -25,6 +25,7 @@ def whatif(
     recording: Path | None = None,
     time: Annotated[str | None, Parameter(name="--at")] = None,
     checkpoint: Path | None = None,
+    kafka: KafkaOptions | None = None,
     set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="", show_default=False)] = (),
     traffic: str = "",
     hours: float = 8.0,
@@ -33,27 +34,29 @@ def whatif(
 ) -> None:
     """Compare when a store is full, as it is and with other settings or traffic. Nothing is changed.
 
-    The store is rolled forward from a moment of a recording, or from a checkpoint.
+    The store is rolled forward from a moment of a recording, from a checkpoint, or from its last state in the topics.
 
     Args:
         store: Name of the store, such as QSG1/APP1.
         estate: Estate file (TOML).
         recording: Recording that leads to the moment: .ndjson, .ndjson.zst or .arrow.
         time: Moment of the recording, RFC 3339; its end by default.
-        checkpoint: Checkpoint folder of a job, on this machine, instead of a recording.
+        checkpoint: Checkpoint folder of a stopped job, on this machine, instead of a recording.
+        kafka: Kafka connection, instead of a recording: the last state of the store in the topics.
         set_: Attribute as in the estate, such as offld1_th=60, size=8G or smds.QM01.size=20G; may be repeated.
         traffic: Factors on the traffic, separated by commas, such as puts=1.5,gets=0,lengths=2.
         hours: How far to look ahead.
         json_: Print the answer as JSON instead of a table.
         picture: File for a picture: .svg or .png.
     """
+    source = MomentSource(recording=recording, time=time, checkpoint=checkpoint, kafka=kafka)
     settings = _parse_set(set_)
     factors = parse_traffic(traffic)
     if picture is not None:
         check_picture(picture)
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)
-    moment = open_moment(store, loaded_estate, recording, time, checkpoint)
+    moment = open_moment(store, loaded_estate, source)
     answer = what_if(moment, settings, factors, hours * 3600)
     if picture is not None:
         draw_answer(picture, answer)

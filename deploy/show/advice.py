@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from twin.advise import Advice
 from twin.estate import format_size
+from twin.members import MemberAdvice
+from twin.proof import Proof
 
 
 def print_advice(advice: Advice) -> None:
@@ -19,10 +23,34 @@ def print_advice(advice: Advice) -> None:
         print(f"\nPlan {i}, {plan.title}: then in {100 * plan.outcome.probability:.0f} %, {allowed} was asked for.")
         for step in plan.steps:
             print(f"  -> {step}")
+    for text in advice.left_out:
+        print(f"\nLeft out, {text}")
     if advice.is_kept:
-        sizes = [f"{name} {_size(name, value)}" for name, value in advice.smaller.items()]
+        sizes = [f"{name} {size_text(name, value)}" for name, value in advice.smaller.items()]
         print(f"That is {allowed}. Smaller, one at a time, would do: {', '.join(sizes) or 'nothing'}.")
 
 
-def _size(name: str, value: int) -> str:
-    return f"{value:,} pages" if name == "pages" else format_size(value)
+def print_members(advice: MemberAdvice) -> None:
+    """Print how many members carry the load, and what to do."""
+    rates = f"{advice.load_per_s:,.0f} messages/s to carry, {advice.active} active members carry"
+    print(f"{advice.store} at {advice.time[:19]}Z: {rates} {advice.carried_per_s:,.0f}.")
+    if advice.is_enough:
+        spare = advice.active - advice.members
+        print(f"That is enough. {spare} fewer would do." if spare else "That is enough, and none could be spared.")
+        return
+    print(f"\nPlan, {advice.members} members:")
+    for step in advice.steps:
+        print(f"  -> {step}")
+
+
+def print_proofs(proofs: Sequence[Proof], recording: str) -> None:
+    """Print what a recording comes to as it is and with each plan."""
+    print(f"\n{recording}, in which {proofs[0].recorded:,} messages were refused with 2192, asked again:")
+    for proof in proofs:
+        peak = max(proof.usage_pct, default=0.0)
+        print(f"  {proof.title}: {proof.refused:,} refused, at most {peak:.1f} % of its fullest resource in use")
+
+
+def size_text(name: str, value: int) -> str:
+    """Return the value of a setting of size: bytes, or pages."""
+    return f"{value:,} pages" if name.endswith("pages") else format_size(value)

@@ -20,7 +20,7 @@ _SUFFIXES = (".svg", ".png")
 def print_answer(answer: Answer) -> None:
     """Print the table and, above it, the moment and the question."""
     print(f"{answer.store} at {answer.time[:19]}Z, {as_span(answer.horizon_s)} ahead, if the traffic goes on")
-    lines = [("as it is", *_cells(answer.before)), (question(answer), *_cells(answer.after))]
+    lines = [("as it is", *cells(answer.before)), (question(answer), *cells(answer.after))]
     print_table(HEADINGS, lines, _RIGHT)
 
 
@@ -38,7 +38,8 @@ def answer_json(answer: Answer) -> dict[str, Any]:
     return content
 
 
-def _cells(outcome: Outcome) -> tuple[str, ...]:
+def cells(outcome: Outcome) -> tuple[str, ...]:
+    """Return an outcome as text: full first, time to full, p10 to p90, probability, messages that fit."""
     fit = "" if outcome.messages_that_fit is None else f"{outcome.messages_that_fit:,}"
     probability = f"{100 * outcome.probability:.0f} %"
     if outcome.p10 is None:
@@ -80,7 +81,7 @@ def draw_answer(path: Path, answer: Answer) -> None:
         low, middle, high = (
             horizon_h if time is None else time / 3600 for time in (outcome.p10, outcome.p50, outcome.p90)
         )
-        text = "not full" if outcome.p10 is None else f"{outcome.resource}: " + _cells(outcome)[1]
+        text = "not full" if outcome.p10 is None else f"{outcome.resource}: " + cells(outcome)[1]
         if outcome.p10 is not None:
             axes.barh(row, high - low, left=low, height=0.5, color=colour, alpha=0.3)
             axes.plot([middle, middle], [row - 0.25, row + 0.25], color=colour, linewidth=3)

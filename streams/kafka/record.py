@@ -156,7 +156,7 @@ class EventReader:
         self._numbers = numbers
         self._last_read_s = time.monotonic()
 
-    def start(self, offsets: Mapping[int, int], recording: Path) -> None:
+    def start(self, offsets: Mapping[int, int] | None = None, recording: Path | None = None) -> None:
         """Start reading.
 
         Args:
@@ -166,6 +166,7 @@ class EventReader:
         Raises:
             UsageError: Kafka has deleted the records at these offsets: `recording` would have a hole.
         """
+        offsets = offsets or {}
         for number, offset in offsets.items():
             low, _ = offset_range(self._consumer, self._topic, number)
             if offset < low:

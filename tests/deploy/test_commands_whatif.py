@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -72,7 +74,7 @@ def test_a_picture_is_drawn(estate: Path, recording: Path, tmp_path: Path, suffi
         (["--traffic", "puts=-1"], "expected: a factor from 0 to 100"),
         (["--hours", "0"], "horizon of 0 s"),
         (["--picture", "answer.gif"], "ends in .svg or .png"),
-        (["--checkpoint", "folder"], "either --recording FILE or --checkpoint FOLDER"),
+        (["--checkpoint", "folder"], "one of --recording FILE, --checkpoint FOLDER and --bootstrap-servers"),
     ],
 )
 def test_a_wrong_question_is_one_line_and_status_2(
@@ -81,6 +83,39 @@ def test_a_wrong_question_is_one_line_and_status_2(
     assert whatif(estate, recording, *arguments) == 2
     lines = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("mqtwin: warning: ")]
     assert len(lines) == 1 and expected in lines[0]
+
+
+def test_advice_is_printed_written_and_handed_on(
+    estate: Path, recording: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    place = ["--estate", str(estate), "--recording", str(recording), "--at", "2026-11-20T00:25:00Z"]
+    asked = ["--traffic", "gets=0", "--hours", "2.2"]
+    texts = ["--html", str(tmp_path / "advice.html"), "--write", str(tmp_path / "plans")]
+    assert main(["advise", STORE, *place, *asked, *texts]) == 0
+    printed = capsys.readouterr().out
+    assert "Plan 1, " in printed and "asked again:\n  as it is: " in printed
+    with_plans = [line for line in printed.splitlines() if line.endswith("of its fullest resource in use")][1:]
+    assert with_plans and all(": 0 refused" in line for line in with_plans)
+    changed = sorted((tmp_path / "plans").glob("plan-*.toml"))
+    assert len(changed) == len(with_plans)
+    capsys.readouterr()
+    assert main(["estate", "check", str(estate)]) == 0
+    before = capsys.readouterr().err
+    for path in changed:
+        assert main(["estate", "check", str(path)]) == 0
+        assert set(capsys.readouterr().err.splitlines()) <= set(before.splitlines())
+    html = (tmp_path / "advice.html").read_text(encoding="utf-8")
+    assert not re.search(r"(src|href|url\(|@import|https?:)", html)
+    root = ET.fromstring("<r>" + "".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL)) + "</r>")
+    assert len(root) == 3 and root[0].get("aria-label", "").startswith("As it is: ")
+    assert len(html) < 100_000 and "SETXCF START,REBUILD" in html and "STRUCTURE NAME(" in html
+
+
+def test_advice_as_json_says_what_was_replayed(estate: Path, recording: Path, capsys: pytest.CaptureFixture[str]):
+    place = ["--estate", str(estate), "--recording", str(recording), "--at", "2026-11-20T00:25:00Z"]
+    assert main(["advise", STORE, *place, "--hours", "0.5", "--json"]) == 0
+    advice = json.loads(capsys.readouterr().out)
+    assert advice["is_kept"] and advice["replayed"] == [] and advice["smaller"]["size"] > 0
 
 
 @pytest.fixture(scope="module")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import twin
+from tests.support.moments import after_rest, structure_at_rest
 from twin.advise import Advice, Promise, advise
 from twin.errors import UsageError
-from twin.estate import Estate, Smds, load_estate
+from twin.estate import Estate, load_estate
+from twin.estate.changed import changed_text
+from twin.members import advise_members
+from twin.proof import AS_IT_IS, prove
 from twin.simulation import Outcome
-from twin.whatif import Moment, Traffic, at_moment, what_if
+from twin.testing import Driver
+from twin.whatif import Moment, Traffic, at_moment, changed_config, what_if
 
 STORE = "QSG1/APP1"
 NO_GETTERS = Traffic(gets=0)
@@ -47,7 +50,9 @@ def test_a_structure_that_fills_gets_plans_that_keep_the_promise(resting: Moment
         assert what_if(resting, plan.settings, NO_GETTERS, 2.2 * 3600).after == plan.outcome
         assert plan.outcome.probability <= 0.1
         text = " ".join(plan.steps)
-        assert "SETXCF START,REBUILD,STRNAME=QSG1APP1" in text and "RESET SMDS(QM01) CFSTRUCT(APP1)" in text
+        assert (
+            "SETXCF START,REBUILD,STRNAME=QSG1APP1" in text and "ALTER SMDS(QM01) CFSTRUCT(APP1) DSEXPAND(YES)" in text
+        )
 
 
 def test_no_size_of_a_plan_can_be_smaller_alone(resting: Moment, advice: Advice):
@@ -57,26 +62,39 @@ def test_no_size_of_a_plan_can_be_smaller_alone(resting: Moment, advice: Advice)
         assert what_if(resting, smaller, NO_GETTERS, 2.2 * 3600).after.probability > 0.1
 
 
-def test_a_replay_with_the_plan_has_room_for_every_put(advice: Advice, folder: Path):
+def test_the_recording_asked_again_with_a_plan_has_room_for_every_put(advice: Advice, folder: Path):
     """The outage lasts two hours; as it is, puts are refused 92 minutes after its beginning. Here all are stored."""
-    with pa.ipc.open_file(folder / "friday.arrow") as reader:
-        table = reader.read_all()
-    number = table.schema.get_field_index("reason")
-    accepted = table.set_column(
-        number, table.schema.field(number), pa.nulls(len(table), table.schema.field(number).type)
-    )
-    with pa.ipc.new_file(folder / "accepted.arrow", accepted.schema) as writer:
-        writer.write_table(accepted, max_chunksize=65_536)
-    estate = twin.demo_estate()
-    settings = advice.plans[-1].settings
-    config = estate.stores[STORE]
-    datasets = {
-        qmgr: Smds(size=settings.get(f"smds.{qmgr}.size", dataset.max_size)) for qmgr, dataset in config.smds.items()
-    }
-    changed = replace(config, size=settings.get("size", config.size), smds=datasets)
-    with_plan = replace(estate, stores={**estate.stores, STORE: changed})
-    assert twin.replay(folder / "accepted.arrow", estate).states[STORE]["overfull_puts"] > 10_000
-    assert twin.replay(folder / "accepted.arrow", with_plan).states[STORE]["overfull_puts"] == 0
+    without, *with_plans = prove(folder / "friday.arrow", twin.demo_estate(), advice)
+    assert without.title == AS_IT_IS and without.refused == without.recorded > 10_000
+    assert without.first_full is not None and max(without.usage_pct) == 100.0
+    assert [proof.title for proof in with_plans] == [plan.title for plan in advice.plans]
+    for proof in with_plans:
+        assert (proof.refused, proof.first_full, proof.recorded) == (0, None, without.recorded)
+        assert len(proof.times) == len(proof.usage_pct) > 100 and 50 < max(proof.usage_pct) < 100
+
+
+def test_the_texts_of_a_plan_make_the_estate_that_was_rolled(advice: Advice, folder: Path):
+    """The changed file alone, and the old file with the MQSC and CFRM texts: both are the plan's store."""
+    described = Path(twin.__file__).parent / "simulation" / "demo.toml"
+    estate = load_estate(described)
+    for number, plan in enumerate(advice.plans):
+        expected = changed_config(estate.stores[STORE], plan.settings)
+        changed = folder / f"changed-{number}.toml"
+        changed.write_text(changed_text(described, estate.stores[STORE], plan.settings, folder), encoding="utf-8")
+        loaded = load_estate(changed)
+        assert loaded.stores[STORE] == expected
+        assert set(loaded.warnings) <= set(estate.warnings)
+        (folder / f"{number}.cfrm").write_text("DATA TYPE(CFRM)\n" + plan.cfrm, encoding="utf-8")
+        imports = f'\n[[import]]\ncfrm = "{number}.cfrm"\n'
+        if plan.mqsc:
+            (folder / f"{number}.mqsc").write_text(plan.mqsc, encoding="utf-8")
+            imports += f'\n[[import]]\nmqsc = "{number}.mqsc"\nqueue_sharing_group = "QSG1"\n'
+        text = described.read_text(encoding="utf-8").replace('size = "512M"\nfull_threshold = 80\n', "")
+        sizes = {f"smds.{qmgr}.max_size": plan.settings.get(f"smds.{qmgr}.max_size") for qmgr in ("QM01", "QM02")}
+        for value in sizes.values():
+            text = text.replace('max_size = "256M"', f"max_size = {value}", 1)
+        (folder / f"texts-{number}.toml").write_text(text + imports, encoding="utf-8")
+        assert load_estate(folder / f"texts-{number}.toml").stores[STORE] == expected
 
 
 def test_where_the_promise_is_kept_it_says_what_could_be_smaller(resting: Moment):
@@ -101,4 +119,125 @@ def test_initsize_goes_with_size(folder: Path, resting: Moment):
     assert moment.tick == resting.tick
     plan = advise(moment, Promise(hours=2.2), NO_GETTERS).plans[-1]
     assert plan.settings["init_size"] == plan.settings["size"] > 512 * 1024 * 1024
-    assert "INITSIZE(" in plan.steps[0]
+    assert "INITSIZE(" in plan.steps[0] and "INITSIZE(" in plan.cfrm
+
+
+# --- other kinds and settings ---------------------------------------------------------------------------------------
+
+
+def test_data_sets_that_do_not_expand_are_let_to_or_copied(tmp_path: Path):
+    tables = '[smds."QSG1/APP1/QM01"]\nsize = "64M"\nmax_size = "8G"\n---\n'
+    own = 'size = "256M"\nds_expand = false\noffld1_th = 30\noffld1_sz = 0\noffld2_sz = "64K"\noffld3_sz = "64K"\n'
+    moment = structure_at_rest(tmp_path, tables + own, length=20_000, rate=10)
+    advice = advise(moment, Promise(hours=2), NO_GETTERS)
+    assert advice.outcome.resource == "smds/QM01"
+    expand, larger = advice.plans
+    assert expand.title == "let data sets expand" and expand.mqsc == "ALTER CFSTRUCT(APP1) DSEXPAND(YES)\n"
+    assert set(larger.settings) == {"smds.QM01.size"} and "RESET SMDS(QM01) CFSTRUCT(APP1)" in larger.steps[0]
+
+
+def test_a_plan_that_brings_a_new_warning_is_left_out_with_it(tmp_path: Path):
+    facility = '[coupling_facility.CF01]\nsize = "300M"\n\n[smds."QSG1/APP1/QM01"]\nsize = "64G"\n---\n'
+    own = 'size = "256M"\ncoupling_facility = "CF01"\noffld1_sz = "64K"\noffld2_sz = "64K"\noffld3_sz = "64K"\n'
+    moment = structure_at_rest(tmp_path, facility + own, length=20_000, rate=10)
+    advice = advise(moment, Promise(hours=2), NO_GETTERS)
+    assert [plan.title for plan in advice.plans] == ["offload sooner"]
+    assert len(advice.left_out) == 1 and advice.left_out[0].startswith("larger: CF01: its structures may grow to")
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Driver:
+    path = tmp_path / "private.toml"
+    path.write_text(
+        "schema = 1\n\n[queue_manager.QM01]\n\n"
+        '[queue_manager.QMD1]\nplatform = "distributed"\n\n'
+        '[page_set."QM01/4"]  # private queues\npages = 20000\nexpand = "NONE"\n\n'
+        '[storage_class."QM01/REMOTE"]\npage_set = 4\n\n'
+        '[queue."QM01/LOCAL"]\nstorage_class = "REMOTE"\n\n[queue_file."QMD1/BATCH"]\nmax_size = "100M"\n',
+        encoding="utf-8",
+    )
+    return Driver(path)
+
+
+def test_a_page_set_is_let_expand_or_copied_to_a_larger_one(private: Driver, tmp_path: Path):
+    moment = after_rest(private, "QM01/PS04", length=3_000, rate=5, queue="LOCAL")
+    advice = advise(moment, Promise(hours=2), NO_GETTERS)
+    assert advice.outcome.resource == "pages" and not advice.is_kept
+    expand, larger = advice.plans
+    assert expand.settings == {"expand": "SYSTEM"} and expand.mqsc == "ALTER PSID(4) EXPAND(SYSTEM)\n"
+    assert 36_000 < larger.settings["pages"] < 72_000 and "Copy the page set" in larger.steps[0]
+    config = private.estate.stores["QM01/PS04"]
+    for plan in advice.plans:
+        changed = tmp_path / "changed.toml"
+        changed.write_text(changed_text(tmp_path / "private.toml", config, plan.settings, tmp_path), encoding="utf-8")
+        assert load_estate(changed).stores["QM01/PS04"] == changed_config(config, plan.settings)
+        assert "# private queues" in changed.read_text(encoding="utf-8")
+        assert set(load_estate(changed).warnings) <= set(private.estate.warnings)
+
+
+@pytest.mark.parametrize(("puts", "members"), [(0.5, 1), (1.0, 2), (2.0, 3)])
+def test_members_of_a_cluster_follow_the_load(tmp_path: Path, puts: float, members: int):
+    """Three members of 1,000 messages/s each, two of which carry 1,600."""
+    described = tmp_path / "cluster.toml"
+    described.write_text(
+        'schema = 1\n\n[uniform_cluster.UC01]\nqueue_managers = ["A", "B", "C"]\nmessages_per_second = 1000\n\n'
+        + "".join(f'[queue_file."{name}/REQUEST"]\n' for name in "ABC"),
+        encoding="utf-8",
+    )
+    driver = Driver(described)
+    for _ in range(30):
+        for name in "AB":
+            driver.put("REQUEST", qmgr=name, length=100, count=8_000)
+            driver.get("REQUEST", qmgr=name, count=8_000)
+        driver.wait(seconds=10)
+    advice = advise_members(driver._player.twins["UC01"], puts)
+    assert (advice.active, advice.members, advice.is_enough) == (2, members, members <= 2)
+    assert 1_500 * puts < advice.load_per_s < 1_700 * puts and advice.carried_per_s == 2_000
+    assert advice.start == (() if members <= 2 else ("C",))
+    assert [step.partition(" (")[0] for step in advice.steps][:1] == ([] if members <= 2 else ["Start C"])
+
+
+def test_members_are_of_a_cluster(private: Driver):
+    private.put("LOCAL", length=100)
+    with pytest.raises(UsageError, match="is no uniform cluster"):
+        advise_members(private._player.twins["QM01/PS04"])
+
+
+def test_a_queue_file_may_be_larger_or_smaller(private: Driver):
+    moment = after_rest(private, "QMD1/BATCH", length=3_000, rate=5, queue="BATCH")
+    advice = advise(moment, Promise(hours=6), NO_GETTERS)
+    (larger,) = advice.plans
+    assert larger.mqsc == f"ALTER QLOCAL(BATCH) MAXFSIZE({larger.settings['max_size'] >> 20})\n"
+    kept = advise(moment, Promise(hours=1), NO_GETTERS)
+    assert kept.is_kept and kept.smaller["max_size"] < 100 << 20
+
+
+def test_a_changed_text_in_another_folder_names_its_imports_from_there(tmp_path: Path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "in" / "policy.txt").write_text("STRUCTURE NAME(QSG1APP1) SIZE(1G)\n", encoding="utf-8")
+    described = tmp_path / "in" / "estate.toml"
+    described.write_text(
+        'schema = 1\n\n[[import]]\ncfrm = "policy.txt"  # of the site\n\n'
+        '[queue_sharing_group.QSG1]\nqueue_managers = ["QM01"]\n\n[structure."QSG1/APP1"]\ncf_level = 5',
+        encoding="utf-8",
+    )
+    config = load_estate(described).stores[STORE]
+    text = changed_text(described, config, {"size": 2 << 30, "offld1_th": 60}, tmp_path / "out")
+    assert 'cfrm = "../in/policy.txt"  # of the site' in text
+    assert text.endswith('cf_level = 5\nsize = "2G"\noffld1_th = 60\n')
+    (tmp_path / "out" / "estate.toml").write_text(text, encoding="utf-8")
+    changed = load_estate(tmp_path / "out" / "estate.toml").stores[STORE]
+    assert changed == changed_config(config, {"size": 2 << 30, "offld1_th": 60})
+
+
+def test_an_estate_without_tables_of_its_own_cannot_be_changed(tmp_path: Path):
+    described = tmp_path / "estate.toml"
+    described.write_text(
+        'schema = 1\nqueue_sharing_group.QSG1.queue_managers = ["QM01"]\n'
+        'structure = {"QSG1/APP1" = {size = "1G", cf_level = 5}}\n',
+        encoding="utf-8",
+    )
+    config = load_estate(described).stores[STORE]
+    with pytest.raises(UsageError, match="tables of their own"):
+        changed_text(described, config, {"size": 2 << 30}, tmp_path)

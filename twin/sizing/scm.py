@@ -12,6 +12,7 @@ from kernels.scm import BLOCK_BYTES, PRESTAGE_ABOVE, blocks_of
 from twin.allocation import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED, allocate, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
+from twin.estate.cfrm_text import structure_name
 from twin.sizing.mix import Mix, count_of
 from twin.sizing.structure import IN_STRUCTURE, OFFLOADED, elements_of_mix, round_up
 
@@ -91,8 +92,7 @@ def plan_scm(
 def _cfrm(config: Structure, scm_max_size: int) -> str:
     if not scm_max_size:
         return ""
-    group = config.queue_sharing_group.ljust(4, "@") if config.queue_sharing_group else ""
-    name = group + config.name.partition("/")[2]
+    name = structure_name(config)
     size = f"SIZE({format_size(config.size)})"
     if config.init_size is not None:
         size += f" INITSIZE({format_size(config.init_size)})"

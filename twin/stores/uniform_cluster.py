@@ -136,13 +136,14 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
         """Return the messages/s that the active members carry."""
         return self._laws().carried(self._hosts())
 
-    def _load(self) -> float:
-        """Return the messages/s put, plus those that it takes to deliver the waiting messages in time."""
+    @property
+    def load(self) -> float:
+        """The messages/s put, plus those that it takes to deliver the waiting messages in time."""
         return self._rate() + self._depth() / DRAIN_S
 
     def _wanted_rate(self) -> float:
         """Return the rate that members are to carry so that the load stays below the trigger."""
-        return self._load() * 100.0 / self.config.trigger_pct
+        return self.load * 100.0 / self.config.trigger_pct
 
     def _is_short(self) -> bool:
         """True if the load is at what the active members carry: they may be what limits it."""
@@ -150,25 +151,33 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
 
     def _plan(self) -> Plan:
         """Return the members to add where the active ones fall short."""
+        return self.plan_for(1.0)
+
+    def plan_for(self, factor: float) -> Plan:
+        """Return the members that carry `factor` times the present load: the active ones and as many others."""
         idle = [name for name in self.config.queue_managers if name not in self._active_members()]
-        return self._laws().plan(self._wanted_rate(), self._hosts(), self._candidates(idle))
+        return self._laws().plan(self._wanted_rate() * factor, self._hosts(), self._candidates(idle))
+
+    def fewest_for(self, factor: float) -> int:
+        """Return the number of active members, the preferred first, that carry `factor` times the present load."""
+        return self._laws().members_for(self._wanted_rate() * factor, self._candidates(self._active_members()))
 
     def _needed_members(self) -> int:
         """Return the number of members that carry the load."""
         if self._is_short():
             return self._plan().members
-        return self._laws().members_for(self._wanted_rate(), self._candidates(self._active_members()))
+        return self.fewest_for(1.0)
 
     def _usage_pct(self) -> float:
         """Return the load in percent of the capacity, 0 without capacity."""
-        return _pct(self._load(), self._capacity())
+        return _pct(self.load, self._capacity())
 
     def _spare_member(self) -> tuple[str | None, float]:
         """Return the member to stop, the last that leaves most capacity, and the load in percent of what is left."""
         active, laws = self._active_members(), self._laws()
         left = {name: laws.carried([self._host_of(other) for other in active if other != name]) for name in active}
         name = max(active, key=lambda member: (left[member], member), default=None)
-        return name, _pct(self._load(), left[name]) if name is not None else 0.0
+        return name, _pct(self.load, left[name]) if name is not None else 0.0
 
     # --- alerts ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,291 @@
+"""Advice as a report to hand on: one HTML file with its pictures, without a link to anything outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from html import escape
+
+from deploy.show.advice import size_text
+from deploy.show.whatif import HEADINGS, cells, question
+from twin.advise import Advice
+from twin.proof import AS_IT_IS, Proof
+from twin.units import as_span
+from twin.whatif import Answer, Outcome
+
+_WIDTH, _LEFT, _RIGHT = 760, 200, 16  # of a picture, and what its labels take
+_ROW = 44
+_HEIGHT, _TOP, _BOTTOM = 300, 16, 34  # of the course
+_POINTS = 400  # of a line
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1b2330; --dim: #5b6675; --line: #d3dae3; --paper: #fff;
+  --c0: #6b7786; --c1: #1f54bd; --c2: #a8490f; --c3: #0b6b58; --bad: #b3261e; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6ebf2; --dim: #a5b0bf; --line: #38424f; --paper: #12171e;
+  --c0: #9aa6b5; --c1: #82aaff; --c2: #f2a065; --c3: #5fd0b4; --bad: #ff8a80; } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+  max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; line-height: 1.25; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+.wide { overflow-x: auto; }
+th, td { text-align: left; padding: .35rem .7rem .35rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+th { font-weight: 600; color: var(--dim); } td.n, th.n { text-align: right; }
+pre { white-space: pre-wrap; border: 1px solid var(--line); border-radius: 6px; padding: .7rem; font-size: .88rem; }
+figure { margin: 1rem 0; overflow-x: auto; } figcaption, .dim { color: var(--dim); font-size: .92rem; }
+svg { width: 100%; min-width: 32rem; height: auto; font: 13px system-ui, sans-serif; } svg text { fill: var(--ink); }
+svg .dim { fill: var(--dim); } svg .axis { stroke: var(--line); }
+svg .full { stroke: var(--bad); stroke-dasharray: 5 4; }
+svg .s0 { stroke: var(--c0); } svg .s1 { stroke: var(--c1); }
+svg .s2 { stroke: var(--c2); } svg .s3 { stroke: var(--c3); }
+svg .f0 { fill: var(--c0); } svg .f1 { fill: var(--c1); } svg .f2 { fill: var(--c2); } svg .f3 { fill: var(--c3); }
+@media print { body { margin: 0; max-width: none; } h2 { break-after: avoid; } figure, pre { break-inside: avoid; } }
+"""
+_DASHES = ("2 3", "", "9 4", "9 3 2 3")
+
+
+def report(advice: Advice, proofs: Sequence[Proof] = (), recording: str = "") -> str:
+    """Return the report as HTML.
+
+    Args:
+        advice: the advice.
+        proofs: of its plans, the first without any; none where there is no recording.
+        recording: name of the recording of the proofs.
+    """
+    title = f"Advice for {advice.store}"
+    parts = [
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
+        f"<h1>{escape(title)}</h1>",
+        f"<p>{escape(_summary(advice))}</p>",
+        _outcomes(advice),
+        *(_plan(advice, number) for number in range(len(advice.plans))),
+    ]
+    if advice.left_out:
+        items = "".join(f"<li>{escape(text)}</li>" for text in advice.left_out)
+        parts.append(f"<h2>Left out</h2><p>Plans that bring a new warning about the estate.</p><ul>{items}</ul>")
+    if advice.smaller:
+        parts.append(_smaller(advice))
+    if proofs:
+        parts.append(_proofs(advice, proofs, recording))
+    parts.append(_method(advice))
+    return "\n".join([*parts, "</body></html>\n"])
+
+
+def _summary(advice: Advice) -> str:
+    promise, outcome = advice.promise, advice.outcome
+    asked = question(_answer(advice))
+    given = "" if asked == "unchanged" else f", with {asked}"
+    first = "" if outcome.resource is None else f", most often {outcome.resource} first"
+    verdict = (
+        "The promise is kept as it is."
+        if advice.is_kept
+        else f"{len(advice.plans)} change{'s' if len(advice.plans) != 1 else ''} would keep it."
+        if advice.plans
+        else "No change of its settings keeps it."
+    )
+    return (
+        f"As of {advice.time[:16].replace('T', ' ')} UTC. Promise: not full within {as_span(promise.hours * 3600)}"
+        f"{given}, in {100 * promise.confidence:.0f} % of all futures. As it is, it is full in"
+        f" {100 * outcome.probability:.0f} % of them{first}. {verdict}"
+    )
+
+
+def _answer(advice: Advice) -> Answer:
+    """Return the advice's question in the form of a what-if."""
+    return Answer(
+        store=advice.store,
+        time=advice.time,
+        horizon_s=advice.promise.hours * 3600,
+        settings={},
+        traffic=advice.traffic,
+        before=advice.outcome,
+        after=advice.outcome,
+    )
+
+
+def _options(advice: Advice) -> list[tuple[str, Outcome]]:
+    plans = [(f"Plan {number}: {plan.title}", plan.outcome) for number, plan in enumerate(advice.plans, 1)]
+    return [("As it is", advice.outcome), *plans]
+
+
+# --- sections --------------------------------------------------------------------------------------------------------
+
+
+def _outcomes(advice: Advice) -> str:
+    options = _options(advice)
+    rows = [(name, *cells(outcome)) for name, outcome in options]
+    span = as_span(advice.promise.hours * 3600)
+    caption = f"Time until full, if nothing is changed and with each plan: p10 to p90, the bar marks p50. Axis: {span}."
+    return (
+        f"<h2>What would happen</h2><figure tabindex=0>{_bars(options, advice.promise.hours)}"
+        f"<figcaption>{escape(caption)}</figcaption></figure>{_table(HEADINGS, rows, right=4)}"
+    )
+
+
+def _plan(advice: Advice, number: int) -> str:
+    plan = advice.plans[number]
+    steps = "".join(f"<li>{escape(step)}</li>" for step in plan.steps)
+    texts = [("MQSC", plan.mqsc), ("CFRM policy", plan.cfrm)]
+    blocks = "".join(f"<p class=dim>{name}</p><pre>{escape(text.strip())}</pre>" for name, text in texts if text)
+    return f"<h2>Plan {number + 1}: {escape(plan.title)}</h2><ol>{steps}</ol>{blocks}"
+
+
+def _smaller(advice: Advice) -> str:
+    rows = [(name, size_text(name, value)) for name, value in advice.smaller.items()]
+    text = "Each of these sizes alone could be this small, and the promise would still be kept."
+    return f"<h2>What could be smaller</h2><p>{text}</p>{_table(('setting', 'enough'), rows, right=1)}"
+
+
+def _proofs(advice: Advice, proofs: Sequence[Proof], recording: str) -> str:
+    heads = ("", "refused with 2192", "first", "peak usage")
+    rows = [
+        (
+            _name(advice, proof),
+            f"{proof.refused:,}",
+            "none" if proof.first_full is None else f"{proof.first_full[:16].replace('T', ' ')}",
+            f"{max(proof.usage_pct, default=0.0):.1f} %",
+        )
+        for proof in proofs
+    ]
+    told = f"The recording has {proofs[0].recorded:,} refused messages."
+    text = (
+        f"{recording}, asked again on the estate as it is and with each plan. {told} Gets happen as recorded:"
+        " messages that the recording refused and a plan stores are not got in it."
+    )
+    caption = f"The fullest resource of {advice.store} in the recording, percent of its maximum."
+    return (
+        f"<h2>The recording with each plan</h2><p>{escape(text)}</p>"
+        f"<figure tabindex=0>{_course(advice, proofs)}<figcaption>{escape(caption)}</figcaption></figure>"
+        f"{_table(heads, rows, right=1)}"
+    )
+
+
+def _name(advice: Advice, proof: Proof) -> str:
+    if proof.title == AS_IT_IS:
+        return "As it is"
+    number = next(number for number, plan in enumerate(advice.plans, 1) if plan.title == proof.title)
+    return f"Plan {number}: {proof.title}"
+
+
+def _method(advice: Advice) -> str:
+    text = (
+        "The twin of the store was rolled forward over futures drawn from its own traffic, as it is and with each plan;"
+        " a plan that fills something else is none. Sizes are the least that keep the promise, in steps of a 32nd. That"
+        " the traffic goes on as given is assumed. Nothing was changed."
+    )
+    fit = advice.outcome.messages_that_fit
+    more = "" if fit is None else f" As it is, {fit:,} further messages of this mix fit if nobody gets any."
+    return f"<h2>How this was found</h2><p class=dim>{escape(text + more)}</p>"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: int) -> str:
+    """Return a table; columns from number `right` on are numbers."""
+
+    def cell(tag: str, number: int, text: str) -> str:
+        kind = " class=n" if number >= right else ""
+        return f"<{tag}{kind}>{escape(text)}</{tag}>"
+
+    head = "".join(cell("th", number, text) for number, text in enumerate(heads))
+    body = "".join(
+        "<tr>" + "".join(cell("td", number, text) for number, text in enumerate(row)) + "</tr>" for row in rows
+    )
+    return f'<div class=wide tabindex=0 role=region aria-label="table"><table><tr>{head}</tr>{body}</table></div>'
+
+
+# --- pictures --------------------------------------------------------------------------------------------------------
+
+
+def _bars(options: Sequence[tuple[str, Outcome]], hours: float) -> str:
+    """Return a picture of the time to full of each option."""
+    horizon_s = hours * 3600
+    scale = (_WIDTH - _LEFT - _RIGHT) / horizon_s
+    height = _ROW * len(options) + _BOTTOM
+    parts = []
+    for row, (name, outcome) in enumerate(options):
+        middle = _ROW * row + _ROW / 2
+        colour = row % 4
+        short, _, rest = name.partition(": ")
+        parts.append(f'<text x="0" y="{middle - (3 if rest else -4)}">{escape(short)}</text>')
+        if rest:
+            parts.append(f'<text class="dim" x="0" y="{middle + 13}">{escape(_cut(rest))}</text>')
+        if outcome.p10 is None:
+            text = f"not full in {100 * (1 - outcome.probability):.0f} % of all futures"
+            parts.append(f'<text class="dim" x="{_LEFT + 6}" y="{middle + 4}">{text}</text>')
+            continue
+        low = _LEFT + outcome.p10 * scale
+        high = _LEFT + (horizon_s if outcome.p90 is None else outcome.p90) * scale
+        parts.append(
+            f'<rect class="f{colour}" opacity=".4" x="{low:.1f}" y="{middle - 10}" width="{max(2, high - low):.1f}"'
+            ' height="20" rx="3"/>'
+        )
+        if outcome.p50 is not None:
+            x = _LEFT + outcome.p50 * scale
+            parts.append(f'<rect class="f{colour}" x="{x - 2:.1f}" y="{middle - 14}" width="4" height="28"/>')
+    parts += _hours(horizon_s, height - _BOTTOM)
+    label = "; ".join(f"{name}: {', '.join(text for text in cells(outcome)[:4] if text)}" for name, outcome in options)
+    return f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+
+
+def _hours(horizon_s: float, y: float) -> list[str]:
+    step = next((s for s in (600, 900, 1800, 3600, 7200, 14_400) if horizon_s / s <= 8), 14_400)
+    parts = [f'<line class="axis" x1="{_LEFT}" y1="{y}" x2="{_WIDTH - _RIGHT}" y2="{y}"/>']
+    for second in range(0, int(horizon_s) + 1, step):
+        x = _LEFT + second / horizon_s * (_WIDTH - _LEFT - _RIGHT)
+        text = f"{second / 3600:g} h" if step >= 1800 else f"{second // 60} min"
+        parts.append(f'<line class="axis" x1="{x:.1f}" y1="{y}" x2="{x:.1f}" y2="{y + 5}"/>')
+        parts.append(f'<text class="dim" x="{x:.1f}" y="{y + 20}" text-anchor="middle">{text}</text>')
+    return parts
+
+
+def _course(advice: Advice, proofs: Sequence[Proof]) -> str:
+    """Return a picture of the usage over the recording, as it is and with each plan."""
+    begin = min(proof.times[0] for proof in proofs)
+    end = max(begin + 1, *(proof.times[-1] for proof in proofs))
+    top = max(105.0, *(max(proof.usage_pct) for proof in proofs))
+    left, inner = 56, _HEIGHT - _TOP - _BOTTOM
+
+    def x(time_s: float) -> float:
+        return left + (time_s - begin) / (end - begin) * (_WIDTH - left - _RIGHT)
+
+    def y(pct: float) -> float:
+        return _TOP + (1 - pct / top) * inner
+
+    parts = []
+    for pct in (0, 25, 50, 75, 100):
+        kind = "full" if pct == 100 else "axis"
+        parts.append(f'<line class="{kind}" x1="{left}" y1="{y(pct):.1f}" x2="{_WIDTH - _RIGHT}" y2="{y(pct):.1f}"/>')
+        parts.append(
+            f'<text class="dim" x="{left - 6}" y="{y(pct) + 4:.1f}" text-anchor="end">'
+            f"{pct}{' %' if pct == 100 else ''}</text>"
+        )
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        time_s = begin + share * (end - begin)
+        anchor = "start" if share == 0 else "end" if share == 1 else "middle"
+        text = datetime.fromtimestamp(time_s, UTC).strftime("%H:%M")
+        parts.append(f'<text class="dim" x="{x(time_s):.1f}" y="{_HEIGHT - 10}" text-anchor="{anchor}">{text}</text>')
+    for number, proof in enumerate(proofs):
+        step = max(1, len(proof.times) // _POINTS)
+        points = " ".join(
+            f"{x(time):.1f},{y(pct):.1f}" for time, pct in list(zip(proof.times, proof.usage_pct, strict=True))[::step]
+        )
+        dash = f' stroke-dasharray="{_DASHES[number % 4]}"' if _DASHES[number % 4] else ""
+        parts.append(f'<polyline class="s{number % 4}" fill="none" stroke-width="2"{dash} points="{points}"/>')
+    legend = _legend(advice, proofs)
+    label = "; ".join(f"{_name(advice, proof)}: up to {max(proof.usage_pct):.0f} %" for proof in proofs)
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>{legend}'
+    )
+
+
+def _legend(advice: Advice, proofs: Sequence[Proof]) -> str:
+    parts = []
+    for number, proof in enumerate(proofs):
+        dash = f' stroke-dasharray="{_DASHES[number % 4]}"' if _DASHES[number % 4] else ""
+        y = 14 + 20 * number
+        parts.append(f'<line class="s{number % 4}" stroke-width="2"{dash} x1="56" y1="{y}" x2="104" y2="{y}"/>')
+        parts.append(f'<text x="112" y="{y + 4}">{escape(_name(advice, proof))}</text>')
+    return f'<svg viewBox="0 0 {_WIDTH} {20 * len(proofs) + 8}" aria-hidden="true">{"".join(parts)}</svg>'
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 27 else f"{text[:26]}…"

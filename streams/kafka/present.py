@@ -1,0 +1,100 @@
+"""The present of a store from the topics alone: what the job last wrote about it, and the events that led there.
+
+A state record says what a store holds, not who puts and gets how much, nor of which lengths. So a twin is led to the
+time of the record by the events that the topic still has. Where Kafka has deleted earlier ones, the twin takes what it
+holds from the record, as from a measurement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+from confluent_kafka import Message
+
+from streams.kafka.latest import Follower, Latest
+from streams.kafka.record import EventReader
+from streams.kafka.topics import Topics
+from twin.errors import UsageError
+from twin.estate import Estate
+from twin.events import Decoder
+from twin.events.fields import FIELD, MEASURED_COUNTS
+from twin.replays import Player
+from twin.stores.open import Twin
+from twin.warm import warm
+from twin.whatif import until
+
+_READ_SECONDS = 0.5
+
+
+class Present(NamedTuple):
+    """A store at the time of its last state record.
+
+    Attributes:
+        twin: its twin.
+        lost: events of the store that the record counts and the topic has no more.
+    """
+
+    twin: Twin
+    lost: int
+
+
+def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store: str) -> Present:
+    """Return the present of a store.
+
+    Args:
+        kafka: client settings, `bootstrap.servers` among them.
+        topics: names of the topics.
+        estate: the estate of the job.
+        store: name of the store.
+
+    Raises:
+        UsageError: the topics have no state record or no event of the store, or the user may not read them.
+        MqtwinError: no Kafka answers.
+    """
+    state = _last_state(kafka, topics, store)
+    if state is None or state.get("time") is None:
+        raise UsageError(f"topic {topics.state} has no state of {store}; expected: a job that has processed its events")
+    time_us = int(FIELD["time"].checked(state["time"]))
+    warm()
+    decoder, player = Decoder(estate), Player(estate)
+    with EventReader(kafka, topics.events, follow=False) as reader:
+        reader.start()
+        while not reader.is_at_end:
+            messages = reader.read()
+            if messages:
+                decoded = decoder.records(
+                    [item.value() for item in messages], [_content_type(item) for item in messages]
+                )
+                player.feed(until(decoded, time_us))
+    if store not in player.twins:
+        raise UsageError(f"topic {topics.events} has no event of {store} any more; expected: a longer retention")
+    lost = max(0, int(state["events"]) - int(player.twins[store].state()["events"]))
+    if lost:
+        player.feed(decoder.json([_measurement(state)]))
+    return Present(player.twins[store], lost)
+
+
+def _last_state(kafka: Mapping[str, str], topics: Topics, store: str) -> dict[str, Any] | None:
+    latest = Latest(topics)
+    with Follower(kafka, {topics.state: True}) as follower:
+        if follower.missing:
+            return None
+        while not follower.is_caught_up:
+            for message in follower.read(_READ_SECONDS):
+                latest.apply(message)
+    entry = latest.states.get(store)
+    return None if entry is None else entry.state
+
+
+def _measurement(state: Mapping[str, Any]) -> bytes:
+    """Return a MEASURE event with the figures of a state record."""
+    measured = {name: state[name] for name in (*MEASURED_COUNTS, "smds", "scm") if state.get(name) is not None}
+    content = {"op": "MEASURE", "time": state["time"], "store": state["store"], "measured": measured}
+    return msgspec.json.encode(content)
+
+
+def _content_type(message: Message) -> bytes | None:
+    headers: Any = message.headers() or ()
+    return dict(headers).get("content-type")
