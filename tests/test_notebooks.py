@@ -42,7 +42,9 @@ def test_the_planning_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "45,522 puts refused with 2192" in printed  # as in the README
     assert "QSG1/APP1 smds/QM01 full-forecast" in printed
     assert "first forecast that full is probable" in printed
+    assert "and offloading sooner    full in" in printed
+    assert "larger: full in " in printed and "SETXCF START,REBUILD,STRNAME=QSG1APP1" in printed
     pictures = [
         output for cell in code_cells(notebook) for output in cell.outputs if "image/png" in output.get("data", {})
     ]
-    assert len(pictures) == 2
+    assert len(pictures) == 4
