@@ -15,8 +15,10 @@ from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 from streams.kafka.clients import LastError, check, new_consumer, partitions_of
 from streams.kafka.topics import Topics
 from twin.errors import MqtwinError, UsageError
-from twin.estate import Estate
+from twin.estate import MAX_PAGES, Estate, Structure
 from twin.events import Decoder
+from twin.levers import sizes
+from twin.offload_rules import has_rules
 from twin.replays import Player
 from twin.stores.message_store import MessageStore
 from twin.warm import warm
@@ -26,6 +28,14 @@ _BATCH = 2_000
 _READ_SECONDS = 0.5
 _RETRY_SECONDS = 5.0
 _MIB = 1024 * 1024
+_PAGES = ("pages", "max_pages")
+_LABELS = {
+    "size": "SIZE",
+    "scm_max_size": "SCMMAXSIZE",
+    "pages": "pages",
+    "max_pages": "pages at most",
+    "max_size": "maximum size",
+}
 
 
 class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -149,19 +159,29 @@ def _outcome(outcome: Outcome, horizon_s: float) -> dict[str, Any]:
 
 
 def _sliders(twin: MessageStore) -> list[dict[str, Any]]:
-    """Return the attributes that the page offers. scale: of the slider's unit, in that of the attribute."""
+    """Return the attributes that the page offers: offload thresholds, and the sizes that advice may change too.
+
+    scale: of the slider's unit, in that of the attribute.
+    """
     config = twin.config
-    if twin.kind == "structure":
-        sliders = []
-        if config.cf_level >= 5 and config.offload != "NONE":
-            names = [(f"offld{number}_th", f"OFFLD{number}TH") for number in (1, 2, 3)]
-            sliders = [_slider(name, label, getattr(config, name), 0, 100, "%") for name, label in names]
-        sliders.append(_size("size", "SIZE", config.size))
-        datasets = {qmgr: int(twin.tables.store.datasets[row]["size"]) for row, qmgr in enumerate(twin.qmgrs)}
-        return sliders + [_size(f"smds.{qmgr}.size", f"SMDS {qmgr}", size) for qmgr, size in datasets.items() if size]
-    if twin.kind == "page_set":
-        return [_slider("pages", "pages", config.pages, 2, 4 * config.pages, "")]
-    return [] if config.max_size is None else [_size("max_size", "maximum size", config.max_size)]
+    sliders = []
+    if isinstance(config, Structure) and has_rules(config):
+        names = [(f"offld{number}_th", f"OFFLD{number}TH") for number in (1, 2, 3)]
+        sliders = [_slider(name, label, getattr(config, name), 0, 100, "%") for name, label in names]
+    for name, value in sizes(twin).items():
+        if name in _PAGES:
+            sliders.append(_slider(name, _label(name), value, 2, min(MAX_PAGES, 4 * value), ""))
+        else:
+            sliders.append(_size(name, _label(name), value))
+    return sliders
+
+
+def _label(name: str) -> str:
+    """Return what the page calls a size."""
+    if name.startswith("smds."):
+        qmgr, _, key = name.removeprefix("smds.").rpartition(".")
+        return f"SMDS {qmgr} at most" if key == "max_size" else f"SMDS {qmgr}"
+    return _LABELS[name]
 
 
 def _slider(name: str, label: str, value: int, low: int, high: int, unit: str) -> dict[str, Any]:

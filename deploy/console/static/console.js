@@ -255,9 +255,11 @@ class Overview {
       bar.root.hidden = !resource;
       if (resource) bar.set(store, resource, true);
       const alerts = [...state.alerts.values()].filter((alert) => alert.is_open && alert.store === store.store);
+      const pages = alerts.filter((alert) => alert.level !== "watch").length;
       const fillers = alerts.flatMap((alert) => alert.fillers)[0];
       const parts = [fillers ? `${fillers.queue} brings ${Math.round(100 * fillers.share)} % of the growth` : null,
-        alerts.length ? `${alerts.length} open alert${alerts.length === 1 ? "" : "s"}` : null,
+        pages ? `${pages} open alert${pages === 1 ? "" : "s"}` : null,
+        alerts.length > pages ? `${alerts.length - pages} watched` : null,
         store.fields.full_puts ? `${count(store.fields.full_puts)} puts refused with 2192` : null];
       setText(more, parts.filter(Boolean).join(", "));
     } };
@@ -372,7 +374,7 @@ class Alerts {
   constructor() {
     this.title = "Alerts";
     this.heading = h("h1");
-    this.filter = h("input", { type: "search", placeholder: "Filter by store, resource, condition, queue", "aria-label": "Filter alerts", class: "field" });
+    this.filter = h("input", { type: "search", placeholder: "Filter alerts", title: "By store, resource, condition, severity, cause", "aria-label": "Filter alerts", class: "field" });
     this.filter.addEventListener("input", () => this.draw());
     this.parts = ["Act", "Watch", "Cleared"].map((title) => {
       const list = h("div"), note = h("p", { class: "empty" });
