@@ -175,7 +175,7 @@ def test_a_page_set_is_let_expand_or_copied_to_a_larger_one(private: Driver, tmp
         assert set(load_estate(changed).warnings) <= set(private.estate.warnings)
 
 
-@pytest.mark.parametrize(("puts", "members"), [(0.5, 1), (1.0, 2), (2.0, 3)])
+@pytest.mark.parametrize(("puts", "members"), [(0.5, 1), (1.0, 2), (1.5, 3), (2.0, 4)])
 def test_members_of_a_cluster_follow_the_load(tmp_path: Path, puts: float, members: int):
     """Three members of 1,000 messages/s each, two of which carry 1,600."""
     described = tmp_path / "cluster.toml"
@@ -194,7 +194,9 @@ def test_members_of_a_cluster_follow_the_load(tmp_path: Path, puts: float, membe
     assert (advice.active, advice.members, advice.is_enough) == (2, members, members <= 2)
     assert 1_500 * puts < advice.load_per_s < 1_700 * puts and advice.carried_per_s == 2_000
     assert advice.start == (() if members <= 2 else ("C",))
-    assert [step.partition(" (")[0] for step in advice.steps][:1] == ([] if members <= 2 else ["Start C"])
+    started = [] if members <= 2 else ["Start C (strmqm); UC01 rebalances the connected applications"]
+    assert list(advice.steps[:1]) == started
+    assert len(advice.steps) == max(0, members - 2) and ("Create 1 more" in " ".join(advice.steps)) == (members == 4)
 
 
 def test_members_are_of_a_cluster(private: Driver):
