@@ -1,4 +1,4 @@
-"""What an administrator can change of a store: its sizes, and changes that need none.
+"""Changes of a store that an administrator can make: of its sizes, and of what needs no storage.
 
 A setting is an attribute as in the estate; `smds.QM01.max_size` is that of a data set.
 `twin.advise` searches among them.
@@ -34,19 +34,19 @@ def sizes(twin: MessageStore) -> Mapping[str, int]:
 
 
 def _structure_sizes(twin: MessageStore, config: Structure) -> dict[str, int]:
-    found = {"size": config.size}
+    values = {"size": config.size}
     if config.scm_max_size:
-        found["scm_max_size"] = config.scm_max_size
+        values["scm_max_size"] = config.scm_max_size
     datasets = twin.tables.store.datasets
     for row, qmgr in enumerate(twin.qmgrs):
         if config.offload != "SMDS" or qmgr not in config.queue_managers:
             continue
         described = config.smds.get(qmgr, Smds())
         if not config.ds_expand:
-            found[f"smds.{qmgr}.size"] = max(int(datasets[row]["size"]), described.size)
+            values[f"smds.{qmgr}.size"] = max(int(datasets[row]["size"]), described.size)
         elif described.max_size is not None:
-            found[f"smds.{qmgr}.max_size"] = described.max_size
-    return found
+            values[f"smds.{qmgr}.max_size"] = described.max_size
+    return values
 
 
 def with_size(twin: MessageStore, settings: Settings, name: str, value: int) -> Settings:
@@ -100,18 +100,18 @@ def size_of(twin: MessageStore, resource: str | None) -> str | None:
 def beginnings(twin: MessageStore, estate: Estate) -> list[tuple[str, Settings]]:
     """Return the changes that a plan may begin with, by title: those that need no more storage first."""
     config = twin.config
-    found: list[tuple[str, Settings]] = []
+    changes: list[tuple[str, Settings]] = []
     if isinstance(config, Structure):
         if has_rules(config) and not offloads_all_by(config, SOONER_TH):
-            found.append(("offload sooner", _sooner(config)))
+            changes.append(("offload sooner", _sooner(config)))
         if config.offload == "SMDS" and not config.ds_expand:
-            found.append(("let data sets expand", {"ds_expand": True}))
+            changes.append(("let data sets expand", {"ds_expand": True}))
         scm = _free_scm(config, estate)
         if scm:
-            found.append(("storage class memory", _with_scm(config, scm)))
+            changes.append(("storage class memory", _with_scm(config, scm)))
     if isinstance(config, PageSet) and not _expands(config):
-        found.append(("let it expand", {"expand": "SYSTEM"}))
-    return [*found, ("larger", {})]
+        changes.append(("let it expand", {"expand": "SYSTEM"}))
+    return [*changes, ("larger", {})]
 
 
 def _sooner(config: Structure) -> Settings:
@@ -139,8 +139,8 @@ def _free_scm(config: Structure, estate: Estate) -> int:
     if config.scm_max_size is not None or not isinstance(facility, CouplingFacility) or not facility.scm:
         return 0
     others = (estate.stores[name] for name in facility.structures)
-    taken = sum(store.scm_max_size or 0 for store in others if isinstance(store, Structure))
-    return max(0, facility.scm - taken) // MIB * MIB
+    in_use = sum(store.scm_max_size or 0 for store in others if isinstance(store, Structure))
+    return max(0, facility.scm - in_use) // MIB * MIB
 
 
 def _expands(config: PageSet) -> bool:

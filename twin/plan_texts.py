@@ -42,23 +42,23 @@ def cfrm(changed: StoreConfig, settings: Mapping[str, Any]) -> str:
 
 def steps(config: StoreConfig, settings: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what a plan asks people to do, with commands, in order. Arguments as of `mqsc`."""
-    found: list[str] = []
+    lines: list[str] = []
     command = mqsc(config, settings).strip()
     if isinstance(config, Structure):
         if any(name.startswith("offld") for name in settings):
-            found.append(f"Offload sooner: {command}")
+            lines.append(f"Offload sooner: {command}")
         elif command:
-            found.append(f"Let data sets expand: {command}")
-        found += _policy_steps(config, settings)
+            lines.append(f"Let data sets expand: {command}")
+        lines += _policy_steps(config, settings)
         for qmgr in dict.fromkeys(name.split(".")[1] for name in settings if name.startswith("smds.")):
-            found.append(_data_set_step(config, qmgr, settings))
+            lines.append(_data_set_step(config, qmgr, settings))
     elif isinstance(config, PageSet):
-        found += _page_set_steps(config, settings, command)
+        lines += _page_set_steps(config, settings, command)
     elif "max_size" in settings:
         if "file_system_size" in settings:
-            found.append(f"Give its file system room for {format_size(settings['file_system_size'])}")
-        found.append(f"Raise the maximum size of the queue file: {command}")
-    return tuple(found)
+            lines.append(f"Give its file system room for {format_size(settings['file_system_size'])}")
+        lines.append(f"Raise the maximum size of the queue file: {command}")
+    return tuple(lines)
 
 
 def _policy_steps(config: Structure, settings: Mapping[str, Any]) -> list[str]:
@@ -93,14 +93,14 @@ def _data_set_step(config: Structure, qmgr: str, settings: Mapping[str, Any]) ->
 
 
 def _page_set_steps(config: PageSet, settings: Mapping[str, Any], command: str) -> list[str]:
-    found = [f"Let the page set expand: {command}"] if command else []
+    lines = [f"Let the page set expand: {command}"] if command else []
     if "pages" in settings:
         size = f"{settings['pages']:,} pages of 4 KB"
-        found.append(f"Copy the page set to a data set of {size} while {config.queue_manager} is down")
+        lines.append(f"Copy the page set to a data set of {size} while {config.queue_manager} is down")
     elif "max_pages" in settings:
         size = f"{settings['max_pages']:,} pages of 4 KB"
-        found.append(f"Add volumes to the storage group of the page set, so that it can grow to {size}")
-    return found
+        lines.append(f"Add volumes to the storage group of the page set, so that it can grow to {size}")
+    return lines
 
 
 def _word(name: str, value: Any) -> str:

@@ -74,7 +74,7 @@ def report(advice: Advice, proofs: Sequence[Proof] = (), recording: str = "") ->
 def _summary(advice: Advice) -> str:
     promise, outcome = advice.promise, advice.outcome
     asked = question(_answer(advice))
-    given = "" if asked == "unchanged" else f", with {asked}"
+    condition = "" if asked == "unchanged" else f", with {asked}"
     first = "" if outcome.resource is None else f", most often {outcome.resource} first"
     verdict = (
         "The promise is kept as it is."
@@ -85,7 +85,7 @@ def _summary(advice: Advice) -> str:
     )
     return (
         f"As of {advice.time[:16].replace('T', ' ')} UTC. Promise: not full within {as_span(promise.hours * 3600)}"
-        f"{given}, in {100 * promise.confidence:.0f} % of all futures. As it is, it is full in"
+        f"{condition}, in {100 * promise.confidence:.0f} % of all futures. As it is, it is full in"
         f" {100 * outcome.probability:.0f} % of them{first}. {verdict}"
     )
 
@@ -147,9 +147,9 @@ def _proofs(advice: Advice, proofs: Sequence[Proof], recording: str) -> str:
         )
         for proof in proofs
     ]
-    told = f"The recording has {proofs[0].recorded:,} refused messages."
+    recorded = f"The recording has {proofs[0].recorded:,} refused messages."
     text = (
-        f"{recording}, asked again on the estate as it is and with each plan. {told} Gets happen as recorded:"
+        f"{recording}, asked again on the estate as it is and with each plan. {recorded} Gets happen as recorded:"
         " messages that the recording refused and a plan stores are not got in it."
     )
     caption = f"The fullest resource of {advice.store} in the recording, percent of its maximum."

@@ -77,9 +77,9 @@ def test_where_kafka_has_deleted_events_the_state_record_says_what_is_held(
         q: used["blocks_used"] for q, used in record["smds"].items()
     }
     assert ask(stream, filling, "--json") == 0
-    shown = capsys.readouterr()
-    assert f"the topic has {present.lost:,} of its events no more" in shown.err
-    before = json.loads(shown.out)["before"]
+    output = capsys.readouterr()
+    assert f"the topic has {present.lost:,} of its events no more" in output.err
+    before = json.loads(output.out)["before"]
     expected = what_if(at_moment(filling.recording, filling.estate, STORE)).before
     assert before["resource"] == expected.resource
     assert before["puts_per_s"] == pytest.approx(expected.puts_per_s, rel=0.05)

@@ -210,8 +210,8 @@ def test_a_queue_file_may_be_larger_or_smaller(private: Driver):
     advice = advise(moment, Promise(hours=6), NO_GETTERS)
     (larger,) = advice.plans
     assert larger.mqsc == f"ALTER QLOCAL(BATCH) MAXFSIZE({larger.settings['max_size'] >> 20})\n"
-    kept = advise(moment, Promise(hours=1), NO_GETTERS)
-    assert kept.is_kept and kept.smaller["max_size"] < 100 << 20
+    modest = advise(moment, Promise(hours=1), NO_GETTERS)
+    assert modest.is_kept and modest.smaller["max_size"] < 100 << 20
 
 
 def test_a_changed_text_in_another_folder_names_its_imports_from_there(tmp_path: Path):
