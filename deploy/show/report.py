@@ -13,7 +13,7 @@ from twin.proof import AS_IT_IS, Proof
 from twin.units import as_span
 from twin.whatif import Answer, Outcome
 
-_WIDTH, _LEFT, _RIGHT = 760, 200, 16  # of a picture, and what its labels take
+_WIDTH, _LEFT, _RIGHT = 760, 200, 36  # of a picture, and what its labels take
 _ROW = 44
 _HEIGHT, _TOP, _BOTTOM = 300, 16, 34  # of the course
 _POINTS = 400  # of a line
