@@ -162,8 +162,8 @@ def _special_letters(word: np.uint64) -> np.uint64:
     """
     quote = word ^ _QUOTES
     backslash = word ^ _BACKSLASHES
-    found = ((quote - _ONES) & ~quote) | ((backslash - _ONES) & ~backslash) | ((word - _SPACES) & ~word) | word
-    return found & _HIGH_BITS
+    special = ((quote - _ONES) & ~quote) | ((backslash - _ONES) & ~backslash) | ((word - _SPACES) & ~word) | word
+    return special & _HIGH_BITS
 
 
 @kernel

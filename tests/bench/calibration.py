@@ -41,11 +41,11 @@ def calibrate(part: str) -> Calibration:
     return Calibration(part, copied, hashed)
 
 
-def share_of_best(calibrations: Sequence[Calibration], one: Calibration) -> float:
+def share_of_best(calibrations: Sequence[Calibration], calibration: Calibration) -> float:
     """Return the speed of the machine at one part as a share of its best in the run, the lower of both kinds."""
     return min(
-        one.copied / max(other.copied for other in calibrations),
-        one.hashed / max(other.hashed for other in calibrations),
+        calibration.copied / max(other.copied for other in calibrations),
+        calibration.hashed / max(other.hashed for other in calibrations),
     )
 
 

@@ -66,10 +66,10 @@ and CPU time, which is that of all processes: Spark's JVM, its Python workers, t
 
 def _quiet(calibrations: list[Calibration]) -> str:
     """Say how fast the machine was before each part, and which figures other work has slowed down."""
-    shares = {one.part: share_of_best(calibrations, one) for one in calibrations}
+    shares = {each.part: share_of_best(calibrations, each) for each in calibrations}
     rows = [
-        [one.part, f"{one.copied:.1f}", f"{one.hashed:.0f}", f"{shares[one.part]:.0%}".replace("%", " %")]
-        for one in calibrations
+        [each.part, f"{each.copied:.1f}", f"{each.hashed:.0f}", f"{shares[each.part]:.0%}".replace("%", " %")]
+        for each in calibrations
     ]
     slow = [part for part, share in shares.items() if share < QUIET]
     verdict = (

@@ -1,4 +1,4 @@
-"""What the machine code of the event loop calls: a call hands over every array of the store, some 300 values."""
+"""Calls in the machine code of the event loop: each hands over every array of the store, some 300 values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RARE = {
 
 _DEFINITION = re.compile(r'^define .*?@"?([^"(]+)')
 _CALL = re.compile(r'\bcall\b.*?@"?([^"(]+)"?\((.*)')
-_MANY = 100  # arguments: nothing else has so many
+_MANY = 100  # arguments: only a store has more
 
 
 def _name(symbol: str) -> str:
