@@ -79,19 +79,22 @@ class LevellingFill(StoreScenario):
         0.6, "of what fits: how much there is in the end", low=0.01, high=10, drawn=((0.5, 0.85), (1.15, 1.8))
     )
 
+    _SETTLED_AFTER = 4  # multiples of `kept_for` after which the level is reached
+
     @property
     @override
     def story_hours(self) -> float:
-        return self.begin + 4 * self.kept_for
+        return self.begin + self._SETTLED_AFTER * self.kept_for
 
     @override
     def default_rate(self, site: Site, rng: np.random.Generator) -> float:
         return self.level * site.capacity(self.traffic, rng).messages / (self.kept_for * HOUR)
 
+    def levelling(self, site: Site, rate: float) -> list[Flow]:
+        """Return the puts that increase to a rate, messages/s, and the gets of each message after a random time."""
+        puts = between(0.0, self.begin * HOUR, rate * self.before, rate)
+        return site.put_and_get(puts, self.traffic, self.kept_for * HOUR, at_random=True)
+
     @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        puts = between(0.0, self.begin * HOUR, rate * self.before, rate)
-        return [
-            *site.put_and_get(puts, self.traffic, self.kept_for * HOUR, at_random=True),
-            *site.beside(rate, self.traffic),
-        ]
+        return [*self.levelling(site, rate), *site.beside(rate, self.traffic)]

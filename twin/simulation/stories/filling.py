@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -148,9 +149,40 @@ class Burst(StoreScenario):
         return curve
 
 
+class GrowingLengths(StoreScenario):
+    """Scenario in which each message is got some time after its put, while messages grow.
+
+    Attributes:
+        kept_for: hours a message stays.
+        full_at: share of the recording at whose lengths the store would be full; more than 1: never.
+    """
+
+    kept_for: float
+    full_at: float
+
+    @abstractmethod
+    def length_at(self, seconds: Array) -> Array:
+        """Return the mean length of messages, bytes, at each time, seconds since the beginning."""
+
+    @property
+    @override
+    def traffic(self) -> Traffic:
+        return replace(super().traffic, length=self.length_at)
+
+    @override
+    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
+        capacity = site.capacity(self.traffic, rng, time=self.full_at * self.hours * HOUR)
+        return capacity.messages / (self.kept_for * HOUR)
+
+    @override
+    def flows(self, site: Site, rate: float) -> Sequence[Flow]:
+        beside = Traffic(length=constant(self.length))
+        return [*site.put_and_get(constant(rate), self.traffic, self.kept_for * HOUR), *site.beside(rate, beside)]
+
+
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class GrowingMessageSize(StoreScenario):
+class GrowingMessageSize(GrowingLengths):
     """The depth stays; what a message takes does not, and the offload rules move it elsewhere."""
 
     name = "growing-message-size"
@@ -172,24 +204,10 @@ class GrowingMessageSize(StoreScenario):
         drawn=((0.5, 0.85), (1.1, 1.4)),
     )
 
-    @property
-    def traffic(self) -> Traffic:
-        """Lengths that grow by the same factor every hour, close to their mean."""
-
-        def length(seconds: Array) -> Array:
-            return self.length * (self.last_length / self.length) ** (seconds / (self.hours * HOUR))
-
-        return replace(super().traffic, length=length)
-
     @override
-    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        capacity = site.capacity(self.traffic, rng, time=self.full_at * self.hours * HOUR)
-        return capacity.messages / (self.kept_for * HOUR)
-
-    @override
-    def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        beside = Traffic(length=constant(self.length))
-        return [*site.put_and_get(constant(rate), self.traffic, self.kept_for * HOUR), *site.beside(rate, beside)]
+    def length_at(self, seconds: Array) -> Array:
+        """Return lengths that grow by the same factor every hour."""
+        return self.length * (self.last_length / self.length) ** (seconds / (self.hours * HOUR))
 
 
 @scenario

@@ -10,9 +10,11 @@ import numpy as np
 from typing_extensions import override
 
 from kernels.layout import BACKOUT
-from twin.simulation.arrivals import Array, Flow, LongUnit, Traffic, between, constant
+from twin.simulation.arrivals import Array, Flow, LongUnit, between, constant
 from twin.simulation.scenario import HOUR, StoreScenario, lasting, parameter, scenario
 from twin.simulation.site import Site
+from twin.simulation.stories.curves import LevellingFill
+from twin.simulation.stories.filling import GrowingLengths
 
 _OVER = 1.25  # of what fits: how much there is at the end of a climb that does not turn back
 
@@ -181,7 +183,7 @@ class ShiftingBursts(StoreScenario):
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class LevelsOffHigh(StoreScenario):
+class LevelsOffHigh(LevellingFill):
     """Where it levels off can be told from how it is served."""
 
     name = "levels-off-high"
@@ -195,19 +197,11 @@ class LevelsOffHigh(StoreScenario):
         1.15, "of what fits: how much there is in the end", low=0.01, high=10, drawn=((0.84, 0.93), (1.06, 1.3))
     )
 
-    @property
-    @override
-    def story_hours(self) -> float:
-        return self.begin + 5 * self.kept_for
-
-    @override
-    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        return self.level * site.capacity(self.traffic, rng).messages / (self.kept_for * HOUR)
+    _SETTLED_AFTER = 5
 
     @override
     def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        puts = between(0.0, self.begin * HOUR, rate * self.before, rate)
-        return [*site.put_and_get(puts, self.traffic, self.kept_for * HOUR, at_random=True)]
+        return self.levelling(site, rate)
 
 
 @scenario
@@ -257,7 +251,7 @@ class UnitsComeAndGo(StoreScenario):
 
 @scenario
 @dataclass(frozen=True, kw_only=True)
-class LengthsStep(StoreScenario):
+class LengthsStep(GrowingLengths):
     """The depth is what it was; what a message takes is not."""
 
     name = "lengths-step"
@@ -278,24 +272,10 @@ class LengthsStep(StoreScenario):
         drawn=((0.5, 0.85), (1.1, 1.4)),
     )
 
-    @property
-    def traffic(self) -> Traffic:
-        """Lengths that grow in steps."""
-
-        def length(seconds: Array) -> Array:
-            return np.minimum(self.length * self.times ** np.floor(seconds / (self.every * HOUR)), 600_000.0)
-
-        return replace(super().traffic, length=length)
-
     @override
-    def default_rate(self, site: Site, rng: np.random.Generator) -> float:
-        capacity = site.capacity(self.traffic, rng, time=self.full_at * self.hours * HOUR)
-        return capacity.messages / (self.kept_for * HOUR)
-
-    @override
-    def flows(self, site: Site, rate: float) -> Sequence[Flow]:
-        beside = Traffic(length=constant(self.length))
-        return [*site.put_and_get(constant(rate), self.traffic, self.kept_for * HOUR), *site.beside(rate, beside)]
+    def length_at(self, seconds: Array) -> Array:
+        """Return lengths that grow in steps."""
+        return np.minimum(self.length * self.times ** np.floor(seconds / (self.every * HOUR)), 600_000.0)
 
 
 @scenario
