@@ -43,7 +43,7 @@ def alerts(
         configure_logging()
     topics = Topics(kafka.topic_prefix)
     with AlertReader(kafka.client(), topics, from_beginning=from_beginning) as reader:
-        if not reader.assigned:
+        if reader.is_waiting:
             print(f"mqtwin: topic {topics.alerts} does not exist yet: waiting for it", file=sys.stderr)
         try:
             with raise_on_stop():

@@ -14,7 +14,8 @@ from deploy.bridge.sending import check_url
 from deploy.bridge.webhook import Webhook, new_client, read_secret
 from deploy.options import KafkaOptions
 from deploy.stopping import StopRequestedError, raise_on_stop
-from streams.kafka.latest import AlertEntry, Follower, Latest
+from streams.kafka.latest import AlertEntry, Latest
+from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from twin.errors import UsageError
@@ -94,16 +95,16 @@ def _follow(kafka: KafkaOptions, deliver: Callable[[Sequence[AlertEntry]], None]
     topics = Topics(kafka.topic_prefix)
     latest = Latest(topics)
     try:
-        with raise_on_stop(), Follower(kafka.client(), {topics.alerts: True}) as follower:
+        with raise_on_stop(), TopicReader(kafka.client(), {topics.alerts: None}) as reader:
             is_started = False
             while True:
-                applied = [latest.apply(message) for message in follower.read(_READ_SECONDS)]
+                applied = [latest.apply(record) for record in reader.read(_READ_SECONDS)]
                 latest.forget_cleared()
                 changes = [entry for entry in applied if entry is not None]
                 if is_started:
                     if changes:
                         deliver(changes)
-                elif follower.is_caught_up:
+                elif reader.is_caught_up:
                     is_started = True
                     deliver(list(latest.alerts.values()))
     except StopRequestedError:

@@ -16,7 +16,8 @@ from deploy.metrics.health import Health
 from deploy.metrics.server import metrics_server
 from deploy.options import KafkaOptions, parse_address
 from deploy.stopping import stop_requested
-from streams.kafka.latest import Follower, Latest
+from streams.kafka.latest import Latest
+from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from streams.query.status import JobStatus, read_status
 
@@ -50,11 +51,11 @@ def export(
     with (
         stop_requested() as is_stopped,
         # Dead letters are counted from now on: a counter over what retention leaves would go back at each restart.
-        Follower(kafka.client(), {topics.state: True, topics.alerts: True, topics.dlq: False}) as follower,
+        TopicReader(kafka.client(), {topics.state: None, topics.alerts: None, topics.dlq: 0}) as reader,
     ):
 
         def is_caught_up() -> bool:
-            return follower.is_caught_up
+            return reader.is_caught_up
 
         health = Health(status, has_status=status_file is not None, is_caught_up=is_caught_up, max_beat_s=max_beat)
         registry = CollectorRegistry()
@@ -62,9 +63,9 @@ def export(
         with metrics_server(host, port, registry, health) as bound_port:
             print(f"mqtwin: metrics at http://{host}:{bound_port}/metrics", file=sys.stderr, flush=True)
             while not is_stopped():
-                messages = follower.read(_READ_SECONDS)
+                records = reader.read(_READ_SECONDS)
                 with lock:
-                    for message in messages:
-                        latest.apply(message)
+                    for record in records:
+                        latest.apply(record)
                     latest.forget_cleared()
                 health.on_read()

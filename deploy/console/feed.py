@@ -6,8 +6,8 @@ import threading
 from collections.abc import Mapping
 from typing import Self
 
-from deploy.console.model import ConsoleModel
-from streams.kafka.output_reader import OutputReader
+from deploy.console.model import MAX_LETTERS, ConsoleModel
+from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from twin.errors import MqtwinError
 
@@ -32,7 +32,7 @@ class TopicFeed:
     def __init__(self, kafka: Mapping[str, str], topics: Topics, model: ConsoleModel) -> None:
         self._kafka, self._topics, self._model = kafka, topics, model
         self._stopping = threading.Event()
-        self._reader = OutputReader(kafka, topics)
+        self._reader = TopicReader(kafka, {topics.state: None, topics.alerts: None, topics.dlq: MAX_LETTERS})
         self._thread = threading.Thread(target=self._run, name="mqtwin-console-feed", daemon=True)
         self._thread.start()
 
@@ -55,8 +55,9 @@ class TopicFeed:
     def _report(self, *, connected: bool) -> None:
         reader = self._reader
         problem = "" if connected else f"no Kafka answers at {self._kafka.get('bootstrap.servers', '')}"
-        missing = reader.missing_topics
-        self._model.set_source(connected=connected, caught_up=reader.has_caught_up, missing=missing, problem=problem)
+        caught_up = reader.is_caught_up and self._topics.state not in reader.missing
+        missing = list(reader.missing)
+        self._model.set_source(connected=connected, caught_up=caught_up, missing=missing, problem=problem)
 
     def close(self) -> None:
         """Stop reading."""

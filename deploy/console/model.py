@@ -19,7 +19,7 @@ import msgspec
 
 from deploy.console.history import History, Point, points_per_store
 from deploy.console.resources import resources_of
-from streams.kafka.output_reader import OutputRecord
+from streams.kafka.topic_reader import TopicRecord
 from streams.kafka.topics import Topics
 from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, WARNING, WATCH
 
@@ -98,7 +98,7 @@ class ConsoleModel:
 
     # --- records ---------------------------------------------------------------------------------------------------
 
-    def fold(self, records: list[OutputRecord]) -> None:
+    def fold(self, records: list[TopicRecord]) -> None:
         """Fold records of the topics. One that cannot be read is counted, and nothing else."""
         with self._lock:
             for record in records:
@@ -125,7 +125,7 @@ class ConsoleModel:
                 self._source = source
                 self._version += 1
 
-    def _fold_one(self, record: OutputRecord) -> None:
+    def _fold_one(self, record: TopicRecord) -> None:
         if record.topic == self._topics.dlq:
             self._fold_letter(record)
         elif record.value is None:
@@ -183,7 +183,7 @@ class ConsoleModel:
         del self._alerts_of[str(entry.content["store"])][oldest]
         self._removed.append((self._version, oldest))
 
-    def _fold_letter(self, record: OutputRecord) -> None:
+    def _fold_letter(self, record: TopicRecord) -> None:
         headers = record.headers
         reason = headers.get("reason", "unknown")
         if reason not in self._reasons and len(self._reasons) >= MAX_REASONS:

@@ -10,16 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Self
 
 import msgspec
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from streams.kafka.clients import LastError, check, new_consumer, offset_range, partitions_of
+from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from twin.conditions import PAGE
-from twin.errors import MqtwinError
 
 _MAX_SEEN = 100_000  # ids; a restarted job repeats one batch at most
-_RETRY_SECONDS = 1.0  # between two look-ups of a topic that does not exist yet
-_BATCH = 1_000
 
 
 class Filler(msgspec.Struct, frozen=True):
@@ -89,53 +85,20 @@ class AlertReader:
     """
 
     def __init__(self, kafka: Mapping[str, str], topics: Topics, *, from_beginning: bool = False) -> None:
-        self._kafka = kafka
-        self._topic = topics.alerts
-        self._last_error = LastError()
-        self._consumer: Consumer = new_consumer(kafka, {"auto.offset.reset": "earliest"}, self._last_error)
+        self._reader = TopicReader(kafka, {topics.alerts: None if from_beginning else 0})
         self._seen: dict[str, None] = {}
-        self._next_try_s = 0.0
         self.duplicates = 0
         self.unreadable = 0  # records that are not alerts
-        self.assigned = self._assign(from_beginning=from_beginning)
 
-    def _assign(self, *, from_beginning: bool) -> bool:
-        """Start reading and return True; False if there is no topic yet."""
-        numbers = partitions_of(self._consumer, self._topic, self._kafka, self._last_error)
-        partitions = [self._first_record(number, from_beginning) for number in numbers]
-        if partitions:
-            self._consumer.assign(partitions)
-        return bool(partitions)
-
-    def _first_record(self, number: int, from_beginning: bool) -> TopicPartition:
-        if from_beginning:
-            return TopicPartition(self._topic, number, OFFSET_BEGINNING)
-        # An explicit offset, not OFFSET_END: alerts are not missed if the broker restarts before the first one.
-        _, end = offset_range(self._consumer, self._topic, number)
-        return TopicPartition(self._topic, number, end)
+    @property
+    def is_waiting(self) -> bool:
+        """True while the topic does not exist."""
+        return bool(self._reader.missing)
 
     def read(self, timeout: float) -> list[AlertRecord]:
         """Return the alerts that arrive within `timeout` seconds and were not read before. MqtwinError: refused."""
-        if not self.assigned and not self._retry_assign(timeout):
-            return []
-        alerts = []
-        for message in self._consumer.consume(_BATCH, timeout):
-            if check(message.error(), self._topic):
-                alert = self._decode_new(message.value())
-                if alert is not None:
-                    alerts.append(alert)
-        return alerts
-
-    def _retry_assign(self, timeout: float) -> bool:
-        """Return True once the topic exists; it is then read from its beginning."""
-        time.sleep(min(timeout, max(0.0, self._next_try_s - time.monotonic())))
-        if time.monotonic() >= self._next_try_s:
-            self._next_try_s = time.monotonic() + _RETRY_SECONDS
-            try:
-                self.assigned = self._assign(from_beginning=True)
-            except MqtwinError:  # the broker answered before, so it restarts
-                return False
-        return self.assigned
+        alerts = (self._decode_new(record.value) for record in self._reader.read(timeout))
+        return [alert for alert in alerts if alert is not None]
 
     def _decode_new(self, value: bytes | None) -> AlertRecord | None:
         """Return the alert; None for a duplicate, an unreadable record, or a tombstone of the compacted topic."""
@@ -155,7 +118,7 @@ class AlertReader:
 
     def close(self) -> None:
         """Close the connection."""
-        self._consumer.close()
+        self._reader.close()
 
     def __enter__(self) -> Self:
         return self

@@ -78,7 +78,7 @@ def test_the_option_delivers_before_it_prints_and_ends_with_1_if_one_was_given_u
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     class Reader:
-        assigned, unreadable = True, 0
+        is_waiting, unreadable = False, 0
 
         def __init__(self, *_: Any, **__: Any) -> None: ...
         def __enter__(self) -> Self:

@@ -13,16 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-import pytest
 
-from streams.kafka.latest import OTHER_REASON, Follower, Latest
+from streams.kafka.latest import OTHER_REASON, Latest
+from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from tests.streams.kafka_help import create, send
 from tests.support.alert_entries import Receiver, alert
 from tests.support.surfaces import wait_until
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, UPDATED
-from twin.errors import MqtwinError
 
 ROOT = Path(__file__).resolve().parents[2]
 STATE = msgspec.json.encode({"store": "CF01", "kind": "coupling_facility", "scm_total": 8, "scm_used": 2, "time": None})
@@ -37,13 +36,13 @@ def letter(reason: str) -> list[tuple[str, bytes]]:
     return [("reason", reason.encode()), ("detail", b"d")]
 
 
-def read_all(follower: Follower, latest: Latest, seconds: float = 20.0) -> None:
+def read_all(reader: TopicReader, latest: Latest, seconds: float = 20.0) -> None:
     """Read to the ends of the topics."""
     deadline = time.monotonic() + seconds
-    while not follower.is_caught_up or follower.missing:
+    while not reader.is_caught_up or reader.missing:
         assert time.monotonic() < deadline
-        for message in follower.read(0.2):
-            latest.apply(message)
+        for record in reader.read(0.2):
+            latest.apply(record)
 
 
 def test_states_alerts_and_new_dead_letters_are_folded(kafka: str, topic_prefix: str) -> None:
@@ -54,39 +53,20 @@ def test_states_alerts_and_new_dead_letters_are_folded(kafka: str, topic_prefix:
     send_alerts(kafka, topic_prefix, alert(), alert(UPDATED, 1), alert(condition="threshold"))
     send(kafka, topics.dlq, [b"old"], headers=letter("not-json"))
     latest = Latest(topics)
-    wanted_topics = {topics.state: True, topics.alerts: True, topics.dlq: False}
-    with Follower({"bootstrap.servers": kafka}, wanted_topics) as follower:
-        assert not follower.is_caught_up
-        read_all(follower, latest)
+    wanted_topics = {topics.state: None, topics.alerts: None, topics.dlq: 0}
+    with TopicReader({"bootstrap.servers": kafka}, wanted_topics) as reader:
+        assert not reader.is_caught_up
+        read_all(reader, latest)
         entry = latest.states["CF01"]
         assert entry.state["scm_used"] == 4 and abs(time.time() - entry.written_s) < 300
         assert {record.alert.id[-2:] for record in latest.alerts.values()} == {"/1", "/0"}
         send(kafka, topics.dlq, [b"x", b"y"], headers=letter("not-json"))
         send(kafka, topics.dlq, [b"z"], headers=letter("of a newer job"))
         send(kafka, topics.state, [None], key=b"CF01")
-        wait_until(lambda: [latest.apply(message) for message in follower.read(0.2)] and not latest.states)
-        wait_until(lambda: latest.dead_letters[OTHER_REASON] or [latest.apply(m) for m in follower.read(0.2)])
+        wait_until(lambda: [latest.apply(record) for record in reader.read(0.2)] and not latest.states)
+        wait_until(lambda: latest.dead_letters[OTHER_REASON] or [latest.apply(r) for r in reader.read(0.2)])
     counted = {reason: count for reason, count in latest.dead_letters.items() if count}
     assert counted == {"not-json": 2, OTHER_REASON: 1}
-
-
-def test_topics_may_be_created_later_and_are_read_from_their_beginning(kafka: str, topic_prefix: str) -> None:
-    topics = Topics(topic_prefix)
-    with Follower({"bootstrap.servers": kafka}, {topics.alerts: True, topics.dlq: False}) as follower:
-        assert follower.missing == {topics.alerts, topics.dlq} and follower.is_caught_up
-        assert follower.read(0.1) == []
-        create(kafka, topics.dlq)
-        send(kafka, topics.dlq, [b"x"], headers=letter("not-json"))
-        (message,) = wait_until(lambda: follower.read(0.2))
-        assert message.value() == b"x" and follower.missing == {topics.alerts}
-
-
-def test_no_kafka_is_an_error_that_names_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    from streams.kafka import clients
-
-    monkeypatch.setattr(clients, "CONNECT_SECONDS", 1)
-    with pytest.raises(MqtwinError, match=r"no Kafka answers at 127\.0\.0\.1:9"):
-        Follower({"bootstrap.servers": "127.0.0.1:9"}, {"t": True})
 
 
 @contextmanager

@@ -110,7 +110,7 @@ def test_unreadable_records_are_counted_and_skipped(kafka: str, topic_prefix: st
 
 def test_the_topic_may_be_created_later(kafka: str, topic_prefix: str) -> None:
     with reading(kafka, topic_prefix) as reader:
-        assert not reader.assigned
+        assert reader.is_waiting
         assert reader.read(0.1) == []
         create(kafka, f"{topic_prefix}.alerts")
         send(kafka, f"{topic_prefix}.alerts", values(0))

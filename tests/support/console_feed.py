@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 import twin
-from streams.kafka.output_reader import OutputRecord
+from streams.kafka.topic_reader import TopicRecord
 from streams.kafka.topics import Topics
 from twin.events import Decoder
 from twin.recordings import open_recording
@@ -22,21 +22,21 @@ class Moment(NamedTuple):
     """A record and its event time as in records."""
 
     time: str
-    record: OutputRecord
+    record: TopicRecord
 
 
-def state_record(state: dict[str, Any], written_ms: int = 1_795_000_000_000) -> OutputRecord:
-    return OutputRecord(TOPICS.state, written_ms, msgspec.json.encode(state), {})
+def state_record(state: dict[str, Any], written_ms: int = 1_795_000_000_000) -> TopicRecord:
+    return TopicRecord(TOPICS.state, written_ms, msgspec.json.encode(state), {})
 
 
-def alert_record(event: dict[str, Any] | bytes, written_ms: int = 1_795_000_000_000) -> OutputRecord:
+def alert_record(event: dict[str, Any] | bytes, written_ms: int = 1_795_000_000_000) -> TopicRecord:
     value = event if isinstance(event, bytes) else msgspec.json.encode(event)
-    return OutputRecord(TOPICS.alerts, written_ms, value, {})
+    return TopicRecord(TOPICS.alerts, written_ms, value, {})
 
 
-def letter_record(reason: str = "unknown-op", offset: int = 4711) -> OutputRecord:
+def letter_record(reason: str = "unknown-op", offset: int = 4711) -> TopicRecord:
     headers = {"reason": reason, "detail": 'op is "PEEK"', "topic": "mqtwin.events", "partition": "0"}
-    return OutputRecord(
+    return TopicRecord(
         TOPICS.dlq, 1_795_000_000_000, b'{"op":"PEEK"}', {**headers, "offset": str(offset), "index": "0"}
     )
 

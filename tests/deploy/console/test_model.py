@@ -9,7 +9,7 @@ from deploy.console import model as module
 from deploy.console.history import History, Point, points_per_store
 from deploy.console.model import ConsoleModel, commands_in
 from deploy.console.resources import resources_of
-from streams.kafka.output_reader import OutputRecord
+from streams.kafka.topic_reader import TopicRecord
 from tests.support.console_feed import TOPICS, alert_event, alert_record, letter_record, page_set, state_record
 
 FILLING = {
@@ -122,8 +122,8 @@ def test_a_client_is_told_which_alerts_were_forgotten(monkeypatch):
 def test_a_record_that_cannot_be_read_is_counted_and_changes_nothing_else(value):
     model = ConsoleModel(TOPICS)
     for topic in (TOPICS.state, TOPICS.alerts):
-        model.fold([OutputRecord(topic, 0, value, {})])
-    model.fold([state_record(page_set("QM01/PS02", 1)), OutputRecord(TOPICS.alerts, 0, None, {})])
+        model.fold([TopicRecord(topic, 0, value, {})])
+    model.fold([state_record(page_set("QM01/PS02", 1)), TopicRecord(TOPICS.alerts, 0, None, {})])
     everything = changes(model)
     assert everything["meta"]["unreadable"] == 2
     assert "QM01/PS02" in [store["store"] for store in everything["stores"]]

@@ -1,0 +1,160 @@
+"""A reader of the topics that the job writes, for surfaces: they read topics and never ask the job.
+
+It survives restarts of the broker and waits for topics that do not exist yet. Nothing is stored: it belongs to no
+consumer group.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from streams.kafka.clients import LastError, check, new_consumer, offset_range, partitions_of
+from twin.errors import MqtwinError
+
+_BATCH = 1_000
+_RETRY_SECONDS = 1.0  # between two look-ups of topics that do not exist yet
+_ANSWER_SECONDS = 2.0
+
+
+class TopicRecord(NamedTuple):
+    """A record of a topic.
+
+    Attributes:
+        topic: its full name.
+        written_ms: time at which it was written, milliseconds since 1970; that of reading if the record has none.
+        value: the bytes; None for a tombstone.
+        headers: the headers as text.
+        key: the bytes of the key; empty if there is none.
+    """
+
+    topic: str
+    written_ms: int
+    value: bytes | None
+    headers: dict[str, str]
+    key: bytes = b""
+
+
+class TopicReader:
+    """A reader of several topics, as far as the broker still holds them. A context manager.
+
+    Args:
+        kafka: client settings, `bootstrap.servers` among them.
+        topics: name -> how many of its latest records to begin with, by partition; None: all of them, 0: none. A topic
+            that is created later is read from its beginning.
+
+    Attributes:
+        missing: the topics that do not exist yet, in the order of `topics`.
+
+    Raises:
+        UsageError: a setting is wrong, or the user may not read a topic.
+        MqtwinError: no Kafka answers at the start, or it refuses a topic.
+    """
+
+    def __init__(self, kafka: Mapping[str, str], topics: Mapping[str, int | None]) -> None:
+        self._kafka = kafka
+        self._last_error = LastError()
+        defaults = {"auto.offset.reset": "earliest", "enable.partition.eof": True}
+        self._consumer: Consumer = new_consumer(kafka, defaults, self._last_error)
+        self._unread: set[tuple[str, int]] = set()  # partitions not yet read to their end
+        self._first_topic = next(iter(topics))
+        self._next_try_s = 0.0
+        try:
+            self.missing = [name for name, latest in topics.items() if not self._assign(name, latest)]
+        except BaseException:
+            self._consumer.close()
+            raise
+
+    @property
+    def is_caught_up(self) -> bool:
+        """True once every topic that exists has been read to its end; later records may be on their way."""
+        return not self._unread
+
+    def read(self, timeout: float) -> list[TopicRecord]:
+        """Return the records that arrive within `timeout` seconds, in the order of each partition.
+
+        Raises:
+            UsageError: the user may not read a topic.
+            MqtwinError: the broker refuses a topic.
+        """
+        if self.missing and time.monotonic() >= self._next_try_s:
+            self._next_try_s = time.monotonic() + _RETRY_SECONDS
+            try:
+                self._assign_missing()
+            except MqtwinError:  # the broker answered before, so it restarts
+                return []
+        if not self._consumer.assignment():
+            time.sleep(min(timeout, _RETRY_SECONDS))
+            return []
+        records = []
+        for message in self._consumer.consume(_BATCH, timeout):
+            error, topic = message.error(), str(message.topic())
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- librdkafka's own code
+                self._unread.discard((topic, message.partition()))
+            elif check(error, topic):
+                records.append(_record(message))
+        return records
+
+    def is_answering(self) -> bool:
+        """Return True if a broker answers now."""
+        try:
+            self._consumer.list_topics(self._first_topic, timeout=_ANSWER_SECONDS)
+        except KafkaException:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._consumer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _assign_missing(self) -> None:
+        """Begin to read the topics that exist meanwhile."""
+        for topic in tuple(self.missing):
+            if self._assign(topic, None):
+                self.missing.remove(topic)
+
+    def _assign(self, topic: str, latest: int | None) -> bool:
+        """Begin to read a topic and return True; False if it does not exist yet. latest: as in `topics`."""
+        partitions = []
+        for number in partitions_of(self._consumer, topic, self._kafka, self._last_error):
+            start = OFFSET_BEGINNING
+            if latest is not None:
+                # An explicit offset, not OFFSET_END: nothing is missed if the broker restarts before the first record.
+                low, end = offset_range(self._consumer, topic, number)
+                start = max(low, end - latest)
+            partitions.append(TopicPartition(topic, number, start))
+        if partitions:
+            self._consumer.incremental_assign(partitions)
+            self._unread.update((topic, partition.partition) for partition in partitions)
+        return bool(partitions)
+
+
+def _record(message: Message) -> TopicRecord:
+    kind, written_ms = message.timestamp()
+    if kind == TIMESTAMP_NOT_AVAILABLE:
+        written_ms = int(time.time() * 1000)
+    return TopicRecord(
+        str(message.topic()), written_ms, message.value(), _texts(message.headers()), message.key() or b""
+    )
+
+
+def _texts(headers: Any) -> dict[str, str]:
+    """Return headers as text; what is not UTF-8 is replaced."""
+    return {str(key): bytes(value or b"").decode(errors="replace") for key, value in headers or ()}
