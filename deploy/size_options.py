@@ -33,15 +33,15 @@ class SizeOptions:
         """
         if self.estate is None:
             if self.store is not None:
-                raise UsageError(f"--store {self.store}: give --estate, too")
+                raise UsageError(f"--store {self.store} without --estate; expected: --estate, too")
             return None
         estate = load_estate(self.estate)
         names = [name for name, store in estate.stores.items() if isinstance(store, kind)]
         config = estate.stores.get(self.store or "")
         if not isinstance(config, kind):
             noun = kind.kind.replace("_", " ")
-            expected = f"; expected: {', '.join(names)}" if names else f": the estate has no {noun}"
-            raise UsageError(f"--store {self.store or 'is missing'}: no {noun} of {self.estate}{expected}")
+            expected = ", ".join(names) or f"an estate with a {noun}"
+            raise UsageError(f"--store {self.store or 'is missing'}: no {noun} of {self.estate}; expected: {expected}")
         print_warnings(estate.warnings)
         return estate, config
 

@@ -98,5 +98,5 @@ def _length(written: str, option: str, text: str) -> int:
     except ValueError:
         raise UsageError(f"{option} {text}; expected: a length in bytes, or with K or M, such as 64K") from None
     if length > MAX_LENGTH:
-        raise UsageError(f"{option} {text}: a message has at most {MAX_LENGTH:,} bytes")
+        raise UsageError(f"{option} {text}; expected: a length of at most {MAX_LENGTH:,} bytes")
     return length

@@ -67,10 +67,10 @@ def elements_of(config: Structure, length: int, *, offloaded: bool) -> int:
     """
     if length > offload.ALWAYS_OFFLOADED:
         if not has_rules(config) and config.cf_level != 4:
-            expected = (
-                f"at most {offload.ALWAYS_OFFLOADED:,} at CFLEVEL({config.cf_level}), longer ones need CFLEVEL(4)"
+            raise UsageError(
+                f"a message of {length:,} bytes; expected: at most {offload.ALWAYS_OFFLOADED:,} at"
+                f" CFLEVEL({config.cf_level}), longer ones need CFLEVEL(4)"
             )
-            raise UsageError(f"a message of {length:,} bytes: {expected}")
         return offload.OFFLOADED_ELEMENTS if has_rules(config) else offload.DB2_PLACEHOLDER_ELEMENTS
     if offloaded and length > config.offload_min_length:
         return offload.OFFLOADED_ELEMENTS

@@ -64,8 +64,8 @@ def plan_threshold(config: Structure, backlog: int, aim: int | None = None) -> T
     if documented > aim:
         least = format_size(round_up(-(-needed * MIB * 100 // (_MB * aim))))
         raise UsageError(
-            f"{backlog:,} messages need {documented:.2f} % of {format_size(size)}, more than {aim} %: SIZE({least}) or"
-            " more is right"
+            f"{backlog:,} messages need {documented:.2f} % of {format_size(size)}, more than {aim} %; expected:"
+            f" SIZE({least}) or more"
         )
     threshold = _around(aim - documented)
     if config.scm_max_size:
@@ -101,7 +101,7 @@ def _pools(config: Structure, size: int, backlog: int) -> tuple[float, float, in
     """
     entries, elements = pool_sizes(config, size, allocate(config).ratio)
     if not entries:
-        raise UsageError(f"SIZE({format_size(size)}) holds no message: a larger one is right")
+        raise UsageError(f"SIZE({format_size(size)}) holds no message; expected: a larger one")
     used_elements = backlog * offload.OFFLOADED_ELEMENTS
     spare_entries = (entries - backlog - 1) * 100 // entries
     spare_elements = (elements - used_elements - _LAST_ELEMENTS) * 100 // elements
