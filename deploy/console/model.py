@@ -46,7 +46,7 @@ def commands_in(action: str) -> list[str]:
 
 
 class _Entry:
-    """A store or an alert with the version of its last change. encoded: its JSON, made once for all clients."""
+    """A store or an alert with the version of its last change. Its JSON is made once for all clients."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -54,10 +54,12 @@ class _Entry:
         self._encoded: msgspec.Raw | None = None
 
     def change(self, content: dict[str, Any], version: int) -> None:
+        """Replace the content; version: of the model with this change."""
         self.content, self.version, self._encoded = content, version, None
 
     @property
     def encoded(self) -> msgspec.Raw:
+        """The content as JSON."""
         if self._encoded is None:
             self._encoded = msgspec.Raw(msgspec.json.encode(self.content))
         return self._encoded

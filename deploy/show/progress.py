@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
+from typing_extensions import override
 
 from twin.recordings import Chunk, LinesChunk
 
@@ -16,6 +17,7 @@ from twin.recordings import Chunk, LinesChunk
 class _RateColumn(ProgressColumn):
     """A column with the number of events and the rate per second."""
 
+    @override
     def render(self, task: Task) -> Text:
         events = task.fields["events"]
         return Text(f"{events:,} events  {events / max(task.elapsed or 0.0, 1e-3):,.0f}/s")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import structlog
+from typing_extensions import override
 
 from streams.host.java_output import log_lines
 from streams.host.scratch import ScratchDirectory, crash_report, temporary_base
@@ -143,6 +144,7 @@ def _quiet_py4j() -> None:
 class _ToLog(logging.Handler):
     """A handler that passes records of the standard library's logging to structlog, those of Py4J at debug level."""
 
+    @override
     def emit(self, record: logging.LogRecord) -> None:
         log = structlog.get_logger("mqtwin.java")
         is_py4j = record.name.startswith("py4j") or "py4j" in record.pathname

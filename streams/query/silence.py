@@ -54,6 +54,7 @@ class _Source:
     reported_at_s: float | None = None
 
     def is_due(self, now: float) -> bool:
+        """Return True if the queue manager has been silent for its limit, or is to be reported again."""
         if self.reported_at_s is None:
             return now >= self.heard_at_s + self.limit_s
         return now >= self.reported_at_s + max(self.limit_s, _MIN_REPEAT_S)

@@ -133,15 +133,19 @@ class Policies:
 
 @dataclass(slots=True)
 class _Statement:
+    """A statement of a policy. where: file and line of its verb."""
+
     verb: str
     where: str
     parameters: dict[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)  # keyword -> words, file and line
 
     def first_word(self, keyword: str) -> str:
+        """Return the first word in the parentheses of a keyword; empty if there is none."""
         words = self.parameters.get(keyword, ((), ""))[0]
         return words[0] if words else ""
 
     def name(self) -> str:
+        """Return the name that the statement defines. EstateError: it has none."""
         name = self.first_word("NAME")
         if not name:
             raise EstateError(f"{self.where}: {self.verb} without a name; write {self.verb} NAME(...)")

@@ -15,6 +15,7 @@ from twin.estate.errors import EstateError, show
 from twin.units import CYLINDER, KIB, MAX_SIZE, TRACK, format_size, parse_size
 
 Check = Callable[[Any], Any]
+"""A check of a value of the estate: it returns the value, converted, or raises one of WRONG with what it must be."""
 WRONG = (ValueError, TypeError)  # raised by checks
 
 
@@ -78,6 +79,7 @@ def number(low: float, high: float, *, or_low: bool = False) -> Check:
     bounds = f"from {low:g} to {high:g}" if or_low else f"above {low:g}, at most {high:g}"
 
     def check(value: Any) -> float:
+        """Return a number as float. ValueError: it is none, or out of bounds."""
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not (low < value <= high or (or_low and value == low)):
             raise ValueError(f"must be a number {bounds}")
@@ -90,6 +92,7 @@ def size(low: int, high: int = MAX_SIZE, *, unit: str = "") -> Check:
     """Return a check for sizes in bytes; `unit` is the unit of a number that has none."""
 
     def check(value: Any) -> int:
+        """Return a size in bytes. ValueError: it is none, or out of bounds."""
         try:
             parsed = parse_size(value, unit=unit)
         except WRONG:
@@ -108,6 +111,7 @@ def disk_size(low: int, high: int = MAX_SIZE) -> Check:
     other = size(low, high)
 
     def check(value: Any) -> int:
+        """Return a size, or space of a 3390, in bytes. ValueError: it is neither, or out of bounds."""
         space = re.fullmatch(r"([0-9]{1,9}) ?(CYL|TRK)", value.strip().upper()) if isinstance(value, str) else None
         if space is None:
             checked: int = other(value)
@@ -163,6 +167,7 @@ def block_size(sizes: Mapping[str, int]) -> Check:
     any_size = size(0)
 
     def check(value: Any) -> int:
+        """Return one of the sizes in bytes. ValueError: it is none of them."""
         parsed: int = any_size(value)
         if parsed not in sizes.values():
             raise ValueError(f"must be {_either(tuple(sizes))}")
@@ -187,6 +192,7 @@ def names(each: Check, right: str) -> Check:
     """Return a check for lists of distinct names, at least one; it converts to a sorted tuple."""
 
     def check(value: Any) -> tuple[str, ...]:
+        """Return names, sorted. ValueError: no list, an empty one, or a name twice; also what `each` raises."""
         if not isinstance(value, list) or not value:
             raise ValueError(f"must be a list of {right}")
         checked = [each(name) for name in value]

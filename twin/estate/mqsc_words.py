@@ -49,6 +49,7 @@ def _times(factor: int, low: int, high: int, unit: str) -> Check:
     number = digits(low, high)
 
     def check(value: str) -> int:
+        """Return digits with the unit in bytes. ValueError: others, or out of bounds."""
         try:
             converted: int = number(value.removesuffix(unit) if value.endswith(unit) else "") * factor
         except ValueError:

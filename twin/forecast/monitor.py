@@ -78,10 +78,12 @@ class _Summary(NamedTuple):
 
     @classmethod
     def from_outlook(cls, outlook: Outlook, tick: int) -> Self:
+        """Return the summary of an outlook as of a tick."""
         return cls(outlook, tick, outlook.probability, outlook.quantiles(), outlook.first)
 
     @property
     def resource(self) -> str:
+        """The resource most likely to be full first; `first` must not be -1."""
         return self.outlook.fill.resources[self.first]
 
 

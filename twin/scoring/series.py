@@ -114,6 +114,7 @@ class _Record:
     refused: list[Array] = field(default_factory=list)
 
     def add(self, sample: Look | None) -> None:
+        """Add a sample, which replaces an earlier one of the same STEP; None: the store has not begun."""
         if sample is None:
             return
         if self.looks and self.looks[-1].time // STEP == sample.time // STEP:
@@ -122,6 +123,7 @@ class _Record:
             self.looks.append(sample)
 
     def series(self, name: str) -> Series:
+        """Return the samples as a series: a row per STEP, with the previous usage where there is no sample."""
         cells = np.array([sample.time for sample in self.looks]) // STEP
         raster = np.arange(cells[0], cells[-1] + 1)
         rows = np.searchsorted(cells, raster, side="right") - 1  # without events in a STEP, usage stays

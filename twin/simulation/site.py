@@ -151,6 +151,7 @@ class Site:
         shares = np.array([float(flow.rate(np.zeros(1))[0]) for flow in flows])
 
         def draw(count: int) -> Array:
+            """Return puts with the properties of `traffic` at that time, EVENT[count]."""
             events = np.zeros(count, EVENT)
             rows = np.searchsorted(np.cumsum(shares)[:-1], rng.random(count), side="right")
             events["route"] = np.array([flow.route for flow in flows])[rows]

@@ -208,6 +208,7 @@ class _Words:
         self._array = pa.array(self.words, pa.string())
 
     def column(self, routes: Array, name: str) -> pa.DictionaryArray:
+        """Return the strings of routes, i8[n], as a column of ARROW_SCHEMA of that name."""
         kind = ARROW_SCHEMA.field(name).type.index_type
         codes = self.codes[routes]
         return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0).cast(kind), self._array)
@@ -231,6 +232,7 @@ class _Putters:
         return numbers
 
     def qmgrs_of(self, numbers: Array) -> Array:
+        """Return the queue managers, i2[n], of puts by their numbers, i8[n]."""
         return self._qmgrs[numbers]
 
 
