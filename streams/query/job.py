@@ -10,9 +10,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -202,27 +203,8 @@ def _start_guarded(
     packed = PackedPlan.pack(Plan(settings.estate, settings.topics, limits, loss))
     has_watched_sources = SourceBits(settings.estate).names and not settings.available_now
     sources = SourceGuard(settings.estate, settings.client, settings.topics) if has_watched_sources else None
-    log = BatchLog(
-        on_batch,
-        measure_session(session),
-        ends=lambda topic: end_offsets(settings.client, topic),
-        guard=sources,
-        status=StatusFile(settings.status_file, settings.trigger) if settings.status_file is not None else None,
-    )
-
-    def explain_failure(error: BaseException) -> str:
-        refusal = explain_refusal(str(error), settings.topics.rights)
-        if refusal is not None:
-            return str(refusal)
-        cause = explain(
-            error,
-            checkpoint=settings.checkpoint,
-            directories=directories,
-            kafka=settings.client,
-            topics=settings.topics.rights,
-        )
-        return guard.explain(cause)
-
+    log = _batch_log(settings, session, sources, on_batch)
+    explain_failure = partial(_explain_failure, settings, guard, directories)
     session.streams.addListener(log)
     written = end_offsets(settings.client, settings.topics.reports)
     guard.note_start(int(session.conf.get("spark.sql.shuffle.partitions") or 0))
@@ -252,6 +234,38 @@ def _start_guarded(
     if sources is not None:
         sources.start()
     return Job(session, query, log, directories, read_reports, explain_failure, guard, sources)
+
+
+def _batch_log(
+    settings: JobSettings,
+    session: SparkSession,
+    sources: SourceGuard | None,
+    on_batch: Callable[[dict[str, Any]], None] | None,
+) -> BatchLog:
+    return BatchLog(
+        on_batch,
+        measure_session(session),
+        ends=lambda topic: end_offsets(settings.client, topic),
+        guard=sources,
+        status=StatusFile(settings.status_file, settings.trigger) if settings.status_file is not None else None,
+    )
+
+
+def _explain_failure(
+    settings: JobSettings, guard: CheckpointGuard, directories: Iterable[Path], error: BaseException
+) -> str:
+    """Return the cause of a failure on one line. directories: of the executors on this machine."""
+    refusal = explain_refusal(str(error), settings.topics.rights)
+    if refusal is not None:
+        return str(refusal)
+    cause = explain(
+        error,
+        checkpoint=settings.checkpoint,
+        directories=directories,
+        kafka=settings.client,
+        topics=settings.topics.rights,
+    )
+    return guard.explain(cause)
 
 
 def _open_session(settings: JobSettings) -> SparkSession:
