@@ -2,45 +2,43 @@
 
 A twin takes blocks of events and returns alerts and a state record. The result depends only on the events and their
 order, not on where blocks end. A twin opened with the `header` and all `dirty_pages` of another one continues from its
-state. Subclasses add what differs by kind: attributes, conditions, findings, fields of the state record.
+state. `StoreKind` has what differs by kind: attributes, conditions, findings, fields of the state record.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from kernels import clock, event_loop, expiry, held, layout, messages, meter_rows, scm, smds, turn, watch
+from kernels import clock, event_loop, held, layout, messages, meter_rows, scm, turn, watch
 from kernels.resources import FIRST_DATA_SET_TIDE
 from twin.alerts import fillers
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import STEP, Viewer
 from twin.alerts.resource_view import CALM_AFTER_FULL, CALM_FOR, ResourceView
 from twin.conditions import Condition
-from twin.estate import Estate, Route, StoreConfig
+from twin.estate import Estate
 from twin.events import EventBlock
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
 from twin.state.arrays import Array, Arrays
 from twin.state.names import Names, give_rows
 from twin.state.tables import StateError, Tables
-from twin.stores import in_doubt, silence
+from twin.stores import expiry_scans, in_doubt, silence
 from twin.stores.drift import Drift, drift_finding, judge, present
-from twin.stores.queue_view import QUEUE, QueueDepth
-from twin.stores.reports import Report, Reporter, Values
+from twin.stores.kind import StoreKind
+from twin.stores.message_header import VERSION, Header, decode_header
+from twin.stores.queue_view import QUEUE, QueueDepth, take_fired
+from twin.stores.reports import Report, Reporter
 from twin.stores.resync import RESYNC, clear_events, completed
 from twin.stores.state_record import common_fields
 from twin.units import as_text
 
-if TYPE_CHECKING:
-    from twin.forecast.fill_model import FillModel
-
-VERSION = 6
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
 MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they were put [assumed]
 _SWEEP_TICKS = 6  # between two searches for expired held gets
@@ -51,39 +49,10 @@ _NOT_REVIEWED = (  # they have rules of their own
 _CALM_TICKS = (CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 2  # from the last change until time alone changes no alert
 
 
-def _store_of(route: Route) -> str:
-    return route.store
-
-
-class _Format(msgspec.Struct, kw_only=True):
-    """The fields of a header that every version has."""
-
-    version: int
-    kind: str
-
-
-class _Header(_Format, kw_only=True):
-    """The state of a twin that is not in pages."""
-
-    rows: dict[str, int]
-    names_size: int
-    records: dict[str, bytes]
-    described: dict[str, Any]  # attributes as the estate described them when the twin was last opened
-    attributes: dict[str, Any]  # current attributes, after ALTER and REBUILD
-    kind_state: dict[str, Any]  # see MessageStore._kind_state
-    episodes: list[Episode]
-    drift: Drift
-    forecasts: ForecastMemory
-    began: int | None = None  # see MessageStore
-
-
-class MessageStore(ABC):
+class MessageStore(StoreKind):
     """The twin of one store that holds messages.
 
     Attributes:
-        kind: kind of store, as in the estate.
-        has_fill_model: True if the kind has a fill model (`fill_model`).
-        check_against: action of the drift alert: the display command to compare the estate with.
         config: estate entry with the current attributes, after ALTER and REBUILD.
         tables: the arrays.
         episodes: open alerts.
@@ -92,9 +61,6 @@ class MessageStore(ABC):
         began: time of the first event, microseconds; None: no event yet, or the clock has gone back since.
     """
 
-    kind: ClassVar[str]
-    has_fill_model: ClassVar[bool] = False
-    check_against: ClassVar[str]
     config: Any
     tables: Tables
     episodes: Episodes
@@ -131,106 +97,6 @@ class MessageStore(ABC):
         self._set_params()
         self._reporter = Reporter(estate, self.config, int(self.tables.store.scalars[0]["turns"]))
 
-    # --- hooks of a kind -------------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _attributes(self) -> dict[str, Any]:
-        """Return the current attributes that ALTER, REBUILD or the estate may change, as plain values."""
-
-    @abstractmethod
-    def _begin(self) -> None:
-        """Initialise the arrays of a new store."""
-
-    @abstractmethod
-    def _kind_state(self) -> dict[str, Any]:
-        """Return the state of the kind that is in neither records nor attributes, JSON-ready."""
-
-    @abstractmethod
-    def _take_over(
-        self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: dict[str, Any]
-    ) -> None:
-        """Restore attributes and state from a header, except where the estate has changed since.
-
-        Args:
-            header_described: attributes as the estate described them when the twin was last opened.
-            attributes: attributes as events left them.
-            kind_state: as `_kind_state` returned it.
-        """
-
-    @abstractmethod
-    def _set_params(self) -> None:
-        """Write the current attributes to PARAMS, which kernels read."""
-
-    @abstractmethod
-    def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
-        """Apply an ALTER, REBUILD or MEASURE; return the alerts it opens or clears."""
-
-    @abstractmethod
-    def _conditions(self) -> dict[int, tuple[str, str]]:
-        """Return (condition, resource) by bit of scalars.fired, in the order in which their alerts are published."""
-
-    @abstractmethod
-    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
-        """Set the baseline to what the real system holds beyond the model; return the state record's `baseline`."""
-
-    @abstractmethod
-    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
-        """Return (model, measured, total) by resource measured."""
-
-    @abstractmethod
-    def resource(self, name: str) -> ResourceView:
-        """Return the view of a resource by its name in alerts."""
-
-    @staticmethod
-    @abstractmethod
-    def example(qmgr: str, queue: str) -> tuple[StoreConfig, tuple[str, ...]]:
-        """Return a small store of the kind and the resources of its alerts, with which its kernels are compiled."""
-
-    @abstractmethod
-    def usage_of_maximum(self) -> dict[str, float]:
-        """Return the usage by resource, in percent of the largest size that the resource may have."""
-
-    def viewer(self) -> Viewer:
-        """Return what makes findings about the store as it is."""
-        return Viewer(self.tables.store, self.queues, self._view, self.began)
-
-    def _view(self, name: str) -> ResourceView:
-        """Return the view of a resource of the store, or of the depth of one of its queues."""
-        if not name.startswith(QUEUE):
-            return self.resource(name)
-        queue = name.removeprefix(QUEUE)
-        rows = self.tables.store.queues[: len(self.queues)]
-        row, usage = self.queues.index(queue), self.usage_of_maximum()
-        return QueueDepth(self.tables.store, rows, row, queue, self.name, usage)
-
-    def fill_model(self, tick: int) -> FillModel:
-        """Return the fill model as of a tick."""
-        raise NotImplementedError(f"a {self.kind} has no fill model")
-
-    @abstractmethod
-    def _fields(self) -> dict[str, Any]:
-        """Return the fields of the state record that only this kind has."""
-
-    def _report_values(self) -> Values | None:
-        """Return the values of a report to a shared store; None where the kind reports to none."""
-        return None
-
-    def _on_tick(self, before: int, tick: int) -> list[Alert]:  # noqa: ARG002 -- most kinds have nothing to do
-        """Apply the effects of time to the store; return the alerts they open.
-
-        Args:
-            before: the previous tick processed.
-            tick: the tick to process.
-        """
-        return []
-
-    def _is_busy(self) -> bool:
-        """Return True if the next tick may change more than alerts, even without events."""
-        return False
-
-    def _on_new_qmgrs(self) -> None:  # noqa: B027 -- most kinds keep nothing by queue manager
-        """Add rows for queue managers not seen before."""
-
     # --- opening ---------------------------------------------------------------------------------------------------
 
     def _new(self, arrays: Arrays) -> None:
@@ -250,13 +116,7 @@ class MessageStore(ABC):
         self._begin()
 
     def _restore(self, content: bytes, arrays: Arrays, pages: Iterable[tuple[int, bytes]] | None) -> None:
-        written = msgspec.msgpack.decode(content, type=_Format)
-        if written.version != VERSION or written.kind != self.kind:
-            raise StateError(
-                f"state of {self.name} is of a {written.kind}, version {written.version}; "
-                f"this program reads that of a {self.kind}, version {VERSION}: begin with a new checkpoint"
-            )
-        header = msgspec.msgpack.decode(content, type=_Header)
+        header = decode_header(content, self.kind, self.name)
         self.tables = Tables(arrays, header.rows, header.names_size)
         self.tables.restore_records(header.records)
         if pages is not None:
@@ -271,8 +131,10 @@ class MessageStore(ABC):
 
     def _register(self, estate: Estate) -> None:
         """Assign rows to the store's routes, queue managers and queues, and reserve those of its meters."""
-        start = bisect_left(estate.routes, self.name, key=_store_of)  # routes are in the order of their stores
-        end = bisect_right(estate.routes, self.name, key=_store_of)
+        start = bisect_left(
+            estate.routes, self.name, key=attrgetter("store")
+        )  # routes are in the order of their stores
+        end = bisect_right(estate.routes, self.name, key=attrgetter("store"))
         self._base = start
         self._names, self._routes = give_rows(self.tables, self._names, estate.routes[start:end])
         max_depths = estate.max_depths.get(self.name, {})
@@ -384,11 +246,7 @@ class MessageStore(ABC):
             self.tables.reserve("messages", int(scalars["message_high"]) + max(0, max_kept - free))
             if store.scm[0]["enrolled"]:
                 self.tables.reserve("order", self.tables.store.messages.size)
-            if self.kind == "structure":
-                blocks = int(smds.max_rows(store, int(event["length"]), max_kept))
-                self.tables.reserve("blocks", int(scalars["block_high"]) + blocks)
-            elif store.params[0]["packs"]:
-                self.tables.reserve("packed", int(store.page_use[0]["high"]) + max_kept)
+            self._reserve_for_put(int(event["length"]), max_kept)
         elif event["op"] == layout.GET:
             self.tables.reserve("held", int(scalars["held_high"]) + 1)
 
@@ -474,7 +332,7 @@ class MessageStore(ABC):
         """
         scalars = self.tables.store.scalars[0]
         datasets = self.tables.store.datasets
-        full_queues = self._fired_queues()
+        full_queues = take_fired(self.tables.store.queues, self.queues)
         if not scalars["fired"] and not datasets["fired"].any() and not full_queues:
             return []
         now = int(scalars["clock"]) if now is None else now
@@ -489,20 +347,18 @@ class MessageStore(ABC):
             if not self._is_relieved(condition, resource)
         ]
 
-    def _is_relieved(self, condition: str, resource: str) -> bool:  # noqa: ARG002 -- of most kinds, nothing
-        """Return True if a condition that fired ends by itself: no alert opens, and the kind arms it again."""
-        return False
+    def viewer(self) -> Viewer:
+        """Return what makes findings about the store as it is."""
+        return Viewer(self.tables.store, self.queues, self._view, self.began)
 
-    def _fired_queues(self) -> list[tuple[str, str]]:
-        """Return (condition, resource) of the queues that have fired, and reset them."""
+    def _view(self, name: str) -> ResourceView:
+        """Return the view of a resource of the store, or of the depth of one of its queues."""
+        if not name.startswith(QUEUE):
+            return self.resource(name)
+        queue = name.removeprefix(QUEUE)
         rows = self.tables.store.queues[: len(self.queues)]
-        fired = np.flatnonzero(rows["fired"])
-        rows["fired"][fired] = 0
-        return [(Condition.QUEUE_FULL, f"{QUEUE}{self.queues[row]}") for row in fired.tolist()]
-
-    def _fired_elsewhere(self) -> list[tuple[str, str]]:
-        """Return (condition, resource) of the conditions that fired and have no bit in scalars."""
-        return []
+        row, usage = self.queues.index(queue), self.usage_of_maximum()
+        return QueueDepth(self.tables.store, rows, row, queue, self.name, usage)
 
     def _arm(self, condition: str, resource: str) -> None:
         """Allow a condition to fire again."""
@@ -540,33 +396,14 @@ class MessageStore(ABC):
         """Return the first tick after `tick` at which time alone removes messages or opens an alert, or None."""
         due = []
         store = self.tables.store
-        interval = self._scan_us if store.scalars[0]["expiring"] > 0 else 0
-        if interval:
-            expires = int(expiry.next_expiry(store))
-            if expires != layout.NEVER:
-                scan = max(-(-expires // interval), tick * clock.TICK // interval + 1)
-                due.append(-(-scan * interval // clock.TICK))
+        scan_tick = expiry_scans.next_tick(store, expiry_scans.interval_us(self.estate, self.config), tick)
+        if scan_tick is not None:
+            due.append(scan_tick)
         if self.episodes.get(Condition.IN_DOUBT, in_doubt.RESOURCE) is None:
             long_in_doubt = in_doubt.due_tick(store)
             if long_in_doubt is not None:
                 due.append(max(tick + 1, long_in_doubt))
         return min(due, default=None)
-
-    @property
-    def _scan_us(self) -> int:
-        """Microseconds between two scans for expired messages; 0: none. The members of a group scan for each other."""
-        qmgrs = [self.estate.queue_managers.get(name) for name in self.config.queue_managers]
-        intervals = [round(qmgr.expiry_scan_s * clock.SECOND) for qmgr in qmgrs if qmgr is not None]
-        return min((interval for interval in intervals if interval > 0), default=0)
-
-    def _scan_expired(self, before: int, tick: int) -> None:
-        """Remove what has expired at the scans after the tick `before`, up to `tick`."""
-        store = self.tables.store
-        interval = self._scan_us if store.scalars[0]["expiring"] > 0 else 0
-        if interval and tick * clock.TICK // interval > before * clock.TICK // interval:
-            expiry.scan(store, tick * clock.TICK // interval * interval)
-            if store.scm[0]["enrolled"]:
-                watch.move(store, tick * clock.TICK * scm.NANOSECONDS)
 
     def _run_tick(self, before: int, tick: int) -> list[Alert]:
         """Process one tick.
@@ -585,7 +422,7 @@ class MessageStore(ABC):
         if sweeps > 0 and self.tables.store.scalars[0]["held_open"] > 0:
             held.sweep(self.tables.store, len(self._names.queues))
         alerts = self._on_tick(before, tick)
-        self._scan_expired(before, tick)
+        expiry_scans.run(self.tables.store, expiry_scans.interval_us(self.estate, self.config), before, tick)
         alerts += in_doubt.check(self.tables.store, self.estate, self.name, self.qmgrs, self.episodes, now)
         alerts += self.monitor.tick(self, before, tick)
         for episode in self.episodes:
@@ -639,7 +476,7 @@ class MessageStore(ABC):
     def header(self) -> bytes:
         """Return the state that is not in pages: counters, open alerts, attributes, sizes of tables."""
         return msgspec.msgpack.encode(
-            _Header(
+            Header(
                 version=VERSION,
                 kind=self.kind,
                 rows=self.tables.rows(),

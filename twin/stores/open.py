@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from twin.estate import Estate
 from twin.state.arrays import Arrays, MemoryArrays
 from twin.state.tables import StateError
-from twin.stores import message_store, shared_header
+from twin.stores import message_header, shared_header
 from twin.stores.coupling_facility import CouplingFacilityTwin
 from twin.stores.message_store import MessageStore
 from twin.stores.page_set import PageSetTwin
@@ -22,7 +22,7 @@ MESSAGE_TWINS: dict[str, type[MessageStore]] = {twin.kind: twin for twin in (Str
 MESSAGE_KINDS = tuple(sorted(MESSAGE_TWINS))  # kinds of stores that hold messages
 
 # Format of headers and pages; state of another format is refused.
-STATE_FORMAT = f"{message_store.VERSION}.{shared_header.VERSION}"
+STATE_FORMAT = f"{message_header.VERSION}.{shared_header.VERSION}"
 
 
 def open_store(

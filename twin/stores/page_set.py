@@ -49,6 +49,12 @@ class PageSetTwin(MessageStore):
         use["last_full"] = layout.NEVER
         self._allocate(self.config.pages)
 
+    @override
+    def _reserve_for_put(self, length: int, max_kept: int) -> None:
+        store = self.tables.store
+        if store.params[0]["packs"]:
+            self.tables.reserve("packed", int(store.page_use[0]["high"]) + max_kept)
+
     def _allocate(self, pages: int) -> None:
         use = self.tables.store.page_use
         use["allocated"] = pages

@@ -6,7 +6,7 @@ q106410_] (what counts), [IBM: MQRC 2053, q041240_] (more getters, or a larger M
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from typing_extensions import override
@@ -16,10 +16,22 @@ from twin.alerts import fillers, texts
 from twin.alerts.episodes import Filler
 from twin.alerts.resource_view import CALM_AFTER_FULL, HYSTERESIS_PCT, ResourceView
 from twin.alerts.texts import NOTHING
-from twin.conditions import FULL
+from twin.conditions import FULL, Condition
 from twin.state.arrays import Array
 
 QUEUE = "queue/"  # and the name of the queue
+
+
+def take_fired(rows: Array, queues: Sequence[str]) -> list[tuple[str, str]]:
+    """Return (condition, resource) of the queues that have fired, and reset them.
+
+    Args:
+        rows: QUEUE[m], m >= n.
+        queues: names of the first n rows.
+    """
+    fired = np.flatnonzero(rows["fired"][: len(queues)])
+    rows["fired"][fired] = 0
+    return [(Condition.QUEUE_FULL, f"{QUEUE}{queues[row]}") for row in fired.tolist()]
 
 
 class QueueDepth(ResourceView):

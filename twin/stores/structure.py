@@ -97,6 +97,12 @@ class StructureTwin(MessageStore):
         storage_class_memory.enrol(self.tables, has_scm=self.config.scm_max_size is not None)
 
     @override
+    def _reserve_for_put(self, length: int, max_kept: int) -> None:
+        store = self.tables.store
+        blocks = int(smds.max_rows(store, length, max_kept))
+        self.tables.reserve("blocks", int(store.scalars[0]["block_high"]) + blocks)
+
+    @override
     def _on_new_qmgrs(self) -> None:
         """Add the data sets of queue managers not seen before."""
         old = self.tables.store.datasets

@@ -1,0 +1,129 @@
+"""What the kinds of stores that hold messages add to `twin.stores.message_store.MessageStore`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from twin.alerts.episodes import Alert
+from twin.alerts.resource_view import ResourceView
+from twin.estate import StoreConfig
+from twin.stores.reports import Values
+
+if TYPE_CHECKING:
+    from twin.forecast.fill_model import FillModel
+
+
+class StoreKind(ABC):
+    """Hooks of a kind of store; those that are not abstract suit most kinds.
+
+    Attributes:
+        kind: kind of store, as in the estate.
+        has_fill_model: True if the kind has a fill model (`fill_model`).
+        check_against: action of the drift alert: the display command to compare the estate with.
+    """
+
+    kind: ClassVar[str]
+    has_fill_model: ClassVar[bool] = False
+    check_against: ClassVar[str]
+
+    @abstractmethod
+    def _attributes(self) -> dict[str, Any]:
+        """Return the current attributes that ALTER, REBUILD or the estate may change, as plain values."""
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Initialise the arrays of a new store."""
+
+    @abstractmethod
+    def _kind_state(self) -> dict[str, Any]:
+        """Return the state of the kind that is in neither records nor attributes, JSON-ready."""
+
+    @abstractmethod
+    def _take_over(
+        self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: dict[str, Any]
+    ) -> None:
+        """Restore attributes and state from a header, except where the estate has changed since.
+
+        Args:
+            header_described: attributes as the estate described them when the twin was last opened.
+            attributes: attributes as events left them.
+            kind_state: as `_kind_state` returned it.
+        """
+
+    @abstractmethod
+    def _set_params(self) -> None:
+        """Write the current attributes to PARAMS, which kernels read."""
+
+    @abstractmethod
+    def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:
+        """Apply an ALTER, REBUILD or MEASURE; return the alerts it opens or clears."""
+
+    @abstractmethod
+    def _conditions(self) -> dict[int, tuple[str, str]]:
+        """Return (condition, resource) by bit of scalars.fired, in the order in which their alerts are published."""
+
+    @abstractmethod
+    def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
+        """Set the baseline to what the real system holds beyond the model; return the state record's `baseline`."""
+
+    @abstractmethod
+    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+        """Return (model, measured, total) by resource measured."""
+
+    @abstractmethod
+    def resource(self, name: str) -> ResourceView:
+        """Return the view of a resource by its name in alerts."""
+
+    @staticmethod
+    @abstractmethod
+    def example(qmgr: str, queue: str) -> tuple[StoreConfig, tuple[str, ...]]:
+        """Return a small store of the kind and the resources of its alerts, with which its kernels are compiled."""
+
+    @abstractmethod
+    def usage_of_maximum(self) -> dict[str, float]:
+        """Return the usage by resource, in percent of the largest size that the resource may have."""
+
+    def fill_model(self, tick: int) -> FillModel:
+        """Return the fill model as of a tick."""
+        raise NotImplementedError(f"a {self.kind} has no fill model")
+
+    @abstractmethod
+    def _fields(self) -> dict[str, Any]:
+        """Return the fields of the state record that only this kind has."""
+
+    def _report_values(self) -> Values | None:
+        """Return the values of a report to a shared store; None where the kind reports to none."""
+        return None
+
+    def _on_tick(self, before: int, tick: int) -> list[Alert]:  # noqa: ARG002 -- most kinds have nothing to do
+        """Apply the effects of time to the store; return the alerts they open.
+
+        Args:
+            before: the previous tick processed.
+            tick: the tick to process.
+        """
+        return []
+
+    def _is_busy(self) -> bool:
+        """Return True if the next tick may change more than alerts, even without events."""
+        return False
+
+    def _reserve_for_put(self, length: int, max_kept: int) -> None:  # noqa: B027 -- some kinds have no such tables
+        """Reserve rows of the kind's own tables for a put.
+
+        Args:
+            length: bytes of a message.
+            max_kept: the largest number of messages that are kept of the put.
+        """
+
+    def _on_new_qmgrs(self) -> None:  # noqa: B027 -- most kinds keep nothing by queue manager
+        """Add rows for queue managers not seen before."""
+
+    def _is_relieved(self, condition: str, resource: str) -> bool:  # noqa: ARG002 -- of most kinds, nothing
+        """Return True if a condition that fired ends by itself: no alert opens, and the kind arms it again."""
+        return False
+
+    def _fired_elsewhere(self) -> list[tuple[str, str]]:
+        """Return (condition, resource) of the conditions that fired and have no bit in scalars."""
+        return []
