@@ -19,6 +19,7 @@ from tests.kernels.beside import Config, Decoding, Event
 from tests.naive.estates import structure
 from tests.naive.private_estates import page_set, queue_file
 from tests.naive.scm_estates import with_scm
+from tests.support.rows import Rows
 from tests.support.workloads import HOUR_US, SECOND_US, START_US
 from twin.events import EventBlock, to_table
 from twin.state.arrays import Array, MemoryArrays, Size
@@ -40,35 +41,8 @@ class _Records(MemoryArrays):
         return {name: _with_attributes(array) for name, array in super().grow(rows).items()}
 
 
-class _Row:
-    """A row of a structured array, its fields being attributes."""
-
-    def __init__(self, row: Any) -> None:
-        object.__setattr__(self, "_row", row)
-
-    def __getattr__(self, name: str) -> Any:
-        return self._row[name]
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._row[name] = value
-
-    def __getitem__(self, name: str) -> Any:
-        return self._row[name]
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self._row[name] = value
-
-
-class _Rows(np.ndarray):  # type: ignore[type-arg]  # of any shape
-    """A structured array whose rows are `_Row`."""
-
-    def __getitem__(self, key: Any) -> Any:
-        value = super().__getitem__(key)
-        return _Row(value) if isinstance(value, np.void) else value
-
-
 def _with_attributes(array: Array) -> Array:
-    return array.view(_Rows) if array.dtype.names else array
+    return array.view(Rows) if array.dtype.names else array
 
 
 class _Tables(Tables):

@@ -23,32 +23,18 @@ from streams.feeds.http import HttpClient, RequestError, check_url
 from streams.feeds.position import Position, load_position, save_position
 from streams.feeds.sources import HttpSource, dds_requests, page_requests, range_requests
 from tests.streams.kafka_help import create, everything, send
+from tests.support.estates import facility_estate
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FeedOptions, Intake, Page, make_feed
 
 NOON = 1_795_176_000_000_000
 ROOT = Path(__file__).resolve().parents[2]
-ESTATE = """schema = 1
-[coupling_facility.CF01]
-size = "64G"
-[queue_sharing_group.QSG1]
-queue_managers = ["QM01"]
-[queue_manager.QM01]
-[structure."QSG1/APP1"]
-size = "1G"
-cf_level = 5
-coupling_facility = "CF01"
-[queue."QSG1/ORDERS"]
-structure = "APP1"
-"""
 
 
 @pytest.fixture(scope="module")
 def estate_file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("estate") / "estate.toml"
-    path.write_text(ESTATE)
-    return path
+    return facility_estate(tmp_path_factory.mktemp("estate"), "1G")
 
 
 @contextmanager

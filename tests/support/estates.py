@@ -96,3 +96,34 @@ def small_estate(folder: Path, size: str = "48M", smds: str = "16M") -> Path:
     path = folder / "small-estate.toml"
     path.write_text(_SMALL.format(size=size, smds=smds), encoding="utf-8")
     return path
+
+
+_FACILITY = """\
+schema = 1
+
+[coupling_facility.CF01]
+size = "64G"
+
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01"]
+
+[queue_manager.QM01]
+
+[structure."QSG1/APP1"]
+size = "{size}"
+cf_level = 5
+coupling_facility = "CF01"
+
+[queue."QSG1/ORDERS"]
+structure = "APP1"
+
+[queue."QSG1/REPLIES"]
+structure = "APP1"
+"""
+
+
+def facility_estate(folder: Path, size: str = "10M") -> Path:
+    """Write a structure of two queues, and the coupling facility that it is in."""
+    path = folder / "facility-estate.toml"
+    path.write_text(_FACILITY.format(size=size), encoding="utf-8")
+    return path

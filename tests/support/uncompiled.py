@@ -11,38 +11,10 @@ import numpy as np
 import pytest
 
 from kernels import _compile
+from tests.support.rows import Row, Rows
 from twin.forecast import flows, outlook
 
 _PATHS = 2
-
-
-class _Row:
-    """A row of a structured array, its fields being attributes."""
-
-    __slots__ = ("_row",)
-
-    def __init__(self, row: Any) -> None:
-        object.__setattr__(self, "_row", row)
-
-    def __getattr__(self, name: str) -> Any:
-        return self._row[name]
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._row[name] = value
-
-    def __getitem__(self, name: str) -> Any:
-        return self._row[name]
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self._row[name] = value
-
-
-class _Rows(np.ndarray):  # type: ignore[type-arg]  # of any shape
-    """A structured array whose rows are `_Row`."""
-
-    def __getitem__(self, key: Any) -> Any:
-        value = super().__getitem__(key)
-        return _Row(value) if isinstance(value, np.void) else value
 
 
 class _Bytes(np.ndarray):  # type: ignore[type-arg]
@@ -57,10 +29,10 @@ def _with_attributes(argument: Any) -> Any:
     """Return an argument of a kernel as compiled kernels see it: an array, a row, or a tuple of them."""
     if isinstance(argument, np.ndarray) and type(argument) is np.ndarray:
         if argument.dtype.names:
-            return argument.view(_Rows)
+            return argument.view(Rows)
         return argument.view(_Bytes) if argument.dtype == np.uint8 else argument
     if isinstance(argument, np.void):
-        return _Row(argument)
+        return Row(argument)
     if isinstance(argument, tuple) and hasattr(argument, "_fields"):
         return type(argument)(*map(_with_attributes, argument))
     return argument

@@ -6,32 +6,17 @@ import json
 
 import pytest
 
+from tests.support.estates import facility_estate
 from twin.drifts import MAX_POINTS, Cause, DriftPoint, ResourceDrift, drifts
 from twin.estate import load_estate
 from twin.recordings import RecordingWriter
 
 NOON = 1_795_176_000_000_000
-ESTATE = """schema = 1
-[coupling_facility.CF01]
-size = "64G"
-[queue_sharing_group.QSG1]
-queue_managers = ["QM01"]
-[queue_manager.QM01]
-[structure."QSG1/APP1"]
-size = "10M"
-cf_level = 5
-[queue."QSG1/ORDERS"]
-structure = "APP1"
-[queue."QSG1/REPLIES"]
-structure = "APP1"
-"""
 
 
 @pytest.fixture(scope="module")
 def estate(tmp_path_factory):
-    path = tmp_path_factory.mktemp("estate") / "estate.toml"
-    path.write_text(ESTATE)
-    return load_estate(path)
+    return load_estate(facility_estate(tmp_path_factory.mktemp("estate")))
 
 
 def put(second, queue="ORDERS", **fields):
@@ -160,8 +145,7 @@ def test_points_are_bounded_and_the_latest_is_kept():
 def test_the_command_prints_resources_causes_and_points(tmp_path, capsys):
     from deploy.cli import main
 
-    toml, recording = tmp_path / "estate.toml", tmp_path / "r.ndjson"
-    toml.write_text(ESTATE)
+    toml, recording = facility_estate(tmp_path), tmp_path / "r.ndjson"
     with RecordingWriter(recording) as writer:
         writer.write([measure(0, ents_used=0), put(1, count=50), measure(60, ents_used=10)])
     assert main(["drift", str(recording), "--estate", str(toml)]) == 0
