@@ -5,6 +5,8 @@ of that event: then both do. A clock that a majority of later events contradicts
 within 24 hours of the clock, minus those further behind, since the clock last jumped. A clock without support was
 wrong.
 
+The comparisons with 24 hours are plain functions, for the clocks that Python keeps, and compiled for kernels.
+
 The rule: docs/events.md#time.
 """
 
@@ -21,15 +23,37 @@ TRUST = 100  # the support of a clock that has just jumped, in events
 MAX_SUPPORT = 1_000_000  # events
 
 
-@kernel
-def _is_far(clock: int, time: int) -> bool:
+def is_far_ahead(clock: int, time: int) -> bool:
+    """Return True if an event is too far ahead of the clock to move it alone. clock: NEVER before the first event."""
     return clock != NEVER and time > clock + FAR
 
 
-@kernel
-def _confirms_far(far: int, time: int) -> bool:
-    """Return True if the previous event was too far ahead and this one lies within 24 hours of it."""
+def is_far_behind(clock: int, time: int) -> bool:
+    """Return True if an event contradicts the clock. clock: NEVER before the first event."""
+    return clock != NEVER and time < clock - FAR
+
+
+def confirms_far(far: int, time: int) -> bool:
+    """Return True if an event confirms the previous one, `far`, that was too far ahead; NEVER: it was not."""
     return far != NEVER and abs(time - far) <= FAR
+
+
+def latest_behind(back: int, time: int) -> int:
+    """Return the latest time that contradicts the clock, among those within 24 hours of the last one.
+
+    Args:
+        back: that time before the last one, or NEVER.
+        time: the last one.
+    """
+    if back == NEVER or abs(time - back) > FAR:
+        return time
+    return max(back, time)
+
+
+_is_far_ahead = kernel(is_far_ahead)
+_is_far_behind = kernel(is_far_behind)
+_confirms_far = kernel(confirms_far)
+_latest_behind = kernel(latest_behind)
 
 
 @kernel
@@ -38,7 +62,7 @@ def clock_after(store: Store, time: int) -> int:
     scalars = store.scalars[0]
     if _confirms_far(scalars.far, time):
         return max(scalars.clock, scalars.far, time)
-    if _is_far(scalars.clock, time):
+    if _is_far_ahead(scalars.clock, time):
         return scalars.clock
     return max(scalars.clock, time)
 
@@ -47,16 +71,13 @@ def clock_after(store: Store, time: int) -> int:
 def turns_back(store: Store, time: int) -> bool:
     """Return True if an event of that time leaves the clock without support: the clock goes back before the event."""
     scalars = store.scalars[0]
-    return scalars.support <= 1 and scalars.clock != NEVER and time < scalars.clock - FAR
+    return scalars.support <= 1 and _is_far_behind(scalars.clock, time)
 
 
 @kernel
 def time_to_turn_to(store: Store, time: int) -> int:
     """Return the latest time that contradicts the clock, among those within 24 hours of the last one, `time`."""
-    back = store.scalars[0].back
-    if back == NEVER or abs(time - back) > FAR:
-        return time
-    return max(back, time)
+    return _latest_behind(store.scalars[0].back, time)
 
 
 @kernel
@@ -68,13 +89,13 @@ def move_clock(store: Store, time: int) -> None:
         scalars.far = NEVER
         scalars.back = NEVER
         scalars.support = store.params[0].trust
-    elif _is_far(scalars.clock, time):
+    elif _is_far_ahead(scalars.clock, time):
         scalars.far = time
     else:
         scalars.far = NEVER
-        if time >= scalars.clock - FAR:
-            scalars.support = min(scalars.support + 1, MAX_SUPPORT)
-        else:
+        if _is_far_behind(scalars.clock, time):
             scalars.support -= 1
             scalars.back = time_to_turn_to(store, time)
+        else:
+            scalars.support = min(scalars.support + 1, MAX_SUPPORT)
     scalars.clock = after

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kernels.clock import FAR
+from kernels.clock import confirms_far, is_far_ahead
+from kernels.layout import NEVER
 
 GRAIN_S = 0.02  # events due within it are sent together
-MAX_STEP_US = FAR  # a single time further ahead moves no clock: docs/events.md, Time
 
 Times = npt.NDArray[Any]
 
@@ -38,7 +38,7 @@ class Pace:
         self._sent = 0
         self._first_us: int | None = None
         self._clock_us = 0
-        self._far_us: int | None = None  # the previous time, if it was too far ahead
+        self._far_us = NEVER  # the previous time, if it was too far ahead
 
     @property
     def is_free(self) -> bool:
@@ -79,11 +79,11 @@ class Pace:
         """Return the clock at each event, i8[n]: the latest time so far, except for a single time far ahead."""
         clock_times = np.empty(times.size, np.int64)
         for i, time in enumerate(times.tolist()):
-            if self._far_us is not None and abs(time - self._far_us) <= MAX_STEP_US:
-                self._clock_us, self._far_us = max(self._clock_us, self._far_us, time), None
-            elif time > self._clock_us + MAX_STEP_US:
+            if confirms_far(self._far_us, time):
+                self._clock_us, self._far_us = max(self._clock_us, self._far_us, time), NEVER
+            elif is_far_ahead(self._clock_us, time):
                 self._far_us = time
             else:
-                self._clock_us, self._far_us = max(self._clock_us, time), None
+                self._clock_us, self._far_us = max(self._clock_us, time), NEVER
             clock_times[i] = self._clock_us
         return clock_times

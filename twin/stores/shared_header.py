@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from kernels.clock import FAR, MAX_SUPPORT, TRUST
+from kernels.clock import MAX_SUPPORT, TRUST, confirms_far, is_far_ahead, is_far_behind, latest_behind
+from kernels.layout import NEVER
 from twin.alerts.episodes import Episode
 from twin.stores.drift import Drift
 from twin.stores.reports import Frontier
@@ -38,19 +39,23 @@ class EventClock(msgspec.Struct):
 
     def advance(self, time: int) -> int:
         """Move the clock by an event of that time, possibly back; return the clock, microseconds."""
-        if self.time is None or (self.far is not None and abs(time - self.far) <= FAR):
+        if self.time is None or confirms_far(_or_never(self.far), time):
             self.time = max(time, self.time or time, self.far or time)
             self.far, self.back, self.support = None, None, TRUST
-        elif time > self.time + FAR:
+        elif is_far_ahead(self.time, time):
             self.far = time
-        elif time >= self.time - FAR:
-            self.time, self.far, self.support = max(self.time, time), None, min(self.support + 1, MAX_SUPPORT)
-        else:
+        elif is_far_behind(self.time, time):
             self.far, self.support = None, self.support - 1
-            self.back = time if self.back is None or abs(time - self.back) > FAR else max(self.back, time)
+            self.back = latest_behind(_or_never(self.back), time)
             if self.support <= 0:
                 self.time, self.back, self.support = self.back, None, TRUST + 1  # the event supports the new clock
+        else:
+            self.time, self.far, self.support = max(self.time, time), None, min(self.support + 1, MAX_SUPPORT)
         return self.time
+
+
+def _or_never(time: int | None) -> int:
+    return NEVER if time is None else time
 
 
 class SharedState(msgspec.Struct, kw_only=True):
