@@ -83,6 +83,16 @@ def test_messages_backed_out_deep_inside_a_structure_with_scm_stand_at_their_age
     assert driver.get_all() == sorted(set(range(1, 3 * MAX_STEPS + 1)) - {inside[3]})
 
 
+def test_messages_backed_out_deep_inside_a_structure_go_to_scm_at_their_age(scm_structure: Open) -> None:
+    driver = scm_structure(size=100 * ENTRY_AND_6_ELEMENTS)
+    back_out_inside(driver)
+    for _ in range(80):
+        driver.put(100, priority=6)  # lower priorities move out first, the youngest of them first
+    count = driver.wait(60)["scm"]["messages"]
+    assert count > 2 * MAX_STEPS
+    assert driver.lengths_in_scm() == list(range(3 * MAX_STEPS + 1 - count, 3 * MAX_STEPS + 1))
+
+
 def test_a_get_does_not_see_a_put_before_its_commit(structure: Open) -> None:
     """It is held aside until the commit makes the message visible, and takes another one that is visible before."""
     driver = structure()
