@@ -48,8 +48,8 @@ def test_topics_are_read_from_their_beginning_or_from_their_latest_records(kafka
 
 def test_topics_that_come_later_are_read_from_their_beginning(kafka: str, topic_prefix: str) -> None:
     topics = Topics(topic_prefix)
-    wanted = {topics.state: None, topics.alerts: None, topics.dlq: 0}
-    with TopicReader({"bootstrap.servers": kafka}, wanted) as reader:
+    starts = {topics.state: None, topics.alerts: None, topics.dlq: 0}
+    with TopicReader({"bootstrap.servers": kafka}, starts) as reader:
         assert reader.missing == [topics.state, topics.alerts, topics.dlq] and reader.is_caught_up
         assert reader.read(0.1) == []
         create(kafka, topics.dlq)

@@ -1,4 +1,4 @@
-"""What the kinds of stores that hold messages add to `twin.stores.message_store.MessageStore`."""
+"""Hooks of the kinds of stores that hold messages, for `twin.stores.message_store.MessageStore`."""
 
 from __future__ import annotations
 
