@@ -11,7 +11,7 @@ WORKERS ?= 2
 # Tests that reach kernels and are not about their compilation, cost or forecasts of many paths.
 UNCOMPILED := tests/domain $(addprefix tests/kernels/test_,clock.py forecast_oracle.py hashing.py index.py indexing.py \
 	oracles.py queue_file_cases.py regime.py scm_mover.py smds_space_map.py) \
-	tests/kernels/test_bounded.py::test_any_number_of_puts_is_worked_off_in_bounded_memory \
+	tests/kernels/test_bounded.py::test_puts_beyond_the_limit_of_messages_are_counted_and_not_kept \
 	$(addprefix tests/twin/,test_page_set.py test_queue_file.py test_structure_auto_alter.py test_structure_demand.py \
 	test_structure_scm.py test_timestamps.py) \
 	$(addprefix tests/twin/events/test_,arrow.py convert.py damage.py decoder.py ways_agree.py)

@@ -66,6 +66,12 @@ def test_a_get_of_many_waits_on_after_its_commit() -> None:
     assert (state["messages"], state["unmatched_gets"]) == (2, 0)
 
 
+def test_puts_beyond_the_limit_of_messages_are_counted_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_store, "MAX_KEPT_MESSAGES", 3)
+    state = TwinDriver().put(count=5)
+    assert (state["messages"], state["overfull_puts"]) == (3, 2)
+
+
 @pytest.mark.parametrize("make", [TwinDriver, PageSetDriver, QueueFileDriver])
 def test_any_number_of_puts_is_worked_off_in_bounded_memory(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_store, "MAX_KEPT_MESSAGES", 3000)
