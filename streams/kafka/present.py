@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import msgspec
 from confluent_kafka import Message
 
-from streams.kafka.latest import Follower, Latest
+from streams.kafka.latest import Latest
 from streams.kafka.record import EventReader
+from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import Estate
@@ -78,12 +79,12 @@ def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store
 
 def _last_state(kafka: Mapping[str, str], topics: Topics, store: str) -> dict[str, Any] | None:
     latest = Latest(topics)
-    with Follower(kafka, {topics.state: True}) as follower:
-        if follower.missing:
+    with TopicReader(kafka, {topics.state: None}) as reader:
+        if reader.missing:
             return None
-        while not follower.is_caught_up:
-            for message in follower.read(_READ_SECONDS):
-                latest.apply(message)
+        while not reader.is_caught_up:
+            for record in reader.read(_READ_SECONDS):
+                latest.apply(record)
     entry = latest.states.get(store)
     return None if entry is None else entry.state
 
