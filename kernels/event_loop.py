@@ -112,7 +112,7 @@ def _clear(store: Store, queue: int) -> None:
         row = chains.first(store, queue, priority)
         while row != NONE:
             persistent |= store.messages[row].marks & MARK_PERSISTENT != 0
-            messages.take(store, row, NONE)
+            messages.remove(store, row)
             row = chains.first(store, queue, priority)
     storage.on_clear(store, persistent)
 

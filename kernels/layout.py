@@ -160,12 +160,12 @@ QUEUE = np.dtype(
         ("any_head", "i4"),  # held gets of any message, oldest first
         ("any_tail", "i4"),
         ("puts", "i8"),  # messages stored so far
-        ("gets", "i8"),  # messages removed so far
+        ("gets", "i8"),  # messages removed by gets so far
         ("puts_then", "i8"),  # the same at the last sample
         ("gets_then", "i8"),
         ("puts_before", "i8"),  # the same at the sample before the last
         ("gets_before", "i8"),
-        ("got_at", "i8"),  # tick at which a message was last removed
+        ("got_at", "i8"),  # tick at which a get last removed a message
         ("armed", "u1"),  # conditions that may fire (see watch.py)
         ("fired", "u1"),
     ],

@@ -160,18 +160,32 @@ def make_uncommitted(store: Store, row: int, unit: int, state: int) -> None:
 
 
 @kernel
-def take(store: Store, row: int, unit: int) -> None:
-    """Get an available message: finally outside syncpoint (unit NONE), else until its unit ends."""
+def _leave_chain(store: Store, row: int) -> None:
+    """Make an available message one that no get finds."""
     chains.remove(store, row)
     if store.messages[row].marks & MARK_KEYED:
         ids.leave(store, row)
+
+
+@kernel
+def take(store: Store, row: int, unit: int) -> None:
+    """Get an available message: finally outside syncpoint (unit NONE), else until its unit ends."""
+    _leave_chain(store, row)
     _hand_over(store, row, unit)
+
+
+@kernel
+def remove(store: Store, row: int) -> None:
+    """Remove an available message that nobody gets."""
+    _leave_chain(store, row)
+    discard(store, row)
 
 
 @kernel
 def _hand_over(store: Store, row: int, unit: int) -> None:
     """Give a message that is in no chain to a get."""
     if unit == NONE:
+        meters.count_get(store, store.messages[row].queue)
         discard(store, row)
     else:
         make_uncommitted(store, row, unit, UNCOMMITTED_GET)
@@ -224,6 +238,8 @@ def end_unit(store: Store, unit: int, committed: bool) -> None:
                 storage.on_get_backed_out(store, row)
             hint = make_available(store, row, _if_in_chain(store, hint, message.priority))
         else:
+            if committed:
+                meters.count_get(store, message.queue)
             discard(store, row)
         row = following
     store.units[unit].head = NONE
@@ -258,7 +274,7 @@ def find_next(store: Store, queue: int) -> int:
 def remove_expired(store: Store, row: int) -> None:
     """Remove an available message that has expired, as by the get that meets it."""
     storage.on_operation(store, row, NONE, EXPIRE)
-    take(store, row, NONE)
+    remove(store, row)
 
 
 @kernel
@@ -281,7 +297,7 @@ def drop_nonpersistent(store: Store) -> None:
         if message.state == FREE or message.marks & MARK_PERSISTENT:
             continue
         if message.state == AVAILABLE:
-            take(store, row, NONE)
+            remove(store, row)
             continue
         chains.remove_from_unit(store, row)
         store.scalars[0].uncommitted -= 1

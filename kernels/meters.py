@@ -114,9 +114,13 @@ def count_removal(store: Store, row: int) -> None:
     store.stocks[stock_row].held -= 1
     store.stocks[stock_row].held_space -= space
     touch(store.stocks_dirty, stock_row, STOCK_SHIFT)
-    owner = store.queues[message.queue]
-    owner.gets += 1
-    owner.got_at = scalars.tick
+
+
+@kernel
+def count_get(store: Store, queue: int) -> None:
+    """Count a message that a get removed, unlike a backout, expiry, CLEAR or restart."""
+    store.queues[queue].gets += 1
+    store.queues[queue].got_at = store.scalars[0].tick
 
 
 @routine

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
 from tests.support.store_driver import NO_RULES
 from tests.support.twin_driver import TwinDriver
@@ -129,6 +131,28 @@ def test_the_cause_says_how_long_it_lasts_and_the_actions_what_they_change() -> 
     assert "puts/s, no get for" in opened.cause
     assert any("(then not full within the horizon)" in action for action in opened.actions)
     assert any("SETXCF START,ALTER" in action and "instead of" in action for action in opened.actions)
+
+
+@pytest.mark.parametrize("way", ["backout", "expire", "clear"])
+def test_what_leaves_a_queue_without_a_get_is_no_get(way: str) -> None:
+    """Puts that are backed out, messages that expire, and CLEAR say nothing about the getters."""
+    story = Story()
+    story.go_on(30, puts=10, gets=10)
+    stopped = story.time
+    for minute in range(80):
+        if way == "clear":
+            story.put(800)
+            story.send("CLEAR") if minute < 5 else None
+        else:
+            undo = {"backout": ("BACKOUT", "uow"), "expire": ("EXPIRE", "msgid")}[way]
+            story.put(800, **{undo[1]: f"{minute}"})
+            story.send(undo[0], **{undo[1]: f"{minute}"})
+        story.go_on(1, puts=10, gets=0)
+    opened = story.foreseen()[0]
+    minutes = round((opened.time - stopped) / MINUTE_US)
+    assert minutes > 5
+    assert f"puts/s, no get for {minutes} min." in opened.cause
+    assert f"getters of A.QUEUE stopped {minutes} min ago" in opened.evidence
 
 
 def test_each_forecast_is_handed_out_once() -> None:

@@ -11,7 +11,7 @@ from twin.forecast.monitor import ForecastMemory
 from twin.state.tables import StateError
 from twin.stores.drift import Drift
 
-VERSION = 6
+VERSION = 7
 
 
 class Format(msgspec.Struct, kw_only=True):

@@ -24,10 +24,9 @@ _CALM_RATIO = 0.8  # of either limit, below which the alert may clear [assumed]
 
 
 class Counters(NamedTuple):
-    """Totals of a structure: messages put and removed, and microseconds that gets have waited for faults."""
+    """Messages that a structure holds, and microseconds that gets have waited for faults so far."""
 
-    puts: int = 0
-    removed: int = 0
+    messages: int = 0
     fault_wait_us: int = 0
 
 
@@ -42,16 +41,15 @@ class Pace(NamedTuple):
     wait_pct: float
 
 
-def count(store: layout.Store, queues: int) -> Counters:
-    """Return the totals of a structure. queues: number of rows of QUEUE in use."""
-    rows = store.queues[:queues]
-    return Counters(int(rows["puts"].sum()), int(rows["gets"].sum()), int(store.scm[0]["fault_wait_us"]))
+def count(store: layout.Store) -> Counters:
+    """Return the counters of a structure."""
+    return Counters(int(store.scalars[0]["messages"]), int(store.scm[0]["fault_wait_us"]))
 
 
 def measure(store: layout.Store, before: Counters, now: Counters, ticks: int) -> Pace:
     """Return the pace of the last ticks, with messages of the mean size of those held."""
     seconds = ticks * clock.TICK / clock.SECOND
-    growth = (now.puts - before.puts) - (now.removed - before.removed)
+    growth = now.messages - before.messages
     waited_us = max(0, now.fault_wait_us - before.fault_wait_us)
     return Pace(growth / seconds, mover_rate(store), 100.0 * waited_us / (seconds * 1e6))
 

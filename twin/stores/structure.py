@@ -256,7 +256,7 @@ class StructureTwin(MessageStore):
 
     def _check_pace(self, ticks: int, now: int) -> list[Alert]:
         """Compare the mover with what the structure grew by in the last ticks; return the alerts that change."""
-        counted = scm_pace.count(self.tables.store, len(self.queues))
+        counted = scm_pace.count(self.tables.store)
         pace = scm_pace.measure(self.tables.store, self._counted, counted, ticks)
         self._counted = counted
         return scm_pace.check(self.tables.store, self.config, pace, self.episodes, now)
