@@ -1,9 +1,5 @@
 """Replay of a recording without Kafka and Spark, with the same alerts and states as the stream.
 
-    replayed = replay("friday.ndjson.zst", "estate.toml")
-    replayed.states["QSG1/APP1"]["usage_pct"]
-    replayed.usage.to_pandas()
-
 The command `mqtwin replay` is described in docs/commands.md.
 """
 
@@ -15,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +28,9 @@ from twin.stores.open import Twin, open_store
 from twin.stores.reports import Report
 from twin.stores.shared_store import SharedStore
 from twin.warm import warm
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(slots=True, repr=False)
@@ -65,6 +64,22 @@ class Replayed:
     def forecasts(self) -> pa.Table:
         """Predictions over time: time, store, resource, usage_pct, p10_s, p50_s, p90_s, probability, is_first."""
         return self._sampled().forecasts()
+
+    def plot(self, *stores: str) -> Figure:
+        """Return a picture of usage and alerts over time, which a notebook shows. It needs matplotlib.
+
+        Args:
+            *stores: names of stores; none: the six that were fullest.
+
+        Raises:
+            UsageError: matplotlib is missing, a store has no usage, or `course` was False.
+        """
+        try:
+            from twin.pictures import draw_replay
+        except ImportError:
+            wrong = "plot() needs matplotlib, which is not installed"
+            raise UsageError(f"{wrong}; expected: pip install 'mqtwin[pictures]'") from None
+        return draw_replay(self.usage, self.alerts, stores)
 
     def _sampled(self) -> Course:
         if self.course is None:
@@ -153,6 +168,15 @@ def replay(
 
     Raises:
         UsageError: the file is missing, has an unknown suffix, or cannot be read to its end; the estate is wrong.
+
+    Examples:
+        >>> replayed = twin.replay("friday.arrow", "estate.toml")
+        >>> replayed
+        Replayed(972,206 events, ... alerts, 2 stores, 0 dead letters)
+        >>> replayed.states["QSG1/APP1"]["full_puts"]
+        45522
+        >>> replayed.usage.column_names
+        ['time', 'store', 'resource', 'usage_pct']
     """
     described = estate if isinstance(estate, Estate) else load_estate(estate)
     warm()

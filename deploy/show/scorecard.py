@@ -81,22 +81,24 @@ def scorecard_json(recordings: Sequence[Path], scored: Sequence[ScoredRecording]
 
 def draw_stores(folder: Path, recording: Path, played: PlayedRecording, scored: ScoredRecording) -> None:
     """Draw usage, forecasts and alerts of each store of a recording, one SVG file per store."""
-    from twin.scoring import pictures
+    from twin.pictures import save
+    from twin.scoring.pictures import story
 
     stem = recording.name.partition(".")[0]
     for name, series in played.series.items():
         statements = {method: scored.outputs[method][name] for method in METHODS}
-        figure = pictures.story(series, scored.fillings[name], statements, f"{name}, {recording.name}")
-        pictures.save(figure, folder / f"{stem}-{name.replace('/', '-')}.svg")
+        figure = story(series, scored.fillings[name], statements, f"{name}, {recording.name}")
+        save(figure, folder / f"{stem}-{name.replace('/', '-')}.svg")
 
 
 def draw_summary(folder: Path, scored: Sequence[ScoredRecording]) -> None:
     """Draw lead times and calibration of all recordings: leads.svg and calibration.svg."""
-    from twin.scoring import pictures
+    from twin.pictures import save
+    from twin.scoring.pictures import calibration, leads
 
     measures = summarise(scored)
-    pictures.save(pictures.leads({name: _all_leads(scored, name) for name in METHODS}, measures), folder / "leads.svg")
-    pictures.save(pictures.calibration(measures[TWIN]), folder / "calibration.svg")
+    save(leads({name: _all_leads(scored, name) for name in METHODS}, measures), folder / "leads.svg")
+    save(calibration(measures[TWIN]), folder / "calibration.svg")
 
 
 def _all_leads(scored: Sequence[ScoredRecording], method: str) -> list[float | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from textwrap import fill
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -15,24 +14,10 @@ from tests.bench.report import Report
 from tests.bench.rig import PROCESSES
 from tests.bench.throughput import Way
 from tests.bench.wording import rate
+from twin.pictures import GREY, INK, SHADES, STYLE, save
 
-_BLUE, _AMBER, _GREEN, _GREY, _INK = "#3b6ea5", "#d08a2e", "#5c9a66", "#9aa5b1", "#2b3440"
-_COLOURS = {"spark": _BLUE, "python": _AMBER, "broker": _GREEN, "driver": _GREY}
+_COLOURS = dict(zip(("spark", "python", "broker", "driver"), SHADES, strict=True))
 _LABELS = {"spark": "Spark's JVM", "python": "Python workers", "broker": "broker", "driver": "driver"}
-STYLE: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "mqtwin",
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "text.color": _INK,
-    "axes.labelcolor": _INK,
-    "axes.edgecolor": _GREY,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "legend.frameon": False,
-}
 
 
 def draw(report: Report, folder: Path) -> None:
@@ -40,32 +25,27 @@ def draw(report: Report, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(STYLE):
         if report.throughput:
-            _save(_throughput(report.throughput), folder / "performance-throughput.svg")
+            save(_throughput(report.throughput), folder / "performance-throughput.svg")
         if report.backlog is not None:
-            _save(_backlog(report.backlog), folder / "performance-backlog.svg")
+            save(_backlog(report.backlog), folder / "performance-backlog.svg")
         if report.latency is not None:
-            _save(_latency(report.latency), folder / "performance-latency.svg")
-
-
-def _save(figure: Figure, path: Path) -> None:
-    figure.savefig(path, metadata={"Date": None, "Creator": "make bench"})
-    path.write_text(
-        "\n".join(line.rstrip() for line in path.read_text(encoding="utf-8").splitlines()) + "\n", encoding="utf-8"
-    )
+            save(_latency(report.latency), folder / "performance-latency.svg")
 
 
 def _throughput(ways: list[Way]) -> Figure:
     figure = Figure(figsize=(8.4, 3.0), layout="constrained")
     left, right = figure.subplots(1, 2)
     names = [way.name for way in ways]
-    for place, (label, colour) in enumerate((("connector alone", _GREY), ("and decoding", _GREEN), ("the job", _BLUE))):
-        spans = [(way.ceiling, way.decoding, way.job)[place] for way in ways]
-        heights = [span.rate for span in spans]
-        places = [group + 0.27 * (place - 1) for group in range(len(ways))]
-        bars = left.bar(places, heights, 0.25, label=label, color=colour)
-        left.bar_label(bars, [rate(height) for height in heights], fontsize=7, padding=2)
+    for place, (label, marker, filled) in enumerate(
+        (("connector alone", "o", "none"), ("and decoding", "s", "none"), ("the job", "o", INK))
+    ):
+        rates = [(way.ceiling, way.decoding, way.job)[place].rate for way in ways]
+        left.plot(range(len(ways)), rates, marker, color=INK, markerfacecolor=filled, label=label)
+        for column, value in enumerate(rates):
+            left.annotate(rate(value), (column, value), (7, 0), textcoords="offset points", va="center", fontsize=7)
     left.set_yscale("log")
     left.set_xticks(range(len(ways)), names)
+    left.set_xlim(-0.4, len(ways) - 0.3)
     left.set_ylabel("events/s")
     left.margins(y=0.2)
     left.legend(fontsize=8, loc="upper left")
@@ -88,10 +68,11 @@ def _backlog(backlog: Backlog) -> Figure:
     ticks: list[tuple[float, str]] = []
     for name, phase in backlog.phases.items():
         places = range(start, start + len(phase.batches))
-        colour = _AMBER if name.startswith("high") else _BLUE
-        times.plot(places, [batch["batch_ms"] for batch in phase.batches], ".", color=colour)
-        times.hlines(phase["batch_ms"], places[0], places[-1], color=colour)
-        pages.plot(places, [batch["pages"] for batch in phase.batches], ".", color=colour)
+        filled = INK if name.startswith("high") else "none"
+        dots = {"marker": "o", "markersize": 4, "linestyle": "none", "color": INK, "markerfacecolor": filled}
+        times.plot(places, [batch["batch_ms"] for batch in phase.batches], **dots)
+        times.hlines(phase["batch_ms"], places[0], places[-1], color=GREY)
+        pages.plot(places, [batch["pages"] for batch in phase.batches], **dots)
         ticks.append(((places[0] + places[-1]) / 2, fill(name, 22)))
         start = places[-1] + 4
     times.set_ylim(bottom=0)
@@ -99,6 +80,7 @@ def _backlog(backlog: Backlog) -> Figure:
     pages.set_yscale("log")
     pages.set_ylabel("pages written")
     pages.set_xticks([place for place, _ in ticks], [name for _, name in ticks], fontsize=7)
+    pages.set_xlabel("a dot is a batch, hollow: low backlog of messages, filled: high; line: median", fontsize=8)
     return figure
 
 
@@ -106,10 +88,10 @@ def _latency(latency: Latency) -> Figure:
     figure = Figure(figsize=(8.4, 2.6), layout="constrained")
     axes = figure.subplots()
     ordered = sorted(1000 * second for second in latency.seconds)
-    axes.step(ordered, [100 * (rank + 1) / len(ordered) for rank in range(len(ordered))], where="post", color=_BLUE)
+    axes.step(ordered, [100 * (rank + 1) / len(ordered) for rank in range(len(ordered))], where="post", color=INK)
     for percent in (50, 99):
         value = 1000 * latency.percentile(percent)
-        axes.plot([0, value, value], [percent, percent, 0], ":", color=_GREY)
+        axes.plot([0, value, value], [percent, percent, 0], ":", color=GREY)
         axes.annotate(
             f"p{percent}: {value:,.0f} ms", (value, percent), (4, -10), textcoords="offset points", fontsize=8
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.score.work import CaseScore, measured, scored_case
+from twin.pictures import save
 from twin.scoring import METHODS, TWIN, WarnedFilling, pictures
 from twin.scoring.table import span
 
@@ -29,8 +30,8 @@ def draw(scores: Sequence[CaseScore], folder: Path) -> list[Story]:
         old.unlink()
     by_method = measured(scores)
     leads = {method: [warned.lead for case in scores for warned in _warned(case, method)] for method in METHODS}
-    pictures.save(pictures.leads(leads, by_method), folder / "foresight-leads.svg")
-    pictures.save(pictures.calibration(by_method[TWIN]), folder / "foresight-calibration.svg")
+    save(pictures.leads(leads, by_method), folder / "foresight-leads.svg")
+    save(pictures.calibration(by_method[TWIN]), folder / "foresight-calibration.svg")
     return [_draw(score, folder) for score in _chosen(scores)]
 
 
@@ -56,7 +57,7 @@ def _draw(score: CaseScore, folder: Path) -> Story:
     title = f"{case.scenario}, case {case.number}"
     figure = pictures.story(played.series[case.store], scored.fillings[case.store], outputs, f"{case.store}: {title}")
     file = f"foresight-{case.scenario}.svg"
-    pictures.save(figure, folder / file)
+    save(figure, folder / file)
     leads = ", ".join(f"{method} {span(warned.lead)}" for method in METHODS for warned in _warned(score, method)[:1])
     text = f"{case.story} Lead before the first 2192: {leads}." if leads else f"{case.story} No put was refused."
     return Story(title, text, file)

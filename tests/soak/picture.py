@@ -7,12 +7,11 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from tests.bench.pictures import STYLE
 from tests.soak.samples import PARTS, Samples
+from twin.pictures import INK, SHADES, STYLE, save
 
-_COLOURS = {"driver": "#9aa5b1", "spark": "#3b6ea5", "workers": "#d08a2e", "broker": "#5c9a66"}
+_COLOURS = dict(zip(("spark", "workers", "broker", "driver"), SHADES, strict=True))
 _LABELS = {"driver": "driver", "spark": "Spark's JVM", "workers": "Python workers", "broker": "broker"}
-_KILL = "#b0413e"
 _MB = 1 << 20
 
 
@@ -30,28 +29,24 @@ def draw(run: Samples, path: Path, title: str) -> None:
             memory.plot(minutes, values, color=_COLOURS[part], label=_LABELS[part])
         memory.set_ylabel("memory, MB")
         batch_minutes = [batch["seconds"] / 60 for batch in run.batches]
-        batches.plot(
-            batch_minutes, [b["batch_ms"] / 1000 for b in run.batches], ",", color=_COLOURS["spark"], label="each batch"
-        )
+        batches.plot(batch_minutes, [b["batch_ms"] / 1000 for b in run.batches], ",", color=INK, label="each batch")
         batches.set_yscale("log")
         batches.set_ylabel("batch, seconds")
         waiting = [batch.get("behind", 0) / 1000 for batch in run.batches]
-        behind.plot(batch_minutes, waiting, color=_COLOURS["spark"], label="not yet read, per partition")
+        behind.plot(batch_minutes, waiting, color=INK, label="not yet read, per partition")
         behind.set_ylabel("thousand records")
-        disk.plot(minutes, [s.checkpoint_bytes / _MB for s in run.samples], color=_COLOURS["spark"], label="checkpoint")
+        disk.plot(minutes, [s.checkpoint_bytes / _MB for s in run.samples], color=INK, label="checkpoint")
         local = [s.local_bytes / _MB for s in run.samples]
-        disk.plot(minutes, local, color=_COLOURS["workers"], label="scratch files")
+        disk.plot(minutes, local, color=INK, linestyle="--", linewidth=1, label="scratch files")
         disk.set_ylabel("disk, MB")
         disk.set_xlabel("minutes")
         for axes in (fds, memory, batches, behind, disk):
             for i, kill in enumerate(run.kills):
                 label = "kill -9 of all processes" if i == 0 and axes is fds else None
-                axes.axvline(kill / 60, color=_KILL, linewidth=0.8, linestyle=":", label=label)
+                axes.axvline(kill / 60, color=INK, linewidth=0.8, linestyle=":", label=label)
             axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         for axes in (fds, memory, disk):
             axes.set_ylim(bottom=0)
         figure.suptitle(title, fontsize=9, x=0.01, ha="left")
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, metadata={"Date": None, "Creator": "make soak"})
-    lines = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join(line.rstrip() for line in lines) + "\n", encoding="utf-8")
+        save(figure, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -101,3 +102,33 @@ def test_a_rule_has_a_name_of_its_own_and_a_value_for_each_sample(story: tuple[P
         score(played, rules={"twin": at_70})
     with pytest.raises(UsageError, match=r"rule short returned shape \(1,\)"):
         score(played, rules={"short": lambda series: series.times[:1] > 0})
+
+
+def test_a_picture_has_a_curve_for_each_used_resource_and_a_bar_for_each_alert(replayed: twin.Replayed) -> None:
+    figure = replayed.plot(STORE)
+    usage, bars = figure.axes
+    used = {row["resource"] for row in replayed.usage.to_pylist() if row["store"] == STORE and row["usage_pct"] > 1}
+    drawn = {line.get_label(): line.get_ydata().max() for line in usage.lines if line.get_label() in used}
+    peaks = {row["resource"]: 0.0 for row in replayed.usage.to_pylist() if row["resource"] in used}
+    for row in replayed.usage.to_pylist():
+        if row["store"] == STORE and row["resource"] in used:
+            peaks[row["resource"]] = max(peaks[row["resource"]], row["usage_pct"])
+    assert drawn == pytest.approx(peaks, rel=0.05)
+    kinds = {f"{alert.condition} {alert.resource}" for alert in replayed.alerts if alert.store == STORE}
+    assert {label.get_text() for label in bars.get_yticklabels()} == kinds
+    assert bars.xaxis.get_major_formatter().fmt == "%H:%M"
+
+
+def test_a_picture_without_names_has_the_fullest_stores(replayed: twin.Replayed) -> None:
+    titles = [axes.get_title(loc="left") for axes in replayed.plot().axes[::2]]
+    assert titles == sorted(set(replayed.usage["store"].to_pylist()))
+
+
+def test_a_picture_of_an_unknown_store_or_without_matplotlib_is_refused(
+    replayed: twin.Replayed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match=r"no usage of a store QSG1/NONE; expected: QSG1/APP1"):
+        replayed.plot("QSG1/NONE")
+    monkeypatch.setitem(sys.modules, "twin.pictures", None)
+    with pytest.raises(UsageError, match=r"expected: pip install 'mqtwin\[pictures\]'"):
+        replayed.plot()
