@@ -8,6 +8,7 @@ from typing import Annotated, TypeVar
 
 from cyclopts import Parameter
 
+from deploy.show.summaries import count_text
 from deploy.show.warnings import print_warnings
 from twin.errors import UsageError
 from twin.estate import CouplingFacility, Estate, PageSet, QueueFile, Structure, load_estate, parse_size
@@ -42,7 +43,9 @@ class SizeOptions:
             noun = kind.kind.replace("_", " ")
             expected = ", ".join(names) or f"an estate with a {noun}"
             raise UsageError(f"--store {self.store or 'is missing'}: no {noun} of {self.estate}; expected: {expected}")
-        print_warnings(estate.warnings)
+        if estate.warnings:
+            count = count_text(len(estate.warnings), "warning")
+            print_warnings([f"{self.estate}: {count}, see mqtwin estate check {self.estate}"])
         return estate, config
 
     def load_structure(self, size: str | None, *, needs_size: bool) -> tuple[Estate | None, Structure, int | None]:

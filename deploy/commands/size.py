@@ -25,7 +25,7 @@ from twin.sizing import (
     plan_structure,
     plan_threshold,
 )
-from twin.sizing.mix import Mix
+from twin.sizing.mix import Mix, parse_count
 from twin.sizing.page_set import PageSetPlan, usable_pages
 from twin.sizing.structure import fill_by_rules, has_rules, rebuilt_for_offload
 
@@ -88,7 +88,7 @@ def _rebuild_advice(config: Structure, mix: Mix, size_bytes: int) -> list[str]:
 @size.command
 def threshold(
     *,
-    backlog: Annotated[int, Parameter(validator=Number(gte=1, lte=10**12))],
+    backlog: str,
     size: str | None = None,
     aim: Annotated[int | None, Parameter(validator=Number(gte=1, lte=100))] = None,
     options: SizeOptions = _DEFAULTS,
@@ -96,14 +96,15 @@ def threshold(
     """Plan OFFLD3TH for a known number of messages, with the MQSC command that sets it.
 
     Args:
-        backlog: Messages that must fit when all are offloaded.
+        backlog: Messages that must fit when all are offloaded, such as 5000000 or 5M.
         size: SIZE of the structure.
         aim: Maximum usage of SIZE, percent. Default: 90, or 100 where only that leaves "around 80%", as in the
             document.
         options: Store and output format.
     """
     _, config, _ = options.load_structure(size, needs_size=True)
-    plan = plan_threshold(config, backlog, aim)
+    messages = _parse_backlog(backlog)
+    plan = plan_threshold(config, messages, aim)
     model_maximum = "none" if plan.pools_latest is None else str(plan.pools_latest)
     lines = [
         ["0.75 KB per message", f"{plan.needed / 10**6:,.2f} MB"],
@@ -116,8 +117,15 @@ def threshold(
         ["maximum OFFLD3TH, by the model", model_maximum],
         ["MQSC", plan.mqsc],
     ]
-    headings = ["threshold", f"{backlog:,} messages in {format_size(plan.size)}"]
+    headings = ["threshold", f"{messages:,} messages in {format_size(plan.size)}"]
     print_plan(plan, headings, lines, plan.warnings, as_json=options.json)
+
+
+def _parse_backlog(text: str) -> int:
+    messages = parse_count(text)
+    if messages is None:
+        raise UsageError(f"--backlog {text}; expected: a number of messages from 1, such as 5000000 or 5M")
+    return messages
 
 
 @size.command

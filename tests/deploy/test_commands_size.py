@@ -10,6 +10,7 @@ import pytest
 
 from deploy.cli import main
 from tests.support.traffic import write_estate
+from twin.estate import load_estate
 
 MILLION = "1000000"
 
@@ -75,6 +76,22 @@ def test_a_threshold_comes_with_its_mqsc(run_size: Any) -> None:
     assert lines["MQSC"] == (
         "ALTER CFSTRUCT(name) OFFLD1TH(60) OFFLD1SZ(32K) OFFLD2TH(70) OFFLD2SZ(4K) OFFLD3TH(80) OFFLD3SZ(0K)"
     )
+
+
+def test_a_backlog_may_have_a_letter(plan_json: Any) -> None:
+    assert plan_json("threshold", "--backlog", "1M", "--size", "10G") == plan_json(
+        "threshold", "--backlog", MILLION, "--size", "10G"
+    )
+
+
+def test_warnings_of_the_estate_are_one_line_before_a_plan(plan_json: Any, estate: list[str]) -> None:
+    file = Path(estate[1])
+    unwise = file.read_text(encoding="utf-8").replace('size = "1M"', 'size = "1M"\nallow_auto_alter = true', 1)
+    file.write_text(unwise, encoding="utf-8")
+    count = len(load_estate(file).warnings)
+    assert count > 1
+    _, warnings = plan_json("structure", "--messages", "1K:10", *estate, "QSG1/APP2")
+    assert warnings == [f"mqtwin: warning: {file}: {count} warnings, see mqtwin estate check {file}"]
 
 
 def test_a_threshold_of_a_store_names_it_and_takes_its_size(plan_json: Any, estate: list[str]) -> None:
@@ -150,8 +167,9 @@ def test_scm_of_a_store_counts_what_the_other_structures_may_use(plan_json: Any,
             "--store QSG1/APP1 without --estate; expected: --estate, too",
         ),
         (["threshold", "--backlog", "5"], "--size is missing; expected: a size such as 4G"),
-        (["threshold", "--backlog", "0", "--size", "4G"], "--backlog"),
-        (["threshold", "--backlog", "5", "--size", "1"], "expected: SIZE("),
+        (["threshold", "--backlog", "0", "--size", "4G"], "--backlog 0; expected: a number of messages from 1"),
+        (["threshold", "--backlog", "5X", "--size", "4G"], "--backlog 5X; expected: a number of messages from 1"),
+        (["threshold", "--backlog", "5", "--size", "1"], "more than 90 %; expected: SIZE(1M) or more"),
         (["smds", "--messages", "100:5"], "expected: lengths above 140 bytes"),
         (["page-set", "--rate", "2048:50"], "--rate and --delay"),
         (["page-set", "--messages", "5:5", "--delay", "2h"], "--rate and --delay"),

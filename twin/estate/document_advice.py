@@ -82,7 +82,7 @@ def _scm(store: Structure) -> Iterator[str]:
             yield (
                 f"{store.name}: offload rule {rule.number}, OFFLD{rule.number}TH({rule.th})"
                 f" OFFLD{rule.number}SZ({format_size(rule.sz)}), can never fire while SCM has room: pre-staging holds"
-                f" usage at {PRESTAGES_ABOVE_PCT} %; a threshold below that is right"
+                f" usage at {PRESTAGES_ABOVE_PCT} %; expected: a threshold below that"
             )
 
 
