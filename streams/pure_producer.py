@@ -2,9 +2,9 @@
 
 It needs Python 3.11 and the package kafka-python, and nothing else of mqtwin: copy this one file to the collector.
 
-    >>> store_of = {("QM01", "ORDERS"): "QSG1/APP1", ("QM01", "INVOICES"): "QSG1/APP1"}
-    >>> with EventProducer("broker:9092", store_of=store_of) as events:
-    ...     events.put({"time": 1795176000000123, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 2048})
+    store_of = {("QM01", "ORDERS"): "QSG1/APP1", ("QM01", "INVOICES"): "QSG1/APP1"}
+    with EventProducer("broker:9092", store_of=store_of) as events:
+        events.put({"time": 1795176000000123, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 2048})
 
 The producer follows the rules of mqtwin's docs/events.md, so that a collector need not:
 

@@ -508,13 +508,6 @@ def test_the_example_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     assert lines[0].split()[0] < first[1]
 
 
-def test_the_examples_of_the_page_about_tests_run():
-    programs = re.findall(r"^```python\n(.*?)^```$", PAGES["testing.md"], re.MULTILINE | re.DOTALL)
-    assert len(programs) == 2
-    for program in programs:
-        exec(compile(program, "testing.md", "exec"), {})
-
-
 def test_the_options_of_the_pytest_plugin_are_all_there(pytestconfig):
     known = {name for name in pytestconfig._parser._inidict if name.startswith("mqtwin_")}
     assert set(first_codes(section("testing.md", "Recordings beside the estate"))) == known

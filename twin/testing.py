@@ -1,9 +1,12 @@
 """Tools for tests: the twins of an estate, driven by hand or by a script with pauses and crashes.
 
-    >>> with Driver("estate.toml") as driver:
-    ...     driver.put("ORDERS", length=2048, count=10_000)
-    ...     driver.wait(minutes=5)
-    ...     assert not driver.alerts
+    >>> driver = Driver("estate.toml")
+    >>> driver.put("ORDERS", length=2048, count=10_000)
+    []
+    >>> driver.wait(minutes=5)
+    []
+    >>> driver.state("QSG1/APP1")["messages"]
+    10000
 
 Events go the way of a replay: decoder, player, twins. Described in docs/testing.md.
 """

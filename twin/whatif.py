@@ -1,8 +1,9 @@
 """What-if: a store rolled forward from one moment, as it is and with other settings or other traffic.
 
-    >>> moment = at_moment("friday.arrow", estate, "QSG1/APP1", "2026-11-20T01:30:00Z")
-    >>> answer = what_if(moment, settings={"offld2_th": 60}, traffic=Traffic(gets=0))
-    >>> answer.after.p50
+    >>> moment = at_moment("friday.arrow", twin.load_estate("estate.toml"), "QSG1/APP1", "2026-11-20T01:30:00Z")
+    >>> answer = what_if(moment, settings={"smds.QM01.size": "1G", "smds.QM02.size": "1G"})
+    >>> answer.before.p50 < answer.after.p50
+    True
 
 Nothing is changed: settings are tried on a copy of the twin, traffic on its meters. Described in docs/what-if.md.
 """

@@ -28,6 +28,11 @@ def load_estate(path: str | PathLike[str]) -> Estate:
         EstateError: the estate is invalid or has no store. One line: file, line (MQSC, CFRM) or key (TOML), value,
             expected value; `others` has those of further errors. Errors in the texts are told before those of what
             the texts describe together, which may only follow from them.
+
+    Examples:
+        >>> estate = twin.load_estate("estate.toml")
+        >>> estate.stores["QSG1/APP1"].queues
+        ('ORDERS', 'ORDERS.REPLY', 'PAYMENTS')
     """
     file = Path(path)
     sources = gather(read_toml(file))

@@ -55,6 +55,13 @@ def score(
 
     Raises:
         UsageError: a rule has the name of a method, or does not return a value for each sample.
+
+    Examples:
+        >>> from twin.scoring import play, score, summarise
+        >>> played = play("friday.arrow", twin.load_estate("estate.toml"))
+        >>> scored = score(played, rules={"70 %": lambda series: series.usage.max(axis=1) >= 70})
+        >>> summarise([scored])["70 %"].recall
+        1.0
     """
     own = dict(rules or {})
     taken_names = sorted(own.keys() & set(METHODS))

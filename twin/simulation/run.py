@@ -62,6 +62,12 @@ def simulate(
 
     Raises:
         UsageError: the estate lacks something that the scenario needs, or the recording cannot be written.
+
+    Examples:
+        >>> scenario = twin.make_scenario("burst", settings={"hours": 0.5})
+        >>> outcome = twin.simulate(scenario, twin.demo_estate(), "monday.ndjson", seed=7)
+        >>> outcome.stores["QSG1/APP1"].refused
+        0
     """
     return serve_into(recording, estate, _tag(scenario, seed), _demands(scenario, estate, seed), progress)
 
