@@ -27,7 +27,7 @@ from twin.sizing import (
 )
 from twin.sizing.mix import Mix, parse_count
 from twin.sizing.page_set import PageSetPlan, usable_pages
-from twin.sizing.structure import fill_by_rules, has_rules, rebuilt_for_offload
+from twin.sizing.structure import fill_by_rules, has_rules, offload_all_commands, rebuilt_for_offload
 
 size = App(name="size")
 
@@ -79,10 +79,8 @@ def _rebuild_advice(config: Structure, mix: Mix, size_bytes: int) -> list[str]:
     is_known = any(part.count > 1 for part in mix)
     if rebuilt is None or (is_known and sum(part.count for part in mix) <= fits):
         return []
-    name = config.name.partition("/")[2]
-    commands = f"ALTER CFSTRUCT({name}) OFFLD1TH(0) OFFLD1SZ(0K), then SETXCF START,REBUILD,STRNAME="
-    commands += config.name.replace("/", "")
-    return [f"{rebuilt:,} fit instead of {fits:,} if all data is offloaded and the data sets have room: {commands}"]
+    condition = f"{rebuilt:,} fit instead of {fits:,} if all data is offloaded and the data sets have room"
+    return [f"{condition}: {offload_all_commands(config)}"]
 
 
 @size.command
@@ -115,7 +113,7 @@ def threshold(
         ["entries used, by the model", f"{plan.ents_pct:.2f} %"],
         ["elements used, by the model", f"{plan.elems_pct:.2f} %"],
         ["maximum OFFLD3TH, by the model", model_maximum],
-        ["MQSC", plan.mqsc],
+        ["MQSC", plan.mqsc or "none: give a larger SIZE"],
     ]
     headings = ["threshold", f"{messages:,} messages in {format_size(plan.size)}"]
     print_plan(plan, headings, lines, plan.warnings, as_json=options.json)

@@ -74,7 +74,7 @@ def test_a_threshold_comes_with_its_mqsc(run_size: Any) -> None:
     assert lines["maximum OFFLD3TH"] == "92"
     assert lines["OFFLD3TH for up to 90 % usage"] == "around 80 (exactly 82.85)"
     assert lines["MQSC"] == (
-        "ALTER CFSTRUCT(name) OFFLD1TH(60) OFFLD1SZ(32K) OFFLD2TH(70) OFFLD2SZ(4K) OFFLD3TH(80) OFFLD3SZ(0K)"
+        "ALTER CFSTRUCT(name) OFFLD1TH(59) OFFLD1SZ(32K) OFFLD2TH(69) OFFLD2SZ(4K) OFFLD3TH(79) OFFLD3SZ(0K)"
     )
 
 

@@ -49,6 +49,12 @@ def all_offloaded(config: Structure) -> Structure:
     return replace(config, offld1_th=0, offld1_sz=0)
 
 
+def offload_all_commands(config: Structure) -> str:
+    """Return the commands that offload all data from now on and allocate the structure at the ratio 1:2."""
+    name, cf_name = config.name.partition("/")[2] or config.name, config.name.replace("/", "")
+    return f"ALTER CFSTRUCT({name}) OFFLD1TH(0) OFFLD1SZ(0K), then SETXCF START,REBUILD,STRNAME={cf_name}"
+
+
 def has_rules(config: Structure) -> bool:
     """Return True if offload rules apply: CFLEVEL(5), and OFFLOAD is not NONE."""
     return config.cf_level >= 5 and config.offload != "NONE"

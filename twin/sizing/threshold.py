@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernels import offload
+from kernels import offload, pools
 from twin.allocation import allocate, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
 from twin.offload_rules import alter_command, with_all_offloaded_above
-from twin.sizing.structure import DOCUMENTED_BYTES, round_up
+from twin.sizing.structure import DOCUMENTED_BYTES, has_rules, offload_all_commands, round_up
 from twin.units import MIB
 
 _MB = 10**6  # the document divides 1,000,000 x 0.75 KB = 768 MB by a SIZE of 4,096 MB
@@ -40,7 +40,7 @@ class ThresholdPlan:
     ents_pct: float  # of the entries of the twin
     elems_pct: float  # of the elements of the twin
     pools_latest: int | None  # the highest OFFLD3TH above which the backlog fits, whatever was put before; None: none
-    mqsc: str  # command that sets all rules, the third to `threshold`
+    mqsc: str | None  # command by which the backlog fits by the pools, too; None: at this size there is none
     warnings: tuple[str, ...]
 
 
@@ -84,7 +84,7 @@ def plan_threshold(config: Structure, backlog: int, aim: int | None = None) -> T
         ents_pct=pools_pct[0],
         elems_pct=pools_pct[1],
         pools_latest=pools_pct[2],
-        mqsc=alter_command(config, with_all_offloaded_above(config, threshold)),
+        mqsc=_command(config, size, backlog, threshold, pools_pct[2]),
         warnings=tuple(_warnings(config, aim, threshold, documented, pools_pct[2])),
     )
 
@@ -109,12 +109,21 @@ def _pools(config: Structure, size: int, backlog: int) -> tuple[float, float, in
     return 100 * backlog / entries, 100 * used_elements / elements, latest if latest >= 0 else None
 
 
+def _command(config: Structure, size: int, backlog: int, threshold: int, pools_latest: int | None) -> str | None:
+    """Return the command by which the backlog fits: an earlier threshold, or everything offloaded and a rebuild."""
+    if pools_latest is not None:
+        return alter_command(config, with_all_offloaded_above(config, min(threshold, pools_latest)))
+    entries, elements = pool_sizes(config, size, pools.RATIO_ALL_OFFLOADED)
+    fits = backlog <= entries and backlog * offload.OFFLOADED_ELEMENTS <= elements
+    return offload_all_commands(config) if fits and has_rules(config) else None
+
+
 def _warnings(config: Structure, aim: int, threshold: int, documented: float, pools_latest: int | None) -> list[str]:
     warnings = []
     if aim > _AIM and threshold + documented > _AIM:
         warnings.append(
-            f"{threshold + documented:.2f} % of SIZE are used in the end, as in the document's example of 4 GB;"
-            f" --aim {_AIM} leaves room, OFFLD3TH({_around(_AIM - documented)})"
+            f"OFFLD3TH({threshold}) would use {threshold + documented:.2f} % of SIZE, as in the document's example of"
+            f" 4 GB; --aim {_AIM} leaves room, OFFLD3TH({_around(_AIM - documented)})"
         )
     if config.allow_auto_alter and config.full_threshold:
         warnings.append(
@@ -125,9 +134,12 @@ def _warnings(config: Structure, aim: int, threshold: int, documented: float, po
     if config.cf_level < 5:
         warnings.append(f"offload rules need CFLEVEL(5), this structure is at CFLEVEL({config.cf_level})")
     if pools_latest is None or pools_latest < threshold:
-        lower = "no threshold is low enough" if pools_latest is None else f"{pools_latest} or lower would do"
+        ratio = allocate(config).ratio
+        answer = f"no threshold is low enough at the ratio 1:{ratio}"
+        if pools_latest is not None:
+            answer = f"{pools_latest} or lower would do at the ratio 1:{ratio}, the command takes it"
         warnings.append(
             "entries and elements by the model: if what stands there before are messages of up to 1,164 bytes, entries"
-            f" run out first: {lower} at the ratio 1:{allocate(config).ratio}; a larger SIZE gives more"
+            f" run out before the document's threshold of {threshold} helps: {answer}; a larger SIZE gives more"
         )
     return warnings

@@ -141,8 +141,8 @@ def test_a_million_messages_of_three_quarters_of_a_kb_are_768_mb_and_18_75_perce
     assert plan.exact_pct == pytest.approx(17.88, abs=0.005)
     assert plan.latest == 81
     assert plan.threshold == 80  # "around 80% rather than 90%"
-    assert plan.mqsc == (
-        "ALTER CFSTRUCT(name) OFFLD1TH(60) OFFLD1SZ(32K) OFFLD2TH(70) OFFLD2SZ(4K) OFFLD3TH(80) OFFLD3SZ(0K)"
+    assert plan.mqsc == (  # by the model 80 is too late
+        "ALTER CFSTRUCT(name) OFFLD1TH(28) OFFLD1SZ(32K) OFFLD2TH(38) OFFLD2SZ(4K) OFFLD3TH(48) OFFLD3SZ(0K)"
     )
     assert any("98.75 % of SIZE" in warning and "OFFLD3TH(70)" in warning for warning in plan.warnings)
     assert plan == plan_threshold(bare_structure(4 * GIB), MILLION, aim=100)
@@ -161,9 +161,12 @@ def test_a_million_messages_in_10_gb_need_92_or_lower_and_around_80_to_use_not_m
 def test_the_other_rules_are_adjusted_where_they_are_not_below():
     """Specifying offload options: "The other offload parameters would also need to be adjusted"."""
     plan = plan_threshold(bare_structure(10 * GIB), MILLION)
-    assert "OFFLD1TH(60) OFFLD1SZ(32K) OFFLD2TH(70) OFFLD2SZ(4K) OFFLD3TH(80) OFFLD3SZ(0K)" in plan.mqsc
+    assert plan.pools_latest == 79
+    assert "OFFLD1TH(59) OFFLD1SZ(32K) OFFLD2TH(69) OFFLD2SZ(4K) OFFLD3TH(79) OFFLD3SZ(0K)" in plan.mqsc
+    roomy = plan_threshold(bare_structure(20 * GIB), MILLION, aim=85)
+    assert "OFFLD1TH(60) OFFLD1SZ(32K) OFFLD2TH(70) OFFLD2SZ(4K) OFFLD3TH(80) OFFLD3SZ(0K)" in roomy.mqsc
     apart = replace(bare_structure(10 * GIB), offld1_th=0, offld2_th=55)
-    assert "OFFLD1TH(0) OFFLD1SZ(32K) OFFLD2TH(55) OFFLD2SZ(4K) OFFLD3TH(80)" in plan_threshold(apart, MILLION).mqsc
+    assert "OFFLD1TH(0) OFFLD1SZ(32K) OFFLD2TH(55) OFFLD2SZ(4K) OFFLD3TH(79)" in plan_threshold(apart, MILLION).mqsc
 
 
 def test_automatic_alter_is_said_to_make_the_published_case_worse():
@@ -215,6 +218,21 @@ def test_where_entries_end_first_the_plan_says_so():
     none = plan_threshold(bare_structure(GIB), MILLION, aim=100)
     assert none.pools_latest is None
     assert any("no threshold is low enough" in warning for warning in none.warnings)
+    assert none.mqsc is None
+
+
+def test_where_no_threshold_is_low_enough_all_offloaded_and_a_rebuild_fit_what_the_plan_says():
+    """The command is played: everything offloaded, allocated at the ratio 1:2."""
+    size = 1_000 * ENTRY_AND_6_ELEMENTS
+    config = replace(bare_structure(size), name="QSG1/APP1")
+    plan = plan_threshold(config, 1_500, aim=100)
+    assert plan.pools_latest is None
+    assert plan.mqsc == "ALTER CFSTRUCT(APP1) OFFLD1TH(0) OFFLD1SZ(0K), then SETXCF START,REBUILD,STRNAME=QSG1APP1"
+    driver = TwinDriver(size=size, full_threshold=0, smds={}, **(NO_RULES | {"offld1_th": 0, "offld1_sz": 0}))
+    events = demands(driver.decoding.estate.route_of_queue("QM01", "A.QUEUE"), np.full(1_500, 3 * KIB))
+    driver.twin.demand(events)
+    assert not events["reason"].any()
+    assert plan_threshold(config, 1_900, aim=100).mqsc is None
 
 
 # -- by its rules
