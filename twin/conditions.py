@@ -14,6 +14,7 @@ class Condition(StrEnum):
     CANNOT_EXPAND = "cannot-expand"
     FULL = "full"
     QUEUE_FULL = "queue-full"
+    QUEUE_FULL_FORECAST = "queue-full-forecast"
     SCM_OVERCOMMITTED = "scm-overcommitted"
     SCM_EXHAUSTED = "scm-exhausted"
     AUGMENTED_EXHAUSTED = "augmented-exhausted"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver, demands
+from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, OPENED
 from twin.estate import EstateError, load_estate
 
@@ -113,6 +114,66 @@ def test_a_restart_keeps_the_alert_and_what_is_uncommitted() -> None:
     driver.reopen()
     driver.wait(90)
     assert driver.alert_changes() == [(OPENED, QUEUE_FULL, A_QUEUE), (CLEARED, QUEUE_FULL, A_QUEUE)]
+
+
+# -- how long until MAXDEPTH
+
+AHEAD = "queue-full-forecast"
+
+
+def fill(driver: TwinDriver, minutes: int, puts: int, gets: int) -> None:
+    """Apply puts and gets each minute."""
+    for _ in range(minutes):
+        driver.put(count=puts) if puts else None
+        driver.get(count=gets) if gets else None
+        driver.wait(60 - (driver.time // 1_000_000) % 60)
+
+
+def ahead(driver: TwinDriver) -> list[Alert]:
+    return [alert for alert in driver.alerts if alert.condition == AHEAD]
+
+
+@pytest.mark.parametrize("kind", [TwinDriver, PageSetDriver, QueueFileDriver])
+def test_a_growing_queue_is_a_watch_before_maxdepth_that_says_how_long_it_takes(kind: type[TwinDriver]) -> None:
+    driver = open_driver(90, kind())
+    fill(driver, 40, 1, 1)
+    assert ahead(driver) == []
+    began = driver.time
+    fill(driver, 90, 1, 0)
+    opened, *updates = ahead(driver)
+    assert (opened.change, opened.resource, opened.data()["level"]) == (OPENED, A_QUEUE, "watch")
+    [full] = [alert for alert in driver.alerts if alert.condition == QUEUE_FULL]
+    left_min = (full.time - opened.time) / 60e6
+    assert 20 < left_min < 40  # the lead of 30 minutes, from 15 to 30 minutes of growth
+    assert f"Depth of A.QUEUE: {opened.usage_pct:.1f} % of MAXDEPTH, reached in " in opened.cause
+    assert "then puts fail with 2053" in opened.cause
+    assert opened.time > began and {alert.change for alert in updates} == {"updated"}
+
+
+def test_it_is_over_when_the_queue_has_stopped_growing() -> None:
+    driver = open_driver(90)
+    fill(driver, 75, 1, 0)
+    assert [alert.change for alert in ahead(driver)][:1] == [OPENED]
+    fill(driver, 40, 1, 1)
+    assert ahead(driver)[-1].change == CLEARED
+    assert ahead(driver)[-1].cause.endswith("of MAXDEPTH, alert cleared.")
+
+
+def test_a_queue_without_maxdepth_and_one_that_grows_slowly_are_no_watch() -> None:
+    for limit in (None, 100_000):
+        driver = open_driver(limit)
+        fill(driver, 60, 1, 0)
+        assert ahead(driver) == []
+
+
+def test_a_restart_changes_no_alert() -> None:
+    whole, pieces = open_driver(90), open_driver(90)
+    for _ in range(12):
+        for driver in (whole, pieces):
+            fill(driver, 10, 1, 0)
+        pieces.reopen()
+    assert pieces.alert_changes() == whole.alert_changes()
+    assert (OPENED, AHEAD, A_QUEUE) in whole.alert_changes()
 
 
 # -- demands

@@ -29,7 +29,7 @@ from twin.forecast.outlook import Forecast
 from twin.state.arrays import Array, Arrays
 from twin.state.names import Names, give_rows
 from twin.state.tables import StateError, Tables
-from twin.stores import expiry_scans, in_doubt, silence
+from twin.stores import depth_forecast, expiry_scans, in_doubt, silence
 from twin.stores.drift import Drift, drift_finding, judge, present
 from twin.stores.kind import StoreKind
 from twin.stores.message_header import VERSION, Header, decode_header
@@ -44,7 +44,7 @@ MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they we
 _SWEEP_TICKS = 6  # between two searches for expired held gets
 _NOT_REVIEWED = (  # they have rules of their own
     *(Condition.DRIFT, Condition.FULL_FORECAST, Condition.SOURCE_SILENT, Condition.IN_DOUBT),
-    *(Condition.SCM_OVERRUN, Condition.FAULT_WAIT),
+    *(Condition.SCM_OVERRUN, Condition.FAULT_WAIT, Condition.QUEUE_FULL_FORECAST),
 )
 _CALM_TICKS = (CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 2  # from the last change until time alone changes no alert
 
@@ -424,12 +424,19 @@ class MessageStore(StoreKind):
         alerts = self._on_tick(before, tick)
         expiry_scans.run(self.tables.store, expiry_scans.interval_us(self.estate, self.config), before, tick)
         alerts += in_doubt.check(self.tables.store, self.estate, self.name, self.qmgrs, self.episodes, now)
+        alerts += self._check_depths(now)
         alerts += self.monitor.tick(self, before, tick)
         for episode in self.episodes:
             if episode.condition not in _NOT_REVIEWED:
                 alerts += self._review(episode, now)
         self._reporter.report(before, tick, self._report_values)
         return alerts
+
+    def _check_depths(self, now: int) -> list[Alert]:
+        """Return the alerts about queues that are about to hold MAXDEPTH messages."""
+        rows = self.tables.store.queues[: len(self.queues)]
+        lead_s = self.config.forecast_lead_s
+        return depth_forecast.check(rows, self.queues, self._view, lead_s, self.began, self.episodes, now)
 
     def drain_reports(self) -> list[Report]:
         """Return the reports to a shared store since the last call, in order."""
