@@ -25,6 +25,7 @@ from typing import Annotated, Any
 from cyclopts import App, CycloptsError, Parameter
 from cyclopts.exceptions import UnknownCommandError, UnusedCliTokensError
 
+from deploy.show.warnings import print_line, print_warnings
 from twin.errors import CutRecordingWarning, MqtwinError, UsageError
 
 DONE, FAILED, WRONG_USE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
@@ -121,7 +122,7 @@ def _one_line_warnings() -> Iterator[None]:
 
         def show_one_line(message: Warning | str, category: type[Warning], *arguments: Any, **options: Any) -> None:
             if issubclass(category, CutRecordingWarning):
-                print("mqtwin: warning:", message, file=sys.stderr)
+                print_warnings([str(message)])
             else:
                 show(message, category, *arguments, **options)
 
@@ -144,5 +145,5 @@ def _one_line(error: CycloptsError) -> str:
 def _report(error: BaseException, text: str, status: int) -> int:
     if os.environ.get("MQTWIN_DEBUG", "").lower() in {"1", "true", "yes"}:
         traceback.print_exception(error)
-    print("mqtwin:", " ".join(text.split()), file=sys.stderr)
+    print_line(f"mqtwin: {' '.join(text.split())}")
     return status

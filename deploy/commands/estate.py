@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import astuple
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,7 @@ from deploy.feed_options import FeedChoices
 from deploy.show.feeds import print_complaints
 from deploy.show.summaries import count_text
 from deploy.show.table import print_table
-from deploy.show.warnings import print_warnings
+from deploy.show.warnings import print_line, print_warnings
 from twin.errors import UsageError
 from twin.estate import HEADINGS, EstateError, load_estate, summary
 from twin.feeds.estate_import import differences, estate_text, look_at, unverified
@@ -38,7 +37,7 @@ def check(file: Path, /) -> int:
         loaded_estate = load_estate(file)
     except EstateError as error:
         for message in (str(error), *error.others):
-            print(f"mqtwin: {message}", file=sys.stderr)
+            print_line(f"mqtwin: {message}")
         return _WRONG_USE
     print_warnings(loaded_estate.warnings)
     lines = [[str(value) for value in astuple(row)] for row in summary(loaded_estate)]

@@ -11,6 +11,7 @@ import pytest
 from deploy import cli
 from deploy.cli import main
 from deploy.options import KafkaOptions, parse_settings
+from deploy.show.warnings import print_line
 from deploy.stopping import StopRequestedError, raise_on_stop
 from twin.errors import MqtwinError, UsageError
 
@@ -220,3 +221,17 @@ def test_a_cache_that_cannot_be_written_is_one_line_that_says_what_to_do(argumen
     *_, line = done.stderr.splitlines()  # warnings about the estate may come before
     assert line.startswith("mqtwin: the cache folder /proc/none cannot be written (")
     assert line.endswith("): set MQTWIN_CACHE to a writable folder")
+
+
+def test_a_long_line_is_wrapped_between_words_on_a_terminal_and_whole_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "mqtwin: QSG1/APP1: its data sets are not described and none of them offloads anything at all"
+    print_line(line)
+    assert capsys.readouterr().err == f"{line}\n"
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    print_line(line)
+    printed = capsys.readouterr().err
+    assert len(printed.splitlines()) == 3 and max(map(len, printed.splitlines())) <= 40
+    assert printed.split() == line.split()
