@@ -51,9 +51,9 @@ def test_the_examples_of_docstrings_say_what_is_returned(
     module = importlib.import_module(name)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     names = vars(module) | {"twin": twin}
-    found = [test for test in doctest.DocTestFinder().find(module, globs=names) if test.examples]
-    assert found
-    for test in found:
+    examples = [test for test in doctest.DocTestFinder().find(module, globs=names) if test.examples]
+    assert examples
+    for test in examples:
         runner.run(test)
     assert runner.summarize(verbose=False).failed == 0
 

@@ -16,6 +16,7 @@ A name is imported when it is first used, so that `import twin` is quick. `twin.
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -67,4 +68,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(globals().keys() | set(__all__))
+    own = {name for name, value in globals().items() if name.startswith("__") or isinstance(value, ModuleType)}
+    return sorted(own | set(__all__))

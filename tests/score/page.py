@@ -15,7 +15,7 @@ from tests.score.work import CaseScore, classes, measured, scenarios
 from twin.scoring import METHODS, TWIN, TWIN_WATCH
 from twin.scoring.table import ROWS, markdown, percent, rows
 
-_BY_SCENARIO = ("recall", "precision", "recordings without one", "lead, p10", "lead, p50", "enough lead")
+_BY_SCENARIO = ("recall", "precision", "recordings without a false alarm", "lead, p10", "lead, p50", "enough lead")
 _LEGEND = """Lines: usage of each resource. Grey: a filling; red: puts are refused. Whiskers on the 100 % line: the
 twin's forecast, from p10 to p90 with a dot at p50. Bars below: open alarms of each rule."""
 

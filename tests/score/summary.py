@@ -15,7 +15,7 @@ from twin.scoring.table import ROWS, percent, span, table
 COLUMNS = (
     "recall",
     "precision",
-    "recordings without one",
+    "recordings without a false alarm",
     "lead, p10",
     "lead, p50",
     "enough lead",

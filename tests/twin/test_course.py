@@ -132,3 +132,9 @@ def test_a_picture_of_an_unknown_store_or_without_matplotlib_is_refused(
     monkeypatch.setitem(sys.modules, "twin.pictures", None)
     with pytest.raises(UsageError, match=r"expected: pip install 'mqtwin\[pictures\]'"):
         replayed.plot()
+
+
+def test_the_package_lists_its_names_and_modules_only() -> None:
+    names = {name for name in dir(twin) if not name.startswith("__")}
+    assert set(twin.__all__) <= names
+    assert "scoring" in names and not names & {"Any", "TYPE_CHECKING", "_MODULES", "import_module", "annotations"}

@@ -56,7 +56,7 @@ ROWS: Mapping[str, Callable[[Measures], str]] = {
     "alarms per 100 store-days": lambda measures: number(
         100 * measures.alarms / measures.store_days if measures.store_days else None
     ),
-    "recordings without one": lambda measures: percent(measures.calm),
+    "recordings without a false alarm": lambda measures: percent(measures.calm),
     "lead, p10": lambda measures: span(measures.lead_p10),
     "lead, p50": lambda measures: span(measures.lead_p50),
     "enough lead": lambda measures: percent(measures.enough_lead),
