@@ -34,7 +34,7 @@ export class UsageChart {
     this.body = h("tbody");
     this.headings = h("tr");
     this.table = h("div", { class: "unseen" }, h("table", {}, h("caption", {}, title || ""), h("thead", {}, this.headings), this.body));
-    this.root = this.isSmall ? this.box : h("figure", {}, this.box, this.legend, this.caption, this.table);
+    this.root = this.isSmall ? h("div", { class: "small", "aria-hidden": "true" }, this.box, this.legend) : h("figure", {}, this.box, this.legend, this.caption, this.table);
     this.plot = null;
     this.names = "";
     this.forecast = null;
