@@ -68,6 +68,9 @@ def test_an_expansion_that_fails_is_told_with_its_reason() -> None:
     assert alert.severity == CRITICAL
     assert "cannot expand (its volumes hold 105 pages)" in alert.cause
     assert "Add volumes to its storage group, then retry the expansion: ALTER PSID(4) EXPAND(SYSTEM)" in alert.actions
+    steps = ("PSID(nn)", "DEFINE QLOCAL(TEMP) LIKE(A.QUEUE) STGCLASS(OTHER)", "MOVE QLOCAL(A.QUEUE) TOQLOCAL(TEMP)")
+    assert [alert.actions[-1].find(step) > 0 for step in steps] == [True] * 3
+    assert sorted(steps, key=alert.actions[-1].find) == list(steps)
 
 
 def test_a_page_set_without_a_secondary_extent_and_one_of_119_extents_say_so() -> None:

@@ -104,7 +104,8 @@ class Pages(ResourceView):
             queue = ranked[0].queue
             actions.append(
                 f"Move {queue} to a page set with free pages (DISPLAY USAGE TYPE(PAGESET)) or a new one (DEFINE PSID):"
-                f" DEFINE STGCLASS(OTHER) PSID(nn), MOVE QLOCAL({queue}) TOQLOCAL(TEMP),"
+                f" DEFINE STGCLASS(OTHER) PSID(nn), DEFINE QLOCAL(TEMP) LIKE({queue}) STGCLASS(OTHER),"
+                f" MOVE QLOCAL({queue}) TOQLOCAL(TEMP),"
                 f" ALTER QLOCAL({queue}) STGCLASS(OTHER), MOVE QLOCAL(TEMP) TOQLOCAL({queue})"
             )
         return tuple(actions)
