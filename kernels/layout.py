@@ -265,6 +265,8 @@ FILE_USE = np.dtype(  # blocks, log and checkpoints of a queue file
         ("base_nonpersistent", "i8"),  # baseline, as set by the first MEASURE
         ("base_persistent", "i8"),
         ("last_full", "i8"),  # time of the last put refused
+        ("reported", "i8"),  # log records up to the last report to the queue manager
+        ("ended", "i8"),  # rows of `ends` in use: logged ends of units since that report
     ],
     align=True,
 )
@@ -384,8 +386,9 @@ class Store(NamedTuple):
     """All arrays of a store, as kernels take them.
 
     Tables, which may have more rows than are used: messages MESSAGE, held HELD, units UNIT, queues QUEUE, chains CHAIN,
-    flows FLOW, seen SEEN, blocks BLOCK, order ORDER (a row per message, if there is SCM), packed PACKED; bins BIN,
-    counts i4, stocks STOCK, tides TIDE, rises RISE (see meter_rows.py).
+    flows FLOW, seen SEEN, blocks BLOCK, order ORDER (a row per message, if there is SCM), packed PACKED, ends u8
+    (keys of units of work, see queue_file.py); bins BIN, counts i4, stocks STOCK, tides TIDE, rises RISE (see
+    meter_rows.py).
 
     Arrays of fixed size: datasets DATASET, a row per queue manager; scm_ends ORDER_ENDS[ORDERS]; of one row each: scm
     SCM_USE, page_use PAGE_USE, file_use FILE_USE, scalars SCALARS, params PARAMS.
@@ -405,6 +408,7 @@ class Store(NamedTuple):
     blocks: Array
     order: Array
     packed: Array
+    ends: Array
     bins: Array
     counts: Array
     stocks: Array
@@ -433,6 +437,7 @@ class Store(NamedTuple):
     blocks_dirty: Array
     order_dirty: Array
     packed_dirty: Array
+    ends_dirty: Array
     bins_dirty: Array
     counts_dirty: Array
     stocks_dirty: Array
@@ -452,6 +457,7 @@ SEEN_SHIFT = 10
 BLOCK_SHIFT = 10
 ORDER_SHIFT = 9
 PACKED_SHIFT = 10
+END_SHIFT = 10
 
 
 @kernel

@@ -1,5 +1,8 @@
 """Queue files of distributed queue managers: blocks of 512 bytes, buffers before the file, log records, checkpoints.
 
+Log and checkpoints belong to the queue manager (`twin.stores.queue_manager`), which counts the records of all its
+queues. A queue file takes the checkpoints that its own log records are enough for: these are certain.
+
 Sources: [IBM: WebSphere MQ internals, "Views of the Queue", "What's the point of logging?", "Put to a waiting getter"];
 [assumed] (364 bytes before a message, one log record per persistent operation); docs/storage-model.md#queue-files.
 """
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 from kernels._compile import kernel, routine
 from kernels.clock import SECOND, TICK
-from kernels.layout import MARK_PERSISTENT, NEVER, NONE, UNIT_SHIFT, Store, touch
+from kernels.layout import END_SHIFT, MARK_PERSISTENT, NEVER, NONE, UNIT_SHIFT, Store, touch
 from kernels.pools import base_left, keep_persistent
 
 BLOCK_BYTES = 512  # per block of the space map [IBM: WebSphere MQ internals, "Views of the Queue"]
@@ -56,6 +59,16 @@ def _beyond(store: Store, nonpersistent: int, persistent: int) -> int:
 def overflow(store: Store) -> int:
     """Return the blocks that the buffers do not hold, which are in the file."""
     return _beyond(store, nonpersistent_in_use(store), persistent_in_use(store))
+
+
+@kernel
+def needed_at_checkpoint(store: Store) -> int:
+    """Return the blocks that a checkpoint leaves in the file at least: what no buffer holds, and all persistent data.
+
+    Source: [IBM: WebSphere MQ internals, "What's the point of logging?"]: at a checkpoint "the log and data are brought
+    into line", so that persistent data in the buffer reaches the file.
+    """
+    return max(0, nonpersistent_in_use(store) - store.params[0].np_buffer) + persistent_in_use(store)
 
 
 @kernel
@@ -127,7 +140,15 @@ def log_unit_end(store: Store, unit: int, committed: bool) -> None:
 
     Source: [IBM: WebSphere MQ internals, "Undo Phase"] (compensation log records); [assumed] that a BACKOUT while the
     queue manager runs undoes in the same way.
+
+    The end is listed in `ends` for the queue manager, where it is one record with the ends of the same unit in other
+    queues. Beyond the rows of `ends` it counts by itself.
     """
+    use = store.file_use[0]
+    if use.ended < store.ends.size:
+        store.ends[use.ended] = store.units[unit].key
+        touch(store.ends_dirty, use.ended, END_SHIFT)
+        use.ended += 1
     if not committed:
         row = int(store.units[unit].head)
         while row != NONE:
@@ -149,15 +170,20 @@ def write_log(store: Store) -> None:
 
 @kernel
 def _checkpoint(store: Store, time: int) -> None:
-    """Take a checkpoint of a queue with persistent updates, and truncate its file if it is oversized."""
+    """Take a checkpoint of a queue with persistent updates, and truncate its file if it is oversized.
+
+    Persistent data in the buffer reaches the file.
+    """
     use = store.file_use[0]
     use.checkpoints += 1
     use.since_checkpoint = 0
     use.checkpoint_at = time
-    oversized = use.file_blocks - overflow(store)
+    needed = needed_at_checkpoint(store)
+    oversized = use.file_blocks - needed
     if oversized >= OVERSIZED_BLOCKS and oversized * 100 >= OVERSIZED_PERCENT * use.file_blocks:
-        use.file_blocks -= oversized
+        use.file_blocks = needed
         use.truncations += 1
+    use.file_blocks = max(use.file_blocks, needed)
 
 
 @routine

@@ -287,7 +287,7 @@ def test_the_fields_of_a_state_record():
     dataset = structure["smds"]["additionalProperties"]["properties"]
     assert first_codes(section("state.md", "Fields of a data set")) == list(dataset)
     assert first_codes(section("state.md", "Fields of storage class memory")) == list(structure["scm"]["properties"])
-    for kind in ("coupling_facility", "uniform_cluster"):
+    for kind in ("coupling_facility", "uniform_cluster", "queue_manager"):
         heading = f"Fields of a {kind.replace('_', ' ')}"
         assert first_codes(section("state.md", heading)) == list(state["$defs"][kind]["properties"])
 

@@ -25,6 +25,8 @@ def store_labels(store: str, kind: str) -> dict[str, str]:
             labels |= {"qmgr": owner, "pageset": str(int(number[1])) if number else name, "platform": ZOS}
         case "queue_file":
             labels |= {"qmgr": owner, "queue": name}
+        case "queue_manager":
+            labels |= {"qmgr": owner}
         case "coupling_facility":
             labels |= {"platform": ZOS}
     return {"store": store, "kind": kind, **labels}

@@ -7,6 +7,7 @@ from typing import Any
 
 from deploy.show.forecast import forecast_text
 from deploy.show.table import print_table
+from kernels.queue_file import LOG_RECORDS
 from twin.asked import AskedStore, Refusals
 from twin.units import as_text
 
@@ -70,6 +71,10 @@ def _coupling_facility(state: State) -> Usage:
     return state["scm_used"], state["scm_total"], "bytes of SCM"
 
 
+def _queue_manager(state: State) -> Usage:
+    return state["records_to_replay"], LOG_RECORDS, "log records to a checkpoint"
+
+
 def _uniform_cluster(state: State) -> Usage:
     return state["rate"], state["capacity"], "messages/s"
 
@@ -80,6 +85,7 @@ _USAGE_BY_KIND: Mapping[str, Callable[[State], Usage]] = {
     "queue_file": _queue_file,
     "coupling_facility": _coupling_facility,
     "uniform_cluster": _uniform_cluster,
+    "queue_manager": _queue_manager,
 }
 
 

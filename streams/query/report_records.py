@@ -18,7 +18,7 @@ from twin.stores.reports import Report, Tick, Values
 CONTENT_TYPE = "application/json"
 REPORTS_PER_RECORD = 1000  # about 150 KB
 
-_SHARED = ("coupling_facility", "uniform_cluster")
+_SHARED = ("coupling_facility", "uniform_cluster", "queue_manager")
 
 
 class ReportError(ValueError):
@@ -78,7 +78,10 @@ def read_reports(value: bytes | None, estate: Estate) -> list[Report]:
         raise ReportError(f"{error}; expected: a record that the job itself wrote") from None
     shared, source = estate.stores.get(record.store), estate.stores.get(record.source)
     if shared is None or shared.kind not in _SHARED:
-        raise ReportError(f"store is {record.store}; expected: a coupling facility or uniform cluster of the estate")
+        raise ReportError(
+            f"store is {record.store}; expected: a coupling facility, uniform cluster or distributed queue manager"
+            " of the estate"
+        )
     if source is None or source.kind in _SHARED:
         raise ReportError(f"source is {record.source}; expected: a store of the estate that holds messages")
     previous: tuple[int, int] | None = None

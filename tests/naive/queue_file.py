@@ -95,6 +95,10 @@ class NaiveQueueFile(NaivePrivateStore):
             needed += max(0, in_use - self._buffer(kind))
         return needed
 
+    def _needed_at_checkpoint(self) -> int:
+        """Return the blocks that a checkpoint leaves in the file: all persistent data, and what no buffer holds."""
+        return self._in_use(True) + max(0, self._in_use(False) - self._buffer(False))
+
     # -- log and checkpoints
 
     def _put_done(self, message: Message, unit: Unit | None) -> None:  # noqa: ARG002
@@ -158,14 +162,21 @@ class NaiveQueueFile(NaivePrivateStore):
             self.checkpoint_at = min(self.checkpoint_at, now)
 
     def _checkpoint(self, time: int) -> None:
-        """Take a checkpoint; truncate a file with persistent updates that is oversized by both 1 % and 16 KB."""
+        """Take a checkpoint; truncate a file with persistent updates that is oversized by both 1 % and 16 KB.
+
+        Source: [IBM: WebSphere MQ internals, "What's the point of logging?"]: "Every now and again the log and data are
+        brought into line. This point of consistency is called a checkpoint": persistent data is then in the file.
+        """
         self.checkpoints += 1
         self.checkpoint_at = time
         self.records_since = 0
-        free = self.file_blocks - self._needed()
+        required = self._needed_at_checkpoint()
+        free = self.file_blocks - required
         oversized = free * BLOCK_BYTES >= OVERSIZED_BYTES and free * 100 >= OVERSIZED_PCT * self.file_blocks
         if self.persistent_update and oversized:
-            self._truncate()
+            self.truncations += 1
+            self.file_blocks = required
+        self.file_blocks = max(self.file_blocks, required)
         self.persistent_update = False
 
     def _truncate(self) -> None:

@@ -118,7 +118,7 @@ QUEUE_FILE = Mix(
         "filling": FILLING,
         "units": UNITS,
         "log": OF_LOG,
-        "checkpoints": {"PUT": 40, "GET": 25, "COMMIT": 4, "BACKOUT": 2, "EXPIRE": 2, "HEARTBEAT": 4},
+        "checkpoints": {"PUT": 40, "GET": 60, "COMMIT": 4, "BACKOUT": 2, "EXPIRE": 2, "HEARTBEAT": 4},
         "attributes": {"PUT": 40, "GET": 25, "CLEAR": 3, "RESTART": 3, "ALTER": 15, "MEASURE": 8},
     },
     kept_small={

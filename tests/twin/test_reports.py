@@ -23,7 +23,7 @@ from tests.support.shared import (
 )
 from twin.alerts.episodes import Alert
 from twin.estate import Estate
-from twin.stores.reports import LAG_TICKS, Frontier, Report, receiver, sources_of
+from twin.stores.reports import LAG_TICKS, Frontier, Report, receivers, sources_of
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +36,13 @@ def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 
 def test_structures_with_scm_report_to_their_coupling_facility(estate: Estate) -> None:
     assert list(sources_of(estate, "CF01")) == list(STRUCTURES)
-    assert receiver(estate, estate.stores["QSG1/PLAIN"]) is None
+    assert receivers(estate, estate.stores["QSG1/PLAIN"]) == ()
 
 
-def test_queue_files_of_members_report_to_their_uniform_cluster(estate: Estate) -> None:
+def test_queue_files_of_members_report_to_their_uniform_cluster_and_queue_manager(estate: Estate) -> None:
     assert list(sources_of(estate, "UC01")) == list(FILES)
+    assert receivers(estate, estate.stores["UC01QM01/REQUEST"]) == ("UC01", "UC01QM01")
+    assert list(sources_of(estate, "UC01QM01")) == ["UC01QM01/REQUEST"]
 
 
 # --- the frontier ----------------------------------------------------------------------------------------------------

@@ -134,6 +134,7 @@ _ALTERABLE: Mapping[str, Mapping[str, Check]] = {
     "queue_file": _settings(QUEUE_FILE),
     "coupling_facility": COUPLING_FACILITY,
     "uniform_cluster": UNIFORM_CLUSTER,
+    "queue_manager": {},
 }
 
 
@@ -189,6 +190,8 @@ def parse_attributes(
     table = _ALTERABLE[config.kind]
     parsed = {}
     for key, value in attributes.items():
+        if not table:
+            raise EstateError(f"{op} of {config.name}: {key} = {show(value)}: expected: none")
         if key not in table:
             raise EstateError(f"{op} of {config.name}: {_unknown(key, table)}")
         check = or_none(table[key]) if key in _MAY_BE_ABSENT else table[key]

@@ -15,7 +15,14 @@ from twin.estate.mqsc import DEFAULT_STORAGE_CLASS
 from twin.estate.queues import LocalQueue, local_queues, page_set_of, routes, storage_classes, structure_of
 from twin.estate.routes import Estate
 from twin.estate.sources import Sources, gather, value
-from twin.estate.stores import coupling_facilities, page_sets, queue_files, structures, uniform_clusters
+from twin.estate.stores import (
+    coupling_facilities,
+    page_sets,
+    queue_files,
+    queue_manager_logs,
+    structures,
+    uniform_clusters,
+)
 from twin.estate.toml_text import read_toml
 
 
@@ -43,10 +50,12 @@ def load_estate(path: str | PathLike[str]) -> Estate:
     classes = {qmgr: storage_classes(sources, qmgr) for qmgr in sources.queue_managers}
     in_page_sets = _by_store(private, lambda queue: page_set_of(queue, classes[queue.owner]), problems)
     all_structures = structures(sources, in_structures)
+    all_files = queue_files(sources, distributed)
     stores: dict[str, StoreConfig] = {
         **all_structures,
         **page_sets(sources, in_page_sets, _page_set_places(in_page_sets, classes)),
-        **queue_files(sources, distributed),
+        **all_files,
+        **queue_manager_logs(sources, all_files),
         **coupling_facilities(sources, all_structures),
         **uniform_clusters(sources),
     }

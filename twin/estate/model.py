@@ -266,7 +266,29 @@ class UniformCluster:
         return f"{self.messages_per_second:g} messages/s per member"
 
 
-StoreConfig = Structure | PageSet | QueueFile | CouplingFacility | UniformCluster
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueManagerLog:
+    """Log and checkpoints of a distributed queue manager, which its queue files share. `name` is "QMD1"."""
+
+    kind: ClassVar[Literal["queue_manager"]] = "queue_manager"
+
+    name: str
+    queue_files: tuple[str, ...]  # their store names, sorted
+    queues: ClassVar[tuple[str, ...]] = ()  # queues belong to its queue files
+    total_bytes: ClassVar[int | None] = None  # it holds no messages
+
+    @property
+    def queue_managers(self) -> tuple[str, ...]:
+        """The queue manager."""
+        return (self.name,)
+
+    @property
+    def details(self) -> str:
+        """Main attributes as text, for a summary of the estate."""
+        return f"log of {len(self.queue_files)} queue file{'s' if len(self.queue_files) > 1 else ''}"
+
+
+StoreConfig = Structure | PageSet | QueueFile | CouplingFacility | UniformCluster | QueueManagerLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

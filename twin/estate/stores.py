@@ -14,6 +14,7 @@ from twin.estate.model import (
     CouplingFacility,
     PageSet,
     QueueFile,
+    QueueManagerLog,
     Smds,
     Structure,
     UniformCluster,
@@ -315,6 +316,26 @@ def uniform_clusters(sources: Sources) -> dict[str, UniformCluster]:
             name=name, **{attribute: setting.value for attribute, setting in entry.values.items()}
         )
     return clusters
+
+
+def queue_manager_logs(sources: Sources, files: Mapping[str, QueueFile]) -> dict[str, QueueManagerLog]:
+    """Return the log of each queue manager with queue files, by its name.
+
+    Raises:
+        EstateError: a coupling facility or uniform cluster has the name of such a queue manager.
+    """
+    owned: dict[str, list[str]] = {}
+    for name, file in sorted(files.items()):
+        owned.setdefault(file.queue_manager, []).append(name)
+    others = dict.fromkeys(_facility_names(sources), "coupling facility")
+    others |= {key[0]: "uniform cluster" for key in sources.entries("uniform_cluster")}
+    for qmgr in owned:
+        if qmgr in others:
+            raise EstateError(
+                f"{sources.toml.file}: queue manager {qmgr} has queue files, and there is a {others[qmgr]} {qmgr} too;"
+                " expected: names that differ"
+            )
+    return {qmgr: QueueManagerLog(name=qmgr, queue_files=tuple(names)) for qmgr, names in owned.items()}
 
 
 def _facility_names(sources: Sources) -> list[str]:

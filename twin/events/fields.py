@@ -208,7 +208,7 @@ _QUEUE_FILE = (
     "blocks blocks_free blocks_allocated blocks_nonpersistent blocks_persistent file_bytes log_records checkpoints "
     "file_max_bytes truncations"
 )
-_SHARED = "scm_total scm_committed scm_used storage_free augmented members members_needed depth"
+_SHARED = "scm_total scm_committed scm_used storage_free augmented members members_needed depth records_to_replay"
 
 MEASURED_COUNTS = tuple(f"{_COMMON} {_STRUCTURE} {_PAGE_SET} {_QUEUE_FILE} {_SHARED}".split())  # integers >= 0
 MEASURED_NUMBERS = ("usage_pct", "buffer_pool_pct", "rate", "capacity")  # numbers >= 0

@@ -92,7 +92,7 @@ class StoreKind(ABC):
     def _fields(self) -> dict[str, Any]:
         """Return the fields of the state record that only this kind has."""
 
-    def _report_values(self) -> Values | None:
+    def _report_values(self, target: str) -> Values | None:  # noqa: ARG002 -- most kinds report to none
         """Return the values of a report to a shared store; None where the kind reports to none."""
         return None
 

@@ -12,10 +12,11 @@ from twin.stores.coupling_facility import CouplingFacilityTwin
 from twin.stores.message_store import MessageStore
 from twin.stores.page_set import PageSetTwin
 from twin.stores.queue_file import QueueFileTwin
+from twin.stores.queue_manager import QueueManagerTwin
 from twin.stores.structure import StructureTwin
 from twin.stores.uniform_cluster import UniformClusterTwin
 
-SharedTwin = CouplingFacilityTwin | UniformClusterTwin
+SharedTwin = CouplingFacilityTwin | UniformClusterTwin | QueueManagerTwin
 Twin = MessageStore | SharedTwin
 
 MESSAGE_TWINS: dict[str, type[MessageStore]] = {twin.kind: twin for twin in (StructureTwin, PageSetTwin, QueueFileTwin)}
@@ -49,6 +50,8 @@ def open_store(
         return CouplingFacilityTwin(estate, name, header)
     if kind == UniformClusterTwin.kind:
         return UniformClusterTwin(estate, name, header)
+    if kind == QueueManagerTwin.kind:
+        return QueueManagerTwin(estate, name, header)
     return open_message_store(estate, name, arrays, header, pages)
 
 

@@ -19,9 +19,10 @@ from twin.forecast.fill_model import FillModel, single_resource_model
 from twin.stores.drift import MAX_MESSAGES, excess
 from twin.stores.message_store import MessageStore
 from twin.stores.queue_file_view import FIRED, Blocks, File
-from twin.stores.reports import QueueFileValues, queue_file_values
+from twin.stores.reports import LogValues, QueueFileValues, log_values, queue_file_values
 
 _IDENTITY = frozenset({"name", "queue_manager", "queue", "version"})
+_MAX_ENDS = 1024  # logged ends of units between two reports that are matched with those of other queues [assumed]
 _MAX_MEASURED = 1 << 31  # blocks: the limit of `kernels.pools.keep_persistent`
 
 
@@ -41,6 +42,7 @@ class QueueFileTwin(MessageStore):
     def _begin(self) -> None:
         use = self.tables.store.file_use
         use["checkpoint_at"] = use["last_full"] = layout.NEVER
+        self.tables.reserve("ends", _MAX_ENDS)
 
     @override
     def _kind_state(self) -> dict[str, Any]:
@@ -81,8 +83,9 @@ class QueueFileTwin(MessageStore):
         return []
 
     @override
-    def _report_values(self) -> QueueFileValues:
-        return queue_file_values(self.tables.store)
+    def _report_values(self, target: str) -> QueueFileValues | LogValues:
+        values = log_values if target == self.config.queue_manager else queue_file_values
+        return values(self.tables.store)
 
     @override
     def _on_tick(self, before: int, tick: int) -> list[Alert]:

@@ -1,8 +1,9 @@
 """Reports of message stores to the shared stores they belong to, and the order in which these process them.
 
-A structure with storage class memory reports to its coupling facility, a queue file of a member to its uniform cluster.
-Each source reports at ticks of its own event time, and reports of different sources arrive in any order. `Frontier`
-puts them into an order that depends on ticks alone, so that the result does not depend on the order of arrival.
+A structure with storage class memory reports to its coupling facility; a queue file reports to its queue manager and,
+if that is a member, to its uniform cluster. Each source reports at ticks of its own event time, and reports of
+different sources arrive in any order. `Frontier` puts them into an order that depends on ticks alone, so that the
+result does not depend on the order of arrival.
 
 Sources: docs/architecture.md, "What several stores share".
 """
@@ -14,10 +15,10 @@ from typing import Annotated
 
 import msgspec
 
-from kernels import layout
+from kernels import layout, queue_file
 from kernels.clock import FAR, TICK
 from kernels.json_scan import TIME_HIGH, TIME_LOW
-from twin.estate import Estate, QueueFile, StoreConfig, Structure, UniformCluster
+from twin.estate import Estate, QueueFile, QueueManagerLog, StoreConfig, Structure, UniformCluster
 
 # The largest lag behind the most advanced source at which a source is waited for: a day of event time.
 LAG_TICKS = FAR // TICK
@@ -44,7 +45,17 @@ class QueueFileValues(msgspec.Struct, frozen=True, tag="queue_file"):
     depth: Amount  # messages held
 
 
-Values = StructureValues | QueueFileValues
+class LogValues(msgspec.Struct, frozen=True, tag="log"):
+    """Log records of a queue since its last report, and blocks of its file."""
+
+    records: Amount  # without those of the ends listed
+    ends: bytes  # u8[n], little-endian: the unit of work of each end with a log record, up to 1,024 of them
+    in_file: Amount  # blocks that no buffer holds
+    at_checkpoint: Amount  # blocks that a checkpoint leaves in the file at least
+    file: Amount  # blocks of the file as the queue knows it: without the checkpoints that other queues bring
+
+
+Values = StructureValues | QueueFileValues | LogValues
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,15 +86,30 @@ def queue_file_values(store: layout.Store) -> QueueFileValues:
     return values
 
 
-def receiver(estate: Estate, config: StoreConfig) -> str | None:
-    """Return the shared store that a message store with these attributes reports to, or None."""
-    return _receiver(estate, config, _clusters(estate)) if isinstance(config, Structure | QueueFile) else None
+def log_values(store: layout.Store) -> LogValues:
+    """Return the values a queue file reports to its queue manager: its log since the last call, and its file."""
+    use = store.file_use[0]
+    ended = int(use["ended"])
+    values = LogValues(
+        records=int(use["log_records"]) - int(use["reported"]) - ended,
+        ends=store.ends[:ended].astype("<u8").tobytes(),
+        in_file=int(queue_file.overflow(store)),
+        at_checkpoint=int(queue_file.needed_at_checkpoint(store)),
+        file=int(use["file_blocks"]),
+    )
+    use["reported"], use["ended"] = use["log_records"], 0
+    return values
+
+
+def receivers(estate: Estate, config: StoreConfig) -> tuple[str, ...]:
+    """Return the shared stores that a message store with these attributes reports to."""
+    return _receivers(estate, config, _clusters(estate)) if isinstance(config, Structure | QueueFile) else ()
 
 
 def sources_of(estate: Estate, name: str) -> dict[str, StoreConfig]:
     """Return the estate's message stores that report to a shared store, by name, sorted."""
     clusters = _clusters(estate)
-    return {store.name: store for store in estate.stores.values() if _receiver(estate, store, clusters) == name}
+    return {store.name: store for store in estate.stores.values() if name in _receivers(estate, store, clusters)}
 
 
 def _clusters(estate: Estate) -> dict[str, str]:
@@ -92,10 +118,20 @@ def _clusters(estate: Estate) -> dict[str, str]:
     return {qmgr: cluster.name for cluster in reversed(clusters) for qmgr in cluster.queue_managers}
 
 
-def _receiver(estate: Estate, config: StoreConfig, clusters: Mapping[str, str]) -> str | None:
-    if isinstance(config, Structure) and config.scm_max_size is not None and config.coupling_facility in estate.stores:
-        return config.coupling_facility
-    return clusters.get(config.queue_manager) if isinstance(config, QueueFile) else None
+def _receivers(estate: Estate, config: StoreConfig, clusters: Mapping[str, str]) -> tuple[str, ...]:
+    if isinstance(config, Structure):
+        facility = config.coupling_facility
+        return (
+            (facility,)
+            if config.scm_max_size is not None and facility is not None and facility in estate.stores
+            else ()
+        )
+    if not isinstance(config, QueueFile):
+        return ()
+    cluster = clusters.get(config.queue_manager)
+    log = estate.stores.get(config.queue_manager)
+    names = (cluster, log.name if isinstance(log, QueueManagerLog) else None)
+    return tuple(name for name in names if name is not None)
 
 
 class Reporter:
@@ -108,27 +144,28 @@ class Reporter:
         self._estate = estate
         self.turns = turns
         self._name = config.name
-        self._target = receiver(estate, config)
+        self._targets = receivers(estate, config)
         # The target that the estate describes waits for reports: where a pending policy is why there are none, it is
         # told so at the first tick.
-        described = receiver(estate, estate.stores[config.name])
-        self._waiting = described if described != self._target else None
+        described = receivers(estate, estate.stores[config.name])
+        self._waiting = [target for target in described if target not in self._targets]
         self._reports: list[Report] = []
 
-    def report(self, before: int, tick: int, get_values: Callable[[], Values | None]) -> None:
-        """Add a report, where the store shares another one.
+    def report(self, before: int, tick: int, get_values: Callable[[str], Values | None]) -> None:
+        """Add a report to each store that the store shares.
 
         Args:
             before: the previous tick processed.
             tick: the tick to process.
-            get_values: returns the values to report; not called where the store shares none.
+            get_values: returns the values to report to a shared store; not called where the store shares none.
         """
-        if self._waiting is not None:
-            self._add(self._waiting, before + 1, tick, None)
-            self._waiting = None
-        values = get_values() if self._target is not None else None
-        if self._target is not None and values is not None:
-            self._add(self._target, before + 1, tick, values)
+        for target in self._waiting:
+            self._add(target, before + 1, tick, None)
+        self._waiting.clear()
+        for target in self._targets:
+            values = get_values(target)
+            if values is not None:
+                self._add(target, before + 1, tick, values)
 
     def retarget(self, config: StoreConfig, tick: int) -> None:
         """Determine the target again after a change of attributes; report to a former target that the store has left.
@@ -137,14 +174,15 @@ class Reporter:
             config: the store's attributes after the change.
             tick: the previous tick processed.
         """
-        former, self._target = self._target, receiver(self._estate, config)
-        if former is not None and former != self._target:
-            self._add(former, tick + 1, tick + 1, None)
+        former, self._targets = self._targets, receivers(self._estate, config)
+        for target in former:
+            if target not in self._targets:
+                self._add(target, tick + 1, tick + 1, None)
 
     def drain(self) -> list[Report]:
-        """Return the reports since the last call, in order."""
+        """Return the reports since the last call, those to a shared store one after the other, in order."""
         reports, self._reports = self._reports, []
-        return reports
+        return sorted(reports, key=lambda report: report.target)
 
     def _add(self, target: str, tick: int, passed: int, values: Values | None) -> None:
         self._reports.append(

@@ -1,4 +1,4 @@
-"""Base class of the live twins of shared stores: coupling facilities and uniform clusters.
+"""Base class of the live twins of shared stores: coupling facilities, uniform clusters, logs of queue managers.
 
 A shared store holds no messages. Its input is the reports of its message stores and events of its own (HEARTBEAT,
 RESTART, ALTER, MEASURE), both processed by event time: an event of its own takes effect at the first tick after it that
@@ -21,7 +21,7 @@ from kernels.clock import TICK
 from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.alerts.findings import STEP
 from twin.alerts.resource_view import CALM_FOR
-from twin.estate import CouplingFacility, Estate, EstateError, UniformCluster, parse_attributes
+from twin.estate import CouplingFacility, Estate, EstateError, QueueManagerLog, UniformCluster, parse_attributes
 from twin.state.tables import StateError
 from twin.stores.drift import judge, present
 from twin.stores.reports import Report, sources_of
@@ -35,7 +35,7 @@ DRIFT_TOLERANCE_PCT = 5.0  # shared stores have no attribute for it (docs/alerts
 
 _ALTER, _MEASURE = OPS.index("ALTER"), OPS.index("MEASURE")
 
-Config = TypeVar("Config", CouplingFacility, UniformCluster)
+Config = TypeVar("Config", CouplingFacility, UniformCluster, QueueManagerLog)
 
 
 class SharedStore(ABC, Generic[Config]):
@@ -187,7 +187,7 @@ class SharedStore(ABC, Generic[Config]):
         if bound is None:
             return None
         processed, settled, events = frontier.processed_tick, self._state.settled_tick, self._state.pending_events
-        due = [frontier.first_pending_tick(), events[0].time // TICK + 1 if events else None]
+        due = [frontier.first_pending_tick(), events[0].time // TICK + 1 if events else None, self._due_tick()]
         ticks = [tick if processed is None else max(tick, processed + 1) for tick in due if tick is not None]
         if processed is not None and settled is not None and processed < settled:
             ticks.append(processed + 1)
@@ -326,6 +326,10 @@ class SharedStore(ABC, Generic[Config]):
 
     def _expire(self, now: int) -> None:
         """Drop what is too old at the time `now`, microseconds, before events and reports of that time."""
+
+    def _due_tick(self) -> int | None:
+        """Return the tick from which on time alone changes something beyond alerts, or None."""
+        return None
 
     def _on_turn_back(self, now: int) -> None:
         """Set times of the kind's state that are after `now`, microseconds, to it."""

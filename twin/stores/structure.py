@@ -324,7 +324,7 @@ class StructureTwin(MessageStore):
         return structure_model(self.tables.store, self.config, self.qmgrs, tick)
 
     @override
-    def _report_values(self) -> StructureValues:
+    def _report_values(self, target: str) -> StructureValues:
         return StructureValues(
             size=self.allocation.size,
             scm_max=self.config.scm_max_size or 0,

@@ -175,4 +175,4 @@ def test_resources_of_a_structure_carry_mq_words_and_the_status_of_a_data_set():
 
 
 def test_a_store_of_a_kind_that_is_not_known_is_shown_without_resources():
-    assert resources_of({"kind": "queue_manager"}) == []
+    assert resources_of({"kind": "channel"}) == []

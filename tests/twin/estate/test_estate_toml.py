@@ -82,7 +82,7 @@ Refused = Callable[..., str]
 
 def test_every_key_of_the_contract_is_in_the_model(load: Load) -> None:
     estate = load(EVERYTHING)
-    assert list(estate.stores) == ["CF01", "QM01/PS04", "QMD1/INVOICES", "QSG1/APP1", "UC01"]
+    assert list(estate.stores) == ["CF01", "QM01/PS04", "QMD1", "QMD1/INVOICES", "QSG1/APP1", "UC01"]
     assert estate.stores["QSG1/APP1"] == Structure(
         name="QSG1/APP1",
         queue_sharing_group="QSG1",
@@ -136,6 +136,7 @@ def test_the_kinds_have_the_names_of_the_contract(load: Load) -> None:
     assert kinds == {
         "CF01": "coupling_facility",
         "QM01/PS04": "page_set",
+        "QMD1": "queue_manager",
         "QMD1/INVOICES": "queue_file",
         "QSG1/APP1": "structure",
         "UC01": "uniform_cluster",
