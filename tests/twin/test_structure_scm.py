@@ -14,6 +14,7 @@ from tests.support.store_driver import GIB, MIB, NO_RULES
 from tests.support.twin_driver import TwinDriver, demands
 from twin.estate import CouplingFacility
 from twin.stores.open import open_store
+from twin.stores.reports import StructureValues
 
 BLOCK = 4096
 SMALL = 100  # bytes: 2 of the 6 elements an entry has, so entries run out first
@@ -186,22 +187,25 @@ def test_a_rebuild_that_is_refused_leaves_the_policy_waiting() -> None:
     assert (state["refused_alters"], state["policy_pending"]) == (1, {"size": 2 * size})
 
 
-def test_a_coupling_facility_does_not_wait_for_a_structure_whose_scm_is_pending() -> None:
-    driver = TwinDriver(**(NO_RULES | {"size": 104 * ENTRY_AND_6_ELEMENTS}))
+def test_a_structure_whose_scm_is_pending_keeps_its_storage_and_has_no_augmented_space() -> None:
+    size = 104 * ENTRY_AND_6_ELEMENTS
+    driver = TwinDriver(**(NO_RULES | {"size": size}))
     driver.put()
     described(driver, scm_max_size=GIB)
     driver.wait(10)
     reports = driver.twin.drain_reports()
-    assert [(report.target, report.values) for report in reports] == [("CF01", None)]
+    assert [(report.target, report.values) for report in reports] == [("CF01", StructureValues(size, 0, 0, 0, 0))]
     facility = open_store(driver.decoding.estate, "CF01")
+    total = facility.config.size
     facility.take(reports)
     state = facility.state()
+    assert (total - state["storage_free"], state["augmented"], state["scm_committed"]) == (size, 0, 0)
     driver.reopen().wait(10)
-    facility.take(driver.twin.drain_reports())  # the same, said again
-    assert facility.state() == state
     driver.rebuild()
     driver.wait(10)
-    assert driver.twin.drain_reports()[-1].values.scm_max == GIB
+    facility.take(driver.twin.drain_reports())
+    state = facility.state()
+    assert (total - state["storage_free"], state["augmented"], state["scm_committed"]) == (size + 8 * MIB, 8 * MIB, GIB)
 
 
 # -- over-committed SCM

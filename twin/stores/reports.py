@@ -102,7 +102,11 @@ def log_values(store: layout.Store) -> LogValues:
 
 
 def receivers(estate: Estate, config: StoreConfig) -> tuple[str, ...]:
-    """Return the shared stores that a message store with these attributes reports to."""
+    """Return the shared stores that a message store with these attributes reports to.
+
+    A structure reports to its coupling facility if it has SCM, or if the estate gives it some that waits for a REBUILD:
+    its facility expects it then.
+    """
     return _receivers(estate, config, _clusters(estate)) if isinstance(config, Structure | QueueFile) else ()
 
 
@@ -120,12 +124,10 @@ def _clusters(estate: Estate) -> dict[str, str]:
 
 def _receivers(estate: Estate, config: StoreConfig, clusters: Mapping[str, str]) -> tuple[str, ...]:
     if isinstance(config, Structure):
-        facility = config.coupling_facility
-        return (
-            (facility,)
-            if config.scm_max_size is not None and facility is not None and facility in estate.stores
-            else ()
-        )
+        facility, described = config.coupling_facility, estate.stores.get(config.name)
+        waits = isinstance(described, Structure) and described.scm_max_size is not None  # for a REBUILD that brings SCM
+        shares = config.scm_max_size is not None or waits
+        return (facility,) if shares and facility is not None and facility in estate.stores else ()
     if not isinstance(config, QueueFile):
         return ()
     cluster = clusters.get(config.queue_manager)
@@ -145,8 +147,8 @@ class Reporter:
         self.turns = turns
         self._name = config.name
         self._targets = receivers(estate, config)
-        # The target that the estate describes waits for reports: where a pending policy is why there are none, it is
-        # told so at the first tick.
+        # The target that the estate describes waits for reports: where a REBUILD has moved the structure to another
+        # one, it is told so at the first tick.
         described = receivers(estate, estate.stores[config.name])
         self._waiting = [target for target in described if target not in self._targets]
         self._reports: list[Report] = []
