@@ -12,7 +12,7 @@ from deploy.show.summaries import count_text
 from deploy.show.warnings import print_warnings
 from twin.errors import UsageError
 from twin.estate import CouplingFacility, Estate, PageSet, QueueFile, Structure, load_estate, parse_size
-from twin.sizing import bare_structure
+from twin.sizing import Mix, at_max_depth, bare_structure
 
 Kind = TypeVar("Kind", Structure, PageSet, QueueFile)
 
@@ -68,6 +68,24 @@ class SizeOptions:
         if size_bytes is None:
             return estate, config, config.init_size or config.size
         return estate, replace(config, size=size_bytes, init_size=None), size_bytes
+
+
+def worst_case(estate: Estate | None, store: str, texts: tuple[str, ...]) -> tuple[Mix, list[str]]:
+    """Return the messages of a store with each queue at its MAXDEPTH, and warnings; nothing without `texts`.
+
+    Args:
+        estate: the estate; None: not given.
+        store: name of the store.
+        texts: values of --at-max-depth.
+
+    Raises:
+        UsageError: See `twin.sizing.at_max_depth`, or the estate is missing.
+    """
+    if not texts:
+        return (), []
+    if estate is None:
+        raise UsageError(f"--at-max-depth {texts[0]}: give --estate and --store, whose queues have a max_depth")
+    return at_max_depth(estate.stores[store].queues, estate.max_depths.get(store, {}), texts)
 
 
 def parse_size_option(option: str, text: str) -> int:

@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from deploy.show.sizes import extent_text, print_plan, rounded_size
-from deploy.size_options import SizeOptions, parse_size_option, scm_of_facility
+from deploy.size_options import SizeOptions, parse_size_option, scm_of_facility, worst_case
 from twin.errors import UsageError
 from twin.estate import PageSet, QueueFile, Structure, format_size
 from twin.estate.model import packs
@@ -36,16 +36,24 @@ _DEFAULTS = SizeOptions()
 
 
 @size.command
-def structure(*, messages: _Repeated = (), size: str | None = None, options: SizeOptions = _DEFAULTS) -> None:
+def structure(
+    *,
+    messages: _Repeated = (),
+    at_max_depth: _Repeated = (),
+    size: str | None = None,
+    options: SizeOptions = _DEFAULTS,
+) -> None:
     """Plan the SIZE of a structure for a number of messages; with --size also how many messages fit.
 
     Args:
         messages: LENGTH:COUNT, such as 64K:5000; may be repeated. Without COUNT, equal shares of a mix.
+        at_max_depth: LENGTH, or QUEUE=LENGTH, of the messages of the store's queues at their MAXDEPTH; may be repeated.
         size: SIZE of the structure, for the number of messages that fit.
         options: Store and output format.
     """
-    _, config, allocated = options.load_structure(size, needs_size=False)
-    mix = parse_mix(messages)
+    estate, config, allocated = options.load_structure(size, needs_size=False)
+    deepest, unknown = worst_case(estate, config.name, at_max_depth)
+    mix = parse_mix(messages) + deepest
     # With an estate `config.size` is SIZE, and what is allocated at first may be less: INITSIZE.
     size_bytes = config.size if allocated and config.size > allocated else allocated
     init_size = allocated if size_bytes != allocated else None
@@ -69,7 +77,7 @@ def structure(*, messages: _Repeated = (), size: str | None = None, options: Siz
     if size_bytes:
         headings.append(f"fit in {'SIZE ' if init_size else ''}{format_size(size_bytes)}")
     advice = _rebuild_advice(config, mix, size_bytes) if size_bytes else []
-    print_plan({"plans": plans}, headings, lines, advice, {"bytes"}, as_json=options.json)
+    print_plan({"plans": plans}, headings, lines, unknown + advice, {"bytes"}, as_json=options.json)
 
 
 def _rebuild_advice(config: Structure, mix: Mix, size_bytes: int) -> list[str]:
@@ -155,6 +163,7 @@ def smds(*, messages: _Repeated = (), ds_block: str | None = None, options: Size
 def page_set(
     *,
     messages: _Repeated = (),
+    at_max_depth: _Repeated = (),
     rate: _Repeated = (),
     delay: str | None = None,
     mq_version: str | None = None,
@@ -164,6 +173,7 @@ def page_set(
 
     Args:
         messages: LENGTH:COUNT at the maximum depth of the queues; may be repeated.
+        at_max_depth: LENGTH, or QUEUE=LENGTH, of the messages of the store's queues at their MAXDEPTH; may be repeated.
         rate: LENGTH:PER_SECOND of puts during the delay; may be repeated.
         delay: Maximum delay of gets, such as 2h.
         mq_version: Version of the queue manager, such as 9.4. Before 7.0.1 short messages share pages.
@@ -173,7 +183,9 @@ def page_set(
         raise UsageError("--rate and --delay belong together; expected: both, or neither")
     loaded = options.load_store(PageSet)
     version = mq_version or (loaded[1].version if loaded else None)
-    mix = parse_mix(messages) + (backlog_of(parse_rates(rate), parse_seconds(delay)) if delay else ())
+    estate, store = (loaded[0], loaded[1].name) if loaded else (None, "")
+    deepest, unknown = worst_case(estate, store, at_max_depth)
+    mix = parse_mix(messages) + deepest + (backlog_of(parse_rates(rate), parse_seconds(delay)) if delay else ())
     plan = plan_page_set(mix, packed=packs(version), allocated=loaded[1].pages if loaded else None)
     lines = [
         *_length_lines(plan),
@@ -188,7 +200,7 @@ def page_set(
         lines.append([f"used of {config.name}, {usable_pages(config.pages):,} pages", f"{plan.used_pct:.1f} %"])
     packing = "short messages share pages" if plan.packed else "one short message per page"
     headings = ["page set", f"{plan.messages:,} messages, {packing}"]
-    print_plan(plan, headings, lines, plan.warnings, as_json=options.json)
+    print_plan(plan, headings, lines, [*unknown, *plan.warnings], as_json=options.json)
 
 
 def _length_lines(plan: PageSetPlan) -> list[list[str]]:

@@ -13,6 +13,28 @@ from tests.support.traffic import write_estate
 from twin.estate import load_estate
 
 MILLION = "1000000"
+WITH_MAX_DEPTHS = """
+schema = 1
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01"]
+[structure."QSG1/APP1"]
+size = "1M"
+[queue."QSG1/ORDERS"]
+structure = "APP1"
+max_depth = 700
+[queue."QSG1/OTHER"]
+structure = "APP1"
+[page_set."QM01/4"]
+pages = 1000
+[storage_class."QM01/DEFAULT"]
+page_set = 4
+[queue."QM01/FIRST"]
+storage_class = "DEFAULT"
+max_depth = 300
+[queue."QM01/SECOND"]
+storage_class = "DEFAULT"
+max_depth = 400
+"""
 
 
 @pytest.fixture
@@ -121,6 +143,25 @@ def test_a_page_set_has_room_for_gets_that_are_delayed(plan_json: Any, run_size:
     assert plan["pages"] == 360_000 + 700
     assert plan["lengths"][0]["n"] == 6 and plan["lengths"][0]["c"] == 38
     assert ["message pages", "360,700"] in run_size(*words)
+
+
+@pytest.mark.parametrize(("command", "store"), [("page-set", "QM01/PS04"), ("structure", "QSG1/APP1")])
+def test_the_worst_case_of_a_store_is_every_queue_at_its_maxdepth(
+    plan_json: Any, tmp_path: Path, command: str, store: str
+) -> None:
+    path = tmp_path / "estate.toml"
+    path.write_text(WITH_MAX_DEPTHS, encoding="utf-8")
+    words = ["--estate", str(path), "--store", store]
+    plan, warnings = plan_json(command, "--at-max-depth", "2K", *words)
+    counted, _ = plan_json(command, "--messages", "2K:700", *words)
+    assert plan == counted
+    unknown = "mqtwin: warning: no max_depth in the estate, so no messages counted: OTHER"
+    assert (unknown in warnings) == (command == "structure")
+
+
+def test_a_worst_case_needs_an_estate(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["size", "page-set", "--at-max-depth", "2K"]) == 2
+    assert "--at-max-depth 2K: give --estate and --store" in capsys.readouterr().err
 
 
 def test_a_queue_manager_before_7_0_1_needs_fewer_pages(plan_json: Any) -> None:

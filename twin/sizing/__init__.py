@@ -4,7 +4,7 @@ One module per kind of store. `mqtwin size` prints the results; docs/sizing.md d
 """
 
 from twin.sizing.dasd import Extent
-from twin.sizing.mix import Messages, Mix, Rate, backlog_of, parse_mix, parse_rates, parse_seconds
+from twin.sizing.mix import Messages, Mix, Rate, at_max_depth, backlog_of, parse_mix, parse_rates, parse_seconds
 from twin.sizing.page_set import PageSetPlan, plan_page_set
 from twin.sizing.queue_file import QueueFilePlan, plan_queue_file
 from twin.sizing.scm import ScmPlan, plan_scm
@@ -23,6 +23,7 @@ __all__ = [
     "SmdsPlan",
     "StructurePlan",
     "ThresholdPlan",
+    "at_max_depth",
     "backlog_of",
     "bare_structure",
     "parse_mix",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -82,6 +82,43 @@ def backlog_of(rates: Iterable[Rate], seconds: int) -> Mix:
     Gets may be delayed [IBM: Page sets 01 to 99, Calculating the storage requirement for messages].
     """
     return tuple(Messages(rate.length, math.ceil(round(rate.per_second * seconds, 6))) for rate in rates if seconds)
+
+
+def at_max_depth(
+    queues: Collection[str], max_depths: Mapping[str, int], texts: Iterable[str], option: str = "--at-max-depth"
+) -> tuple[Mix, list[str]]:
+    """Return the messages of a store when each of its queues is at its MAXDEPTH, and warnings of queues without one.
+
+    "Consider the maximum depth of all queues that map to the page set, and the average size" [IBM: Page sets 01 to 99].
+
+    Args:
+        queues: names of the store's queues.
+        max_depths: MAXDEPTH by queue, where the estate has it.
+        texts: LENGTH, of the messages of every queue, or QUEUE=LENGTH, of those of one.
+        option: name of the option, for messages.
+
+    Raises:
+        UsageError: a text is no length, a queue is not one of the store, or a queue has no length.
+    """
+    lengths: dict[str, int] = {}
+    default: int | None = None
+    for text in texts:
+        queue, equals, written = text.rpartition("=")
+        if not equals:
+            default = _length(written, option, text)
+        elif queue in queues:
+            lengths[queue] = _length(written, option, text)
+        else:
+            raise UsageError(f"{option} {text}: no queue {queue} of the store; expected: {', '.join(sorted(queues))}")
+    missing = sorted(set(queues) - max_depths.keys())
+    warnings = [f"no max_depth in the estate, so no messages counted: {', '.join(missing)}"] if missing else []
+    counts: dict[int, int] = {}
+    for queue, depth in sorted(max_depths.items()):
+        length = lengths.get(queue, default)
+        if length is None:
+            raise UsageError(f"{option}: no length of the messages of {queue}; expected: LENGTH, or {queue}=LENGTH")
+        counts[length] = counts.get(length, 0) + depth
+    return tuple(Messages(length, count) for length, count in counts.items()), warnings
 
 
 def count_of(mix: Mix) -> int:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kernels import page_set as kernel
 from twin.errors import UsageError
 from twin.estate.model import packs
-from twin.sizing import backlog_of, parse_mix, parse_rates, parse_seconds, plan_page_set
+from twin.sizing import at_max_depth, backlog_of, parse_mix, parse_rates, parse_seconds, plan_page_set
 from twin.sizing.dasd import PAGES_PER_TRACK, Extent
 from twin.sizing.next_fit import places
 from twin.sizing.page_set import (
@@ -107,6 +107,27 @@ def test_the_queues_of_a_page_set_need_the_sum_of_what_each_needs():
     of_each = [plan_page_set(parse_mix([mix])).pages for mix in ("500:1000", "10K:200", "5M:3")]
     assert plan_page_set(parse_mix(["500:1000", "10K:200", "5M:3"])).pages == sum(of_each)
     assert all(of_each)
+
+
+def test_the_worst_case_is_every_queue_of_the_store_at_its_maxdepth():
+    """Page sets 01 to 99: "the maximum depth of all queues that map to the page set, and the average size"."""
+    mix, warnings = at_max_depth(("A", "B", "C"), {"A": 1000, "B": 200}, ["500", "B=10K"])
+    assert [(part.length, part.count) for part in mix] == [(500, 1000), (10 << 10, 200)]
+    assert warnings == ["no max_depth in the estate, so no messages counted: C"]
+    assert plan_page_set(mix).pages == plan_page_set(parse_mix(["500:1000", "10K:200"])).pages
+
+
+@pytest.mark.parametrize(
+    ("texts", "wrong"),
+    [
+        (["D=500"], "--at-max-depth D=500: no queue D of the store; expected: A, B"),
+        (["A=500"], "--at-max-depth: no length of the messages of B; expected: LENGTH, or B=LENGTH"),
+        (["A=x"], "--at-max-depth A=x; expected: a length in bytes"),
+    ],
+)
+def test_what_is_wrong_in_a_worst_case_is_named(texts, wrong):
+    with pytest.raises(UsageError, match=wrong):
+        at_max_depth(("A", "B"), {"A": 1, "B": 1}, texts)
 
 
 def test_gets_that_are_delayed_leave_all_that_is_put_on_the_page_set():
