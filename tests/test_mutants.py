@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.mutants import MUTANTS
 from tests.support.profile import IS_LARGE
+from tests.test_seed_rules import NOT_MODELLED, all_rules, names
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARE = 1 if IS_LARGE else 3  # one mutant in this many is tried; in `make test-more` all are
@@ -23,3 +24,9 @@ def test_a_changed_number_order_or_boundary_fails_the_test_that_the_page_names()
 def test_each_mutant_names_one_test_and_changes_something() -> None:
     assert len({mutant[1:4] + mutant[4:] for mutant in MUTANTS}) == len(MUTANTS)
     assert all(mutant.before != mutant.after and mutant.test.startswith("tests/") for mutant in MUTANTS)
+
+
+def test_every_statement_that_is_modelled_has_a_mutant_that_its_test_finds() -> None:
+    tests = {mutant.test for mutant in MUTANTS}
+    modelled = [rule for rule in all_rules() if rule.functions != NOT_MODELLED]
+    assert [rule.statement for rule in modelled if not tests & set(names(rule.tests))] == []
