@@ -64,6 +64,17 @@ def test_reports_say_what_is_used_now(facility: Shared) -> None:
     assert facility.alerts == []
 
 
+def test_scm_that_others_use_is_not_left_for_a_structure(facility: Shared) -> None:
+    facility.reports(*both(1, scm_used=2 * GB, scm_max=3 * GB, size=4 * GB))
+    used = {APP1: {"scm_used": 2 * GB, "scm_left": GB}, APP2: {"scm_used": 0, "scm_left": GB}}
+    assert facility.state()["structures"] == used, "of its own SCMMAXSIZE"
+    facility.reports(*both(2, scm_used=3 * GB + GB // 2, scm_max=8 * GB, size=4 * GB))
+    left = {name: values["scm_left"] for name, values in facility.state()["structures"].items()}
+    assert left == {APP1: GB // 2, APP2: GB // 2}, "of the 4 GB of the coupling facility"
+    facility.reports(*both(3, scm_used=5 * GB, scm_max=8 * GB, size=4 * GB))
+    assert {values["scm_left"] for values in facility.state()["structures"].values()} == {0}
+
+
 # --- over-committed --------------------------------------------------------------------------------------------------
 
 

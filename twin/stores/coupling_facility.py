@@ -243,7 +243,23 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             "scm_used": usage.scm_used,
             "storage_free": None if usage.free is None else max(0, usage.free),
             "augmented": usage.augmented,
+            "structures": self._scm_by_structure(usage),
         }
+
+    def _scm_by_structure(self, usage: _FacilityUsage) -> dict[str, dict[str, int]]:
+        """Return the SCM in use by each structure and what it may still take: what others use is not there for it.
+
+        Nothing but SCMMAXSIZE limits it where only the CFRM policy of the coupling facility is known.
+        """
+        left = None if self.config.size is None else usage.scm_total - usage.scm_used
+        by_structure = {}
+        for name, values in sorted(self._structures().items()):
+            own = values.scm_max - values.scm_used
+            by_structure[name] = {
+                "scm_used": values.scm_used,
+                "scm_left": max(0, own if left is None else min(own, left)),
+            }
+        return by_structure
 
 
 class _FacilityUsage(msgspec.Struct, frozen=True):
