@@ -91,7 +91,7 @@ def test_a_mixed_estate_shows_the_state_of_every_kind(tmp_path: Path, capsys: py
     assert main(["replay", str(recording), "--estate", str(tmp_path / "estate.toml"), "--state", "-"]) == 0
     out, err = capsys.readouterr()
     states = {state["store"]: state for state in map(json.loads, out.splitlines())}
-    assert list(states) == ["CF01", "QM01/PS04", "QMD1/INVOICES", "QSG1/APP1", "UC01"]
+    assert list(states) == ["CF01", "QM01/PS04", "QMD1", "QMD1/INVOICES", "QSG1/APP1", "UC01"]
     assert (states["QM01/PS04"]["pages_used"], states["QM01/PS04"]["expansions"]) == (300, 13)
     assert (states["QMD1/INVOICES"]["blocks_nonpersistent"], states["QMD1/INVOICES"]["file_bytes"]) == (900, 644 * 512)
     table = {line.split("\t")[0]: line.split("\t")[1:] for line in err.splitlines() if "\t" in line}
@@ -101,6 +101,7 @@ def test_a_mixed_estate_shows_the_state_of_every_kind(tmp_path: Path, capsys: py
     assert table["QSG1/APP1"] == ["structure", "300", "300", "455", "entries", "65.9 %", ""]
     assert table["CF01"] == ["coupling facility", "0", "0", "17,179,869,184", "bytes of SCM", "0.0 %", ""]
     assert table["UC01"][3:5] == ["1,000", "messages/s"]
+    assert table["QMD1"][3:5] == ["10,000", "log records to a checkpoint"]
 
 
 @pytest.mark.parametrize(("suffix", "unit"), [("ndjson", "line"), ("arrow", "row")])
