@@ -1,8 +1,4 @@
-"""Spans of puts and gets as events, each once and in the order of time.
-
-A collector delivers batches late, out of order and, after a retry, twice [OpenTelemetry: Collector, Exporter Helper].
-So spans are held until others are `late_s` younger, and a span is known by trace id and span id among the last
-MAX_KEYS. One that comes later than that is passed on at once, with a complaint: the twin takes it at its own clock.
+"""Spans of puts and gets as events, each once and in the order of time: see `twin.feeds.span_order`.
 
 Spans show the messages that carry trace context, and of these the share that applications sample. `coverage.py` adds
 what statistics count beyond them.
@@ -10,95 +6,66 @@ what statistics count beyond them.
 
 from __future__ import annotations
 
-import heapq
 import mmap
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import count
 
 from typing_extensions import override
 
 from twin.estate import Estate
 from twin.feeds.intake import Event, Intake
 from twin.feeds.protocol import Feed, FeedOptions, Page
+from twin.feeds.span_order import SpanOrder
 from twin.feeds.spans import Call, Emitter, UnreadableSpansError, read_spans
 
-MAX_KEYS = 200_000  # spans that are remembered, 24 bytes each
-MAX_HELD = 200_000  # spans that wait for older ones
-DEFAULT_LENGTH = 1024  # bytes of a message whose size neither its span nor an earlier one of the queue tells [assumed]
-MAX_AHEAD_US = 86_400_000_000  # beyond the others: a wrong clock, which must not make the others late
-MAX_MEANS = 10_000  # queues whose mean length is kept
-
 _SOURCE = "OTLP"
+NO_QUEUE_MANAGER = "no-queue-manager"
 
 
-@dataclass(slots=True)
-class _Lengths:
-    """Lengths of the messages of a queue that were told."""
+class LeftOutError(ValueError):
+    """A call that becomes no event; the message names the call and what is expected. code: of the complaint."""
 
-    messages: int = 0
-    bytes: int = 0
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class SpanEvents:
-    """Conversion of single calls to events. It keeps the mean length of each queue, for puts whose size is not told.
+    """Conversion of single calls to events.
 
     Args:
-        intake: of the feed.
+        estate: knows the queue managers of queues; None: only spans that name theirs are taken, or as the options say.
         options: of the feed.
     """
 
-    def __init__(self, intake: Intake, options: FeedOptions) -> None:
-        self._intake = intake
+    def __init__(self, estate: Estate | None, options: FeedOptions) -> None:
         self._options = options
-        self._qmgrs = _QueueManagers(intake.estate, options)
-        self._lengths: dict[str, _Lengths] = {}
+        self._qmgrs = _QueueManagers(estate, options)
 
-    def event(self, call: Call, place: str) -> Event | None:
-        """Return the event of a call; None, with a complaint, if it is left out."""
+    def event(self, call: Call) -> Event:
+        """Return the event of a call; of a PUT without `length` if its span tells no size.
+
+        Raises:
+            LeftOutError: the call is another emitter's, or its queue manager is not known.
+        """
         if call.emitter != self._options.emitter:
-            self._intake.complain(
+            raise LeftOutError(
                 f"spans-of-{call.emitter}",
-                place,
                 f"a span of {call.queue} comes from the {_words(call.emitter)}; expected: the "
                 f"{_words(Emitter(self._options.emitter))}, as --spans says: both would count each call twice",
             )
-            return None
         qmgr = self._qmgrs.find(call)
         if qmgr is None:
-            self._intake.complain(
-                "no-queue-manager",
-                place,
+            raise LeftOutError(
+                NO_QUEUE_MANAGER,
                 f"a span of {call.queue} from LPAR {call.lpar or '?'} names no queue manager, and the estate has "
                 "none or several with such a queue; expected: --lpar LPAR=QMGR or --qmgr",
             )
-            return None
         event: Event = {"time": call.time, "qmgr": qmgr, "op": call.op, "queue": call.queue}
         if call.msgid is not None:
             event["msgid"] = call.msgid
-        if call.op == "PUT":
-            event["length"] = self._length(call, place)
+        if call.op == "PUT" and call.length is not None:
+            event["length"] = call.length
         return event
-
-    def _length(self, call: Call, place: str) -> int:
-        known = self._lengths.get(call.queue)
-        if call.length is not None:
-            if known is None and len(self._lengths) < MAX_MEANS:
-                known = self._lengths[call.queue] = _Lengths()
-            if known is not None:
-                known.messages += 1
-                known.bytes += call.length
-            return call.length
-        if self._options.length is not None:
-            length = self._options.length
-        elif known is not None:
-            length = known.bytes // known.messages
-        else:
-            length = DEFAULT_LENGTH
-        text = f"a span of {call.queue} tells no size, {length} bytes are assumed; expected: --length, or statistics"
-        self._intake.complain("no-size", place, text)
-        return length
 
 
 class _QueueManagers:
@@ -134,17 +101,14 @@ class OtlpFeed(Feed):
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
-        self._events = SpanEvents(intake, options)
-        self._keys: OrderedDict[bytes, None] = OrderedDict()
-        self._held: list[tuple[int, int, bytes, int, Event]] = []  # heap: time, put before get, key, number, event
-        self._number = count()
-        self._latest = 0  # microseconds: of all spans
+        self._events = SpanEvents(intake.estate, options)
+        self._order = SpanOrder(options.late_s, options.length)
 
     @override
     def take(self, page: Page) -> Iterable[Event]:
         late: list[Event] = []
         self.page_latest = 0
-        for value, place in _requests(page):
+        for value, place in requests_of(page):
             try:
                 spans = read_spans(value)
             except UnreadableSpansError as error:
@@ -154,49 +118,41 @@ class OtlpFeed(Feed):
                 if call.time > page.before:
                     self._add(call, place, late)
         yield from late
-        limit = self._latest - round(self.options.late_s * 1e6)
-        while self._held and (self._held[0][0] <= limit or len(self._held) > MAX_HELD):
-            yield self._pop()
+        for event in self._order.due():
+            self.passed = self._order.passed
+            yield event
 
     @override
     def finish(self) -> Iterable[Event]:
-        while self._held:
-            yield self._pop()
-
-    def _pop(self) -> Event:
-        time, _, _, _, event = heapq.heappop(self._held)
-        self.passed = max(self.passed, time)
-        return event
+        for event in self._order.rest():
+            self.passed = self._order.passed
+            yield event
 
     def _add(self, call: Call, place: str, late: list[Event]) -> None:
-        if call.key in self._keys:
-            self.intake.complain("duplicate", place, f"span {call.key[16:].hex()} of trace {call.key[:16].hex()} again")
+        try:
+            event = self._events.event(call)
+        except LeftOutError as error:
+            self.intake.complain(error.code, place, str(error))
             return
-        event = self._events.event(call, place)
-        if event is None:
+        codes: list[str] = []
+
+        def complain(code: str, text: str) -> None:
+            codes.append(code)
+            self.intake.complain(code, place, text)
+
+        passed_on = self._order.add(call.key, event, complain)
+        if "duplicate" in codes:
             return
-        self._keys[call.key] = None
-        if len(self._keys) > MAX_KEYS:
-            self._keys.popitem(last=False)
         puts, gets = (1, 0) if call.op == "PUT" else (0, 1)
         self.intake.cover(_SOURCE, event["qmgr"], call.queue, (call.time, call.time), puts=puts, gets=gets)
-        if self._latest and call.time > self._latest + MAX_AHEAD_US:
-            text = f"a span of {call.queue} is {(call.time - self._latest) / 1e6:.0f} s ahead of those before it"
-            self.intake.complain("ahead", place, f"{text}; expected: at most a day")
-            late.append(event)
-            return
-        if call.time < self.passed:
-            text = f"a span of {call.queue} is {(self._latest - call.time) / 1e6:.0f} s late; expected: at most "
-            self.intake.complain("late", place, text + f"{self.options.late_s:g} s, --late")
-            late.append(event)
-            return
-        self._latest = max(self._latest, call.time)
-        self.page_latest = max(self.page_latest, call.time)
-        heapq.heappush(self._held, (call.time, gets, call.key, next(self._number), event))
+        if passed_on is None:
+            self.page_latest = max(self.page_latest, call.time)
+        else:
+            late.append(passed_on)
 
 
-def _requests(page: Page) -> Iterator[tuple[bytes, str]]:
-    """Yield the requests of a page, each with its place."""
+def requests_of(page: Page) -> Iterator[tuple[bytes, str]]:
+    """Yield the requests of a page, as bytes, each with its place."""
     head = bytes(page.data[:256]).lstrip()
     if page.data[:1] == b"\x00" and len(page.data) > 4:
         yield from _length_prefixed(page)
