@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from streams.kafka.topics import Limits, Topics
 from twin.estate import Estate
+from twin.feeds import FeedOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,14 @@ class Plan:
         topics: names of the topics.
         limits: largest value that each output topic takes.
         loss: see `Loss`.
+        spans: facts that spans of the OpenTelemetry topic lack.
     """
 
     estate: Estate
     topics: Topics
     limits: Limits
     loss: Loss = field(default_factory=Loss)
+    spans: FeedOptions = field(default_factory=FeedOptions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,17 @@ from deploy.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.java import find_java
 from deploy.options import KafkaOptions, parse_settings
 from deploy.show.warnings import print_warnings
+from deploy.span_options import SpanChoices
 from deploy.supervisor import NEVER, check_restart, is_supervised, reported_failure, supervise
 from streams.log import configure_logging
 from streams.query.job import TRIGGER, JobSettings, run_job
 from streams.query.session import MASTER, is_local
 from twin.errors import UsageError
 from twin.estate import load_estate
+from twin.feeds import FeedOptions
 
+_SPAN_DEFAULTS = SpanChoices()
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")  # [Kafka: org.apache.kafka.common.internals.Topic]
 _INTERVAL = re.compile(
     r"(?:interval\s+)?(?:\d+(?:\.\d+)?\s+(?:microsecond|millisecond|second|minute|hour|day|week)s?\s*)+", re.IGNORECASE
 )
@@ -40,6 +44,9 @@ def stream(
     conf: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     restart: str = NEVER,
     status_file: Path | None = None,
+    otlp_topic: str | None = None,
+    qmgr: str | None = None,
+    spans: SpanChoices = _SPAN_DEFAULTS,
     log: Literal["auto", "text", "json"] = "auto",
     log_level: Literal["debug", "info", "warning", "error"] = "info",
 ) -> None:
@@ -61,12 +68,17 @@ def stream(
         conf: Spark setting, KEY=VALUE; may be repeated.
         restart: Restart after a failure: never, always, or a number of failures in a row after which it gives up.
         status_file: File for the figures of the last batch, for `mqtwin export`; replaced at each batch.
+        otlp_topic: Topic of an OpenTelemetry collector, to be read beside the events; docs/feeds.md.
+        qmgr: Queue manager of spans that name none.
+        spans: OpenTelemetry spans.
         log: Format of the log on standard error; auto: JSON unless that is a terminal.
         log_level: Lowest level to log.
     """
     _check_trigger(trigger)
     _check_starting_offsets(starting_offsets)
     check_restart(restart)
+    if otlp_topic is not None and not _TOPIC.fullmatch(otlp_topic):
+        raise UsageError(f"--otlp-topic {otlp_topic}; expected: the name of a topic, letters, digits, . _ -")
     if status_file is not None and not status_file.parent.is_dir():
         raise UsageError(f"--status-file {status_file}: its folder does not exist; expected: a file in a folder")
     if restart != NEVER and not is_supervised():
@@ -94,6 +106,8 @@ def stream(
                 jars=ensure_jars(SPARK_CONNECTOR),
                 java_home=find_java().home if is_local_master else None,
                 status_file=status_file,
+                otlp_topic=otlp_topic,
+                spans=FeedOptions(qmgr=qmgr, **spans.fields()),
             )
         )
 

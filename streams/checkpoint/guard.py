@@ -121,8 +121,7 @@ class CheckpointGuard:
             return
         newest = self._guard.files.newest
         frozen = newest[1].get(PARTITIONS) if newest is not None else None
-        names = (self._topics.events, self._topics.reports)
-        kafka = describe_cluster(self._client, names)
+        kafka = describe_cluster(self._client, self._topics.read)
         self._guard.write(
             Manifest.of_this_start(
                 self._estate, self._topics, kafka.ids, kafka.cluster, int(frozen) if frozen else partitions

@@ -97,7 +97,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
             pyspark=importlib.metadata.version("pyspark"),
             state_format=STATE_FORMAT,
             prefix=topics.prefix,
-            topics={name: ids.get(name, "") for name in (topics.events, topics.reports)},
+            topics={name: ids.get(name, "") for name in topics.read},
             cluster=cluster,
             estate=hashlib.sha256(pickle.dumps(estate, protocol=5)).hexdigest(),
             stores=sorted(estate.stores),
@@ -258,6 +258,12 @@ def check_belongs(
         raise UsageError(
             f"checkpoint {location} belongs to topic {events}, not {topics.events}: "
             f"give --topic-prefix {events.removesuffix('.events')}, or name another --checkpoint"
+        )
+    others = sorted(set(read_topics) - set(topics.read))
+    if others:
+        raise UsageError(
+            f"checkpoint {location} has read topic {', '.join(others)} too, and holds spans of it: "
+            f"give --otlp-topic {others[0]}, or name another --checkpoint"
         )
     frozen = newest[1] if newest is not None else {}
     for key, value in conf.items():

@@ -30,9 +30,14 @@ class Topics:
     """Names of the topics: ``<prefix>.events`` in; ``.state``, ``.alerts`` and ``.dlq`` out.
 
     ``.reports`` is internal: the job writes the reports of stores to those they share, and reads them back.
+
+    Args:
+        prefix: of these names.
+        otlp: topic of an OpenTelemetry collector, which the job reads beside them; None: there is none.
     """
 
     prefix: str = DEFAULT_PREFIX
+    otlp: str | None = None
 
     @property
     def events(self) -> str:
@@ -65,9 +70,14 @@ class Topics:
         return (self.state, self.alerts, self.dlq, self.reports)
 
     @property
+    def read(self) -> tuple[str, ...]:
+        """The topics that the job reads."""
+        return (self.events, self.reports, *((self.otlp,) if self.otlp is not None else ()))
+
+    @property
     def rights(self) -> dict[str, tuple[str, ...]]:
         """The operations that the job needs, by topic."""
-        return {self.events: (READ,), **dict.fromkeys(self.out, (WRITE,)), self.reports: (READ, WRITE)}
+        return {**dict.fromkeys(self.read, (READ,)), **dict.fromkeys(self.out, (WRITE,)), self.reports: (READ, WRITE)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +103,7 @@ class Limits:
 def prepare_topics(
     topics: Topics, kafka: Mapping[str, str], *, partitions: int = EVENT_PARTITIONS, replication: int = -1
 ) -> Limits:
-    """Create missing topics and return the limits of all.
+    """Create missing topics, but for that of a collector, and return the limits of all.
 
     Args:
         topics: their names.
@@ -103,12 +113,16 @@ def prepare_topics(
         replication: of new topics; -1 is the broker's default.
 
     Raises:
-        UsageError: a right is missing; the message names it.
+        UsageError: a right is missing, or the topic of a collector; the message names it.
         MqtwinError: no broker answers, or it refuses; the message has a remedy.
     """
     admin = admin_client(kafka)
     existing = _existing(admin, kafka, topics.rights)
     missing = [topic for topic in topics.rights if topic not in existing]
+    if topics.otlp in missing:
+        raise UsageError(
+            f"there is no topic {topics.otlp}; expected: the topic that the collector writes, --otlp-topic"
+        )
     _create(admin, missing, topics, partitions, replication)
     return Limits.of_records(max_message_bytes(admin, topics.out), topics)
 

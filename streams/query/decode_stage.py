@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +18,34 @@ import pyarrow.compute as pc
 
 from streams.plan import PackedPlan, Plan
 from streams.query.report_records import ReportError, pack_reports, read_reports
-from streams.query.rows import BLOCK, BLOCK_ROWS, DEAD, DEAD_KEY, DEAD_KEYS, REPORT, DeadLetter, pack_letters
+from streams.query.rows import (
+    BLOCK,
+    BLOCK_ROWS,
+    DEAD,
+    DEAD_KEY,
+    DEAD_KEYS,
+    FIRST_OTLP_PARTITION,
+    REPORT,
+    SPANS,
+    DeadLetter,
+    StoreSpans,
+    pack_letters,
+    pack_spans,
+)
 from streams.query.worker import prepare_worker
 from twin.events import Decoder, EventBlock, Reason, Reject
 from twin.events.block import join_rows
 from twin.events.limits import DETAIL_CHARACTERS, Limits
 from twin.stores.reports import Report
 
+if TYPE_CHECKING:
+    from streams.query.span_stage import SpanReader
+
 FLUSH_EVENTS = 262_144  # decoded events that trigger a flush: 4 MB of shuffle at 15 bytes per event
 FLUSH_BYTES = 16 * 1024 * 1024  # bytes of dead letters, reports and extras that trigger a flush
 
-# Columns of `streams.query.job.events_frame`. Partition n of the reports topic is given as -1 - n, because a column
-# with the topic's name would cost time for every event.
+# Columns of `streams.query.job.events_frame`. Partition n of the reports topic is given as -1 - n, that of the
+# OpenTelemetry topic as FIRST_OTLP_PARTITION + n: a column with the topic's name would cost time for every event.
 KAFKA_COLUMNS = ("value", "content_type", "partition", "offset")
 
 
@@ -60,7 +77,9 @@ def decode_task(
         task: number of the task; it spreads dead letters over keys.
         batches: record batches of `KAFKA_COLUMNS`.
     """
-    buffer = OutputBuffer(open_decoder(packed), packed.unpack(), source, f"{DEAD_KEY}{task % DEAD_KEYS}")
+    plan = packed.unpack()
+    span_reader = open_span_reader(packed) if plan.topics.otlp is not None else None
+    buffer = OutputBuffer(open_decoder(packed), plan, source, f"{DEAD_KEY}{task % DEAD_KEYS}", span_reader)
     for batch in batches:
         yield from buffer.add(batch)
     if not buffer.is_empty:
@@ -73,6 +92,15 @@ def open_decoder(packed: PackedPlan) -> Decoder:
     prepare_worker()
     plan = packed.unpack()
     return Decoder(plan.estate, Limits(value_bytes=plan.limits.dlq))
+
+
+@lru_cache(maxsize=4)
+def open_span_reader(packed: PackedPlan) -> SpanReader:
+    """Return the reader of spans of a plan's estate; one per process and plan. Only jobs with spans load protobuf."""
+    from streams.query.span_stage import SpanReader
+
+    plan = packed.unpack()
+    return SpanReader(plan.estate, plan.spans, open_decoder(packed))
 
 
 @dataclass(slots=True)
@@ -103,6 +131,19 @@ class _Reports:
     reports: list[Report] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _Spans:
+    """Spans of one store from one partition, in the order of the topic.
+
+    Args:
+        offset: of the first record.
+        records: spans by record.
+    """
+
+    offset: int
+    records: list[StoreSpans] = field(default_factory=list)
+
+
 class OutputBuffer:
     """Decoded output of a task that is not yet sent.
 
@@ -111,18 +152,23 @@ class OutputBuffer:
         plan: names of topics, limits.
         source: topic of the events, as named in dead letters.
         dead_key: key of the rows with dead letters.
+        span_reader: of records of the OpenTelemetry topic; None: the job reads none.
     """
 
-    def __init__(self, decoder: Decoder, plan: Plan, source: str, dead_key: str) -> None:
+    def __init__(
+        self, decoder: Decoder, plan: Plan, source: str, dead_key: str, span_reader: SpanReader | None = None
+    ) -> None:
         self._decoder = decoder
         self._plan = plan
         self._source = source
         self._dead_key = dead_key
+        self._span_reader = span_reader
         self._clear()
 
     def _clear(self) -> None:
         self._stores: dict[tuple[str, int], _Blocks] = {}
         self._reports: dict[tuple[str, int], _Reports] = {}
+        self._spans: dict[tuple[str, int], _Spans] = {}
         self._letters: list[DeadLetter] = []
         self._events = 0
         self._bytes = 0
@@ -135,7 +181,7 @@ class OutputBuffer:
     @property
     def is_empty(self) -> bool:
         """True if there is nothing to send."""
-        return not self._stores and not self._reports and not self._letters
+        return not (self._stores or self._reports or self._spans or self._letters)
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Decode a record batch of `KAFKA_COLUMNS`, and yield the buffered output whenever the buffer is full.
@@ -148,6 +194,8 @@ class OutputBuffer:
             rows = batch if len(numbers) == 1 else batch.filter(pc.equal(partitions, number))
             if number < 0:
                 self._add_reports(-1 - int(number), rows)
+            elif number >= FIRST_OTLP_PARTITION:
+                yield from self._add_spans(int(number) - FIRST_OTLP_PARTITION, rows)
             else:
                 yield from self._add_partition(int(number), rows)
         if self.is_full:
@@ -174,6 +222,19 @@ class OutputBuffer:
             entry = self._reports.setdefault((reports[0].target, partition), _Reports(offset))
             entry.reports += reports
             self._bytes += len(value)
+
+    def _add_spans(self, partition: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        assert self._span_reader is not None
+        topic = self._plan.topics.otlp or ""
+        for offset, value in zip(rows.column("offset").to_pylist(), rows.column("value").to_pylist(), strict=True):
+            if self.is_full:
+                yield self.flush()
+            stores, rejects = self._span_reader.read(value or b"")
+            for store, spans in stores.items():
+                self._spans.setdefault((store, partition), _Spans(offset)).records.append(spans)
+            for reject in rejects:
+                self._add_letter(topic, partition, offset, reject)
+            self._bytes += len(value or b"")
 
     def _add_block(self, partition: int, offsets: npt.NDArray[np.int64], block: EventBlock) -> None:
         record, index = block.first
@@ -208,6 +269,10 @@ class OutputBuffer:
         rows += [
             (store, REPORT, partition, entry.offset, 0, pack_reports(entry.reports))
             for (store, partition), entry in self._reports.items()
+        ]
+        rows += [
+            (store, SPANS, FIRST_OTLP_PARTITION + partition, entry.offset, 0, pack_spans(entry.records))
+            for (store, partition), entry in self._spans.items()
         ]
         if self._letters:
             first = self._letters[0]

@@ -36,7 +36,7 @@ from streams.query.failure import explain
 from streams.query.master import check_master
 from streams.query.preflight import check_executors
 from streams.query.progress import LETTERS, OBSERVED, BatchLog
-from streams.query.rows import BLOCK_DDL, FIGURES, RECORD_DDL
+from streams.query.rows import BLOCK_DDL, FIGURES, FIRST_OTLP_PARTITION, RECORD_DDL
 from streams.query.session import is_local, open_session
 from streams.query.silence import SourceGuard
 from streams.query.source_bits import HEARD, SourceBits
@@ -44,6 +44,7 @@ from streams.query.status import StatusFile
 from streams.state.mirror import remove_mirrors
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
+from twin.feeds import FeedOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -96,6 +97,8 @@ class JobSettings:
         jars: see `streams.query.session.open_session`.
         java_home: see `streams.query.session.open_session`.
         status_file: file for the figures of the last batch, see `streams.query.status`; None: no file.
+        otlp_topic: topic of an OpenTelemetry collector, which is read beside the events; None: none.
+        spans: facts that its spans lack.
     """
 
     estate: Estate
@@ -113,6 +116,8 @@ class JobSettings:
     jars: tuple[Path, ...] = ()
     java_home: Path | None = None
     status_file: Path | None = None
+    otlp_topic: str | None = None
+    spans: FeedOptions = field(default_factory=FeedOptions)
 
     @property
     def client(self) -> dict[str, str]:
@@ -122,7 +127,7 @@ class JobSettings:
     @property
     def topics(self) -> Topics:
         """Names of the topics."""
-        return Topics(self.prefix)
+        return Topics(self.prefix, self.otlp_topic)
 
 
 def run_job(settings: JobSettings, *, on_batch: Callable[[dict[str, Any]], None] | None = None) -> None:
@@ -200,7 +205,7 @@ def _start_guarded(
     executors = check_executors(session)
     directories = set(executors.values()) if is_local(session.sparkContext.master or "") else set()
     loss = Loss.parse(os.environ.get(LOSS_VARIABLE, "0"))
-    packed = PackedPlan.pack(Plan(settings.estate, settings.topics, limits, loss))
+    packed = PackedPlan.pack(Plan(settings.estate, settings.topics, limits, loss, settings.spans))
     has_watched_sources = SourceBits(settings.estate).names and not settings.available_now
     sources = SourceGuard(settings.estate, settings.client, settings.topics) if has_watched_sources else None
     log = _batch_log(settings, session, sources, on_batch)
@@ -209,7 +214,8 @@ def _start_guarded(
     written = end_offsets(settings.client, settings.topics.reports)
     guard.note_start(int(session.conf.get("spark.sql.shuffle.partitions") or 0))
     if settings.max_records is None:
-        bound = choose_bound(settings.client, settings.topics.events)
+        names = (settings.topics.events, *((settings.otlp_topic,) if settings.otlp_topic is not None else ()))
+        bound = min((choose_bound(settings.client, name) for name in names), key=lambda bound: bound.records)
     else:
         bound = Bound(settings.max_records)
     settings = replace(settings, max_records=bound.records)
@@ -310,12 +316,12 @@ def _start_query(
 
 
 def events_frame(session: SparkSession, settings: JobSettings) -> DataFrame:
-    """Return the topics of events and reports as a streaming frame of `KAFKA_COLUMNS`."""
+    """Return the topics that the job reads as a streaming frame of `KAFKA_COLUMNS`."""
     topics = settings.topics
     options = {
         **_SOURCE_SETTINGS,
         **for_spark(settings.client),
-        "subscribe": f"{topics.events},{topics.reports}",
+        "subscribe": ",".join(topics.read),
         "includeHeaders": "true",
         "startingOffsets": _starting_offsets(settings),
         "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
@@ -325,8 +331,10 @@ def events_frame(session: SparkSession, settings: JobSettings) -> DataFrame:
     if settings.max_records:
         options["maxOffsetsPerTrigger"] = str(settings.max_records)
     source = session.readStream.format("kafka").options(**options).load()
-    partition = f"if(topic = '{topics.reports}', -1 - partition, partition) as partition"
-    return source.selectExpr("value", CONTENT_TYPE, partition, "offset").select(*KAFKA_COLUMNS)
+    partition = f"if(topic = '{topics.reports}', -1 - partition, partition)"
+    if topics.otlp is not None:
+        partition = f"if(topic = '{topics.otlp}', {FIRST_OTLP_PARTITION} + partition, {partition})"
+    return source.selectExpr("value", CONTENT_TYPE, f"{partition} as partition", "offset").select(*KAFKA_COLUMNS)
 
 
 def _starting_offsets(settings: JobSettings) -> str:
@@ -335,10 +343,11 @@ def _starting_offsets(settings: JobSettings) -> str:
     The reports are read from their end: existing ones belong to the state of an earlier job.
     """
     topics, start = settings.topics, settings.starting_offsets
-    if start in _OFFSETS:
-        offsets = {topics.events: dict.fromkeys(partitions_of(settings.client, topics.events), _OFFSETS[start])}
-    else:
-        offsets = msgspec.json.decode(start)
+    offsets = {} if start in _OFFSETS else msgspec.json.decode(start)
+    for name in topics.read:
+        if name != topics.reports and (start in _OFFSETS or name == topics.otlp):
+            first = _OFFSETS.get(start, _OFFSETS["earliest"])
+            offsets.setdefault(name, dict.fromkeys(partitions_of(settings.client, name), first))
     reports = dict.fromkeys(partitions_of(settings.client, topics.reports), _OFFSETS["latest"])
     return msgspec.json.encode({topics.reports: reports, **offsets}).decode()
 

@@ -20,8 +20,19 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from streams.plan import PackedPlan, Plan
+from streams.query.decode_stage import open_decoder
 from streams.query.report_records import CONTENT_TYPE, report_records, unpack_reports
-from streams.query.rows import BLOCK, DEAD_KEY, FIGURES, REPORT, DeadLetter, unpack_letters
+from streams.query.rows import (
+    BLOCK,
+    DEAD_KEY,
+    FIGURES,
+    REPORT,
+    SPANS,
+    DeadLetter,
+    StoreSpans,
+    unpack_letters,
+    unpack_spans,
+)
 from streams.query.source_bits import SourceBits
 from streams.query.worker import prepare_worker
 from streams.state.pages import StatePages
@@ -37,6 +48,7 @@ if TYPE_CHECKING:
 
 _CLOUDEVENT = [{"key": "content-type", "value": b"application/cloudevents+json; charset=UTF-8"}]
 _REPORTS = [{"key": "content-type", "value": CONTENT_TYPE.encode()}]
+_SPANS = StructType([StructField("spans", BinaryType(), False)])
 _HEADER = StructType([StructField("token", BinaryType(), False), StructField("header", BinaryType(), False)])
 
 
@@ -122,6 +134,7 @@ class TwinProcessor(StatefulProcessor):
         """Name the state variables; Spark calls this once per task."""
         self._pages = StatePages(handle)
         self._header = handle.getValueState("header", _HEADER)
+        self._spans = handle.getValueState("spans", _SPANS) if self._packed.unpack().topics.otlp is not None else None
 
     def handleInputRows(  # noqa: N802 -- Spark's name
         self,
@@ -140,11 +153,33 @@ class TwinProcessor(StatefulProcessor):
             payloads = _sort_payloads(rows)
             blocks = [EventBlock.unpack(payload) for kind, payload in payloads if kind == BLOCK]
             reports = [report for kind, payload in payloads if kind == REPORT for report in unpack_reports(payload)]
+            spans = [record for kind, payload in payloads if kind == SPANS for record in unpack_spans(payload)]
+            if spans:
+                blocks += self._order(name, spans, output)
             self._advance(name, blocks, reports, output)
         yield output.frame()
 
     def close(self) -> None:
         """Do nothing at the end of a task: the twins stay in memory for the next one."""
+
+    def _order(self, store: str, spans: list[StoreSpans], output: Output) -> list[EventBlock]:
+        """Return the events of spans that wait no longer, and keep the others in the state store."""
+        from streams.query.span_stage import order_spans  # only jobs with spans load protobuf
+
+        assert self._spans is not None
+        row = self._spans.get()
+        memory = bytes(row[0]) if row is not None else None
+        ordered = order_spans(self._packed.unpack(), open_decoder(self._packed), store, memory, spans)
+        self._spans.update((ordered.memory,))
+        for letter in ordered.letters:
+            output.add_letter(letter)
+        output.figures |= {
+            "spans": sum(map(len, spans)),
+            "spans_twice": ordered.counts["duplicate"],
+            "spans_late": ordered.counts["late"] + ordered.counts["ahead"],
+            "spans_unsized": ordered.counts["no-size"],
+        }
+        return [ordered.block] if ordered.block is not None else []
 
     def _advance(self, store: str, blocks: list[EventBlock], reports: list[Report], output: Output) -> None:
         """Apply event batches, then reports, to the twin of a store, and write the changed pages to the state store."""

@@ -11,8 +11,10 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-BLOCK, REPORT, DEAD = "block", "report", "dead"  # kinds of rows between the decode stage and the processor
+# Kinds of rows between the decode stage and the processor.
+BLOCK, SPANS, REPORT, DEAD = "block", "spans", "report", "dead"
 DEAD_KEY = "#dlq/"  # pseudo keys of dead letters; no store's name begins with #
+FIRST_OTLP_PARTITION = 1 << 24  # partition 0 of the OpenTelemetry topic: behind all of the events topic
 DEAD_KEYS = 16  # number of pseudo keys, spread over the state partitions; they have no state
 
 # Decode stage to processor. partition, offset, index: position of the first event of the row.
@@ -47,11 +49,31 @@ FIGURES = (
     "open_us",
     "apply_us",
     "write_us",
+    "spans",
+    "spans_twice",
+    "spans_late",
+    "spans_unsized",
 )
 RECORD_DDL = (
     "topic string, key binary, value binary, headers array<struct<key string, value binary>>, figures array<long>"
 )
 RECORD_DDL += ", heard array<long>"  # queue managers that had events: see `streams.query.source_bits`
+
+
+StoreSpans = list[tuple[bytes, dict[str, Any]]]
+"""Spans of one store from one record of the OpenTelemetry topic, in its order: key and event of each."""
+
+_records_of_spans = msgspec.msgpack.Decoder(list[StoreSpans])
+
+
+def pack_spans(records: list[StoreSpans]) -> bytes:
+    """Return the payload of a row of spans, a list per record."""
+    return msgspec.msgpack.encode(records)
+
+
+def unpack_spans(payload: bytes) -> list[StoreSpans]:
+    """Return the spans of a payload; see `pack_spans`."""
+    return _records_of_spans.decode(payload)
 
 
 class DeadLetter(msgspec.Struct, frozen=True, array_like=True):

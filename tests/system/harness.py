@@ -58,7 +58,10 @@ def read_topic(servers: str, topic: str) -> list[Record]:
 
 @dataclass(slots=True)
 class Stream:
-    """A stream with its topics and checkpoint; `batches` has the figures of every batch so far."""
+    """A stream with its topics and checkpoint; `batches` has the figures of every batch so far.
+
+    otlp_topic: topic of spans that the job reads beside the events.
+    """
 
     session: SparkSession
     servers: str
@@ -66,6 +69,7 @@ class Stream:
     estate: Estate
     checkpoint: Path
     batches: list[dict[str, Any]] = field(default_factory=list)
+    otlp_topic: str | None = None
 
     @property
     def topics(self) -> Topics:
@@ -94,6 +98,7 @@ class Stream:
             prefix=self.prefix,
             available_now=True,
             max_records=max_records,
+            otlp_topic=self.otlp_topic,
         )
         job = start_job(settings, session=self.session, on_batch=self.batches.append)
         try:

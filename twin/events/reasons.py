@@ -44,6 +44,7 @@ class Reason(StrEnum):
         "impossible-direct",
         "A put to a waiting getter inside syncpoint, or of a persistent message on z/OS, which MQ does not make.",
     )
+    UNREADABLE_SPANS = "unreadable-spans", "A record of the OpenTelemetry topic is no request with spans."
     BAD_REPORT = "bad-report", "A record of the reports topic was not written by the job."
     TOO_LARGE = "too-large", "An alert or a state record is larger than its topic accepts."
 
