@@ -65,6 +65,7 @@ def collect(
     kafka: KafkaOptions,
     topic: str | None = None,
     queue: str | None = None,
+    counts: Path | None = None,
     resync: Annotated[bool, Parameter(negative="")] = False,
     create_topics: Annotated[bool, Parameter(negative="")] = False,
     server: ServerOptions = _SERVER_DEFAULTS,
@@ -82,14 +83,18 @@ def collect(
         kafka: Kafka connection.
         topic: Topic to read, of formats that come through Kafka.
         queue: Original queue of a streaming queue, for connect.
+        counts: Recording of statistics, read again when it changes, by which spans (otlp) are scaled.
         resync: Have the twin take over every measurement: for stores of which no puts and gets are known.
-        create_topics: Create the events topic if it is missing.
+        create_topics: Create the topics of events and dead letters if they are missing.
         server: Server of formats that are asked for by HTTP.
         choices: Facts that the data lack.
         spans: OpenTelemetry spans.
     """
     from streams.feeds.collect import EventWriter
     from streams.feeds.collect import collect as run
+    from streams.feeds.position import load_position
+    from streams.feeds.statistics import Statistics
+    from streams.kafka.letters import LetterSender
     from streams.kafka.publish import PublishResult, Sender
     from streams.kafka.topics import Topics
     from twin.warm import warm
@@ -100,7 +105,13 @@ def collect(
     feed = make_feed(format_name, intake, choices.feed_options(queue=queue, **spans.fields()))
     if not FORMATS[format_name].is_live:
         raise UsageError(f"{format_name} is not live; expected: mqtwin import {format_name}")
+    if counts is not None and format_name != "otlp":
+        raise UsageError(f"--counts scales spans; expected: format otlp, not {format_name}")
     source = _open_source(format_name, position, kafka, topic, server, intake)
+    statistics = None
+    if counts is not None:
+        known = load_position(position, source.name).coverage
+        statistics = Statistics(counts, loaded_estate, known, lambda text: print(f"mqtwin: {text}", file=sys.stderr))
     warm()
     try:
         topics = Topics(kafka.topic_prefix)
@@ -108,13 +119,15 @@ def collect(
             stop_requested() as is_stopping,
             Sender(kafka.client(), topics, PublishResult(), linger_ms=5, create_topics=create_topics) as sender,
         ):
+            letters = LetterSender(kafka.client(), topics, create_topics=create_topics)
             print(f"collecting {format_name} from {source.name} onto {topics.events}", file=sys.stderr)
             run(
                 source,
                 feed,
                 intake,
-                EventWriter(sender, loaded_estate),
+                EventWriter(sender, letters, loaded_estate),
                 position,
+                statistics=statistics,
                 stop=is_stopping,
                 on_complaint=lambda complaint: print(f"mqtwin: warning: {complaint}", file=sys.stderr),
             )

@@ -23,6 +23,7 @@ class Position(msgspec.Struct, kw_only=True):
         read: by partition: the first record that was never read.
         passed: microseconds; events of records before `read` up to this time were published.
         time: microseconds; the end of what was asked of a server.
+        coverage: of spans, see `twin.feeds.live_coverage.LiveCoverage.known`.
     """
 
     source: str
@@ -30,6 +31,7 @@ class Position(msgspec.Struct, kw_only=True):
     read: dict[str, int] = {}
     passed: int = 0
     time: int = 0
+    coverage: dict[str, tuple[int, int]] = {}
 
 
 def load_position(path: Path, source: str) -> Position:

@@ -92,12 +92,13 @@ class TopicSource(Source):
         headers: Any = message.headers() or ()
         key = message.key()
         texts = {name.lower(): _text(value) for name, value in headers}
+        place = {"kafka.topic": self.name, "kafka.partition": number, "kafka.offset": str(offset)}
         _, created = message.timestamp()
         return Page(
             message.value() or b"",
             f"{self.name}/{number}@{offset}",
             created * 1000 if created > 0 else time.time_ns() // 1000,
-            {**texts, **({"kafka.key": _text(key)} if key is not None else {}), "kafka.topic": self.name},
+            {**texts, **({"kafka.key": _text(key)} if key is not None else {}), **place},
             self._passed_before if offset < self._read_before.get(number, 0) else 0,
         )
 

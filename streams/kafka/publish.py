@@ -23,7 +23,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from streams.kafka.clients import LastError, fetch_metadata, new_producer
 from streams.kafka.outgoing import EVENTS_PER_RECORD, OutgoingChunk, Record, StoreKeys
 from streams.kafka.pace import Pace
-from streams.kafka.topics import Topics, prepare_events_topic
+from streams.kafka.topics import Topics, prepare_topic
 from twin.errors import MqtwinError
 from twin.estate import Estate
 from twin.events import JSON, Decoder
@@ -166,7 +166,7 @@ class Sender:
     def _prepare_topic(self, *, create: bool) -> int:
         """Check the events topic, or create it, and return the largest record that it takes, in bytes."""
         fetch_metadata(new_producer(self._kafka, {}, self._last_error), self._kafka, self._last_error)
-        return prepare_events_topic(self._topics, self._kafka, create=create)
+        return prepare_topic(self._topics, self._topic, self._kafka, create=create)
 
     def start(self) -> None:
         """Start the clock of `wait_until`."""

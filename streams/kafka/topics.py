@@ -250,27 +250,28 @@ def _max_message_bytes(admin: AdminClient, name: str) -> int:
     return BROKER_DEFAULT_MAX_MESSAGE_BYTES
 
 
-def prepare_events_topic(topics: Topics, kafka: Mapping[str, str], *, create: bool) -> int:
-    """Return the largest record that the events topic takes, in bytes, for a producer.
+def prepare_topic(topics: Topics, name: str, kafka: Mapping[str, str], *, create: bool) -> int:
+    """Return the largest record that a topic takes, in bytes, for a producer.
 
     Args:
-        topics: their names.
+        topics: names of the topics.
+        name: one of them.
         kafka: client settings, ``bootstrap.servers`` among them.
-        create: create the topic if it is missing.
+        create: create it if it is missing.
 
     Raises:
         UsageError: the topic is missing and `create` is False, or the user may not write there.
         MqtwinError: no broker answers, or it refuses.
     """
     admin = admin_client(kafka)
-    if not _existing(admin, kafka, {topics.events: (WRITE,)}):
+    if not _existing(admin, kafka, {name: (WRITE,)}):
         if not create:
             raise UsageError(
-                f"topic {topics.events} does not exist; expected: the --topic-prefix of a running `mqtwin stream`, "
+                f"topic {name} does not exist; expected: the --topic-prefix of a running `mqtwin stream`, "
                 "which creates it, or --create-topics"
             )
-        _create(admin, [topics.events], topics, EVENT_PARTITIONS, -1)
-    return max_message_bytes(admin, [topics.events])[topics.events]
+        _create(admin, [name], topics, EVENT_PARTITIONS, -1)
+    return max_message_bytes(admin, [name])[name]
 
 
 def _existing(admin: AdminClient, kafka: Mapping[str, str], required: Mapping[str, Sequence[str]]) -> set[str]:

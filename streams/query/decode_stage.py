@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streams.kafka.letters import DeadLetter
 from streams.plan import PackedPlan, Plan
 from streams.query.report_records import ReportError, pack_reports, read_reports
 from streams.query.rows import (
@@ -27,7 +28,6 @@ from streams.query.rows import (
     FIRST_OTLP_PARTITION,
     REPORT,
     SPANS,
-    DeadLetter,
     StoreSpans,
     pack_letters,
     pack_spans,

@@ -19,6 +19,7 @@ from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from streams.kafka.letters import DeadLetter
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import open_decoder
 from streams.query.report_records import CONTENT_TYPE, report_records, unpack_reports
@@ -28,7 +29,6 @@ from streams.query.rows import (
     FIGURES,
     REPORT,
     SPANS,
-    DeadLetter,
     StoreSpans,
     unpack_letters,
     unpack_spans,

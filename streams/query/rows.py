@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from streams.kafka.letters import DeadLetter
+
 # Kinds of rows between the decode stage and the processor.
 BLOCK, SPANS, REPORT, DEAD = "block", "spans", "report", "dead"
 DEAD_KEY = "#dlq/"  # pseudo keys of dead letters; no store's name begins with #
@@ -74,44 +76,6 @@ def pack_spans(records: list[StoreSpans]) -> bytes:
 def unpack_spans(payload: bytes) -> list[StoreSpans]:
     """Return the spans of a payload; see `pack_spans`."""
     return _records_of_spans.decode(payload)
-
-
-class DeadLetter(msgspec.Struct, frozen=True, array_like=True):
-    """An event that cannot be used, in the form of docs/events.md#dead-letters.
-
-    Args:
-        reason: code of the reason.
-        detail: the problem in words.
-        topic: topic of the record.
-        partition: partition of the record.
-        offset: offset of the record.
-        index: of the event within the record.
-        value: its bytes, cut to the limit of the topic.
-        length: bytes of the uncut value.
-    """
-
-    reason: str
-    detail: str
-    topic: str
-    partition: int
-    offset: int
-    index: int
-    value: bytes
-    length: int
-
-    def headers(self) -> list[dict[str, Any]]:
-        """Return the headers of its record, with `original-length` only if bytes were cut off."""
-        texts = {
-            "reason": self.reason,
-            "detail": self.detail,
-            "topic": self.topic,
-            "partition": str(self.partition),
-            "offset": str(self.offset),
-            "index": str(self.index),
-        }
-        if self.length != len(self.value):
-            texts["original-length"] = str(self.length)
-        return [{"key": key, "value": text.encode()} for key, text in texts.items()]
 
 
 _letters = msgspec.msgpack.Decoder(list[DeadLetter])

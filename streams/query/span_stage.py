@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from streams.kafka.letters import DeadLetter
 from streams.plan import Plan
-from streams.query.rows import DeadLetter, StoreSpans
+from streams.query.rows import StoreSpans
 from twin.estate import Estate
 from twin.events import Decoder, EventBlock, Reason, Reject
 from twin.events.limits import DETAIL_CHARACTERS

@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from streams.kafka.letters import DeadLetter
 from streams.kafka.topics import Limits, Topics
 from streams.plan import Loss, PackedPlan, Plan
 from streams.query.decode_stage import decode_task
-from streams.query.rows import DEAD, DeadLetter, unpack_letters
+from streams.query.rows import DEAD, unpack_letters
 from tests.support.estates import small_estate
 from twin.estate import load_estate
 from twin.events import EventBlock

@@ -19,9 +19,11 @@ import trustme
 
 from streams.feeds import collect as collecting
 from streams.feeds.collect import collect
+from streams.feeds.complaints import ComplaintLetters
 from streams.feeds.http import HttpClient, RequestError, check_url
 from streams.feeds.position import Position, load_position, save_position
 from streams.feeds.sources import HttpSource, dds_requests, page_requests, range_requests
+from streams.feeds.statistics import Statistics
 from tests.streams.kafka_help import create, everything, send
 from tests.support.estates import facility_estate
 from twin.errors import UsageError
@@ -78,10 +80,14 @@ class KeepingWriter:
 
     def __init__(self):
         self.events = []
+        self.letters = []
         self.flushes = 0
 
     def write(self, events):
         self.events += events
+
+    def send_letter(self, letter):
+        self.letters.append(letter)
 
     def flush(self):
         self.flushes += 1
@@ -250,6 +256,10 @@ def test_one_bad_page_does_not_end_the_collection(tmp_path, estate_file, monkeyp
     )
     assert [event["store"] for event in writer.events] == ["QSG1/APP1"] * 2
     assert [(complaint.code, complaint.place) for complaint in complaints] == [("unreadable", "bad")]
+    (letter,) = writer.letters
+    assert (letter.reason, letter.topic, letter.partition, letter.offset) == ("unreadable", "scripted", -1, -1)
+    assert letter.value == b"\xff"
+    assert letter.detail.startswith("bad: ")
     assert load_position(tmp_path / "p.json", "scripted").offsets == {"0": 3}
     assert writer.flushes
 
@@ -291,6 +301,37 @@ def spans(*numbers, second=0):
             ]
         }
     ).encode()
+
+
+def test_many_complaints_of_a_code_are_few_dead_letters_that_count_them(estate_file):
+    intake = Intake(load_estate(estate_file))
+    sent, now = [], [0.0]
+    letters = ComplaintLetters(intake, "spans", sent.append, lambda: now[0])
+    page = Page(b"x", "spans/3@7", headers={"kafka.partition": "3", "kafka.offset": "7"})
+    for number in range(200):
+        now[0] = number
+        intake.complain("no-size", f"place {number}", "tells no size")
+        intake.complain("late", "here", "is late") if number == 5 else None
+        letters.send_new(page)
+    letters.send_new()
+    assert [letter.reason for letter in sent if letter.reason != "no-size"] == ["late"]
+    details = [letter.detail for letter in sent if letter.reason == "no-size"]
+    assert details[0] == "place 0: tells no size"
+    assert [detail.partition(":")[0] for detail in details[20:]] == ["place 79", "place 139", "place 199"]
+    assert details[-1].endswith("(200 such complaints so far)")
+    assert {(letter.partition, letter.offset, letter.value) for letter in sent} == {(3, 7, b"x")}
+
+
+def test_an_unknown_name_is_one_dead_letter(estate_file):
+    intake = Intake(load_estate(estate_file))
+    sent = []
+    letters = ComplaintLetters(intake, "spans", sent.append)
+    for _ in range(3):
+        event = {"time": NOON, "qmgr": "QM01", "op": "GET", "queue": "ORDERZ"}
+        assert not [*intake.sift([event])]
+        letters.send_new()
+    assert [letter.reason for letter in sent] == ["unknown-name"]
+    assert "QM01/ORDERZ is not in the estate" in sent[0].detail
 
 
 class Running:
@@ -342,6 +383,12 @@ def test_spans_from_kafka_are_events_once_across_a_stop_and_a_crash(kafka, topic
     wait_for(lambda: position.is_file() and json.loads(position.read_bytes())["read"] == {"0": 5}, running)
     assert lengths(kafka, topic_prefix) == [1, 2]  # the third is held back
     assert "unreadable" in running.text
+    (letter, twice) = everything(kafka, f"{topic_prefix}.dlq")
+    assert letter.value() == b"\xff noise"
+    headers = {name: value.decode() for name, value in letter.headers()}
+    assert headers["reason"] == "unreadable"
+    assert (headers["topic"], headers["partition"], headers["offset"]) == (topic, "0", "1")
+    assert dict(twice.headers())["reason"] == b"duplicate"
     assert running.end(signal.SIGKILL) == -signal.SIGKILL
     send(kafka, topic, [spans(4, second=40)])
     running = Running(kafka, topic_prefix, topic, estate_file, position)
@@ -355,3 +402,52 @@ def test_spans_from_kafka_are_events_once_across_a_stop_and_a_crash(kafka, topic
     assert lengths(kafka, topic_prefix) == [1, 2, 3, 4, 5]
     keys = {message.key() for message in everything(kafka, f"{topic_prefix}.events")}
     assert keys == {b"QSG1/APP1"}
+
+
+def test_a_changed_recording_of_statistics_scales_spans_and_the_share_is_kept(tmp_path, estate_file, monkeypatch):
+    monkeypatch.setattr(collecting, "_SAVE_SECONDS", 0.0)
+    estate = load_estate(estate_file)
+    counts, position_file, said = tmp_path / "counts.ndjson", tmp_path / "p.json", []
+    quarter = 900
+
+    def page(window):
+        numbers = range(window * 100 + 1, window * 100 + 21)
+        return Page(spans(*numbers, second=window * quarter), f"page {window}")
+
+    def run(statistics, *pages):
+        intake = Intake(estate)
+        source, writer = Scripted(*pages), KeepingWriter()
+        collect(
+            source,
+            make_feed("otlp", intake, FeedOptions(late_s=0.0)),
+            intake,
+            writer,
+            position_file,
+            statistics=statistics,
+            stop=lambda: source.page_count == len(pages),
+            on_complaint=lambda _: None,
+        )
+        return writer.events
+
+    statistics = Statistics(counts, estate, {}, said.append)
+    assert len(run(statistics, page(0), page(1), page(2))) == 60
+    assert load_position(position_file, "scripted").coverage == {}
+    counts.write_text("nothing\n")
+    assert len(run(statistics, page(3))) == 20
+    assert said[0].endswith("the coverage stays as it was")
+    event = {
+        "time": NOON + quarter * 1_000_000,
+        "qmgr": "QM01",
+        "op": "PUT",
+        "queue": "ORDERS",
+        "length": 5,
+        "count": 60,
+    }
+    counts.write_text(json.dumps(event) + "\n")
+    scaled = run(statistics, page(4))
+    assert sum(event.get("count", 1) for event in scaled) == 60
+    assert "coverage 33.3 %" in said[1]
+    known = load_position(position_file, "scripted").coverage
+    assert known == {"QSG1/APP1\tORDERS\tPUT": (20, 60)}
+    again = run(Statistics(tmp_path / "none.ndjson", estate, known, said.append), page(5))
+    assert sum(event.get("count", 1) for event in again) == 60

@@ -11,10 +11,11 @@ import msgspec
 import numpy as np
 import pytest
 
+from streams.kafka.letters import DeadLetter
 from streams.kafka.topics import Limits, Topics
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import decode_task, open_decoder
-from streams.query.rows import DEAD, FIRST_OTLP_PARTITION, SPANS, DeadLetter, StoreSpans, unpack_letters, unpack_spans
+from streams.query.rows import DEAD, FIRST_OTLP_PARTITION, SPANS, StoreSpans, unpack_letters, unpack_spans
 from streams.query.span_stage import order_spans
 from tests.streams.stage_help import MEGABYTE, SOURCE, START_US, rows
 from tests.support.estates import small_estate

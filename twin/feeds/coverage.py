@@ -36,13 +36,13 @@ class SpanCoverage:
 
     def note_span(self, event: Event) -> None:
         """Count an event that was a span."""
-        key = self._key(event)
+        key = self.key(event)
         if key is not None:
             self.spans[key] += 1
 
     def note_count(self, event: Event) -> None:
         """Count the messages of an event from statistics."""
-        key = self._key(event)
+        key = self.key(event)
         if key is not None:
             self.counts[key] += event.get("count", 1)
 
@@ -51,7 +51,7 @@ class SpanCoverage:
 
         Messages are taken evenly from all events of a window. Other events than PUT and GET are returned unchanged.
         """
-        key = self._key(event)
+        key = self.key(event)
         if key is None:
             return event
         total = self.counts[key]
@@ -73,7 +73,7 @@ class SpanCoverage:
             for (store, queue, op), (spans, counts) in sorted(totals.items())
         ]
 
-    def _key(self, event: Event) -> _Key | None:
+    def key(self, event: Event) -> _Key | None:
         """Return the key of a PUT or GET of stored messages on a queue of the estate; None for another event."""
         if event["op"] not in ("PUT", "GET") or event.get("direct") or event.get("reason"):
             return None

@@ -102,17 +102,17 @@ def with_counts(events: Iterable[Event], counts: Path, intake: Intake, estate: E
     for event in events:
         coverage.note_span(event)
         yield event
-    for event in _recorded(counts):
+    for event in recorded(counts):
         coverage.note_count(event)
-    for event in _recorded(counts):
+    for event in recorded(counts):
         thinned = coverage.thin(event)
         if thinned is not None:
             yield thinned
     intake.notes += coverage.lines()
 
 
-def _recorded(path: Path) -> Iterator[Event]:
-    """Yield the events of a recording, their times as microseconds."""
+def recorded(path: Path) -> Iterator[Event]:
+    """Yield the events of a recording, their times as microseconds. UsageError: it cannot be read."""
     for chunk in open_recording(path):
         for number, line in enumerate(chunk.lines(), chunk.first):
             if not line.strip():

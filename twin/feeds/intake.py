@@ -91,6 +91,7 @@ class Intake:
     seen: Seen = field(default_factory=Seen)
     counts: Counter[str] = field(default_factory=Counter)  # of complaints by code
     complaints: list[Complaint] = field(default_factory=list)
+    latest: dict[str, Complaint] = field(default_factory=dict)  # complaint by code
     unknown: dict[tuple[str, str], UnknownName] = field(default_factory=dict)
     coverage: dict[tuple[str, str, str], Coverage] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # what else a feed has to say, a line each
@@ -108,8 +109,9 @@ class Intake:
             text: the value and what is expected.
         """
         self.counts[code] += 1
+        self.latest[code] = Complaint(code, place, text)
         if self.counts[code] <= MAX_EXAMPLES:
-            self.complaints.append(Complaint(code, place, text))
+            self.complaints.append(self.latest[code])
 
     def claim(self, qmgr: str, queue: str, source: str) -> bool:
         """Return True if `source` is the first to report puts and gets of a queue; another one counts them twice."""

@@ -106,7 +106,7 @@ class SpanOrder:
             complain("late", text + f"{self._late_s:g} s, --late")
             return event
         self.latest = max(self.latest, time)
-        heapq.heappush(self._held, (time, int(event["op"] == "GET"), short, self._number, event))
+        heapq.heappush(self._held, (time, int(event["op"] == "GET"), key, self._number, event))
         self._number += 1
         return None
 

@@ -1,0 +1,98 @@
+"""Dead letters: the record of what cannot be used, and its producer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from confluent_kafka import KafkaError, Message, Producer
+
+from streams.kafka.clients import LastError, new_producer
+from streams.kafka.topics import RESERVED_BYTES, Topics, prepare_topic
+from twin.errors import MqtwinError
+from twin.events.limits import DETAIL_CHARACTERS
+
+_SETTINGS = {"enable.idempotence": True, "compression.type": "lz4", "delivery.report.only.error": True}
+_POLL_SECONDS = 0.5
+
+
+class DeadLetter(msgspec.Struct, frozen=True, array_like=True):
+    """An event that cannot be used, in the form of docs/events.md#dead-letters.
+
+    Args:
+        reason: code of the reason.
+        detail: the problem in words.
+        topic: topic of the record.
+        partition: partition of the record.
+        offset: offset of the record.
+        index: of the event within the record.
+        value: its bytes, cut to the limit of the topic.
+        length: bytes of the uncut value.
+    """
+
+    reason: str
+    detail: str
+    topic: str
+    partition: int
+    offset: int
+    index: int
+    value: bytes
+    length: int
+
+    def headers(self) -> list[dict[str, Any]]:
+        """Return the headers of its record, with `original-length` only if bytes were cut off."""
+        texts = {
+            "reason": self.reason,
+            "detail": self.detail,
+            "topic": self.topic,
+            "partition": str(self.partition),
+            "offset": str(self.offset),
+            "index": str(self.index),
+        }
+        if self.length != len(self.value):
+            texts["original-length"] = str(self.length)
+        return [{"key": key, "value": text.encode()} for key, text in texts.items()]
+
+
+class LetterSender:
+    """A producer to the topic of dead letters.
+
+    Args:
+        kafka: client settings.
+        topics: names of the topics.
+        create_topics: create the topic if it is missing; False: raise an error.
+
+    Raises:
+        UsageError: the topic is missing, or the user may not write there.
+        MqtwinError: no broker answers.
+    """
+
+    def __init__(self, kafka: Mapping[str, str], topics: Topics, *, create_topics: bool) -> None:
+        self._topic = topics.dlq
+        self._failure = ""
+        max_record_bytes = prepare_topic(topics, topics.dlq, kafka, create=create_topics)
+        self._max_value_bytes = max(1, max_record_bytes - RESERVED_BYTES)
+        settings = {**_SETTINGS, "message.max.bytes": max_record_bytes, "on_delivery": self._on_delivery}
+        self._producer: Producer = new_producer(kafka, settings, LastError())
+
+    def send(self, letter: DeadLetter) -> None:
+        """Produce a dead letter, its value cut to what the topic takes."""
+        letter = msgspec.structs.replace(
+            letter, value=letter.value[: self._max_value_bytes], detail=letter.detail[:DETAIL_CHARACTERS]
+        )
+        headers: list[tuple[str, str | bytes | None]] = [(pair["key"], pair["value"]) for pair in letter.headers()]
+        key = f"{letter.topic}/{letter.partition}/{letter.offset}/{letter.index}".encode()
+        self._producer.produce(self._topic, letter.value, key, headers=headers)
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Wait until everything is delivered. MqtwinError: a dead letter was not."""
+        while self._producer.flush(_POLL_SECONDS) and not self._failure:
+            pass
+        if self._failure:
+            raise MqtwinError(f"topic {self._topic}: a dead letter was not delivered: {self._failure}")
+
+    def _on_delivery(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            self._failure = self._failure or error.str()
