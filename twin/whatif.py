@@ -396,6 +396,7 @@ def _messages_that_fit(twin: MessageStore, fill: FillModel, now: flows.Regime, p
             now, bins=bins, net=space * quick, net_messages=per_tick * quick, spread=0.0, wait=np.inf, got=0.0
         )
         outlook = look_ahead(twin.tables.store, twin.name, fill, alone, tick, horizon)
+        assert outlook.drawn is not None
         filled = outlook.full_of != resources.NOTHING_FULL
         ticks = np.where(filled, outlook.full_at / outlook.drawn.pace / SECONDS, np.inf)
         median = float(np.median(ticks))

@@ -29,8 +29,32 @@ def evidence(view: ForecastView, outlook: Outlook, queue: str, tick: int) -> tup
         queue: name of the queue that fills it most, or "".
         tick: of the outlook.
     """
-    reasons = (_getters(view, queue, tick), _past(outlook), _service(outlook))
+    reasons = (_levels(outlook), _getters(view, queue, tick), _past(outlook), _service(outlook), _drift(view))
     return tuple(reason for reason in reasons if reason)
+
+
+def _levels(outlook: Outlook) -> str:
+    """Return which levels are extended, where no puts and gets are known."""
+    levels = outlook.extended
+    if levels is None:
+        return ""
+    span = as_span(levels.age * SECONDS)
+    text = f"no puts and gets are reported: {levels.levels} measured levels of {span} are extended"
+    return f"{text}, levelling off at {100 * levels.rests_at:.0f} %" if levels.rests_at < 1.0 else text
+
+
+def _drift(view: ForecastView) -> str:
+    """Return how far the model is from measurements, where it is far or not known."""
+    drift, tolerance_pct = view.drift, view.config.drift_tolerance_pct
+    if drift.pct is None:
+        return "no measurement has confirmed what the store holds"
+    if abs(drift.pct) <= tolerance_pct:
+        return ""
+    less = "more" if drift.pct > 0 else "less"
+    return (
+        f"the model holds {abs(drift.pct):.1f} points {less} of the {drift.resource} than was measured, "
+        f"beyond {tolerance_pct:g}: the times are wider"
+    )
 
 
 def _getters(view: ForecastView, queue: str, tick: int) -> str:

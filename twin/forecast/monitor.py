@@ -23,7 +23,10 @@ from kernels.resources import FIRST_DATA_SET_TIDE
 from twin.alerts.episodes import Alert, Episode, Finding
 from twin.conditions import CRITICAL, INFO, WARNING, Condition
 from twin.forecast import flows, remedies
+from twin.forecast import levels as by_levels
 from twin.forecast.evidence import evidence
+from twin.forecast.fill_model import FillModel
+from twin.forecast.levels import Levels
 from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, look_ahead, usage
 from twin.forecast.view import ForecastView
 from twin.units import as_text
@@ -40,6 +43,7 @@ _LEAD_MINUTES = 15.0  # left, at which a minute of lead is worth one; twice as m
 _MAX_WORTH = 10.0  # of a minute of lead
 _CRITICAL_S = 600.0  # time left from which an alert is critical
 _UPDATE_RATIO = 0.5  # of the time left by the last record: less than that is an update
+_MAX_DOUBT = 1.0  # of a time to full, as a share of it [assumed]
 _MAX_KEPT = 4096  # forecasts kept until they are drained
 
 
@@ -55,6 +59,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
         full_puts: puts refused with 2192 as of the last tick.
         refused_at: tick of the last of them.
         last: forecasts of the last look.
+        levels: measured, of a store whose puts and gets nothing reports.
     """
 
     next_look: int = 0
@@ -65,6 +70,7 @@ class ForecastMemory(msgspec.Struct, kw_only=True):
     full_puts: int = 0
     refused_at: int | None = None
     last: tuple[Forecast, ...] = ()
+    levels: Levels = msgspec.field(default_factory=Levels)
 
 
 class _Summary(NamedTuple):
@@ -138,7 +144,7 @@ class ForecastMonitor:
             return []
         if tick < self.memory.next_look:
             return []
-        outlook = look(view, tick)
+        outlook = self._look(view, tick)
         if outlook is None:
             return []
         summary = _Summary.from_outlook(outlook, tick)
@@ -147,6 +153,17 @@ class ForecastMonitor:
         median = None if summary.times is None else summary.times[1]
         self.memory.next_look = tick + _cadence(median, view.config.forecast_lead_s)
         return self._maybe_open(view, summary) if episode is None else self._review(view, episode, summary)
+
+    def note_levels(self, view: ForecastView, tick: int) -> None:
+        """Keep the levels of a store that has just taken over a measurement, unless its puts are known."""
+        if self.enabled and _has_only_levels(view):
+            self.memory.levels.note(tick, view.fill_model(tick))
+
+    def _look(self, view: ForecastView, tick: int) -> Outlook | None:
+        if not _has_only_levels(view):
+            return look(view, tick)
+        horizon = int(view.config.forecast_horizon_s / SECONDS)
+        return by_levels.look_ahead(view.name, view.fill_model(tick), self.memory.levels, tick, horizon)
 
     def turn_back(self, before: int, now: int) -> None:
         """Go on from an earlier time; what was predicted is forgotten.
@@ -254,6 +271,11 @@ class ForecastMonitor:
         return CRITICAL if times[1] <= until else WARNING
 
 
+def _has_only_levels(view: ForecastView) -> bool:
+    """Return True if no put of a store was ever reported."""
+    return int(view.tables.store.scalars["ages"][0]) == 0
+
+
 def look(view: ForecastView, tick: int) -> Outlook | None:
     """Return the outlook of a store from a tick on; None while its flows are not known yet."""
     store = view.tables.store
@@ -262,7 +284,16 @@ def look(view: ForecastView, tick: int) -> Outlook | None:
     if regime is None:
         return None
     horizon = int(view.config.forecast_horizon_s / SECONDS)
-    return look_ahead(store, view.name, fill, regime, tick, horizon)
+    return look_ahead(store, view.name, fill, regime, tick, horizon, _doubt(view, fill))
+
+
+def _doubt(view: ForecastView, fill: FillModel) -> float:
+    """Return the error of the time to full that a large drift means, as a share: the drift over the room left."""
+    pct = view.drift.pct
+    if pct is None or abs(pct) <= view.config.drift_tolerance_pct:
+        return 0.0
+    room_pct = 100.0 * (1.0 - max(usage(fill, number) for number in range(len(fill.resources))))
+    return float(min(_MAX_DOUBT, abs(pct) / max(room_pct, 1.0)))
 
 
 def is_worth_a_page(probability: float, left: float, ends_soon: float, miss_cost: float) -> bool:

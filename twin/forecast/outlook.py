@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -17,9 +18,12 @@ from kernels.clock import MINUTE_TICKS, TICK
 from kernels.layout import Store
 from kernels.meter_rows import CLASSES
 from twin.forecast.fill_model import FillModel
-from twin.forecast.flows import PATHS, Futures, Regime, futures
+from twin.forecast.flows import PATHS, UNMETERED, Futures, Regime, futures
 from twin.forecast.rises import Past, Rise, goes_on, past_of, under_way
 from twin.state.arrays import Array
+
+if TYPE_CHECKING:
+    from twin.forecast.levels import Extension
 
 SECONDS = TICK // 1_000_000  # of a bin
 _MAX_SLOWER = 4.0  # times: a rise that goes on does not become slower than that
@@ -52,7 +56,7 @@ class Outlook:
 
     Attributes:
         fill: the fill model that was rolled forward.
-        drawn: the futures it was rolled over.
+        drawn: the futures it was rolled over; None: it extends measured levels.
         horizon: ticks.
         net: elements, pages or blocks that a tick adds to the store, unoffloaded.
         full_at: f8[PATHS], seconds until full, inf.
@@ -62,10 +66,11 @@ class Outlook:
         past: rises before it that are like it.
         ends_soon: probability that the rise ends within a minute.
         rests_at_pct: percent of the store at which the backlog comes to rest, without regard to rules; 0: it does not.
+        extended: levels of the resource that rises fastest, where levels are extended.
     """
 
     fill: FillModel
-    drawn: Futures
+    drawn: Futures | None
     horizon: int
     net: float
     full_at: Array
@@ -75,6 +80,7 @@ class Outlook:
     past: Past
     ends_soon: float
     rests_at_pct: float
+    extended: Extension | None = None
 
     @property
     def probability(self) -> float:
@@ -104,7 +110,9 @@ class Outlook:
         return p10, p50, p90
 
 
-def look_ahead(store: Store, name: str, fill: FillModel, now: Regime, tick: int, horizon: int) -> Outlook:
+def look_ahead(
+    store: Store, name: str, fill: FillModel, now: Regime, tick: int, horizon: int, doubt: float = 0.0
+) -> Outlook:
     """Return the outlook of a store from a tick on; the same arguments give the same outlook.
 
     Args:
@@ -114,13 +122,14 @@ def look_ahead(store: Store, name: str, fill: FillModel, now: Regime, tick: int,
         now: its present regime.
         tick: the present.
         horizon: ticks.
+        doubt: standard deviation of the time to full for an error of the model that was measured, as a share of it.
     """
     scalars = fill.scalars.copy()
     scalars["wait"], scalars["served_share"] = now.wait, now.got
     fill = replace(fill, scalars=scalars)
     drawn = futures(now, fill.weights, horizon, seed_of(name, tick), fill.doubts)
     full_at, full_of = roll(fill, drawn)
-    full_at = full_at * drawn.pace
+    full_at = full_at * drawn.pace ** (float(np.hypot(UNMETERED, doubt)) / UNMETERED)
     full_at = np.where(full_at <= horizon, full_at, np.inf)
     full_of = np.where(np.isfinite(full_at), full_of, resources.NOTHING_FULL)
     rise = under_way(store, tick)

@@ -12,6 +12,7 @@ from twin.alerts import texts
 from twin.alerts.episodes import Filler
 from twin.estate import Structure
 from twin.forecast.fill_model import FillModel
+from twin.forecast.flows import Futures
 from twin.forecast.outlook import SECONDS, Outlook, roll
 from twin.forecast.structure_model import offloading_sooner
 from twin.units import as_span
@@ -27,9 +28,11 @@ def effects(outlook: Outlook, fillers: tuple[Filler, ...], config: Any) -> dict[
         fillers: the queues that fill the resource, the first one most.
         config: the store's estate entry; a structure can offload sooner or be larger.
     """
+    if outlook.drawn is None:
+        return {}
     remedied: dict[str, Outlook] = {}
     if fillers:
-        remedied[texts.GETTERS] = _without_growth(outlook, fillers[0].share)
+        remedied[texts.GETTERS] = _without_growth(outlook, outlook.drawn, fillers[0].share)
     if isinstance(config, Structure):
         if sooner := offloading_sooner(outlook.fill, config):
             remedied[texts.OFFLOAD] = replace(outlook, fill=sooner)
@@ -41,11 +44,11 @@ def effects(outlook: Outlook, fillers: tuple[Filler, ...], config: Any) -> dict[
     return {remedy: phrase for remedy, phrase in phrases.items() if phrase}
 
 
-def _without_growth(outlook: Outlook, share: float) -> Outlook:
+def _without_growth(outlook: Outlook, drawn: Futures, share: float) -> Outlook:
     """Return the outlook as if this share of the growth did not come."""
-    space = float(outlook.drawn.mix @ outlook.fill.weights)
+    space = float(drawn.mix @ outlook.fill.weights)
     less = share * max(0.0, outlook.net) / max(space, 1e-9)
-    return replace(outlook, drawn=replace(outlook.drawn, extra=outlook.drawn.extra - less))
+    return replace(outlook, drawn=replace(drawn, extra=drawn.extra - less))
 
 
 def _enlarge(fill: FillModel, factor: float) -> FillModel:
@@ -57,6 +60,7 @@ def _enlarge(fill: FillModel, factor: float) -> FillModel:
 
 def _median_s(outlook: Outlook) -> float:
     """Return the seconds until full on the median path, inf: beyond the horizon."""
+    assert outlook.drawn is not None
     full_at, full_of = roll(outlook.fill, outlook.drawn)
     full_at = np.where((full_of != NOTHING_FULL) & (full_at <= outlook.horizon), full_at, np.inf)
     return float(np.median(full_at)) * SECONDS

@@ -34,6 +34,10 @@ class ForecastView(Protocol):
     def episodes(self) -> Episodes:
         """The open alerts."""
 
+    @property
+    def drift(self) -> Any:
+        """`pct` and `resource` of the last measurement, None without one."""
+
     def fill_model(self, tick: int) -> FillModel:
         """Return the fill model as of a tick."""
 

@@ -291,6 +291,7 @@ class MessageStore(StoreKind):
         dropped = messages - int(scalars["messages"])
         self.drift.baseline = {**baseline, "resynced_at": as_text(now), "dropped_messages": dropped}
         self.drift.streak = 0
+        self.monitor.note_levels(self, now // clock.TICK)
         return alerts
 
     def compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:

@@ -1,0 +1,142 @@
+"""Forecasts of stores that only measurements feed, and of stores whose model has drifted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from tests.naive.private_estates import page_set
+from tests.support.twin_driver import TwinDriver
+from twin.forecast.levels import Extension
+
+MINUTE = 60.0
+LARGE = {"size": 64 << 20}
+
+
+def level_fed(driver: TwinDriver, share: Callable[[float], float], minutes: int) -> list[dict]:
+    """Measure a share of the space each minute, with resync; return the forecasts by minute, {} without one."""
+    state = driver.state()
+    field, total = ("elems_used", "elems_max") if "elems_max" in state else ("pages_used", "pages_total")
+    forecasts = []
+    for minute in range(minutes):
+        measured = {field: int(state[total] * share(minute))}
+        if field == "elems_used":
+            measured["ents_used"] = measured[field] // 20
+        forecast = driver.measure(resync=True, **measured)["forecast"]
+        driver.wait(MINUTE)
+        forecasts.append(forecast["resources"][0] if forecast else {})
+    return forecasts
+
+
+def filled_by_line() -> tuple[TwinDriver, list[dict]]:
+    driver = TwinDriver(**LARGE)
+    return driver, level_fed(driver, lambda minute: 0.012 * minute, 75)
+
+
+def test_a_steady_rise_of_levels_is_forecast_and_alerted() -> None:
+    driver, forecasts = filled_by_line()
+    assert all(not forecast for forecast in forecasts[:5])
+    for minute in (30, 45, 60):
+        forecast, left = forecasts[minute], (1 / 0.012 - minute) * MINUTE
+        assert forecast["resource"] == "elements"
+        assert forecast["time_to_full_s"]["p10"] < left < forecast["time_to_full_s"]["p90"]
+    probabilities = [forecast["full_probability"] for forecast in forecasts[10::10]]
+    assert all(before < after for before, after in pairwise(probabilities))
+    assert ("opened", "full-forecast", "elements") in driver.alert_changes()
+
+
+def test_the_evidence_says_that_levels_are_extended() -> None:
+    driver, _ = filled_by_line()
+    alert = next(alert for alert in driver.alerts if alert.condition == "full-forecast")
+    assert any("no puts and gets are reported" in reason and "levels" in reason for reason in alert.evidence)
+
+
+def test_a_rise_that_levels_off_is_not_taken_for_a_line() -> None:
+    driver = TwinDriver(**LARGE)
+    forecasts = level_fed(driver, lambda minute: 0.7 * (1 - math.exp(-minute / 20)), 90)
+    assert "full-forecast" not in {condition for _, condition, _ in driver.alert_changes()}
+    assert all(forecast.get("full_probability", 0.0) < 0.1 for forecast in forecasts[50:])
+
+
+def test_pages_are_forecast_from_levels_too() -> None:
+    driver = TwinDriver()
+    driver.open(page_set(pages=20_000))
+    forecasts = level_fed(driver, lambda minute: 0.010 * minute, 40)
+    assert forecasts[-1]["resource"] == "pages"
+    assert forecasts[-1]["full_probability"] > 0.2
+
+
+def test_levels_are_kept_with_the_state() -> None:
+    whole, reopened = TwinDriver(**LARGE), TwinDriver(**LARGE)
+    assert level_fed(whole, lambda minute: 0.012 * minute, 8)
+    level_fed(reopened, lambda minute: 0.012 * minute, 8)
+    reopened.reopen()
+    for driver in (whole, reopened):
+        driver.wait(MINUTE)
+    assert reopened.state() == whole.state()
+    assert whole.state()["forecast"] is not None
+
+
+def test_a_store_with_puts_is_not_forecast_from_levels() -> None:
+    driver = TwinDriver(**LARGE)
+    driver.put(1000)
+    level_fed(driver, lambda minute: 0.012 * minute, 30)
+    assert not driver.twin.monitor.memory.levels.ticks
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_extensions_of_noisy_lines_hold_the_truth_about_as_often_as_they_say(seed: int) -> None:
+    chance, normal, held = np.random.default_rng(seed), np.random.default_rng(99), 0
+    for _ in range(40):
+        slope, ticks = chance.uniform(0.0005, 0.003), [*range(0, 180, 6)]
+        shares = [float(0.1 + slope * tick + chance.normal(0, 0.004)) for tick in ticks]
+        fit = Extension.fit(ticks, shares)
+        assert fit is not None
+        low, high = np.quantile(fit.full_at(normal.normal(size=(400, 3))), (0.1, 0.9), method="inverted_cdf")
+        held += low < (0.9 / slope - ticks[-1]) < high
+    assert 24 <= held <= 40
+
+
+def test_a_fall_begins_a_new_rise_and_falling_levels_are_not_extended() -> None:
+    up = [0.1 + 0.01 * number for number in range(10)]
+    fit = Extension.fit([*range(0, 120, 6)], [*up, *up])
+    assert fit is not None
+    assert fit.levels == 10
+    assert Extension.fit([*range(0, 60, 6)], up[::-1]) is None
+    assert Extension.fit([0, 6, 12], up[:3]) is None
+
+
+def drifting(measured_share: float) -> tuple[float, str]:
+    """Fill a store with puts and measure once; return p90 / p10 of a forecast after that, and the evidence."""
+    driver = TwinDriver(**LARGE)
+    driver.measure(ents_used=0, elems_used=0)
+    width = 0.0
+    for number in range(450):
+        driver.put(1000, count=60)
+        state = driver.wait(10)
+        if number == 200:
+            driver.measure(elems_used=int(state["elems_used"] * measured_share))
+        if number == 380:
+            times = state["forecast"]["resources"][0]["time_to_full_s"]
+            width = times["p90"] / times["p10"]
+    return width, "; ".join(next(alert for alert in driver.alerts if alert.condition == "full-forecast").evidence)
+
+
+def test_a_large_drift_makes_the_forecast_wider_and_says_so() -> None:
+    (exact, none), (drifted, reason) = drifting(1.0), drifting(0.5)
+    assert drifted > 1.3 * exact > 1.0
+    assert "than was measured" not in none
+    assert "the model holds 20.0 points more of the elements than was measured" in reason
+
+
+def test_a_forecast_that_no_measurement_has_confirmed_says_so() -> None:
+    driver = TwinDriver(**LARGE)
+    for _ in range(450):
+        driver.put(1000, count=60)
+        driver.wait(10)
+    alert = next(alert for alert in driver.alerts if alert.condition == "full-forecast")
+    assert "no measurement has confirmed what the store holds" in alert.evidence
