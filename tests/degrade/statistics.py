@@ -16,7 +16,7 @@ import msgspec
 
 from twin.events.fields import FIELD
 from twin.feeds.in_order import in_order
-from twin.feeds.intervals import Flows, Puts, events_of, net
+from twin.feeds.intervals import Flows, Puts, backed_out_later, events_of, net
 from twin.recordings import RecordingWriter, open_recording
 
 _QUEUE_OPS = {"PUT", "GET", "COMMIT", "BACKOUT", "EXPIRE", "CLEAR", "PREPARE"}
@@ -85,7 +85,7 @@ def _count(event: dict[str, Any], counts: Counts, units: dict[tuple[str, str, st
 
 
 def _flows(qmgr: str, queue: str, number: int, counts: Counts, step: int) -> Flows:
-    puts = (
+    puts = tuple(
         Puts(count=count, bytes=size, persistent=persistent, direct=direct)
         for (persistent, direct), (count, size) in sorted(counts.puts.items())
     )
@@ -96,6 +96,6 @@ def _flows(qmgr: str, queue: str, number: int, counts: Counts, step: int) -> Flo
         end=(number + 1) * step,
         puts=net(puts, counts.rolled_back_puts),
         gets=max(0, counts.gets - counts.rolled_back_gets),
-        expired=counts.expired,
+        expired=counts.expired + backed_out_later(puts, counts.rolled_back_puts),
         cleared=counts.cleared,
     )

@@ -112,6 +112,16 @@ def net(puts: Iterable[Puts], rolled_back: int) -> tuple[Puts, ...]:
     return tuple(remaining)
 
 
+def backed_out_later(puts: Iterable[Puts], rolled_back: int) -> int:
+    """Return the puts that an earlier interval counted and this one rolled back: they leave, as expired messages do.
+
+    Args:
+        puts: puts of an interval, as counted.
+        rolled_back: number of puts rolled back.
+    """
+    return max(0, rolled_back - sum(group.count for group in puts if not group.direct))
+
+
 def events_of(flows: Flows, slice_s: float) -> Iterator[Event]:
     """Yield the events of an interval in order of time.
 

@@ -105,8 +105,10 @@ class MetricEvents:
         if (count is None and gets is None) or not self._intake.claim(qmgr, queue, self._source):
             return
         count, gets, expired = count or 0, gets or 0, _sum(values, EXPIRED) or 0
-        if max(count, gets, expired) > MAX_COUNT:
-            text = f"{queue}: {max(count, gets, expired):,} messages in an interval; expected: at most {MAX_COUNT:,}"
+        rolled_back = _sum(values, ROLLED_BACK) or 0
+        largest = max(count, gets, expired, rolled_back)
+        if largest > MAX_COUNT:
+            text = f"{queue}: {largest:,} messages in an interval; expected: at most {MAX_COUNT:,}"
             self._intake.complain("impossible-count", place, text)
             return
         size = _sum(values, PUT_BYTES)
@@ -122,9 +124,9 @@ class MetricEvents:
             queue=queue,
             start=interval[0],
             end=interval[1],
-            puts=net(puts, (_sum(values, ROLLED_BACK) or 0) + direct),
+            puts=net(puts, rolled_back + direct),
             gets=max(0, gets - direct),
-            expired=expired,
+            expired=expired + max(0, rolled_back - max(0, count - direct)),
         )
         self._intake.cover(
             self._source,

@@ -20,7 +20,7 @@ from typing import Any
 from typing_extensions import override
 
 from twin.feeds.intake import Event, Intake
-from twin.feeds.intervals import Flows, Puts, net
+from twin.feeds.intervals import Flows, Puts, backed_out_later, net
 from twin.feeds.pages import allocated_pages
 from twin.feeds.protocol import Feed, FeedOptions, Page
 from twin.feeds.smf_layout import (
@@ -261,7 +261,7 @@ class SmfFeed(Feed):
             end=record.end,
             puts=net(puts, count["puts_backed_out"]),
             gets=max(0, count["gets"] - fast - count["gets_backed_out"]),
-            expired=count["expired"],
+            expired=count["expired"] + backed_out_later(puts, count["puts_backed_out"]),
         )
         one_length = values["min_length"] is not None and values["min_length"] == values["max_length"]
         yield from self.flow_events("QQST", flows, record.place, is_one_length=one_length)

@@ -27,7 +27,8 @@ _FALL = 0.02  # share of the resource by which a level falls where a rise has en
 _MIN_DAMPED = 8  # levels from which a rise may be seen to slow down
 _MIN_ERRORS = 2.0  # standard errors by which the later half must be slower
 _DAMPING_ERROR = 0.3  # standard deviation of the logarithm of the damping [assumed]
-_NO_PAST = Past(*(np.zeros(0) for _ in range(5)), np.zeros(0, np.bool_))
+_NOTHING = np.zeros(0)
+_NO_PAST = Past(_NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING, np.zeros(0, np.bool_))
 _LEAST_ERROR = 0.05  # of a slope, as a share of it [assumed]
 
 

@@ -283,6 +283,12 @@ def test_rolled_back_calls_and_expired_messages_count(estate):
     assert total(events, "EXPIRE") == 4
 
 
+def test_puts_of_an_earlier_interval_that_are_rolled_back_leave(estate):
+    events, _ = read("smf", record(216, [queue_statistics(puts_backed_out=130, expired=4)]), estate=estate)
+    assert total(events, "PUT") == 0
+    assert total(events, "EXPIRE") == 34
+
+
 def test_messages_handed_to_a_waiting_getter_are_stored_nowhere_and_their_gets_are_not_counted_again(estate):
     events, _ = read("smf", record(216, [queue_statistics(fast_puts=10, fast_bytes=1_001)]), estate=estate)
     assert total(events, "PUT", direct=True) == 10
