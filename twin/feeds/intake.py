@@ -53,7 +53,9 @@ class Coverage:
 
     @property
     def gaps_us(self) -> int:
-        """Time between start and end that no interval covers."""
+        """Time between start and end that no interval covers; 0 of single calls, which have no interval."""
+        if not self.longest_us:
+            return 0
         return max(0, self.end - self.start - self.covered_us)
 
 

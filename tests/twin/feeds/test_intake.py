@@ -91,6 +91,14 @@ def test_only_the_first_source_of_a_queue_counts_its_puts_and_gets():
     assert dict(intake.counts) == {"two-sources": 1}
 
 
+def test_single_calls_have_no_missing_intervals():
+    intake = Intake()
+    for second in (0, 7):
+        time = START + second * 1_000_000
+        intake.cover("OTLP", "QM01", "ORDERS", (time, time), puts=1)
+    assert intake.coverage["OTLP", "QM01", "ORDERS"].gaps_us == 0
+
+
 def test_coverage_sums_intervals_and_finds_what_is_missing():
     intake = Intake()
     for start, end in ((0, 60), (60, 120), (180, 240)):
