@@ -19,7 +19,7 @@ _INTERVAL_S = 60.0
 
 
 class ComplaintLetters:
-    """What is new among the complaints and unknown names of an intake, as dead letters.
+    """New complaints and unknown names of an intake as dead letters.
 
     Args:
         intake: of the feed.

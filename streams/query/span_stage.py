@@ -78,7 +78,7 @@ class SpanReader:
 
 @dataclass(slots=True)
 class SpanOutput:
-    """What the spans of a batch are to a store.
+    """Result of the spans of a batch for a store.
 
     Args:
         block: events that wait no longer; None: there are none.

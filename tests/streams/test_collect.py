@@ -407,7 +407,7 @@ def test_spans_from_kafka_are_events_once_across_a_stop_and_a_crash(kafka, topic
 def test_a_changed_recording_of_statistics_scales_spans_and_the_share_is_kept(tmp_path, estate_file, monkeypatch):
     monkeypatch.setattr(collecting, "_SAVE_SECONDS", 0.0)
     estate = load_estate(estate_file)
-    counts, position_file, said = tmp_path / "counts.ndjson", tmp_path / "p.json", []
+    counts, position_file, sentences = tmp_path / "counts.ndjson", tmp_path / "p.json", []
     quarter = 900
 
     def page(window):
@@ -429,12 +429,12 @@ def test_a_changed_recording_of_statistics_scales_spans_and_the_share_is_kept(tm
         )
         return writer.events
 
-    statistics = Statistics(counts, estate, {}, said.append)
+    statistics = Statistics(counts, estate, {}, sentences.append)
     assert len(run(statistics, page(0), page(1), page(2))) == 60
     assert load_position(position_file, "scripted").coverage == {}
     counts.write_text("nothing\n")
     assert len(run(statistics, page(3))) == 20
-    assert said[0].endswith("the coverage stays as it was")
+    assert sentences[0].endswith("the coverage stays as it was")
     event = {
         "time": NOON + quarter * 1_000_000,
         "qmgr": "QM01",
@@ -446,8 +446,8 @@ def test_a_changed_recording_of_statistics_scales_spans_and_the_share_is_kept(tm
     counts.write_text(json.dumps(event) + "\n")
     scaled = run(statistics, page(4))
     assert sum(event.get("count", 1) for event in scaled) == 60
-    assert "coverage 33.3 %" in said[1]
+    assert "coverage 33.3 %" in sentences[1]
     known = load_position(position_file, "scripted").coverage
     assert known == {"QSG1/APP1\tORDERS\tPUT": (20, 60)}
-    again = run(Statistics(tmp_path / "none.ndjson", estate, known, said.append), page(5))
+    again = run(Statistics(tmp_path / "none.ndjson", estate, known, sentences.append), page(5))
     assert sum(event.get("count", 1) for event in again) == 60

@@ -90,8 +90,8 @@ class LiveCoverage:
             self._windows.append(window)
             if len(self._windows) > MAX_WINDOWS:
                 self._windows.popleft()
-                kept = {old: n for old, n in self._spans.spans.items() if old[3] >= self._windows[0]}
-                self._spans.spans = Counter(kept)
+                recent = {old: n for old, n in self._spans.spans.items() if old[3] >= self._windows[0]}
+                self._spans.spans = Counter(recent)
 
     def _extra(self, key: _Key) -> int:
         spans, counted = self._shares.get(key, (0, 0))

@@ -143,14 +143,14 @@ class SpanOrder:
     def _length_of(self, event: Event, complain: Complain) -> int:
         queue = event["queue"]
         mean = self._means.get(queue)
-        told: int | None = event.get("length")
-        if told is not None:
+        length: int | None = event.get("length")
+        if length is not None:
             if mean is None and len(self._means) < MAX_MEANS:
                 mean = self._means[queue] = [0, 0]
             if mean is not None:
                 mean[0] += 1
-                mean[1] += told
-            return told
+                mean[1] += length
+            return length
         if self._length is not None:
             length = self._length
         elif mean is not None:

@@ -62,7 +62,7 @@ class Levels(msgspec.Struct, kw_only=True):
 
 
 class Extension(NamedTuple):
-    """What the levels of a resource since its last fall say.
+    """Line or curve through the levels of a resource since its last fall.
 
     Attributes:
         levels: their number.

@@ -32,12 +32,12 @@ def calls(events):
 
 
 def test_spans_stand_for_the_calls_that_statistics_of_whole_windows_counted(estate):
-    coverage, said = LiveCoverage(estate), []
+    coverage, sentences = LiveCoverage(estate), []
     before = [*coverage.scale(span(window, number) for window in range(4) for number in range(40))]
     assert len(before) == 160
-    coverage.learn([counted(window, 100) for window in range(4)], said.append)
+    coverage.learn([counted(window, 100) for window in range(4)], sentences.append)
     text = "ORDERS on QSG1/APP1: 80 spans of PUT, 200 counted by statistics, coverage 40.0 %: "
-    assert said == [f"{text}a span counts as 2.50 from now on"]
+    assert sentences == [f"{text}a span counts as 2.50 from now on"]
     after = [*coverage.scale(span(4, number) for number in range(1000))]
     assert calls(after) == 2500
     assert sum("msgid" in event for event in after) == 1000
@@ -56,11 +56,11 @@ def test_puts_and_gets_have_shares_of_their_own(estate):
 
 def test_too_few_spans_or_more_than_were_counted_are_not_scaled_and_that_is_said(estate):
     for spans, count, words in ((MIN_SPANS - 1, 500, "too few spans"), (50, 40, "are not scaled")):
-        coverage, said = LiveCoverage(estate), []
+        coverage, sentences = LiveCoverage(estate), []
         for window in range(3):
             [*coverage.scale(span(window, number) for number in range(spans))]
-        coverage.learn([counted(1, count)], said.append)
-        assert words in said[0]
+        coverage.learn([counted(1, count)], sentences.append)
+        assert words in sentences[0]
         assert calls(coverage.scale([span(4, number) for number in range(100)])) == 100
 
 

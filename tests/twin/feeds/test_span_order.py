@@ -70,9 +70,9 @@ def test_packing_anywhere_changes_nothing(seed):
     chance = random.Random(seed)
     spans = []
     for number in range(200):
-        told = {"length": chance.randrange(5000)} if chance.random() < 0.7 else {}
+        size = {"length": chance.randrange(5000)} if chance.random() < 0.7 else {}
         late = chance.choice((0, 0, 0, 3, 8, 40))
-        spans.append((chance.randrange(number // 2, number + 1), event(100 + number - late, **told)))
+        spans.append((chance.randrange(number // 2, number + 1), event(100 + number - late, **size)))
     whole, packed = Run(), Run()
     for number, span in spans:
         for run in (whole, packed):
