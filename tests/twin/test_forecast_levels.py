@@ -81,6 +81,16 @@ def test_levels_are_kept_with_the_state() -> None:
     assert whole.state()["forecast"] is not None
 
 
+def test_a_forecast_ends_when_measurements_do() -> None:
+    driver = TwinDriver(**LARGE)
+    level_fed(driver, lambda minute: 0.010 * minute, 40)
+    assert driver.wait(MINUTE)["forecast"] is not None
+    for _ in range(60):
+        state = driver.wait(MINUTE)
+    assert state["forecast"] is None
+    assert "full-forecast" not in {condition for _, condition, _ in driver.alert_changes()}
+
+
 def test_a_store_with_puts_is_not_forecast_from_levels() -> None:
     driver = TwinDriver(**LARGE)
     driver.put(1000)

@@ -26,6 +26,7 @@ MAX_LEVELS = 90  # that are kept: an hour and a half of RMF's minutes
 _FALL = 0.02  # share of the resource by which a level falls where a rise has ended
 _MIN_DAMPED = 8  # levels from which a rise may be seen to slow down
 _MIN_ERRORS = 2.0  # standard errors by which the later half must be slower
+_STALE_GAPS = 5  # usual times between two levels, after which the last one says nothing about now [assumed]
 _DAMPING_ERROR = 0.3  # standard deviation of the logarithm of the damping [assumed]
 _NOTHING = np.zeros(0)
 _NO_PAST = Past(_NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING, np.zeros(0, np.bool_))
@@ -124,7 +125,7 @@ class Extension(NamedTuple):
 
 
 def look_ahead(name: str, fill: FillModel, levels: Levels, tick: int, horizon: int) -> Outlook | None:
-    """Return the outlook of a store from its levels; None where they do not rise, or too few do.
+    """Return the outlook of a store from its levels; None where they do not rise, too few do, or the last is old.
 
     Args:
         name: the store's name, from which the random numbers come.
@@ -135,7 +136,7 @@ def look_ahead(name: str, fill: FillModel, levels: Levels, tick: int, horizon: i
     """
     shares = {number: levels.shares.get(resource, []) for number, resource in enumerate(fill.resources)}
     fits = {number: fit for number in shares if (fit := Extension.fit(levels.ticks, shares[number])) is not None}
-    if not fits:
+    if not fits or tick - levels.ticks[-1] > _STALE_GAPS * float(np.median(np.diff(levels.ticks))):
         return None
     doubts = np.empty((PATHS, 3))
     chance.normal(np.uint64(seed_of(name, tick)), doubts[: PATHS // 2])

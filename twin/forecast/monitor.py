@@ -163,7 +163,11 @@ class ForecastMonitor:
         if not _has_only_levels(view):
             return look(view, tick)
         horizon = int(view.config.forecast_horizon_s / SECONDS)
-        return by_levels.look_ahead(view.name, view.fill_model(tick), self.memory.levels, tick, horizon)
+        fill = view.fill_model(tick)
+        outlook = by_levels.look_ahead(view.name, fill, self.memory.levels, tick, horizon)
+        if outlook is None:
+            self.memory.last = ()  # a forecast is no longer true once measurements have ended
+        return outlook
 
     def turn_back(self, before: int, now: int) -> None:
         """Go on from an earlier time; what was predicted is forgotten.
