@@ -66,6 +66,7 @@ def run(*arguments: str | Path, program: tuple[str, ...] = ("-m", "deploy")) -> 
         (["--kafka", "sasl.username=me", "--kafka", f"sasl.password={SECRET}"], "sasl.mechanism"),
         (["--bootstrap-servers", "localhost"], "HOST:PORT"),
         (["--topic-prefix", "a b"], "--topic-prefix"),
+        (["--otlp-topic", "spans/a"], "the name of a topic"),
         (["--trigger", "soon"], "2 seconds"),
         (["--trigger", "2"], "2 seconds"),
         (["--trigger=-1 seconds"], "2 seconds"),
