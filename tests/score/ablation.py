@@ -18,7 +18,7 @@ import numpy as np
 
 from tests.score.cases import recorded
 from tests.score.work import scored_case
-from twin.forecast import flows, monitor, outlook, rises
+from twin.forecast import flows, outlook, rises, rule
 from twin.scoring import TWIN, TWIN_WATCH, JudgedStore, measure
 from twin.scoring.table import markdown, number, percent
 from twin.warm import warm
@@ -64,11 +64,11 @@ def _no_youth_of_faster_rises() -> None:
 
 
 def _pages_at_the_probability_alone() -> None:
-    monitor.is_worth_a_page = lambda probability, *_: probability >= monitor._PAGE_PROBABILITY  # type: ignore[assignment]
+    rule.is_worth_a_page = lambda probability, *_: probability >= rule.PAGE_PROBABILITY  # type: ignore[assignment]
 
 
 def _no_watches() -> None:
-    monitor.is_worth_a_page = lambda *_: True  # type: ignore[assignment]
+    rule.is_worth_a_page = lambda *_: True  # type: ignore[assignment]
 
 
 PARTS: dict[str, Callable[[], None]] = {
