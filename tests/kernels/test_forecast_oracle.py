@@ -53,8 +53,8 @@ def random_case(seed: int) -> dict[str, Any]:
     }
 
 
-def by_kernel(case: dict[str, Any]) -> list[tuple[float, int]]:
-    """Return (bins until full, resource) of each path by the kernel."""
+def by_kernel(case: dict[str, Any]) -> list[tuple[float, int, float]]:
+    """Return (bins until full, resource, growth until then) of each path by the kernel."""
     flows, bins = case["flows"], case["flows"].shape[0]
     longest = max(case["block"], int(case["lengths"].max()))
     cumulated = np.zeros((bins + longest + 1, 3 * CLASSES))
@@ -64,7 +64,7 @@ def by_kernel(case: dict[str, Any]) -> list[tuple[float, int]]:
     futures = forecast.Flows(cumulated=cumulated, bins=bins, **fields)
     scratch = forecast.new_scratch(model, futures)
     forecast.roll(model, futures, scratch)
-    return list(zip(scratch.full_at.tolist(), scratch.full_of.tolist(), strict=True))
+    return list(zip(scratch.full_at.tolist(), scratch.full_of.tolist(), scratch.grown.tolist(), strict=True))
 
 
 def naive_store(case: dict[str, Any], larger: list[float]) -> NaiveStore:
@@ -96,8 +96,8 @@ def naive_store(case: dict[str, Any], larger: list[float]) -> NaiveStore:
     )
 
 
-def by_oracle(case: dict[str, Any]) -> list[tuple[float, int]]:
-    """Return (bins until full, resource) of each path by the oracle."""
+def by_oracle(case: dict[str, Any]) -> list[tuple[float, int, float]]:
+    """Return (bins until full, resource, growth until then) of each path by the oracle."""
     shared = case["flows"].tolist(), case["trend"].tolist(), case["lengths"].tolist()
     return [
         roll(

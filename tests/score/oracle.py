@@ -36,6 +36,7 @@ _NEAR = 20 * 60 * SECOND // STEP  # samples by which the moments may differ in t
 _LAGS = np.array([0, 2, 6, 16, 40, 120])  # samples back at which what is held is compared
 _EACH = 60 * SECOND // STEP  # samples from look to look
 _LEAST = 0.2  # of what fits: below it nothing is looked for
+_FULL = 0.995  # of what fits
 _MAX_MISFIT = 0.08  # of what fits: median difference of the flows to what was measured
 _RECENT = 60 * 60 * SECOND // STEP  # samples of a rise
 
@@ -56,20 +57,34 @@ def foresee(case: Case, series: Series, fillings: Sequence[Filling]) -> Foreseen
         series: its store over time.
         fillings: of the store, for what it holds when it is full.
     """
+    site, described = rated(case)
+    seconds = (series.times - described.start) / SECOND
+    full = _full(described, site, series, fillings)
+    held = series.size / full
+    if float(np.median(np.abs(_backlogs([described], case, seconds, full)[0] - held))) > _MAX_MISFIT:
+        return None
+    rng = np.random.default_rng((0x04AC1E, case.seed))
+    siblings = _backlogs([_drawn_again(described, rng) for _ in range(_SIBLINGS)], case, seconds, full, rng)
+    return _alarms(held, siblings, series, case)
+
+
+def rated(case: Case) -> tuple[Site, StoreScenario]:
+    """Return the site of a case, and its scenario with the rate that it is played at."""
     scenario = case.scenario
     assert isinstance(scenario, StoreScenario)
     trial, _, chance = np.random.default_rng(case.seed).spawn(3)
     site = Site.find(case.estate, scenario.store, scenario.queue, chance, scenario.plays_on)
-    rate = scenario.default_rate(site, trial) if scenario.rate is None else scenario.rate
-    told = replace(scenario, rate=rate)
-    seconds = (series.times - scenario.start) / SECOND
-    full = _full(told, site, series, fillings)
-    held = series.size / full
-    if float(np.median(np.abs(_backlogs([told], case, seconds)[0] / full - held))) > _MAX_MISFIT:
-        return None
-    rng = np.random.default_rng((0x04AC1E, case.seed))
-    siblings = _backlogs([_drawn_again(told, rng) for _ in range(_SIBLINGS)], case, seconds, rng) / full
-    return _alarms(held, siblings, series, case)
+    return site, replace(scenario, rate=scenario.default_rate(site, trial) if scenario.rate is None else scenario.rate)
+
+
+def event_numbers(scenario: Scenario) -> dict[str, Sequence[tuple[float, float]]]:
+    """Return the ranges of the parameters that are numbers of an event, such as of the climb that goes on; 0: none."""
+    ranges = {parameter.name: parameter.metadata.get("drawn", ()) for parameter in fields(scenario)}
+    return {
+        name: spans
+        for name, spans in ranges.items()
+        if len(spans) > 1 and all(isinstance(end, int) for span in spans for end in span)
+    }
 
 
 def _full(scenario: StoreScenario, site: Site, series: Series, fillings: Sequence[Filling]) -> float:
@@ -84,61 +99,60 @@ def _full(scenario: StoreScenario, site: Site, series: Series, fillings: Sequenc
 
 
 def _drawn_again(scenario: StoreScenario, rng: np.random.Generator) -> StoreScenario:
-    """Return a scenario with the numbers of its events, such as the climb that goes on, drawn again."""
+    """Return a scenario with its numbers of events drawn again."""
     drawn = {}
-    for parameter in fields(scenario):
-        ranges = parameter.metadata.get("drawn", ())
-        if len(ranges) > 1 and all(isinstance(end, int) for span in ranges for end in span):
-            low, high = ranges[int(rng.integers(len(ranges)))]
-            drawn[parameter.name] = int(rng.integers(low, high + 1))
+    for name, spans in event_numbers(scenario).items():
+        low, high = spans[int(rng.integers(len(spans)))]
+        drawn[name] = int(rng.integers(low, high + 1))
     return replace(scenario, **drawn)
 
 
 def _backlogs(
-    scenarios: Sequence[Scenario], case: Case, seconds: Array, rng: np.random.Generator | None = None
+    scenarios: Sequence[Scenario], case: Case, seconds: Array, full: float, rng: np.random.Generator | None = None
 ) -> Array:
-    """Return f8[scenarios, n], bytes held by the store of a case at some times, seconds since the start.
+    """Return f8[scenarios, n], the share of `full` that the store of a case holds at some times.
 
     Args:
         scenarios: the case's, or siblings of it.
         case: the case.
-        seconds: f8[n], STEP apart.
+        seconds: f8[n], since the start, STEP apart.
+        full: bytes held when it is full.
         rng: draws the chance of each; None: as in the case.
     """
-    rows = []
-    for scenario in scenarios:
+    stays = np.zeros((len(scenarios), seconds.size))
+    waits: dict[str, Array] = {}  # by queue: f8[scenarios, n], bytes that come or go in a step
+    for row, scenario in enumerate(scenarios):
         chance = np.random.default_rng(case.seed) if rng is None else rng.spawn(1)[0]
         _, flows = scenario.cast(case.estate, chance)
-        rows.append(_backlog([flow for flow in flows if _store(case, flow) == case.store], case, seconds))
-    return np.array(rows)
+        lengths: dict[str, Array] = {}
+        for flow in sorted(flows, key=lambda flow: flow.op != PUT):
+            route = case.estate.routes[flow.route]
+            if route.store != case.store:
+                continue
+            calls = np.maximum(flow.rate(seconds), 0.0) * (STEP / SECOND)
+            length = flow.traffic.length(seconds)
+            if flow.got_by is not None:
+                stays[row] += _kept(calls * length, flow, STEP / SECOND)
+            elif flow.unit is not None:
+                is_held = (seconds < flow.unit.until) | (flow.unit.ended_by != BACKOUT)
+                stays[row] += np.where(is_held, np.cumsum(calls * length), 0.0)
+            else:
+                queue = route.queue or ""
+                mean = lengths.setdefault(queue, length)
+                waits.setdefault(queue, np.zeros_like(stays))[row] += calls * (mean if flow.op == PUT else -mean)
+    total = stays / full
+    for net in waits.values():
+        total += _between_bounds(net / full)
+    return np.minimum(total, 1.0)
 
 
-def _store(case: Case, flow: Flow) -> str:
-    return case.estate.routes[flow.route].store
-
-
-def _backlog(flows: Sequence[Flow], case: Case, seconds: Array) -> Array:
-    """Return f8[n], the bytes that the queues of some flows hold: what was put less what was got, never below 0."""
-    step = STEP / SECOND
-    total = np.zeros(seconds.size)
-    waiting: dict[str, tuple[Array, Array]] = {}  # by queue: messages that come and go in a step, mean length
-    for flow in flows:
-        calls = np.maximum(flow.rate(seconds), 0.0) * step
-        length = flow.traffic.length(seconds)
-        if flow.got_by is not None:
-            total += _kept(calls * length, flow, step)
-        elif flow.unit is not None:
-            put = np.cumsum(calls * length)
-            total += np.where((seconds < flow.unit.until) | (flow.unit.ended_by != BACKOUT), put, 0.0)
-        else:
-            queue = case.estate.routes[flow.route].queue or ""
-            net, mean = waiting.get(queue, (np.zeros(seconds.size), length))
-            is_put = flow.op == PUT
-            waiting[queue] = (net + (calls if is_put else -calls), length if is_put else mean)
-    for net, length in waiting.values():
-        level = np.cumsum(net)
-        total += (level - np.minimum(np.minimum.accumulate(level), 0.0)) * length
-    return total
+def _between_bounds(net: Array) -> Array:
+    """Return f8[n, m], what a queue holds that gets `net` in each step: never below 0, never above 1."""
+    level, held = np.zeros(net.shape[0]), np.empty_like(net)
+    for step in range(net.shape[1]):
+        level = np.minimum(np.maximum(level + net[:, step], 0.0), 1.0)
+        held[:, step] = level
+    return held
 
 
 def _kept(put: Array, flow: Flow, step: float) -> Array:
@@ -170,7 +184,10 @@ def _alarms(held: Array, siblings: Array, series: Series, case: Case) -> Foresee
             danger_since = time if danger_since is None else danger_since
             watched = watched or (time - danger_since) / SECOND >= rule.hold_s(times)
             paged = paged or (
-                watched and rule.is_worth_a_page(probability, times[0], ends_soon, config.forecast_miss_cost)
+                watched
+                and rule.is_worth_a_page(
+                    probability, times[0], ends_soon, config.forecast_miss_cost, turned_before=True
+                )
             )
         else:
             danger_since = None
@@ -206,7 +223,7 @@ def _futures(
     """Return (probability of full, seconds until full as p10, p50, p90, probability that the rise ends in a minute)."""
     ahead = np.minimum(columns[:, None] + np.arange(horizon + 1), siblings.shape[1] - 1)
     paths = level + siblings[rows[:, None], ahead] - siblings[rows, columns][:, None]
-    is_full = paths >= 1.0
+    is_full = paths >= _FULL
     fills = is_full.any(axis=1)
     peaks = np.argmax(paths[:, : _RECENT + 1], axis=1)
     ends_soon = float(((peaks <= _EACH) & ~is_full[:, : _RECENT + 1].any(axis=1)).mean())

@@ -236,7 +236,11 @@ class ForecastMonitor:
                 times as much time left.
         """
         if before in (None, INFO) and not rule.is_worth_a_page(
-            summary.probability, times[0], summary.outlook.ends_soon, view.config.forecast_miss_cost
+            summary.probability,
+            times[0],
+            summary.outlook.ends_soon,
+            view.config.forecast_miss_cost,
+            turned_before=summary.outlook.past.count > rule.TURNED_BEFORE,
         ):
             return INFO
         until = _CRITICAL_S * 3 if before == CRITICAL else _CRITICAL_S

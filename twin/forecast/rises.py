@@ -114,7 +114,7 @@ def past_of(store: Store, rise: Rise) -> Past:
     return Past(lasted, rows["top"].copy(), climbs, rows["usage"].copy(), weights, went_on)
 
 
-def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array) -> Array:
+def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array, heights: Array) -> Array:
     """Return f8[n], the probability that a rise goes on for `ahead` more ticks.
 
     Args:
@@ -123,6 +123,7 @@ def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array) -> A
         pace: utilisation a tick from now on.
         steady: ticks for which the flows have been as they are.
         ahead: f8[n], ticks.
+        heights: f8[n], utilisation reached then.
     """
     lasted = _lasted_at(rise, pace, steady)
     prior = lasted / (lasted + ahead)
@@ -136,7 +137,6 @@ def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array) -> A
         _Law.fit(past.tops[harmless], weights, 1.0 / max(pace, 1e-9)),
         _Law.fit(past.climbs[harmless], weights, 1.0 / max(pace, 1e-9)),
     )
-    heights = rise.height + pace * ahead
     reached = (np.log(rise.age), rise.height, rise.height - rise.low)
     full = (np.log(rise.age + ahead), heights, heights - rise.low)
     trust = np.array([law.error**-_DECISIVE for law in laws])
