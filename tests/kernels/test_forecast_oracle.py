@@ -116,10 +116,11 @@ def by_oracle(case: dict[str, Any]) -> list[tuple[float, int, float]]:
 def test_every_path_fills_as_that_of_the_oracle(seed: int) -> None:
     case = random_case(seed)
     actual, expected = by_kernel(case), by_oracle(case)
-    assert [resource for _, resource in actual] == [resource for _, resource in expected]
-    assert [bins for bins, _ in actual] == pytest.approx([bins for bins, _ in expected], rel=1e-6, abs=1e-6)
+    assert [resource for _, resource, _ in actual] == [resource for _, resource, _ in expected]
+    assert [bins for bins, *_ in actual] == pytest.approx([bins for bins, *_ in expected], rel=1e-6, abs=1e-6)
+    assert [path[2] for path in actual] == pytest.approx([path[2] for path in expected], rel=1e-6, abs=1e-6)
 
 
 def test_the_random_cases_fill_every_resource() -> None:
-    seen = {resource for seed in range(200) for _, resource in by_oracle(random_case(seed))}
+    seen = {resource for seed in range(200) for _, resource, _ in by_oracle(random_case(seed))}
     assert {-1, 0, 1, 2, 3, 4} <= seen

@@ -4,7 +4,7 @@ It knows the scenario, its parameters and what the store holds now. It knows nei
 climb, break or night goes on (the parameters that are numbers of an event), nor any other draw of `Site.chance`. Its
 futures are drawn from the generator's own law: the story is drawn again some times, as flows without noise, and of
 these siblings those continue that were most like the store up to now, at about the same time. The alert rule is the
-twin's own, asked every minute.
+twin's own, asked at every sample.
 
 The futures are of the bytes of all messages, which are full at what the store held at its first 2192, or at what fits.
 A case that flows do not describe well, because its danger is another than the backlog, has no oracle.
@@ -34,7 +34,7 @@ _SIBLINGS = 128
 _ALIKE = 32  # of the siblings' moments, whose continuations are the futures
 _NEAR = 20 * 60 * SECOND // STEP  # samples by which the moments may differ in time
 _LAGS = np.array([0, 2, 6, 16, 40, 120])  # samples back at which what is held is compared
-_EACH = 60 * SECOND // STEP  # samples from look to look
+_MINUTE = 60 * SECOND // STEP  # samples
 _LEAST = 0.2  # of what fits: below it nothing is looked for
 _FULL = 0.995  # of what fits
 _MAX_MISFIT = 0.08  # of what fits: median difference of the flows to what was measured
@@ -90,8 +90,9 @@ def event_numbers(scenario: Scenario) -> dict[str, Sequence[tuple[float, float]]
 def _full(scenario: StoreScenario, site: Site, series: Series, fillings: Sequence[Filling]) -> float:
     """Return the bytes of the messages that a store holds when it is full."""
     if fillings:
-        sample = int(np.searchsorted(series.times, fillings[0].first, side="right")) - 1
-        return float(max(1, series.size[max(0, sample)]))
+        firsts = [filling.first for filling in fillings]
+        samples = np.searchsorted(series.times, firsts, side="right") - 1
+        return float(max(1, series.size[np.maximum(samples, 0)].min()))
     end = scenario.hours * HOUR
     traffic = scenario.traffic
     fits = site.capacity(traffic, np.random.default_rng(0), time=end).messages
@@ -167,14 +168,14 @@ def _kept(put: Array, flow: Flow, step: float) -> Array:
 
 
 def _alarms(held: Array, siblings: Array, series: Series, case: Case) -> Foreseen:
-    """Return the alarms: the twin's rule of watch and page, asked every minute."""
+    """Return the alarms: the twin's rule of watch and page, asked at every sample."""
     config = case.estate.stores[case.store]
     horizon = int(config.forecast_horizon_s * SECOND // STEP)
     marks = siblings[:, np.maximum(np.arange(siblings.shape[1])[:, None] - _LAGS, 0)]
     pages, watches = np.zeros(held.size, bool), np.zeros(held.size, bool)
     danger_since = calm_since = None
     watched = paged = False
-    for now in range(0, held.size, _EACH):
+    for now in range(held.size):
         time = int(series.times[now])
         probability, times, ends_soon = 0.0, None, 0.0
         if held[now] >= _LEAST:
@@ -197,7 +198,7 @@ def _alarms(held: Array, siblings: Array, series: Series, case: Case) -> Foresee
                 watched = paged = False
         else:
             calm_since = None
-        watches[now : now + _EACH], pages[now : now + _EACH] = watched, paged
+        watches[now], pages[now] = watched, paged
     return Foreseen(from_condition(series.times, pages), from_condition(series.times, watches))
 
 
@@ -211,10 +212,10 @@ def _most_alike(held: Array, marks: Array, now: int) -> tuple[Array, Array]:
     """Return (siblings, samples) of the moments that are most like the present. marks: f8[siblings, n, lags]."""
     first, last = max(0, now - _NEAR), min(held.size, now + _NEAR + 1)
     mark = held[np.maximum(now - _LAGS, 0)]
-    apart = ((marks[:, first:last:_EACH] - mark) ** 2).sum(axis=2)
+    apart = ((marks[:, first:last:_MINUTE] - mark) ** 2).sum(axis=2)
     order = np.argpartition(apart.ravel(), _ALIKE)[:_ALIKE]
     rows, columns = np.unravel_index(order, apart.shape)
-    return rows, first + columns * _EACH
+    return rows, first + columns * _MINUTE
 
 
 def _futures(
@@ -226,7 +227,7 @@ def _futures(
     is_full = paths >= _FULL
     fills = is_full.any(axis=1)
     peaks = np.argmax(paths[:, : _RECENT + 1], axis=1)
-    ends_soon = float(((peaks <= _EACH) & ~is_full[:, : _RECENT + 1].any(axis=1)).mean())
+    ends_soon = float(((peaks <= _MINUTE) & ~is_full[:, : _RECENT + 1].any(axis=1)).mean())
     if not fills.any():
         return 0.0, None, ends_soon
     full_at = np.argmax(is_full[fills], axis=1) * (STEP / SECOND)

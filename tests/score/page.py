@@ -135,8 +135,8 @@ def _oracle(scores: Sequence[CaseScore]) -> str:
 
 What could be known? The oracle knows the story of a recording, its parameters and what the store holds, but no random
 number of the future and not which climb, break or night is the one that goes on. It draws the story again and follows
-those of the draws that were most like the store up to now; it alerts by the twin's rule, asked every minute. So it
-knows from the first minute what the twin has to learn. It is drawn for the hard scenarios whose danger is a backlog.
+those of the draws that were most like the store up to now; it alerts by the twin's rule, asked every half minute. So
+it knows from the first minute what the twin has to learn. It is drawn for the hard scenarios whose danger is a backlog.
 
 {markdown(head, lines)}"""
 

@@ -58,7 +58,7 @@ def test_a_rise_that_is_rolled_ahead_too_fast_still_has_to_get_as_high_as_it_is_
     [by_its_pace] = goes_on(young, past, young.pace, 30, np.array([55.0]), np.array([0.78]))
     [by_what_fits] = goes_on(young, past, young.pace, 30, np.array([55.0]), np.array([1.3]))
     assert by_its_pace > 0.8
-    assert by_what_fits < 0.2
+    assert by_what_fits < 0.5
 
 
 def test_one_that_has_outlasted_them_all_and_is_higher_goes_on() -> None:
