@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from kernels.clock import SECOND
 from tests.score.oracle import Foreseen, event_numbers, foresee
 from twin.estate import load_estate
 from twin.recordings import RecordingWriter
 from twin.scoring import Filling, fillings, play
 from twin.simulation import make_scenario
 from twin.simulation.cases import Case, draw_case
+from twin.simulation.scenario import START
 
 ESTATE = """
 schema = 1
@@ -49,11 +51,13 @@ def played(folder: Path, goes_on: int) -> tuple[list[Filling], Foreseen | None]:
     return found, foresee(case, series, found)
 
 
-def test_climbs_that_turn_as_always_are_no_danger_to_it(tmp_path: Path) -> None:
+def test_climbs_before_the_first_that_can_go_on_are_no_danger_to_it(tmp_path: Path) -> None:
     found, foreseen = played(tmp_path, 0)
     assert found == []
     assert foreseen is not None
-    assert foreseen.pages == foreseen.watches == []
+    assert foreseen.pages == []
+    sixth = START + 5 * 50 * 60 * SECOND  # the first of those that may go on
+    assert all(watch.opened > sixth for watch in foreseen.watches)
 
 
 def test_the_climb_that_goes_on_is_seen_once_it_is_higher_than_the_others(tmp_path: Path) -> None:
