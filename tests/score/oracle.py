@@ -133,7 +133,7 @@ def _backlogs(
             calls = np.maximum(flow.rate(seconds), 0.0) * (STEP / SECOND)
             length = flow.traffic.length(seconds)
             if flow.got_by is not None:
-                stays[row] += _kept(calls * length, flow, STEP / SECOND)
+                stays[row] += _held_of(calls * length, flow, STEP / SECOND)
             elif flow.unit is not None:
                 is_held = (seconds < flow.unit.until) | (flow.unit.ended_by != BACKOUT)
                 stays[row] += np.where(is_held, np.cumsum(calls * length), 0.0)
@@ -156,7 +156,7 @@ def _between_bounds(net: Array) -> Array:
     return held
 
 
-def _kept(put: Array, flow: Flow, step: float) -> Array:
+def _held_of(put: Array, flow: Flow, step: float) -> Array:
     """Return f8[n], what is held of puts that are each got a while later. put: f8[n], bytes in each step."""
     if not flow.got_at_random:
         came = np.cumsum(put)

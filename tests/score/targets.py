@@ -48,8 +48,8 @@ def targets(scores: Sequence[CaseScore]) -> list[Target]:
     if cases:
         ours, oracles = by_method[TWIN].f1 or 0.0, by_method[ORACLE].f1 or 0.0
         what = f"F1 of page where there is an oracle ({len(cases)} recordings)"
-        found = f"{number(ours)}; oracle: {number(oracles)}"
-        results.append(Target(what, f"within {NEAR_ORACLE} of it", found, ours >= oracles - NEAR_ORACLE))
+        reached = f"{number(ours)}; oracle: {number(oracles)}"
+        results.append(Target(what, f"within {NEAR_ORACLE} of it", reached, ours >= oracles - NEAR_ORACLE))
     for name in HARMLESS:
         if name in scenarios(scores):
             calm = measured(scenarios(scores)[name])[TWIN].calm

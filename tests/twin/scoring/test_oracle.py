@@ -47,13 +47,13 @@ def played(folder: Path, goes_on: int) -> tuple[list[Filling], Foreseen | None]:
         for table in case.play():
             writer.write(table)
     series = play(recording, estate).series[STORE]
-    found = fillings(series)
-    return found, foresee(case, series, found)
+    filled = fillings(series)
+    return filled, foresee(case, series, filled)
 
 
 def test_climbs_before_the_first_that_can_go_on_are_no_danger_to_it(tmp_path: Path) -> None:
-    found, foreseen = played(tmp_path, 0)
-    assert found == []
+    filled, foreseen = played(tmp_path, 0)
+    assert filled == []
     assert foreseen is not None
     assert foreseen.pages == []
     sixth = START + 5 * 50 * 60 * SECOND  # the first of those that may go on
