@@ -54,6 +54,7 @@ COMMANDS = {
     "size": ("deploy.commands.size:size", "Plan the storage that a number of messages needs."),
     "state": ("deploy.commands.state:state", "Print the state records in a checkpoint, without Kafka."),
     "stream": ("deploy.commands.stream:stream", "Run the streaming job: events in, alerts and states out."),
+    "warm": ("deploy.commands.warm:warm", "Learn from recordings how the rises of stores ended."),
     "whatif": ("deploy.commands.whatif:whatif", "Compare when a store is full with other settings or traffic."),
 }
 

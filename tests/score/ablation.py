@@ -18,7 +18,7 @@ import numpy as np
 
 from tests.score.cases import recorded
 from tests.score.work import scored_case
-from twin.forecast import flows, monitor, outlook, rises
+from twin.forecast import flows, outlook, rises, rule
 from twin.scoring import TWIN, TWIN_WATCH, JudgedStore, measure
 from twin.scoring.table import markdown, number, percent
 from twin.warm import warm
@@ -48,9 +48,9 @@ def _no_causes() -> None:
 def _ends_after_a_time_only() -> None:
     goes_on = rises.goes_on
 
-    def by_time(rise: rises.Rise, past: rises.Past, pace: float, steady: int, ahead: object) -> object:
+    def by_time(rise: rises.Rise, past: rises.Past, *rest: object) -> object:
         same = np.full_like(past.tops, 1e9)
-        return goes_on(rise, replace(past, tops=same, climbs=same), pace, steady, ahead)  # type: ignore[arg-type]
+        return goes_on(rise, replace(past, tops=same, climbs=same), *rest)  # type: ignore[arg-type]
 
     outlook.goes_on = by_time  # type: ignore[attr-defined, assignment]
 
@@ -64,11 +64,15 @@ def _no_youth_of_faster_rises() -> None:
 
 
 def _pages_at_the_probability_alone() -> None:
-    monitor.is_worth_a_page = lambda probability, *_: probability >= monitor._PAGE_PROBABILITY  # type: ignore[assignment]
+    rule.is_worth_a_page = lambda probability, *_, **__: probability >= rule.PAGE_PROBABILITY  # type: ignore[assignment]
+
+
+def _as_sure_where_rises_turned() -> None:
+    rule.SURE_PROBABILITY = rule.PAGE_PROBABILITY
 
 
 def _no_watches() -> None:
-    monitor.is_worth_a_page = lambda *_: True  # type: ignore[assignment]
+    rule.is_worth_a_page = lambda *_, **__: True  # type: ignore[assignment]
 
 
 PARTS: dict[str, Callable[[], None]] = {
@@ -79,6 +83,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "rises end after a time only": _ends_after_a_time_only,
     "without service that follows the backlog": _service_is_constant,
     "without the youth of faster rises": _no_youth_of_faster_rises,
+    "without: surer where like rises turned back": _as_sure_where_rises_turned,
     "pages at a probability alone": _pages_at_the_probability_alone,
     "every watch is a page": _no_watches,
 }

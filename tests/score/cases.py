@@ -48,8 +48,8 @@ def code_hash() -> str:
     """Of the generator: recordings of another one are not the same cases."""
     digest = hashlib.blake2b(digest_size=6)
     folder = Path(twin.simulation.__file__).parent
-    for path in sorted(folder.glob("*.py")):
-        digest.update(path.name.encode())
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(str(path.relative_to(folder)).encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

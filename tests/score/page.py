@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.score.oracle import ORACLE, ORACLE_WATCH
 from tests.score.stories import Story
 from tests.score.targets import targets
-from tests.score.work import CaseScore, classes, measured, scenarios
-from twin.scoring import METHODS, TWIN, TWIN_WATCH
-from twin.scoring.table import ROWS, markdown, percent, rows
+from tests.score.work import CaseScore, classes, cold_and_warm, measured, scenarios, with_oracle
+from twin.scoring import METHODS, TWIN, TWIN_WATCH, Measures
+from twin.scoring.causes import CAUSES
+from twin.scoring.table import ROWS, markdown, number, percent, rows
 
 _BY_SCENARIO = ("recall", "precision", "recordings without a false alarm", "lead, p10", "lead, p50", "enough lead")
 _LEGEND = """Lines: usage of each resource. Grey: a filling; red: puts are refused. Whiskers on the 100 % line: the
@@ -31,8 +33,8 @@ class Run:
 
 def write(run: Run, scores: Sequence[CaseScore], stories: Sequence[Story], docs: Path) -> Path:
     """The page; its pictures are drawn by `tests.score.stories`. Returns where it is."""
-    parts = [_head(run, scores), _targets(scores), _tables(scores), _scenarios(scores), _calibration(scores)]
-    parts.append(_stories(stories))
+    parts = [_head(run, scores), _targets(scores), _tables(scores), _scenarios(scores), _oracle(scores)]
+    parts += [_cold_and_warm(scores), _causes(scores), _calibration(scores), _stories(stories)]
     docs.mkdir(parents=True, exist_ok=True)
     path = docs / "foresight.md"
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
@@ -117,6 +119,64 @@ def _best_baseline(f1: Mapping[str, float | None]) -> str:
         return "-"
     name = max(known, key=lambda name: known[name])
     return f"{known[name]:.2f} ({name})"
+
+
+def _oracle(scores: Sequence[CaseScore]) -> str:
+    lines = []
+    for name, some in {**scenarios(scores), "**all**": list(scores)}.items():
+        cases, by_method = with_oracle(some)
+        if cases:
+            lines.append([name if "*" in name else f"`{name}`", f"{len(cases)}", *_beside(by_method)])
+    head = ["", "recordings", "fillings"]
+    for what in ("recall", "precision", "F1"):
+        head += [f"page: {what}", "oracle"]
+    head += ["watch: precision", "oracle", "watch: enough lead", "oracle"]
+    return f"""## Against an oracle
+
+What could be known? The oracle knows the story of a recording, its parameters and what the store holds, but no random
+number of the future and not which climb, break or night is the one that goes on. It draws the story again and follows
+those of the draws that were most like the store up to now; it alerts by the twin's rule, asked every half minute. So
+it knows from the first minute what the twin has to learn. It is drawn for the hard scenarios whose danger is a backlog.
+
+{markdown(head, lines)}"""
+
+
+def _beside(by_method: Mapping[str, Measures]) -> list[str]:
+    """Return the cells of the twin's and the oracle's measures, side by side."""
+    twin, oracle = by_method[TWIN], by_method[ORACLE]
+    watch, oracle_watch = by_method[TWIN_WATCH], by_method[ORACLE_WATCH]
+    cells = [str(twin.fillings), percent(twin.recall), percent(oracle.recall)]
+    cells += [percent(twin.precision), percent(oracle.precision), number(twin.f1), number(oracle.f1)]
+    cells += [percent(watch.precision), percent(oracle_watch.precision)]
+    return [*cells, percent(watch.enough_lead), percent(oracle_watch.enough_lead)]
+
+
+def _cold_and_warm(scores: Sequence[CaseScore]) -> str:
+    played = [score for score in scores if score.warm]
+    lines = []
+    for title, by_method in cold_and_warm(scores).items() if played else ():
+        page, watch = by_method[TWIN], by_method[TWIN_WATCH]
+        cells = [percent(watch.recall), percent(watch.enough_lead), percent(page.recall), percent(page.precision)]
+        lines.append([title, *cells, number(page.f1), ROWS["alarms per 100 store-days"](page), percent(page.calm)])
+    head = ["", "watch: recall", "watch: enough lead", "page: recall", "precision", "F1", "pages per 100 store-days"]
+    return f"""## Cold and warm
+
+{len(played)} recordings of hard classes played twice: by stores that know nothing, and by stores that begin with what
+`mqtwin warm` learned from a recording of the day before, of the same story without its danger.
+
+{markdown([*head, "recordings without a false page"], lines)}"""
+
+
+def _causes(scores: Sequence[CaseScore]) -> str:
+    by_class = {name: measured(some)[TWIN].causes for name, some in classes(scores).items() if some}
+    cases, by_method = with_oracle(scores)
+    if cases:
+        by_class["the oracle's recordings"] = by_method[TWIN].causes
+        by_class["the oracle"] = by_method[ORACLE].causes
+    lines = [[cause, *(str(causes.get(cause, 0)) for causes in by_class.values())] for cause in CAUSES]
+    return f"""## False pages by cause
+
+{markdown(["", *by_class], lines)}"""
 
 
 def _calibration(scores: Sequence[CaseScore]) -> str:

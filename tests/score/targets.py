@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.score.work import CaseScore, classes, measured, scenarios
+from tests.score.oracle import ORACLE
+from tests.score.work import CaseScore, classes, cold_and_warm, measured, scenarios, with_oracle
 from twin.scoring import TWIN, TWIN_WATCH, Measures
 from twin.scoring.table import error, inside, number, percent, span
 
@@ -15,6 +16,8 @@ ERRORS = {60: 0.25, 30: 0.20, 15: 0.10, 5: 0.10}
 COVERED = (0.75, 0.85)
 TAIL = 0.13
 REOPENED = 0.05
+WARM_PRECISION = 0.95  # of page on hard classes with a day of history
+NEAR_ORACLE = 0.05  # of F1
 BETTER = 0.1  # of F1, than every baseline on the hard classes
 HARMLESS = ("nightly-batch", "flat-near-limit")
 FIXED = ("static 80 %, structure", "static 80 %", "static 85 %")
@@ -38,6 +41,15 @@ def targets(scores: Sequence[CaseScore]) -> list[Target]:
             results.append(_at_least(f"precision of page, {name}", by_class[name][TWIN].precision, aim))
     if "hard" in by_class:
         results.append(_at_least("F1 of page, hard", by_class["hard"][TWIN].f1, F1))
+    if any(score.warm for score in scores):
+        warm = cold_and_warm(scores)["warm"][TWIN]
+        results.append(_at_least("precision of page, hard, warm", warm.precision, WARM_PRECISION))
+    cases, by_method = with_oracle(scores)
+    if cases:
+        ours, oracles = by_method[TWIN].f1 or 0.0, by_method[ORACLE].f1 or 0.0
+        what = f"F1 of page where there is an oracle ({len(cases)} recordings)"
+        reached = f"{number(ours)}; oracle: {number(oracles)}"
+        results.append(Target(what, f"within {NEAR_ORACLE} of it", reached, ours >= oracles - NEAR_ORACLE))
     for name in HARMLESS:
         if name in scenarios(scores):
             calm = measured(scenarios(scores)[name])[TWIN].calm

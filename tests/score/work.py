@@ -10,20 +10,43 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.score.cases import Recorded, recorded
+from tests.score.oracle import ORACLE, ORACLE_WATCH, foresee
+from tests.score.warm import warmed
 from twin.estate import load_estate
-from twin.scoring import JudgedStore, Measures, PlayedRecording, ScoredRecording, measure, play, score
-from twin.scoring.score import METHODS
+from twin.scoring import (
+    METHODS,
+    TWIN,
+    TWIN_WATCH,
+    JudgedStore,
+    Measures,
+    PlayedRecording,
+    ScoredRecording,
+    judge,
+    measure,
+    play,
+    score,
+)
 from twin.simulation import SCENARIOS
-from twin.simulation.cases import Split
+from twin.simulation.cases import Case, Split, draw_case
 from twin.warm import warm
+
+WARM_CASES = 110  # of the first ones, the hard ones are played with a day of history, too
 
 
 @dataclass(frozen=True, slots=True)
 class CaseScore:
-    """One case. judged: by method; events: in its recording; seconds: of simulating, and of playing and judging."""
+    """One case.
+
+    Attributes:
+        judged: by method; of the oracle, too, where it has one.
+        warm: by method of the twin, of stores that begin with a day of history; empty: not played so.
+        events: in its recording.
+        seconds: of simulating, and of playing and judging.
+    """
 
     case: Recorded
     judged: Mapping[str, Sequence[JudgedStore]]
+    warm: Mapping[str, Sequence[JudgedStore]]
     events: int
     seconds: tuple[float, float]
 
@@ -38,7 +61,32 @@ def score_case(number: int, split: Split, folder: Path) -> CaseScore:
     case = recorded(number, split, folder)
     simulated = time.monotonic()
     played, scored = scored_case(case)
-    return CaseScore(case, scored.judged, played.events, (simulated - began, time.monotonic() - simulated))
+    judged, warm_judged = dict(scored.judged), {}
+    if case.hard:
+        drawn = draw_case(number, split)
+        judged |= _judged_oracle(case, drawn, played, scored)
+        if number < WARM_CASES:
+            again = play(case.recording, warmed(drawn, case.stem))
+            warm_judged = {
+                method: score(again, withdrawing_counts=True).judged[method] for method in (TWIN, TWIN_WATCH)
+            }
+    return CaseScore(case, judged, warm_judged, played.events, (simulated - began, time.monotonic() - simulated))
+
+
+def _judged_oracle(
+    case: Recorded, drawn: Case, played: PlayedRecording, scored: ScoredRecording
+) -> dict[str, list[JudgedStore]]:
+    """Return the oracle's results by method; empty where it has none. Stores beside the story's have no alarms."""
+    foreseen = foresee(drawn, played.series[case.store], scored.fillings[case.store])
+    if foreseen is None:
+        return {}
+    return {
+        method: [
+            judge(series, scored.fillings[name], alarms if name == case.store else [], None, withdrawing_counts=True)
+            for name, series in played.series.items()
+        ]
+        for method, alarms in ((ORACLE, foreseen.pages), (ORACLE_WATCH, foreseen.watches))
+    }
 
 
 def scored_case(case: Recorded) -> tuple[PlayedRecording, ScoredRecording]:
@@ -80,6 +128,22 @@ def _one_by_one(
 def measured(scores: Sequence[CaseScore]) -> dict[str, Measures]:
     """The measures of every method over some cases."""
     return {method: measure([score.judged[method] for score in scores]) for method in METHODS}
+
+
+def with_oracle(scores: Sequence[CaseScore]) -> tuple[list[CaseScore], dict[str, Measures]]:
+    """Return the cases that have an oracle, and the measures of the twin and of the oracle over them."""
+    some = [score for score in scores if ORACLE in score.judged]
+    methods = (TWIN, TWIN_WATCH, ORACLE, ORACLE_WATCH)
+    return some, {method: measure([score.judged[method] for score in some]) for method in methods}
+
+
+def cold_and_warm(scores: Sequence[CaseScore]) -> dict[str, dict[str, Measures]]:
+    """Return the measures of the twin by method, cold and warm, over the cases that were played both ways."""
+    some = [score for score in scores if score.warm]
+    return {
+        "cold": {method: measure([score.judged[method] for score in some]) for method in (TWIN, TWIN_WATCH)},
+        "warm": {method: measure([score.warm[method] for score in some]) for method in (TWIN, TWIN_WATCH)},
+    }
 
 
 def scenarios(scores: Sequence[CaseScore]) -> dict[str, list[CaseScore]]:

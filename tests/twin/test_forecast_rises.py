@@ -26,7 +26,7 @@ class Store:
 
 def chance(store: Store, rise: Rise, *ahead: float) -> Array:
     past: Past = past_of(store, rise)  # type: ignore[arg-type]  # the arrays that it reads
-    return goes_on(rise, past, rise.pace, int(rise.age), np.array(ahead))
+    return goes_on(rise, past, rise.pace, int(rise.age), np.array(ahead), rise.height + rise.pace * np.array(ahead))
 
 
 def rise(age: float, height: float, low: float = 0.1) -> Rise:
@@ -39,7 +39,8 @@ def test_without_precedent_a_rise_lasts_twice_as_long_as_it_has_with_a_probabili
 
 def test_a_rise_that_became_faster_is_as_old_as_its_present_pace() -> None:
     slow = rise(600, 0.4)
-    [now] = goes_on(slow, past_of(Store(), slow), 10 * slow.pace, 6, np.array([54.0]))  # type: ignore[arg-type]
+    past = past_of(Store(), slow)  # type: ignore[arg-type]
+    [now] = goes_on(slow, past, 10 * slow.pace, 6, np.array([54.0]), np.array([1.0]))
     assert now == pytest.approx(6 / 60)
 
 
@@ -48,6 +49,16 @@ def test_a_rise_like_eleven_that_turned_is_not_expected_to_go_on_past_their_end(
     [soon, beyond] = chance(store, rise(100, 0.69), 20.0, 80.0)
     assert soon > 0.9
     assert beyond < 0.05
+
+
+def test_a_rise_that_is_rolled_ahead_too_fast_still_has_to_get_as_high_as_it_is_full() -> None:
+    store = Store(*[(130 + i % 3, 0.1, 1.15 + 0.01 * (i % 2), 0) for i in range(11)])
+    young = rise(30, 0.34)
+    past = past_of(store, young)  # type: ignore[arg-type]
+    [by_its_pace] = goes_on(young, past, young.pace, 30, np.array([55.0]), np.array([0.78]))
+    [by_what_fits] = goes_on(young, past, young.pace, 30, np.array([55.0]), np.array([1.3]))
+    assert by_its_pace > 0.8
+    assert by_what_fits < 0.5
 
 
 def test_one_that_has_outlasted_them_all_and_is_higher_goes_on() -> None:

@@ -10,6 +10,7 @@ from twin.estate.advice import warnings
 from twin.estate.checks import Values
 from twin.estate.document_advice import document_advice
 from twin.estate.errors import EstateError, Problems
+from twin.estate.history import read_history
 from twin.estate.model import StoreConfig
 from twin.estate.mqsc import DEFAULT_STORAGE_CLASS
 from twin.estate.queues import LocalQueue, local_queues, page_set_of, routes, storage_classes, structure_of
@@ -42,7 +43,8 @@ def load_estate(path: str | PathLike[str]) -> Estate:
         ('ORDERS', 'ORDERS.REPLY', 'PAYMENTS')
     """
     file = Path(path)
-    sources = gather(read_toml(file))
+    toml = read_toml(file)
+    sources = gather(toml)
     problems = sources.problems
     problems.raise_all()
     shared, private, distributed = _by_kind(sources, local_queues(sources))
@@ -88,6 +90,7 @@ def load_estate(path: str | PathLike[str]) -> Estate:
             *warnings(stores, described),
             *document_advice(stores, sources.queue_managers, default_persistent),
         ),
+        history={} if toml.history is None else read_history(toml.history),
         hosts={name: entry.values["cores"].value for (name,), entry in sorted(sources.entries("host").items())},
     )
 

@@ -78,7 +78,7 @@ class Structure:
     drift_tolerance_pct: float = 5.0
     forecast_horizon_s: float = 7200.0  # length of a forecast, seconds [assumed]
     forecast_lead_s: float = 1800.0  # seconds before full that a person needs [assumed]
-    forecast_probability: float = 0.5  # of full within the horizon, from which a watch opens [assumed]
+    forecast_probability: float = 0.4  # of full within the horizon, from which a watch opens [fitted]
     forecast_miss_cost: float = 0.05  # what a missed minute of lead costs, as a share of a false call [assumed]
     queues: tuple[str, ...] = ()  # its shared queues, sorted
     smds: Mapping[str, Smds] = field(default_factory=dict, hash=False)  # of every queue manager of the group
@@ -141,7 +141,7 @@ class PageSet:
     version: str | None = None  # of the queue manager, like "9.4"
     forecast_horizon_s: float = 7200.0  # length of a forecast, seconds [assumed]
     forecast_lead_s: float = 1800.0  # seconds before full that a person needs [assumed]
-    forecast_probability: float = 0.5  # of full within the horizon, from which a watch opens [assumed]
+    forecast_probability: float = 0.4  # of full within the horizon, from which a watch opens [fitted]
     forecast_miss_cost: float = 0.05  # what a missed minute of lead costs, as a share of a false call [assumed]
     queues: tuple[str, ...] = ()  # its private queues, sorted
 
@@ -189,7 +189,7 @@ class QueueFile:
     version: str | None = None
     forecast_horizon_s: float = 7200.0  # length of a forecast, seconds [assumed]
     forecast_lead_s: float = 1800.0  # seconds before full that a person needs [assumed]
-    forecast_probability: float = 0.5  # of full within the horizon, from which a watch opens [assumed]
+    forecast_probability: float = 0.4  # of full within the horizon, from which a watch opens [fitted]
     forecast_miss_cost: float = 0.05  # what a missed minute of lead costs, as a share of a false call [assumed]
 
     @property

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from twin.estate.errors import UnknownQueue, UnknownQueueManager, UnknownStore, listed, show
+from twin.estate.history import History
 from twin.estate.model import QueueManager, StoreConfig
 
 
@@ -39,6 +40,7 @@ class Estate:
     max_depths: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # MAXDEPTH by store and queue, if given
     warnings: tuple[str, ...] = ()  # of what is valid but unwise, one line each
     hosts: Mapping[str, float] = field(default_factory=dict)  # cores of each host, by name
+    history: History = field(default_factory=dict)  # past rises, by store
     queue_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     store_routes: Mapping[tuple[str, str], int] = field(init=False, repr=False, compare=False)
     _of_qmgr: Mapping[str, tuple[int, ...]] = field(init=False, repr=False, compare=False)

@@ -20,6 +20,7 @@ from twin.estate.checks import SourceValue, Values, convert, locate_key, text
 from twin.estate.errors import EstateError, Problems, did_you_mean, listed, show
 
 SCHEMA = 1
+_TOP = ("schema", "history", "import")
 _OF_ALL_TEXTS = ("queue_manager", "uniform_cluster", "queue_sharing_group")  # memberships, which the imports need
 
 _BRACKETS = re.compile(rb"[\[{]"), re.compile(rb"[\]}]")  # opening, closing
@@ -55,6 +56,7 @@ class TomlEstate:
     imports: tuple[Import, ...]
     sections: Mapping[str, Mapping[tuple[str, ...], Entry]]  # of every section, absent ones empty
     problems: Problems = field(default_factory=Problems)
+    history: Path | None = None  # file of `mqtwin warm`
 
 
 def read_toml(path: Path) -> TomlEstate:
@@ -67,8 +69,8 @@ def read_toml(path: Path) -> TomlEstate:
     content = _parse(path)
     problems = Problems()
     for key in content:
-        if key not in ("schema", "import", *SECTIONS):
-            known = _suggest(key, ("schema", "import", *SECTIONS))
+        if key not in (*_TOP, *SECTIONS):
+            known = _suggest(key, (*_TOP, *SECTIONS))
             problems.messages.append(f"{file}: unknown key {show(key)}{known}")
     with problems.collect():
         _check_schema(file, content)
@@ -80,7 +82,11 @@ def read_toml(path: Path) -> TomlEstate:
     imports = _imports(path, content.get("import", []), problems)
     if not is_sound:
         problems.raise_all()
-    return TomlEstate(file, imports, {name: sections[name] for name in SECTIONS}, problems)
+    history = None
+    if "history" in content:
+        named = convert(f"{file}: history = {show(content['history'])}", content["history"], _FILE_NAME)
+        history = path.parent / str(named.value)
+    return TomlEstate(file, imports, {name: sections[name] for name in SECTIONS}, problems, history)
 
 
 def _check_schema(file: str, content: Mapping[str, Any]) -> None:

@@ -20,7 +20,9 @@ from twin.state.arrays import Array
 
 PATHS = 64
 WANDER = 0.2  # standard deviation by which a rate has wandered after an hour, as a share of it [fitted]
-UNMETERED = 0.19  # of the time to full: standard deviation of what no meter shows; p10..p90 then hold 80 % [fitted]
+# Of the time to full: standard deviation of what no meter shows, where it comes sooner than forecast and where later;
+# with these a tenth each comes before p10 and after p90 [fitted]
+SOONER, LATER = 0.23, 0.19
 TREND_LASTS = 2.0  # a trend goes on for this many times as long as it was seen [assumed]
 _MIN_TREND_BINS = 18  # three minutes
 _MIN_TREND_ERRORS = 2.5  # standard errors from which a trend is believed in part; far beyond them wholly
@@ -31,6 +33,7 @@ _MIN_SWING = 1.25  # times that the backlog has grown or shrunk
 _MIN_SERVICE_GAIN = 8.0  # twice the logarithm of how much more likely [assumed]
 _MIN_SERVICE_RATIO = 2.0  # the same as a factor, where gets vary more than by chance
 _SPACED = np.array([NormalDist().inv_cdf((i + 0.5) / PATHS) for i in range(PATHS)])  # normal, evenly spaced
+_PACES = np.exp(np.where(_SPACED < 0, SOONER, LATER) * _SPACED)
 _WINDOWS = (180, 90, 45)  # bins
 _MIN_BLOCKS = 6  # that a regime is cut into, on average
 _MAX_BLOCK = 30  # bins
@@ -226,7 +229,7 @@ def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array) 
         extra=doubts[:, :3] @ (errors / max(float(mix @ weights), 1e-9)),
         block=block,
         mix=mix,
-        pace=np.exp(UNMETERED * _SPACED[np.argsort(np.argsort(doubts[:, 3], kind="stable"), kind="stable")]),
+        pace=_PACES[np.argsort(np.argsort(doubts[:, 3], kind="stable"), kind="stable")],
     )
 
 

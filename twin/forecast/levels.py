@@ -16,7 +16,7 @@ import numpy as np
 
 from kernels import chance, resources
 from twin.forecast.fill_model import FillModel
-from twin.forecast.flows import PATHS, UNMETERED
+from twin.forecast.flows import LATER, PATHS
 from twin.forecast.outlook import SECONDS, Outlook, seed_of, usage
 from twin.forecast.rises import Past, Rise, goes_on
 from twin.state.arrays import Array
@@ -121,7 +121,7 @@ class Extension(NamedTuple):
             damping = self.damping * np.exp(_DAMPING_ERROR * doubts[:, 1])
             reached = left * damping / slopes
             ticks = np.where(reached < 1.0, -np.log1p(-np.minimum(reached, 1 - 1e-12)) / damping, np.inf)
-        return np.asarray(ticks * np.exp(UNMETERED * doubts[:, 2]))
+        return np.asarray(ticks * np.exp(LATER * doubts[:, 2]))
 
 
 def look_ahead(name: str, fill: FillModel, levels: Levels, tick: int, horizon: int) -> Outlook | None:
@@ -145,7 +145,8 @@ def look_ahead(name: str, fill: FillModel, levels: Levels, tick: int, horizon: i
     first = max(fits.values(), key=lambda fit: fit.slope)
     rise = Rise(float(max(1, first.age)), first.low, first.height, 1.0)
     filled = np.flatnonzero(full_of >= 0)
-    chances = goes_on(rise, _NO_PAST, first.slope, first.age, np.append(full_at[filled], 60.0 / SECONDS))
+    ahead = np.append(full_at[filled], 60.0 / SECONDS)
+    chances = goes_on(rise, _NO_PAST, first.slope, first.age, ahead, first.height + first.slope * ahead)
     weights = np.zeros(PATHS)
     weights[filled] = chances[:-1]
     return Outlook(

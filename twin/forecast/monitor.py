@@ -22,7 +22,7 @@ from kernels.clock import SECOND, TICK
 from kernels.resources import FIRST_DATA_SET_TIDE
 from twin.alerts.episodes import Alert, Episode, Finding
 from twin.conditions import CRITICAL, INFO, WARNING, Condition
-from twin.forecast import flows, remedies
+from twin.forecast import flows, remedies, rule
 from twin.forecast import levels as by_levels
 from twin.forecast.evidence import evidence
 from twin.forecast.fill_model import FillModel
@@ -33,14 +33,7 @@ from twin.units import as_text
 
 _MIN_RISE = 0.06  # share of a resource that a rise must have made before it is looked at
 _MAX_SPEED_UP = 3.0  # a rise may become this many times as fast as it was
-_CALM_TICKS = 60  # ten minutes: how long a danger must be gone before its alert is cleared
-_CALM_PROBABILITY_RATIO = 0.3  # of the probability at which an alert opens
-_CALM_LEAD_RATIO = 2.5  # of the lead: full further off than this is no danger
-_HOLD_RATIO = 0.04  # of the time left: how long a danger must be there before its alert opens
-_MAX_HOLD_TICKS = 6
-_PAGE_PROBABILITY = 0.8  # of full, from which a watch may become a page [fitted]
-_LEAD_MINUTES = 15.0  # left, at which a minute of lead is worth one; twice as much at half of them
-_MAX_WORTH = 10.0  # of a minute of lead
+_CALM_TICKS = round(rule.CALM_S / SECONDS)
 _CRITICAL_S = 600.0  # time left from which an alert is critical
 _UPDATE_RATIO = 0.5  # of the time left by the last record: less than that is an update
 _MAX_DOUBT = 1.0  # of a time to full, as a share of it [assumed]
@@ -208,22 +201,20 @@ class ForecastMonitor:
 
     def _maybe_open(self, view: ForecastView, summary: _Summary) -> list[Alert]:
         memory, config, times = self.memory, view.config, summary.times
-        if times is None or summary.probability < config.forecast_probability or times[1] > config.forecast_lead_s:
+        if times is None or not rule.is_danger(summary.probability, times, config):
             memory.danger_since = None
             return []
         if memory.danger_since is None:
             memory.danger_since = summary.tick
-        if (summary.tick - memory.danger_since) * SECONDS < min(_HOLD_RATIO * times[1], _MAX_HOLD_TICKS * SECONDS):
+        if (summary.tick - memory.danger_since) * SECONDS < rule.hold_s(times):
             return []
         memory.danger_since = memory.calm_since = None
         return [view.episodes.open(self._finding(view, summary, times, None), summary.tick * TICK)]
 
     def _review(self, view: ForecastView, episode: Episode, summary: _Summary) -> list[Alert]:
         memory, config, tick, times = self.memory, view.config, summary.tick, summary.times
-        unlikely = summary.probability < _CALM_PROBABILITY_RATIO * config.forecast_probability
-        calm = times is None or unlikely or times[1] > _CALM_LEAD_RATIO * config.forecast_lead_s
         refused = memory.refused_at is not None and tick - memory.refused_at < _CALM_TICKS
-        if calm and not refused:
+        if rule.is_calm(summary.probability, times, config) and not refused:
             if memory.calm_since is None:
                 memory.calm_since = tick
             if tick - memory.calm_since < _CALM_TICKS:
@@ -267,8 +258,12 @@ class ForecastMonitor:
             before: severity of the last record; None: there is none. A critical alert is a warning again at three
                 times as much time left.
         """
-        if before in (None, INFO) and not is_worth_a_page(
-            summary.probability, times[0], summary.outlook.ends_soon, view.config.forecast_miss_cost
+        if before in (None, INFO) and not rule.is_worth_a_page(
+            summary.probability,
+            times[0],
+            summary.outlook.ends_soon,
+            view.config.forecast_miss_cost,
+            turned_before=summary.outlook.past.count > rule.TURNED_BEFORE,
         ):
             return INFO
         until = _CRITICAL_S * 3 if before == CRITICAL else _CRITICAL_S
@@ -298,19 +293,6 @@ def _doubt(view: ForecastView, fill: FillModel) -> float:
         return 0.0
     room_pct = 100.0 * (1.0 - max(usage(fill, number) for number in range(len(fill.resources))))
     return float(min(_MAX_DOUBT, abs(pct) / max(room_pct, 1.0)))
-
-
-def is_worth_a_page(probability: float, left: float, ends_soon: float, miss_cost: float) -> bool:
-    """Return True if waiting for another minute would cost more than calling somebody now.
-
-    Args:
-        probability: of full within the horizon.
-        left: seconds until full, p10.
-        ends_soon: probability that the rise ends within a minute.
-        miss_cost: what a missed minute of lead costs, as a share of a false call.
-    """
-    worth = min(_MAX_WORTH, _LEAD_MINUTES * 60 / max(left, 1.0))
-    return probability >= _PAGE_PROBABILITY and probability * worth * miss_cost >= ends_soon
 
 
 def _first_filler(view: ForecastView, summary: _Summary) -> str:

@@ -18,7 +18,7 @@ from kernels.clock import MINUTE_TICKS, TICK
 from kernels.layout import Store
 from kernels.meter_rows import CLASSES
 from twin.forecast.fill_model import FillModel
-from twin.forecast.flows import PATHS, UNMETERED, Futures, Regime, futures
+from twin.forecast.flows import LATER, PATHS, Futures, Regime, futures
 from twin.forecast.rises import Past, Rise, goes_on, past_of, under_way
 from twin.state.arrays import Array
 
@@ -128,8 +128,8 @@ def look_ahead(
     scalars["wait"], scalars["served_share"] = now.wait, now.got
     fill = replace(fill, scalars=scalars)
     drawn = futures(now, fill.weights, horizon, seed_of(name, tick), fill.doubts)
-    full_at, full_of = roll(fill, drawn)
-    full_at = full_at * drawn.pace ** (float(np.hypot(UNMETERED, doubt)) / UNMETERED)
+    full_at, full_of, grown = roll(fill, drawn)
+    full_at = full_at * drawn.pace ** (float(np.hypot(LATER, doubt)) / LATER)
     full_at = np.where(full_at <= horizon, full_at, np.inf)
     full_of = np.where(np.isfinite(full_at), full_of, resources.NOTHING_FULL)
     rise = under_way(store, tick)
@@ -138,7 +138,8 @@ def look_ahead(
     weights = np.zeros(PATHS)
     filled = np.flatnonzero(full_of >= 0)
     ahead = np.append(full_at[filled], MINUTE_TICKS)
-    chances = goes_on(rise, past, pace, now.bins.shape[0], ahead)
+    heights = rise.height + np.append(grown[filled], pace * MINUTE_TICKS)
+    chances = goes_on(rise, past, pace, now.bins.shape[0], ahead, heights)
     weights[filled] = chances[:-1]
     return Outlook(
         fill,
@@ -160,8 +161,11 @@ def seed_of(store: str, tick: int) -> int:
     return int.from_bytes(hashlib.blake2b(f"{store}\0{tick}".encode(), digest_size=8).digest(), "big")
 
 
-def roll(fill: FillModel, drawn: Futures) -> tuple[Array, Array]:
-    """(ticks until full or inf, resource or -1) of every path. Classes that neither come nor are held are left out."""
+def roll(fill: FillModel, drawn: Futures) -> tuple[Array, Array, Array]:
+    """Return (ticks until full or inf, resource or -1, growth until then) of every path, as `kernels.forecast.Scratch`.
+
+    Classes that neither come nor are held are left out.
+    """
     flowing = np.abs(drawn.cumulated).sum(axis=0).reshape(3, CLASSES).sum(axis=0)
     held = fill.classes[:, forecast.IN_STORE] + fill.classes[:, forecast.IN_DATA_SETS]
     some = np.flatnonzero(flowing + held + drawn.mix)
@@ -188,7 +192,7 @@ def roll(fill: FillModel, drawn: Futures) -> tuple[Array, Array]:
     )
     scratch = forecast.new_scratch(model, flows)
     forecast.roll(model, flows, scratch)
-    return scratch.full_at, scratch.full_of
+    return scratch.full_at, scratch.full_of, scratch.grown
 
 
 def _rests_at(fill: FillModel, now: Regime) -> float:

@@ -11,13 +11,16 @@ seen stands half a rise of a kind not seen yet, which is expected to last for as
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from kernels.clock import SECOND, TICK
 from kernels.layout import Store
 from kernels.meter_rows import RISES
 from kernels.resources import TOTAL_TIDE
+from twin.estate.history import PastRise
 from twin.state.arrays import Array
 
 UNSEEN = 0.5  # rises of a kind not seen yet, beside those seen [assumed]
@@ -30,6 +33,7 @@ _MIN_CLIMB = 0.3  # of the present rise: lower ones say nothing about it
 _DECISIVE = 4  # power by which the law with the smaller error is preferred
 _NO_WEIGHT = 1e-3  # a rise that counts for less is none like the present one
 _FASTER = 2.5  # times the mean pace of a rise, from which it is another rise
+_WEEK = 7 * 86_400 * SECOND
 _LONE_TICKS = 1.5  # error of every time: rises begin and end between ticks
 
 
@@ -110,7 +114,7 @@ def past_of(store: Store, rise: Rise) -> Past:
     return Past(lasted, rows["top"].copy(), climbs, rows["usage"].copy(), weights, went_on)
 
 
-def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array) -> Array:
+def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array, heights: Array) -> Array:
     """Return f8[n], the probability that a rise goes on for `ahead` more ticks.
 
     Args:
@@ -119,6 +123,7 @@ def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array) -> A
         pace: utilisation a tick from now on.
         steady: ticks for which the flows have been as they are.
         ahead: f8[n], ticks.
+        heights: f8[n], utilisation reached then.
     """
     lasted = _lasted_at(rise, pace, steady)
     prior = lasted / (lasted + ahead)
@@ -132,7 +137,6 @@ def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array) -> A
         _Law.fit(past.tops[harmless], weights, 1.0 / max(pace, 1e-9)),
         _Law.fit(past.climbs[harmless], weights, 1.0 / max(pace, 1e-9)),
     )
-    heights = rise.height + pace * ahead
     reached = (np.log(rise.age), rise.height, rise.height - rise.low)
     full = (np.log(rise.age + ahead), heights, heights - rise.low)
     trust = np.array([law.error**-_DECISIVE for law in laws])
@@ -188,3 +192,41 @@ class _Law:
 
 def _share_stayed(stayed: int, puts: int) -> float:
     return min(1.0, max(0.0, stayed / puts)) if puts > 0 else 1.0
+
+
+def kept_rises(store: Store) -> tuple[PastRise, ...]:
+    """Return the rises that a store remembers, in order of time."""
+    rows = store.rises[: min(RISES, int(store.tides[TOTAL_TIDE]["rises"]))]
+    return tuple(
+        PastRise(
+            began=int(row["began"]) * TICK,
+            ended=int(row["ended"]) * TICK,
+            low=float(row["low"]),
+            top=float(row["top"]),
+            usage=float(row["usage"]),
+            refused=int(row["refused"]),
+            puts=int(row["puts"]),
+            stayed=int(row["stayed"]),
+        )
+        for row in rows[np.argsort(rows["ended"], kind="stable")]
+    )
+
+
+def begin_with(store: Store, rises: Sequence[PastRise]) -> None:
+    """Let a new store remember rises, the last ones if there are more than it has room for.
+
+    They are taken as of weeks around the beginning of 1970, at their time of the week: however old the first event
+    is, they were before it.
+    """
+    rises = rises[-RISES:]
+    if not rises:
+        return
+    weeks = rises[-1].ended // _WEEK * _WEEK
+    for row, past in enumerate(rises):
+        rise = store.rises[row]
+        rise["began"], rise["ended"] = (past.began - weeks) // TICK, (past.ended - weeks) // TICK
+        for name in ("low", "top", "usage", "refused", "puts", "stayed"):
+            rise[name] = getattr(past, name)
+    store.tides[TOTAL_TIDE]["rises"] = len(rises)
+    store.rises_dirty[:] = 1
+    store.tides_dirty[:] = 1

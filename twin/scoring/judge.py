@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 
 from kernels.clock import SECOND
 from twin.scoring.alarms import Alarm
+from twin.scoring.causes import cause_of
 from twin.scoring.predictions import Predictions
 from twin.scoring.series import Series
 from twin.scoring.truth import MINUTE, Filling
@@ -80,6 +81,7 @@ class JudgedStore:
     withdrawn: int
     early: int
     undecided: int
+    causes: tuple[str, ...]  # of the false alarms, in order of time (`twin.scoring.causes`)
     points: list[Point]  # of the fillings, every five minutes of the last hour
     chances: list[Chance]  # of the whole recording, every five minutes
 
@@ -115,19 +117,21 @@ def judge(
         owner is None and any(alarm.is_open(filling.first) for filling in fillings)
         for alarm, owner in zip(alarms, owners, strict=True)
     )
-    false = sum(
-        (owner is None or gone) and not open_end
-        for owner, gone, open_end in zip(owners, withdrawn, undecided, strict=True)
+    causes = tuple(
+        cause_of(series, alarm, fillings, withdrawn=gone)
+        for alarm, owner, gone, open_end in zip(alarms, owners, withdrawn, undecided, strict=True)
+        if (owner is None or gone) and not open_end
     )
     return JudgedStore(
         store=series.store,
         days=series.days,
         warned=[_warned(filling, alarms, owners, predictions) for filling in fillings],
         alarms=len(alarms),
-        false=false,
+        false=len(causes),
         withdrawn=sum(withdrawn),
         early=early,
         undecided=sum(undecided),
+        causes=causes,
         points=_points(fillings, predictions),
         chances=_chances(series, fillings, predictions),
     )

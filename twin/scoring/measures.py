@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from twin.scoring.causes import CAUSES
 from twin.scoring.judge import AHEAD, Chance, JudgedStore, Point, WarnedFilling
 
 ENOUGH_LEAD = 900.0  # seconds
@@ -57,6 +59,7 @@ class Measures:
     withdrawn: int
     early: int
     undecided: int
+    causes: dict[str, int]  # false alarms by cause (`twin.scoring.causes`), those that occur
     recall: float | None
     precision: float | None
     f1: float | None
@@ -103,6 +106,7 @@ def measure(recordings: Sequence[Sequence[JudgedStore]]) -> Measures:
         withdrawn=sum(store.withdrawn for store in stores),
         early=sum(store.early for store in stores),
         undecided=sum(store.undecided for store in stores),
+        causes=_count(cause for store in stores for cause in store.causes),
         recall=recall,
         precision=precision,
         f1=_f1(len(leads), len(warned), false),
@@ -159,6 +163,11 @@ def _errors(fillings: Sequence[dict[int, float]]) -> dict[int, tuple[float, int]
 def _f1(recalled: int, fillings: int, false: int) -> float | None:
     """Return the harmonic mean of recall and precision; 0 if nothing was recalled."""
     return 2 * recalled / (recalled + false + fillings) if fillings else None
+
+
+def _count(causes: Iterable[str]) -> dict[str, int]:
+    counts = Counter(causes)
+    return {cause: counts[cause] for cause in CAUSES if counts[cause]}
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -24,6 +24,7 @@ from twin.alerts.resource_view import CALM_AFTER_FULL, CALM_FOR, ResourceView
 from twin.conditions import Condition
 from twin.estate import Estate
 from twin.events import EventBlock
+from twin.forecast import rises
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
 from twin.forecast.outlook import Forecast
 from twin.state.arrays import Array, Arrays
@@ -91,6 +92,8 @@ class MessageStore(StoreKind):
         else:
             self._restore(header, arrays, pages)
         self._register(estate)
+        if header is None:
+            rises.begin_with(self.tables.store, estate.history.get(name, ()))
         self.tables.store.params["most_messages"] = MAX_KEPT_MESSAGES
         self.tables.store.params["most_overfull"] = MAX_KEPT_OVERFULL
         self.tables.store.params["trust"] = clock.TRUST

@@ -21,6 +21,7 @@ def warned(lead: float | None = 60.0, *, fill: float = 100.0, **fields: Any) -> 
 
 def store(*warnings: WarnedFilling, false: int = 0, days: float = 1.0, **fields: Any) -> JudgedStore:
     others: dict[str, Any] = {"alarms": 0, "withdrawn": 0, "early": 0, "undecided": 0, "points": [], "chances": []}
+    others["causes"] = ()
     return JudgedStore(store=STORE, days=days, warned=list(warnings), false=false, **(others | fields))
 
 

@@ -1,0 +1,42 @@
+"""``mqtwin warm``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from deploy.show.progress import show_progress
+from deploy.show.summaries import count_text
+from deploy.show.warnings import print_warnings
+from twin.errors import UsageError
+from twin.estate import load_estate
+from twin.estate.history import history_text
+from twin.history import learn
+
+
+def warm(
+    *,
+    from_: Annotated[tuple[Path, ...], Parameter(name="--from", negative="", consume_multiple=True)],
+    estate: Path,
+    output: Annotated[Path, Parameter(name=("--output", "-o"))],
+) -> None:
+    """Learn from recordings how the rises of stores ended, for the key `history` of an estate file.
+
+    Args:
+        from_: Recordings: .ndjson, .ndjson.zst or .arrow, the oldest first.
+        estate: Estate file (TOML).
+        output: File to write (JSON).
+    """
+    loaded = load_estate(estate)
+    print_warnings(loaded.warnings)
+    with show_progress("warm") as advance:
+        history = learn(from_, loaded, advance)
+    try:
+        output.write_bytes(history_text(history))
+    except OSError as error:
+        raise UsageError(f"--output {output}: {error.strerror}; expected: a file that can be written") from None
+    rises = sum(map(len, history.values()))
+    written = f"{count_text(rises, 'rise')} of {count_text(len(history), 'store')} written"
+    print(f'{written}; in the estate file: history = "{output.name}"')

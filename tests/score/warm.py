@@ -1,0 +1,37 @@
+"""The day before a case, from which its stores learn: the same story, with no number of an event and other chance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from kernels.clock import SECOND
+from tests.score.oracle import event_numbers, rated
+from twin.estate import Estate
+from twin.estate.history import history_text, read_history
+from twin.history import learn
+from twin.simulation import simulate
+from twin.simulation.cases import Case
+
+_DAY_H = 24
+_OTHER_SEED = 0x5EED
+
+
+def warmed(case: Case, stem: str) -> Estate:
+    """Return the estate of a case with the rises of the day before as its history.
+
+    Args:
+        case: the case.
+        stem: of its files, a path without suffix; the history is kept beside them.
+    """
+    file = Path(f"{stem}.history.json")
+    if not file.is_file():
+        _, scenario = rated(case)
+        harmless = dict.fromkeys(event_numbers(scenario), 0)
+        start = scenario.start - _DAY_H * 3600 * SECOND
+        before = replace(scenario, hours=float(_DAY_H), start=start, **harmless)
+        recording = Path(f"{stem}.before.arrow")
+        simulate(before, case.estate, recording, case.seed + _OTHER_SEED)
+        file.write_bytes(history_text(learn([recording], case.estate)))
+        recording.unlink()
+    return replace(case.estate, history=read_history(file))

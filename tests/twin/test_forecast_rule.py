@@ -1,0 +1,51 @@
+"""The alert rule: when a forecast is a watch, a page, or no danger any more."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from twin.forecast.rule import hold_s, is_calm, is_danger, is_worth_a_page
+
+CONFIG = SimpleNamespace(forecast_probability=0.4, forecast_lead_s=1800.0)
+NEAR, FAR = (600.0, 900.0, 1200.0), (3000.0, 4600.0, 7000.0)
+
+
+@pytest.mark.parametrize(
+    ("probability", "times", "danger", "calm"),
+    [
+        (0.4, NEAR, True, False),
+        (0.39, NEAR, False, False),
+        (0.12, NEAR, False, False),
+        (0.11, NEAR, False, True),
+        (0.9, FAR, False, True),  # beyond 2.5 times the lead
+        (0.9, (1000.0, 1801.0, 2500.0), False, False),
+    ],
+)
+def test_between_danger_and_calm_there_is_a_band_in_which_nothing_changes(
+    probability: float, times: tuple[float, float, float], danger: bool, calm: bool
+) -> None:
+    assert is_danger(probability, times, CONFIG) is danger
+    assert is_calm(probability, times, CONFIG) is calm
+
+
+def test_where_nothing_fills_it_is_calm() -> None:
+    assert is_calm(0.0, None, CONFIG)
+
+
+def test_a_danger_holds_for_a_share_of_the_time_left_but_at_most_a_minute() -> None:
+    assert [hold_s(times) for times in (NEAR, FAR)] == [pytest.approx(36.0), 60.0]
+
+
+@pytest.mark.parametrize(
+    ("probability", "new", "known"), [(0.79, False, False), (0.85, True, False), (0.9, True, True)]
+)
+def test_a_page_is_surer_where_rises_like_this_one_have_turned_back(probability: float, new: bool, known: bool) -> None:
+    assert is_worth_a_page(probability, 900.0, 0.01, 0.05, turned_before=False) is new
+    assert is_worth_a_page(probability, 900.0, 0.01, 0.05, turned_before=True) is known
+
+
+def test_who_may_learn_more_in_a_minute_waits_unless_little_time_is_left() -> None:
+    assert not is_worth_a_page(0.95, 900.0, 0.1, 0.05, turned_before=False)
+    assert is_worth_a_page(0.95, 300.0, 0.1, 0.05, turned_before=False)

@@ -1,0 +1,70 @@
+"""History of an estate: past rises of its stores, with which their twins begin.
+
+`mqtwin warm` learns it from a recording; the key `history` of an estate file names it (docs/estate.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from twin.estate.errors import EstateError
+
+SCHEMA = 1
+
+
+class PastRise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A rise of what a store held in all, as its meters saw it (`kernels.meter_rows.RISE`).
+
+    Attributes:
+        began, ended: event time, microseconds since 1970.
+        low, top: utilisation at its beginning and end: entries and elements of all messages as shares of those of the
+            structure, added up; else the share of the store in use.
+        usage: largest share of a resource in use at its end.
+        refused: puts with 2192 during the rise.
+        puts: messages put during the rise.
+        stayed: messages more at its end than at its beginning.
+    """
+
+    began: int
+    ended: int
+    low: float
+    top: float
+    usage: float
+    refused: int
+    puts: int
+    stayed: int
+
+
+History = Mapping[str, tuple[PastRise, ...]]
+"""Past rises by store, in order of time."""
+
+
+class _File(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    schema: int
+    stores: dict[str, tuple[PastRise, ...]]
+
+
+def read_history(path: Path) -> dict[str, tuple[PastRise, ...]]:
+    """Read a history.
+
+    Raises:
+        EstateError: it cannot be read, or is none.
+    """
+    try:
+        content = msgspec.json.decode(path.read_bytes(), type=_File)
+    except OSError as wrong:
+        raise EstateError(f"{path}: cannot be read ({wrong.strerror}); expected: a file of `mqtwin warm`") from None
+    except msgspec.DecodeError as wrong:
+        raise EstateError(f"{path}: {wrong}; expected: a file of `mqtwin warm`") from None
+    if content.schema != SCHEMA:
+        raise EstateError(f"{path}: schema {content.schema}; expected: {SCHEMA}")
+    return content.stores
+
+
+def history_text(history: History) -> bytes:
+    """Return the file of a history, JSON."""
+    content = msgspec.json.encode(_File(schema=SCHEMA, stores={name: history[name] for name in sorted(history)}))
+    return msgspec.json.format(content, indent=1) + b"\n"
