@@ -61,12 +61,12 @@ def outage(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
 @pytest.fixture(scope="session")
 def every_kind(tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """SCM that two structures share, a page set, a queue file and a uniform cluster, each with its own incident."""
+    """SCM that two structures share, a page set, a queue file and its log, a uniform cluster: an incident in each."""
     folder = tmp_path_factory.mktemp("mixed")
     described = mixed_estate(folder)
     played = Played.replay(described, mixed_recording(folder, load_estate(described)))
     assert {state["kind"] for state in played.replayed.states.values()} == {
-        *("structure", "page_set", "queue_file", "coupling_facility", "uniform_cluster")
+        *("structure", "page_set", "queue_file", "queue_manager", "coupling_facility", "uniform_cluster")
     }
     conditions = {(alert.store, alert.condition) for alert in played.replayed.alerts}
     assert {("CF01", "scm-overcommitted"), ("QM01/PS04", "full"), ("QMD1/INVOICES", "full")} <= conditions

@@ -458,10 +458,12 @@ def output(spark: SparkSession, kafka: str, estate: Estate, tmp_path_factory: py
 def test_every_reason_has_its_case() -> None:
     """Check the reasons for events.
 
-    `too-large` is for output records (see the last test), `bad-report` for another topic (see
-    tests/system/test_stream_reports.py), and no input causes `undecodable` (see tests/twin/events/test_bounds.py).
+    `too-large` is for output records (see the last test), `bad-report` and `unreadable-spans` for other topics (see
+    tests/system/test_stream_reports.py and test_spans.py), and no input causes `undecodable` (see
+    tests/twin/events/test_bounds.py).
     """
-    event_reasons = set(Reason) - {Reason.TOO_LARGE, Reason.BAD_REPORT, Reason.UNDECODABLE}
+    others = {Reason.TOO_LARGE, Reason.BAD_REPORT, Reason.UNREADABLE_SPANS, Reason.UNDECODABLE}
+    event_reasons = set(Reason) - others
     assert {letter.reason for case in CASES for letter in case.letters} == event_reasons
     assert len({case.name for case in CASES}) == len(CASES)
 
