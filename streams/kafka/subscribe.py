@@ -11,6 +11,7 @@ from typing import Self
 
 import msgspec
 
+from streams.kafka.clients import CONNECT_SECONDS
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from twin.conditions import PAGE
@@ -95,6 +96,11 @@ class AlertReader:
         """True while the topic does not exist."""
         return bool(self._reader.missing)
 
+    @property
+    def is_caught_up(self) -> bool:
+        """True once the topic has been read to its end, or while it does not exist."""
+        return self._reader.is_caught_up
+
     def read(self, timeout: float) -> list[AlertRecord]:
         """Return the alerts that arrive within `timeout` seconds and were not read before. MqtwinError: refused."""
         alerts = (self._decode_new(record.value) for record in self._reader.read(timeout))
@@ -128,9 +134,14 @@ class AlertReader:
 
 
 def read_alerts(reader: AlertReader, until_idle: float | None = None) -> Iterator[AlertRecord]:
-    """Yield alerts as they arrive, without end or until none arrives for `until_idle` seconds."""
+    """Yield alerts as they arrive, without end or until none arrives for `until_idle` seconds.
+
+    As long as the topic has not been read to its present end, a slow broker has `CONNECT_SECONDS` for the next alert.
+    """
     last_s = time.monotonic()
-    while until_idle is None or time.monotonic() - last_s < until_idle:
+    while until_idle is None or time.monotonic() - last_s < (
+        until_idle if reader.is_caught_up else max(until_idle, CONNECT_SECONDS)
+    ):
         for alert in reader.read(0.2):
             last_s = time.monotonic()
             yield alert

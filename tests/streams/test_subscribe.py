@@ -125,6 +125,15 @@ def test_it_stops_when_it_is_idle(kafka: str, topic_prefix: str) -> None:
         assert 0.5 <= time.monotonic() - began < 5
 
 
+def test_it_is_not_idle_before_it_has_read_what_the_topic_holds(kafka: str, topic_prefix: str) -> None:
+    create(kafka, f"{topic_prefix}.alerts")
+    send(kafka, f"{topic_prefix}.alerts", values(0))
+    with reading(kafka, topic_prefix, from_beginning=True) as reader:
+        assert not reader.is_caught_up
+        assert numbers(list(read_alerts(reader, until_idle=0.001))) == [0]
+        assert reader.is_caught_up
+
+
 @pytest.mark.system
 def test_it_survives_restarts_of_the_broker_and_misses_nothing(tmp_path: Path) -> None:
     with quick_java(), Broker(data=tmp_path / "broker") as broker:
