@@ -36,8 +36,9 @@ def fill(kafka: str, prefix: str, sizes: list[int]) -> str:
     ids=["an empty topic", "JSON", "Arrow", "JSON, then Arrow", "Arrow, then JSON"],
 )
 def test_the_bound_follows_the_size_of_records(
-    kafka: str, topic_prefix: str, sizes: list[int], expected: Bound
+    kafka: str, topic_prefix: str, sizes: list[int], expected: Bound, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(bound, "SAMPLE_SECONDS", 60.0)  # 40 MB, on a busy machine
     assert choose_bound({"bootstrap.servers": kafka}, fill(kafka, topic_prefix, sizes)) == expected
 
 

@@ -191,10 +191,10 @@ def test_other_partitions_are_refused(tmp_path: Path, partitions: str) -> None:
 def test_stores_that_are_no_longer_described_are_logged(described: Estate, capsys: pytest.CaptureFixture[str]) -> None:
     log_changed_estate(manifest_of(described), described)
     log_changed_estate(None, described)
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().err == ""
     log_changed_estate(manifest_of(described, stores=[*described.stores, "QSG1/GONE"]), described)
-    out = capsys.readouterr().out
-    assert "stores are no longer described" in out and "QSG1/GONE" in out and "QSG1/APP1" not in out
+    err = capsys.readouterr().err
+    assert "stores are no longer described" in err and "QSG1/GONE" in err and "QSG1/APP1" not in err
 
 
 def test_damage_is_one_line_with_file_and_remedy(tmp_path: Path) -> None:
