@@ -78,7 +78,7 @@ def restored_logging() -> Iterator[None]:
     """
     before = structlog.get_config()
     structlog.configure(
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # what it is at the time
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
     )
     yield
