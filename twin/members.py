@@ -1,6 +1,6 @@
 """Advice about the members of a uniform cluster: how many carry the load, and which ones.
 
-    >>> advise_members(twin, puts=1.5).start
+    advice = advise_members(cluster, puts=1.5)  # the live twin of a uniform cluster
 
 The laws are those of the twin's alerts (`twin.cluster_capacity`). Described in docs/what-if.md.
 """

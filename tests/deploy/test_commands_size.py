@@ -265,7 +265,7 @@ def test_size_and_initsize_are_apart_and_the_rebuild_that_helps_is_named(
     assert headings[-2:] == ["fit in INITSIZE 4G", "fit in SIZE 8G"]
     assert lines[-1][0] == "by its rules" and lines[-1][-1] == "2,640,179"
     assert "7,116,764 fit instead of 2,640,179" in err
-    assert "ALTER CFSTRUCT(APP1) OFFLD1TH(0) OFFLD1SZ(0K), then SETXCF START,REBUILD,STRNAME=QSG1APP1" in err
+    assert "OFFLD3TH(0) OFFLD3SZ(0K), then SETXCF START,REBUILD,STRNAME=QSG1APP1" in err
 
 
 def test_no_digit_is_cut_on_a_terminal_of_80_columns(

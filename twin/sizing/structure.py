@@ -15,6 +15,7 @@ from kernels import offload, pools
 from twin.allocation import allocate, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure
+from twin.offload_rules import alter_command, with_all_offloaded_above
 from twin.sizing.mix import Mix, count_of
 from twin.units import KIB, MIB
 
@@ -51,8 +52,8 @@ def all_offloaded(config: Structure) -> Structure:
 
 def offload_all_commands(config: Structure) -> str:
     """Return the commands that offload all data from now on and allocate the structure at the ratio 1:2."""
-    name, cf_name = config.name.partition("/")[2] or config.name, config.name.replace("/", "")
-    return f"ALTER CFSTRUCT({name}) OFFLD1TH(0) OFFLD1SZ(0K), then SETXCF START,REBUILD,STRNAME={cf_name}"
+    alter = alter_command(config, with_all_offloaded_above(config, 0))
+    return f"{alter}, then SETXCF START,REBUILD,STRNAME={config.name.replace('/', '')}"
 
 
 def has_rules(config: Structure) -> bool:

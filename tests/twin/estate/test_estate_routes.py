@@ -57,6 +57,7 @@ def test_every_store_queue_manager_and_name_has_one_route_in_a_fixed_order(estat
         Route("QM01/PS04", "QM01"),
         Route("QM01/PS04", "QM01", "LOCAL", "LOCAL"),
         Route("QM01/PS04", "QM01", "LOCAL", "LOCAL.IN"),
+        Route("QMD1", "QMD1"),
         Route("QMD1/INVOICES", "QMD1"),
         Route("QMD1/INVOICES", "QMD1", "INVOICES", "INVOICES"),
         Route("QSG1/APP1", "QM01"),

@@ -227,8 +227,9 @@ def test_where_no_threshold_is_low_enough_all_offloaded_and_a_rebuild_fit_what_t
     config = replace(bare_structure(size), name="QSG1/APP1")
     plan = plan_threshold(config, 1_500, aim=100)
     assert plan.pools_latest is None
-    assert plan.mqsc == "ALTER CFSTRUCT(APP1) OFFLD1TH(0) OFFLD1SZ(0K), then SETXCF START,REBUILD,STRNAME=QSG1APP1"
-    driver = TwinDriver(size=size, full_threshold=0, smds={}, **(NO_RULES | {"offld1_th": 0, "offld1_sz": 0}))
+    rules = "OFFLD1TH(0) OFFLD1SZ(64K) OFFLD2TH(0) OFFLD2SZ(64K) OFFLD3TH(0) OFFLD3SZ(0K)"
+    assert plan.mqsc == f"ALTER CFSTRUCT(APP1) {rules}, then SETXCF START,REBUILD,STRNAME=QSG1APP1"
+    driver = TwinDriver(size=size, full_threshold=0, smds={}, **(NO_RULES | {"offld3_th": 0, "offld3_sz": 0}))
     events = demands(driver.decoding.estate.route_of_queue("QM01", "A.QUEUE"), np.full(1_500, 3 * KIB))
     driver.twin.demand(events)
     assert not events["reason"].any()
