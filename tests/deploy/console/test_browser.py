@@ -34,6 +34,7 @@ from tests.support.console_feed import (
 CHROMIUM = os.environ.get("MQTWIN_TEST_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium")
 
+expect.set_options(timeout=60_000)  # milliseconds: a busy machine draws a wall screen without a graphics card
 QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
 SIZES = {"phone": (390, 844), "laptop": (1366, 800), "wall": (2560, 1440)}
 VIEWS = ("#/", "#/store/QSG1%2FAPP1", "#/alerts", "#/drift", "#/dead-letters", "#/job")
@@ -70,6 +71,7 @@ def opened(
             route.abort()
 
     page = context.new_page()
+    page.set_default_navigation_timeout(120_000)
     page.route("**/*", only_the_console)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
