@@ -99,7 +99,7 @@ def _measure_mean(consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int
         if not check(message.error(), topic):
             continue
         number, offset = message.partition(), message.offset()
-        if number not in awaited or offset is None:  # a record that was fetched before `assign`
+        if number not in awaited or offset is None or offset < ranges[number][0]:  # one fetched before `assign`
             continue
         if offset < awaited[number]:
             count += 1
