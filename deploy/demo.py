@@ -26,10 +26,11 @@ from deploy.show.alerts import alert_line
 from deploy.show.forecast import forecast_text
 from deploy.show.picture import picture
 from deploy.show.verdict import MethodResult, compare, judge_demo
+from streams.kafka.latest import Latest
 from streams.kafka.pace import Pace
 from streams.kafka.publish import publish
-from streams.kafka.state_reader import StateReader
 from streams.kafka.subscribe import AlertReader, AlertRecord
+from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from streams.query.job import Job, JobSettings, start_job
@@ -153,32 +154,34 @@ def _show(
     """
     kafka, topics = {"bootstrap.servers": servers}, Topics()
     speed = max(1.0, (run.outcome.last - run.outcome.first) / 1e6 / seconds)
-    states, printed = StateReader(kafka, topics), dict[str, str]()
+    latest, printed = Latest(topics), dict[str, str]()
     with (
+        TopicReader(kafka, {topics.state: None}) as state_reader,
         AlertReader(kafka, topics, from_beginning=True) as reader,
         _publishing(recording, estate, kafka, speed) as failures,
+        _screen(console) as refresh,
     ):
-        try:
-            with _screen(console) as refresh:
-                begun = last_state = time.monotonic()
-                while sum(int(state["events"]) for state in states.latest.values()) < run.outcome.events:
-                    if failures:
-                        raise failures[0]
-                    if not job.query.isActive:
-                        job.wait()
-                        raise MqtwinError("the job ended before the recording did")
-                    last_state = time.monotonic() if states.read(1 / _PICTURES_PER_SECOND) else last_state
-                    if time.monotonic() - last_state > _TIMEOUT_S:
-                        raise MqtwinError(f"the job has written no state record for {_TIMEOUT_S:.0f} s")
-                    _read_alerts(console, reader, run)
-                    if not console.is_terminal:
-                        _print_forecasts(states.latest, printed)
-                    behind_s = _behind_s(states.latest, run.outcome, (time.monotonic() - begun), speed)
-                    refresh(picture(states.latest, run.alerts, run.outcome.events, speed, behind_s))
-                _read_alerts(console, reader, run, timeout_s=1.0)
-                refresh(picture(states.latest, run.alerts, run.outcome.events, speed))
-        finally:
-            states.close()
+        begun = last_state = time.monotonic()
+        states: dict[str, dict[str, Any]] = {}
+        while sum(int(state["events"]) for state in states.values()) < run.outcome.events:
+            if failures:
+                raise failures[0]
+            if not job.query.isActive:
+                job.wait()
+                raise MqtwinError("the job ended before the recording did")
+            for record in state_reader.read(1 / _PICTURES_PER_SECOND):
+                latest.apply(record)
+                last_state = time.monotonic()
+            if time.monotonic() - last_state > _TIMEOUT_S:
+                raise MqtwinError(f"the job has written no state record for {_TIMEOUT_S:.0f} s")
+            states = {name: entry.state for name, entry in latest.states.items()}
+            _read_alerts(console, reader, run)
+            if not console.is_terminal:
+                _print_forecasts(states, printed)
+            behind_s = _behind_s(states, run.outcome, (time.monotonic() - begun), speed)
+            refresh(picture(states, run.alerts, run.outcome.events, speed, behind_s))
+        _read_alerts(console, reader, run, timeout_s=1.0)
+        refresh(picture(states, run.alerts, run.outcome.events, speed))
     return run
 
 

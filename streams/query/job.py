@@ -7,15 +7,12 @@ writes it in one batch and reads it in a later one.
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,6 +23,7 @@ from streams.checkpoint.manifest import local_directory
 from streams.errors import one_line
 from streams.host.java_process import explain_java_exit
 from streams.host.resources import measure_session
+from streams.host.signals import stop_requests
 from streams.kafka.rights import explain_refusal
 from streams.kafka.settings import for_spark, redact
 from streams.kafka.topics import Topics, end_offsets, partitions_of, prepare_topics
@@ -55,7 +53,6 @@ FETCH_BYTES = 16 * 1024 * 1024  # per partition and fetch; a larger record is fe
 LOSS_VARIABLE = "MQTWIN_TEST_LOSE_CACHE"  # for tests: see streams.plan.Loss
 _OFFSETS = {"earliest": -2, "latest": -1}  # Spark's numbers
 _POLL_SECONDS = 0.05
-_SAME_REQUEST_SECONDS = 0.5
 _LISTENER_SECONDS = 10.0  # Spark calls listeners a moment after the end of a batch
 
 # Settings of Kafka's consumer and producer; the user's --kafka settings override them.
@@ -471,32 +468,6 @@ class Job:
         for directory in self._local_directories:
             remove_mirrors(directory, query_id)
         _log.info("stopped")
-
-
-@contextmanager
-def stop_requests() -> Iterator[threading.Event]:
-    """Turn SIGTERM and SIGINT into an event; a second signal ends the process.
-
-    A signal within `_SAME_REQUEST_SECONDS` counts as the same request: `timeout` signals its command and then the whole
-    process group, and so the command again.
-    """
-    stop = threading.Event()
-    requested = 0.0
-
-    def request(number: int, _: FrameType | None) -> None:
-        nonlocal requested
-        if not stop.is_set():
-            requested = time.monotonic()
-            stop.set()
-        elif time.monotonic() - requested > _SAME_REQUEST_SECONDS:
-            raise SystemExit(128 + number)
-
-    handlers = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
 
 
 def is_local_path(location: str) -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.naive.private_estates import page_set
 from tests.support.twin_driver import TwinDriver
-from twin.forecast.levels import Extension
+from twin.forecast.extension import Extension
 
 MINUTE = 60.0
 LARGE = {"size": 64 << 20}

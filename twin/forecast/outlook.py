@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -17,13 +16,11 @@ from kernels import forecast, resources
 from kernels.clock import MINUTE_TICKS, TICK
 from kernels.layout import Store
 from kernels.meter_rows import CLASSES
+from twin.forecast.extension import Extension
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import LATER, PATHS, Futures, Regime, futures
 from twin.forecast.rises import Past, Rise, goes_on, past_of, under_way
 from twin.state.arrays import Array
-
-if TYPE_CHECKING:
-    from twin.forecast.levels import Extension
 
 SECONDS = TICK // 1_000_000  # of a bin
 _MAX_SLOWER = 4.0  # times: a rise that goes on does not become slower than that
