@@ -2,7 +2,7 @@
 
 Spark starts one daemon per executor and forks a worker from it if none is idle; idle workers end after a minute. A
 worker forked from this daemon is ready at once and shares the daemon's memory. A worker forked from Spark's own daemon
-has to import numba, pandas and pyarrow and to load the kernels first. That takes three seconds on a busy machine, after
+has to import numba, pyarrow and pandas and to load the kernels first. That takes three seconds on a busy machine, after
 every quiet minute.
 
 Threads at the time of a fork would be unsafe, and Spark warns of them. The imports here start none, as a test checks.
@@ -24,11 +24,11 @@ def preload() -> None:
     """Import the modules of both stages, load the kernels, and exempt all of it from garbage collection."""
     os.environ.update(_NO_THREADS)
     import google.protobuf  # noqa: F401 -- the protocol of the stateful operator
-    import pandas as pd  # noqa: F401
     import pyarrow.compute  # noqa: F401
     import pyspark.sql.pandas.serializers
     import pyspark.sql.streaming.proto.StateMessage_pb2
     import pyspark.sql.streaming.stateful_processor_util
+    import pyspark.testing.utils  # PySpark imports it, and with it pandas, at the first write of a state
     import pyspark.worker  # noqa: F401
 
     import streams.query.decode_stage

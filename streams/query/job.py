@@ -362,7 +362,7 @@ def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
     from streams.query.processor import TwinProcessor
 
     blocks = events.mapInArrow(decode_function(packed, source), BLOCK_DDL)
-    records = blocks.groupBy("store").transformWithStateInPandas(TwinProcessor(packed), RECORD_DDL, "Update", "None")
+    records = blocks.groupBy("store").transformWithState(TwinProcessor(packed), RECORD_DDL, "Update", "None")
     sums = [f.sum(f.col("figures")[i]).alias(FIGURES[i]) for i in range(len(FIGURES))]
     plan = packed.unpack()
     words = [f.bit_or(f.get(HEARD, f.lit(i))).alias(name) for i, name in enumerate(SourceBits(plan.estate).columns)]

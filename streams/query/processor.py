@@ -1,6 +1,6 @@
 """Second stage of the query: the live twin of each store, driven by event batches and by reports of other stores.
 
-It is a thin adaptor between Spark's `transformWithStateInPandas` and the twin. It sorts the event batches, lets the
+It is a thin adaptor between Spark's `transformWithState` and the twin. It sorts the event batches, lets the
 twin apply them and then the reports, writes the changed pages to the state store, and emits alerts, a state record,
 dead letters and the reports of the store itself.
 """
@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pandas as pd
 from pyspark import TaskContext
+from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 _CLOUDEVENT = [{"key": "content-type", "value": b"application/cloudevents+json; charset=UTF-8"}]
 _REPORTS = [{"key": "content-type", "value": CONTENT_TYPE.encode()}]
+_RECORD = Row("topic", "key", "value", "headers", "figures", "heard")  # the columns of `RECORD_DDL`
 _SPANS = StructType([StructField("spans", BinaryType(), False)])
 _HEADER = StructType([StructField("token", BinaryType(), False), StructField("header", BinaryType(), False)])
 
@@ -111,17 +112,13 @@ class Output:
         beginning = value[: self.plan.limits.dlq]
         self.add_letter(DeadLetter(Reason.TOO_LARGE, detail, topic, -1, -1, 0, beginning, len(value)))
 
-    def frame(self) -> pd.DataFrame:
-        """Return the rows. There must be at least one record, or the figures would be lost."""
-        columns: dict[str, Any] = {
-            "topic": self.topics,
-            "key": self.keys,
-            "value": self.values,
-            "headers": self.headers,
-        }
-        rest = [None] * (len(self.topics) - 1)
-        figures = [self.figures[name] for name in FIGURES]
-        return pd.DataFrame(columns | {"figures": [figures, *rest], "heard": [self.heard, *rest]})
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows. There must be at least one record, or the figures would be lost."""
+        figures: list[int] | None = [self.figures[name] for name in FIGURES]
+        heard: list[int] | None = self.heard
+        for record in zip(self.topics, self.keys, self.values, self.headers, strict=True):
+            yield _RECORD(*record, figures, heard)
+            figures = heard = None
 
 
 class TwinProcessor(StatefulProcessor):
@@ -139,9 +136,9 @@ class TwinProcessor(StatefulProcessor):
     def handleInputRows(  # noqa: N802 -- Spark's name
         self,
         key: Any,
-        rows: Iterator[pd.DataFrame],
+        rows: Iterator[Row],
         timerValues: TimerValues,  # noqa: ARG002, N803
-    ) -> Iterator[pd.DataFrame]:
+    ) -> Iterator[Row]:
         """Return the output for all rows of a key in a batch; Spark calls this."""
         name = str(key[0])
         output = Output(self._packed.unpack())
@@ -157,7 +154,7 @@ class TwinProcessor(StatefulProcessor):
             if spans:
                 blocks += self._order(name, spans, output)
             self._advance(name, blocks, reports, output)
-        yield output.frame()
+        yield from output.rows()
 
     def close(self) -> None:
         """Do nothing at the end of a task: the twins stay in memory for the next one."""
@@ -229,17 +226,10 @@ def open_twins(packed: PackedPlan, query: str) -> Twins:
     return Twins(plan.estate, query_directory(query, packed.digest) if query else None, plan.loss)
 
 
-def _sort_payloads(rows: Iterable[pd.DataFrame]) -> list[tuple[str, bytes]]:
+def _sort_payloads(rows: Iterable[Row]) -> list[tuple[str, bytes]]:
     """Return (kind, payload) of a key's rows in the order of the topic; Spark promises no order within a key."""
-    ordered = [
-        (partition, offset, index, kind, payload)
-        for frame in rows
-        for partition, offset, index, kind, payload in zip(
-            frame["partition"], frame["offset"], frame["index"], frame["kind"], frame["payload"], strict=True
-        )
-    ]
-    ordered.sort(key=lambda row: row[:3])
-    return [(kind, payload) for *_, kind, payload in ordered]
+    ordered = sorted(rows, key=lambda row: (row["partition"], row["offset"], row["index"]))
+    return [(row["kind"], row["payload"]) for row in ordered]
 
 
 def _query_id() -> str:

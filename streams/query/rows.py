@@ -33,7 +33,7 @@ BLOCK_ROWS = pa.schema(
 )
 
 # Processor to sink: a Kafka record, and figures, which Spark sums up for the log line of the batch. The figures are one
-# column because PySpark takes 0.1 ms per column and store to pass a frame, however few its rows.
+# column because PySpark takes time per column and store to pass rows, however few.
 FIGURES = (
     "events",
     "blocks",

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql.streaming import TwsTester
 
 from streams.kafka.letters import DeadLetter
 from streams.kafka.topics import Limits, Topics
 from streams.plan import Loss, PackedPlan, Plan
 from streams.query.decode_stage import decode_task
-from streams.query.rows import DEAD, unpack_letters
+from streams.query.processor import TwinProcessor, open_twins
+from streams.query.rows import DEAD, FIGURES, unpack_letters
 from tests.support.estates import small_estate
 from twin.estate import load_estate
 from twin.events import EventBlock
@@ -55,6 +59,34 @@ def rows(
         "offset": pa.array(offsets or list(range(count)), pa.int64()),
     }
     return pa.record_batch(columns)
+
+
+def shuffled(batches: Iterable[pa.RecordBatch]) -> list[Row]:
+    """Return the rows of record batches of the decode stage as the processor gets them."""
+    return [Row(**row) for batch in batches for row in batch.to_pylist()]
+
+
+def new_tester(packed: PackedPlan) -> TwsTester:
+    """Return the processor in PySpark's tester, without the twins of earlier tests."""
+    open_twins.cache_clear()
+    return TwsTester(TwinProcessor(packed))
+
+
+def blocks_of(packed: PackedPlan, values: list[bytes], offset: int = 0, partition: int = 0) -> list[Row]:
+    """Return the rows of these records after the shuffle."""
+    offsets = list(range(offset, offset + len(values)))
+    batch = rows(values, partitions=[partition] * len(values), offsets=offsets)
+    return shuffled(decode_task(packed, SOURCE, 0, [batch]))
+
+
+def figure(output: list[Row], name: str) -> int:
+    """Return the sum of a figure over the rows, as the job observes it."""
+    return sum(row.figures[FIGURES.index(name)] for row in output if row.figures is not None)
+
+
+def of_topic(output: list[Row], topic: str) -> list[Row]:
+    """Return the records for a topic."""
+    return [row for row in output if row.topic == topic]
 
 
 def decoded(

@@ -15,17 +15,29 @@ def test_the_daemon_has_no_second_thread_when_it_forks() -> None:
 
 def test_a_forked_worker_has_nothing_left_to_import_or_compile() -> None:
     code = """
-import os, sys, streams.query.daemon as d
+import io, os, sys, streams.query.daemon as d
 d.preload()
 before = set(sys.modules)
 pid = os.fork()
 if pid == 0:
     from kernels._compile import compiled_here
+    from pyspark.serializers import CPickleSerializer
+    from pyspark.sql.pandas.serializers import TransformWithStateInPySparkRowSerializer
+    from pyspark.sql.streaming.stateful_processor_api_client import StatefulProcessorApiClient
     from streams.query.worker import prepare_worker
     loaded = compiled_here()
     import streams.query.decode_stage, streams.query.processor
     prepare_worker()
+    schema = streams.query.processor._HEADER
+    client = StatefulProcessorApiClient.__new__(StatefulProcessorApiClient)
+    client.pickleSer = CPickleSerializer()
+    client._serialize_to_bytes(schema, (b"token", b"header"))  # as a write of the state does
+    rows = [streams.query.processor.Row(token=b"token", header=b"header")]
+    serializer = TransformWithStateInPySparkRowSerializer(arrow_max_records_per_batch=10)
+    serializer.dump_stream([[(rows, schema)]], io.BytesIO())  # as the output of a store does
+    print(sorted(set(sys.modules) - before), flush=True)
     os._exit(0 if set(sys.modules) == before and compiled_here() == loaded else 1)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
-    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=300).returncode == 0
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
+    assert answer.returncode == 0, answer.stdout + answer.stderr

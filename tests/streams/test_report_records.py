@@ -8,18 +8,17 @@ from typing import Any
 
 import jsonschema
 import msgspec
-import pandas as pd
 import pyarrow as pa
 import pytest
-from pyspark.sql.streaming import TwsTester
+from pyspark.sql import Row
 
 from streams.kafka.topics import Limits, Topics
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import decode_task
-from streams.query.processor import TwinProcessor, open_twins
+from streams.query.processor import open_twins
 from streams.query.report_records import REPORTS_PER_RECORD, ReportError, read_reports, report_records
-from streams.query.rows import DEAD, FIGURES, REPORT, unpack_letters
-from tests.streams.stage_help import MEGABYTE, SOURCE
+from streams.query.rows import DEAD, REPORT, unpack_letters
+from tests.streams.stage_help import MEGABYTE, SOURCE, figure, new_tester, of_topic, shuffled
 from tests.support.shared import START_US, STRUCTURES, Shared, leave_report, shared_estate, structure_report
 from twin.estate import Estate
 
@@ -56,8 +55,8 @@ def reports_batch(records: list[bytes | None], partition: int = 0, offset: int =
     return pa.record_batch(columns)
 
 
-def frame(packed: PackedPlan, *batches: pa.RecordBatch) -> pd.DataFrame:
-    return pd.concat([batch.to_pandas() for batch in decode_task(packed, SOURCE, 0, list(batches))])
+def decode(packed: PackedPlan, batch: pa.RecordBatch) -> list[Row]:
+    return shuffled(decode_task(packed, SOURCE, 0, [batch]))
 
 
 # --- records ---------------------------------------------------------------------------------------------------------
@@ -114,15 +113,16 @@ def test_a_value_that_is_no_json_object_is_refused(estate: Estate, value: bytes 
 
 def test_reports_pass_the_decode_stage_as_one_row_per_shared_store(packed: PackedPlan) -> None:
     first, second = values(reports(3)), values(reports(3, STRUCTURES[1]))
-    (row,) = frame(packed, reports_batch(first + second, offset=40)).to_dict("records")
+    (row,) = decode(packed, reports_batch(first + second, offset=40))
     assert (row["store"], row["kind"], row["partition"], row["offset"]) == ("CF01", REPORT, 0, 40)
 
 
 def test_a_malformed_report_is_a_dead_letter_of_the_reports_topic(packed: PackedPlan) -> None:
     good = values(reports(1))
-    decoded = frame(packed, reports_batch([b"nonsense", *good], partition=2, offset=7))
-    assert sorted(decoded["kind"]) == [DEAD, REPORT]
-    (letter,) = unpack_letters(decoded[decoded["kind"] == DEAD]["payload"].iloc[0])
+    decoded = decode(packed, reports_batch([b"nonsense", *good], partition=2, offset=7))
+    payloads = {row.kind: row.payload for row in decoded}
+    assert sorted(payloads) == [DEAD, REPORT]
+    (letter,) = unpack_letters(payloads[DEAD])
     assert (letter.topic, letter.partition, letter.offset, letter.reason) == ("mqtwin.reports", 2, 7, "bad-report")
     assert letter.value == b"nonsense"
 
@@ -131,15 +131,15 @@ def test_a_malformed_report_is_a_dead_letter_of_the_reports_topic(packed: Packed
 
 
 def test_a_shared_store_applies_reports_and_has_its_state_in_the_header(packed: PackedPlan, estate: Estate) -> None:
-    job = TwsTester(TwinProcessor(packed))
+    job = new_tester(packed)
     by_hand = Shared(estate, "CF01")
     for start in range(0, 6, 2):
         open_twins.cache_clear()
         step = [report for source in STRUCTURES for report in reports(6, source)[start : start + 2]]
         pieces = [value for source in (0, 2) for value in values(step[source : source + 2])]
-        output = job.testInPandas("CF01", frame(packed, reports_batch(pieces, offset=start)))
+        output = job.test("CF01", decode(packed, reports_batch(pieces, offset=start)))
         by_hand.reports(*step)
-    (state,) = (msgspec.json.decode(value) for value in output["value"][output["topic"] == "mqtwin.state"])
+    (state,) = (msgspec.json.decode(row.value) for row in of_topic(output, "mqtwin.state"))
     assert state == by_hand.state()
     assert state["scm_used"] == 2 * (6 << 20)
 
@@ -155,10 +155,10 @@ def test_a_structure_with_scm_writes_its_reports(packed: PackedPlan, estate: Est
         "partition": pa.array([0] * 9, pa.int32()),
         "offset": pa.array(range(9), pa.int64()),
     }
-    output = TwsTester(TwinProcessor(packed)).testInPandas(STRUCTURES[0], frame(packed, pa.record_batch(columns)))
-    (row,) = output[output["topic"] == "mqtwin.reports"].to_dict("records")
+    output = new_tester(packed).test(STRUCTURES[0], decode(packed, pa.record_batch(columns)))
+    (row,) = of_topic(output, "mqtwin.reports")
     assert row["key"] == b"CF01"
     assert row["headers"] == [{"key": "content-type", "value": b"application/json"}]
     written = read_reports(row["value"], estate)
     assert [report.tick for report in written] == [START_US // 10_000_000 + n for n in range(1, 5)]
-    assert sum(row[FIGURES.index("reports")] for row in output["figures"] if row is not None) == 4
+    assert figure(output, "reports") == 4

@@ -18,8 +18,8 @@ from streams.query.processor import source_bits
 from streams.query.silence import SourceGuard, SourceWatch, read_offsets
 from streams.query.source_bits import SourceBits
 from tests.streams.kafka_help import everything
-from tests.streams.stage_help import START_US, as_json, put
-from tests.streams.test_processor import STORE, blocks_of, new_tester
+from tests.streams.stage_help import START_US, as_json, blocks_of, new_tester, put
+from tests.streams.test_processor import STORE
 from tests.support.traffic import ESTATE
 from twin.errors import MqtwinError
 from twin.estate import Estate, load_estate
@@ -191,7 +191,7 @@ def test_a_heartbeat_of_the_job_does_not_count_as_an_event(estate: Estate) -> No
 def test_the_stage_has_the_bits_on_its_first_row(estate: Estate) -> None:
     packed = PackedPlan.pack(Plan(estate, Topics(), Limits(state=MEGABYTE, alerts=MEGABYTE, dlq=MEGABYTE)))
     values = [as_json(put(number, length=60_000)) for number in range(800)]
-    heard = list(new_tester(packed).testInPandas(STORE, blocks_of(packed, values))["heard"])
+    heard = [row.heard for row in new_tester(packed).test(STORE, blocks_of(packed, values))]
     assert len(heard) > 1 and all(row is None for row in heard[1:])
     bits = source_bits(packed)
     assert bits.heard(dict(zip(bits.columns, heard[0], strict=True))) == ["QM01"]
