@@ -17,7 +17,7 @@ UNCOMPILED := tests/domain $(addprefix tests/kernels/test_,clock.py forecast_ora
 	$(addprefix tests/twin/events/test_,arrow.py convert.py damage.py decoder.py ways_agree.py)
 PINNED := -c constraints.txt --build-constraint constraints.txt
 
-.PHONY: demo test test-more coverage bench soak score lint format docs setup clean
+.PHONY: demo test test-more coverage bench bench-peers soak score lint format docs setup clean
 .DEFAULT_GOAL := test
 .NOTPARALLEL:  # every step runs pip in one environment
 
@@ -37,6 +37,9 @@ coverage: $(MADE)/test                       ## list the lines of kernels that n
 
 bench: $(MADE)/bench $(MADE)/jars            ## measure throughput and latency, write docs/performance.md
 	$(BIN)/python -m tests.bench $(ARGS)
+
+bench-peers: $(MADE)/peers $(MADE)/jars       ## measure the job beside smaller programs on the same events
+	$(BIN)/python -m tests.bench --only peers $(ARGS)
 
 soak: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run an hour under load, killed twice; ARGS="stores --stores 1000 --open-files 4096"
 	$(BIN)/python -m tests.soak $(or $(ARGS),load)
@@ -76,7 +79,7 @@ $(MADE)/mqtwin: pyproject.toml constraints.txt $(MADE)/venv
 	$(PIP) install --progress-bar auto $(PINNED) -e '.[java]'
 	@touch $@
 
-$(MADE)/test $(MADE)/lint $(MADE)/bench $(MADE)/docs: $(MADE)/%: $(MADE)/mqtwin
+$(MADE)/test $(MADE)/lint $(MADE)/bench $(MADE)/peers $(MADE)/docs: $(MADE)/%: $(MADE)/mqtwin
 	@echo "==> dependencies of make $*"
 	$(PIP) install --quiet $(PINNED) --group $*
 	@touch $@

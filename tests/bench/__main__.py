@@ -19,7 +19,21 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from streams.log import configure_logging
-from tests.bench import backlog, forecasts, kernel, latency, mechanisms, page, pictures, restart, summary, throughput
+from tests.bench import (
+    backlog,
+    forecasts,
+    kernel,
+    latency,
+    many,
+    mechanisms,
+    page,
+    peers,
+    pictures,
+    plain_loop,
+    restart,
+    summary,
+    throughput,
+)
 from tests.bench.calibration import calibrate
 from tests.bench.report import Report
 from tests.bench.rig import Say, open_rig
@@ -30,10 +44,13 @@ _WITH_SPARK: dict[str, Any] = {
     "forecasts": forecasts,
     "backlog": backlog,
     "latency": latency,
+    "many": many,
     "restart": restart,
 }
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ("kernel", "mechanisms", *_WITH_SPARK)
+_ALONE: dict[str, Any] = {"kernel": kernel, "mechanisms": mechanisms, "plain_loop": plain_loop}
+_OPTIONAL = {"peers": peers}
+NAMES = (*_ALONE, *_WITH_SPARK)  # of a whole run
 
 
 def main() -> int:
@@ -67,7 +84,7 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a few batches of each, about three minutes")
-    parser.add_argument("--only", action="append", choices=NAMES, help="this part only; may be repeated")
+    parser.add_argument("--only", action="append", choices=(*NAMES, *_OPTIONAL), help="this part only; may be repeated")
     return parser.parse_args()
 
 
@@ -80,11 +97,11 @@ def _measure(report: Report, folder: Path, names: tuple[str, ...], console: Cons
                 setattr(report, name, measure())
                 done()
 
-        run("kernel", lambda: kernel.measure(folder, say, quick=quick))
-        run("mechanisms", lambda: mechanisms.measure(folder, say, quick=quick))
-        if set(names) - {"kernel", "mechanisms"}:
+        for name, part in _ALONE.items():
+            run(name, partial(part.measure, folder, say, quick=quick))
+        if set(names) - set(_ALONE):
             with open_rig(folder, say) as rig:
-                for name, part in _WITH_SPARK.items():
+                for name, part in (_WITH_SPARK | _OPTIONAL).items():
                     run(name, partial(part.measure, rig, say, quick=quick))
         report.calibrations.append(calibrate("end"))
 

@@ -57,6 +57,10 @@ class Backlog:
         """Return the cost of a batch at HIGH relative to one at LOW."""
         return self.phases[HIGH_FIRST][figure] / self.low(figure)
 
+    def ratio_any_order(self) -> float:
+        """Return the duration of a batch at HIGH with gets in any order, relative to one at LOW."""
+        return self.phases[HIGH_ANY]["batch_ms"] / self.low("batch_ms")
+
 
 class _Script:
     """The records to send, RECORDS a batch, and which batches belong to which phase."""

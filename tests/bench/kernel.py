@@ -21,7 +21,8 @@ from twin.stores.message_store import MessageStore
 from twin.stores.open import open_message_store
 from twin.warm import warm
 
-LEVELS = (10_000, 1_000_000)
+LEVELS = (10_000, 1_000_000, 10_000_000)
+_PIECE = 1_000_000  # puts of a table
 _BLOCK = 20_000  # events of a block
 _LINES_A_RECORD = 1_000
 
@@ -60,14 +61,16 @@ def measure(folder: Path, say: Say, *, quick: bool) -> Kernel:
     repeats = 10 if quick else 40
     apply, pages = {}, {}
     array_bytes = page_bytes = 0.0
-    for held in LEVELS:
+    for held in LEVELS[: 2 if quick else 3]:
         say(f"the kernel at {held:,} messages held")
         traffic = Traffic(site.STORES[:1])
         arrays = _Counted()
         twin = open_message_store(estate, site.STORES[0], arrays)
-        for block in decoder.arrow_table(traffic.fill(held)).blocks(estate):
-            twin.apply(block)
-        page_bytes = sum(len(data) for _, data in twin.dirty_pages()) / held
+        page_bytes = 0.0
+        for _ in range(max(1, held // _PIECE)):
+            for block in decoder.arrow_table(traffic.fill(min(held, _PIECE))).blocks(estate):
+                twin.apply(block)
+            page_bytes += sum(len(data) for _, data in twin.dirty_pages()) / held
         array_bytes = arrays.bytes() / held
         for shuffled in (False, True):
             figures = _applied(estate, decoder, twin, traffic, repeats, shuffled=shuffled)

@@ -19,12 +19,14 @@ from streams.kafka.subscribe import AlertRecord
 from streams.kafka.topics import Topics, prepare_topics
 from tests.bench import site
 from tests.bench.rig import Rig, Say
+from tests.bench.timeline import Timeline, read_timeline
 from tests.bench.traffic import START_US, Traffic
 from twin.errors import MqtwinError
-from twin.events.convert import json_lines
+from twin.events import ARROW
+from twin.events.convert import arrow_value, json_lines
 
-RATE = 1_000  # events a second beside those that raise alerts
-_PREFIX = "bench-latency"
+RATES = (1_000, 100_000)  # events a second beside those that raise alerts
+_EVENTS_A_RECORD = 1_000  # where the rate is high: one event a record would measure the producer
 _GRAIN = 0.02  # seconds between two times of sending
 _ALARM_EVERY = 0.05  # seconds: an alarm store fills, or drains, in turn
 _WARM_UP_BATCHES = 12
@@ -33,13 +35,17 @@ _MESSAGES = 400  # fill 85 % of the 470 entries of an alarm structure of 1 MB
 _PERCENT = 100
 
 
+_Record = tuple[bytes, bytes, str | None, int]  # key, value, content type (None: JSON), events
+
+
 @dataclass(slots=True)
 class Latency:
-    """seconds: from event to alert, of each alert; sent: fills there were; batches: the job's figures."""
+    """rate: events a second beside; seconds: from event to alert, of each alert; batches: the job's figures."""
 
+    rate: int
     seconds: list[float] = field(default_factory=list)
-    sent: int = 0
     batches: list[dict[str, float]] = field(default_factory=list)
+    timeline: Timeline | None = None
 
     def percentile(self, share: int) -> float:
         """Return the seconds within which this percentage of the alerts came."""
@@ -82,21 +88,24 @@ class _Alarms:
                 clock += 1_000_000 if fills else 1_200_000_000
 
 
-def measure(rig: Rig, say: Say, *, quick: bool) -> Latency:
-    """Steady JSON events, an alarm store filling every tenth of a second or so."""
-    measured = 8.0 if quick else 30.0
-    say(f"{RATE:,} events/s for {measured:.0f} seconds after warming up, thresholds crossed meanwhile")
-    prepare_topics(Topics(_PREFIX), rig.kafka)
-    background = json_lines(Traffic(site.STORES).steady(round(RATE * (_WARM_UP_MOST + measured)))).to_pylist()
-    result, alarms = Latency(), _Alarms()
+def measure(rig: Rig, say: Say, *, quick: bool) -> list[Latency]:
+    """Steady events at each of RATES, an alarm store filling every tenth of a second or so."""
+    return [_measure(rig, say, rate, 8.0 if quick else 30.0) for rate in RATES]
+
+
+def _measure(rig: Rig, say: Say, rate: int, measured: float) -> Latency:
+    say(f"{rate:,} events/s for {measured:.0f} seconds after warming up, thresholds crossed meanwhile")
+    topics = Topics(f"bench-latency-{rate}")
+    prepare_topics(topics, rig.kafka)
+    result, alarms = Latency(rate), _Alarms()
     arrived: dict[str, list[float]] = defaultdict(list)
     done = threading.Event()
-    with rig.job(rig.settings(_PREFIX)) as (job, batches):
-        reader = threading.Thread(target=_read, args=(rig.kafka, arrived, done), name="mqtwin-bench-alerts")
+    with rig.job(rig.settings(topics.prefix)) as (job, batches):
+        reader = threading.Thread(target=_read, args=(rig.kafka, topics, arrived, done), name="mqtwin-bench-alerts")
         reader.start()
         try:
             pace = _Pace(measured, lambda: len(batches))
-            _send(rig.kafka, [line.encode() for line in background], alarms, pace)
+            _send(rig.kafka, topics, _Background(rate, _WARM_UP_MOST + measured), alarms, pace)
             patience = time.monotonic() + 30
             while _missing(alarms, arrived) and time.monotonic() < patience and job.query.isActive:
                 time.sleep(0.1)
@@ -104,12 +113,13 @@ def measure(rig: Rig, say: Say, *, quick: bool) -> Latency:
             done.set()
             reader.join()
         result.batches = [batch.figures for batch in batches if pace.began <= batch.ended <= pace.end]
+        median = sorted(result.batches, key=lambda figures: figures["batch_ms"])[len(result.batches) // 2]
+        result.timeline = read_timeline(rig.session, job.query, f"{rate:,} events/s", median)
     if _missing(alarms, arrived):
         raise MqtwinError(f"{_missing(alarms, arrived)} alerts did not come within 30 seconds")
     for store, times in alarms.sent.items():
         for sent, came, counts in zip(times, arrived[store], alarms.measured[store], strict=False):
             if counts:
-                result.sent += 1
                 result.seconds.append(came - sent)
     return result
 
@@ -146,18 +156,46 @@ class _Pace:
         return time.monotonic() >= self.end
 
 
-def _send(kafka: dict[str, str], background: list[bytes], alarms: _Alarms, pace: _Pace) -> None:
+class _Background:
+    """The records of steady traffic: JSON, one event a record, or Arrow, a thousand events of a store a record."""
+
+    def __init__(self, rate: int, seconds: float) -> None:
+        self._rate = rate
+        if rate <= _EVENTS_A_RECORD:
+            keys = [store.encode() for store in site.STORES for _ in site.queues_of(store)]  # the queues go in step
+            lines = json_lines(Traffic(site.STORES).steady(round(rate * seconds))).to_pylist()
+            json = ((keys[place % len(keys)], line.encode(), None, 1) for place, line in enumerate(lines))
+            self._records: list[_Record] = list(json)
+        else:
+            self._records = list(self._arrow_records(round(rate * seconds)))
+        self._sent = self._events = 0
+
+    @staticmethod
+    def _arrow_records(events: int) -> Iterator[_Record]:
+        traffic = {store.encode(): Traffic((store,), seed) for seed, store in enumerate(site.STORES)}
+        while events > 0:
+            for key, each in traffic.items():
+                table = each.steady(_EVENTS_A_RECORD)
+                events -= table.num_rows
+                yield key, arrow_value(table), ARROW, table.num_rows
+
+    def due(self, elapsed: float) -> Iterator[tuple[bytes, bytes, str | None]]:
+        """Yield key, value and content type (None: JSON) of the records that are due after so many seconds."""
+        while self._sent < len(self._records) and self._events < elapsed * self._rate:
+            key, value, kind, events = self._records[self._sent]
+            self._sent, self._events = self._sent + 1, self._events + events
+            yield key, value, kind
+
+
+def _send(kafka: dict[str, str], topics: Topics, background: _Background, alarms: _Alarms, pace: _Pace) -> None:
     """Hand every event over when it is due."""
     producer: Producer = new_producer(kafka, {"linger.ms": 5, "partitioner": "murmur2_random"}, LastError())
-    topic = Topics(_PREFIX).events
-    keys = [store.encode() for store in site.STORES for _ in site.queues_of(store)]  # the queues go in step
+    topic = topics.events
     chance = random.Random(1)
-    sent, alarm_at = 0, 0.0
+    alarm_at = 0.0
     while not pace.is_over:
-        due = min(len(background), int(pace.elapsed * RATE))
-        for place in range(sent, due):
-            producer.produce(topic, background[place], keys[place % len(keys)])
-        sent = due
+        for key, value, kind in background.due(pace.elapsed):
+            producer.produce(topic, value, key, headers=[("content-type", kind)] if kind else None)
         if pace.elapsed >= alarm_at:
             for store, value in alarms.next(measured=pace.is_measured):
                 producer.produce(topic, value, store.encode())
@@ -167,9 +205,9 @@ def _send(kafka: dict[str, str], background: list[bytes], alarms: _Alarms, pace:
     producer.flush(30)
 
 
-def _read(kafka: dict[str, str], arrived: dict[str, list[float]], done: threading.Event) -> None:
+def _read(kafka: dict[str, str], topics: Topics, arrived: dict[str, list[float]], done: threading.Event) -> None:
     """Note when each store's alerts opened."""
-    topic = Topics(_PREFIX).alerts
+    topic = topics.alerts
     consumer: Consumer = new_consumer(kafka, {}, LastError())
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     decoder = msgspec.json.Decoder(AlertRecord)

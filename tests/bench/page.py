@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.bench import backlog, kernel, latency, throughput
+from tests.bench import backlog, kernel, throughput
 from tests.bench.backlog import HIGH_ANY, HIGH_FIRST, LOW_AFTER, Backlog
 from tests.bench.calibration import QUIET, Calibration, share_of_best
 from tests.bench.forecasts import OFF, ON, Forecasts
 from tests.bench.kernel import Kernel
 from tests.bench.latency import Latency
+from tests.bench.machine import cores
 from tests.bench.profile import Profile
-from tests.bench.report import Report, cores
+from tests.bench.report import Report
 from tests.bench.restart import Restart
 from tests.bench.rig import Span
 from tests.bench.summary import CLUSTER_PEAK, targets
 from tests.bench.throughput import Way
+from tests.bench.timeline import STAGES, Timeline
 from tests.bench.wording import markdown, ms, rate, share, us
 
 _FUNCTIONS = 10
@@ -31,13 +33,17 @@ def write(report: Report, docs: Path) -> None:
     if report.kernel is not None:
         parts.append(_kernel(report.kernel))
     if report.mechanisms is not None:
-        parts.append(_mechanisms(report.mechanisms))
+        parts.append(_mechanisms(report.mechanisms, report.plain_loop or {}))
     if report.forecasts is not None:
         parts.append(_forecasts(report.forecasts))
     if report.backlog is not None:
         parts.append(_backlog(report.backlog))
-    if report.latency is not None:
+    if report.latency:
         parts.append(_latency(report.latency))
+    if report.timelines:
+        parts.append(_timelines(report.timelines))
+    if report.many is not None:
+        parts.append(_many(report.many))
     if report.restart is not None:
         parts.append(_restart(report.restart, report.kernel))
     docs.mkdir(parents=True, exist_ok=True)
@@ -217,7 +223,7 @@ def _kernel(figures: Kernel) -> str:
         ]
         for (held, any_order), value in figures.apply.items()
     ]
-    low, high = (figures.apply[held, False] for held in kernel.LEVELS)
+    low, high = (figures.apply[held, False] for held in kernel.LEVELS[:2])
     coding = [[f"decode {name}", f"{value:.1f}"] for name, value in figures.decode.items()]
     coding += [["pack for the shuffle", f"{figures.pack:.1f}"], ["unpack", f"{figures.unpack:.1f}"]]
     return f"""## The kernel alone
@@ -234,7 +240,7 @@ into the processor's caches.
 An event is {figures.packed_bytes:.0f} bytes in the shuffle."""
 
 
-def _mechanisms(rates_by_mechanism: dict[str, dict[int, float]]) -> str:
+def _mechanisms(rates_by_mechanism: dict[str, dict[int, float]], plain_loop: dict[int, float]) -> str:
     levels = list(next(iter(rates_by_mechanism.values())))
     first = next(iter(rates_by_mechanism.values()))[levels[0]]
     rows = [
@@ -248,7 +254,19 @@ The event loop alone, one core: alternating puts and gets by id of the oldest me
 20,000, million events/s of CPU time, medians. SCM in use: 10 % of the messages are in storage class memory, and each
 put moves one there.
 
-{markdown(heads, rows)}"""
+{markdown(heads, rows)}
+
+{_yardstick(plain_loop)}""".rstrip()
+
+
+def _yardstick(rates: dict[int, float]) -> str:
+    if not rates:
+        return ""
+    said = ", ".join(f"{value:.1f} M events/s at {held:,} held" for held, value in rates.items())
+    return (
+        "For comparison, a loop in C (`tests/bench/plain_loop.c`, -O3) that only finds messages by their id and counts"
+        f" them by queue, without any rule: {said}."
+    )
 
 
 def _forecasts(measured: Forecasts) -> str:
@@ -318,31 +336,73 @@ writes {after["pages"]:,.0f} pages and takes
 ![Milliseconds and pages of each batch](images/performance-backlog.svg)"""
 
 
-def _latency(measured: Latency) -> str:
+def _latency(measured: list[Latency]) -> str:
     names = {
+        "batch_ms": "a batch",
         "plan_ms": "planning",
         "offsets_ms": "offsets from Kafka",
         "log_ms": "offset log",
         "run_ms": "running",
         "commit_ms": "commit log",
     }
-    parts = [[label, ms(measured.median(name))] for name, label in names.items()]
-    percentiles = ", ".join(f"p{percent} **{ms(1000 * measured.percentile(percent))}**" for percent in (50, 90, 99))
-    count = len(measured.seconds)
+    times = [
+        [f"{each.rate:,} events/s", f"{len(each.seconds)}"] + [ms(1000 * each.percentile(p)) for p in (50, 90, 99)]
+        for each in measured
+    ]
+    parts = [
+        [f"{each.rate:,} events/s", f"{each.median('events'):,.0f}", f"{each.median('stores'):,.0f}"]
+        + [ms(each.median(name)) for name in names]
+        for each in measured
+    ]
     return f"""## From event to alert
 
-{latency.RATE:,} JSON events/s, one per record; in addition, small structures are filled above their FULLTHRESHOLD by
-one event each. Time from passing that event to the Kafka client until its alert is read on the alerts
-topic, {count} alerts:
-{percentiles}.
+Steady traffic, at the low rate JSON with one event a record, at the high rate Arrow with a thousand; in addition, small
+structures are filled above their FULLTHRESHOLD by one event each. Time from passing that event to the Kafka client
+until its alert is read on the alerts topic:
 
-An event waits for the current batch to end, then for its own. A batch took
-{ms(measured.median("batch_ms"))}, the median
-of {len(measured.batches)}, with {measured.median("events"):,.0f} events in {measured.median("stores"):,.0f} structures:
+{markdown(["", "alerts", "p50", "p90", "p99"], times)}
 
-{markdown(["part of a batch", "median"], parts)}
+An event waits for the current batch to end, then for its own. Medians of the batches:
+
+{markdown(["", "events", "structures", *names.values()], parts)}
 
 ![Percentage of alerts by time in milliseconds](images/performance-latency.svg)"""
+
+
+def _timelines(measured: list[Timeline]) -> str:
+    rows = [
+        [
+            each.name,
+            f"{each.events:,}",
+            ms(each.milliseconds),
+            *(ms(each.milliseconds_of(label)) for label in ("planning", *STAGES)),
+            share(each.busy, 1),
+        ]
+        for each in measured
+    ]
+    head = ["", "events", "duration", "planning", *(f"{stage}, all tasks" for stage in STAGES), "cores busy with tasks"]
+    return f"""## Where a batch waits
+
+One batch each by wall clock: above, the phases of Spark's driver; below, the tasks on each core. Where no task runs,
+the cores wait for the driver.
+
+{markdown(head, rows)}
+
+![Phases and tasks of one batch of each kind](images/performance-timeline.svg)"""
+
+
+def _many(measured: dict[str, Span]) -> str:
+    first = next(iter(measured.values()))
+    rows = [
+        [name, rate(span.rate), us(span.cpu_us), share(span.rate, first.rate), ms(1000 * span.seconds / span.batches)]
+        for name, span in measured.items()
+    ]
+    return f"""## Many stores
+
+The same number of Arrow events in batches of about {first.events // first.batches:,}, spread over all queues of the
+estate; a record has the events of one store.
+
+{markdown(["", "events/s", "CPU µs per event", "of the first", "a batch"], rows)}"""
 
 
 def _restart(measured: Restart, alone: Kernel | None) -> str:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from textwrap import fill
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from tests.bench.backlog import Backlog
 from tests.bench.latency import Latency
+from tests.bench.machine import cores
 from tests.bench.report import Report
 from tests.bench.rig import PROCESSES
 from tests.bench.throughput import Way
+from tests.bench.timeline import PHASES, STAGES, Timeline
 from tests.bench.wording import rate
 from twin.pictures import GREY, INK, SHADES, STYLE, save
 
+_LABELLED = 0.15  # of a batch: a shorter phase has no room for its name
 _COLOURS = dict(zip(("spark", "python", "broker", "driver"), SHADES, strict=True))
 _LABELS = {"spark": "Spark's JVM", "python": "Python workers", "broker": "broker", "driver": "driver"}
 
@@ -28,8 +33,10 @@ def draw(report: Report, folder: Path) -> None:
             save(_throughput(report.throughput), folder / "performance-throughput.svg")
         if report.backlog is not None:
             save(_backlog(report.backlog), folder / "performance-backlog.svg")
-        if report.latency is not None:
+        if report.latency:
             save(_latency(report.latency), folder / "performance-latency.svg")
+        if report.timelines:
+            save(_timelines(report.timelines), folder / "performance-timeline.svg")
 
 
 def _throughput(ways: list[Way]) -> Figure:
@@ -84,19 +91,44 @@ def _backlog(backlog: Backlog) -> Figure:
     return figure
 
 
-def _latency(latency: Latency) -> Figure:
+def _latency(measured: list[Latency]) -> Figure:
     figure = Figure(figsize=(8.4, 2.6), layout="constrained")
     axes = figure.subplots()
-    ordered = sorted(1000 * second for second in latency.seconds)
-    axes.step(ordered, [100 * (rank + 1) / len(ordered) for rank in range(len(ordered))], where="post", color=INK)
-    for percent in (50, 99):
-        value = 1000 * latency.percentile(percent)
-        axes.plot([0, value, value], [percent, percent, 0], ":", color=GREY)
-        axes.annotate(
-            f"p{percent}: {value:,.0f} ms", (value, percent), (4, -10), textcoords="offset points", fontsize=8
-        )
+    for latency, line in zip(measured, ("-", "--"), strict=False):
+        ordered = sorted(1000 * second for second in latency.seconds)
+        percents = [100 * (rank + 1) / len(ordered) for rank in range(len(ordered))]
+        axes.step(ordered, percents, line, where="post", color=INK, label=f"{latency.rate:,} events/s")
+        for percent in (50, 99):
+            value = 1000 * latency.percentile(percent)
+            axes.plot([0, value, value], [percent, percent, 0], ":", color=GREY)
+            offset = (4, -10 if line == "-" else -22)
+            said = f"p{percent}: {value:,.0f} ms"
+            axes.annotate(said, (value, percent), offset, textcoords="offset points", fontsize=8)
     axes.set_xlim(left=0)
     axes.set_ylim(0, 101)
     axes.set_xlabel("ms from an event to its alert")
     axes.set_ylabel("percent of the alerts")
+    axes.legend(fontsize=8, loc="lower right")
+    return figure
+
+
+def _timelines(timelines: list[Timeline]) -> Figure:
+    figure = Figure(figsize=(8.4, 1.1 + 1.1 * len(timelines)), layout="constrained")
+    phases = zip(filter(None, PHASES.values()), itertools.cycle((INK, SHADES[1])))
+    colours = {**dict(phases), STAGES[0]: SHADES[2], STAGES[1]: SHADES[3]}
+    lanes = ["driver", *(f"core {core + 1}" for core in range(cores()))]
+    for axes, timeline in zip(figure.subplots(len(timelines), squeeze=False)[:, 0], timelines, strict=True):
+        for bar in timeline.bars:
+            axes.barh(bar.lane + 1, bar.end - bar.start, 0.8, bar.start, color=colours[bar.label], edgecolor="white")
+        for bar in timeline.bars:
+            if bar.lane < 0 and bar.end - bar.start > timeline.milliseconds * _LABELLED:
+                middle = (bar.start + bar.end) / 2
+                axes.annotate(bar.label, (middle, 0), ha="center", va="center", fontsize=7, color="white")
+        axes.set_yticks(range(len(lanes)), lanes)
+        axes.invert_yaxis()
+        axes.set_xlim(0, timeline.milliseconds)
+        axes.set_title(f"{timeline.name}: {timeline.events:,} events", loc="left", fontsize=9)
+    axes.set_xlabel("ms since the batch began")
+    handles = [Patch(color=colours[stage], label=f"tasks: {stage}") for stage in STAGES]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
     return figure

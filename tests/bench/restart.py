@@ -1,4 +1,4 @@
-"""A job that is killed at a million messages held and started again; what a message costs to keep."""
+"""A job that is killed at ten million messages held and started again; what a message costs to keep."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from tests.bench.traffic import Traffic
 from twin.errors import MqtwinError
 from twin.events import ARROW
 
-HELD = 1_000_000
+HELD = 10_000_000
+_PIECE = 1_000_000  # messages of a table
 _PREFIX = "bench-restart"
 _AFTER = 10_000  # events that come while the job is down
 _PATIENCE = 180.0
@@ -50,10 +51,11 @@ class Restart:
 
 def measure(rig: Rig, say: Say, *, quick: bool) -> Restart:
     """Fill, kill -9, forget the mirror as another host would, start again."""
-    held = HELD // 10 if quick else HELD
+    held = HELD // 50 if quick else HELD
     traffic = Traffic(site.STORES)
     say(f"publishing {held:,} puts")
-    rig.publish(_PREFIX, [traffic.fill(held)], ARROW)
+    pieces = max(1, held // _PIECE)
+    rig.publish(_PREFIX, (traffic.fill(held // pieces) for _ in range(pieces)), ARROW)
     checkpoint, local = rig.folder / "restart-checkpoint", rig.folder / "restart-spark"
     say("a job in a process of its own, until it holds them")
     pages = 0

@@ -124,15 +124,17 @@ class Rig:
         """Client settings."""
         return {"bootstrap.servers": self.broker.bootstrap_servers}
 
-    def publish(self, prefix: str, tables: Iterable[pa.Table], content_type: str) -> PublishResult:
-        """Events into a new topic as a user publishes them: from a recording."""
+    def publish(
+        self, prefix: str, tables: Iterable[pa.Table], content_type: str, *, estate: Estate | None = None
+    ) -> PublishResult:
+        """Events into a new topic as a user publishes them: from a recording. estate: None: that of the rig."""
         path = self.folder / f"{prefix}.arrow"
         with RecordingWriter(path) as writer:
             for table in tables:
                 writer.write(table)
         prepare_topics(Topics(prefix), self.kafka)
         try:
-            return publish(path, self.estate, self.kafka, Topics(prefix), content_type=content_type)
+            return publish(path, estate or self.estate, self.kafka, Topics(prefix), content_type=content_type)
         finally:
             path.unlink()
 
@@ -148,14 +150,20 @@ class Rig:
         self._jobs += 1
         checkpoint = str(self.folder / f"checkpoint-{self._jobs}")
         servers = self.broker.bootstrap_servers
-        return JobSettings(estate=self.estate, bootstrap_servers=servers, checkpoint=checkpoint, prefix=prefix, **more)
+        estate = more.pop("estate", self.estate)
+        return JobSettings(estate=estate, bootstrap_servers=servers, checkpoint=checkpoint, prefix=prefix, **more)
 
     def run_job(
-        self, settings: JobSettings, *, max_batches: int | None = None, on_batch: Callable[[int], None] | None = None
+        self,
+        settings: JobSettings,
+        *,
+        max_batches: int | None = None,
+        on_batch: Callable[[int], None] | None = None,
+        on_end: Callable[[Job, list[Batch]], None] | None = None,
     ) -> list[Batch]:
         """Run the job of `mqtwin stream` until it has processed the topic, or `max_batches` batches.
 
-        on_batch: called with the number of batches so far.
+        on_batch: called with the number of batches so far. on_end: called before the job is stopped.
         """
         with self.job(replace(settings, available_now=True), on_batch) as (job, batches):
             last = time.monotonic()
@@ -165,6 +173,8 @@ class Rig:
                 time.sleep(0.02)
             if not job.query.isActive:
                 job.wait()  # raises what it failed of
+            if on_end is not None:
+                on_end(job, batches)
         return batches
 
     @contextlib.contextmanager

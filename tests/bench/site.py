@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from twin.estate import Estate, load_estate
@@ -41,16 +42,25 @@ structure = "{structure}"
 def queues_of(store: str) -> tuple[str, ...]:
     """The queues of a store."""
     name = store.partition("/")[2]
-    return tuple(f"{name}.Q{number}" for number in range(QUEUES_A_STORE if store in STORES else 1))
+    return tuple(f"{name}.Q{number}" for number in range(1 if store in ALARMS else QUEUES_A_STORE))
 
 
-def bench_estate(folder: Path) -> Path:
-    """The estate as a file in a folder."""
+def bench_estate(folder: Path, stores: Sequence[str] = STORES, *, idle_queues: int = 0) -> Path:
+    """Return the file of an estate in a folder.
+
+    Args:
+        folder: it is written into.
+        stores: that carry the traffic; those of `ALARMS` are added.
+        idle_queues: queues without traffic besides.
+    """
     parts = [_HEAD]
-    for store in (*STORES, *ALARMS):
-        parts.append(_STRUCTURE.format(store=store, size="64G" if store in STORES else "1M"))
+    for store in (*stores, *ALARMS):
+        name = store.partition("/")[2]
+        parts.append(_STRUCTURE.format(store=store, size="1M" if store in ALARMS else "64G"))
         parts += [_SMDS.format(store=store, qmgr=qmgr) for qmgr in QUEUE_MANAGERS]
-        parts += [_QUEUE.format(queue=queue, structure=store.partition("/")[2]) for queue in queues_of(store)]
+        parts += [_QUEUE.format(queue=queue, structure=name) for queue in queues_of(store)]
+    first = stores[0].partition("/")[2]
+    parts += [_QUEUE.format(queue=f"IDLE.Q{number}", structure=first) for number in range(idle_queues)]
     path = folder / "estate.toml"
     path.write_text("".join(parts), encoding="utf-8")
     return path

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import forecasts
+from tests.bench import forecasts, many
 from tests.bench.report import Report
 from tests.bench.wording import ms, rate, share, us
 
-ARROW_TARGET, JSON_TARGET = 1_500_000, 200_000  # events a second, sketches of the design on two cores
-SMALL_BATCH_MS = (350, 550)
 CLUSTER_PEAK = 496_800  # put and get events a second: the highest published of a uniform cluster
 
 
@@ -27,27 +26,85 @@ class Target:
 
 
 def targets(report: Report) -> list[Target]:
-    """Those of what was measured."""
-    results = []
-    for name, aim in (("Arrow", ARROW_TARGET), ("JSON", JSON_TARGET)):
+    """Return the targets of what was measured, numbered as on the page."""
+    found = [*_throughput_targets(report), *_kernel_targets(report)]
+    if report.backlog is not None:
+        for name, ratio in (
+            ("oldest first", report.backlog.ratio()),
+            ("in any order", report.backlog.ratio_any_order()),
+        ):
+            found.append(_most(f"P6 a batch with 10^6 held, of one with 10^4, gets {name}", 1.5, ratio, _plain))
+    for each in report.latency or ():
+        for percent, aim in ((50, 200), (99, 500)):
+            what = f"P7 event to alert at {each.rate:,} events/s, p{percent}"
+            found.append(_most(what, aim, 1000 * each.percentile(percent), ms))
+    if report.restart is not None:
+        found.append(_most(f"P8 restart with {report.restart.held:,} held", 20, report.restart.seconds, _seconds))
+    if report.kernel is not None:
+        found.append(_most("P8 memory of a held message", 64, report.kernel.array_bytes, _bytes))
+    if report.forecasts is not None:
+        what = "P10 throughput with forecasts, of that without"
+        found.append(_least(what, forecasts.LEAST, report.forecasts.ratio(), _percent))
+    if report.many is not None:
+        part = report.many[many.THOUSAND].rate / report.many[many.FOUR].rate
+        found.append(_least("P11 throughput of 1,000 stores, of that of 4", 0.7, part, _percent))
+    return found
+
+
+def _throughput_targets(report: Report) -> list[Target]:
+    found = []
+    for number, name, aim in (("P1", "Arrow", 2.5e6), ("P2", "NDJSON", 1.2e6), ("P3", "JSON", 0.5e6)):
         way = report.way(name)
         if way is not None:
-            what = f"{name} events/s" + (", one per record" if name == "JSON" else "")
-            results.append(Target(what, f"at least {rate(aim)}", rate(way.job.rate), way.job.rate >= aim))
-    if report.forecasts is not None:
-        ratio = report.forecasts.ratio()
-        least = f"at least {100 * forecasts.LEAST:.0f} %"
-        results.append(
-            Target("throughput with forecasts, relative to without", least, share(ratio, 1), ratio >= forecasts.LEAST)
+            found.append(_least(f"{number} {name} events/s, Kafka to Kafka", aim, way.job.rate, rate))
+    for way in report.throughput or ():
+        part = way.job.rate / way.ceiling.rate
+        found.append(_least(f"P4 {way.name}, of the connector alone", 0.5, part, _percent))
+    return found
+
+
+def _kernel_targets(report: Report) -> list[Target]:
+    """Return P5: plain puts and gets in turn, and mixed traffic, at few and at many messages held."""
+    plain = (report.mechanisms or {}).get("structure", {})
+    applied = report.kernel.apply if report.kernel is not None else {}
+    mixed = {held: value for (held, any_order), value in applied.items() if not any_order}
+    return [
+        _least(f"P5 kernel, {kind}, {held:,} held", aim, rates[held], _millions)
+        for kind, rates, aims in (
+            ("plain puts and gets", plain, {10_000: 40.0, 10_000_000: 10.0}),
+            ("mixed traffic", mixed, {10_000: 25.0, 10_000_000: 6.0}),
         )
-    if report.latency is not None:
-        batch = report.latency.median("batch_ms")
-        low, high = SMALL_BATCH_MS
-        results.append(Target("a small batch", f"{low} to {high} ms", ms(batch), batch <= high))
-    if report.backlog is not None:
-        ratio = report.backlog.ratio()
-        results.append(Target("a batch at 10^6 messages held, relative to 10^4", "flat", f"{ratio:.2f}", ratio <= 1.15))
-    return results
+        for held, aim in aims.items()
+        if held in rates
+    ]
+
+
+def _least(what: str, aim: float, measured: float, say: Callable[[float], str]) -> Target:
+    return Target(what, f"at least {say(aim)}", say(measured), measured >= aim)
+
+
+def _most(what: str, aim: float, measured: float, say: Callable[[float], str]) -> Target:
+    return Target(what, f"at most {say(aim)}", say(measured), measured <= aim)
+
+
+def _percent(part: float) -> str:
+    return share(part, 1)
+
+
+def _plain(ratio: float) -> str:
+    return f"{ratio:.2f}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.0f} s"
+
+
+def _bytes(size: float) -> str:
+    return f"{size:.0f} bytes"
+
+
+def _millions(value: float) -> str:
+    return f"{value:.1f} M events/s"
 
 
 def show(console: Console, report: Report) -> None:
@@ -107,9 +164,14 @@ def _others(report: Report) -> list[tuple[str, str]]:
             (f"batch, {name}", f"{ms(phase['batch_ms'])}, {phase['pages']:,.0f} pages")
             for name, phase in report.backlog.phases.items()
         ]
-    if report.latency is not None:
-        rows.append(("event to alert, p50", ms(1000 * report.latency.percentile(50))))
-        rows.append(("event to alert, p99", ms(1000 * report.latency.percentile(99))))
+    for each in report.latency or ():
+        for percent in (50, 99):
+            what = f"event to alert at {each.rate:,} events/s, p{percent}"
+            rows.append((what, ms(1000 * each.percentile(percent))))
+    if report.peers is not None:
+        rows += [(f"JSON, {name}", f"{rate(value)} events/s") for name, value in report.peers.rates.items()]
+        rows += [(f"JSON, {name}", reason) for name, reason in report.peers.missing.items()]
+    rows += [(f"Arrow, {name}", f"{rate(span.rate)} events/s") for name, span in (report.many or {}).items()]
     if report.restart is not None:
         rows.append((f"restart with {report.restart.held:,} messages", f"{report.restart.seconds:.1f} s"))
         rows.append(("of these reading the state", f"{report.restart.open_s:.1f} s"))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from streams.kafka.publish import PublishResult
+from streams.query.job import Job, JobSettings
 from tests.bench import site
 from tests.bench.profile import Profile, sampler
-from tests.bench.rig import Rig, Say, Span, span
+from tests.bench.rig import Batch, Rig, Say, Span, span
+from tests.bench.timeline import Timeline, read_timeline
 from tests.bench.traffic import Traffic
 from twin.events import ARROW, JSON, NDJSON
 
@@ -26,7 +29,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Figures of one content type. profile: of Spark's Python workers, None: not looked at."""
+    """Figures of one content type. profile: of Spark's Python workers, None: not looked at; timeline: of a batch."""
 
     name: str
     published: PublishResult
@@ -34,6 +37,7 @@ class Way:
     decoding: Span
     job: Span
     profile: Profile | None
+    timeline: Timeline
 
 
 SIZES = {JSON: Size(300_000, 4, 6), NDJSON: Size(600_000, 3, 5), ARROW: Size(1_500_000, 3, 6)}
@@ -56,32 +60,32 @@ def _measure(rig: Rig, say: Say, kind: str, size: Size) -> Way:
     say(f"{name}: publishing {batches * size.events:,} events")
     published = rig.publish(prefix, [traffic.fill(HELD), *traffic.pieces(batches * size.events)], kind)
     a_record = published.events / published.records
-    records = max(1, round(published.records / batches))
+    settings = partial(rig.settings, prefix, max_records=max(1, round(published.records / batches)))
 
-    def measured(run: str) -> Span:
-        run_batches = getattr(rig, run)(rig.settings(prefix, max_records=records))
-        return span(run_batches, size.warm_up, batches, None if run == "run_job" else a_record)
+    timelines: list[Timeline] = []
+
+    def look(job: Job, batches: list[Batch]) -> None:
+        timelines.append(read_timeline(rig.session, job.query, f"{name}, a backlog", batches[-2].figures))
 
     say(f"{name}: the connector alone")
-    ceiling = measured("run_ceiling")
+    ceiling = span(rig.run_ceiling(settings()), size.warm_up, batches, a_record)
     say(f"{name}: the connector and decoding")
-    decoding = measured("run_decoding")
+    decoding = span(rig.run_decoding(settings()), size.warm_up, batches, a_record)
     say(f"{name}: the job")
-    job = measured("run_job")
+    job = span(rig.run_job(settings(), on_end=look), size.warm_up, batches)
     profile = None
     if kind in _PROFILED:
         say(f"{name}: the job, with py-spy looking on")
-        profile = _profiled(rig, prefix, records, batches)
-    return Way(name, published, ceiling, decoding, job, profile)
+        profile = _profiled(rig, settings(), batches)
+    return Way(name, published, ceiling, decoding, job, profile, timelines[0])
 
 
-def _profiled(rig: Rig, prefix: str, records: int, batches: int) -> Profile:
+def _profiled(rig: Rig, settings: JobSettings, batches: int) -> Profile:
     with sampler(rig.folder) as samples:
 
         def begin(done: int) -> None:
             if done == 1:
                 samples.start(rig.daemons())
 
-        settings = rig.settings(prefix, max_records=records)
         rig.run_job(settings, max_batches=min(batches, 1 + _PROFILED_BATCHES), on_batch=begin)
     return samples.profile

@@ -1,0 +1,61 @@
+"""The same events on four stores, on a hundred, on a thousand; on one partition; beside ten thousand idle queues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.bench import site
+from tests.bench.rig import Rig, Say, Span, span
+from tests.bench.traffic import Traffic
+from twin.estate import load_estate
+from twin.events import ARROW
+
+EVENTS = 1_200_000  # of a batch, about
+_WARM_UP, _MEASURED = 2, 4
+_QUICK_EVENTS, _QUICK_MEASURED = 300_000, 1
+FOUR, HUNDRED, THOUSAND, UNLUCKY, QUEUES = (
+    "4 stores",
+    "100 stores",
+    "1,000 stores",
+    "4 stores, all in one partition of topic and state",
+    "4 stores, 10,000 idle queues",
+)
+# These names share a partition of four of the topic (murmur2) and one of two of the state (murmur3).
+_ONE_PARTITION = ("QSG1/APP1", "QSG1/APP4", "QSG1/APP13", "QSG1/APP14")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """An estate for the same events. idle_queues: without traffic."""
+
+    name: str
+    stores: Sequence[str]
+    idle_queues: int = 0
+
+
+LAYOUTS = (
+    Layout(FOUR, site.STORES),
+    Layout(HUNDRED, [f"QSG1/S{number:04}" for number in range(100)]),
+    Layout(THOUSAND, [f"QSG1/S{number:04}" for number in range(1_000)]),
+    Layout(UNLUCKY, _ONE_PARTITION),
+    Layout(QUEUES, site.STORES, 10_000),
+)
+
+
+def measure(rig: Rig, say: Say, *, quick: bool) -> dict[str, Span]:
+    """Return the figures of the job by the name of each of LAYOUTS, Arrow events."""
+    events, measured = (_QUICK_EVENTS, _QUICK_MEASURED) if quick else (EVENTS, _MEASURED)
+    return {layout.name: _measure(rig, say, layout, events, measured) for layout in LAYOUTS}
+
+
+def _measure(rig: Rig, say: Say, layout: Layout, events: int, measured: int) -> Span:
+    say(f"{layout.name}: Arrow events")
+    folder = rig.folder / f"many-{LAYOUTS.index(layout)}"
+    folder.mkdir()
+    estate = load_estate(site.bench_estate(folder, layout.stores, idle_queues=layout.idle_queues))
+    traffic = Traffic(tuple(layout.stores))
+    batches = _WARM_UP + measured
+    published = rig.publish(folder.name, traffic.pieces(batches * events, events), ARROW, estate=estate)
+    records = max(1, round(published.records / batches))
+    return span(rig.run_job(rig.settings(folder.name, estate=estate, max_records=records)), _WARM_UP, batches)

@@ -1,0 +1,131 @@
+"""`make bench-peers`: the job beside programs that do a tenth of its work on the same JSON events.
+
+Their work: decode each event, keep the length of each message by its id, sum the bytes of each queue. No order beyond
+that of the topic, no units of work, no state that survives the process, no output to Kafka.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+from streams.kafka.clients import LastError, check, new_consumer
+from streams.kafka.topics import Topics, end_offsets
+from tests.bench import site
+from tests.bench.rig import Rig, Say, span
+from tests.bench.traffic import Traffic
+from twin.errors import MqtwinError
+from twin.events import JSON
+
+JOB, LIBRDKAFKA, BYTEWAX = "mqtwin, all cores", "a loop over librdkafka's client in Python", "bytewax, one worker"
+_PREFIX = "bench-peers"
+_EVENTS, _QUICK_EVENTS = 1_500_000, 200_000
+_BATCHES, _WARM_UP = 5, 2
+_AT_ONCE = 10_000  # records of a call
+_PATIENCE = 30.0  # seconds without a record
+
+
+class _Event(msgspec.Struct):
+    op: str
+    queue: str = ""
+    msgid: str = ""
+    length: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """rates: events a second by name; missing: reasons by name."""
+
+    rates: dict[str, float]
+    missing: dict[str, str]
+
+
+class _Sums:
+    """The work of a peer."""
+
+    def __init__(self) -> None:
+        self._decoder = msgspec.json.Decoder(_Event)
+        self._lengths: dict[str, int] = {}
+        self._bytes: dict[str, int] = defaultdict(int)
+        self.events = 0
+
+    def add(self, value: bytes) -> None:
+        """Count an event."""
+        event = self._decoder.decode(value)
+        self.events += 1
+        if event.op == "PUT":
+            self._lengths[event.msgid] = event.length
+            self._bytes[event.queue] += event.length
+        elif event.op == "GET":
+            self._bytes[event.queue] -= self._lengths.pop(event.msgid, 0)
+
+
+def measure(rig: Rig, say: Say, *, quick: bool) -> Peers:
+    """Return the rates of the job and of the peers, one after the other, on the same topic."""
+    traffic, events = Traffic(site.STORES), _QUICK_EVENTS if quick else _EVENTS
+    say(f"publishing {events:,} JSON events")
+    published = rig.publish(_PREFIX, [traffic.fill(events // 100), *traffic.pieces(events)], JSON)
+    say("the job")
+    batches = rig.run_job(rig.settings(_PREFIX, max_records=published.records // _BATCHES))
+    rates, missing = {JOB: span(batches, _WARM_UP, _BATCHES).rate}, {}
+    peers: dict[str, Callable[[Rig], int]] = {LIBRDKAFKA: _run_librdkafka}
+    if importlib.util.find_spec("bytewax") is not None:
+        peers[BYTEWAX] = _run_bytewax
+    else:
+        missing[BYTEWAX] = "not installed"
+    for name, run in peers.items():
+        say(name)
+        began = time.monotonic()
+        counted = run(rig)
+        rates[name] = counted / (time.monotonic() - began)
+        if counted != published.events:
+            raise MqtwinError(f"{name} counted {counted:,} events of {published.events:,}")
+    return Peers(rates, missing)
+
+
+def _run_librdkafka(rig: Rig) -> int:
+    topic = Topics(_PREFIX).events
+    total = sum(end_offsets(rig.kafka, topic).values())
+    sums = _Sums()
+    consumer: Consumer = new_consumer(rig.kafka, {}, LastError())
+    try:
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in end_offsets(rig.kafka, topic)])
+        last = time.monotonic()
+        while sums.events < total:
+            # A short wait: the client waits until it has as many records as it was asked for.
+            for message in consumer.consume(_AT_ONCE, timeout=0.05):
+                if check(message.error(), topic):
+                    sums.add(message.value() or b"")
+                    last = time.monotonic()
+            if time.monotonic() - last > _PATIENCE:
+                raise MqtwinError(f"no record for {_PATIENCE:.0f} seconds, {sums.events:,} of {total:,} read")
+    finally:
+        consumer.close()
+    return sums.events
+
+
+def _run_bytewax(rig: Rig) -> int:
+    import bytewax.operators as op
+    from bytewax.connectors.kafka import KafkaSource
+    from bytewax.dataflow import Dataflow
+    from bytewax.testing import TestingSink, run_main
+
+    sums, out = _Sums(), list[int]()
+    flow = Dataflow("peers")
+    source = KafkaSource([rig.broker.bootstrap_servers], [Topics(_PREFIX).events], tail=False, batch_size=_AT_ONCE)
+    records = op.input("events", flow, source)
+
+    def add(record: Any) -> list[int]:
+        sums.add(record.value)
+        return []
+
+    op.output("nothing", op.flat_map("sums", records, add), TestingSink(out))
+    run_main(flow)
+    return sums.events
