@@ -91,7 +91,7 @@ _MESSAGE = np.dtype(
         ("queue", "i4"),
         ("length", "i4"),  # bytes
         ("elems", "i4"),  # data elements charged at its put; in a page set bytes
-        ("block", "i4"),  # row of BLOCK: its last block, unless it fills that up; of PACKED: the page it shares; NONE
+        ("block", "i4"),  # its last BLOCK, unless it fills that up; the PACKED that it shares; its first PLACE; NONE
         ("pages", "i4"),  # 4 KB pages in the data set or page set, shared ones excluded; blocks in a queue file
         ("owner", "i2"),  # data set (row of DATASETS)
         ("priority", "u1"),
@@ -252,10 +252,27 @@ PAGE_USE = np.dtype(  # pages of a page set, as DISPLAY USAGE and SMF 115 QIS1 r
     align=True,
 )
 
+PLACE = np.dtype(  # adjacent blocks of a queue file, which hold data of a message or are a hole between such blocks
+    [
+        ("start", "i8"),  # number of its first block in the file
+        ("count", "i8"),
+        ("before", "i4"),  # its neighbours in the file
+        ("after", "i4"),
+        ("next", "i4"),  # chain of its message; heap of the holes; free list
+        ("prev", "i4"),  # heap of the holes
+        ("child", "i4"),
+        ("hole", "u1"),
+    ],
+    align=True,
+)
+
 FILE_USE = np.dtype(  # blocks, log and checkpoints of a queue file
     [
         ("nonpersistent", "i8"),  # blocks of 512 bytes that hold data
         ("persistent", "i8"),
+        ("file_nonpersistent", "i8"),  # of them, those that have a place in the file
+        ("file_persistent", "i8"),
+        ("end", "i8"),  # blocks of the file up to the last one that holds data
         ("file_blocks", "i8"),  # blocks of the file, free ones included
         ("log_records", "i8"),
         ("since_checkpoint", "i8"),  # log records since the last checkpoint
@@ -267,6 +284,11 @@ FILE_USE = np.dtype(  # blocks, log and checkpoints of a queue file
         ("last_full", "i8"),  # time of the last put refused
         ("reported", "i8"),  # log records up to the last report to the queue manager
         ("ended", "i8"),  # rows of `ends` in use: logged ends of units since that report
+        ("last", "i4"),  # row of PLACE at the end of the file, NONE
+        ("holes", "i4"),  # row of PLACE of the first hole, NONE
+        ("free", "i4"),  # head of the free list of PLACE
+        ("high", "i4"),  # rows of PLACE ever used
+        ("runs", "i4"),  # rows of PLACE in use
     ],
     align=True,
 )
@@ -386,8 +408,8 @@ class Store(NamedTuple):
     """All arrays of a store, as kernels take them.
 
     Tables, which may have more rows than are used: messages MESSAGE, held HELD, units UNIT, queues QUEUE, chains CHAIN,
-    flows FLOW, seen SEEN, blocks BLOCK, order ORDER (a row per message, if there is SCM), packed PACKED, ends u8
-    (keys of units of work, see queue_file.py); bins BIN, counts i4, stocks STOCK, tides TIDE, rises RISE (see
+    flows FLOW, seen SEEN, blocks BLOCK, order ORDER (a row per message, if there is SCM), packed PACKED, places PLACE,
+    ends u8 (keys of units of work, see queue_file.py); bins BIN, counts i4, stocks STOCK, tides TIDE, rises RISE (see
     meter_rows.py).
 
     Arrays of fixed size: datasets DATASET, a row per queue manager; scm_ends ORDER_ENDS[ORDERS]; of one row each: scm
@@ -408,6 +430,7 @@ class Store(NamedTuple):
     blocks: Array
     order: Array
     packed: Array
+    places: Array
     ends: Array
     bins: Array
     counts: Array
@@ -437,6 +460,7 @@ class Store(NamedTuple):
     blocks_dirty: Array
     order_dirty: Array
     packed_dirty: Array
+    places_dirty: Array
     ends_dirty: Array
     bins_dirty: Array
     counts_dirty: Array
@@ -457,6 +481,7 @@ SEEN_SHIFT = 10
 BLOCK_SHIFT = 10
 ORDER_SHIFT = 9
 PACKED_SHIFT = 10
+PLACE_SHIFT = 8
 END_SHIFT = 10
 
 

@@ -5,10 +5,12 @@ queues. A queue file takes the checkpoints that its own log records are enough f
 
 Sources: [IBM: WebSphere MQ internals, "Views of the Queue", "What's the point of logging?", "Put to a waiting getter"];
 [assumed] (364 bytes before a message, one log record per persistent operation); docs/storage-model.md#queue-files.
+The places of blocks in the file are in `kernels.places`.
 """
 
 from __future__ import annotations
 
+from kernels import places
 from kernels._compile import kernel, routine
 from kernels.clock import SECOND, TICK
 from kernels.layout import END_SHIFT, MARK_PERSISTENT, NEVER, NONE, UNIT_SHIFT, Store, touch
@@ -50,32 +52,50 @@ def persistent_in_use(store: Store) -> int:
 
 
 @kernel
-def _beyond(store: Store, nonpersistent: int, persistent: int) -> int:
-    params = store.params[0]
-    return max(0, nonpersistent - params.np_buffer) + max(0, persistent - params.p_buffer)
+def _in_memory(store: Store, persistent: bool) -> int:
+    """Return the blocks that have no place in the file: those put into the buffer, and all of the baseline."""
+    use = store.file_use[0]
+    if persistent:
+        return persistent_in_use(store) - use.file_persistent
+    return nonpersistent_in_use(store) - use.file_nonpersistent
 
 
 @kernel
 def overflow(store: Store) -> int:
-    """Return the blocks that the buffers do not hold, which are in the file."""
-    return _beyond(store, nonpersistent_in_use(store), persistent_in_use(store))
+    """Return the blocks with data in the file: those placed there, and those that the buffers do not hold.
+
+    The latter are of the baseline, or of messages put before an estate made the buffers smaller.
+    """
+    params, use = store.params[0], store.file_use[0]
+    beyond = max(0, _in_memory(store, False) - params.np_buffer) + max(0, _in_memory(store, True) - params.p_buffer)
+    return use.file_nonpersistent + use.file_persistent + beyond
+
+
+@kernel
+def content_end(store: Store) -> int:
+    """Return the blocks of the file up to the last one with data, which no truncation cuts.
+
+    Blocks without a known place are taken to be where they are in the way least: in the free blocks before the end.
+    """
+    return max(store.file_use[0].end, overflow(store))
 
 
 @kernel
 def needed_at_checkpoint(store: Store) -> int:
-    """Return the blocks that a checkpoint leaves in the file at least: what no buffer holds, and all persistent data.
+    """Return the blocks that a checkpoint leaves in the file at least: its content, and all persistent data.
 
     Source: [IBM: WebSphere MQ internals, "What's the point of logging?"]: at a checkpoint "the log and data are brought
     into line", so that persistent data in the buffer reaches the file.
     """
-    return max(0, nonpersistent_in_use(store) - store.params[0].np_buffer) + persistent_in_use(store)
+    buffered = min(_in_memory(store, True), store.params[0].p_buffer)
+    return max(store.file_use[0].end, overflow(store) + buffered)
 
 
 @kernel
 def let_grow(store: Store) -> None:
-    """Extend the file to hold what the buffers do not."""
+    """Extend the file to its last block with data."""
     use = store.file_use[0]
-    use.file_blocks = max(use.file_blocks, overflow(store))
+    use.file_blocks = max(use.file_blocks, content_end(store))
 
 
 @kernel
@@ -85,43 +105,72 @@ def is_full(store: Store) -> bool:
 
 
 @kernel
+def _spilled(store: Store, blocks: int, persistent: bool) -> int:
+    """Return how many blocks of a put go to the file because its buffer has no room for them."""
+    params = store.params[0]
+    buffer = params.p_buffer if persistent else params.np_buffer
+    return min(blocks, max(0, _in_memory(store, persistent) + blocks - buffer))
+
+
+@kernel
+def _may_spill(store: Store, spilled: int) -> bool:
+    return spilled == 0 or overflow(store) + spilled <= store.params[0].file_max
+
+
+@kernel
 def fits(store: Store, length: int, persistent: bool) -> bool:
     """Return True if a put of that length would be accepted now: its buffer takes it, or the file may hold the rest."""
-    blocks = blocks_of(length)
-    more = blocks if persistent else 0
-    beyond = _beyond(store, nonpersistent_in_use(store) + blocks - more, persistent_in_use(store) + more)
-    return beyond <= store.params[0].file_max or beyond == overflow(store)
+    return _may_spill(store, _spilled(store, blocks_of(length), persistent))
+
+
+@kernel
+def has_rows(store: Store, count: int) -> bool:
+    """Return True if the table of places has rows for `count` puts."""
+    return store.file_use[0].runs + count <= store.places.size
 
 
 @kernel
 def charge(store: Store, row: int) -> bool:
     """Take the blocks of message `row`; return True if it did not fit, in which case it is kept all the same.
 
-    message.pages is set to its blocks. Inlining this and `refund` was measured at 6.9 instead of 5.3 million puts and
-    gets per second; for page sets it makes no difference.
+    message.pages is set to its blocks, and message.block to the first of its places in the file, or NONE. Inlining this
+    and `refund` was measured at 6.9 instead of 5.3 million puts and gets per second; for page sets it makes no
+    difference.
     """
     use = store.file_use[0]
     message = store.messages[row]
     persistent = message.marks & MARK_PERSISTENT != 0
-    overfull = not fits(store, message.length, persistent)
-    message.pages = blocks_of(message.length)
+    blocks = blocks_of(message.length)
+    spilled = _spilled(store, blocks, persistent)
+    overfull = not _may_spill(store, spilled)
+    message.pages = blocks
     if persistent:
-        use.persistent += message.pages
+        use.persistent += blocks
+        use.file_persistent += spilled
     else:
-        use.nonpersistent += message.pages
-    let_grow(store)
+        use.nonpersistent += blocks
+        use.file_nonpersistent += spilled
+    if spilled > 0:
+        message.block = places.take(store.places, store.places_dirty, store.file_use, spilled)
+        let_grow(store)
     return overfull
 
 
 @kernel
 def refund(store: Store, row: int) -> None:
-    """Give back the blocks of message `row`. They stay allocated until the file is truncated."""
+    """Give back the blocks of message `row`. Those of the file stay allocated until it is truncated."""
     use = store.file_use[0]
     message = store.messages[row]
+    spilled = 0
+    if message.block != NONE:
+        spilled = places.give_back(store.places, store.places_dirty, store.file_use, int(message.block))
+        message.block = NONE
     if message.marks & MARK_PERSISTENT:
         use.persistent -= message.pages
+        use.file_persistent -= spilled
     else:
         use.nonpersistent -= message.pages
+        use.file_nonpersistent -= spilled
 
 
 @kernel
@@ -172,7 +221,7 @@ def write_log(store: Store) -> None:
 def _checkpoint(store: Store, time: int) -> None:
     """Take a checkpoint of a queue with persistent updates, and truncate its file if it is oversized.
 
-    Persistent data in the buffer reaches the file.
+    Persistent data in the buffer reaches the file. The last block with data stays where it is.
     """
     use = store.file_use[0]
     use.checkpoints += 1
@@ -192,8 +241,9 @@ def on_clear(store: Store, persistent: bool) -> None:
     use = store.file_use[0]
     if persistent:
         write_log(store)
-    if use.file_blocks > overflow(store):
-        use.file_blocks = overflow(store)
+    end = content_end(store)
+    if use.file_blocks > end:
+        use.file_blocks = end
         use.truncations += 1
 
 

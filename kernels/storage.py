@@ -19,7 +19,7 @@ def has_rows(store: Store, length: int, count: int) -> bool:
         return store.scalars[0].block_high + smds.max_rows(store, length, count) <= store.blocks.size
     if kind == PAGE_SET:
         return store.params[0].packs == 0 or store.page_use[0].high + count <= store.packed.size
-    return True
+    return queue_file.has_rows(store, count)
 
 
 @kernel

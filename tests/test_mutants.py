@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
 import subprocess
 import sys
@@ -19,6 +21,11 @@ def test_a_changed_number_order_or_boundary_fails_the_test_that_the_page_names()
     command = [sys.executable, "-m", "tests.mutants", str(SHARE)]
     done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
+def test_each_mutant_changes_text_that_stands_once_in_its_module() -> None:
+    sources = {mutant.module: inspect.getsource(importlib.import_module(mutant.module)) for mutant in MUTANTS}
+    assert [mutant for mutant in MUTANTS if sources[mutant.module].count(mutant.before) != 1] == []
 
 
 def test_each_mutant_names_one_test_and_changes_something() -> None:

@@ -72,10 +72,31 @@ def test_messages_are_in_the_buffers_by_preference_and_overflow_to_the_file(queu
 def test_the_file_keeps_its_blocks_free_and_allocated_and_uses_them_again(queue_file: Open) -> None:
     driver = queue_file()
     driver.put(ONE_BLOCK, count=13)
-    assert blocks(driver.get(count=7)) == (29, 18, 5, 6, 0)
-    assert blocks(driver.put(ONE_BLOCK, count=5)) == (29, 16, 2, 11, 0)
+    assert blocks(driver.get(count=13)) == (29, 24, 5, 0, 0)
+    assert blocks(driver.put(ONE_BLOCK, count=11)) == (29, 16, 2, 11, 0)
     state = driver.put(ONE_BLOCK, count=3)
     assert (blocks(state), state["file_bytes"]) == ((30, 16, 0, 14, 0), 6 * 512)
+
+
+def test_a_message_in_the_file_stays_there_when_its_buffer_has_room_again(queue_file: Open) -> None:
+    """MQPUT Walkthrough: the DAP "allocates space for the new message", not for one that has its space."""
+    driver = queue_file(max_size=100 * 512)
+    driver.put(ONE_BLOCK, count=13)
+    state = driver.get(count=7)  # of the buffer
+    assert (blocks(state), state["usage_pct"]) == ((29, 23, 0, 6, 0), 5.0)
+    assert blocks(driver.put(ONE_BLOCK, count=7)) == (29, 16, 0, 13, 0), "these are in the buffer"
+
+
+def test_a_message_takes_the_next_free_blocks_although_they_are_not_adjacent(queue_file: Open) -> None:
+    """Views of the Queue: space handles "may not be adjacent", the "next available free block will be allocated"."""
+    driver = queue_file(default_q_buffer_size=0)
+    for priority in (5, 0, 5, 0):
+        driver.put(length_of(2), priority=priority)
+    driver.get(count=2)  # those of priority 5: blocks 0, 1, 4 and 5 are free
+    state = driver.put(length_of(3), uow="U")
+    assert (blocks(state), state["file_bytes"]) == ((16 + 8, 16, 1, 7, 0), 8 * 512)
+    assert blocks(driver.send("CLEAR")) == (16 + 5, 16, 2, 3, 0), "in use are blocks 0, 1 and 4"
+    assert blocks(driver.send("BACKOUT", uow="U")) == (16 + 5, 16, 5, 0, 0)
 
 
 def test_a_put_beyond_the_largest_file_is_kept_and_counted(queue_file: Open) -> None:
@@ -113,8 +134,12 @@ def test_clear_truncates_the_file_to_what_is_needed(queue_file: Open) -> None:
     driver = queue_file()
     driver.put(ONE_BLOCK, count=13)
     driver.put(ONE_BLOCK, count=10, uow="U")
+    driver.put(ONE_BLOCK, count=20)
     state = driver.send("CLEAR")
-    assert (blocks(state), log(state), state["truncations"]) == ((26, 16, 0, 10, 0), (0, 0), 1)
+    assert (blocks(state), log(state), state["truncations"]) == ((24 + 15, 24, 5, 10, 0), (0, 0), 1)
+    driver.send("COMMIT", uow="U")
+    state = driver.send("CLEAR")
+    assert (blocks(state), log(state), state["truncations"]) == ((24, 24, 0, 0, 0), (0, 0), 2)
 
 
 def test_put_to_a_waiting_getter_touches_neither_queue_nor_log(queue_file: Open) -> None:
@@ -259,6 +284,24 @@ def test_a_file_is_truncated_that_is_oversized_by_both_1_percent_and_16_kb(
     assert (log(state), state["blocks_allocated"]) == ((100, 0), in_file - needed)
     state = driver.wait(31 * MINUTE)
     assert (log(state), state["blocks_allocated"]) == ((100, 1), kept_free)
+
+
+def test_a_truncation_stops_at_the_last_block_in_use(queue_file: Open) -> None:
+    """Views of the Queue: the "required size" of a file goes as far as its last message, wherever the others were."""
+    driver = queue_file()
+    driver.put(ONE_BLOCK, count=8)
+    driver.put(ONE_BLOCK, count=217)
+    driver.get(count=8 + 216)  # all but the last
+    for _ in range(2):
+        driver.put(ONE_BLOCK, persistent=True, priority=9, count=50)
+        driver.get(count=50)
+    state = driver.wait(31 * MINUTE)
+    assert (log(state), blocks(state), state["truncations"]) == ((200, 1), (24 + 217, 24, 216, 1, 0), 0)
+    driver.get()
+    driver.put(ONE_BLOCK, persistent=True, count=50)
+    driver.get(count=50)
+    state = driver.wait(31 * MINUTE)
+    assert (log(state), blocks(state), state["truncations"]) == ((300, 2), (24, 24, 0, 0, 0), 1)
 
 
 # -- the life of messages

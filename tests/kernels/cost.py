@@ -168,6 +168,12 @@ def _units_of_one_put(n: int) -> Iterator[Event]:
     yield from _puts(n, priority=lambda i: i % 10)
 
 
+def _every_other(n: int) -> Iterator[Event]:
+    """Yield `2 n` puts, and gets of every other message in random order."""
+    yield from _puts(2 * n, msgid=_id)
+    yield from _many("GET", n, msgid=_shuffled(n, lambda i: _id(2 * i)))
+
+
 def _poisoned(n: int) -> Iterator[Event]:
     """Yield a get by id and a backout of each message of a deep queue, in random order."""
     for i in _mixed(n):
@@ -186,6 +192,10 @@ CASES: dict[str, Case] = {
     "put, overfull": _case(_none, lambda n: _many("PUT", n, length=100 << 20)),
     "put of ids": _case(_none, lambda n: _puts(n, msgid=_id)),
     "get by id": _case(lambda n: _puts(n, msgid=_id), lambda n: _many("GET", n, msgid=_id)),
+    "get by id in random order": _case(
+        lambda n: _puts(n, msgid=_id), lambda n: _many("GET", n, msgid=_shuffled(n, _id))
+    ),
+    "put into holes": _case(_every_other, _puts),
     "put of one id": _case(_none, lambda n: _puts(n, msgid="same")),
     "get by one id": _case(lambda n: _puts(n, msgid="same"), lambda n: _many("GET", n, msgid="same")),
     "get by one id of ten priorities": _case(
@@ -243,7 +253,7 @@ STORES: dict[str, Config] = {
     "structure": structure(**_LARGE),
     "structure with SCM": with_scm(),
     "page set": page_set(pages=100_000, expand="NONE"),
-    "queue file": queue_file(),
+    "queue file": queue_file(default_q_buffer_size=0),
 }
 
 

@@ -4,6 +4,7 @@ The rules: docs/storage-model.md#queue-files.
 """
 
 from dataclasses import dataclass
+from itertools import count, islice
 from typing import Any
 
 from tests.naive.baseline import NaiveBaseline, beyond
@@ -37,9 +38,10 @@ def blocks_of_length(length: int) -> int:
 
 @dataclass(eq=False, kw_only=True)
 class QueueFileMessage(Message):
-    """A message of a queue file."""
+    """A message of a queue file. places: numbers of its blocks of the file; its other blocks are in a buffer."""
 
     blocks: int
+    places: tuple[int, ...]
 
 
 class NaiveQueueFile(NaivePrivateStore):
@@ -63,13 +65,30 @@ class NaiveQueueFile(NaivePrivateStore):
 
     def _fits(self, event: Event) -> bool:
         """Return True if the buffer takes all of a message, or the file does not exceed its limit [assumed]."""
-        needed = self._needed(blocks_of_length(event["length"]), event.get("persistent", False))
-        return needed == self._needed() or needed <= self._largest_file()
+        spilled = self._spilled(event)
+        return spilled == 0 or self._in_file() + spilled <= self._largest_file()
 
     def _keep(self, event: Event) -> QueueFileMessage:
-        message = QueueFileMessage(**fields_of(event, self._queue(event)), blocks=blocks_of_length(event["length"]))
-        self.file_blocks = max(self.file_blocks, self._needed(message.blocks, message.persistent))
-        return message
+        places = self._next_free_blocks(self._spilled(event))
+        blocks = blocks_of_length(event["length"])
+        self.file_blocks = max(self.file_blocks, *(place + 1 for place in places), self._in_file() + len(places))
+        return QueueFileMessage(**fields_of(event, self._queue(event)), blocks=blocks, places=places)
+
+    def _spilled(self, event: Event) -> int:
+        """Return the blocks of a put for which its buffer has no room."""
+        persistent = event.get("persistent", False)
+        blocks = blocks_of_length(event["length"])
+        room = max(0, self._buffer(persistent) - self._in_memory(persistent))
+        return max(0, blocks - room)
+
+    def _next_free_blocks(self, number: int) -> tuple[int, ...]:
+        """Return the places of the next available free blocks of the file, from its beginning [assumed].
+
+        Source: [IBM: WebSphere MQ internals, "Views of the Queue"]: they "may not be adjacent to each other [...] - the
+        next available free block will be allocated".
+        """
+        in_use = {place for message in self.messages for place in message.places}
+        return tuple(islice((place for place in count() if place not in in_use), number))
 
     def _largest_file(self) -> int:
         """Return the maximum of blocks of the file: its own limit or that of the file system, the smaller one."""
@@ -77,7 +96,7 @@ class NaiveQueueFile(NaivePrivateStore):
         return int(min(size for size in sizes if size is not None)) // BLOCK_BYTES
 
     def _free(self, message: QueueFileMessage) -> None:
-        """Keep the blocks of a message allocated until the file is truncated."""
+        """Keep the blocks of a message allocated until the file is truncated; puts may take them."""
 
     def _buffer(self, persistent: bool) -> int:
         """Return the blocks of one of the two buffers."""
@@ -87,17 +106,27 @@ class NaiveQueueFile(NaivePrivateStore):
     def _of_model(self, persistent: bool) -> int:
         return sum(message.blocks for message in self.messages if message.persistent == persistent)
 
-    def _needed(self, coming: int = 0, persistent: bool = False) -> int:
-        """Return the blocks of the file that hold data, which the buffers do not [assumed], with those of a new put."""
-        needed = 0
-        for kind in (True, False):
-            in_use = self._in_use(kind) + (coming if kind == persistent else 0)
-            needed += max(0, in_use - self._buffer(kind))
-        return needed
+    def _in_memory(self, persistent: bool) -> int:
+        """Return the blocks that have no place in the file: of messages put into the buffer, and of the baseline."""
+        placed = sum(len(message.places) for message in self.messages if message.persistent == persistent)
+        return self._in_use(persistent) - placed
+
+    def _in_file(self) -> int:
+        """Return the blocks of the file that hold data: those with a place, and what the buffers do not hold."""
+        beyond = sum(max(0, self._in_memory(kind) - self._buffer(kind)) for kind in (True, False))
+        return beyond + sum(len(message.places) for message in self.messages)
+
+    def _content_end(self, more: int = 0) -> int:
+        """Return the blocks of the file up to the last one in use, with `more` blocks of data.
+
+        Blocks without a place are where they need the fewest blocks [assumed].
+        """
+        ends = [place + 1 for message in self.messages for place in message.places]
+        return max(*ends, 0, self._in_file() + more)
 
     def _needed_at_checkpoint(self) -> int:
-        """Return the blocks that a checkpoint leaves in the file: all persistent data, and what no buffer holds."""
-        return self._in_use(True) + max(0, self._in_use(False) - self._buffer(False))
+        """Return the blocks that a checkpoint leaves in the file: its content, and persistent data of the buffer."""
+        return self._content_end(more=min(self._in_memory(True), self._buffer(True)))
 
     # -- log and checkpoints
 
@@ -181,9 +210,9 @@ class NaiveQueueFile(NaivePrivateStore):
 
     def _truncate(self) -> None:
         """Give the free blocks of the file back, if there are any."""
-        if self.file_blocks > self._needed():
+        if self.file_blocks > self._content_end():
             self.truncations += 1
-        self.file_blocks = self._needed()
+        self.file_blocks = self._content_end()
 
     # -- ALTER, MEASURE
 
@@ -196,7 +225,7 @@ class NaiveQueueFile(NaivePrivateStore):
         blocks = super()._new_baseline(measured).fields
         file_bytes = beyond(measured, "file_bytes", self.file_blocks * BLOCK_BYTES)
         self.baseline = NaiveBaseline(blocks | {"file_bytes": file_bytes}, self.held.unmatched())
-        self.file_blocks = max(self.file_blocks + rounded_up(file_bytes, BLOCK_BYTES), self._needed())
+        self.file_blocks = max(self.file_blocks + rounded_up(file_bytes, BLOCK_BYTES), self._content_end())
         return self.baseline
 
     def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
@@ -212,8 +241,8 @@ class NaiveQueueFile(NaivePrivateStore):
         return compared
 
     def _has_acted(self) -> None:
-        """Extend the file to hold what the buffers do not, including what returns to the baseline [assumed]."""
-        self.file_blocks = max(self.file_blocks, self._needed())
+        """Extend the file to its last block in use, with what returns to the baseline [assumed]."""
+        self.file_blocks = max(self.file_blocks, self._content_end())
 
     # -- the state record
 
@@ -224,15 +253,16 @@ class NaiveQueueFile(NaivePrivateStore):
         blocks of the buffers are `blocks_free`, free blocks of the file are `blocks_allocated` [assumed].
         """
         persistent, nonpersistent = self._in_use(persistent=True), self._in_use(persistent=False)
+        in_buffers = persistent + nonpersistent - self._in_file()
         return {
             "blocks": self._buffer(True) + self._buffer(False) + self.file_blocks,
-            "blocks_free": max(0, self._buffer(True) - persistent) + max(0, self._buffer(False) - nonpersistent),
-            "blocks_allocated": self.file_blocks - self._needed(),
+            "blocks_free": self._buffer(True) + self._buffer(False) - in_buffers,
+            "blocks_allocated": self.file_blocks - self._in_file(),
             "blocks_nonpersistent": nonpersistent,
             "blocks_persistent": persistent,
             "file_bytes": self.file_blocks * BLOCK_BYTES,
             "file_max_bytes": self._largest_file() * BLOCK_BYTES,
-            "usage_pct": 100.0 * self._needed() / max(1, self._largest_file()),
+            "usage_pct": 100.0 * self._in_file() / max(1, self._largest_file()),
             "log_records": self.log_records,
             "checkpoints": self.checkpoints,
             "truncations": self.truncations,

@@ -182,6 +182,20 @@ def test_a_checkpoint_that_other_queues_bring_truncates_the_file_of_a_queue_with
     assert qmgr.state(42)["file_bytes"] == (1 + 40 + 10_000) * 512
 
 
+def test_a_checkpoint_that_other_queues_bring_stops_at_the_last_block_in_use(estate: Estate) -> None:
+    qmgr = QueueManager(estate)
+    qmgr.send(1, "PUT", "A", count=8 + 100)
+    qmgr.send(2, "GET", "A", count=8 + 99)  # all but the last
+    qmgr.send(3, "PUT", "A", persistent=True)
+    qmgr.send(4, "PUT", "C", persistent=True, count=9_999)
+    assert qmgr.files(20)["A"] == 100
+    qmgr.send(21, "PUT", "A", count=8 + 10)  # in the buffer, and in the blocks that are free before the last
+    qmgr.send(22, "GET", "A")  # the last
+    qmgr.send(23, "PUT", "A", persistent=True)
+    qmgr.send(24, "PUT", "C", persistent=True, count=9_999)
+    assert qmgr.files(40)["A"] == 10 + 2, "with persistent data of the buffer"
+
+
 def test_persistent_data_in_the_buffer_reaches_the_file_at_a_checkpoint(estate: Estate) -> None:
     """What's the point of logging?: "the log and data are brought into line"."""
     qmgr = QueueManager(estate)

@@ -45,6 +45,7 @@ _TABLES = {
     "counts": _Table(13, np.dtype("i4"), meter_rows.COUNT_SHIFT),
     "stocks": _Table(14, meter_rows.STOCK, meter_rows.STOCK_SHIFT),
     "tides": _Table(16, meter_rows.TIDE, meter_rows.TIDE_SHIFT),
+    "places": _Table(19, layout.PLACE, layout.PLACE_SHIFT),
     "ends": _Table(18, np.dtype("u8"), layout.END_SHIFT),
     "rises": _Table(17, meter_rows.RISE, meter_rows.RISE_SHIFT),
 }

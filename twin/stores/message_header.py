@@ -11,7 +11,7 @@ from twin.forecast.monitor import ForecastMemory
 from twin.state.tables import StateError
 from twin.stores.drift import Drift
 
-VERSION = 7
+VERSION = 8
 
 
 class Format(msgspec.Struct, kw_only=True):

@@ -42,7 +42,12 @@ class QueueFileTwin(MessageStore):
     def _begin(self) -> None:
         use = self.tables.store.file_use
         use["checkpoint_at"] = use["last_full"] = layout.NEVER
+        use["last"] = use["holes"] = use["free"] = layout.NONE
         self.tables.reserve("ends", _MAX_ENDS)
+
+    @override
+    def _reserve_for_put(self, length: int, max_kept: int) -> None:
+        self.tables.reserve("places", int(self.tables.store.file_use[0]["runs"]) + max_kept)
 
     @override
     def _kind_state(self) -> dict[str, Any]:
@@ -66,10 +71,10 @@ class QueueFileTwin(MessageStore):
         self._grow_file(0)  # buffers made smaller may no longer hold all of their blocks
 
     def _grow_file(self, min_blocks: int) -> None:
-        """Grow the file to at least `min_blocks`, and to the blocks that the buffers do not hold."""
+        """Grow the file to at least `min_blocks`, and to its last block with data."""
         store = self.tables.store
         use = store.file_use[0]
-        use["file_blocks"] = max(int(use["file_blocks"]), min_blocks, int(queue_file.overflow(store)))
+        use["file_blocks"] = max(int(use["file_blocks"]), min_blocks, int(queue_file.content_end(store)))
 
     @override
     def _change(self, op: int, content: dict[str, Any]) -> list[Alert]:

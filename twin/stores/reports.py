@@ -50,7 +50,7 @@ class LogValues(msgspec.Struct, frozen=True, tag="log"):
 
     records: Amount  # without those of the ends listed
     ends: bytes  # u8[n], little-endian: the unit of work of each end with a log record, up to 1,024 of them
-    in_file: Amount  # blocks that no buffer holds
+    in_file: Amount  # blocks up to the last one with data
     at_checkpoint: Amount  # blocks that a checkpoint leaves in the file at least
     file: Amount  # blocks of the file as the queue knows it: without the checkpoints that other queues bring
 
@@ -93,7 +93,7 @@ def log_values(store: layout.Store) -> LogValues:
     values = LogValues(
         records=int(use["log_records"]) - int(use["reported"]) - ended,
         ends=store.ends[:ended].astype("<u8").tobytes(),
-        in_file=int(queue_file.overflow(store)),
+        in_file=int(queue_file.content_end(store)),
         at_checkpoint=int(queue_file.needed_at_checkpoint(store)),
         file=int(use["file_blocks"]),
     )
