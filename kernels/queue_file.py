@@ -183,7 +183,7 @@ def log_operation(store: Store, row: int, unit: int) -> None:
         write_log(store)
 
 
-@routine
+@kernel
 def log_unit_end(store: Store, unit: int, committed: bool) -> None:
     """Log the end of a unit with persistent operations: a record, after a compensation record of each one undone.
 
@@ -207,7 +207,7 @@ def log_unit_end(store: Store, unit: int, committed: bool) -> None:
     write_log(store)
 
 
-@routine
+@kernel
 def write_log(store: Store) -> None:
     """Write a log record. The 10,000th since the last checkpoint brings the next one."""
     use = store.file_use[0]
@@ -217,7 +217,7 @@ def write_log(store: Store) -> None:
         _checkpoint(store, store.scalars[0].clock)
 
 
-@kernel
+@routine
 def _checkpoint(store: Store, time: int) -> None:
     """Take a checkpoint of a queue with persistent updates, and truncate its file if it is oversized.
 

@@ -26,6 +26,7 @@ RARE = {
     "order._insert_late": "such a message",
     "scm._run": "storage class memory has something to move",
     "watch.move": "storage class memory begins to move",
+    "queue_file._checkpoint": "the 10,000th log record since the last checkpoint",
     "watch._look_at_pages": "page sets",
     "watch._look_at_file": "queue files",
 }
