@@ -30,7 +30,7 @@ def main() -> int:
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     names = arguments.formats or list(FORMATS)
-    tallies = {name: kept(arguments.folder, name) for name in names}
+    tallies = {name: load(arguments.folder, name) for name in names}
     with tempfile.TemporaryDirectory() as folder:
         fuzzers = {name: Fuzzer(name, Path(folder)) for name in names}
         while waiting := [name for name in names if tallies[name].inputs < arguments.inputs]:
@@ -40,7 +40,7 @@ def main() -> int:
     return 1 if any(tally.failures for tally in tallies.values()) else 0
 
 
-def kept(folder: Path, name: str) -> Tally:
+def load(folder: Path, name: str) -> Tally:
     """Return what earlier runs did."""
     path = folder / f"{name}.json"
     return msgspec.json.decode(path.read_bytes(), type=Tally) if path.is_file() else Tally()

@@ -49,12 +49,12 @@ def pages_of(name: str) -> tuple[bytes, ...]:
 
 def records(data: bytes) -> tuple[bytes, ...]:
     """Return the records of an SMF file, each with its RDW; a segmented one is in pieces."""
-    found = []
+    whole = []
     while data:
         (length,) = struct.unpack_from(">H", data)
-        found.append(data[:length])
+        whole.append(data[:length])
         data = data[length:]
-    return tuple(found)
+    return tuple(whole)
 
 
 def pieces() -> list[bytes]:

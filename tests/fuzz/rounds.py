@@ -50,7 +50,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the inputs of a format."""
+    """Numbers of the inputs of a format, and of what they led to."""
 
     inputs: int = 0
     refused: int = 0  # inputs with a complaint
@@ -114,17 +114,17 @@ class Fuzzer:
             started = process_time()
             try:
                 with limited():
-                    found = list(intake.sift(feed.take(Page(page, f"page {index}", NOON))))
+                    events = list(intake.sift(feed.take(Page(page, f"page {index}", NOON))))
                     if number % 3 == 1 or index == INPUTS - 1:
-                        found += intake.sift(feed.finish())
+                        events += intake.sift(feed.finish())
             except (Exception, TooSlow) as error:  # noqa: BLE001  (whatever it is, it is reported with its input)
                 failures.append(Failure(self.name, number, f"{type(error).__name__}: {error}", page))
                 feed = make_feed(self.name, intake, options)
                 continue
             tally.slowest = max(tally.slowest, process_time() - started)
             tally.refused += intake.counts.total() > complaints
-            tally.events += len(found)
-            lines += map(msgspec.json.encode, found)
+            tally.events += len(events)
+            lines += map(msgspec.json.encode, events)
         reason = _learned(intake, self._estate, self.folder) if learns else self._undecoded(lines)
         if reason:
             failures.append(Failure(self.name, number, reason, b"\n".join(tried)))

@@ -38,9 +38,9 @@ def test_a_run_goes_on_where_another_stopped(tmp_path):
     fuzzer = Fuzzer("rest", tmp_path)
     fuzz.play_turn(fuzzer, at_once, 6 * INPUTS, tmp_path)
     fuzz.play_turn(fuzzer, in_two, 2 * INPUTS, tmp_path)
-    in_two = fuzz.kept(tmp_path, "rest")
+    in_two = fuzz.load(tmp_path, "rest")
     fuzz.play_turn(fuzzer, in_two, 6 * INPUTS, tmp_path)
-    assert fuzz.kept(tmp_path, "rest") == in_two
+    assert fuzz.load(tmp_path, "rest") == in_two
     assert (in_two.inputs, in_two.refused, in_two.events) == (at_once.inputs, at_once.refused, at_once.events)
 
 
