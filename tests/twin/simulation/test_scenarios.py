@@ -248,7 +248,7 @@ def test_a_rate_is_more_than_nought(rate: float) -> None:
     ("options", "message"),
     [
         ({"store": "QSG1/APP9"}, "store QSG1/APP9 cannot be simulated; expected: .*: QSG1/APP1, QSG1/APP2"),
-        ({"queue": "AUDIT"}, "QSG1/APP1 has no queue AUDIT; its queues are ORDERS, PAYMENTS"),
+        ({"queue": "AUDIT"}, "QSG1/APP1 has no queue AUDIT; expected: ORDERS, PAYMENTS"),
     ],
     ids=["store", "queue"],
 )
