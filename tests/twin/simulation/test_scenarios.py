@@ -261,7 +261,9 @@ def test_a_store_or_queue_that_is_not_there_is_answered_with_those_that_are(
 
 
 def test_the_hog_needs_others_beside_it(small: Estate, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="one-queue-hogging: QSG1/APP2 has only AUDIT; expected: a store of two queues"):
+    with pytest.raises(
+        UsageError, match="one-queue-hogging: QSG1/APP2 has only AUDIT; expected: a store of two queues"
+    ):
         simulate(make_scenario("one-queue-hogging", store="QSG1/APP2"), small, tmp_path / "x.arrow")
 
 
