@@ -27,7 +27,9 @@ class MomentSource:
         if sum(source is not None for source in (self.recording, self.checkpoint, self.kafka)) != 1:
             raise UsageError("expected one of --recording FILE, --checkpoint FOLDER and --bootstrap-servers HOST:PORT")
         if self.time is not None and self.recording is None:
-            raise UsageError("--at belongs to --recording; a checkpoint and topics have their last state only")
+            raise UsageError(
+                f"--at {self.time} without --recording; expected: --recording, as others have their last state only"
+            )
 
 
 def open_moment(store: str, estate: Estate, source: MomentSource) -> Moment:
@@ -67,7 +69,7 @@ def _of_checkpoint(store: str, estate: Estate, checkpoint: Path) -> Twin:
 
     files, _ = open_stopped(checkpoint)
     if not files.commits:
-        raise UsageError(f"{checkpoint} has no committed batch, so there is no state yet")
+        raise UsageError(f"{checkpoint} has no committed batch; expected: one that a job has written events into")
     configure_logging(level="critical")  # the error line already says what Spark would log
     return read_twin(checkpoint, estate, store, java_home=find_java().home)
 

@@ -149,7 +149,7 @@ def _replay(recording: Path, estate: Path) -> Replayed:
     result = replay(recording, load_estate(estate))
     if not result.events:
         first = f"; the first: {result.first_reject.detail}" if result.first_reject is not None else ""
-        raise UsageError(f"{recording} has no event of {estate}{first}")
+        raise UsageError(f"{recording} has no event that {estate} takes; expected: one or more{first}")
     return result
 
 

@@ -172,9 +172,10 @@ class Driver:
 
     def wait(self, *, hours: float = 0, minutes: float = 0, seconds: float = 0) -> list[Alert]:
         """Let event time pass: every queue manager sends a HEARTBEAT every ten seconds, and one at the end."""
-        end = self.time + round((hours * 3600 + minutes * 60 + seconds) * _SECOND_US)
+        waited = hours * 3600 + minutes * 60 + seconds
+        end = self.time + round(waited * _SECOND_US)
         if end <= self.time:
-            raise UsageError("the time to wait is not positive; expected: hours, minutes or seconds above 0")
+            raise UsageError(f"wait of {waited:g} s; expected: hours, minutes or seconds above 0")
         times = [*range(self.time + HEARTBEAT_S * _SECOND_US, end, HEARTBEAT_S * _SECOND_US), end]
         qmgrs = sorted({route.qmgr for route in self.estate.routes if route.reported is None})
         return self.send(*({"time": time, "qmgr": qmgr, "op": "HEARTBEAT"} for time in times for qmgr in qmgrs))

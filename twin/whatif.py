@@ -43,6 +43,7 @@ from twin.warm import warm
 DEFAULT_HORIZON_S = 8 * 3600.0
 MAX_HORIZON_S = 86_400.0
 MAX_FACTOR = 100.0  # of traffic
+_FINE_TICKS = 360  # in which a store that fills in them is rolled in steps of a tick
 _FIT_TICKS = 720  # in which a store would fill without offloading when messages that fit are counted
 # (times as fast, ticks) of the count, until one ends with a full store: data sets and SCM may take far more than it.
 _FIT_PACES = ((1, 8 * _FIT_TICKS), (1, 64 * _FIT_TICKS), (8, 64 * _FIT_TICKS))
@@ -283,7 +284,10 @@ def _outcome(twin: MessageStore, tick: int, traffic: Traffic, horizon_s: float) 
         )
     fill = _lengthened(fill, traffic.lengths)
     regime, puts = _regime(store, fill, now, traffic)
-    outlook = look_ahead(store, twin.name, fill, regime, tick, int(horizon_s / SECONDS))
+    horizon = int(horizon_s / SECONDS)
+    outlook = look_ahead(store, twin.name, fill, regime, tick, horizon)
+    if np.quantile(outlook.full_at, 0.1, method="nearest") < _FINE_TICKS * SECONDS:  # long steps let rules act late
+        outlook = look_ahead(store, twin.name, fill, regime, tick, horizon, fine=min(horizon, _FINE_TICKS))
     return _summary(outlook, _messages_that_fit(twin, fill, regime, puts, tick), puts)
 
 

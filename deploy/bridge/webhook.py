@@ -40,7 +40,9 @@ def read_secret(path: Path) -> bytes:
     except OSError as error:
         raise UsageError(f"--secret-file {path}: {error.strerror}; expected: a file that can be read") from error
     except ValueError as error:
-        raise UsageError(f"--secret-file {path}: what follows {_PREFIX} is not base64") from error
+        raise UsageError(
+            f"--secret-file {path}: what follows {_PREFIX} is not base64; expected: letters, digits, + and /"
+        ) from error
     if len(secret) < MIN_SECRET_BYTES:
         raise UsageError(f"--secret-file {path} has {len(secret)} bytes; expected: {MIN_SECRET_BYTES} or more")
     return secret

@@ -43,7 +43,7 @@ def state(
         raise UsageError(f"--store {store}: not in {estate}; expected: {', '.join(sorted(loaded_estate.stores))}")
     files, manifest = open_stopped(checkpoint)
     if not files.commits:
-        raise UsageError(f"{checkpoint} has no committed batch, so there is no state yet")
+        raise UsageError(f"{checkpoint} has no committed batch; expected: one that a job has written events into")
     warn_of_job(checkpoint)
     unknown_stores = sorted(set(manifest.stores) - loaded_estate.stores.keys()) if manifest is not None else []
     if unknown_stores:

@@ -82,13 +82,15 @@ class LiveTwins:
         try:
             request = msgspec.convert(content, WhatIfRequest)
         except msgspec.ValidationError as error:
-            raise UsageError(f"the body: {error}") from None
+            raise UsageError(f"the body: {error}; expected: an object with store, set, traffic, horizon_s") from None
         with self._lock:
             twin = self._player.twins.get(request.store)
             if twin is None:
                 known = request.store in self._estate.stores
                 reason = self._problem or (
-                    "no event of it was read yet" if known else "the console's estate has no such store"
+                    "no event of it was read yet; expected: one that has events"
+                    if known
+                    else "the console's estate has no such store; expected: one of them"
                 )
                 raise UsageError(f"{request.store}: {reason}")
             moment = moment_of(self._estate, twin, self._pages.setdefault(request.store, {}))

@@ -18,9 +18,10 @@ class ResourceUsage(msgspec.Struct, frozen=True):
     Attributes:
         name: as in alerts: entries, elements, smds/QM01, scm, pages, file, capacity.
         label: the words of the page.
-        used, total: in `unit`.
+        used, total: in `unit`; total is the present size.
+        maximum: what it can become by expansion, in `unit`; otherwise total.
         unit: entries, blocks, bytes and the like; with IBM MQ's own word where it has one.
-        pct: usage in percent.
+        pct: usage in percent of the maximum, as forecasts are.
         note: a status that is not the usual one, such as EXPANDST(FAILED); else empty.
     """
 
@@ -28,6 +29,7 @@ class ResourceUsage(msgspec.Struct, frozen=True):
     label: str
     used: float
     total: float
+    maximum: float
     unit: str
     pct: float
     note: str = ""
@@ -39,8 +41,12 @@ def resources_of(state: State) -> list[ResourceUsage]:
     return [] if by_kind is None else by_kind(state)
 
 
-def _usage(name: str, label: str, used: float, total: float, unit: str, note: str = "") -> ResourceUsage:
-    return ResourceUsage(name, label, used, total, unit, round(100 * used / total, 3) if total else 0.0, note)
+def _usage(
+    name: str, label: str, used: float, total: float, unit: str, note: str = "", maximum: float | None = None
+) -> ResourceUsage:
+    """Return the usage of a resource. maximum: None where it does not expand."""
+    limit = total if maximum is None else maximum
+    return ResourceUsage(name, label, used, total, limit, unit, round(100 * used / limit, 3) if limit else 0.0, note)
 
 
 def _structure(state: State) -> list[ResourceUsage]:
@@ -51,7 +57,8 @@ def _structure(state: State) -> list[ResourceUsage]:
     for qmgr, dataset in sorted(state["smds"].items()):
         note = "" if dataset["status"] == "NORMAL" else f"EXPANDST({dataset['status']})"
         used, total = dataset["blocks_used"], dataset["blocks_total"]
-        resources.append(_usage(f"smds/{qmgr}", f"SMDS {qmgr}", used, total, "blocks (USED)", note))
+        name, label = f"smds/{qmgr}", f"SMDS {qmgr}"
+        resources.append(_usage(name, label, used, total, "blocks (USED)", note, dataset["blocks_max"]))
     scm = state["scm"]
     if scm is not None:
         resources.append(_usage("scm", "SCM", scm["used"], scm["max"], "bytes"))
@@ -60,7 +67,7 @@ def _structure(state: State) -> list[ResourceUsage]:
 
 def _page_set(state: State) -> list[ResourceUsage]:
     note = "" if state["status"] == "NORMAL" else str(state["status"])
-    return [_usage("pages", "pages", state["pages_used"], state["pages_total"], "pages", note)]
+    return [_usage("pages", "pages", state["pages_used"], state["pages_total"], "pages", note, state["pages_max"])]
 
 
 def _queue_file(state: State) -> list[ResourceUsage]:

@@ -92,7 +92,7 @@ def read_token(path: Path) -> str:
         mode = stat.S_IMODE(path.stat().st_mode)
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--token-file {path} cannot be read: {error}") from None
+        raise UsageError(f"--token-file {path} cannot be read: {error}; expected: a file with the token") from None
     if mode & 0o077:
         raise UsageError(f"--token-file {path} can be read by others (mode {mode:o}); expected: chmod 600 {path}")
     if len(token) < _MIN_TOKEN_CHARACTERS or not token.isascii() or not token.isprintable() or " " in token:
@@ -138,7 +138,9 @@ class ConsoleServer:
         try:
             config.load()
         except (OSError, ValueError) as error:
-            raise UsageError(f"--tls-certificate {listen.certificate}: {error}") from None
+            raise UsageError(
+                f"--tls-certificate {listen.certificate}: {error}; expected: a PEM file, and its key in --tls-key"
+            ) from None
         self._socket = _bound(listen.host, listen.port)
         self._server = uvicorn.Server(config)
         self._loop: asyncio.AbstractEventLoop | None = None

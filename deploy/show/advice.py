@@ -9,6 +9,11 @@ from twin.estate import format_size
 from twin.members import MemberAdvice
 from twin.proof import Proof
 
+_NO_MEMBER = (
+    "Another queue manager in the group is no plan: all members share entries and elements, and which share of the\n"
+    "puts would go to a data set of its own is not known; `mqtwin size smds` plans that one for a given share."
+)
+
 
 def print_advice(advice: Advice) -> None:
     """Print whether the promise is kept, then plans with their steps, or what could be smaller."""
@@ -23,6 +28,9 @@ def print_advice(advice: Advice) -> None:
         print(f"\nPlan {i}, {plan.title}: then in {100 * plan.outcome.probability:.0f} %, {allowed} was asked for.")
         for step in plan.steps:
             print(f"  -> {step}")
+    resource = advice.outcome.resource or ""
+    if not advice.is_kept and (resource in ("entries", "elements") or resource.startswith("smds/")):
+        print(f"\n{_NO_MEMBER}")
     for text in advice.left_out:
         print(f"\nLeft out, {text}")
     if advice.is_kept:

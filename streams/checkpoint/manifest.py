@@ -31,6 +31,7 @@ from twin.stores.open import STATE_FORMAT
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 _MAX_FINDINGS = 3  # per error message
+WRITABLE = "expected: a folder that the job can write"
 _log = structlog.get_logger("mqtwin.stream")
 
 
@@ -216,7 +217,7 @@ class LocalGuard:
                 os.fsync(file.fileno())
             draft.replace(path)
         except OSError as error:
-            raise UsageError(f"checkpoint {self._directory} cannot be written: {error.strerror}") from error
+            raise UsageError(f"checkpoint {self._directory} cannot be written: {error.strerror}; {WRITABLE}") from error
 
     def release(self) -> None:
         """Release the lock, and remove a new directory if the job did not start."""
@@ -336,7 +337,7 @@ def _lock(directory: Path) -> int:
         ) from None
     except OSError as error:
         os.close(file)
-        raise UsageError(f"checkpoint {directory} cannot be written: {error.strerror}") from error
+        raise UsageError(f"checkpoint {directory} cannot be written: {error.strerror}; {WRITABLE}") from error
     return file
 
 

@@ -26,7 +26,7 @@ from streams.checkpoint.files import (
     parse_initial_offsets,
     parse_offsets,
 )
-from streams.checkpoint.manifest import Manifest, Owner, decode_manifest
+from streams.checkpoint.manifest import WRITABLE, Manifest, Owner, decode_manifest
 from streams.errors import one_line
 from twin.errors import UsageError
 
@@ -188,8 +188,10 @@ def _call_within_patience(connect: Callable[[], Any], location: str, jvm: Any) -
     hadoop = str(jvm.org.apache.hadoop.util.VersionInfo.getVersion())
     if "ClassNotFoundException" in str(failures[0]) or "No FileSystem for scheme" in str(failures[0]):
         package = _JARS.get(scheme, "").format(hadoop=hadoop)
-        advice = f": --conf spark.jars.packages={package}" if package else ", or it is no scheme of Hadoop's"
-        raise UsageError(f"checkpoint {location}: the jars of {scheme}:// are missing{advice}") from failures[0]
+        advice = f"--conf spark.jars.packages={package}" if package else "a scheme of Hadoop, with its jars"
+        raise UsageError(
+            f"checkpoint {location}: the jars of {scheme}:// are missing; expected: {advice}"
+        ) from failures[0]
     raise UsageError(f"checkpoint {location}: {reason}; expected: a file system that Spark can write") from failures[0]
 
 
@@ -316,7 +318,7 @@ class RemoteGuard:
         try:
             self._system.write(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
         except OSError as error:
-            raise UsageError(f"checkpoint {self._location} cannot be written: {error}") from error
+            raise UsageError(f"checkpoint {self._location} cannot be written: {error}; {WRITABLE}") from error
 
     def release(self) -> None:
         """Release the checkpoint for other jobs."""

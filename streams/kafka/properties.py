@@ -67,7 +67,7 @@ def resolve_references(text: str) -> str:
     def look_up(match: re.Match[str]) -> str:
         properties = read_properties(Path(match["path"]))
         if match["key"] not in properties:
-            raise UsageError(f"{match['path']} has no line {match['key']}=...; a Kafka setting refers to it")
+            raise UsageError(f"{match['path']} has no {match['key']}; expected: a line for {match[0]}")
         return properties[match["key"]]
 
     return _REFERENCE.sub(look_up, text)

@@ -85,7 +85,7 @@ def _read_twins(session: SparkSession, directory: Path, estate: Estate, store: s
         }
         names = sorted(headers.keys() & estate.stores.keys() if store is None else {store} & headers.keys())
         if store is not None and not names:
-            raise UsageError(f"--store {store}: the checkpoint has no state of it; it has {', '.join(sorted(headers))}")
+            raise UsageError(f"--store {store}: the checkpoint has none; expected: {', '.join(sorted(headers))}")
         pages = _read_variable(session, directory, STATE_NAME).selectExpr(
             "key.store as store", "user_map_key.page as page", "user_map_value.data as data"
         )

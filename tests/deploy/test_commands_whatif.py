@@ -93,6 +93,7 @@ def test_advice_is_printed_written_and_handed_on(
     texts = ["--html", str(tmp_path / "advice.html"), "--write", str(tmp_path / "plans")]
     assert main(["advise", STORE, *place, *asked, *texts]) == 0
     printed = capsys.readouterr().out
+    assert "Another queue manager in the group is no plan: " in printed
     assert "Plan 1, " in printed and "asked again:\n  as it is: " in printed
     with_plans = [line for line in printed.splitlines() if line.endswith("of its fullest resource in use")][1:]
     assert with_plans and all(": 0 refused" in line for line in with_plans)

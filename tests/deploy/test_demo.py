@@ -228,7 +228,7 @@ def test_fixed_lines_call_for_nothing_and_miss_what_fills(side_by_side: tuple[Pa
 
 
 def test_the_scenario_needs_three_structures(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="side-by-side needs three structures with queues"):
+    with pytest.raises(UsageError, match=r"side-by-side: .* expected: three structures with queues"):
         simulate(SideBySide(), demo_estate(), tmp_path / "x.arrow", seed=1)
 
 

@@ -208,6 +208,24 @@ def test_a_page_set_that_cannot_expand_is_full(page_set: Open, fields: dict[str,
     assert state["usage_pct"] == pytest.approx(100 * 100 / 98, abs=0.001)
 
 
+@pytest.mark.parametrize(
+    ("fields", "largest"),
+    [
+        ({"expand": "NONE"}, 98),
+        ({"expand": "USER"}, 98),
+        ({"expand": "USER", "secondary_pages": 50, "max_pages": 260}, 248),
+        ({"expand": "SYSTEM", "max_pages": 130}, 119),
+        ({"expand": "USER", "secondary_pages": 1}, 217),
+    ],
+)
+def test_what_a_page_set_can_become(page_set: Open, fields: dict[str, Any], largest: int) -> None:
+    driver = page_set(**fields)
+    assert driver.state()["pages_max"] == largest
+    assert driver.put(count=91)["pages_max"] == largest
+    state = driver.put(count=300)
+    assert state["pages_max"] == state["pages_total"] == largest
+
+
 def test_there_are_119_expansions_at_most(page_set: Open) -> None:
     state = page_set(expand="USER", secondary_pages=1).put(MIB4)
     assert (state["status"], state["expansions"], state["pages_total"]) == ("MAXIMUM", 119, 217)

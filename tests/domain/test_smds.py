@@ -94,6 +94,7 @@ def test_a_data_set_expands_by_its_secondary_before_more_than_90_percent_are_in_
     state = driver.put(16_384, count=8)["smds"]  # with the map block 9 of 10
     assert state["QM01"] == {
         "blocks_total": 10,
+        "blocks_max": 1 << 30,  # 16 TB in blocks of 16 KB
         "blocks_used": 9,
         "pages_used": 32,
         "messages": 8,
@@ -132,6 +133,24 @@ def test_an_extent_is_taken_whole_or_not_at_all(structure: Open) -> None:
 def test_beyond_16_tb_it_is_at_its_maximum(structure: Open) -> None:
     state = open_structure(structure, 10, secondary=16 * KIB**4).put(16_384, count=9)["smds"]["QM01"]
     assert (state["blocks_total"], state["status"]) == (10, "MAXIMUM")
+
+
+@pytest.mark.parametrize(
+    ("fields", "largest"),
+    [
+        ({"max_size": 39 * BLOCK}, 39),  # 10, 11 .. 19, 20, 22 .. 28, 30, 33, 36, 39
+        ({"max_size": 40 * BLOCK}, 39),
+        ({"max_size": 40 * BLOCK, "secondary": 7 * BLOCK}, 38),
+        ({"max_size": 40 * BLOCK, "ds_expand": False}, 10),
+    ],
+)
+def test_what_a_data_set_can_become(structure: Open, fields: dict[str, Any], largest: int) -> None:
+    """It stays the same however the data set grows, and becomes what there is when it cannot grow any more."""
+    driver = open_structure(structure, 10, **fields)
+    assert driver.state()["smds"]["QM01"]["blocks_max"] == largest
+    assert driver.put(16_384, count=9)["smds"]["QM01"]["blocks_max"] == largest
+    state = driver.put(16_384, count=40)["smds"]["QM01"]
+    assert state["blocks_max"] == state["blocks_total"] == largest
 
 
 def test_without_ds_expand_it_stays_as_it_is(structure: Open) -> None:

@@ -163,6 +163,15 @@ class NaivePageSet(NaivePrivateStore):
             self.allocated += extent
             self.expansions += 1
 
+    def _largest(self) -> int:
+        """Return the usable pages after every expansion that is still possible."""
+        before = self.allocated, self.expansions, self.status
+        while self.attributes["expand"] != "NONE" and self.status == "NORMAL":
+            self._expand()
+        largest = self._total()
+        self.allocated, self.expansions, self.status = before
+        return largest
+
     # -- what is in use
 
     def _total(self) -> int:
@@ -228,6 +237,7 @@ class NaivePageSet(NaivePrivateStore):
         """
         return {
             "pages_total": self._total(),
+            "pages_max": self._largest(),
             "pages_used": self._used(),
             "pages_persistent": self._in_use(persistent=True),
             "pages_nonpersistent": self._in_use(persistent=False),

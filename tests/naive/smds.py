@@ -100,6 +100,18 @@ class NaiveDataSet:
             return max(1, self.secondary // self.ds_block)
         return max(1, self.blocks_total() // 10)
 
+    def blocks_max(self, ds_expand: bool) -> int:
+        """Return the blocks after every expansion that is still possible."""
+        limit = (LARGEST_DATA_SET if self.max_size is None else self.max_size) // self.ds_block
+        blocks = self.blocks_total()
+        if not ds_expand or self.status != "NORMAL" or blocks > limit:
+            return blocks
+        if self.secondary is not None:
+            return blocks + (limit - blocks) // self.extent_blocks() * self.extent_blocks()
+        while blocks + max(1, blocks // 10) <= limit:
+            blocks += max(1, blocks // 10)
+        return blocks
+
     def place(self, pages: int) -> list[tuple[int, int]]:
         """Place a message; return (block, pages in it) for each of its blocks.
 

@@ -39,6 +39,7 @@ class NaiveStore(ABC):
         self.held = NaiveHeldGets()
         self.messages: list[Any] = []  # all that hold storage, oldest first
         self.next_expiry: int | None = None  # of the available messages, while ticks pass
+        self.counted: set[str] = set()  # queues of which a put had a `count` above 1
         self.baseline: NaiveBaseline | None = None
         self.drift_pct: float | None = None
         self.events = 0
@@ -127,6 +128,8 @@ class NaiveStore(ABC):
 
         A duplicate is only counted. `events` counts accepted events.
         """
+        if event["op"] == "PUT" and event.get("count", 1) > 1 and event.get("reason", 0) == 0:
+            self.counted.add(self._queue(event))
         if self._is_duplicate(event):
             self.duplicates += 1
             return
@@ -441,6 +444,10 @@ class NaiveStore(ABC):
             "drift_pct": self.drift_pct,
             **self._fields(),
         }
+
+    def _of_mean_length(self) -> int:
+        """Return the number of messages held of queues of which a put had a `count` above 1."""
+        return len([message for message in self.messages if message.queue in self.counted])
 
     def _depth_and_bytes(self, queue: str) -> tuple[int, int]:
         lengths = [message.length for message in self.messages if message.queue == queue]

@@ -278,6 +278,8 @@ class NaiveStructure(NaiveStore):
             "ents_used": used.entries,
             "elems_max": self.pools.elements,
             "elems_used": used.elements,
+            "elems_low": max(0, used.elements - self._of_mean_length()),
+            "elems_high": used.elements + self._of_mean_length(),
             "usage_pct": usage_pct(used, self.pools),
             "alterable": self._alterable(),
             "auto_alters": self.auto_alters if self.attributes["allow_auto_alter"] else None,
@@ -293,6 +295,7 @@ class NaiveStructure(NaiveStore):
         messages = [message for message in self.messages if message.qmgr == qmgr and message.data == "SMDS"]
         return {
             "blocks_total": data_set.blocks_total(),
+            "blocks_max": data_set.blocks_max(self.attributes["ds_expand"]),
             "blocks_used": data_set.blocks_used() + self._beyond(f"smds/{qmgr}/blocks"),
             "pages_used": data_set.pages_used() + self._beyond(f"smds/{qmgr}/pages"),
             "messages": len(messages) + self._beyond(f"smds/{qmgr}/messages"),

@@ -56,9 +56,12 @@ def test_a_lease_is_held_only_while_it_is_renewed(spark: SparkSession, tmp_path:
 @pytest.mark.parametrize(
     ("location", "message"),
     [
-        ("s3a://bucket/cp", r"the jars of s3a:// are missing: --conf spark\.jars\.packages=.*:hadoop-aws:3\."),
+        (
+            "s3a://bucket/cp",
+            r"the jars of s3a:// are missing; expected: --conf spark\.jars\.packages=.*:hadoop-aws:3\.",
+        ),
         ("hdfs://nohost.invalid/cp", "nohost"),
-        ("nosuch://host/cp", "the jars of nosuch:// are missing, or it is no scheme"),
+        ("nosuch://host/cp", "the jars of nosuch:// are missing; expected: a scheme of Hadoop"),
     ],
 )
 def test_an_unreachable_checkpoint_is_one_line_within_15_seconds(

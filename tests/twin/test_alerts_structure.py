@@ -476,3 +476,47 @@ def test_open_alerts_outlast_a_restart_of_the_twin() -> None:
     driver.reopen().wait(120)
     assert [alert.change for alert in driver.alerts] == [OPENED, UPDATED, CLEARED]
     assert len({alert.alert_id for alert in driver.alerts}) == 1
+
+
+# -- lengths that are means
+
+
+def test_messages_of_counts_make_the_elements_an_interval() -> None:
+    driver = open_driver()
+    driver.put(64_512)
+    state = driver.put(64_512, msgid="a")
+    assert state["elems_low"] == state["elems_used"] == state["elems_high"] == 508
+    [alert] = driver.alerts
+    assert alert.evidence == ()
+    driver = open_driver()
+    state = driver.put(64_512, count=2)
+    assert (state["elems_low"], state["elems_used"], state["elems_high"]) == (506, 508, 510)
+    [alert] = driver.alerts
+    [reason] = alert.evidence
+    assert reason == (
+        "2 messages held are known from counts with a mean length: 506 to 510 elements are in use, 84.3 to 85.0 %"
+    )
+
+
+def test_the_interval_is_that_of_the_real_lengths() -> None:
+    """Ten lengths between 1 and 2,000 bytes, and the same messages as statistics tell them."""
+    lengths = [1, 1, 255, 256, 257, 700, 1_200, 1_500, 1_999, 2_000]
+    single, counted = open_driver(1_000), open_driver(1_000)
+    for length in lengths:
+        elements = single.put(length)["elems_used"]
+    mean, longer = divmod(sum(lengths), len(lengths))
+    counted.put(mean, count=len(lengths) - longer)
+    state = counted.put(mean + 1, count=longer)
+    assert state["elems_low"] <= elements <= state["elems_high"]
+    assert state["elems_high"] - state["elems_low"] == 2 * len(lengths)
+
+
+def test_the_interval_is_of_the_queues_with_counts_and_closes_when_they_are_empty() -> None:
+    driver = open_driver()
+    driver.put(count=3)
+    driver.put(msgid="b", queue="B.QUEUE")
+    state = driver.reopen().state()
+    assert (state["elems_high"] - state["elems_used"], state["messages"]) == (3, 4)
+    for _ in range(3):
+        state = driver.get()
+    assert (state["elems_low"], state["elems_high"], state["messages"]) == (2, 2, 1)

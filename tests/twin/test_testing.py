@@ -140,7 +140,7 @@ def test_the_estate_may_be_a_path(tmp_path: Path) -> None:
         (lambda driver: driver.alter("QSG1/APP9", offld1_th=60), "the estate has no store QSG1/APP9; did you mean"),
         (lambda driver: driver.state("QSG1/APP9"), "the estate has no store QSG1/APP9"),
         (lambda driver: driver.measure("QSG1/APP1", mesages=1), "mesages cannot be measured; did you mean messages?"),
-        (lambda driver: driver.wait(), "the time to wait is not positive"),
+        (lambda driver: driver.wait(), "wait of 0 s; expected: hours"),
         (lambda driver: driver.restart("QM09"), "there is no queue manager"),
     ],
 )

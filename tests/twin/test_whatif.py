@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import twin
+from tests.support.moments import QUEUE, after_rest, structure_at_rest
 from twin.errors import UsageError
+from twin.testing import Driver
 from twin.whatif import AS_IT_IS, Moment, Traffic, at_moment, what_if
 
 STORE = "QSG1/APP1"
@@ -50,6 +52,32 @@ def test_a_what_if_changes_nothing(filling: Moment):
     state, header = filling.twin.state(), filling.twin.header()
     what_if(filling, {"size": "1G", "smds.QM01.size": "4G"}, Traffic(gets=0))
     assert filling.twin.state() == state and filling.twin.header() == header
+
+
+RULES = """
+[smds."QSG1/APP1/QM01"]
+size = "64G"
+---
+size = "128M"
+offload = "SMDS"
+offld1_th = 80
+offld1_sz = "0K"
+"""
+
+
+@pytest.mark.parametrize(("rate", "full_after"), [(70, 750), (100, 530)])
+def test_offload_rules_act_in_time_in_a_structure_that_fills_in_minutes(tmp_path: Path, rate: int, full_after: int):
+    moment = structure_at_rest(tmp_path, RULES, length=4_000, rate=rate)
+    foreseen = what_if(moment, traffic=Traffic(gets=0)).after.p50
+    driver = Driver(tmp_path / "estate.toml")
+    after_rest(driver, STORE, length=4_000, rate=rate)
+    seconds = 0
+    while driver.state(STORE)["usage_pct"] < 100:
+        driver.put(QUEUE, length=4_000, count=10 * rate)
+        driver.wait(seconds=10)
+        seconds += 10
+    assert seconds == full_after
+    assert foreseen == pytest.approx(full_after, rel=0.12)
 
 
 def test_more_puts_fill_sooner_and_more_gets_later(filling: Moment):

@@ -59,6 +59,7 @@ class Viewer:
             fillers=fillers,
             cause=f"{view.describe(condition)}. {self._filled(view, fillers, growth)}.",
             actions=view.actions_for(condition, fillers),
+            evidence=view.evidence,
         )
 
     def who_fills(self, resource: str) -> tuple[Filler, ...]:
@@ -99,7 +100,7 @@ class Viewer:
             cause=f"{view.text}: {usage:.1f} % in use, {texts.describe_forecast(times, probability)}."
             f" {self._filled(view, fillers, growth)}{self._rates(fillers)}.",
             actions=view.actions(fillers, effects),
-            evidence=evidence,
+            evidence=(*evidence, *view.evidence),
         )
 
     def over(self, condition: str, resource: str, severity_before: str) -> Finding:

@@ -53,6 +53,11 @@ class ResourceView(ABC):
         return 0.0
 
     @property
+    def evidence(self) -> tuple[str, ...]:
+        """Sentences with what an operator should know about `usage_pct`."""
+        return ()
+
+    @property
     def is_exhausted(self) -> bool:
         """True if the next put finds no room. With few entries, blocks or pages the last one is over 2 %."""
         return False

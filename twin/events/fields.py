@@ -202,8 +202,11 @@ _COMMON = (
     "messages bytes uncommitted in_doubt expired_held events duplicates gaps unmatched_gets full_puts queue_full_puts "
     "overfull_puts refused_alters"
 )
-_STRUCTURE = "size ents_max ents_used elems_max elems_used auto_alters offloaded_messages offloaded_bytes offload_rule"
-_PAGE_SET = "pages_total pages_used pages_persistent pages_nonpersistent pages_unused expansions buffer_pool"
+_STRUCTURE = (
+    "size ents_max ents_used elems_max elems_used elems_low elems_high auto_alters offloaded_messages offloaded_bytes "
+    "offload_rule"
+)
+_PAGE_SET = "pages_total pages_max pages_used pages_persistent pages_nonpersistent pages_unused expansions buffer_pool"
 _QUEUE_FILE = (
     "blocks blocks_free blocks_allocated blocks_nonpersistent blocks_persistent file_bytes log_records checkpoints "
     "file_max_bytes truncations"
@@ -212,7 +215,13 @@ _SHARED = "scm_total scm_committed scm_used storage_free augmented members membe
 
 MEASURED_COUNTS = tuple(f"{_COMMON} {_STRUCTURE} {_PAGE_SET} {_QUEUE_FILE} {_SHARED}".split())  # integers >= 0
 MEASURED_NUMBERS = ("usage_pct", "buffer_pool_pct", "rate", "capacity")  # numbers >= 0
-MEASURED_SMDS = ("blocks_total", "blocks_used", "pages_used", "messages")  # integers >= 0, of each queue manager
+MEASURED_SMDS = (
+    "blocks_total",
+    "blocks_max",
+    "blocks_used",
+    "pages_used",
+    "messages",
+)  # integers >= 0, of each queue manager
 _SCM = "max used ents elems messages aug_fixed aug_dynamic prestaged prefetched faults"
 MEASURED_SCM = tuple(_SCM.split())
 MEASURED_MESSAGES = (

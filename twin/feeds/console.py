@@ -15,6 +15,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 MAX_LINE_BYTES = 1 << 16
 MAX_MESSAGE_LINES = 100_000
+_EBCDIC = bytes([0x40, *range(0x81, 0x100)])  # blank, letters, digits
 _OPEN_MESSAGES = 16  # multi-line messages of which more lines may come
 
 _MESSAGE = re.compile(r"[+\-*@ ]{0,4}((?:CSQ[0-9A-Z]|IXC|IXL|AMQ)[0-9]{3,4}[A-Z]):?(?= |$)(.*)")
@@ -85,8 +86,8 @@ def _lines(data: bytes | mmap.mmap) -> Iterator[tuple[int, str]]:
 
 def _is_ebcdic(head: bytes) -> bool:
     """Return True if most bytes are EBCDIC letters, digits and blanks."""
-    ebcdic = sum(byte == 0x40 or byte >= 0x81 for byte in head)
-    return ebcdic > 0.8 * len(head) > 0
+    others = len(head.translate(None, delete=_EBCDIC))
+    return others < 0.2 * len(head)
 
 
 class _Reader:

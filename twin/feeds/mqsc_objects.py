@@ -75,7 +75,7 @@ class MqscObjects:
     def measures(self) -> Iterator[Event]:
         """Yield the measurements taken so far, by time, and forget them.
 
-        Depths of queues are one of a store if every queue of the store was fields.
+        Depths of queues are one of a store if every queue of the store was shown.
         """
         for (time, qmgr, store), depths in self._depths.items():
             estate = self._intake.estate
@@ -119,7 +119,7 @@ class MqscObjects:
         self.measure(qmgr, time, store, measured)
 
     def _queue_status(self, qmgr: str, time: int, fields: Mapping[str, str], place: str) -> None:
-        queue = fields.get("QUEUE") or fields["QSTATUS"]
+        queue = _queue_name(fields, "QSTATUS")
         depth = _number(fields["CURDEPTH"])
         if fields.get("CURFSIZE"):
             measured = {"messages": depth, "file_bytes": _number(fields["CURFSIZE"]) * MIB}
@@ -139,7 +139,7 @@ class MqscObjects:
     def _queue(self, qmgr: str, fields: Mapping[str, str], place: str) -> None:
         if fields.get("TYPE", "QLOCAL") not in {"QLOCAL", "QUEUE", "LOCAL"}:
             return
-        queue = fields.get("QUEUE") or fields["QLOCAL"]
+        queue = _queue_name(fields, "QLOCAL")
         if fields.get("CFSTRUCT"):
             group = self.group_of(qmgr)
             if group:
@@ -175,6 +175,14 @@ class MqscObjects:
         self._intake.seen.add("queue_manager", name, place, platform=kind, version=version)
         if fields.get("QSGNAME"):
             self._intake.seen.add_member(fields["QSGNAME"], name, place)
+
+
+def _queue_name(fields: Mapping[str, str], other: str) -> str:
+    """Return the name of a queue, of the keyword QUEUE or another. Raise ValueError if it is empty."""
+    name = fields.get("QUEUE") or fields.get(other)
+    if not name:
+        raise ValueError("a queue without a name")
+    return name
 
 
 def _number(text: str) -> int:

@@ -156,9 +156,14 @@ def _start(series: Array, units: Array) -> int:
     return int(regime.regime_start(series, n, units, np.empty(2)))
 
 
-def steps(horizon: int) -> Array:
-    """Return i8[steps], the bins of each step, short ones first: together `horizon` bins or a little more."""
-    lengths: list[int] = []
+def steps(horizon: int, fine: int = 0) -> Array:
+    """Return i8[steps], the bins of each step, short ones first: together `horizon` bins or a little more.
+
+    Args:
+        horizon: bins.
+        fine: bins, of the horizon, in which every step is of one bin.
+    """
+    lengths = [1] * fine
     for count, length in _STEPS:
         lengths += [length] * count
     lengths += [_LATER_STEP] * max(0, -(-(horizon - sum(lengths)) // _LATER_STEP))
@@ -186,7 +191,7 @@ class Futures:
     pace: Array
 
 
-def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array) -> Futures:
+def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array, fine: int = 0) -> Futures:
     """Draw futures of a regime.
 
     Args:
@@ -196,9 +201,10 @@ def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array) 
         seed: of the random numbers.
         sizes: f8[1 + data sets], standard deviation of what messages will take of the store and of each data set, as a
             share of it.
+        fine: as of `steps`.
     """
     n = now.bins.shape[0]
-    lengths = steps(horizon)
+    lengths = steps(horizon, fine)
     middle = np.cumsum(lengths) - lengths / 2
     slope, error = _trend(now, weights)
     ahead = TREND_LASTS * n * (1 - np.exp(-middle / (TREND_LASTS * n)))

@@ -108,7 +108,7 @@ class Outlook:
 
 
 def look_ahead(
-    store: Store, name: str, fill: FillModel, now: Regime, tick: int, horizon: int, doubt: float = 0.0
+    store: Store, name: str, fill: FillModel, now: Regime, tick: int, horizon: int, doubt: float = 0.0, fine: int = 0
 ) -> Outlook:
     """Return the outlook of a store from a tick on; the same arguments give the same outlook.
 
@@ -120,11 +120,12 @@ def look_ahead(
         tick: the present.
         horizon: ticks.
         doubt: standard deviation of the time to full for an error of the model that was measured, as a share of it.
+        fine: bins in which every step is of one bin: rules act sooner, and a roll costs more.
     """
     scalars = fill.scalars.copy()
     scalars["wait"], scalars["served_share"] = now.wait, now.got
     fill = replace(fill, scalars=scalars)
-    drawn = futures(now, fill.weights, horizon, seed_of(name, tick), fill.doubts)
+    drawn = futures(now, fill.weights, horizon, seed_of(name, tick), fill.doubts, fine)
     full_at, full_of, grown = roll(fill, drawn)
     full_at = full_at * drawn.pace ** (float(np.hypot(LATER, doubt)) / LATER)
     full_at = np.where(full_at <= horizon, full_at, np.inf)

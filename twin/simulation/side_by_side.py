@@ -45,7 +45,7 @@ class SideBySide(Scenario):
         trial, arrivals, chance = rng.spawn(3)
         names = list(stores_of(estate, (Structure,)))
         if len(names) < 3:
-            raise UsageError(f"{self.name} needs three structures with queues, {estate.source} has {len(names)}")
+            raise UsageError(f"{self.name}: {estate.source} has {len(names)}; expected: three structures with queues")
         sites = [Site.find(estate, name, None, chance, (Structure,)) for name in names[:3]]
         flows = [
             *self._level(sites[0], trial),

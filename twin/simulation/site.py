@@ -71,7 +71,7 @@ class Site:
         config = stores[name]
         queues = queues_of(config)
         if queue is not None and queue not in queues:
-            raise UsageError(f"{name} has no queue {queue}; its queues are {_all(queues)}")
+            raise UsageError(f"{name} has no queue {queue}; expected: {_all(queues)}")
         return cls(
             estate=estate,
             store=config,
@@ -124,7 +124,7 @@ class Site:
         """Return another queue of the store. Raise UsageError, naming the story, if there is none."""
         others = [queue for queue in self.queues if queue != self.queue]
         if not others:
-            raise UsageError(f"{story} needs a store of two queues; {self.store.name} has only {self.queue}")
+            raise UsageError(f"{story}: {self.store.name} has only {self.queue}; expected: a store of two queues")
         return others[0]
 
     # --- capacity --------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ class Header(Format, kw_only=True):
     drift: Drift
     forecasts: ForecastMemory
     began: int | None = None  # see MessageStore
+    counted: list[str] = []  # queues, see MessageStore
 
 
 def decode_header(content: bytes, kind: str, name: str) -> Header:

@@ -33,6 +33,7 @@ from twin.state.tables import StateError, Tables
 from twin.stores import depth_forecast, expiry_scans, in_doubt, silence
 from twin.stores.drift import Drift, drift_finding, judge, present
 from twin.stores.kind import StoreKind
+from twin.stores.mean_lengths import counted_rows
 from twin.stores.message_header import VERSION, Header, decode_header
 from twin.stores.queue_view import QUEUE, QueueDepth, take_fired
 from twin.stores.reports import Report, Reporter
@@ -60,6 +61,7 @@ class MessageStore(StoreKind):
         drift: baseline, and the drift of the last measurement.
         monitor: the forecasts, and the alerts about them.
         began: time of the first event, microseconds; None: no event yet, or the clock has gone back since.
+        counted: queues of which a PUT had a `count` above 1: their messages have a mean length.
     """
 
     config: Any
@@ -68,6 +70,7 @@ class MessageStore(StoreKind):
     drift: Drift
     monitor: ForecastMonitor
     began: int | None
+    counted: set[str]
 
     def __init__(
         self,
@@ -115,6 +118,7 @@ class MessageStore(StoreKind):
         self.drift = Drift()
         self.monitor = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
         self.began = None
+        self.counted = set()
         self.tables.new_meters()
         self._begin()
 
@@ -129,6 +133,7 @@ class MessageStore(StoreKind):
         self.episodes = Episodes(self.name, header.episodes, int(self.tables.store.scalars[0]["turns"]))
         self.drift = header.drift
         self.began = header.began
+        self.counted = set(header.counted)
         self.monitor = ForecastMonitor(header.forecasts, enabled=self._forecasts)
         self._take_over(header.described, header.attributes, header.kind_state)
 
@@ -192,9 +197,11 @@ class MessageStore(StoreKind):
             self.began = int(events[row]["time"])
         ages = np.zeros(end if demands else 0, np.int64)
         while True:
+            first = row
             row, reason = event_loop.apply(
                 self.tables.store, events, self._routes, self._base, row, len(self._names.flows), demands, ages
             )
+            self.counted.update(self.queues[i] for i in counted_rows(events[first:row], self._routes, self._base))
             if reason == event_loop.DONE:
                 return alerts
             if reason == event_loop.TICK_DUE:
@@ -500,6 +507,7 @@ class MessageStore(StoreKind):
                 drift=self.drift,
                 forecasts=self.monitor.memory,
                 began=self.began,
+                counted=sorted(self.counted),
             )
         )
 

@@ -206,6 +206,7 @@ class PageSetTwin(MessageStore):
         use = self.tables.store.page_use[0]
         return {
             **self._pages(),
+            "pages_max": int(page_set.max_usable_pages(self.tables.store)),
             "usage_pct": self.resource("pages").usage_pct,
             "expansions": int(use["expansions"]),
             "status": EXPAND_STATUS[int(use["status"])],

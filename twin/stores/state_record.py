@@ -47,6 +47,7 @@ def dataset_fields(store: layout.Store, row: int) -> dict[str, Any]:
     messages = int(dataset["messages"]) + int(pools.base_left(store, int(dataset["base_messages"])))
     return {
         "blocks_total": int(dataset["blocks_total"]),
+        "blocks_max": int(smds.max_blocks(store, row)),
         "blocks_used": int(smds.blocks_in_use(store, row)),
         "pages_used": int(smds.pages_in_use(store, row)),
         "messages": messages,

@@ -17,6 +17,7 @@ from twin.estate import Smds, Structure
 from twin.forecast.fill_model import FillModel
 from twin.forecast.structure_model import structure_model
 from twin.stores import alteration, auto_alter, scm_pace, storage_class_memory, structure_measurement
+from twin.stores.mean_lengths import messages_of_mean_length
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
 from twin.stores.state_record import dataset_fields
@@ -273,7 +274,8 @@ class StructureTwin(MessageStore):
 
     @override
     def resource(self, name: str) -> ResourceView:
-        return structure_resource(self.config, self.tables.store, self.qmgrs, len(self.queues), name)
+        counted = messages_of_mean_length(self.tables.store, self.queues, self.counted)
+        return structure_resource(self.config, self.tables.store, self.qmgrs, len(self.queues), name, counted)
 
     @staticmethod
     @override
@@ -338,12 +340,15 @@ class StructureTwin(MessageStore):
         store = self.tables.store
         scalars, params = store.scalars[0], store.params[0]
         entries, elements = int(pools.entries_in_use(store)), int(pools.elements_in_use(store))
+        doubt = messages_of_mean_length(store, self.queues, self.counted)
         return {
             "size": self.allocation.size,
             "ents_max": int(params["ents_max"]),
             "ents_used": entries,
             "elems_max": int(params["elems_max"]),
             "elems_used": elements,
+            "elems_low": max(0, elements - doubt),
+            "elems_high": elements + doubt,
             "usage_pct": pools_pct(store),
             "alterable": self.alterable,
             "policy_pending": self.policy_pending or None,

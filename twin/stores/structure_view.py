@@ -41,7 +41,7 @@ DATASET_BITS: dict[int, str] = {
 
 
 def structure_resource(
-    config: Structure, store: layout.Store, qmgrs: Sequence[str], queues: int, name: str
+    config: Structure, store: layout.Store, qmgrs: Sequence[str], queues: int, name: str, of_mean_length: int = 0
 ) -> ResourceView:
     """Return the view of a structure's resource.
 
@@ -51,12 +51,13 @@ def structure_resource(
         qmgrs: queue managers by the row of their data set.
         queues: how many queues have a row.
         name: entries, elements, smds/<queue manager>, scm or augmented.
+        of_mean_length: messages held whose length is a mean.
     """
     rows = store.queues[:queues]
     if name == ENTRIES:
         return _Entries(config, store, rows)
     if name == ELEMENTS:
-        return _Elements(config, store, rows)
+        return _Elements(config, store, rows, of_mean_length)
     if name in (SCM, AUGMENTED):
         return (_Scm if name == SCM else _Augmented)(config, store, rows)
     qmgr = name.removeprefix(SMDS)
@@ -139,6 +140,21 @@ class _Elements(_Pool):
     name = ELEMENTS
     counted = "elems"
     last_full_field = "last_full_elems"
+
+    def __init__(self, config: Structure, store: layout.Store, queues: Array, of_mean_length: int) -> None:
+        super().__init__(config, store, queues)
+        self._of_mean_length = of_mean_length
+
+    @property
+    @override
+    def evidence(self) -> tuple[str, ...]:
+        if not self._of_mean_length:
+            return ()
+        used, total = int(elements_in_use(self._store)), int(self._store.params[0]["elems_max"])
+        low, high = max(0, used - self._of_mean_length), used + self._of_mean_length
+        messages = "1 message held is" if self._of_mean_length == 1 else f"{self._of_mean_length:,} messages held are"
+        elements = f"{low:,} to {high:,} elements are in use, {_pct(low, total):.1f} to {_pct(high, total):.1f} %"
+        return (f"{messages} known from counts with a mean length: {elements}",)
 
     @property
     @override

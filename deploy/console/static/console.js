@@ -40,16 +40,26 @@ function toneOfUsage(store, resource) {
 
 function meter() {
   const name = h("span", { class: "name" }), value = h("span", { class: "number" });
-  const fill = h("div", { class: "fill" }), more = h("span", { class: "amount" });
-  const track = h("div", { class: "track", "aria-hidden": "true" }, fill);
+  const fill = h("div", { class: "fill" }), mark = h("div", { class: "mark" }), more = h("span", { class: "amount" });
+  const track = h("div", { class: "track", "aria-hidden": "true" }, fill, mark);
   return { root: h("div", { class: "meter" }, name, value, track, more), set(store, resource, isShort) {
     setText(name, resource.label + (resource.note ? `, ${resource.note}` : ""));
     setText(value, percent(resource.pct));
     setAttribute(fill, "data-severity", toneOfUsage(store, resource));
     fill.style.width = `${Math.min(100, resource.pct)}%`;
+    mark.hidden = resource.total >= resource.maximum;
+    mark.style.left = `${100 * resource.total / Math.max(1, resource.maximum)}%`;
     more.hidden = isShort;
-    if (!isShort) setText(more, `${amount(resource.used, resource.unit)} of ${amount(resource.total, resource.unit)} ${resource.unit === "bytes" ? "" : resource.unit}`);
+    if (!isShort) setText(more, amountText(resource));
   } };
+}
+
+// What is used of the present size; of a data set that expands also what it can become, of which the bar is.
+function amountText(resource) {
+  const unit = resource.unit === "bytes" ? "" : ` ${resource.unit}`;
+  const text = `${amount(resource.used, resource.unit)} of ${amount(resource.total, resource.unit)}${unit}`;
+  if (resource.total >= resource.maximum) return text;
+  return `${text}, ${percent(100 * resource.used / Math.max(1, resource.total))}; it can grow to ${amount(resource.maximum, resource.unit)}`;
 }
 
 function timeLeft() {

@@ -165,13 +165,21 @@ def test_resources_of_a_structure_carry_mq_words_and_the_status_of_a_data_set():
         "ents_max": 100,
         "elems_used": 10,
         "elems_max": 100,
-        "smds": {"QM01": {"blocks_used": 3, "blocks_total": 4, "status": "FAILED"}},
+        "smds": {"QM01": {"blocks_used": 3, "blocks_total": 4, "blocks_max": 4, "status": "FAILED"}},
         "scm": {"used": 0, "max": 1024},
     }
     entries, elements, data_set, scm = resources_of(state)
     assert (entries.pct, entries.unit) == (50.0, "entries (ENTSUSED)")
     assert elements.pct == 10.0 and scm.name == "scm"
     assert (data_set.name, data_set.pct, data_set.note) == ("smds/QM01", 75.0, "EXPANDST(FAILED)")
+
+
+def test_a_data_set_that_expands_is_a_share_of_what_it_can_become():
+    state = {"kind": "page_set", "pages_used": 30, "pages_total": 40, "pages_max": 120, "status": "NORMAL"}
+    [pages] = resources_of(state)
+    [expanded] = resources_of(state | {"pages_total": 80})
+    assert (pages.pct, pages.total, pages.maximum) == (25.0, 40, 120)
+    assert expanded.pct == pages.pct  # where DISPLAY USAGE goes from 75 % to 37 %
 
 
 def test_a_store_of_a_kind_that_is_not_known_is_shown_without_resources():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, timedelta, timezone
 from typing import ClassVar
 
@@ -203,3 +204,9 @@ class TestRest:
     def test_other_texts_are_complaints(self, estate, text, code):
         events, intake = read("rest", Page(text.encode(), "answer.json", NOON), estate=estate, qmgr="QM01")
         assert (events, dict(intake.counts)) == ([], {code: 1})
+
+    @pytest.mark.parametrize("parameters", [{"queue": "", "curdepth": 7}, {"queue": "", "type": "QLOCAL"}])
+    def test_a_queue_without_a_name_is_a_complaint(self, estate, parameters):
+        text = json.dumps({"commandResponse": [{"completionCode": 0, "reasonCode": 0, "parameters": parameters}]})
+        events, intake = read("rest", Page(text.encode(), "answer.json", NOON), estate=estate, qmgr="QM01")
+        assert (events, dict(intake.counts)) == ([], {"bad-value": 1})

@@ -106,7 +106,9 @@ def test_two_structures_with_room_run_out_of_the_scm_they_share(tmp_path: Path) 
 
 
 def test_scm_that_is_enough_for_both_is_another_story(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="needs two structures on CF01 whose SCMMAXSIZE is more than its SCM together"):
+    with pytest.raises(
+        UsageError, match="expected: two structures on CF01 whose SCMMAXSIZE is more than its SCM together"
+    ):
         play_story("scm-over-committed", estate_of(tmp_path, "48M"), tmp_path)
 
 

@@ -248,7 +248,7 @@ def test_a_rate_is_more_than_nought(rate: float) -> None:
     ("options", "message"),
     [
         ({"store": "QSG1/APP9"}, "store QSG1/APP9 cannot be simulated; expected: .*: QSG1/APP1, QSG1/APP2"),
-        ({"queue": "AUDIT"}, "QSG1/APP1 has no queue AUDIT; its queues are ORDERS, PAYMENTS"),
+        ({"queue": "AUDIT"}, "QSG1/APP1 has no queue AUDIT; expected: ORDERS, PAYMENTS"),
     ],
     ids=["store", "queue"],
 )
@@ -261,7 +261,9 @@ def test_a_store_or_queue_that_is_not_there_is_answered_with_those_that_are(
 
 
 def test_the_hog_needs_others_beside_it(small: Estate, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="one-queue-hogging needs a store of two queues; QSG1/APP2 has only AUDIT"):
+    with pytest.raises(
+        UsageError, match="one-queue-hogging: QSG1/APP2 has only AUDIT; expected: a store of two queues"
+    ):
         simulate(make_scenario("one-queue-hogging", store="QSG1/APP2"), small, tmp_path / "x.arrow")
 
 

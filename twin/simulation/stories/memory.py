@@ -151,6 +151,6 @@ class ScmOverCommitted(StoreScenario):
                 if name != site.store.name and store.scm_max_size and both > total > 0:
                     return Site.find(site.estate, name, None, site.chance)
         raise UsageError(
-            f"{self.name} needs two structures on {site.store.coupling_facility} whose SCMMAXSIZE is more than its SCM "
-            f"together; {site.store.name} has none beside it"
+            f"{self.name}: {site.store.name} is alone; expected: two structures on {site.store.coupling_facility} "
+            "whose SCMMAXSIZE is more than its SCM together"
         )

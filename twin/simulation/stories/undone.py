@@ -99,7 +99,7 @@ class TwoStores(StoreScenario):
     def _other_site(self, site: Site) -> Site:
         names = [name for name in stores_of(site.estate) if name != site.store.name]
         if not names:
-            raise UsageError(f"{self.name} needs two stores with queues; there is only {site.store.name}")
+            raise UsageError(f"{self.name}: there is only {site.store.name}; expected: two stores with queues")
         return Site.find(site.estate, names[0], None, site.chance)
 
     def _other(self, site: Site) -> list[Flow]:
