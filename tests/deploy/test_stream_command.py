@@ -18,6 +18,7 @@ import psutil
 import pytest
 from confluent_kafka import Producer
 
+from deploy.cli import main
 from streams.kafka.topics import Topics, prepare_topics
 from tests.streams.kafka_help import everything
 from tests.support.estates import small_estate
@@ -80,13 +81,14 @@ def run(*arguments: str | Path, program: tuple[str, ...] = ("-m", "deploy")) -> 
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_wrong_use_is_one_line_and_status_2_before_anything_is_started(
-    arguments: list[str], message: str, estate: Path, tmp_path: Path
+    arguments: list[str], message: str, estate: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sound = {"--estate": str(estate), "--checkpoint": str(tmp_path / "checkpoint"), "--bootstrap-servers": NOBODY}
     if arguments[0] in sound:
         del sound[arguments[0]]
     started_at = time.monotonic()
-    status, out, error = run(*[part for pair in sound.items() for part in pair], *arguments)
+    status = main(["stream", *[part for pair in sound.items() for part in pair], *arguments])
+    out, error = capsys.readouterr()
     assert (status, out) == (2, "")
     (line,) = error.splitlines()
     assert line.startswith("mqtwin: ") and message in line and SECRET not in line
