@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 from tests.kernels.beside import Decoding
 from tests.kernels.proof import check_marks, check_same_results, compare
 from tests.support.mixes import MIXES
-from tests.support.profile import examples
+from tests.support.profile import IS_LARGE, examples
 from tests.support.workloads import SEEDS, long_workload, random_workload, workloads
 
 EVERY_KIND = pytest.mark.parametrize(
     ("kind", "profile"), [(kind, profile) for kind, mix in MIXES.items() for profile in sorted(mix.weights)]
 )
+FORECAST_EVENTS = 300 if IS_LARGE else 100  # in 7.5 hours or 2.5, with a forecast every ten seconds
 places = st.lists(st.integers(0, 160), max_size=8)
 
 
@@ -51,10 +52,10 @@ def test_cuts_of_blocks_and_restarts_do_not_change_results_of_long_runs(kind: st
 @pytest.mark.parametrize("profile", ["mixed", "filling"])
 @pytest.mark.parametrize("kind", MIXES)
 def test_cuts_of_blocks_and_restarts_do_not_change_forecasts(kind: str, profile: str) -> None:
-    workload = random_workload(7, 300, profile, kind)
+    workload = random_workload(7, FORECAST_EVENTS, profile, kind)
     decoding = Decoding(workload.config)
     block, _ = decoding.block(workload.events)
-    check_same_results(decoding, block, np.random.default_rng(5).integers(0, 300, 20).tolist())
+    check_same_results(decoding, block, np.random.default_rng(5).integers(0, FORECAST_EVENTS, 20).tolist())
 
 
 @EVERY_KIND
