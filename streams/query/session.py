@@ -52,6 +52,8 @@ SETTINGS: Mapping[str, str] = {
     "spark.python.unix.domain.socket.enabled": "true",
     # Workers are forked from a daemon that has imported everything.
     "spark.python.daemon.module": daemon.MODULE,
+    # Spark sets this for Python in SQL. Without it here, RDDs, as in the preflight, would have a daemon of their own.
+    "spark.executorEnv.SPARK_SIMPLIFIED_TRACEBACK": "1",
     # A crash inside native code (numba, RocksDB) leaves a Python traceback in the error.
     "spark.python.worker.faulthandler.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_BATCH_RECORDS),

@@ -179,6 +179,7 @@ def test_killed_python_workers_are_replaced_and_a_killed_java_is_reported_on_one
         command.read_until("batch", 2)
         check_places(command.java(), port, left_in(temporary))
         daemons = command.daemons()
+        assert len(daemons) == 1  # of the preflight and of both stages
         workers = [worker for daemon in daemons for worker in daemon.children()]
         assert workers
         send_signal(workers)
