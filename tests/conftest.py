@@ -20,6 +20,7 @@ import hypothesis
 import pytest
 import structlog
 
+from tests.support.class_archives import MAX_SECONDS, start_making
 from tests.support.java import QUICK_SPARK, quick_java
 from tests.support.profile import examples
 
@@ -48,11 +49,14 @@ _LONGEST = (
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes() -> None:
-    """Compile, where it must be, once and not in each worker."""
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Compile kernels and archive the classes of Java, where it must be, once and not in each worker."""
     from twin.warm import warm
 
+    making = None if "not system" in config.option.markexpr else start_making()
     warm()
+    if making is not None:
+        making.wait(MAX_SECONDS)  # where it fails it says why, and Java only starts more slowly
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
