@@ -1,7 +1,6 @@
 """The cost of each operation, counted in lines of kernels instead of time, so that it is the same on every machine.
 
-Run it with NUMBA_DISABLE_JIT=1, which leaves kernels uncompiled. It prints JSON: the lines of each case at two sizes,
-the second four times the first.
+Run it with NUMBA_DISABLE_JIT=1, which leaves kernels uncompiled. It prints JSON: the lines of each case at two sizes.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from tests.kernels.beside import Config, Decoding, Event
 from tests.naive.estates import structure
 from tests.naive.private_estates import page_set, queue_file
 from tests.naive.scm_estates import with_scm
-from tests.support.profile import IS_LARGE
 from tests.support.rows import Rows
 from tests.support.workloads import HOUR_US, SECOND_US, START_US
 from twin.events import EventBlock, to_table
@@ -28,7 +26,7 @@ from twin.state.arrays import Array, MemoryArrays, Size
 from twin.state.tables import Tables
 from twin.stores import message_store
 
-GROWTH = 4  # of the size
+SIZES = (200, 800)
 _KERNELS = str(Path(__file__).resolve().parents[2] / "kernels")
 _LARGE: dict[str, Any] = {"size": 1 << 30, "full_threshold": 0}
 
@@ -260,8 +258,6 @@ STORES: dict[str, Config] = {
 
 
 STRUCTURES_ONLY = frozenset({"rebuild"})
-# Their cost per message rises up to some 200 messages, where one search of a chain gives way to another.
-FROM_200 = frozenset({"commit of a large unit", "get after backouts"})
 
 
 def main() -> None:
@@ -273,8 +269,7 @@ def main() -> None:
         if name in skipped:
             continue
         costs = []
-        first = 200 if IS_LARGE or name in FROM_200 else 100
-        for size in (first, GROWTH * first):
+        for size in SIZES:
             before, counted = case(size)
             for event in (*before, *counted):
                 if "store" in event:
