@@ -40,7 +40,7 @@ _CAUSE_BANDWIDTH = 0.35  # of the share of the puts that stayed
 _MIN_CLIMB = 0.3  # of a rise: lower ones say nothing about it
 _LEAST_WEIGHT = 0.01  # of an expert: below it the expert is left out
 _LEAST = 1e-6  # a climb
-_GRID = 12  # points between which the share of the rises that go on is interpolated
+_GRID = np.linspace(0.0, 1.0, 12)  # places between which the share of the rises that go on is interpolated
 _LOGISTIC = 1.7  # times: a logistic curve as wide as a normal one
 _CACHED = 1024  # stores whose scores stay in memory; they are computed again when a rise has ended
 
@@ -151,12 +151,15 @@ def outlast(rows: Array, low: float, began: int, weights: Array, places: Array, 
     chosen = np.nonzero(trusted >= min(_LEAST_WEIGHT, float(trusted.max())))
     similar, law, width = chosen
     places = np.maximum(places, places[:, :1])
-    grid = np.linspace(places.min(axis=1), places.max(axis=1), _GRID, axis=1)
+    nearest, farthest = places.min(axis=1)[:, None], places.max(axis=1)[:, None]
+    grid = nearest + (farthest - nearest) * _GRID
     apart = ends(rows, np.array([low]), np.array([began]))[:, 0][law][:, :, None] - grid[law][:, None, :]
-    lasting = 1.0 / (1.0 + np.exp(np.clip(-_LOGISTIC * apart / WIDTHS[width][:, None, None], -50.0, 50.0)))
+    lasting = 1.0 / (1.0 + np.exp(np.minimum(-_LOGISTIC / WIDTHS[width][:, None, None] * apart, 50.0)))
     lasting[:, went_on(rows)] = 1.0
     counted = weights[similar]
     share = trusted[chosen] / (counted.sum(axis=1) + UNSEEN)
-    on_grid = np.einsum("e,en,eng->eg", share, counted, lasting)
-    seen = sum(np.interp(places[number], grid[number], on_grid[law == number].sum(axis=0)) for number in range(LAWS))
+    on_grid = ((share[:, None] * counted)[:, None] @ lasting)[:, 0]
+    seen = np.zeros_like(unseen)
+    for number in sorted(set(law.tolist())):
+        seen += np.interp(places[number], grid[number], on_grid[law == number].sum(axis=0))
     return np.asarray(seen + UNSEEN * share.sum() * unseen)
