@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from tests.score import page, stories, summary
+from tests.score.ablation import CASES, ablate
 from tests.score.cases import recordings_folder
 from tests.score.work import CaseScore, score_all
 from twin.errors import MqtwinError
@@ -52,7 +53,10 @@ def main() -> int:
     if not arguments.no_pictures:
         docs = ROOT / "docs" if whole else ROOT / "build" / "score"
         run = page.Run(
-            "make score" if whole else f"python -m tests.score {' '.join(sys.argv[1:])}", arguments.split, seconds
+            "make score" if whole else f"python -m tests.score {' '.join(sys.argv[1:])}",
+            arguments.split,
+            seconds,
+            ablate(CASES, folder, arguments.processes) if whole else "",
         )
         path = page.write(run, scores, stories.draw(scores, docs / "images"), docs)
         console.print(f"{path.relative_to(ROOT)} written")

@@ -1,7 +1,7 @@
 """`python -m tests.score.ablation`: what each part of the forecast brings, by taking it away.
 
-Cases of the tuning set are played with one part of the model switched off at a time. The table goes to standard output
-in Markdown, for docs/foresight.md's companion table in docs/forecast.md.
+The first cases of the tuning set are played with one part of the model switched off at a time. `make score` writes the
+table into docs/foresight.md.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.score.cases import recorded
+from kernels.layout import Store
+from kernels.meter_rows import RISE
+from tests.score.cases import recorded, recordings_folder
 from tests.score.work import scored_case
-from twin.forecast import flows, outlook, rises, rule
+from twin.forecast import flows, laws, outlook, rises, rule
 from twin.scoring import TWIN, TWIN_WATCH, JudgedStore, measure
-from twin.scoring.table import markdown, number, percent
+from twin.scoring.table import markdown, number, percent, span
 from twin.warm import warm
 
 ROOT = Path(__file__).resolve().parents[2]
+CASES = 24  # of the tuning set, for each part
 
 
 def _whole() -> None:
@@ -36,23 +39,28 @@ def _regimes_span_emptyings() -> None:
 
 def _no_past_rises() -> None:
     past_of = rises.past_of
-    outlook.past_of = lambda store, rise: replace(  # type: ignore[attr-defined]
-        past_of(store, rise), weights=np.zeros_like(past_of(store, rise).weights)
-    )
+
+    def none_of(store: Store, rise: rises.Rise) -> rises.Past:
+        past = past_of(store, rise)
+        return replace(past, rows=past.rows[:0], alike=past.alike[:, :0])
+
+    outlook.past_of = none_of  # type: ignore[attr-defined]
+
+
+def _laws_are_not_scored() -> None:
+    laws.foretold = lambda packed: np.zeros((*laws._PRIOR.shape, len(packed) // RISE.itemsize))  # type: ignore[assignment]
 
 
 def _no_causes() -> None:
-    rises._CAUSE_BANDWIDTH = 1e9
+    laws._CAUSE_BANDWIDTH = 1e9
+
+
+def _no_hours() -> None:
+    laws._PRIOR[2], laws._PRIOR[:, 3] = -np.inf, -np.inf
 
 
 def _ends_after_a_time_only() -> None:
-    goes_on = rises.goes_on
-
-    def by_time(rise: rises.Rise, past: rises.Past, *rest: object) -> object:
-        same = np.full_like(past.tops, 1e9)
-        return goes_on(rise, replace(past, tops=same, climbs=same), *rest)  # type: ignore[arg-type]
-
-    outlook.goes_on = by_time  # type: ignore[attr-defined, assignment]
+    laws._PRIOR[:, 1:] = -np.inf
 
 
 def _service_is_constant() -> None:
@@ -71,6 +79,10 @@ def _as_sure_where_rises_turned() -> None:
     rule.SURE_PROBABILITY = rule.PAGE_PROBABILITY
 
 
+def _as_likely_however_near() -> None:
+    rule._NEAR_RATIO = 1.0
+
+
 def _no_watches() -> None:
     rule.is_worth_a_page = lambda *_, **__: True  # type: ignore[assignment]
 
@@ -79,11 +91,14 @@ PARTS: dict[str, Callable[[], None]] = {
     "the whole model": _whole,
     "without: no regime spans an emptying": _regimes_span_emptyings,
     "without past rises": _no_past_rises,
+    "without scores of the laws": _laws_are_not_scored,
     "without causes of rises": _no_causes,
+    "without the hour of the day": _no_hours,
     "rises end after a time only": _ends_after_a_time_only,
     "without service that follows the backlog": _service_is_constant,
     "without the youth of faster rises": _no_youth_of_faster_rises,
     "without: surer where like rises turned back": _as_sure_where_rises_turned,
+    "watches no sooner where little time is left": _as_likely_however_near,
     "pages at a probability alone": _pages_at_the_probability_alone,
     "every watch is a page": _no_watches,
 }
@@ -100,27 +115,34 @@ def _play(number_and_folder: tuple[int, str]) -> dict[str, list[JudgedStore]]:
     return {method: list(scored.judged[method]) for method in (TWIN, TWIN_WATCH)}
 
 
-def main() -> None:
-    """Play the cases once for each part and print the table."""
-    parser = argparse.ArgumentParser(prog="python -m tests.score.ablation", description=__doc__)
-    parser.add_argument("--cases", type=int, default=90, help="how many; by default 90")
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    arguments = parser.parse_args()
-    folder = ROOT / "build" / "score" / "ablation"
-    folder.mkdir(parents=True, exist_ok=True)
-    todo = [(number_of_case, str(folder)) for number_of_case in range(arguments.cases)]
+def ablate(cases: int, folder: Path, processes: int) -> str:
+    """Play the first cases of the tuning set once for each part, and return the table in Markdown.
+
+    Args:
+        cases: how many.
+        folder: where recordings are kept.
+        processes: at once.
+    """
+    todo = [(number_of_case, str(folder)) for number_of_case in range(cases)]
     lines = []
     context = multiprocessing.get_context("spawn")
     for part in PARTS:
-        with ProcessPoolExecutor(arguments.processes, mp_context=context, initializer=_start, initargs=(part,)) as pool:
+        with ProcessPoolExecutor(processes, mp_context=context, initializer=_start, initargs=(part,)) as pool:
             judged = list(pool.map(_play, todo))
         page, watch = (measure([stores[method] for stores in judged]) for method in (TWIN, TWIN_WATCH))
-        cells = [percent(page.precision), percent(page.recall), number(page.f1)]
-        cells += [percent(watch.precision), percent(watch.recall), percent(watch.enough_lead)]
-        lines.append([part, *cells])
-        print(" | ".join(lines[-1]), flush=True)
-    head = ["", "page: precision", "recall", "F1", "watch: precision", "recall", "enough lead"]
-    print("\n" + markdown(head, lines))
+        cells = [percent(page.precision), percent(page.recall), number(page.f1), span(page.lead_p50)]
+        lines.append([part, *cells, percent(watch.precision), percent(watch.recall), percent(watch.enough_lead)])
+    head = ["", "page: precision", "recall", "F1", "lead, p50", "watch: precision", "recall", "enough lead"]
+    return markdown(head, lines)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.score.ablation", description=__doc__)
+    parser.add_argument("--cases", type=int, default=CASES, help=f"how many; by default {CASES}")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    arguments = parser.parse_args()
+    print(ablate(arguments.cases, recordings_folder(ROOT, fresh=False), arguments.processes))
 
 
 if __name__ == "__main__":

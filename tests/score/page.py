@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.score import ablation
 from tests.score.oracle import ORACLE, ORACLE_WATCH
 from tests.score.stories import Story
 from tests.score.targets import targets
@@ -24,20 +25,21 @@ twin's forecast, from p10 to p90 with a dot at p50. Bars below: open alarms of e
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How the figures came about. split: whose seeds; seconds: it took."""
+    """How the figures came about. split: whose seeds; seconds: it took; ablation: a table in Markdown, "" without."""
 
     command: str
     split: str
     seconds: float
+    ablation: str = ""
 
 
 def write(run: Run, scores: Sequence[CaseScore], stories: Sequence[Story], docs: Path) -> Path:
     """The page; its pictures are drawn by `tests.score.stories`. Returns where it is."""
     parts = [_head(run, scores), _targets(scores), _tables(scores), _scenarios(scores), _oracle(scores)]
-    parts += [_cold_and_warm(scores), _causes(scores), _calibration(scores), _stories(stories)]
+    parts += [_cold_and_warm(scores), _causes(scores), _ablation(run), _calibration(scores), _stories(stories)]
     docs.mkdir(parents=True, exist_ok=True)
     path = docs / "foresight.md"
-    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    path.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
     return path
 
 
@@ -177,6 +179,17 @@ def _causes(scores: Sequence[CaseScore]) -> str:
     return f"""## False pages by cause
 
 {markdown(["", *by_class], lines)}"""
+
+
+def _ablation(run: Run) -> str:
+    """Return what each part of the model brings; "" where that was not measured."""
+    if not run.ablation:
+        return ""
+    return f"""## What each part brings
+
+The first {ablation.CASES} recordings of the tuning set, played with one part of the model switched off at a time.
+
+{run.ablation}"""
 
 
 def _calibration(scores: Sequence[CaseScore]) -> str:

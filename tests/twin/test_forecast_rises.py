@@ -8,6 +8,7 @@ import pytest
 from kernels.meter_rows import RISE, RISES, TIDE
 from kernels.resources import FIRST_DATA_SET_TIDE, TOTAL_TIDE
 from tests.twin.test_alerts_forecast import Story
+from twin.forecast.laws import DAY_TICKS, trust
 from twin.forecast.rises import Past, Rise, goes_on, past_of
 from twin.state.arrays import Array
 
@@ -144,3 +145,34 @@ def test_where_gets_follow_the_backlog_it_comes_to_rest_below_full() -> None:
         held = int(story.state()["messages"])
         story.go_on(1 / 6, puts=10, gets=round(held / 500))
     assert [alert for alert in story.foreseen() if alert.severity != "info"] == []
+
+
+def test_bursts_of_one_length_are_known_by_it_whatever_their_pace() -> None:
+    """Each lasts ten minutes; this one, faster than any before, is full after five and a half."""
+    store = Store((60, 0.0, 0.64, 0), (60, 0.0, 1.72, 0), (60, 0.0, 3.76, 0), (60, 0.0, 2.4, 0))
+    [in_time, too_late] = chance(store, Rise(12.0, 0.0, 1.62, 1.0), 21.0, 60.0)
+    assert in_time > 0.8
+    assert too_late < 0.5
+
+
+def test_rises_that_end_at_an_hour_are_told_from_those_that_last_for_a_time() -> None:
+    """They begin at any time before and end at 04:00; this one began late."""
+    four, hour = 4 * 360, 360
+    store = Store()
+    for day, before in enumerate((1.0, 3.0, 2.0, 0.8, 2.5, 1.5)):
+        row = store.rises[day]
+        row["began"] = day * DAY_TICKS + four - round(before * hour)
+        row["ended"], row["low"], row["top"] = day * DAY_TICKS + four + 5 * day, 0.1, 0.3 + 0.2 * before
+        row["puts"] = row["stayed"] = 100
+    store.tides[TOTAL_TIDE]["rises"] = 6
+    late = Rise(0.3 * hour, 0.1, 0.25, 1.0, 9 * DAY_TICKS + four - round(0.5 * hour))
+    [until_four, until_six] = chance(store, late, 0.1 * hour, 2.2 * hour)
+    assert until_four > 0.8
+    assert until_six < 0.3
+
+
+def test_a_law_that_was_wrong_about_a_store_has_no_weight_left() -> None:
+    at_a_height = Store(*[(100 + 23 * (i % 5), 0.05 * (i % 3), 0.9 + 0.002 * (i % 2), 0) for i in range(11)])
+    trusted = trust(at_a_height.rises[:11], np.ones(11)).sum(axis=(0, 2))
+    assert trusted[2] > 0.95
+    assert trusted.sum() == pytest.approx(1.0)

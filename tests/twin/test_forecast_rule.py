@@ -39,7 +39,7 @@ def test_a_danger_holds_for_a_share_of_the_time_left_but_at_most_a_minute() -> N
 
 
 @pytest.mark.parametrize(
-    ("probability", "new", "known"), [(0.79, False, False), (0.85, True, False), (0.9, True, True)]
+    ("probability", "new", "known"), [(0.79, False, False), (0.85, True, False), (0.92, True, True)]
 )
 def test_a_page_is_surer_where_rises_like_this_one_have_turned_back(probability: float, new: bool, known: bool) -> None:
     assert is_worth_a_page(probability, 900.0, 0.01, 0.05, turned_before=False) is new
@@ -49,3 +49,10 @@ def test_a_page_is_surer_where_rises_like_this_one_have_turned_back(probability:
 def test_who_may_learn_more_in_a_minute_waits_unless_little_time_is_left() -> None:
     assert not is_worth_a_page(0.95, 900.0, 0.1, 0.05, turned_before=False)
     assert is_worth_a_page(0.95, 300.0, 0.1, 0.05, turned_before=False)
+
+
+@pytest.mark.parametrize(("left", "least"), [(1200.0, 0.4), (900.0, 0.4), (450.0, 0.3), (0.0, 0.2)])
+def test_the_less_time_is_left_the_less_likely_a_danger_has_to_be_for_a_watch(left: float, least: float) -> None:
+    times = (left / 2, left, 2 * left)
+    assert is_danger(least + 0.001, times, CONFIG)
+    assert not is_danger(least - 0.001, times, CONFIG)

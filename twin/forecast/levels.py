@@ -13,17 +13,18 @@ import msgspec
 import numpy as np
 
 from kernels import chance, resources
+from kernels.meter_rows import RISE
 from twin.forecast.extension import Extension
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import PATHS
+from twin.forecast.laws import SIMILAR
 from twin.forecast.outlook import SECONDS, Outlook, seed_of, usage
 from twin.forecast.rises import Past, Rise, goes_on
 from twin.state.arrays import Array
 
 MAX_LEVELS = 90  # that are kept: an hour and a half of RMF's minutes
 _STALE_GAPS = 5  # usual times between two levels, after which the last one says nothing about now [assumed]
-_NOTHING = np.zeros(0)
-_NO_PAST = Past(_NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING, np.zeros(0, np.bool_))
+_NO_PAST = Past(np.zeros(0, RISE), np.zeros((SIMILAR, 0)))
 
 
 class Levels(msgspec.Struct, kw_only=True):

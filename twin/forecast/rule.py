@@ -9,26 +9,29 @@ from collections.abc import Sequence
 from typing import Any
 
 CALM_S = 600.0  # how long a danger must be gone before its alert is cleared
+_NEAR_S = 900.0  # time left, below which a danger has to be less likely for a watch [fitted]
+_NEAR_RATIO = 0.5  # of the probability at which one opens, where no time is left [fitted]
 _CALM_PROBABILITY_RATIO = 0.3  # of the probability at which an alert opens
 _CALM_LEAD_RATIO = 2.5  # of the lead: full further off than this is no danger
 _HOLD_RATIO = 0.04  # of the time left: how long a danger must be there before its alert opens
 _MAX_HOLD_S = 60.0
 PAGE_PROBABILITY = 0.8  # of full, from which a watch may become a page [fitted]
-SURE_PROBABILITY = 0.9  # the same where rises like the present one have turned back before [fitted]
+SURE_PROBABILITY = 0.92  # the same where rises like the present one have turned back before [fitted]
 TURNED_BEFORE = 0.3  # past rises that turned back, by weight, from which that is so
 _LEAD_MINUTES = 15.0  # left, at which a minute of lead is worth one; twice as much at half of them
 _MAX_WORTH = 10.0  # of a minute of lead
 
 
 def is_danger(probability: float, times: Sequence[float], config: Any) -> bool:
-    """Return True if full is likely and near enough for an alert.
+    """Return True if full is likely and near enough for an alert; the nearer, the less likely it has to be.
 
     Args:
         probability: of full within the horizon.
         times: seconds until full (p10, p50, p90).
         config: the store's estate entry; read are the attributes that begin with forecast_.
     """
-    return bool(probability >= config.forecast_probability and times[1] <= config.forecast_lead_s)
+    least = config.forecast_probability * (_NEAR_RATIO + (1 - _NEAR_RATIO) * min(1.0, times[1] / _NEAR_S))
+    return bool(probability >= least and times[1] <= config.forecast_lead_s)
 
 
 def hold_s(times: Sequence[float]) -> float:
