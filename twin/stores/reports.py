@@ -153,6 +153,11 @@ class Reporter:
         self._waiting = [target for target in described if target not in self._targets]
         self._reports: list[Report] = []
 
+    @property
+    def is_due(self) -> bool:
+        """True if the next tick has a report."""
+        return bool(self._waiting or self._targets)
+
     def report(self, before: int, tick: int, get_values: Callable[[str], Values | None]) -> None:
         """Add a report to each store that the store shares.
 

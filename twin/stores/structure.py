@@ -93,6 +93,7 @@ class StructureTwin(MessageStore):
     def _set_params(self) -> None:
         params = self.tables.store.params[0]
         fields = alteration.structure_params(self.config, self.allocation)
+        fields["alters"] = self.config.allow_auto_alter
         for name, value in (fields | storage_class_memory.scm_params(self.estate, self.config)).items():
             params[name] = value
         storage_class_memory.enrol(self.tables, has_scm=self.config.scm_max_size is not None)
