@@ -107,7 +107,9 @@ def receivers(estate: Estate, config: StoreConfig) -> tuple[str, ...]:
     A structure reports to its coupling facility if it has SCM, or if the estate gives it some that waits for a REBUILD:
     its facility expects it then.
     """
-    return _receivers(estate, config, _clusters(estate)) if isinstance(config, Structure | QueueFile) else ()
+    if not isinstance(config, Structure | QueueFile):
+        return ()
+    return _receivers(estate, config, _clusters(estate) if isinstance(config, QueueFile) else {})
 
 
 def sources_of(estate: Estate, name: str) -> dict[str, StoreConfig]:
