@@ -53,6 +53,8 @@ def _has_rows(store: Store, op: int, event: Row, count: int) -> bool:
     if event.reason != 0 or event.flags & FLAG_DIRECT:
         return True
     if op == PUT:
+        if store.counts.size == 0:
+            return False
         puts = messages.max_stored(store, count)
         free = scalars.message_high - scalars.messages
         enough = scalars.message_high + max(0, puts - free) <= store.messages.size

@@ -272,6 +272,7 @@ class MessageStore(StoreKind):
         count = int(event["count"])
         self.tables.reserve("units", int(scalars["unit_high"]) + 1)
         if event["op"] == layout.PUT:
+            self.tables.reserve("counts", meter_rows.BINS * meter_rows.COUNTS)
             max_kept = int(messages.max_stored(store, count))
             free = int(scalars["message_high"]) - int(scalars["messages"])
             self.tables.reserve("messages", int(scalars["message_high"]) + max(0, max_kept - free))
