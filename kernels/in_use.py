@@ -1,4 +1,4 @@
-"""What a structure has in use, for its state record, in one call."""
+"""Entries, elements, blocks and SCM that a structure has in use, for its state record, in one call."""
 
 from __future__ import annotations
 

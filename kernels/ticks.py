@@ -7,10 +7,10 @@ tells the twin.
 
 from __future__ import annotations
 
-from kernels import held, pools, queue_file, shares
+from kernels import held, pools, shares, storage
 from kernels._compile import kernel, routine
 from kernels.clock import SECOND, TICK
-from kernels.layout import QUEUE_FILE, Store
+from kernels.layout import Store
 from kernels.watch import THRESHOLD_ELEMENTS, THRESHOLD_ENTRIES
 
 MARK = 15 * 60 * SECOND  # microseconds between two samples of what queues hold
@@ -107,8 +107,7 @@ def pass_quietly(store: Store, tick: int) -> int:
     params, scalars = store.params[0], store.scalars[0]
     before = scalars.tick
     begin(store, before, tick)
-    if params.kind == QUEUE_FILE:
-        queue_file.pass_time(store, before, tick)
+    storage.on_tick(store, before, tick)
     if params.alters and tick // ALTER_TICKS > before // ALTER_TICKS:
         scalars.armed |= THRESHOLD_ENTRIES | THRESHOLD_ELEMENTS
     shares.meter(store, before, tick)

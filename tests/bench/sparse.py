@@ -64,7 +64,7 @@ class Sparse:
 
 
 class _StateStore:
-    """What Spark's state store has of each key, in memory: a stand-in for the handle of a processor."""
+    """A stand-in for the handle of a processor: header and pages of each key, in memory."""
 
     def __init__(self) -> None:
         self.store = ""

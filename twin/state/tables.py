@@ -35,7 +35,7 @@ class _Table:
 
 # A new store has room for one queue of two queue managers, and for little else: most stores of a large estate hold
 # little. The last page of a table ends with its rows.
-_TABLES = {
+TABLES = {
     "messages": _Table(1, layout.MESSAGE, 16, layout.MESSAGE_SHIFT, "message"),
     "held": _Table(2, layout.HELD, 8, layout.HELD_SHIFT, "held"),
     "units": _Table(3, layout.UNIT, 8, layout.UNIT_SHIFT, "unit"),
@@ -89,7 +89,7 @@ class Tables:
         self._arrays = arrays
         self._names_rows = (rows or {}).get("names", _NAMES.rows)
         sizes: dict[str, Size] = {"names": (_NAMES.dtype, self._names_rows)}
-        for name, table in _TABLES.items():
+        for name, table in TABLES.items():
             count = (rows or {}).get(name, table.rows)
             sizes[name] = table.dtype, count
             if table.indexed_by:
@@ -98,7 +98,7 @@ class Tables:
                 sizes[f"{table.indexed_by}_links"] = layout.LINK, count
         parts = arrays.tables(sizes)
         self._names = parts.pop("names")
-        for name, table in _TABLES.items():
+        for name, table in TABLES.items():
             parts[f"{name}_dirty"] = np.zeros(_pages(parts[name].size, table.shift), np.uint8)
             if table.indexed_by and rows is None:
                 index.clear(parts[f"{table.indexed_by}_buckets"])
@@ -113,8 +113,8 @@ class Tables:
 
     def rows(self) -> dict[str, int]:
         """Return the rows allocated by array, for `Tables(arrays, rows)`."""
-        sized = {name: getattr(self.store, name).size for name in _TABLES}
-        for table in _TABLES.values():
+        sized = {name: getattr(self.store, name).size for name in TABLES}
+        for table in TABLES.values():
             if table.indexed_by:
                 name = f"{table.indexed_by}_buckets"
                 sized[name] = getattr(self.store, name).size
@@ -131,7 +131,7 @@ class Tables:
 
     def reserve(self, name: str, rows: int) -> None:
         """Grow a table to at least `rows` rows: a small one to twice its size at least, a large one by a quarter."""
-        table = _TABLES[name]
+        table = TABLES[name]
         old: Array = getattr(self.store, name)
         if rows <= old.size:
             return
@@ -189,7 +189,7 @@ class Tables:
 
     def dirty_pages(self) -> Iterator[tuple[int, bytes]]:
         """Yield (page number, bytes) of every page written since the last call."""
-        for name, table in _TABLES.items():
+        for name, table in TABLES.items():
             dirty: Array = getattr(self.store, f"{name}_dirty")
             rows: Array = getattr(self.store, name)
             if b"\1" not in dirty.tobytes():
@@ -206,7 +206,7 @@ class Tables:
 
     def load(self, pages: Iterable[tuple[int, bytes]]) -> None:
         """Fill the tables from pages. Raise StateError if a page has no place."""
-        by_number = {table.number: (name, table) for name, table in _TABLES.items()}
+        by_number = {table.number: (name, table) for name, table in TABLES.items()}
         by_number[_NAMES.number] = ("names", _NAMES)
         for number, content in pages:
             name, table = by_number.get(number >> _PAGE_BITS, ("", _NAMES))
