@@ -7,7 +7,7 @@ no message end with 2033.
 
 from __future__ import annotations
 
-from kernels import chains, clock, held, ids, messages, prefetch, scm, sequence, storage, units, watch
+from kernels import chains, clock, held, ids, messages, prefetch, scm, sequence, storage, ticks, units, watch
 from kernels._compile import kernel, routine
 from kernels.layout import (
     ALTER,
@@ -41,7 +41,7 @@ MQRC_STORAGE_MEDIUM_FULL = 2192
 
 EXPIRY_UNIT = 100_000  # microseconds: MQMD Expiry is in tenths of a second [IBM: IBM MQ, MQMD Expiry]
 
-DONE, TICK_DUE, CONTROL, FIRED, NO_ROOM, CLOCK_WRONG = range(6)  # why `apply` stopped
+DONE, TICK_DUE, TICKED, CONTROL, FIRED, NO_ROOM, CLOCK_WRONG = range(7)  # why `apply` stopped
 
 
 @kernel
@@ -53,6 +53,8 @@ def _has_rows(store: Store, op: int, event: Row, count: int) -> bool:
     if event.reason != 0 or event.flags & FLAG_DIRECT:
         return True
     if op == PUT:
+        if store.counts.size == 0:
+            return False
         puts = messages.max_stored(store, count)
         free = scalars.message_high - scalars.messages
         enough = scalars.message_high + max(0, puts - free) <= store.messages.size
@@ -241,9 +243,10 @@ def apply(
 
     Returns:
         The index of the next event, and the reason to stop there. DONE: all events are applied. TICK_DUE: the next
-        event moves the clock over a tick, which comes first. CONTROL: the next event is accepted and counted, the twin
-        applies it. FIRED: the event before fired conditions. NO_ROOM: tables must grow before the next event.
-        CLOCK_WRONG: the clock must go back (`kernels.turn`) before the next event.
+        event moves the clock over a tick that is not quiet (`kernels.ticks`), and that comes first. TICKED: it moves
+        the clock over a quiet tick, which is passed, and the twin has to judge first. CONTROL: the next event is
+        accepted and counted, the twin applies it. FIRED: the event before fired conditions. NO_ROOM: tables must grow
+        before the next event. CLOCK_WRONG: the clock must go back (`kernels.turn`) before the next event.
     """
     scalars = store.scalars[0]
     is_large = store.message_buckets.size > prefetch.LARGE
@@ -261,9 +264,12 @@ def apply(
             return i, CLOCK_WRONG
         tick = clock.clock_after(store, event.time) // clock.TICK
         if tick > scalars.tick:
-            if scalars.tick != NEVER:
-                return i, TICK_DUE
-            scalars.tick = tick
+            if scalars.tick == NEVER:
+                scalars.tick = tick
+            else:
+                passed = ticks.pass_quietly(store, tick)
+                if passed != ticks.PASSED:
+                    return i, TICK_DUE if passed == ticks.NEEDS_TWIN else TICKED
         if op <= GET and not _has_rows(store, op, event, event.count):
             return i, NO_ROOM
         if numbered:

@@ -392,6 +392,18 @@ PARAMS = np.dtype(
         ("np_buffer", "i8"),  # queue file: blocks of the nonpersistent buffer, and of the persistent one
         ("p_buffer", "i8"),
         ("file_max", "i8"),  # queue file: maximum of blocks
+        ("queues", "i8"),  # rows of QUEUE in use
+        ("limits", "u1"),  # 1: a queue has a MAXDEPTH
+        ("lead_s", "f8"),  # seconds before MAXDEPTH from which the twin judges
+        ("scan_us", "i8"),  # microseconds between two scans for expired messages; 0: none
+        ("alters", "u1"),  # structure: 1: z/OS may alter it automatically
+        ("attended", "u1"),  # 1: the twin has something to do at every tick (see ticks.py)
+        ("seen_full_puts", "i8"),  # puts refused with 2192 as of the last tick
+        ("look_from", "i8"),  # tick from which the twin looks ahead at a rise
+        ("look_rise", "f8"),  # least share of a resource that such a rise has climbed
+        ("look_pace", "f8"),  # times the pace of a rise at which it may go on
+        ("look_ticks", "f8"),  # horizon within which it may fill the resource
+        ("has_outlook", "u1"),  # 1: the twin remembers an outlook, which ends with the rise
     ],
     align=True,
 )

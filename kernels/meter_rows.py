@@ -53,6 +53,7 @@ RISE = np.dtype(
 )
 TIDE = np.dtype(  # the rise of a resource that is under way, or its fall
     [
+        ("share", "f8"),  # utilisation at the last tick; 0 of the total of all messages
         ("rising", "i8"),  # 1: it rises since `began`
         ("began", "i8"),  # tick at which utilisation was last near its lowest
         ("low", "f8"),  # utilisation at that tick

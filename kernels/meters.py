@@ -5,8 +5,8 @@ of its put: such a message is no growth, and its get does not reduce a backlog. 
 powers of two, which OFFLDnSZ usually has, and at the two lengths at which the offload rules themselves change (140
 bytes and 63 KB, see offload.py).
 
-All tables have a fixed size per store: a ring of bins (about an hour), stocks by class, a week by quarters of an hour,
-the last rises of each resource.
+All tables have a fixed size per store: a ring of bins (about an hour), stocks by class, the last rises of each
+resource. A store without a put so far has no counts.
 """
 
 from __future__ import annotations
@@ -135,9 +135,10 @@ def begin_bin(store: Store, tick: int) -> None:
         last = tick - BINS
     for passed in range(last + 1, tick + 1):
         row = int(passed % BINS)
-        for lane in range(row * COUNTS, row * COUNTS + COUNTS):
-            store.counts[lane] = 0
-        touch(store.counts_dirty, row * COUNTS, COUNT_SHIFT)
+        if store.counts.size > 0:
+            for lane in range(row * COUNTS, row * COUNTS + COUNTS):
+                store.counts[lane] = 0
+            touch(store.counts_dirty, row * COUNTS, COUNT_SHIFT)
         fresh = store.bins[row]
         fresh.tick = passed
         fresh.ages = scalars.ages

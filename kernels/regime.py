@@ -21,6 +21,12 @@ MIN_BINS = 3  # on each side of a change
 MIN_STANDARD_ERRORS = 5.5  # between the two means of a change
 
 
+@kernel
+def _counted(store: Store, lane: int) -> int:
+    """Return a count of a bin; a store without a put so far has none."""
+    return store.counts[lane] if store.counts.size > 0 else 0
+
+
 @routine
 def read_flows(store: Store, since: int, until: int, flows: Array, lags: Array) -> int:
     """Read the bins of ticks since..until-1, as far back as the ring has them; return their number n.
@@ -41,10 +47,10 @@ def read_flows(store: Store, since: int, until: int, flows: Array, lags: Array) 
         first = row * COUNTS
         puts = 0
         for size in range(CLASSES):
-            flows[n, size] = store.counts[first + PUTS + size] - store.counts[first + YOUNG_GETS + size]
-            flows[n, CLASSES + size] = store.counts[first + STORE_GETS + size]
-            flows[n, 2 * CLASSES + size] = store.counts[first + DATA_SET_GETS + size]
-            puts += store.counts[first + PUTS + size]
+            flows[n, size] = _counted(store, first + PUTS + size) - _counted(store, first + YOUNG_GETS + size)
+            flows[n, CLASSES + size] = _counted(store, first + STORE_GETS + size)
+            flows[n, 2 * CLASSES + size] = _counted(store, first + DATA_SET_GETS + size)
+            puts += _counted(store, first + PUTS + size)
         lags[n, 0] = store.bins[row].lag
         lags[n, 1] = puts
         n += 1

@@ -98,6 +98,13 @@ def on_clear(store: Store, persistent: bool) -> None:
 
 
 @kernel
+def on_tick(store: Store, before: int, tick: int) -> None:
+    """Take the checkpoint of a queue file if one is due by time. `before`: the tick acted on last."""
+    if store.params[0].kind == QUEUE_FILE:
+        queue_file.pass_time(store, before, tick)
+
+
+@kernel
 def may_hold_nonpersistent(store: Store) -> bool:
     """Return False if the store holds no nonpersistent message for certain, since none has pages or blocks."""
     params = store.params[0]

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, expiry, layout, queue_file, turn
+from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, expiry, layout, pools, queue_file, turn
 from kernels._compile import compile_lock, compiled_here
 from twin.conditions import Condition
 from twin.estate import Estate, QueueManager, Route, StoreConfig
@@ -93,5 +93,8 @@ def _run(estate: Estate, name: str) -> None:
     again = open_message_store(estate, name, MemoryArrays(), twin.header(), pages)
     again.tables.reserve("messages", 10_000)
     expiry.scan(again.tables.store, int(expiry.next_expiry(again.tables.store)))
+    expiry.count_expired(again.tables.store)
+    pools.base_left(again.tables.store, 0)
     queue_file.needed_at_checkpoint(again.tables.store)
+    queue_file.pass_time(again.tables.store, 0, 1)
     turn.turn_back(again.tables.store, int(events["time"][0]), 1)

@@ -317,6 +317,8 @@ def _counts(store: Store, since: int, until: int, offset: int) -> Array:
     """Return f8[n, CLASSES], the messages counted in the bins of ticks since..until-1 at an offset within a bin."""
     ticks = np.arange(max(since, until - BINS + 1), until)
     rows = (ticks % BINS)[store.bins["tick"][ticks % BINS] == ticks]
+    if not store.counts.size:  # no put so far
+        return np.zeros((rows.size, CLASSES))
     lanes = rows[:, None] * COUNTS + offset + np.arange(CLASSES)
     return np.asarray(store.counts[lanes], dtype=np.float64)
 

@@ -31,6 +31,7 @@ from tests.bench import (
     pictures,
     plain_loop,
     restart,
+    sparse,
     summary,
     throughput,
 )
@@ -48,7 +49,7 @@ _WITH_SPARK: dict[str, Any] = {
     "restart": restart,
 }
 ROOT = Path(__file__).resolve().parents[2]
-_ALONE: dict[str, Any] = {"kernel": kernel, "mechanisms": mechanisms, "plain_loop": plain_loop}
+_ALONE: dict[str, Any] = {"kernel": kernel, "mechanisms": mechanisms, "plain_loop": plain_loop, "sparse": sparse}
 _OPTIONAL = {"peers": peers}
 NAMES = (*_ALONE, *_WITH_SPARK)  # of a whole run
 

@@ -15,6 +15,7 @@ from tests.bench.profile import Profile
 from tests.bench.report import Report
 from tests.bench.restart import Restart
 from tests.bench.rig import Span
+from tests.bench.sparse import DAY_HOURS, Sparse
 from tests.bench.summary import CLUSTER_PEAK, targets
 from tests.bench.throughput import Way
 from tests.bench.timeline import STAGES, Timeline
@@ -30,10 +31,7 @@ def write(report: Report, docs: Path) -> None:
     parts = [_head(report)]
     if report.throughput:
         parts += [_throughput(report.throughput), _holds_back(report.throughput)]
-    if report.kernel is not None:
-        parts.append(_kernel(report.kernel))
-    if report.mechanisms is not None:
-        parts.append(_mechanisms(report.mechanisms, report.plain_loop or {}))
+    parts += _alone(report)
     if report.forecasts is not None:
         parts.append(_forecasts(report.forecasts))
     if report.backlog is not None:
@@ -48,6 +46,18 @@ def write(report: Report, docs: Path) -> None:
         parts.append(_restart(report.restart, report.kernel))
     docs.mkdir(parents=True, exist_ok=True)
     (docs / "performance.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def _alone(report: Report) -> list[str]:
+    """Return the parts without Kafka and Spark."""
+    parts = []
+    if report.kernel is not None:
+        parts.append(_kernel(report.kernel))
+    if report.mechanisms is not None:
+        parts.append(_mechanisms(report.mechanisms, report.plain_loop or {}))
+    if report.sparse is not None:
+        parts.append(_sparse(report.sparse))
+    return parts
 
 
 def _head(report: Report) -> str:
@@ -334,6 +344,25 @@ writes {after["pages"]:,.0f} pages and takes
 {after["batch_ms"] / measured.low("batch_ms"):.2f} times the time{_scattered(after["pages"] / measured.low("pages"))}.
 
 ![Milliseconds and pages of each batch](images/performance-backlog.svg)"""
+
+
+def _sparse(measured: Sparse) -> str:
+    rows = [[f"{stores:,}", f"{measured.events:,}", rate(events)] for stores, events in measured.replayed.items()]
+    return f"""## Stores with few events
+
+One core, without Kafka and Spark. A recording of {DAY_HOURS} hours is replayed by wall clock. Its events are spread
+evenly over all stores: a put and a get of the message in turn. The more stores, the fewer events each has between two
+ticks.
+
+{markdown(["stores", "events", "events/s"], rows)}
+
+A tick without a look ahead takes {us(measured.tick_us)} µs of CPU with its event, an event between two ticks
+{us(measured.in_tick_us)} µs.
+
+The stateful stage takes {measured.first_touch_ms:.2f} ms of CPU for the first event of a store, and
+{measured.touch_ms:.2f} ms for one of a later batch: header, pages, mirror, state record and the frame for Spark. What
+Spark itself does with them is not in it. A store without messages holds {measured.array_bytes:,} bytes of arrays and
+{measured.idle_bytes:,} bytes in the state store."""
 
 
 def _latency(measured: list[Latency]) -> str:

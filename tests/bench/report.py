@@ -15,6 +15,7 @@ from tests.bench.machine import describe_machine, describe_versions
 from tests.bench.peers import Peers
 from tests.bench.restart import Restart
 from tests.bench.rig import Span
+from tests.bench.sparse import Sparse
 from tests.bench.throughput import Way
 from tests.bench.timeline import Timeline
 
@@ -34,6 +35,7 @@ class Report:
     kernel: Kernel | None = None
     mechanisms: dict[str, dict[int, float]] | None = None
     plain_loop: dict[int, float] | None = None
+    sparse: Sparse | None = None
     throughput: list[Way] | None = None
     forecasts: Forecasts | None = None
     backlog: Backlog | None = None

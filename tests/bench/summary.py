@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import forecasts, many
+from tests.bench import forecasts, many, sparse
 from tests.bench.report import Report
+from tests.bench.sparse import Sparse
 from tests.bench.wording import ms, rate, share, us
 
 CLUSTER_PEAK = 496_800  # put and get events a second: the highest published of a uniform cluster
@@ -48,6 +49,8 @@ def targets(report: Report) -> list[Target]:
     if report.many is not None:
         part = report.many[many.THOUSAND].rate / report.many[many.FOUR].rate
         found.append(_least("P11 throughput of 1,000 stores, of that of 4", 0.7, part, _percent))
+    if report.sparse is not None:
+        found += _sparse_targets(report.sparse)
     return found
 
 
@@ -105,6 +108,27 @@ def _bytes(size: float) -> str:
 
 def _millions(value: float) -> str:
     return f"{value:.1f} M events/s"
+
+
+def _sparse_targets(measured: Sparse) -> list[Target]:
+    """Return P11 of stores with few events each."""
+    stores, replayed = max(measured.replayed.items())
+    first, later = measured.first_touch_ms, measured.touch_ms
+    return [
+        _most("P11 CPU of a tick without a look", sparse.TICK_US, measured.tick_us, _microseconds),
+        _least(f"P11 replay of a day of {stores:,} stores, events/s", sparse.DAY_RATE, replayed, rate),
+        _most("P11 first event of a store, stateful stage", sparse.FIRST_TOUCH_MS, first, _milliseconds),
+        _most("P11 a later batch of a store, stateful stage", sparse.TOUCH_MS, later, _milliseconds),
+        _most("P11 arrays of an idle store", sparse.IDLE_BYTES, measured.array_bytes, _bytes),
+    ]
+
+
+def _microseconds(duration: float) -> str:
+    return f"{duration:.1f} µs"
+
+
+def _milliseconds(duration: float) -> str:
+    return f"{duration:.2f} ms"
 
 
 def show(console: Console, report: Report) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from tests.kernels.beside import Decoding, Pages, all_of, assert_same, cut, records
 from tests.support.workloads import Workload
 from twin.state.arrays import Array, MemoryArrays, Size
+from twin.state.tables import TABLES
 from twin.stores.message_store import MessageStore
 
 
@@ -101,11 +102,14 @@ def attached(decoding: Decoding, run: Run, blocks: list[Any]) -> None:
 
 
 def rows_of(twin: MessageStore) -> dict[str, Array]:
-    """Return a copy of every table that is cut into pages: u1[pages, bytes per page]."""
-    store = twin.tables.store
-    names = [name.removesuffix("_dirty") for name in store._fields if name.endswith("_dirty")]
-    pages = {name: getattr(store, f"{name}_dirty").size for name in names}
-    return {name: getattr(store, name).view(np.uint8).reshape(pages[name], -1).copy() for name in names}
+    """Return a copy of every table that is cut into pages: u1[pages, bytes per page], zero behind the last row."""
+    tables = {}
+    for name, table in TABLES.items():
+        content = getattr(twin.tables.store, name).view(np.uint8)
+        page_bytes = table.dtype.itemsize << table.shift
+        tables[name] = np.zeros((-(-content.size // page_bytes), page_bytes), np.uint8)
+        tables[name].reshape(-1)[: content.size] = content
+    return tables
 
 
 def check_marks(workload: Workload) -> None:

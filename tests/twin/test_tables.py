@@ -51,11 +51,13 @@ def _ones(dtype: np.dtype[Any]) -> Any:
 def test_pages_of_all_tables_have_numbers_of_their_own() -> None:
     tables = Tables(MemoryArrays())
     tables.set_names(b"x" * 3 * NAMES_PAGE)
-    marks = [name for name in tables.store._fields if name.endswith("_dirty")]
-    for name in marks:
-        getattr(tables.store, name)[:] = 1
+    tables.reserve("counts", 1)
+    marks = [getattr(tables.store, name) for name in tables.store._fields if name.endswith("_dirty")]
+    for dirty in marks:
+        assert dirty.size
+        dirty[:] = 1
     numbers = [number for number, _ in tables.dirty_pages()]
-    assert len(numbers) == len(set(numbers)) == len(marks) + 3
+    assert len(numbers) == len(set(numbers)) == sum(dirty.size for dirty in marks) + 3
 
 
 def test_a_small_table_at_least_doubles_and_keeps_rows_and_marks() -> None:
@@ -75,13 +77,31 @@ def test_a_small_table_at_least_doubles_and_keeps_rows_and_marks() -> None:
     assert tables.store.message_buckets.size == tables.store.message_links.size == 32 * first
 
 
+def test_a_page_written_before_its_table_grew_fills_the_beginning_of_the_page() -> None:
+    tables = Tables(MemoryArrays())
+    first = tables.store.messages.size
+    assert first < 1 << layout.MESSAGE_SHIFT
+    tables.store.messages["length"] = np.arange(1, first + 1)
+    layout.touch(tables.store.messages_dirty, 0, layout.MESSAGE_SHIFT)
+    pages = dict(tables.dirty_pages())
+    tables.reserve("messages", 2 * first)
+    assert list(tables.dirty_pages()) == []
+    again = loaded(tables, pages)
+    assert again.store.messages.tobytes() == tables.store.messages.tobytes()
+
+
+def test_an_empty_store_takes_little_memory() -> None:
+    tables = Tables(MemoryArrays())
+    assert sum(array.nbytes for array in tables.store) + NAMES_PAGE <= 32 * 1024
+
+
 @pytest.mark.parametrize("size", [1, NAMES_PAGE - 1, NAMES_PAGE, NAMES_PAGE + 1, 2 * NAMES_PAGE, 100_000])
 def test_names_of_any_size_are_kept_with_the_pages(size: int) -> None:
     tables = Tables(MemoryArrays())
     names = bytes(np.random.default_rng(1).integers(0, 256, size, np.uint8))
     tables.set_names(names)
     pages = dict(tables.dirty_pages())
-    assert all(len(page) == NAMES_PAGE for page in pages.values())
+    assert {len(page) for page in pages.values()} == {min(NAMES_PAGE, tables.rows()["names"])}
     assert loaded(tables, pages).names == names
 
 

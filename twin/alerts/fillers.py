@@ -12,20 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernels import layout
-from kernels.clock import SECOND, TICK
+from kernels.clock import TICK
+from kernels.ticks import MARK
 from twin.alerts.episodes import Filler
 from twin.state.arrays import Array
 
-MARK = 15 * 60 * SECOND  # microseconds between samples
 _MAX_NAMED = 5
-_COUNTED = ("depth", "elems", "pages", "puts", "gets")
-
-
-def mark(queues: Array) -> None:
-    """Take a sample and keep the last one. queues: QUEUE[n]."""
-    for name in _COUNTED:
-        queues[f"{name}_before"] = queues[f"{name}_then"]
-        queues[f"{name}_then"] = queues[name]
 
 
 def growth(queues: Array, counted: str) -> Array:

@@ -15,11 +15,9 @@ from collections import deque
 from typing import Any, NamedTuple, Self
 
 import msgspec
-import numpy as np
 
 from kernels import shares
 from kernels.clock import SECOND, TICK
-from kernels.resources import FIRST_DATA_SET_TIDE
 from twin.alerts.episodes import Alert, Episode, Finding
 from twin.conditions import CRITICAL, INFO, WARNING, Condition
 from twin.forecast import flows, remedies, rule
@@ -38,6 +36,7 @@ _CRITICAL_S = 600.0  # time left from which an alert is critical
 _UPDATE_RATIO = 0.5  # of the time left by the last record: less than that is an update
 _MAX_DOUBT = 1.0  # of a time to full, as a share of it [assumed]
 _MAX_KEPT = 4096  # forecasts kept until they are drained
+_NO_TICK = 1 << 62  # behind every tick
 
 
 class ForecastMemory(msgspec.Struct, kw_only=True):
@@ -99,7 +98,6 @@ class ForecastMonitor:
         self.memory = memory
         self.enabled = enabled
         self.forecasts: deque[Forecast] = deque(maxlen=_MAX_KEPT)
-        self._shares = np.zeros(0)
 
     def record(self) -> dict[str, Any] | None:
         """Return the `forecast` of the state record, JSON-ready; None where nothing is predicted."""
@@ -120,19 +118,31 @@ class ForecastMonitor:
             ],
         }
 
-    def tick(self, view: ForecastView, before: int, tick: int) -> list[Alert]:
-        """Act at a tick: count it in the meters, look ahead where it is time; return the alerts.
+    def describe(self, params: Any, horizon_s: float) -> None:
+        """Write to a row of PARAMS which rises lead to a look. horizon_s: of the forecasts, seconds."""
+        params["look_rise"], params["look_pace"], params["look_ticks"] = _MIN_RISE, _MAX_SPEED_UP, horizon_s / SECONDS
 
-        Args:
-            view: the store.
-            before: the tick acted at last.
-            tick: the tick to act at.
+    def attend(self, params: Any) -> None:
+        """Write to a row of PARAMS at which ticks the event loop has to stop for `tick`."""
+        memory = self.memory
+        params["look_from"] = memory.next_look if self.enabled else _NO_TICK
+        params["has_outlook"] = self.enabled and (memory.danger_since is not None or memory.last != ())
+        params["seen_full_puts"] = memory.full_puts
+
+    def tick(self, view: ForecastView, tick: int) -> list[Alert]:
+        """Act at a tick that has been metered: look ahead where it is time; return the alerts.
+
+        A tick at which there is no open alert about the forecast, nothing for `attend` to stop at and no put was
+        refused since the last one may be left out.
         """
-        rise = self._meter(view, before, tick)
+        store = view.tables.store
+        full_puts = int(store.scalars["full_puts"][0])
+        if full_puts != self.memory.full_puts:
+            self.memory.full_puts, self.memory.refused_at = full_puts, tick
         if not self.enabled:
             return []
         episode = next((episode for episode in view.episodes if episode.condition == Condition.FULL_FORECAST), None)
-        if episode is None and (rise < _MIN_RISE or not self._may_fill(view, tick)):
+        if episode is None and not shares.leads_to_full(store, tick):
             self.memory.danger_since, self.memory.last = None, ()
             return []
         if tick < self.memory.next_look:
@@ -177,25 +187,6 @@ class ForecastMonitor:
                 setattr(memory, name, min(since, tick))
         if memory.announced_full_at_us > now:
             memory.announced_full_at_us = max(now, memory.announced_full_at_us - (before - now))
-
-    def _meter(self, view: ForecastView, before: int, tick: int) -> float:
-        """Let the meters go on to a tick; return the largest rise under way, as a share of its resource."""
-        store = view.tables.store
-        rows = store.datasets.size + FIRST_DATA_SET_TIDE
-        if self._shares.size != rows:
-            self._shares = np.zeros(rows)
-        rise = float(shares.meter(store, before, tick, self._shares))
-        full_puts = int(store.scalars["full_puts"][0])
-        if full_puts != self.memory.full_puts:
-            self.memory.full_puts, self.memory.refused_at = full_puts, tick
-        return rise
-
-    def _may_fill(self, view: ForecastView, tick: int) -> bool:
-        """Return True if any resource could be full within the horizon at some times the pace of its rise."""
-        tides = view.tables.store.tides[: self._shares.size]
-        age = np.maximum(1, tick - tides["began"])
-        pace = np.maximum(self._shares - tides["low"], 0.0) / age * _MAX_SPEED_UP
-        return bool((self._shares + pace * (view.config.forecast_horizon_s / SECONDS) >= 1.0).any())
 
     # --- alerts ----------------------------------------------------------------------------------------------------
 

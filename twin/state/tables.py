@@ -24,32 +24,37 @@ _LARGE_ROWS = 1 << 16  # from here on a table grows by a quarter: twice the size
 
 @dataclass(frozen=True, slots=True)
 class _Table:
+    """number: of its pages; rows: of a new store; shift: log2 of the rows per page; indexed_by: prefix of its index."""
+
     number: int
     dtype: np.dtype[Any]
-    shift: int  # log2 of the rows per page
-    indexed_by: str | None = None  # prefix of the arrays of its index
+    rows: int
+    shift: int
+    indexed_by: str | None = None
 
 
-_TABLES = {
-    "messages": _Table(1, layout.MESSAGE, layout.MESSAGE_SHIFT, "message"),
-    "held": _Table(2, layout.HELD, layout.HELD_SHIFT, "held"),
-    "units": _Table(3, layout.UNIT, layout.UNIT_SHIFT, "unit"),
-    "queues": _Table(4, layout.QUEUE, layout.QUEUE_SHIFT),
-    "chains": _Table(5, layout.CHAIN, layout.CHAIN_SHIFT),
-    "flows": _Table(6, layout.FLOW, layout.FLOW_SHIFT),
-    "seen": _Table(7, layout.SEEN, layout.SEEN_SHIFT),
-    "blocks": _Table(8, layout.BLOCK, layout.BLOCK_SHIFT),
-    "order": _Table(10, layout.ORDER, layout.ORDER_SHIFT),
-    "packed": _Table(11, layout.PACKED, layout.PACKED_SHIFT),
-    "bins": _Table(12, meter_rows.BIN, meter_rows.BIN_SHIFT),
-    "counts": _Table(13, np.dtype("i4"), meter_rows.COUNT_SHIFT),
-    "stocks": _Table(14, meter_rows.STOCK, meter_rows.STOCK_SHIFT),
-    "tides": _Table(16, meter_rows.TIDE, meter_rows.TIDE_SHIFT),
-    "places": _Table(19, layout.PLACE, layout.PLACE_SHIFT),
-    "ends": _Table(18, np.dtype("u8"), layout.END_SHIFT),
-    "rises": _Table(17, meter_rows.RISE, meter_rows.RISE_SHIFT),
+# A new store has room for one queue of two queue managers, and for little else: most stores of a large estate hold
+# little. The last page of a table ends with its rows.
+TABLES = {
+    "messages": _Table(1, layout.MESSAGE, 16, layout.MESSAGE_SHIFT, "message"),
+    "held": _Table(2, layout.HELD, 8, layout.HELD_SHIFT, "held"),
+    "units": _Table(3, layout.UNIT, 8, layout.UNIT_SHIFT, "unit"),
+    "queues": _Table(4, layout.QUEUE, 1, layout.QUEUE_SHIFT),
+    "chains": _Table(5, layout.CHAIN, 16, layout.CHAIN_SHIFT),
+    "flows": _Table(6, layout.FLOW, 4, layout.FLOW_SHIFT),
+    "seen": _Table(7, layout.SEEN, 2 * layout.SEEN_WORDS, layout.SEEN_SHIFT),
+    "blocks": _Table(8, layout.BLOCK, 8, layout.BLOCK_SHIFT),
+    "order": _Table(10, layout.ORDER, 8, layout.ORDER_SHIFT),
+    "packed": _Table(11, layout.PACKED, 8, layout.PACKED_SHIFT),
+    "bins": _Table(12, meter_rows.BIN, meter_rows.BINS, meter_rows.BIN_SHIFT),
+    "counts": _Table(13, np.dtype("i4"), 0, meter_rows.COUNT_SHIFT),  # reserved at the first put
+    "stocks": _Table(14, meter_rows.STOCK, 3 * meter_rows.CLASSES, meter_rows.STOCK_SHIFT),
+    "tides": _Table(16, meter_rows.TIDE, 8, meter_rows.TIDE_SHIFT),
+    "places": _Table(19, layout.PLACE, 8, layout.PLACE_SHIFT),
+    "ends": _Table(18, np.dtype("u8"), 8, layout.END_SHIFT),
+    "rises": _Table(17, meter_rows.RISE, meter_rows.RISES, meter_rows.RISE_SHIFT),
 }
-_NAMES = _Table(9, np.dtype("u1"), _NAMES_SHIFT)
+_NAMES = _Table(9, np.dtype("u1"), 256, _NAMES_SHIFT)
 
 # Small arrays, kept in the header instead of pages: (dtype, rows). Data sets are too, one row per queue manager.
 RECORDS = {
@@ -59,6 +64,11 @@ RECORDS = {
     "page_use": (layout.PAGE_USE, 1),
     "file_use": (layout.FILE_USE, 1),
 }
+
+
+def _pages(rows: int, shift: int) -> int:
+    """Return the number of pages of a table. shift: log2 of the rows per page."""
+    return -(-rows >> shift)
 
 
 def _rows(content: bytes, dtype: np.dtype[Any]) -> Array:
@@ -77,19 +87,19 @@ class Tables:
 
     def __init__(self, arrays: Arrays, rows: dict[str, int] | None = None, names_size: int = 0) -> None:
         self._arrays = arrays
-        self._names_rows = (rows or {}).get("names", 1 << _NAMES_SHIFT)
+        self._names_rows = (rows or {}).get("names", _NAMES.rows)
         sizes: dict[str, Size] = {"names": (_NAMES.dtype, self._names_rows)}
-        for name, table in _TABLES.items():
-            count = (rows or {}).get(name, 1 << table.shift)
+        for name, table in TABLES.items():
+            count = (rows or {}).get(name, table.rows)
             sizes[name] = table.dtype, count
             if table.indexed_by:
-                buckets = (rows or {}).get(f"{table.indexed_by}_buckets", 1 << table.shift)
+                buckets = (rows or {}).get(f"{table.indexed_by}_buckets", table.rows)
                 sizes[f"{table.indexed_by}_buckets"] = layout.BUCKET, buckets
                 sizes[f"{table.indexed_by}_links"] = layout.LINK, count
         parts = arrays.tables(sizes)
         self._names = parts.pop("names")
-        for name, table in _TABLES.items():
-            parts[f"{name}_dirty"] = np.zeros(parts[name].size >> table.shift, np.uint8)
+        for name, table in TABLES.items():
+            parts[f"{name}_dirty"] = np.zeros(_pages(parts[name].size, table.shift), np.uint8)
             if table.indexed_by and rows is None:
                 index.clear(parts[f"{table.indexed_by}_buckets"])
         self.store = layout.Store(
@@ -103,8 +113,8 @@ class Tables:
 
     def rows(self) -> dict[str, int]:
         """Return the rows allocated by array, for `Tables(arrays, rows)`."""
-        sized = {name: getattr(self.store, name).size for name in _TABLES}
-        for table in _TABLES.values():
+        sized = {name: getattr(self.store, name).size for name in TABLES}
+        for table in TABLES.values():
             if table.indexed_by:
                 name = f"{table.indexed_by}_buckets"
                 sized[name] = getattr(self.store, name).size
@@ -121,17 +131,17 @@ class Tables:
 
     def reserve(self, name: str, rows: int) -> None:
         """Grow a table to at least `rows` rows: a small one to twice its size at least, a large one by a quarter."""
-        table = _TABLES[name]
+        table = TABLES[name]
         old: Array = getattr(self.store, name)
         if rows <= old.size:
             return
-        size = old.size
+        size = old.size or rows
         while size < rows:
             size += size if size < _LARGE_ROWS else size // 4
-        page_rows = 1 << table.shift
-        size = -(-size // page_rows) * page_rows
-        dirty = np.zeros(size >> table.shift, np.uint8)
-        dirty[: old.size >> table.shift] = getattr(self.store, f"{name}_dirty")
+        if size > 1 << table.shift:
+            size = _pages(size, table.shift) << table.shift
+        dirty = np.zeros(_pages(size, table.shift), np.uint8)
+        dirty[: _pages(old.size, table.shift)] = getattr(self.store, f"{name}_dirty")
         sizes = {name: size}
         links, buckets = f"{table.indexed_by}_links", f"{table.indexed_by}_buckets"
         bucket_count = getattr(self.store, buckets).size if table.indexed_by else size
@@ -152,10 +162,7 @@ class Tables:
         self.store = self.store._replace(**arrays)
 
     def new_meters(self) -> None:
-        """Allocate the rings of meters, empty."""
-        rings = {"bins": meter_rows.BINS, "counts": meter_rows.BINS * meter_rows.COUNTS}
-        for name, rows in rings.items():
-            self.reserve(name, rows)
+        """Begin with empty meters."""
         self.store.bins["tick"] = layout.NEVER
         self.store.bins_dirty[:] = 1
         self.store.scalars["steady_from"] = layout.NEVER
@@ -182,9 +189,11 @@ class Tables:
 
     def dirty_pages(self) -> Iterator[tuple[int, bytes]]:
         """Yield (page number, bytes) of every page written since the last call."""
-        for name, table in _TABLES.items():
+        for name, table in TABLES.items():
             dirty: Array = getattr(self.store, f"{name}_dirty")
             rows: Array = getattr(self.store, name)
+            if b"\1" not in dirty.tobytes():
+                continue
             for page in np.flatnonzero(dirty).tolist():
                 start = page << table.shift
                 yield (table.number << _PAGE_BITS) | page, rows[start : start + (1 << table.shift)].tobytes()
@@ -197,15 +206,16 @@ class Tables:
 
     def load(self, pages: Iterable[tuple[int, bytes]]) -> None:
         """Fill the tables from pages. Raise StateError if a page has no place."""
-        by_number = {table.number: (name, table) for name, table in _TABLES.items()}
+        by_number = {table.number: (name, table) for name, table in TABLES.items()}
         by_number[_NAMES.number] = ("names", _NAMES)
         for number, content in pages:
             name, table = by_number.get(number >> _PAGE_BITS, ("", _NAMES))
             rows = self._names if name == "names" else getattr(self.store, name, np.zeros(0, np.uint8))
             start = (number & ((1 << _PAGE_BITS) - 1)) << table.shift
-            if not name or start + (1 << table.shift) > rows.size:
+            end = start + len(content) // table.dtype.itemsize
+            if not name or end > rows.size:
                 raise StateError(f"state page {number:#x} has no place; the header and the pages do not fit together")
-            rows[start : start + (1 << table.shift)] = np.frombuffer(content, table.dtype)
+            rows[start:end] = np.frombuffer(content, table.dtype)
 
     def build_indexes(self) -> None:
         """Build the indexes of the tables, after `load` and once `store.scalars` is set."""

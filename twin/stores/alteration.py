@@ -9,8 +9,10 @@ Sources: docs/storage-model.md, "Alter and rebuild".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from kernels import layout
 from twin.allocation import Allocation, Usage, allocate, pool_sizes
@@ -37,7 +39,7 @@ class Altered(NamedTuple):
 
 def attributes_of(config: Structure) -> dict[str, Any]:
     """Return the attributes of a structure that may change, as plain values."""
-    return {name: value for name, value in asdict(config).items() if name not in _IDENTITY}
+    return {name: value for name, value in msgspec.to_builtins(config).items() if name not in _IDENTITY}
 
 
 def with_attributes(config: Structure, attributes: dict[str, Any]) -> Structure:

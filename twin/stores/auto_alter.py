@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from kernels import clock
 from kernels.pools import AUTO_ALTER_GROWTH_PCT
+from kernels.ticks import ALTER_TICKS
 from twin.allocation import Allocation, Usage, pool_sizes
 from twin.estate import Structure
-
-_SAMPLE_TICKS = 60 * clock.SECOND // clock.TICK
 
 
 def count_samples(before: int, tick: int) -> int:
     """Return how many times the structure is sampled after the tick `before`, up to `tick`."""
-    return tick // _SAMPLE_TICKS - before // _SAMPLE_TICKS
+    return tick // ALTER_TICKS - before // ALTER_TICKS
 
 
 def is_at_threshold(config: Structure, allocation: Allocation, usage: Usage) -> bool:

@@ -14,8 +14,9 @@ from collections.abc import Callable
 import numpy as np
 
 from kernels.clock import SECOND
+from kernels.ticks import MARK, MIN_GROWTH_PCT
 from twin.alerts.episodes import Alert, Episode, Episodes, Filler, Finding
-from twin.alerts.fillers import MARK, growth, growth_span
+from twin.alerts.fillers import growth, growth_span
 from twin.alerts.findings import STEP
 from twin.alerts.resource_view import CALM_FOR, ResourceView
 from twin.conditions import INFO, Condition
@@ -23,7 +24,6 @@ from twin.state.arrays import Array
 from twin.stores.queue_view import QUEUE
 from twin.units import as_span
 
-_MIN_GROWTH_PCT = 10.0  # of MAXDEPTH, within the span of the growth
 _CALM_LEAD_RATIO = 2.5  # of the lead: MAXDEPTH further off than this is no danger
 
 
@@ -37,7 +37,7 @@ def seconds_left(queues: Array, span_s: float) -> Array:
     limits = queues["max_depth"]
     grown = growth(queues, "depth")
     room = np.maximum(limits - (queues["depth"] - queues["uncommitted_gets"]), 0)
-    grows = (limits > 0) & (100.0 * grown >= _MIN_GROWTH_PCT * limits)
+    grows = (limits > 0) & (100 * grown >= MIN_GROWTH_PCT * limits)
     left: Array = np.where(grows, room * span_s / np.maximum(grown, 1), np.inf)
     return left
 

@@ -16,8 +16,9 @@ def interval_us(estate: Estate, config: StoreConfig) -> int:
     return min((interval for interval in intervals if interval > 0), default=0)
 
 
-def next_tick(store: layout.Store, interval: int, tick: int) -> int | None:
-    """Return the first tick after `tick` whose scan removes messages, or None. interval: as of `interval_us`."""
+def next_tick(store: layout.Store, tick: int) -> int | None:
+    """Return the first tick after `tick` whose scan removes messages, or None."""
+    interval = int(store.params[0]["scan_us"])
     if not interval or store.scalars[0]["expiring"] == 0:
         return None
     expires = int(expiry.next_expiry(store))
@@ -27,8 +28,9 @@ def next_tick(store: layout.Store, interval: int, tick: int) -> int | None:
     return -(-scan * interval // clock.TICK)
 
 
-def run(store: layout.Store, interval: int, before: int, tick: int) -> None:
-    """Remove what has expired at the scans after the tick `before`, up to `tick`. interval: as of `interval_us`."""
+def run(store: layout.Store, before: int, tick: int) -> None:
+    """Remove what has expired at the scans after the tick `before`, up to `tick`."""
+    interval = int(store.params[0]["scan_us"])
     if not interval or store.scalars[0]["expiring"] == 0:
         return
     scan = tick * clock.TICK // interval

@@ -15,9 +15,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kernels import clock, event_loop, held, layout, messages, meter_rows, scm, turn, watch
+from kernels import clock, event_loop, layout, messages, meter_rows, scm, shares, ticks, turn, watch
 from kernels.resources import FIRST_DATA_SET_TIDE
-from twin.alerts import fillers
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import STEP, Viewer
 from twin.alerts.resource_view import CALM_AFTER_FULL, CALM_FOR, ResourceView
@@ -43,7 +42,6 @@ from twin.units import as_text
 
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
 MAX_KEPT_OVERFULL = 1 << 20  # messages among them that did not fit when they were put [assumed]
-_SWEEP_TICKS = 6  # between two searches for expired held gets
 _NOT_REVIEWED = (  # they have rules of their own
     *(Condition.DRIFT, Condition.FULL_FORECAST, Condition.SOURCE_SILENT, Condition.IN_DOUBT),
     *(Condition.SCM_OVERRUN, Condition.FAULT_WAIT, Condition.QUEUE_FULL_FORECAST),
@@ -101,6 +99,7 @@ class MessageStore(StoreKind):
         self.tables.store.params["most_overfull"] = MAX_KEPT_OVERFULL
         self.tables.store.params["trust"] = clock.TRUST
         self._set_params()
+        self._describe_ticks()
         self._reporter = Reporter(estate, self.config, int(self.tables.store.scalars[0]["turns"]))
 
     # --- opening ---------------------------------------------------------------------------------------------------
@@ -152,6 +151,16 @@ class MessageStore(StoreKind):
         self.tables.reserve("tides", len(self.qmgrs) + FIRST_DATA_SET_TIDE)
         self.tables.reserve("rises", meter_rows.RISES)
 
+    def _describe_ticks(self) -> None:
+        """Write to PARAMS what decides which ticks need the twin (see `kernels.ticks`)."""
+        store = self.tables.store
+        params = store.params[0]
+        params["queues"] = len(self.queues)
+        params["limits"] = store.queues["max_depth"][: len(self.queues)].any()
+        params["lead_s"] = self.config.forecast_lead_s
+        params["scan_us"] = expiry_scans.interval_us(self.estate, self.config)
+        self.monitor.describe(params, self.config.forecast_horizon_s)
+
     @property
     def qmgrs(self) -> list[str]:
         """Names of queue managers by row, including those no longer in the estate."""
@@ -197,6 +206,7 @@ class MessageStore(StoreKind):
             self.began = int(events[row]["time"])
         ages = np.zeros(end if demands else 0, np.int64)
         while True:
+            self._attend()
             first = row
             row, reason = event_loop.apply(
                 self.tables.store, events, self._routes, self._base, row, len(self._names.flows), demands, ages
@@ -206,6 +216,8 @@ class MessageStore(StoreKind):
                 return alerts
             if reason == event_loop.TICK_DUE:
                 alerts += self._run_ticks(int(clock.clock_after(self.tables.store, events[row]["time"])) // clock.TICK)
+            elif reason == event_loop.TICKED:
+                alerts += self._judge(int(self.tables.store.scalars[0]["tick"]))
             elif reason == event_loop.CLOCK_WRONG:
                 self._turn_back(int(events[row]["time"]))
             elif reason == event_loop.NO_ROOM:
@@ -229,11 +241,14 @@ class MessageStore(StoreKind):
         ages = np.full(events.size, layout.NONE, np.int64)
         row, reason = 0, event_loop.NO_ROOM
         while reason != event_loop.DONE:
+            self._attend()
             row, reason = event_loop.apply(
                 self.tables.store, events, self._routes, self._base, row, len(self._names.flows), True, ages
             )
             if reason == event_loop.TICK_DUE:
                 self._run_ticks(int(clock.clock_after(self.tables.store, events[row]["time"])) // clock.TICK)
+            elif reason == event_loop.TICKED:
+                self._judge(int(self.tables.store.scalars[0]["tick"]))
             elif reason == event_loop.CLOCK_WRONG:
                 self._turn_back(int(events[row]["time"]))
             elif reason == event_loop.NO_ROOM:
@@ -244,6 +259,12 @@ class MessageStore(StoreKind):
                 raise ValueError(f"{layout.OPS[events[row]['op']]} is no demand: operations on queues are")
         return ages
 
+    def _attend(self) -> None:
+        """Write to PARAMS at which ticks the event loop has to stop."""
+        params = self.tables.store.params[0]
+        params["attended"] = self.episodes.any_open or self._reporter.is_due
+        self.monitor.attend(params)
+
     def _make_room(self, event: Any) -> None:
         """Grow the tables that are too small for an event, each at least to twice its size."""
         store = self.tables.store
@@ -251,6 +272,7 @@ class MessageStore(StoreKind):
         count = int(event["count"])
         self.tables.reserve("units", int(scalars["unit_high"]) + 1)
         if event["op"] == layout.PUT:
+            self.tables.reserve("counts", meter_rows.BINS * meter_rows.COUNTS)
             max_kept = int(messages.max_stored(store, count))
             free = int(scalars["message_high"]) - int(scalars["messages"])
             self.tables.reserve("messages", int(scalars["message_high"]) + max(0, max_kept - free))
@@ -264,6 +286,7 @@ class MessageStore(StoreKind):
         """Apply an ALTER, REBUILD or MEASURE; then check every condition, as limits may have changed."""
         alerts = self._change(int(event["op"]), msgspec.json.decode(extra))
         store = self.tables.store
+        self._describe_ticks()
         self._reporter.retarget(self.config, int(store.scalars[0]["tick"]))
         for row in range(len(self._names.qmgrs)):
             watch.look(store, row)
@@ -407,7 +430,7 @@ class MessageStore(StoreKind):
         """Return the first tick after `tick` at which time alone removes messages or opens an alert, or None."""
         due = []
         store = self.tables.store
-        scan_tick = expiry_scans.next_tick(store, expiry_scans.interval_us(self.estate, self.config), tick)
+        scan_tick = expiry_scans.next_tick(store, tick)
         if scan_tick is not None:
             due.append(scan_tick)
         if self.episodes.get(Condition.IN_DOUBT, in_doubt.RESOURCE) is None:
@@ -417,37 +440,31 @@ class MessageStore(StoreKind):
         return min(due, default=None)
 
     def _run_tick(self, before: int, tick: int) -> list[Alert]:
-        """Process one tick.
+        """Process one tick that is not quiet; `kernels.ticks.pass_quietly` does the same of one that is.
 
         Args:
             before: the previous tick processed.
             tick: the tick to process.
         """
         now = tick * clock.TICK
-        marks = now // fillers.MARK - before * clock.TICK // fillers.MARK
-        if marks > 0:
-            for _ in range(min(2, marks)):
-                fillers.mark(self.tables.store.queues[: len(self._names.queues)])
-            self.tables.store.queues_dirty[:] = 1
-        sweeps = tick // _SWEEP_TICKS - before // _SWEEP_TICKS
-        if sweeps > 0 and self.tables.store.scalars[0]["held_open"] > 0:
-            held.sweep(self.tables.store, len(self._names.queues))
+        ticks.begin(self.tables.store, before, tick)
         alerts = self._on_tick(before, tick)
-        expiry_scans.run(self.tables.store, expiry_scans.interval_us(self.estate, self.config), before, tick)
+        expiry_scans.run(self.tables.store, before, tick)
+        shares.meter(self.tables.store, before, tick)
         alerts += in_doubt.check(self.tables.store, self.estate, self.name, self.qmgrs, self.episodes, now)
-        alerts += self._check_depths(now)
-        alerts += self.monitor.tick(self, before, tick)
+        alerts += self._judge(tick)
         for episode in self.episodes:
             if episode.condition not in _NOT_REVIEWED:
                 alerts += self._review(episode, now)
         self._reporter.report(before, tick, self._report_values)
         return alerts
 
-    def _check_depths(self, now: int) -> list[Alert]:
-        """Return the alerts about queues that are about to hold MAXDEPTH messages."""
+    def _judge(self, tick: int) -> list[Alert]:
+        """Return the alerts about what is to come, at a tick that is sampled and metered."""
         rows = self.tables.store.queues[: len(self.queues)]
-        lead_s = self.config.forecast_lead_s
-        return depth_forecast.check(rows, self.queues, self._view, lead_s, self.began, self.episodes, now)
+        lead_s, now = self.config.forecast_lead_s, tick * clock.TICK
+        alerts = depth_forecast.check(rows, self.queues, self._view, lead_s, self.began, self.episodes, now)
+        return alerts + self.monitor.tick(self, tick)
 
     def drain_reports(self) -> list[Report]:
         """Return the reports to a shared store since the last call, in order."""

@@ -7,9 +7,10 @@ Sources: docs/storage-model.md, "Queue files"; docs/state.md, "Fields of a queue
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 from typing_extensions import override
 
 from kernels import layout, queue_file
@@ -36,7 +37,7 @@ class QueueFileTwin(MessageStore):
 
     @override
     def _attributes(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self.config).items() if name not in _IDENTITY}
+        return {name: value for name, value in msgspec.to_builtins(self.config).items() if name not in _IDENTITY}
 
     @override
     def _begin(self) -> None:

@@ -107,7 +107,9 @@ def receivers(estate: Estate, config: StoreConfig) -> tuple[str, ...]:
     A structure reports to its coupling facility if it has SCM, or if the estate gives it some that waits for a REBUILD:
     its facility expects it then.
     """
-    return _receivers(estate, config, _clusters(estate)) if isinstance(config, Structure | QueueFile) else ()
+    if not isinstance(config, Structure | QueueFile):
+        return ()
+    return _receivers(estate, config, _clusters(estate) if isinstance(config, QueueFile) else {})
 
 
 def sources_of(estate: Estate, name: str) -> dict[str, StoreConfig]:
@@ -152,6 +154,11 @@ class Reporter:
         described = receivers(estate, estate.stores[config.name])
         self._waiting = [target for target in described if target not in self._targets]
         self._reports: list[Report] = []
+
+    @property
+    def is_due(self) -> bool:
+        """True if the next tick has a report."""
+        return bool(self._waiting or self._targets)
 
     def report(self, before: int, tick: int, get_values: Callable[[str], Values | None]) -> None:
         """Add a report to each store that the store shares.

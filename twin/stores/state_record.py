@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels import expiry, layout, pools, smds
+from kernels import expiry, layout, pools
 from twin.units import as_text
 
 EXPAND_STATUS = {layout.NORMAL: "NORMAL", layout.FAILED: "FAILED", layout.MAXIMUM: "MAXIMUM"}
@@ -29,28 +29,32 @@ def common_fields(store: layout.Store, queues: Sequence[str]) -> dict[str, Any]:
         queues: names of the queues by row.
     """
     scalars = store.scalars[0]
+    base = int(scalars["base_messages"])
     return {
         "time": None if scalars["clock"] == layout.NEVER else as_text(int(scalars["clock"])),
-        "messages": int(scalars["messages"]) + int(pools.base_left(store, int(scalars["base_messages"]))),
+        "messages": int(scalars["messages"]) + (int(pools.base_left(store, base)) if base else 0),
         "bytes": int(scalars["bytes"]),
         "uncommitted": int(scalars["uncommitted"]),
         "in_doubt": int(scalars["in_doubt"]),
-        "expired_held": int(expiry.count_expired(store)),
+        "expired_held": int(expiry.count_expired(store)) if scalars["expiring"] else 0,
         "queues": _deepest(store.queues[: len(queues)], queues),
         **{name: int(scalars[name]) for name in _COUNTERS},
     }
 
 
-def dataset_fields(store: layout.Store, row: int) -> dict[str, Any]:
-    """Return the fields of one data set, named as in DISPLAY USAGE TYPE(SMDS) and SMF 115 QESD."""
-    dataset = store.datasets[row]
-    messages = int(dataset["messages"]) + int(pools.base_left(store, int(dataset["base_messages"])))
+def dataset_fields(dataset: Any, used: Any) -> dict[str, Any]:
+    """Return the fields of one data set, named as in DISPLAY USAGE TYPE(SMDS) and SMF 115 QESD.
+
+    Args:
+        dataset: its row of DATASET.
+        used: its row of `kernels.in_use.DATASET_USAGE`.
+    """
     return {
         "blocks_total": int(dataset["blocks_total"]),
-        "blocks_max": int(smds.max_blocks(store, row)),
-        "blocks_used": int(smds.blocks_in_use(store, row)),
-        "pages_used": int(smds.pages_in_use(store, row)),
-        "messages": messages,
+        "blocks_max": int(used["blocks_max"]),
+        "blocks_used": int(used["blocks"]),
+        "pages_used": int(used["pages"]),
+        "messages": int(used["messages"]),
         "status": EXPAND_STATUS[int(dataset["status"])],
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from kernels import clock, layout, offload, pools, scm, smds, watch
+from kernels import clock, in_use, layout, pools, scm, smds, watch
 from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
 from twin.allocation import FIXED_AUGMENTED, Allocation, Usage, allocate
@@ -93,6 +93,7 @@ class StructureTwin(MessageStore):
     def _set_params(self) -> None:
         params = self.tables.store.params[0]
         fields = alteration.structure_params(self.config, self.allocation)
+        fields["alters"] = self.config.allow_auto_alter
         for name, value in (fields | storage_class_memory.scm_params(self.estate, self.config)).items():
             params[name] = value
         storage_class_memory.enrol(self.tables, has_scm=self.config.scm_max_size is not None)
@@ -339,7 +340,9 @@ class StructureTwin(MessageStore):
     def _fields(self) -> dict[str, Any]:
         store = self.tables.store
         scalars, params = store.scalars[0], store.params[0]
-        entries, elements = int(pools.entries_in_use(store)), int(pools.elements_in_use(store))
+        used, used_of_sets = np.zeros(1, in_use.USAGE), np.zeros(store.datasets.size, in_use.DATASET_USAGE)
+        in_use.read(store, used, used_of_sets)
+        entries, elements, scm_bytes, rule = used[0].tolist()
         doubt = messages_of_mean_length(store, self.queues, self.counted)
         return {
             "size": self.allocation.size,
@@ -349,13 +352,15 @@ class StructureTwin(MessageStore):
             "elems_used": elements,
             "elems_low": max(0, elements - doubt),
             "elems_high": elements + doubt,
-            "usage_pct": pools_pct(store),
-            "alterable": self.alterable,
+            "usage_pct": pools_pct(store, entries, elements),
+            "alterable": scm_bytes == 0,
             "policy_pending": self.policy_pending or None,
             "auto_alters": self.auto_alters if self.config.allow_auto_alter else None,
             "offloaded_messages": int(scalars["offloaded_messages"]),
             "offloaded_bytes": int(scalars["offloaded_bytes"]),
-            "offload_rule": int(offload.highest_rule(store)),
-            "smds": {qmgr: dataset_fields(store, row) for row, qmgr in enumerate(self.qmgrs)},
+            "offload_rule": rule,
+            "smds": {
+                qmgr: dataset_fields(store.datasets[row], used_of_sets[row]) for row, qmgr in enumerate(self.qmgrs)
+            },
             "scm": storage_class_memory.scm_fields(store),
         }

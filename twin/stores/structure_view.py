@@ -64,12 +64,9 @@ def structure_resource(
     return _DataSet(config, store, rows, qmgrs.index(qmgr), qmgr)
 
 
-def pools_pct(store: layout.Store) -> float:
-    """Return the percentage in use of the pool that is used more."""
-    return max(
-        _pct(entries_in_use(store), store.params[0]["ents_max"]),
-        _pct(elements_in_use(store), store.params[0]["elems_max"]),
-    )
+def pools_pct(store: layout.Store, entries: int, elements: int) -> float:
+    """Return the percentage in use of the pool that is used more. entries, elements: in use."""
+    return max(_pct(entries, store.params[0]["ents_max"]), _pct(elements, store.params[0]["elems_max"]))
 
 
 def _pct(used: int, total: int) -> float:
@@ -270,7 +267,9 @@ class _Scm(ResourceView):
         used, total = self._bytes()
         if condition == Condition.NOT_ALTERABLE:
             return texts.cannot_alter(self._config, used, int(self._store.scm[0]["messages"]))
-        return texts.stopped_staging(self.text, used, total, pools_pct(self._store))
+        return texts.stopped_staging(
+            self.text, used, total, pools_pct(self._store, entries_in_use(self._store), elements_in_use(self._store))
+        )
 
     @override
     def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:

@@ -1,0 +1,118 @@
+"""Ticks: what time alone does to a store, and which ticks need the twin.
+
+A tick is quiet if it changes nothing but samples and meters: no alert is open, no report is due, nothing expires, no
+movement of storage class memory and no automatic alter. The event loop passes quiet ticks by itself; of all others it
+tells the twin.
+"""
+
+from __future__ import annotations
+
+from kernels import held, pools, shares, storage
+from kernels._compile import kernel, routine
+from kernels.clock import SECOND, TICK
+from kernels.layout import Store
+from kernels.watch import THRESHOLD_ELEMENTS, THRESHOLD_ENTRIES
+
+MARK = 15 * 60 * SECOND  # microseconds between two samples of what queues hold
+MIN_GROWTH_PCT = 10  # of MAXDEPTH since the last sample but one, from which the growth of a queue is believed [assumed]
+ALTER_TICKS = 60 * SECOND // TICK  # between two samples of automatic alter [assumed]
+_SWEEP_TICKS = 6  # between two searches for expired held gets
+
+PASSED, NEEDS_TWIN, NEEDS_JUDGEMENT = range(3)  # what became of a tick
+
+
+@kernel
+def _mark(store: Store) -> None:
+    """Take a sample of every queue and keep the last one."""
+    for row in range(store.params[0].queues):
+        queue = store.queues[row]
+        queue.depth_before, queue.depth_then = queue.depth_then, queue.depth
+        queue.elems_before, queue.elems_then = queue.elems_then, queue.elems
+        queue.pages_before, queue.pages_then = queue.pages_then, queue.pages
+        queue.puts_before, queue.puts_then = queue.puts_then, queue.puts
+        queue.gets_before, queue.gets_then = queue.gets_then, queue.gets
+    for page in range(store.queues_dirty.size):
+        store.queues_dirty[page] = 1
+
+
+@kernel
+def begin(store: Store, before: int, tick: int) -> None:
+    """Sample the queues and free the rows of gets held for an hour, if that is due.
+
+    Args:
+        store: arrays of the store.
+        before: the tick acted on last.
+        tick: the present tick.
+    """
+    marks = tick * TICK // MARK - before * TICK // MARK
+    if marks > 0:
+        _mark(store)
+    if marks > 1:
+        _mark(store)
+    if store.scalars[0].held_open > 0 and tick // _SWEEP_TICKS > before // _SWEEP_TICKS:
+        held.sweep(store, store.params[0].queues)
+
+
+@kernel
+def _is_at_threshold(store: Store) -> bool:
+    """Return True if entries or elements in use reach the FULLTHRESHOLD of a structure (0: never)."""
+    params = store.params[0]
+    return params.full_threshold > 0 and (
+        pools.entries_in_use(store) * 100 >= params.full_threshold * params.ents_max
+        or pools.elements_in_use(store) * 100 >= params.full_threshold * params.elems_max
+    )
+
+
+@kernel
+def _is_quiet(store: Store, tick: int) -> bool:
+    """Return True if the way to a tick changes samples and meters only."""
+    params, scalars = store.params[0], store.scalars[0]
+    if params.attended or store.scm[0].enrolled or scalars.in_doubt > 0 or scalars.full_puts != params.seen_full_puts:
+        return False
+    if scalars.expiring > 0 and params.scan_us > 0:
+        if tick * TICK // params.scan_us > scalars.tick * TICK // params.scan_us:
+            return False
+    return not (params.alters and _is_at_threshold(store))
+
+
+@kernel
+def _may_fill_queue(store: Store) -> bool:
+    """Return True if a queue may hold MAXDEPTH messages within the lead, at the growth since its last sample but one.
+
+    That growth took at least the time between two samples; the twin knows how long.
+    """
+    params = store.params[0]
+    if params.limits == 0:
+        return False
+    for row in range(params.queues):
+        queue = store.queues[row]
+        grown = queue.depth - queue.depth_before
+        room = queue.max_depth - (queue.depth - queue.uncommitted_gets)
+        grows = queue.max_depth > 0 and 100 * grown >= MIN_GROWTH_PCT * queue.max_depth
+        if grows and room > 0 and room * (MARK // SECOND) <= params.lead_s * grown:
+            return True
+    return False
+
+
+@routine
+def pass_quietly(store: Store, tick: int) -> int:
+    """Pass the ticks up to `tick`, which the next event reaches, in one step if they are quiet.
+
+    Returns:
+        PASSED. NEEDS_TWIN: they are not quiet, and nothing was done. NEEDS_JUDGEMENT: they are passed, and the twin has
+        to judge what the meters and samples say.
+    """
+    if not _is_quiet(store, tick):
+        return NEEDS_TWIN
+    params, scalars = store.params[0], store.scalars[0]
+    before = scalars.tick
+    begin(store, before, tick)
+    storage.on_tick(store, before, tick)
+    if params.alters and tick // ALTER_TICKS > before // ALTER_TICKS:
+        scalars.armed |= THRESHOLD_ENTRIES | THRESHOLD_ELEMENTS
+    shares.meter(store, before, tick)
+    scalars.tick = tick
+    is_rising = shares.leads_to_full(store, tick)
+    if (is_rising and tick >= params.look_from) or (params.has_outlook and not is_rising) or _may_fill_queue(store):
+        return NEEDS_JUDGEMENT
+    return PASSED
