@@ -180,7 +180,7 @@ class _Background:
                 yield key, arrow_value(table), ARROW, table.num_rows
 
     def due(self, elapsed: float) -> Iterator[tuple[bytes, bytes, str | None]]:
-        """Yield key, value and content type (None: JSON) of the records that are due after so many seconds."""
+        """Yield key, value and content type (None: JSON) of the records that are due after that time, in seconds."""
         while self._sent < len(self._records) and self._events < elapsed * self._rate:
             key, value, kind, events = self._records[self._sent]
             self._sent, self._events = self._sent + 1, self._events + events

@@ -272,10 +272,10 @@ put moves one there.
 def _yardstick(rates: dict[int, float]) -> str:
     if not rates:
         return ""
-    said = ", ".join(f"{value:.1f} M events/s at {held:,} held" for held, value in rates.items())
+    figures = ", ".join(f"{value:.1f} M events/s at {held:,} held" for held, value in rates.items())
     return (
         "For comparison, a loop in C (`tests/bench/plain_loop.c`, -O3) that only finds messages by their id and counts"
-        f" them by queue, without any rule: {said}."
+        f" them by queue, without any rule: {figures}."
     )
 
 

@@ -102,8 +102,8 @@ def _latency(measured: list[Latency]) -> Figure:
             value = 1000 * latency.percentile(percent)
             axes.plot([0, value, value], [percent, percent, 0], ":", color=GREY)
             offset = (4, -10 if line == "-" else -22)
-            said = f"p{percent}: {value:,.0f} ms"
-            axes.annotate(said, (value, percent), offset, textcoords="offset points", fontsize=8)
+            label = f"p{percent}: {value:,.0f} ms"
+            axes.annotate(label, (value, percent), offset, textcoords="offset points", fontsize=8)
     axes.set_xlim(left=0)
     axes.set_ylim(0, 101)
     axes.set_xlabel("ms from an event to its alert")

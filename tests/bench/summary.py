@@ -28,42 +28,42 @@ class Target:
 
 def targets(report: Report) -> list[Target]:
     """Return the targets of what was measured, numbered as on the page."""
-    found = [*_throughput_targets(report), *_kernel_targets(report)]
+    results = [*_throughput_targets(report), *_kernel_targets(report)]
     if report.backlog is not None:
         for name, ratio in (
             ("oldest first", report.backlog.ratio()),
             ("in any order", report.backlog.ratio_any_order()),
         ):
-            found.append(_most(f"P6 a batch with 10^6 held, of one with 10^4, gets {name}", 1.5, ratio, _plain))
+            results.append(_at_most(f"P6 a batch with 10^6 held, of one with 10^4, gets {name}", 1.5, ratio, _plain))
     for each in report.latency or ():
         for percent, aim in ((50, 200), (99, 500)):
             what = f"P7 event to alert at {each.rate:,} events/s, p{percent}"
-            found.append(_most(what, aim, 1000 * each.percentile(percent), ms))
+            results.append(_at_most(what, aim, 1000 * each.percentile(percent), ms))
     if report.restart is not None:
-        found.append(_most(f"P8 restart with {report.restart.held:,} held", 20, report.restart.seconds, _seconds))
+        results.append(_at_most(f"P8 restart with {report.restart.held:,} held", 20, report.restart.seconds, _seconds))
     if report.kernel is not None:
-        found.append(_most("P8 memory of a held message", 64, report.kernel.array_bytes, _bytes))
+        results.append(_at_most("P8 memory of a held message", 64, report.kernel.array_bytes, _bytes))
     if report.forecasts is not None:
         what = "P10 throughput with forecasts, of that without"
-        found.append(_least(what, forecasts.LEAST, report.forecasts.ratio(), _percent))
+        results.append(_at_least(what, forecasts.LEAST, report.forecasts.ratio(), _percent))
     if report.many is not None:
         part = report.many[many.THOUSAND].rate / report.many[many.FOUR].rate
-        found.append(_least("P11 throughput of 1,000 stores, of that of 4", 0.7, part, _percent))
+        results.append(_at_least("P11 throughput of 1,000 stores, of that of 4", 0.7, part, _percent))
     if report.sparse is not None:
-        found += _sparse_targets(report.sparse)
-    return found
+        results += _sparse_targets(report.sparse)
+    return results
 
 
 def _throughput_targets(report: Report) -> list[Target]:
-    found = []
+    results = []
     for number, name, aim in (("P1", "Arrow", 2.5e6), ("P2", "NDJSON", 1.2e6), ("P3", "JSON", 0.5e6)):
         way = report.way(name)
         if way is not None:
-            found.append(_least(f"{number} {name} events/s, Kafka to Kafka", aim, way.job.rate, rate))
+            results.append(_at_least(f"{number} {name} events/s, Kafka to Kafka", aim, way.job.rate, rate))
     for way in report.throughput or ():
         part = way.job.rate / way.ceiling.rate
-        found.append(_least(f"P4 {way.name}, of the connector alone", 0.5, part, _percent))
-    return found
+        results.append(_at_least(f"P4 {way.name}, of the connector alone", 0.5, part, _percent))
+    return results
 
 
 def _kernel_targets(report: Report) -> list[Target]:
@@ -72,7 +72,7 @@ def _kernel_targets(report: Report) -> list[Target]:
     applied = report.kernel.apply if report.kernel is not None else {}
     mixed = {held: value for (held, any_order), value in applied.items() if not any_order}
     return [
-        _least(f"P5 kernel, {kind}, {held:,} held", aim, rates[held], _millions)
+        _at_least(f"P5 kernel, {kind}, {held:,} held", aim, rates[held], _millions)
         for kind, rates, aims in (
             ("plain puts and gets", plain, {10_000: 40.0, 10_000_000: 10.0}),
             ("mixed traffic", mixed, {10_000: 25.0, 10_000_000: 6.0}),
@@ -82,11 +82,11 @@ def _kernel_targets(report: Report) -> list[Target]:
     ]
 
 
-def _least(what: str, aim: float, measured: float, say: Callable[[float], str]) -> Target:
+def _at_least(what: str, aim: float, measured: float, say: Callable[[float], str]) -> Target:
     return Target(what, f"at least {say(aim)}", say(measured), measured >= aim)
 
 
-def _most(what: str, aim: float, measured: float, say: Callable[[float], str]) -> Target:
+def _at_most(what: str, aim: float, measured: float, say: Callable[[float], str]) -> Target:
     return Target(what, f"at most {say(aim)}", say(measured), measured <= aim)
 
 
@@ -115,11 +115,11 @@ def _sparse_targets(measured: Sparse) -> list[Target]:
     stores, replayed = max(measured.replayed.items())
     first, later = measured.first_touch_ms, measured.touch_ms
     return [
-        _most("P11 CPU of a tick without a look", sparse.TICK_US, measured.tick_us, _microseconds),
-        _least(f"P11 replay of a day of {stores:,} stores, events/s", sparse.DAY_RATE, replayed, rate),
-        _most("P11 first event of a store, stateful stage", sparse.FIRST_TOUCH_MS, first, _milliseconds),
-        _most("P11 a later batch of a store, stateful stage", sparse.TOUCH_MS, later, _milliseconds),
-        _most("P11 arrays of an idle store", sparse.IDLE_BYTES, measured.array_bytes, _bytes),
+        _at_most("P11 CPU of a tick without a look", sparse.TICK_US, measured.tick_us, _microseconds),
+        _at_least(f"P11 replay of a day of {stores:,} stores, events/s", sparse.DAY_RATE, replayed, rate),
+        _at_most("P11 first event of a store, stateful stage", sparse.FIRST_TOUCH_MS, first, _milliseconds),
+        _at_most("P11 a later batch of a store, stateful stage", sparse.TOUCH_MS, later, _milliseconds),
+        _at_most("P11 arrays of an idle store", sparse.IDLE_BYTES, measured.array_bytes, _bytes),
     ]
 
 

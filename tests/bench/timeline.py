@@ -91,8 +91,8 @@ def _tasks(session: SparkSession, run: str, batch: int) -> list[list[tuple[float
     jobs = store.jobsList(None)
     for place in range(jobs.size()):
         job = jobs.apply(place)
-        said = job.description().get() if job.description().isDefined() else ""
-        if f"runId = {run}" not in said or not said.endswith(f"batch = {batch}"):
+        description = job.description().get() if job.description().isDefined() else ""
+        if f"runId = {run}" not in description or not description.endswith(f"batch = {batch}"):
             continue
         numbers = sorted(int(job.stageIds().apply(stage)) for stage in range(job.stageIds().size()))
         if len(numbers) == len(STAGES):

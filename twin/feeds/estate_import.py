@@ -245,7 +245,7 @@ def _differences_of(section: str, key: str, facts: dict[str, Fact], estate: Esta
         name = f"SMDS {key}"
     else:
         owner, _, rest = key.partition("/")
-        name = f"{owner}/PS{int(rest):02d}" if section == "page_set" else key
+        name = f"{owner}/PS{int(rest):02d}" if section == "page_set" and rest.isdecimal() else key
         config = estate.stores.get(name)
     if config is None:
         if section != "smds":

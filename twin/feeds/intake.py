@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ MAX_NAMES = 10_000  # unknown names and coverages that are kept
 Event = dict[str, Any]
 """An event as in docs/events.md; `time` is an integer, microseconds since 1970 UTC."""
 
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # characters that end a line or move the cursor
 _CHECKED = ("time", "count", "length", "msgid", "priority", "reason")
 
 
@@ -108,8 +110,9 @@ class Intake:
         Args:
             code: stable name, such as "truncated".
             place: page and byte, line or index.
-            text: the value and what is expected.
+            text: the value and what is expected. Control characters in damaged names are escaped: it stays one line.
         """
+        place, text = (_CONTROL.sub(lambda match: ascii(match[0])[1:-1], words) for words in (place, text))
         self.counts[code] += 1
         self.latest[code] = Complaint(code, place, text)
         if self.counts[code] <= MAX_EXAMPLES:

@@ -90,6 +90,12 @@ def test_a_store_that_was_not_seen_is_named(estate, tmp_path):
     assert "QSG1/APP1: in the estate, not seen" in lines
 
 
+def test_a_page_set_of_a_damaged_name_is_named_as_it_was_seen(estate):
+    intake = look_at([], FeedOptions(), estate)
+    intake.seen.add("page_set", "QM01/o$4", "display.txt", pages=1080)
+    assert "QM01/o$4: seen (display.txt), not in the estate" in list(differences(intake.seen, estate))
+
+
 def test_structures_of_other_products_are_named_and_left_out(files):
     intake = look_at(files, FeedOptions())
     assert [c.code for c in intake.complaints if "ISGLOCK" in c.text] == ["no-group"]

@@ -82,6 +82,13 @@ def test_complaints_are_counted_and_the_first_of_each_code_kept():
     assert str(intake.complaints[0]) == "file, byte 0: record of 10 bytes; expected: 20 (truncated)"
 
 
+def test_a_complaint_is_one_line_whatever_a_damaged_name_holds():
+    intake = Intake()
+    intake.complain("partial", "page 1, byte 880: OTHER\n\x1b[2J\u2028", "its name is \r\x85")
+    (complaint,) = intake.complaints
+    assert str(complaint) == "page 1, byte 880: OTHER\\n\\x1b[2J\\u2028: its name is \\r\\x85 (partial)"
+
+
 def test_only_the_first_source_of_a_queue_counts_its_puts_and_gets():
     intake = Intake()
     assert intake.claim("QM01", "ORDERS", "QQST")
