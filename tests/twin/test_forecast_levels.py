@@ -118,6 +118,7 @@ def test_a_fall_begins_a_new_rise_and_falling_levels_are_not_extended() -> None:
     assert fit.levels == 10
     assert Extension.fit([*range(0, 60, 6)], up[::-1]) is None
     assert Extension.fit([0, 6, 12], up[:3]) is None
+    assert Extension.fit([0, 6, 12], []) is None  # a resource that no measurement names
 
 
 def drifting(measured_share: float) -> tuple[float, str]:

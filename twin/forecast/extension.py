@@ -44,6 +44,8 @@ class Extension(NamedTuple):
     @classmethod
     def fit(cls, ticks: list[int], shares: list[float]) -> Self | None:
         """Return the extension of levels; None where they do not rise, or too few do."""
+        if len(shares) < MIN_LEVELS:
+            return None
         start = _last_fall(shares)
         times, levels = np.array(ticks[start:], float), np.array(shares[start:])
         if times.size < MIN_LEVELS or times[-1] <= times[0]:
