@@ -44,7 +44,7 @@ def test_a_password_in_a_file_is_read_for_librdkafka(tmp_path: Path) -> None:
     secrets.write_text(f"# logins\njaas = {JAAS}\n")
     reference = f"${{file:{secrets}:jaas}}"
     assert for_librdkafka({"sasl.jaas.config": reference, "config.providers": "file"})["sasl.username"] == "twin"
-    with pytest.raises(UsageError, match="no line other="):
+    with pytest.raises(UsageError, match=r"has no other; expected: a line for \$\{file:"):
         for_librdkafka({"sasl.jaas.config": f"${{file:{secrets}:other}}"})
     with pytest.raises(UsageError, match="readable properties file"):
         for_librdkafka({"sasl.jaas.config": f"${{file:{tmp_path}/none:jaas}}"})

@@ -230,7 +230,7 @@ def workloads(profile: str = "mixed", usual_size: int = 40, kind: str = "structu
 
 # -- long workloads, from a seed
 
-SEEDS = (1, 2, 3, 4, 5, 9)
+SEEDS = (1, 2, 3, 4, 5, 18)
 
 
 def long_workload(seed: int, profile: str, kind: str) -> Workload:

@@ -220,14 +220,14 @@ def test_a_recording_of_another_estate_fails_although_it_raises_no_alert(pyteste
     (site / "estate.toml").write_text(ESTATE.replace("QM0", "QX0"), encoding="utf-8")
     pytester.makepyfile(test_site=NO_ALERT)
     text = failure(run(pytester))
-    assert "friday.ndjson.zst has no event of" in text and "; the first: there is no queue manager" in text
+    assert "friday.ndjson.zst has no event that" in text and "; the first: there is no queue manager" in text
 
 
 def test_an_empty_recording_fails(pytester: pytest.Pytester, site: Path) -> None:
     (site / "friday.ndjson.zst").unlink()
     (site / "friday.ndjson").touch()
     pytester.makepyfile(test_site=NO_ALERT)
-    assert "friday.ndjson has no event of" in failure(run(pytester))
+    assert "friday.ndjson has no event that" in failure(run(pytester))
 
 
 def test_events_that_the_estate_refuses_bring_a_warning(pytester: pytest.Pytester, site: Path) -> None:
