@@ -163,7 +163,7 @@ OF_KAFKA = {"--bootstrap-servers", "--topic-prefix", "--kafka", "--kafka-file"}
 OF_SIZE = {"--estate", "--store", "--json"}
 # Options of docker compose, of Kafka's own tools, of mqtwin itself, of tests.score.
 OTHERS = {"--build", "--bootstrap-server", "--topic", "--property", "--help", "--version", "--debug"}
-OTHERS |= {"--split", "--cases", "--no-pictures"}
+OTHERS |= {"--split", "--cases", "--no-pictures", "--stores", "--open-files"}
 
 
 def options(command: str) -> set[str]:

@@ -59,28 +59,19 @@ class Output:
 
     Args:
         plan: names and limits of topics.
-        topics: topic of each record.
-        keys: key of each record.
-        values: value of each record.
-        headers: headers of each record.
+        records: topic, key, value and headers of each.
         figures: by the names of `FIGURES`.
         heard: see `streams.query.source_bits.SourceBits.words`.
     """
 
     plan: Plan
-    topics: list[str] = field(default_factory=list)
-    keys: list[bytes] = field(default_factory=list)
-    values: list[bytes] = field(default_factory=list)
-    headers: list[list[dict[str, Any]] | None] = field(default_factory=list)
+    records: list[tuple[str, bytes, bytes, list[dict[str, Any]] | None]] = field(default_factory=list)
     figures: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FIGURES, 0))
     heard: list[int] = field(default_factory=list)
 
     def add(self, topic: str, key: bytes, value: bytes, headers: list[dict[str, Any]] | None = None) -> None:
         """Add a Kafka record."""
-        self.topics.append(topic)
-        self.keys.append(key)
-        self.values.append(value)
-        self.headers.append(headers)
+        self.records.append((topic, key, value, headers))
 
     def add_alert(self, alert: Alert) -> None:
         """Add the record of an alert, keyed by its id; a dead letter instead if it is too large for its topic."""
@@ -116,7 +107,7 @@ class Output:
         """Yield the rows. There must be at least one record, or the figures would be lost."""
         figures: list[int] | None = [self.figures[name] for name in FIGURES]
         heard: list[int] | None = self.heard
-        for record in zip(self.topics, self.keys, self.values, self.headers, strict=True):
+        for record in self.records:
             yield _RECORD(*record, figures, heard)
             figures = heard = None
 

@@ -39,7 +39,7 @@ _HOUR_BANDWIDTH = 0.75 * DAY_TICKS / 24  # of the time of day at which rises beg
 _CAUSE_BANDWIDTH = 0.35  # of the share of the puts that stayed
 _MIN_CLIMB = 0.3  # of a rise: lower ones say nothing about it
 _LEAST_WEIGHT = 0.01  # of an expert: below it the expert is left out
-_LEAST = 1e-6  # a climb
+LEAST_CLIMB = 1e-6  # of which a logarithm is taken
 _GRID = np.linspace(0.0, 1.0, 12)  # places between which the share of the rises that go on is interpolated
 _LOGISTIC = 1.7  # times: a logistic curve as wide as a normal one
 _CACHED = 1024  # stores whose scores stay in memory; they are computed again when a rise has ended
@@ -52,7 +52,7 @@ def lasted(rows: Array) -> Array:
 
 def climbs(rows: Array) -> Array:
     """Return f8[n], utilisation from the beginning to the end of rises."""
-    return np.asarray(np.maximum(_LEAST, rows["top"] - rows["low"]))
+    return np.asarray(np.maximum(LEAST_CLIMB, rows["top"] - rows["low"]))
 
 
 def stayed(rows: Array) -> Array:
@@ -93,7 +93,7 @@ def ends(rows: Array, low: Array, began: Array) -> Array:
         low: f8[m], utilisation at the beginning of the others.
         began: i8[m], ticks.
     """
-    height = np.log(np.maximum(_LEAST, rows["top"] - low[:, None]))
+    height = np.log(np.maximum(LEAST_CLIMB, rows["top"] - low[:, None]))
     hour = np.log(np.maximum(1.0, (rows["ended"] - began[:, None]) % DAY_TICKS))
     same = np.zeros_like(height)
     return np.stack([np.log(lasted(rows)) + same, np.log(climbs(rows)) + same, height, hour])

@@ -19,7 +19,6 @@ from twin.estate.history import PastRise
 from twin.forecast import laws
 from twin.state.arrays import Array
 
-_LEAST_CLIMB = 1e-6
 _FASTER = 2.5  # times the mean pace of a rise, from which it is another rise
 _WEEK = 7 * 86_400 * SECOND
 
@@ -120,7 +119,7 @@ def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array, heig
     if not past.rows.size:
         return prior[1:]
     times = np.log(np.append(rise.age, rise.age + ahead))
-    climbs = np.log(np.maximum(_LEAST_CLIMB, np.append(rise.height, heights) - rise.low))
+    climbs = np.log(np.maximum(laws.LEAST_CLIMB, np.append(rise.height, heights) - rise.low))
     places = np.stack([times, climbs, climbs, times])
     going = laws.outlast(past.rows, rise.low, rise.began, past.alike, places, prior)
     return np.asarray(np.minimum(1.0, going[1:] / going[0]))
