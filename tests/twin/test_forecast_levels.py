@@ -151,3 +151,26 @@ def test_a_forecast_that_no_measurement_has_confirmed_says_so() -> None:
         driver.wait(10)
     alert = next(alert for alert in driver.alerts if alert.condition == "full-forecast")
     assert "no measurement has confirmed what the store holds" in alert.evidence
+
+
+def unconfirmed(lost: int) -> tuple[float, str]:
+    """Fill a store that nobody measures after events were lost; return p90 / p10 of a forecast, and the evidence."""
+    driver = TwinDriver(**LARGE)
+    for number in (1, lost + 2):
+        driver.get(seq=number)
+    width = 0.0
+    for number in range(450):
+        driver.put(1000, count=60)
+        state = driver.wait(10)
+        if number == 380:
+            times = state["forecast"]["resources"][0]["time_to_full_s"]
+            width = times["p90"] / times["p10"]
+    return width, "; ".join(next(alert for alert in driver.alerts if alert.condition == "full-forecast").evidence)
+
+
+def test_lost_events_make_the_forecast_of_an_unconfirmed_model_wider_and_it_says_so() -> None:
+    (few, none), (many, reason) = unconfirmed(10), unconfirmed(400)
+    assert many > 1.3 * few > 1.0
+    assert "lost" not in none
+    assert "no measurement has confirmed what the store holds, and 3" in reason
+    assert reason.endswith("% of the events are lost: the times are wider")

@@ -8,6 +8,7 @@ import numpy as np
 
 from kernels.clock import MINUTE_TICKS
 from kernels.layout import NEVER
+from twin.forecast.model_error import error_pct, lost_share
 from twin.forecast.outlook import SECONDS, Outlook
 from twin.forecast.rises import Past
 from twin.state.arrays import Array
@@ -29,7 +30,7 @@ def evidence(view: ForecastView, outlook: Outlook, queue: str, tick: int) -> tup
         queue: name of the queue that fills it most, or "".
         tick: of the outlook.
     """
-    reasons = (_levels(outlook), _getters(view, queue, tick), _past(outlook), _service(outlook), _drift(view))
+    reasons = (_levels(outlook), _getters(view, queue, tick), _past(outlook), _service(outlook), _drift(view, outlook))
     return tuple(reason for reason in reasons if reason)
 
 
@@ -43,12 +44,15 @@ def _levels(outlook: Outlook) -> str:
     return f"{text}, levelling off at {100 * levels.rests_at:.0f} %" if levels.rests_at < 1.0 else text
 
 
-def _drift(view: ForecastView) -> str:
-    """Return how far the model is from measurements, where it is far or not known."""
+def _drift(view: ForecastView, outlook: Outlook) -> str:
+    """Return how far the model is from what the store holds, where that is far or not known."""
     drift, tolerance_pct = view.drift, view.config.drift_tolerance_pct
+    is_far = error_pct(view, outlook.fill) > tolerance_pct
     if drift.pct is None:
-        return "no measurement has confirmed what the store holds"
-    if abs(drift.pct) <= tolerance_pct:
+        unknown = "no measurement has confirmed what the store holds"
+        lost = f"{100 * lost_share(view):.0f} % of the events are lost: the times are wider"
+        return f"{unknown}, and {lost}" if is_far else unknown
+    if not is_far:
         return ""
     less = "more" if drift.pct > 0 else "less"
     return (

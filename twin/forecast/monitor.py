@@ -23,8 +23,8 @@ from twin.conditions import CRITICAL, INFO, WARNING, Condition
 from twin.forecast import flows, remedies, rule
 from twin.forecast import levels as by_levels
 from twin.forecast.evidence import evidence
-from twin.forecast.fill_model import FillModel
 from twin.forecast.levels import Levels
+from twin.forecast.model_error import doubt
 from twin.forecast.outlook import SECONDS, Forecast, Outlook, fullest, look_ahead, usage
 from twin.forecast.view import ForecastView
 from twin.units import as_text
@@ -34,7 +34,6 @@ _MAX_SPEED_UP = 3.0  # a rise may become this many times as fast as it was
 _CALM_TICKS = round(rule.CALM_S / SECONDS)
 _CRITICAL_S = 600.0  # time left from which an alert is critical
 _UPDATE_RATIO = 0.5  # of the time left by the last record: less than that is an update
-_MAX_DOUBT = 1.0  # of a time to full, as a share of it [assumed]
 _MAX_KEPT = 4096  # forecasts kept until they are drained
 _NO_TICK = 1 << 62  # behind every tick
 
@@ -274,16 +273,7 @@ def look(view: ForecastView, tick: int) -> Outlook | None:
     if regime is None:
         return None
     horizon = int(view.config.forecast_horizon_s / SECONDS)
-    return look_ahead(store, view.name, fill, regime, tick, horizon, _doubt(view, fill))
-
-
-def _doubt(view: ForecastView, fill: FillModel) -> float:
-    """Return the error of the time to full that a large drift means, as a share: the drift over the room left."""
-    pct = view.drift.pct
-    if pct is None or abs(pct) <= view.config.drift_tolerance_pct:
-        return 0.0
-    room_pct = 100.0 * (1.0 - max(usage(fill, number) for number in range(len(fill.resources))))
-    return float(min(_MAX_DOUBT, abs(pct) / max(room_pct, 1.0)))
+    return look_ahead(store, view.name, fill, regime, tick, horizon, doubt(view, fill))
 
 
 def _first_filler(view: ForecastView, summary: _Summary) -> str:
