@@ -53,6 +53,16 @@ def test_elements_have_a_threshold_of_their_own() -> None:
     assert driver.alert_changes() == [(OPENED, "threshold", "elements")]
 
 
+def test_puts_that_succeed_where_the_model_has_no_room_update_no_alert() -> None:
+    driver = open_driver()
+    driver.put(count=100)
+    for _ in range(40):
+        driver.put()
+        driver.wait(10)
+    assert driver.state()["overfull_puts"] == 40
+    assert [alert.change for alert in alerts_of(driver, *AT_FULL)] == [OPENED]
+
+
 def test_a_structure_is_full_at_the_very_event_that_takes_its_last_entry() -> None:
     driver = open_driver()
     driver.put(count=99)

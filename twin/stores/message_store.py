@@ -483,7 +483,7 @@ class MessageStore(StoreKind):
             return [self.episodes.clear(episode, finding, now)]
         episode.calm_since = None
         severity = view.severity(episode.condition, episode.severity)
-        if severity == episode.severity and view.usage_pct < episode.usage_pct + STEP:
+        if severity == episode.severity and min(100.0, view.usage_pct) < episode.usage_pct + STEP:
             return []
         finding = viewer.finding(episode.condition, episode.resource, episode.severity)
         return [self.episodes.update(episode, finding, now)]
