@@ -12,35 +12,49 @@ from kernels import messages
 from kernels._compile import routine
 from kernels.layout import AVAILABLE, FREE, NEVER, Store
 
+_NEVER_SOON = 1 << 62  # behind every time
+
 
 @routine
 def scan(store: Store, time: int) -> None:
     """Remove every available message that has expired by `time`, microseconds."""
+    if store.params[0].expires_from > time:
+        return
+    earliest = _NEVER_SOON
     for row in range(store.scalars[0].message_high):
         message = store.messages[row]
-        if message.state == AVAILABLE and message.expires != 0 and message.expires <= time:
+        if message.state == FREE or message.expires == 0:
+            continue
+        if message.state == AVAILABLE and message.expires <= time:
             messages.remove_expired(store, row)
+        else:
+            earliest = min(earliest, message.expires)
+    store.params[0].expires_from = earliest
 
 
 @routine
 def next_expiry(store: Store) -> int:
-    """Return the time at which the next available message expires, or has expired, microseconds; NEVER: none does."""
-    earliest = NEVER
-    for row in range(store.scalars[0].message_high):
-        message = store.messages[row]
-        if message.state == AVAILABLE and message.expires != 0 and (earliest == NEVER or message.expires < earliest):
-            earliest = int(message.expires)
-    return earliest
+    """Return a time before which no message that is held expires, microseconds.
+
+    It is the time of the first one where the clock has reached the time known before; NEVER: none does.
+    """
+    if store.params[0].expires_from <= store.scalars[0].clock:
+        count_expired(store)
+    earliest = int(store.params[0].expires_from)
+    return NEVER if earliest == _NEVER_SOON else earliest
 
 
 @routine
 def count_expired(store: Store) -> int:
     """Return the messages that hold storage although they have expired by the store's clock."""
-    count = 0
-    if store.scalars[0].expiring == 0:
+    params, clock = store.params[0], store.scalars[0].clock
+    count, earliest = 0, _NEVER_SOON
+    if store.scalars[0].expiring == 0 or params.expires_from > clock:
         return count
     for row in range(store.scalars[0].message_high):
         message = store.messages[row]
-        if message.state != FREE and message.expires != 0 and message.expires <= store.scalars[0].clock:
-            count += 1
+        if message.state != FREE and message.expires != 0:
+            earliest = min(earliest, message.expires)
+            count += message.expires <= clock
+    params.expires_from = earliest
     return count

@@ -396,6 +396,7 @@ PARAMS = np.dtype(
         ("limits", "u1"),  # 1: a queue has a MAXDEPTH
         ("lead_s", "f8"),  # seconds before MAXDEPTH from which the twin judges
         ("scan_us", "i8"),  # microseconds between two scans for expired messages; 0: none
+        ("expires_from", "i8"),  # no message held expires before that time; not described, but kept by kernels.expiry
         ("alters", "u1"),  # structure: 1: z/OS may alter it automatically
         ("attended", "u1"),  # 1: the twin has something to do at every tick (see ticks.py)
         ("seen_full_puts", "i8"),  # puts refused with 2192 as of the last tick

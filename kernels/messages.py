@@ -92,6 +92,7 @@ def store_message(
     message.expires = expires
     if expires != 0:
         scalars.expiring += 1
+        store.params[0].expires_from = min(store.params[0].expires_from, expires)
     message.unit = NONE
     message.queue = queue
     message.length = length

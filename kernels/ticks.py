@@ -70,7 +70,8 @@ def _is_quiet(store: Store, tick: int) -> bool:
     if params.attended or store.scm[0].enrolled or scalars.in_doubt > 0 or scalars.full_puts != params.seen_full_puts:
         return False
     if scalars.expiring > 0 and params.scan_us > 0:
-        if tick * TICK // params.scan_us > scalars.tick * TICK // params.scan_us:
+        scan = tick * TICK // params.scan_us
+        if scan > scalars.tick * TICK // params.scan_us and params.expires_from <= scan * params.scan_us:
             return False
     return not (params.alters and _is_at_threshold(store))
 

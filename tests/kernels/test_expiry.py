@@ -1,0 +1,42 @@
+"""Messages that expire are looked at only where one of them can have expired (kernels/expiry.py)."""
+
+from __future__ import annotations
+
+from kernels import expiry
+from kernels.clock import SECOND
+from tests.support.twin_driver import TwinDriver
+
+LARGE = {"size": 64 << 20}
+
+
+def driver_with(count: int, expiry_s: float) -> TwinDriver:
+    driver = TwinDriver(**LARGE)
+    for _ in range(count):
+        driver.put(expiry=expiry_s)
+    return driver
+
+
+def test_the_first_expiry_is_known_without_a_look_at_the_messages() -> None:
+    driver = driver_with(20, 3600.0)
+    store = driver.twin.tables.store
+    assert driver.state()["expired_held"] == 0  # a new store does not know, and looks once
+    first = int(store.messages["expires"][:20].min())
+    assert int(expiry.next_expiry(store)) == int(store.params[0]["expires_from"]) == first
+    store.messages["expires"][:20] = 1
+    assert driver.state()["expired_held"] == 0
+
+
+def test_an_earlier_expiry_moves_the_time_forward_and_a_look_at_the_rest_back() -> None:
+    driver = driver_with(3, 3600.0)
+    driver.state()
+    driver.put(expiry=60.0)
+    store = driver.twin.tables.store
+    assert int(store.params[0]["expires_from"]) == driver.time + 60 * SECOND
+    driver.wait(61)
+    assert driver.state()["expired_held"] == 1
+    for _ in range(4):
+        driver.get()  # the last one meets the expired message, and waits
+    driver.put(expiry=3600.0)  # is got at once
+    driver.put(expiry=7200.0)
+    assert driver.state()["expired_held"] == 0
+    assert int(store.params[0]["expires_from"]) == driver.time + 7200 * SECOND
