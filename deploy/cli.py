@@ -42,7 +42,7 @@ COMMANDS = {
     "demo": ("deploy.commands.demo:demo", "Fill a structure in fast motion, with alerts before the first 2192."),
     "doctor": ("deploy.commands.doctor:doctor", "Show what this machine lacks, and how to get it."),
     "drift": ("deploy.commands.drift:drift", "Show the model against measurements, with likely causes."),
-    "estate": ("deploy.commands.estate:estate", "Check an estate file and summarise its stores."),
+    "estate": ("deploy.commands.estate:estate", "Check an estate file, or write one of what data of a site show."),
     "export": ("deploy.commands.export:export", "Serve metrics to Prometheus."),
     "import": ("deploy.commands.import_:import_", "Convert files of a site (SMF, command output, ...) to a recording."),
     "import-trace": ("deploy.commands.import_trace:import_trace", "Convert a trace of real requests into a recording."),

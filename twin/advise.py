@@ -76,7 +76,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
         is_kept: True if the promise holds without any change.
         plans: the least changes, if it does not; none where no change helps.
         left_out: plans that would bring a new warning about the estate: title and warning.
-        smaller: settings that could be smaller one at a time, if it does: value by name.
+        smaller: sizes that could be smaller one at a time, if it does: by name the settings, with what goes along.
     """
 
     store: str
@@ -87,7 +87,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     is_kept: bool
     plans: tuple[Plan, ...]
     left_out: tuple[str, ...]
-    smaller: dict[str, int]
+    smaller: dict[str, Settings]
 
 
 def advise(moment: Moment, promise: Promise, traffic: Traffic = AS_IT_IS) -> Advice:
@@ -190,7 +190,7 @@ def _enlarge(
         now = None if name is None else settings.get(name) or sizes(twin).get(name)
         if name is None or now is None:
             return None
-        settings = with_size(twin, settings, name, 2 * int(now))
+        settings = with_size(twin.config, settings, name, 2 * int(now))
     return None
 
 
@@ -209,30 +209,30 @@ def _least(twin: MessageStore, settings: Settings, promise: Promise, ask: Callab
         low, high = 0, -(-(int(least[name]) - now) // step)  # steps beyond the value now; `high` keeps it
         while low < high:
             middle = (low + high) // 2
-            tried = with_size(twin, without_size(least, name), name, now + middle * step)
+            tried = with_size(twin.config, without_size(least, name), name, now + middle * step)
             if promise.is_kept(ask(tried if now + middle * step else without_size(least, name))):
                 high = middle
             else:
                 low = middle + 1
         least = without_size(least, name)
         if high:
-            least = with_size(twin, least, name, now + high * step)
+            least = with_size(twin.config, least, name, now + high * step)
     return least
 
 
-def _smaller(twin: MessageStore, promise: Promise, ask: Callable[[Settings], Outcome]) -> dict[str, int]:
+def _smaller(twin: MessageStore, promise: Promise, ask: Callable[[Settings], Outcome]) -> dict[str, Settings]:
     """Return how small each size could be alone, where that is at least a step smaller."""
-    smaller: dict[str, int] = {}
+    smaller: dict[str, Settings] = {}
     for name, value in sizes(twin).items():
         step = max(1, value // _STEPS)
         low, high = 1, value // step  # in steps; `high` keeps the promise
         while low < high:
             middle = (low + high) // 2
             try:
-                is_kept = promise.is_kept(ask(with_size(twin, {}, name, middle * step)))
+                is_kept = promise.is_kept(ask(with_size(twin.config, {}, name, middle * step)))
             except UsageError:
                 is_kept = False
             low, high = (low, middle) if is_kept else (middle + 1, high)
         if high * step < value:
-            smaller[name] = high * step
+            smaller[name] = with_size(twin.config, {}, name, high * step)
     return smaller

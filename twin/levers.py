@@ -49,21 +49,21 @@ def _structure_sizes(twin: MessageStore, config: Structure) -> dict[str, int]:
     return values
 
 
-def with_size(twin: MessageStore, settings: Settings, name: str, value: int) -> Settings:
-    """Return settings with one more. SIZE takes INITSIZE along: a rebuild allocates the latter."""
+def with_size(config: Any, settings: Settings, name: str, value: int) -> Settings:
+    """Return settings of a store with one more. SIZE takes INITSIZE along: a rebuild allocates the latter."""
     more: Settings = {name: value}
-    if name == "size" and twin.config.init_size is not None:
+    if name == "size" and config.init_size is not None:
         more["init_size"] = value
     qmgr, _, key = name.removeprefix("smds.").rpartition(".")
-    if name.startswith("smds.") and key == "max_size" and value < twin.config.smds[qmgr].size:
+    if name.startswith("smds.") and key == "max_size" and value < config.smds[qmgr].size:
         more[f"smds.{qmgr}.size"] = value
-    if name.startswith("smds.") and key == "size" and value > (twin.config.smds[qmgr].max_size or value):
+    if name.startswith("smds.") and key == "size" and value > (config.smds[qmgr].max_size or value):
         more[f"smds.{qmgr}.max_size"] = value
-    if name == "max_pages" and value < twin.config.pages:
+    if name == "max_pages" and value < config.pages:
         more["pages"] = value
-    if name == "pages" and value > (twin.config.max_pages or value):
+    if name == "pages" and value > (config.max_pages or value):
         more["max_pages"] = value
-    if name == "max_size" and value > (twin.config.file_system_size or value):
+    if name == "max_size" and value > (config.file_system_size or value):
         more["file_system_size"] = value
     return {**settings, **more}
 

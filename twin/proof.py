@@ -1,4 +1,4 @@
-"""The proof of a plan: a recording asked again on the estate as it is and with the plan.
+"""The proof of a plan, or of a smaller size: a recording asked again on the estate as it is and with it.
 
 Puts are demands (`twin.replays`): the estate decides which are refused. Described in docs/what-if.md.
 """
@@ -25,7 +25,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     """A recording asked again with a plan.
 
     Attributes:
-        title: of the plan; "as it is" without one.
+        title: of the plan; "as it is" without one; of a smaller size its name.
         recorded: messages refused with 2192 in the recording.
         refused: messages refused with 2192 here.
         first_full: time of the first of them; None: none is refused.
@@ -47,7 +47,7 @@ AS_IT_IS = "as it is"
 
 
 def prove(recording: str | Path, estate: Estate, advice: Advice) -> tuple[Proof, ...]:
-    """Ask a recording again: on the estate as it is, then with each plan.
+    """Ask a recording again: on the estate as it is, then with each plan and each size that could be smaller.
 
     Args:
         recording: the recording, from its beginning to its end.
@@ -59,7 +59,8 @@ def prove(recording: str | Path, estate: Estate, advice: Advice) -> tuple[Proof,
     """
     without: tuple[str, Settings] = (AS_IT_IS, {})
     plans = [(plan.title, plan.settings) for plan in advice.plans]
-    return tuple(_proof(recording, estate, advice.store, *plan) for plan in (without, *plans))
+    changes = (without, *plans, *advice.smaller.items())
+    return tuple(_proof(recording, estate, advice.store, *change) for change in changes)
 
 
 def _proof(recording: str | Path, estate: Estate, store: str, title: str, settings: Settings) -> Proof:

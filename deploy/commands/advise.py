@@ -44,9 +44,9 @@ def advise(
 ) -> None:
     """Find the least change with which a store is not full within some hours. Nothing is changed.
 
-    Where it is not full anyway, it prints what could be smaller. Each plan is proven by rolling the store forward, and
-    by asking the whole recording again with it, where there is one. Of a uniform cluster it says which members carry
-    the load.
+    Where it is not full anyway, it prints what could be smaller. Each plan and each smaller size is proven by rolling
+    the store forward, and by asking the whole recording again with it, where there is one. Of a uniform cluster it says
+    which members carry the load.
 
     Args:
         store: Name of the store, such as QSG1/APP1.
@@ -80,7 +80,9 @@ def advise(
             print_members(members)
         return
     advice = find_advice(moment_of(loaded_estate, twin), promise, factors)
-    proofs = prove(recording, loaded_estate, advice) if recording is not None and advice.plans else ()
+    proofs = (
+        prove(recording, loaded_estate, advice) if recording is not None and (advice.plans or advice.smaller) else ()
+    )
     name = "" if recording is None else recording.name
     if write is not None:
         write_plans(write, estate, loaded_estate, advice)
@@ -92,4 +94,4 @@ def advise(
         return
     print_advice(advice)
     if proofs:
-        print_proofs(proofs, name)
+        print_proofs(advice, proofs, name)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from deploy.show.advice import size_text
+from deploy.show.advice import settings_text
 from deploy.show.whatif import HEADINGS, cells, question
 from twin.advise import Advice
 from twin.proof import AS_IT_IS, Proof
@@ -131,9 +131,9 @@ def _plan(advice: Advice, number: int) -> str:
 
 
 def _smaller(advice: Advice) -> str:
-    rows = [(name, size_text(name, value)) for name, value in advice.smaller.items()]
+    items = "".join(f"<li>{escape(settings_text(settings))}</li>" for settings in advice.smaller.values())
     text = "Each of these sizes alone could be this small, and the promise would still be kept."
-    return f"<h2>What could be smaller</h2><p>{text}</p>{_table(('setting', 'enough'), rows, right=1)}"
+    return f"<h2>What could be smaller</h2><p>{text}</p><ul>{items}</ul>"
 
 
 def _proofs(advice: Advice, proofs: Sequence[Proof], recording: str) -> str:
@@ -147,14 +147,15 @@ def _proofs(advice: Advice, proofs: Sequence[Proof], recording: str) -> str:
         )
         for proof in proofs
     ]
+    what = "smaller size" if advice.is_kept else "plan"
     recorded = f"The recording has {proofs[0].recorded:,} refused messages."
     text = (
-        f"{recording}, asked again on the estate as it is and with each plan. {recorded} Gets happen as recorded:"
-        " messages that the recording refused and a plan stores are not got in it."
+        f"{recording}, asked again on the estate as it is and with each {what}. {recorded} Gets happen as recorded:"
+        " messages that the recording refused and are stored here are not got in it."
     )
     caption = f"The fullest resource of {advice.store} in the recording, percent of its maximum."
     return (
-        f"<h2>The recording with each plan</h2><p>{escape(text)}</p>"
+        f"<h2>The recording with each {what}</h2><p>{escape(text)}</p>"
         f"<figure tabindex=0>{_course(advice, proofs)}<figcaption>{escape(caption)}</figcaption></figure>"
         f"{_table(heads, rows, right=1)}"
     )
@@ -163,6 +164,8 @@ def _proofs(advice: Advice, proofs: Sequence[Proof], recording: str) -> str:
 def _name(advice: Advice, proof: Proof) -> str:
     if proof.title == AS_IT_IS:
         return "As it is"
+    if proof.title in advice.smaller:
+        return settings_text(advice.smaller[proof.title])
     number = next(number for number, plan in enumerate(advice.plans, 1) if plan.title == proof.title)
     return f"Plan {number}: {proof.title}"
 
@@ -227,7 +230,7 @@ def _bars(options: Sequence[tuple[str, Outcome]], hours: float) -> str:
 
 
 def _hours(horizon_s: float, y: float) -> list[str]:
-    step = next((s for s in (600, 900, 1800, 3600, 7200, 14_400) if horizon_s / s <= 8), 14_400)
+    step = next((s for s in (600, 900, 1800, 3600, 7200, 14_400) if horizon_s / s <= 6), 14_400)
     parts = [f'<line class="axis" x1="{_LEFT}" y1="{y}" x2="{_WIDTH - _RIGHT}" y2="{y}"/>']
     for second in range(0, int(horizon_s) + 1, step):
         x = _LEFT + second / horizon_s * (_WIDTH - _LEFT - _RIGHT)

@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterable
 
+_OBJECT = re.compile(r"[^\s,/\"]+/[^\s:,\"]+")  # the first name of a warning: QM01/PS04, QSG1/APP1/QM01
+_MAX_ALIKE = 3  # warnings that differ in a name only are printed one by one up to this number
+_MAX_NAMES = 8
+
 
 def print_warnings(warnings: Iterable[str]) -> None:
-    """Print warnings to standard error, one per line."""
-    for warning in warnings:
+    """Print warnings to standard error, one per line; many that differ in a name only are one line."""
+    for warning in merged(warnings):
         print_line(f"mqtwin: warning: {warning}")
+
+
+def merged(warnings: Iterable[str]) -> list[str]:
+    """Return warnings in order; more than three that differ in the name of an object only are one with their names."""
+    alike: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
+    for warning in warnings:
+        found = _OBJECT.search(warning)
+        text = warning.replace(found[0], "\0") if found else warning
+        alike.setdefault(text, []).append(warning)
+        names.setdefault(text, []).extend([found[0]] if found else [])
+    lines: list[str] = []
+    for text, same in alike.items():
+        more = f" and {len(same) - _MAX_NAMES} more" if len(same) > _MAX_NAMES else ""
+        together = ", ".join(names[text][:_MAX_NAMES]) + more
+        lines += [text.replace("\0", together)] if len(same) > _MAX_ALIKE and names[text] else same
+    return lines
 
 
 def print_line(line: str) -> None:
     """Print a line to standard error; on a terminal it is wrapped between words."""
-    if sys.stderr.isatty():
-        width = shutil.get_terminal_size().columns
-        line = textwrap.fill(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-    print(line, file=sys.stderr)
+    print(wrapped(line, is_terminal=sys.stderr.isatty()), file=sys.stderr)
+
+
+def wrapped(line: str, indent: str = "  ", *, is_terminal: bool) -> str:
+    """Return a line as a terminal shows it without a break in mid-word, further lines indented; else as it is."""
+    if not is_terminal:
+        return line
+    width = shutil.get_terminal_size().columns
+    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

@@ -11,7 +11,7 @@ import pytest
 from deploy import cli
 from deploy.cli import main
 from deploy.options import KafkaOptions, parse_settings
-from deploy.show.warnings import print_line
+from deploy.show.warnings import merged, print_line
 from deploy.stopping import StopRequestedError, raise_on_stop
 from twin.errors import MqtwinError, UsageError
 
@@ -235,3 +235,14 @@ def test_a_long_line_is_wrapped_between_words_on_a_terminal_and_whole_elsewhere(
     printed = capsys.readouterr().err
     assert len(printed.splitlines()) == 3 and max(map(len, printed.splitlines())) <= 40
     assert printed.split() == line.split()
+
+
+def test_warnings_that_differ_in_a_name_only_are_one_line():
+    alike = [f"QM01/PS{number:02d}: cannot expand" for number in range(10)]
+    others = [f"QSG1/APP{number}: no queue of the estate is in it" for number in range(3)]
+    together = ", ".join(f"QM01/PS{number:02d}" for number in range(8))
+    assert merged([*alike[:5], *others, "CF01: too small", *alike[5:]]) == [
+        f"{together} and 2 more: cannot expand",
+        *others,
+        "CF01: too small",
+    ]

@@ -13,6 +13,7 @@ import pytest
 import twin
 from deploy.cli import main
 from deploy.console.live import LiveTwins
+from deploy.show.advice import settings_text
 from deploy.show.whatif import answer_json
 from tests.support.estates import small_estate
 from twin.errors import UsageError
@@ -116,7 +117,12 @@ def test_advice_as_json_says_what_was_replayed(estate: Path, recording: Path, ca
     place = ["--estate", str(estate), "--recording", str(recording), "--at", "2026-11-20T00:25:00Z"]
     assert main(["advise", STORE, *place, "--hours", "0.5", "--json"]) == 0
     advice = json.loads(capsys.readouterr().out)
-    assert advice["is_kept"] and advice["replayed"] == [] and advice["smaller"]["size"] > 0
+    assert advice["is_kept"] and advice["smaller"]["size"]["size"] > 0
+    assert [proof["title"] for proof in advice["replayed"]] == ["as it is", *advice["smaller"]]
+    assert main(["advise", STORE, *place, "--hours", "0.5"]) == 0
+    printed = capsys.readouterr().out
+    for settings in advice["smaller"].values():
+        assert f"  {settings_text(settings)}: " in printed.partition(" asked again:")[2]
 
 
 @pytest.fixture(scope="module")

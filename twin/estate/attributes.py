@@ -6,7 +6,7 @@ Sources: [IBM: MQ 9.2, DEFINE CFSTRUCT] (values of DSBLOCK, lengths of names), [
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,9 +25,9 @@ from twin.estate.checks import (
     size,
     text,
 )
-from twin.estate.errors import EstateError, did_you_mean, listed, show
+from twin.estate.errors import EstateError, did_you_mean, show
 from twin.estate.model import MAX_PAGES, RULE_OFF, SMDS_MAX_SIZE, StoreConfig
-from twin.units import KIB, MIB
+from twin.units import KIB, MIB, format_size
 
 MAX_DEPTH = 999_999_999  # largest MAXDEPTH [IBM: MQ 9.1, MaxQDepth, q103290_]
 DS_BLOCKS = {f"{1 << n}K": KIB << n for n in range(3, 10)} | {"1M": MIB}  # 8K, 16K ... 512K, 1M
@@ -213,7 +213,7 @@ def incompatible(values: Mapping[str, Any]) -> tuple[str, str] | None:
     """
     init_size, size = values.get("init_size"), values.get("size")
     if init_size is not None and size is not None and init_size > size:
-        return "init_size", f"init_size ({init_size} bytes) must be at most size ({size} bytes)"
+        return "init_size", f"init_size, {format_size(init_size)}, must be at most size, {format_size(size)}"
     level, offload = values.get("cf_level"), values.get("offload")
     if level is not None and level < 5 and offload in ("SMDS", "DB2"):
         return "offload", f'offload "{offload}" needs cf_level 5, it is {level}: raise it, or leave offload out'
@@ -230,4 +230,11 @@ def _unknown(key: str, table: Mapping[str, Check]) -> str:
         return f"{key} is an assumption of the model and fixed by the estate; what may change is {', '.join(table)}"
     if key in _AT_START:
         return f"{key} is taken when the queue manager starts: change the estate; what may change is {', '.join(table)}"
-    return f"unknown attribute {show(key)}{did_you_mean(key, table) or '; known are ' + listed(table)}"
+    return f"unknown attribute {show(key)}{suggest_key(key, table)}"
+
+
+def suggest_key(key: str, known: Collection[str]) -> str:
+    """Return what may have been meant by an unknown key, else the known ones, but only the number of assumptions."""
+    main = [name for name in known if name not in _ASSUMPTIONS]
+    more = f" and {len(known) - len(main)} more" if len(main) < len(known) else ""
+    return did_you_mean(key, known) or f"; known are {', '.join(main)}{more}"

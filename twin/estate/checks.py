@@ -88,8 +88,8 @@ def number(low: float, high: float, *, or_low: bool = False) -> Check:
     return check
 
 
-def size(low: int, high: int = MAX_SIZE, *, unit: str = "") -> Check:
-    """Return a check for sizes in bytes; `unit` is the unit of a number that has none."""
+def size(low: int, high: int = MAX_SIZE, *, unit: str = "", units: str = "K, M, G or T") -> Check:
+    """Return a check for sizes in bytes; `unit` is that of a number without one, `units` those that errors name."""
 
     def check(value: Any) -> int:
         """Return a size in bytes. ValueError: it is none, or out of bounds."""
@@ -97,7 +97,7 @@ def size(low: int, high: int = MAX_SIZE, *, unit: str = "") -> Check:
             parsed = parse_size(value, unit=unit)
         except WRONG:
             bare = {"": "bytes", "K": "KB"}[unit]
-            raise ValueError(f'must be a whole number of {bare}, or of K, M, G or T, like "4G"') from None
+            raise ValueError(f'must be a whole number of {bare}, or of {units}, like "4G"') from None
         if not low <= parsed <= high:
             bounds = f"{format_size(low)} to {format_size(high)}" if high < MAX_SIZE else f"at least {format_size(low)}"
             raise ValueError(f"must be {bounds}")
@@ -108,7 +108,7 @@ def size(low: int, high: int = MAX_SIZE, *, unit: str = "") -> Check:
 
 def disk_size(low: int, high: int = MAX_SIZE) -> Check:
     """Return a check for sizes of data sets: as `size`, or cylinders or tracks of a 3390 ("3000 CYL", "45 TRK")."""
-    other = size(low, high)
+    other = size(low, high, units="K, M, G, T, CYL or TRK")
 
     def check(value: Any) -> int:
         """Return a size, or space of a 3390, in bytes. ValueError: it is neither, or out of bounds."""
@@ -126,8 +126,12 @@ def disk_pages(low: int, high: int) -> Check:
     pages, space = integer(low, high), disk_size(0)
 
     def check(value: Any) -> int:
-        in_space = isinstance(value, str) and value.strip().upper().endswith(("CYL", "TRK"))
-        return int(pages(space(value) // (4 * KIB) if in_space else value))
+        """Return a number of 4 KB records. ValueError: it is none, or out of bounds."""
+        if not isinstance(value, str):
+            return int(pages(value))
+        if not value.strip().upper().endswith(("CYL", "TRK")):
+            raise ValueError(f'must be an integer of {low} to {high}, or of CYL or TRK, like "3000 CYL"')
+        return int(pages(space(value) // (4 * KIB)))
 
     return check
 

@@ -7,13 +7,20 @@ from os import PathLike
 from pathlib import Path
 
 from twin.estate.advice import warnings
-from twin.estate.checks import Values
 from twin.estate.document_advice import document_advice
 from twin.estate.errors import EstateError, Problems
 from twin.estate.history import read_history
 from twin.estate.model import StoreConfig
 from twin.estate.mqsc import DEFAULT_STORAGE_CLASS
-from twin.estate.queues import LocalQueue, local_queues, page_set_of, routes, storage_classes, structure_of
+from twin.estate.queues import (
+    LocalQueue,
+    StorageClass,
+    local_queues,
+    page_set_of,
+    routes,
+    storage_classes,
+    structure_of,
+)
 from twin.estate.routes import Estate
 from twin.estate.sources import Sources, gather, value
 from twin.estate.stores import (
@@ -135,7 +142,7 @@ def _by_store(
 
 
 def _page_set_places(
-    in_page_sets: Mapping[str, list[LocalQueue]], classes: Mapping[str, Mapping[str, Values]]
+    in_page_sets: Mapping[str, list[LocalQueue]], classes: Mapping[str, Mapping[str, StorageClass]]
 ) -> dict[str, str]:
     """Return the place at which a storage class leads to a page set, by store name.
 
@@ -146,5 +153,5 @@ def _page_set_places(
     places = {}
     for store, queues in in_page_sets.items():
         named = value(queues[0].values, "storage_class") or DEFAULT_STORAGE_CLASS
-        places[store] = classes[queues[0].owner][str(named)]["page_set"].where
+        places[store] = classes[queues[0].owner][str(named)].values["page_set"].where
     return places

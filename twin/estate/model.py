@@ -241,7 +241,7 @@ class CouplingFacility:
     def details(self) -> str:
         """Main attributes as text, for a summary of the estate."""
         scm = f"SCM {format_size(self.scm)}" if self.scm else "no SCM" if self.size is not None else "SCM not known"
-        return f"{scm}, {len(self.structures)} structures"
+        return f"{scm}, {len(self.structures)} structure{'' if len(self.structures) == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,6 +114,12 @@ def parameters(statement: Statement) -> tuple[Parameter, ...]:
         if kind != "word":
             raise EstateError(f"{where}: {word} where a keyword must be, after {result[-1] if result else 'nothing'}")
         keyword = word.upper()
+        if result and keyword == result[0].keyword:
+            begun = " ".join(map(str, result[:2]))
+            raise EstateError(
+                f"{where}: {keyword} begins a command within {begun};"
+                " does the line before have a + or - too many at its end?"
+            )
         positive = keyword.removeprefix("NO")
         if positive in seen:
             raise EstateError(f"{where}: {keyword} is repeated; give it once")

@@ -39,6 +39,14 @@ class LocalQueue:
 
 
 @dataclass(frozen=True, slots=True)
+class StorageClass:
+    """Storage class of a queue manager."""
+
+    where: str  # file and line
+    values: Values
+
+
+@dataclass(frozen=True, slots=True)
 class Alias:
     """QALIAS of a queue manager; `target` is None if it resolves to no queue (a topic, or nothing)."""
 
@@ -95,7 +103,7 @@ def structure_of(queue: LocalQueue) -> str:
     return f"{queue.owner}/{structure}"
 
 
-def page_set_of(queue: LocalQueue, classes: Mapping[str, Values]) -> str:
+def page_set_of(queue: LocalQueue, classes: Mapping[str, StorageClass]) -> str:
     """Return the store name of the page set of a private queue.
 
     Args:
@@ -114,7 +122,7 @@ def page_set_of(queue: LocalQueue, classes: Mapping[str, Values]) -> str:
     name = source_value.value if source_value is not None and source_value.value is not None else DEFAULT_STORAGE_CLASS
     structure = queue.values.get("structure")
     is_shared_by_name = structure is not None and structure.value is not None
-    if is_shared_by_name and structure is not None and (name not in classes or "page_set" not in classes[name]):
+    if is_shared_by_name and structure is not None and (name not in classes or "page_set" not in classes[name].values):
         raise EstateError(
             f"{structure.where}: without QSGDISP(SHARED) {queue.key} is a private queue, which has no page set; add it"
         )
@@ -126,23 +134,24 @@ def page_set_of(queue: LocalQueue, classes: Mapping[str, Values]) -> str:
         raise EstateError(
             f"{queue.where}: queue {queue.key} has no store: unknown storage class {queue.owner}/{name}{hint}"
         )
-    number = value(classes[name], "page_set")
+    number = value(classes[name].values, "page_set")
     if not isinstance(number, int):
         raise EstateError(
-            f"{queue.where}: queue {queue.key} has no store: its storage class {name} has no PSID; give it one"
+            f"{classes[name].where}: STGCLASS({name}) has no PSID, so queue {queue.key} has no store; give it one"
         )
     return f"{queue.owner}/PS{number:02d}"
 
 
-def storage_classes(sources: Sources, qmgr: str) -> dict[str, Values]:
+def storage_classes(sources: Sources, qmgr: str) -> dict[str, StorageClass]:
     """Return the storage classes of a queue manager by name; TOML overrides MQSC."""
-    classes: dict[str, Values] = {
-        name: definition.values
+    classes = {
+        name: StorageClass(definition.where, definition.values)
         for name, definition in sources.definitions.objects("storage_class", ("QMGR", qmgr)).items()
     }
     for key, entry in sources.entries("storage_class").items():
         if key[0] == qmgr:
-            classes[key[1]] = {**classes.get(key[1], {}), **entry.values}
+            before = classes[key[1]].values if key[1] in classes else {}
+            classes[key[1]] = StorageClass(entry.where, {**before, **entry.values})
     return classes
 
 

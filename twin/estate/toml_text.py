@@ -15,9 +15,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from twin.estate.attributes import GROUP_NAME, QMGR_NAME, SECTIONS, Section
+from twin.estate.attributes import GROUP_NAME, QMGR_NAME, SECTIONS, Section, suggest_key
 from twin.estate.checks import SourceValue, Values, convert, locate_key, text
-from twin.estate.errors import EstateError, Problems, did_you_mean, listed, show
+from twin.estate.errors import EstateError, Problems, show
 
 SCHEMA = 1
 _TOP = ("schema", "history", "import")
@@ -70,7 +70,7 @@ def read_toml(path: Path) -> TomlEstate:
     problems = Problems()
     for key in content:
         if key not in (*_TOP, *SECTIONS):
-            known = _suggest(key, (*_TOP, *SECTIONS))
+            known = suggest_key(key, (*_TOP, *SECTIONS))
             problems.messages.append(f"{file}: unknown key {show(key)}{known}")
     with problems.collect():
         _check_schema(file, content)
@@ -180,7 +180,7 @@ def _entry(file: str, name: str, section: Section, key: str, table: Any, problem
     for attribute, value in table.items():
         with problems.collect():
             if attribute not in section.attributes:
-                raise EstateError(f"{where}: unknown key {show(attribute)}{_suggest(attribute, section.attributes)}")
+                raise EstateError(f"{where}: unknown key {show(attribute)}{suggest_key(attribute, section.attributes)}")
             values[attribute] = convert(locate_key(file, path, attribute, value), value, section.attributes[attribute])
     missing = next((attribute for attribute in section.required if attribute not in table), None)
     if missing is not None:
@@ -206,7 +206,7 @@ def _import(path: Path, name: str, entry: Any) -> Import:
         raise EstateError(f"{where} = {show(entry)}: must be a table like [[import]]")
     for key, value in entry.items():
         if key not in checks:
-            raise EstateError(f"{where}: unknown key {show(key)}{_suggest(key, checks)}")
+            raise EstateError(f"{where}: unknown key {show(key)}{suggest_key(key, checks)}")
         convert(locate_key(str(path), name, key, value), value, checks[key])
     kinds = [kind for kind in ("cfrm", "mqsc") if kind in entry]
     if len(kinds) != 1:
@@ -217,7 +217,3 @@ def _import(path: Path, name: str, entry: Any) -> Import:
         right = "nothing beside it" if kind == "cfrm" else "queue_sharing_group or queue_manager beside it, one of them"
         raise EstateError(f"{where}: {kind} = {show(entry[kind])} must have {right}")
     return Import(kind, path.parent / entry[kind], entry.get("queue_sharing_group"), entry.get("queue_manager"), where)
-
-
-def _suggest(key: str, known: Any) -> str:
-    return did_you_mean(key, known) or f"; known are {listed(known)}"

@@ -60,7 +60,8 @@ def look_at(files: Iterable[tuple[str, Path]], options: FeedOptions, estate: Est
         if name == CFRM:
             _read_policy(path, intake)
         elif name not in FORMATS:
-            raise UsageError(f"{name}: no such format; expected: {', '.join(sorted((CFRM, *FORMATS)))}")
+            formats = ", ".join(sorted((CFRM, *FORMATS)))
+            raise UsageError(f"{name}: no such format; expected: {formats}. An estate takes MQSC by [[import]]")
         else:
             for _ in intake.sift(feed_events(make_feed(name, intake, options), read_pages([path]))):
                 pass  # facts only
@@ -198,15 +199,19 @@ def unverified(seen: Seen) -> Iterator[str]:
         yield f"{section} {key}: {name} differs: {before_text} in {before.source}, {after_text} in {after.source}"
     for key, facts in seen.section("page_set"):
         if "expand" in facts and facts["expand"].value != "NONE":
-            yield (
-                f"page set {key} expands (EXPAND({facts['expand'].value})): the space on its volumes was not seen, "
-                "MQ's limit of 64 GB is assumed; set max_pages"
-            )
+            yield f"page set {key}: {_unverified_expansion(facts)}"
     for key, facts in seen.section("structure"):
         yield from _unverified_structure(seen, key, facts)
     for key, facts in seen.section("queue_file"):
         if "max_size" not in facts:
             yield f"queue file {key}: its maximum size was not seen, MQ's default of 2 TB is assumed"
+
+
+def _unverified_expansion(facts: dict[str, Fact]) -> str:
+    if facts["expand"].value == "USER" and "secondary_pages" not in facts:
+        return "EXPAND(USER), and its secondary extent was not seen: it does not expand here; set secondary_pages"
+    limit = "MQ's limit of 64 GB is assumed; set max_pages"
+    return f"EXPAND({facts['expand'].value}), and the space on its volumes was not seen: {limit}"
 
 
 def _unverified_structure(seen: Seen, key: str, facts: dict[str, Fact]) -> Iterator[str]:

@@ -71,6 +71,8 @@ def plan_threshold(config: Structure, backlog: int, aim: int | None = None) -> T
     if config.scm_max_size:
         threshold = min(threshold, _BESIDE_SCM)
     pools_pct = _pools(config, size, backlog)
+    command = _command(config, size, backlog, threshold, pools_pct[2])
+    warnings = _warnings(config, aim, threshold, documented, pools_pct[2], has_command=command is not None)
     return ThresholdPlan(
         backlog=backlog,
         size=size,
@@ -84,8 +86,8 @@ def plan_threshold(config: Structure, backlog: int, aim: int | None = None) -> T
         ents_pct=pools_pct[0],
         elems_pct=pools_pct[1],
         pools_latest=pools_pct[2],
-        mqsc=_command(config, size, backlog, threshold, pools_pct[2]),
-        warnings=tuple(_warnings(config, aim, threshold, documented, pools_pct[2])),
+        mqsc=command,
+        warnings=tuple(warnings),
     )
 
 
@@ -118,7 +120,9 @@ def _command(config: Structure, size: int, backlog: int, threshold: int, pools_l
     return offload_all_commands(config) if fits and has_rules(config) else None
 
 
-def _warnings(config: Structure, aim: int, threshold: int, documented: float, pools_latest: int | None) -> list[str]:
+def _warnings(
+    config: Structure, aim: int, threshold: int, documented: float, pools_latest: int | None, *, has_command: bool
+) -> list[str]:
     warnings = []
     if aim > _AIM and threshold + documented > _AIM:
         warnings.append(
@@ -135,11 +139,19 @@ def _warnings(config: Structure, aim: int, threshold: int, documented: float, po
         warnings.append(f"offload rules need CFLEVEL(5), this structure is at CFLEVEL({config.cf_level})")
     if pools_latest is None or pools_latest < threshold:
         ratio = allocate(config).ratio
-        answer = f"no threshold is low enough at the ratio 1:{ratio}"
         if pools_latest is not None:
-            answer = f"{pools_latest} or lower would do at the ratio 1:{ratio}, the command takes it"
+            remedy = (
+                f"Use OFFLD3TH({pools_latest}) or lower at the ratio 1:{ratio}, as the command does, or a larger SIZE"
+            )
+        elif has_command:
+            remedy = (
+                f"No threshold is low enough at the ratio 1:{ratio}: offload everything and rebuild, as the command"
+                " does, or use a larger SIZE"
+            )
+        else:
+            remedy = f"No threshold is low enough at the ratio 1:{ratio}: use a larger SIZE"
         warnings.append(
-            "entries and elements by the model: if what stands there before are messages of up to 1,164 bytes, entries"
-            f" run out before the document's threshold of {threshold} helps: {answer}; a larger SIZE gives more"
+            "if the structure already holds messages of up to 1,164 bytes, entries run out first, in spite of the"
+            f" document's threshold of {threshold}. {remedy}"
         )
     return warnings

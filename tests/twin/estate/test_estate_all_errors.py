@@ -70,6 +70,40 @@ def test_a_continuation_that_lacks_its_plus_is_no_attribute(load: Load) -> None:
     assert "DEFINE QUEUE: no MQSC object; did you mean QLOCAL?" in result
 
 
+def test_a_plus_too_many_is_named_where_the_next_command_begins(load: Load) -> None:
+    mqsc = "DEFINE CFSTRUCT(APP1) CFLEVEL(4) +\nDEFINE QLOCAL(A)"
+    (result,) = errors(load, GROUP + MQSC, qsg1_mqsc=mqsc)
+    assert result.startswith("qsg1.mqsc:2: DEFINE begins a command within DEFINE CFSTRUCT(APP1); ")
+    assert "a + or - too many" in result
+
+
+def test_a_storage_class_without_psid_is_told_at_its_own_line(load: Load) -> None:
+    """PAGESET is no attribute of STGCLASS, so the class leads nowhere."""
+    mqsc = "DEFINE PSID(3)\nDEFINE STGCLASS(DEFAULT) PAGESET(03)\nDEFINE QLOCAL(A)"
+    toml = 'schema = 1\n[queue_manager.QM01]\n[[import]]\nmqsc = "qm.mqsc"\nqueue_manager = "QM01"\n'
+    toml += '[page_set."QM01/3"]\npages = 1000\n'
+    (result,) = errors(load, toml, qm_mqsc=mqsc)
+    assert result == "qm.mqsc:2: STGCLASS(DEFAULT) has no PSID, so queue QM01/A has no store; give it one"
+
+
+@pytest.mark.parametrize(
+    ("attribute", "expected"),
+    [
+        ('size = "2G"', "known are pages, expand, secondary_pages, buffer_pool, max_pages and 5 more"),
+        ('pages = "2G"', 'must be an integer of 2 to 16777216, or of CYL or TRK, like "3000 CYL"'),
+    ],
+)
+def test_the_error_of_a_page_set_says_how_its_size_is_written(load: Load, attribute: str, expected: str) -> None:
+    (result,) = errors(load, f'schema = 1\n[queue_manager.QM01]\n[page_set."QM01/3"]\n{attribute}\n')
+    assert result.endswith(expected)
+
+
+def test_a_wrong_size_of_a_data_set_names_cylinders(load: Load) -> None:
+    toml = GROUP + '[structure."QSG1/APP1"]\nsize = "1G"\n[smds."QSG1/APP1/QM01"]\nsize = "3000 CYLS"\n'
+    (result,) = errors(load, toml)
+    assert "or of K, M, G, T, CYL or TRK" in result
+
+
 def test_replace_may_stand_before_the_object(load: Load) -> None:
     mqsc = "DEFINE REPLACE CFSTRUCT(APP1)"
     assert "QSG1/APP1" in load(GROUP + MQSC + '[structure."QSG1/APP1"]\nsize = "4G"\n', qsg1_mqsc=mqsc).stores

@@ -105,7 +105,7 @@ def test_scm_counts_only_with_its_algorithm(load: Load) -> None:
             "",
             "structure QSG1/APP1 has no size; import the CFRM policy that has STRUCTURE NAME(QSG1APP1)",
         ),
-        ("INITSIZE(2G)", "INITSIZE(5G)", "cfrm.txt:10: STRUCTURE NAME(QSG1APP1) INITSIZE(5G): init_size (5368709120"),
+        ("INITSIZE(2G)", "INITSIZE(5G)", "cfrm.txt:10: STRUCTURE NAME(QSG1APP1) INITSIZE(5G): init_size, 5G, must"),
         ("FULLTHRESHOLD(75)", "FULLTHRESHOLD(101)", "FULLTHRESHOLD(101): must be a number of 0 to 100"),
         ("ALLOWAUTOALT(YES)", "ALLOWAUTOALT(ON)", "ALLOWAUTOALT(ON): must be YES or NO"),
         (

@@ -69,9 +69,21 @@ def test_an_object_without_what_it_needs_is_a_comment_and_a_warning(files):
 
 def test_capacities_that_nothing_has_shown_are_named(files):
     lines = list(unverified(seen_of(files)))
-    assert any(line.startswith("page set QM01/4 expands (EXPAND(SYSTEM))") for line in lines)
+    assert any(line.startswith("page set QM01/4: EXPAND(SYSTEM), and the space on its volumes") for line in lines)
     assert any(line.startswith("SMDS of QM01 for QSG1/APP1: its size was not seen") for line in lines)
     assert any(line.startswith("structure QSG1/APP1: size differs: 1G in ") and ", 2G in " in line for line in lines)
+
+
+def test_a_page_set_whose_extent_nothing_has_shown_does_not_expand_as_the_warning_says(tmp_path):
+    intake = look_at([], FeedOptions())
+    intake.seen.add("queue_manager", "QM01", "display.txt", platform="zos")
+    intake.seen.add("page_set", "QM01/4", "display.txt", pages=1080, expand="USER")
+    (line,) = unverified(intake.seen)
+    assert line.startswith("page set QM01/4: EXPAND(USER), and its secondary extent was not seen: it does not expand")
+    path = tmp_path / "seen.toml"
+    path.write_text(estate_text(intake.seen).text, encoding="utf-8")
+    (warning,) = load_estate(path).warnings
+    assert "without secondary_pages cannot expand" in warning
 
 
 def test_differences_from_an_estate_name_both_values_and_the_source(estate, files):

@@ -214,10 +214,10 @@ def test_where_entries_end_first_the_plan_says_so():
     plan = plan_threshold(bare_structure(4 * GIB), MILLION, aim=100)
     assert plan.pools_latest == 48
     assert plan.ents_pct == pytest.approx(51.94, abs=0.005)
-    assert any("48 or lower would do at the ratio 1:6" in warning for warning in plan.warnings)
+    assert any("Use OFFLD3TH(48) or lower at the ratio 1:6" in warning for warning in plan.warnings)
     none = plan_threshold(bare_structure(GIB), MILLION, aim=100)
     assert none.pools_latest is None
-    assert any("no threshold is low enough" in warning for warning in none.warnings)
+    assert none.warnings[-1].endswith("No threshold is low enough at the ratio 1:6: use a larger SIZE")
     assert none.mqsc is None
 
 
@@ -227,6 +227,7 @@ def test_where_no_threshold_is_low_enough_all_offloaded_and_a_rebuild_fit_what_t
     config = replace(bare_structure(size), name="QSG1/APP1")
     plan = plan_threshold(config, 1_500, aim=100)
     assert plan.pools_latest is None
+    assert "at the ratio 1:6: offload everything and rebuild, as the command does" in plan.warnings[-1]
     rules = "OFFLD1TH(0) OFFLD1SZ(64K) OFFLD2TH(0) OFFLD2SZ(64K) OFFLD3TH(0) OFFLD3SZ(0K)"
     assert plan.mqsc == f"ALTER CFSTRUCT(APP1) {rules}, then SETXCF START,REBUILD,STRNAME=QSG1APP1"
     driver = TwinDriver(size=size, full_threshold=0, smds={}, **(NO_RULES | {"offld3_th": 0, "offld3_sz": 0}))
