@@ -15,10 +15,11 @@ from playwright.sync_api import sync_playwright
 
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
-from tests.support.console_feed import TOPICS, demo_story
+from tests.support.console_feed import TOPICS, story
+from twin.simulation import SideBySide, side_by_side_estate
 
 OUT = Path(__file__).parent / "images" / "console.png"
-_UNTIL = "01:34"  # time of day of the last record shown
+_UNTIL = "02:34"  # time of day of the last record shown
 
 
 def main() -> int:
@@ -29,7 +30,8 @@ def main() -> int:
         return 1
     model = ConsoleModel(TOPICS)
     with tempfile.TemporaryDirectory() as folder:
-        records = [moment.record for moment in demo_story(Path(folder)) if moment.time[11:] <= _UNTIL]
+        moments = story(Path(folder), SideBySide(), side_by_side_estate())
+    records = [moment.record for moment in moments if moment.time[11:] <= _UNTIL]
     now_ms = int(time.time() * 1000) - 4_000
     model.fold([record._replace(written_ms=now_ms) for record in records])
     model.set_source(connected=True, caught_up=True, missing=[])

@@ -10,9 +10,11 @@ import msgspec
 import twin
 from streams.kafka.topic_reader import TopicRecord
 from streams.kafka.topics import Topics
+from twin.estate import Estate
 from twin.events import Decoder
 from twin.recordings import open_recording
 from twin.replays import Player, _pieces
+from twin.simulation import Scenario
 
 TOPICS = Topics()
 _STATE_PERIOD_US = 60_000_000
@@ -72,19 +74,23 @@ def alert_event(number: int = 1, change: str = "opened", **data: Any) -> dict[st
 
 
 def demo_story(folder: Path) -> list[Moment]:
-    """Return what the job writes of the demo's recording: every alert, and a state record a minute."""
-    estate = twin.demo_estate()
-    recording = folder / "getter-outage.arrow"
-    twin.simulate(twin.make_scenario("getter-outage"), estate, recording, seed=1)
+    """Return what the job writes of the example recording: its getter stops for two hours, and QSG1/APP1 fills."""
+    return story(folder, twin.make_scenario("getter-outage"), twin.demo_estate())
+
+
+def story(folder: Path, scenario: Scenario, estate: Estate) -> list[Moment]:
+    """Return what the job writes of a scenario with seed 1: every alert, and a state record a minute."""
+    recording = folder / f"{scenario.name}.arrow"
+    twin.simulate(scenario, estate, recording, seed=1)
     player, decoder, last_us = Player(estate), Decoder(estate), 0
-    story: list[Moment] = []
+    moments: list[Moment] = []
     for chunk in open_recording(recording):
         for piece in _pieces(chunk.decode(decoder), 500):
             for alert in player.feed(piece):
                 record = alert_record(alert.record())
-                story.append(Moment(msgspec.json.decode(alert.record())["time"], record))
+                moments.append(Moment(msgspec.json.decode(alert.record())["time"], record))
             now_us = int(piece.events["time"][-1])
             if now_us - last_us >= _STATE_PERIOD_US:
                 last_us = now_us
-                story += [Moment(state["time"], state_record(state)) for state in player.states().values()]
-    return story
+                moments += [Moment(state["time"], state_record(state)) for state in player.states().values()]
+    return moments

@@ -8,8 +8,9 @@ const LIKELY = 0.5;
 const NEAR_S = 600;
 const MAX_POINTS = 2000; // of a chart, until its history is asked for again
 const LOST_S = 8; // without any event from the server
+const PATIENCE = 10; // draws after which a row out of sight is written, too
 
-const state = { stores: new Map(), alerts: new Map(), letters: { reasons: {}, latest: [] }, meta: null, heard: 0, started: Date.now() };
+const state = { stores: new Map(), alerts: new Map(), letters: { reasons: {}, latest: [] }, meta: null, heard: 0, drawn: 0, started: Date.now() };
 let view = null;
 let source = null;
 let drawing = false;
@@ -38,6 +39,11 @@ function toneOfUsage(store, resource) {
 
 // --- parts -----------------------------------------------------------------------------------------------------------
 
+// A bar is moved into its track instead of being made wider: that needs no layout.
+function fillTo(bar, pct) {
+  bar.style.transform = `translateX(${Math.min(100, pct) - 100}%)`;
+}
+
 function meter() {
   const name = h("span", { class: "name" }), value = h("span", { class: "number" });
   const fill = h("div", { class: "fill" }), mark = h("div", { class: "mark" }), more = h("span", { class: "amount" });
@@ -46,7 +52,7 @@ function meter() {
     setText(name, resource.label + (resource.note ? `, ${resource.note}` : ""));
     setText(value, percent(resource.pct));
     setAttribute(fill, "data-severity", toneOfUsage(store, resource));
-    fill.style.width = `${Math.min(100, resource.pct)}%`;
+    fillTo(fill, resource.pct);
     mark.hidden = resource.total >= resource.maximum;
     mark.style.left = `${100 * resource.total / Math.max(1, resource.maximum)}%`;
     more.hidden = isShort;
@@ -159,10 +165,11 @@ function facts() {
   } };
 }
 
-function table(headings) {
+// isFixed: widths do not follow from the cells, which a long table would measure anew with each change.
+function table(headings, isFixed = false) {
   const body = h("tbody");
   const cells = headings.map(([text, kind]) => h("th", { scope: "col", class: kind || null }, text));
-  return { root: h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": headings[0][0] }, h("table", { class: "rows" }, h("thead", {}, h("tr", {}, ...cells)), body)), body };
+  return { root: h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": headings[0][0] }, h("table", { class: isFixed ? "rows fixed" : "rows" }, h("thead", {}, h("tr", {}, ...cells)), body)), body };
 }
 
 // The chart of a store: its history is asked for once, and continued with what comes in.
@@ -218,12 +225,13 @@ class StoreChart {
 class Overview {
   constructor() {
     this.title = "Overview";
+    this.inSight = new InSight();
     this.heading = h("h1");
     this.filter = h("input", { type: "search", placeholder: "Filter stores", "aria-label": "Filter stores", class: "field" });
     this.filter.addEventListener("input", () => this.draw());
     this.cards = h("ul", { class: "cards" });
     this.urgent = h("section", { "aria-label": "Stores that need attention" }, this.cards);
-    this.steady = table([["Store"], ["Fullest resource"], ["Time to full", "number wide"], ["Messages", "number wide"], ["Kind", "wide"]]);
+    this.steady = table([["Store"], ["Fullest resource"], ["Time to full", "number wide"], ["Messages", "number wide"], ["Kind", "wide"]], true);
     this.steadyTitle = h("h2");
     this.rest = h("section", {}, this.steadyTitle, h("div", { class: "panel" }, this.steady.root));
     this.empty = h("p", { class: "empty" });
@@ -247,6 +255,7 @@ class Overview {
 
   close() {
     for (const card of (this.cards.views || new Map()).values()) card.close();
+    this.inSight.close();
   }
 
   card() {
@@ -279,17 +288,56 @@ class Overview {
     const link = h("a"), fill = h("div", { class: "fill" }), value = h("span", { class: "number" }), label = h("span", { class: "soft" });
     const left = h("td", { class: "number wide" }), messages = h("td", { class: "number wide" }), kind = h("td", { class: "wide soft" });
     const usage = h("td", { class: "usage" }, h("div", { class: "inline" }, label, h("div", { class: "track", "aria-hidden": "true" }, fill), value));
-    return { root: h("tr", {}, h("th", { scope: "row" }, link), usage, left, messages, kind), set(store) {
+    const root = h("tr", {}, h("th", { scope: "row" }, link), usage, left, messages, kind);
+    return this.inSight.watch(root, (store) => {
       const top = fullest(store);
       setText(link, store.store);
       setAttribute(link, "href", linkOf(store.store));
       setText(label, top ? top.label : "");
       setText(value, top ? percent(top.pct) : "");
-      fill.style.width = `${top ? Math.min(100, top.pct) : 0}%`;
+      fillTo(fill, top ? top.pct : 0);
       setText(left, store.first ? `${span(store.first.time_to_full_s.p50)} (${Math.round(100 * store.first.full_probability)} %)` : "none");
       setText(messages, store.fields.messages === undefined ? "" : count(store.fields.messages));
       setText(kind, kindOf(store.kind));
+    });
+  }
+}
+
+// Rows out of sight are written when they come into sight, else every ten draws: most of a long table is out of sight.
+class InSight {
+  constructor() {
+    this.views = new Map();
+    this.observer = new IntersectionObserver((entries) => {
+      for (const entry of entries) {
+        const view = this.views.get(entry.target);
+        if (!view) continue;
+        view.isSeen = entry.isIntersecting;
+        if (view.isSeen && view.waiting) view.write(view.waiting);
+      }
+    }, { rootMargin: "10%" });
+  }
+
+  // Return a view for `reconcile` whose content is written by a function of its item.
+  watch(root, write) {
+    const view = { root, isSeen: true, age: this.views.size % PATIENCE, waiting: null, write(item) {
+      view.waiting = null;
+      view.age = 0;
+      write(item);
+    }, set(item) {
+      view.age += 1;
+      if (view.isSeen || view.age >= PATIENCE) view.write(item);
+      else view.waiting = item;
+    }, close: () => {
+      this.observer.unobserve(root);
+      this.views.delete(root);
     } };
+    this.views.set(root, view);
+    this.observer.observe(root);
+    return view;
+  }
+
+  close() {
+    this.observer.disconnect();
   }
 }
 
@@ -539,6 +587,7 @@ function draw() {
     if (view) view.draw();
     drawFresh();
     drawCounts();
+    state.drawn = Date.now();
   });
 }
 
@@ -624,6 +673,8 @@ addEventListener("hashchange", () => {
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden) draw();
 });
-setInterval(drawFresh, 1000);
+setInterval(() => {
+  if (Date.now() - state.drawn > 1500) drawFresh(); // nothing came that would have drawn it
+}, 1000);
 route();
 checkSession();
