@@ -7,6 +7,8 @@ from typing import Any
 
 from twin.units import as_range, as_span
 
+_UNLIKELY = 0.05  # a probability below which no time is said
+
 
 def forecast_text(forecast: Mapping[str, Any] | None) -> str:
     """Return the forecast for the resource that is full first, "" without a forecast.
@@ -19,6 +21,8 @@ def forecast_text(forecast: Mapping[str, Any] | None) -> str:
     time_to_full_s = first["time_to_full_s"]
     if time_to_full_s is None:
         return "nothing full within the horizon"
+    if first["full_probability"] < _UNLIKELY:
+        return f"nothing likely to be full ({first['resource']}: probability {100 * first['full_probability']:.0f} %)"
     if time_to_full_s["p50"] < 1:
         return f"{first['resource']} full now"
     return f"{first['resource']} full in {full_in(time_to_full_s, first['full_probability'])}"

@@ -65,7 +65,7 @@ def check_picture(path: Path) -> None:
 
 
 def draw_answer(path: Path, answer: Answer) -> None:
-    """Draw both outcomes: how probable it is, by time, that the store is full."""
+    """Draw both times until full, p10 to p90 with a line at p50; the axis ends a little after the last of them."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -90,7 +90,7 @@ def draw_answer(path: Path, answer: Answer) -> None:
         yticks=[0, 1],
         yticklabels=labels,
         ylim=(1.6, -0.6),
-        xlim=(0, horizon_h),
+        xlim=(0, end_h),
         xlabel="hours until full (p10, p50, p90)",
     )
     axes.set_title(f"{answer.store} at {answer.time[:16].replace('T', ' ')}, if the traffic goes on", fontsize=10)

@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from matplotlib.figure import Figure
 
 import twin
 from deploy.cli import main
@@ -63,6 +64,16 @@ def test_a_picture_is_drawn(estate: Path, recording: Path, tmp_path: Path, suffi
     picture = tmp_path / f"answer{suffix}"
     assert whatif(estate, recording, "--at", "2026-11-20T01:00:00Z", "--picture", str(picture)) == 0
     assert picture.stat().st_size > 1_000
+
+
+def test_the_axis_of_a_picture_ends_a_little_after_what_it_shows(
+    estate: Path, recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    limits: list[tuple[float, float]] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: limits.append(figure.axes[0].get_xlim()))
+    arguments = ("--at", "2026-11-20T01:00:00Z", "--traffic", "puts=4,gets=0", "--picture", str(tmp_path / "a.svg"))
+    assert whatif(estate, recording, *arguments) == 0
+    assert limits[0][0] == 0 and limits[0][1] < 4  # of the eight hours that are looked ahead
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,12 @@ def test_a_forecast_names_the_resource_the_time_left_its_interval_and_how_likely
     assert forecast_text(FORECAST) == "elements full in 27 min (24 to 31 min, probability 71 %)"
 
 
+def test_no_time_is_said_for_what_is_not_likely_to_fill() -> None:
+    hardly = FORECAST["resources"][0] | {"full_probability": 0.02}
+    text = forecast_text({**FORECAST, "resources": [hardly]})
+    assert text == "nothing likely to be full (elements: probability 2 %)"
+
+
 def test_nothing_foreseen_is_no_word() -> None:
     assert forecast_text(None) == ""
 

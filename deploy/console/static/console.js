@@ -25,6 +25,9 @@ function toneOf(store) {
 }
 
 const isFilling = (store) => store.first !== null && store.first.full_probability >= LIKELY;
+// True for a forecast that is likely, or that an alert tells of: others are a few words, never the largest thing on the page.
+const isForeseen = (store) => isFilling(store) || (store.first !== null && [...state.alerts.values()].some((alert) => alert.is_open
+  && alert.store === store.store && alert.condition === "full-forecast" && alert.resource === store.first.resource));
 const isUrgent = (store) => isFilling(store) || (store.severity && store.severity !== "info");
 const byUrgency = (a, b) => b.urgency - a.urgency || (a.store < b.store ? -1 : 1);
 const fullest = (store) => store.resources.reduce((top, next) => (!top || next.pct > top.pct ? next : top), null);
@@ -68,6 +71,11 @@ function amountText(resource) {
   return `${text}, ${percent(100 * resource.used / Math.max(1, resource.total))}; it can grow to ${amount(resource.maximum, resource.unit)}`;
 }
 
+function unlikely(first, top) {
+  const what = first.resource === top.name ? "full" : `${resourceName(first.resource)} full`;
+  return `${what} in ${span(first.time_to_full_s.p50)} with a probability of only ${Math.round(100 * first.full_probability)} %`;
+}
+
 function timeLeft() {
   const big = h("span", { class: "big" }), rest = h("span", { class: "soft" });
   return { root: h("p", { class: "left" }, big, rest), set(store) {
@@ -75,13 +83,13 @@ function timeLeft() {
     if (first && first.time_to_full_s.p50 < 1) {
       setText(big, "Full");
       setText(rest, `${resourceName(first.resource)}: puts fail with 2192`);
-    } else if (first) {
+    } else if (first && isForeseen(store)) {
       const times = first.time_to_full_s;
       setText(big, span(times.p50));
       setText(rest, `until ${resourceName(first.resource)} is full (${range(times.p10, times.p90)}, probability ${Math.round(100 * first.full_probability)} %)`);
     } else {
       setText(big, top ? percent(top.pct) : "no usage");
-      setText(rest, top ? `of ${top.label} in use, nothing predicted to fill` : "");
+      setText(rest, top ? `of ${top.label} in use, ${first ? unlikely(first, top) : "nothing predicted to fill"}` : "");
     }
     setAttribute(big, "class", `big${tone && tone !== "info" ? ` tone-${tone}` : ""}`);
   } };
@@ -210,7 +218,7 @@ class StoreChart {
 
   show(store) {
     const labels = Object.fromEntries(store.resources.map((item) => [item.name, item.label]));
-    const first = store.first, resource = first && store.resources.find((item) => item.name === first.resource);
+    const first = isForeseen(store) ? store.first : null, resource = first && store.resources.find((item) => item.name === first.resource);
     const isAhead = resource && first.time_to_full_s.p50 >= 1 && resource.pct < 100;
     this.chart.set(this.columns, labels, isAhead ? { resource: first.resource, pct: resource.pct, times: first.time_to_full_s } : null, resource ? first.resource : null);
   }
@@ -231,7 +239,7 @@ class Overview {
     this.filter.addEventListener("input", () => this.draw());
     this.cards = h("ul", { class: "cards" });
     this.urgent = h("section", { "aria-label": "Stores that need attention" }, this.cards);
-    this.steady = table([["Store"], ["Fullest resource"], ["Time to full", "number wide"], ["Messages", "number wide"], ["Kind", "wide"]], true);
+    this.steady = table([["Store"], ["Fullest resource", "usage"], ["Time to full", "number wide"], ["Messages", "number wide"], ["Kind", "wide"]], true);
     this.steadyTitle = h("h2");
     this.rest = h("section", {}, this.steadyTitle, h("div", { class: "panel" }, this.steady.root));
     this.empty = h("p", { class: "empty" });
@@ -264,7 +272,7 @@ class Overview {
     const link = h("a", { class: "card" }, h("div", { class: "title" }, name, kind, severity.root), words, chart.root);
     return { root: h("li", {}, link), close: () => chart.close(), set(store) {
       chart.draw(store);
-      const resource = store.resources.find((item) => store.first && item.name === store.first.resource) || fullest(store);
+      const resource = store.resources.find((item) => isForeseen(store) && item.name === store.first.resource) || fullest(store);
       setAttribute(link, "href", linkOf(store.store));
       setAttribute(link, "data-severity", toneOf(store));
       severity.set(toneOf(store), store.severity && store.severity !== "info" ? null : "forecast");
@@ -285,7 +293,7 @@ class Overview {
   }
 
   row() {
-    const link = h("a"), fill = h("div", { class: "fill" }), value = h("span", { class: "number" }), label = h("span", { class: "soft" });
+    const link = h("a"), fill = h("div", { class: "fill" }), value = h("span", { class: "number usage-pct" }), label = h("span", { class: "soft" });
     const left = h("td", { class: "number wide" }), messages = h("td", { class: "number wide" }), kind = h("td", { class: "wide soft" });
     const usage = h("td", { class: "usage" }, h("div", { class: "inline" }, label, h("div", { class: "track", "aria-hidden": "true" }, fill), value));
     const root = h("tr", {}, h("th", { scope: "row" }, link), usage, left, messages, kind);

@@ -258,6 +258,40 @@ def test_two_hundred_stores_at_one_hertz(browser: Browser):
         expect(page.locator("td .number").first).to_have_text("2.0 %")
 
 
+def test_a_row_out_of_sight_is_written_when_it_comes_into_sight(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    names = [f"QM01/PS{number:03}" for number in range(200)]
+    model.fold([state_record(page_set(name, 100)) for name in names])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        rows = page.locator("td .usage-pct")
+        expect(rows).to_have_count(200)
+        expect(rows.last).to_have_text("1.0 %")
+        model.fold([state_record(page_set(name, 250, time="2026-11-20T12:01:00Z")) for name in names])
+        expect(rows.first).to_have_text("2.5 %")
+        assert rows.nth(150).text_content() == "1.0 %"
+        rows.nth(150).scroll_into_view_if_needed()
+        expect(rows.nth(150)).to_have_text("2.5 %")
+
+
+def test_an_unlikely_forecast_is_not_the_largest_thing_on_a_card(browser: Browser):
+    """What levels off at 88 % and has an alert of its threshold calls for nothing more."""
+    model = ConsoleModel(TOPICS)
+    times = {"p10": 5_400.0, "p50": 6_100.0, "p90": 6_800.0}
+
+    def forecast(probability: float) -> dict[str, Any]:
+        return {"resources": [{"resource": "pages", "time_to_full_s": times, "full_probability": probability}]}
+
+    model.fold([state_record(page_set("QM01/PS04", 8_800, forecast=forecast(0.02))), alert_record(alert_event())])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        left = page.locator(".card .left")
+        expect(left).to_contain_text("of pages in use, full in 1 h 42 min with a probability of only 2 %")
+        expect(left.locator(".big")).to_have_text("88.0 %")
+        later = page_set("QM01/PS04", 8_810, forecast=forecast(0.7), time="2026-11-20T12:01:00Z")
+        model.fold([state_record(later)])
+        expect(left.locator(".big")).to_have_text("1 h 42 min")
+        expect(left).to_contain_text("until pages is full")
+
+
 def test_a_token_is_asked_for_and_kept_by_the_browser(browser: Browser):
     model = ConsoleModel(TOPICS)
     model.fold([state_record(page_set("QM01/PS04", 100))])
