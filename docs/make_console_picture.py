@@ -39,7 +39,7 @@ def main() -> int:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1100, "height": 640}, color_scheme="light")
         page.goto(server.address)
-        page.locator(".card canvas").wait_for()
+        page.locator(".card canvas").first.wait_for()
         page.wait_for_timeout(800)  # until the bars have grown
         page.screenshot(path=str(OUT))
         browser.close()
