@@ -39,7 +39,8 @@ def print_advice(advice: Advice) -> None:
         _print(text)
     if advice.is_kept:
         smaller = "; ".join(settings_text(settings) for settings in advice.smaller.values()) or "nothing"
-        _print(f"That is {allowed}. Smaller, one at a time, would do: {smaller}.")
+        span = f"{promise.hours:g} h of this traffic"
+        _print(f"That is {allowed}. Smaller, one at a time, would do for {span}: {smaller}.")
 
 
 def print_members(advice: MemberAdvice) -> None:
