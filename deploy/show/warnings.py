@@ -24,10 +24,10 @@ def merged(warnings: Iterable[str]) -> list[str]:
     alike: dict[str, list[str]] = {}
     names: dict[str, list[str]] = {}
     for warning in warnings:
-        found = _OBJECT.search(warning)
-        text = warning.replace(found[0], "\0") if found else warning
+        match = _OBJECT.search(warning)
+        text = warning.replace(match[0], "\0") if match else warning
         alike.setdefault(text, []).append(warning)
-        names.setdefault(text, []).extend([found[0]] if found else [])
+        names.setdefault(text, []).extend([match[0]] if match else [])
     lines: list[str] = []
     for text, same in alike.items():
         more = f" and {len(same) - _MAX_NAMES} more" if len(same) > _MAX_NAMES else ""

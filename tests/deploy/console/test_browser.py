@@ -274,7 +274,7 @@ def test_a_row_out_of_sight_is_written_when_it_comes_into_sight(browser: Browser
 
 
 def test_an_unlikely_forecast_is_not_the_largest_thing_on_a_card(browser: Browser):
-    """What levels off at 88 % and has an alert of its threshold calls for nothing more."""
+    """A store that levels off at 88 % and has an alert of its threshold calls for nothing more."""
     model = ConsoleModel(TOPICS)
     times = {"p10": 5_400.0, "p50": 6_100.0, "p90": 6_800.0}
 
