@@ -4,7 +4,7 @@ The rules: docs/storage-model.md#queue-files.
 """
 
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import count, filterfalse, islice
 from typing import Any
 
 from tests.naive.baseline import NaiveBaseline, beyond
@@ -54,6 +54,8 @@ class NaiveQueueFile(NaivePrivateStore):
     def __init__(self, described: dict[str, Any], aliases: dict[str, str] | None = None) -> None:
         super().__init__(described, DEFAULTS, aliases)
         self.file_blocks = 0
+        self.blocks_in_use: set[int] = set()  # the places of all messages
+        self.first_free = 0  # or an earlier place: all before it are in use
         self.log_records = 0
         self.records_since = 0  # log records since the last checkpoint
         self.checkpoints = 0
@@ -72,6 +74,8 @@ class NaiveQueueFile(NaivePrivateStore):
         places = self._next_free_blocks(self._spilled(event))
         blocks = blocks_of_length(event["length"])
         self.file_blocks = max(self.file_blocks, *(place + 1 for place in places), self._in_file() + len(places))
+        self.blocks_in_use.update(places)
+        self.first_free = max([self.first_free, *(place + 1 for place in places)])
         return QueueFileMessage(**fields_of(event, self._queue(event)), blocks=blocks, places=places)
 
     def _spilled(self, event: Event) -> int:
@@ -87,8 +91,7 @@ class NaiveQueueFile(NaivePrivateStore):
         Source: [IBM: WebSphere MQ internals, "Views of the Queue"]: they "may not be adjacent to each other [...] - the
         next available free block will be allocated".
         """
-        in_use = {place for message in self.messages for place in message.places}
-        return tuple(islice((place for place in count() if place not in in_use), number))
+        return tuple(islice(filterfalse(self.blocks_in_use.__contains__, count(self.first_free)), number))
 
     def _largest_file(self) -> int:
         """Return the maximum of blocks of the file: its own limit or that of the file system, the smaller one."""
@@ -97,6 +100,8 @@ class NaiveQueueFile(NaivePrivateStore):
 
     def _free(self, message: QueueFileMessage) -> None:
         """Keep the blocks of a message allocated until the file is truncated; puts may take them."""
+        self.blocks_in_use.difference_update(message.places)
+        self.first_free = min([self.first_free, *message.places])
 
     def _buffer(self, persistent: bool) -> int:
         """Return the blocks of one of the two buffers."""
@@ -114,15 +119,15 @@ class NaiveQueueFile(NaivePrivateStore):
     def _in_file(self) -> int:
         """Return the blocks of the file that hold data: those with a place, and what the buffers do not hold."""
         beyond = sum(max(0, self._in_memory(kind) - self._buffer(kind)) for kind in (True, False))
-        return beyond + sum(len(message.places) for message in self.messages)
+        return beyond + len(self.blocks_in_use)
 
     def _content_end(self, more: int = 0) -> int:
         """Return the blocks of the file up to the last one in use, with `more` blocks of data.
 
         Blocks without a place are where they need the fewest blocks [assumed].
         """
-        ends = [place + 1 for message in self.messages for place in message.places]
-        return max(*ends, 0, self._in_file() + more)
+        last = max(self.blocks_in_use, default=-1)
+        return max(last + 1, self._in_file() + more)
 
     def _needed_at_checkpoint(self) -> int:
         """Return the blocks that a checkpoint leaves in the file: its content, and persistent data of the buffer."""
