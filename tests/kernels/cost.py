@@ -19,7 +19,7 @@ from tests.kernels.beside import Config, Decoding, Event
 from tests.naive.estates import structure
 from tests.naive.private_estates import page_set, queue_file
 from tests.naive.scm_estates import with_scm
-from tests.support.rows import Rows
+from tests.support.rows import with_attributes
 from tests.support.workloads import HOUR_US, SECOND_US, START_US
 from twin.events import EventBlock, to_table
 from twin.state.arrays import Array, MemoryArrays, Size
@@ -42,7 +42,7 @@ class _Records(MemoryArrays):
 
 
 def _with_attributes(array: Array) -> Array:
-    return array.view(Rows) if array.dtype.names else array
+    return with_attributes(array) if array.dtype.names else array
 
 
 class _Tables(Tables):

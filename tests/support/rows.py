@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 
-class Row:
-    """A row of a structured array, its fields being attributes."""
-
-    __slots__ = ("_row",)
-
-    def __init__(self, row: Any) -> None:
-        object.__setattr__(self, "_row", row)
-
-    def __getattr__(self, name: str) -> Any:
-        return self._row[name]
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._row[name] = value
-
-    def __getitem__(self, name: str) -> Any:
-        return self._row[name]
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self._row[name] = value
+def with_attributes(rows: Any) -> Any:
+    """Return a view of a structured array, or of a row of one, whose rows have their fields as attributes."""
+    return rows.view(_dtype_of(rows.dtype))
 
 
-class Rows(np.ndarray):  # type: ignore[type-arg]  # of any shape
-    """A structured array whose rows are `Row`."""
+@cache
+def _dtype_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a dtype of the same fields whose rows have them as attributes."""
+    assert dtype.names is not None
+    fields = {name: property(itemgetter(name), _setter(name)) for name in dtype.names}
+    return np.dtype((type("Row", (np.void,), fields), dtype))
 
-    def __getitem__(self, key: Any) -> Any:
-        value = super().__getitem__(key)
-        return Row(value) if isinstance(value, np.void) else value
+
+def _setter(name: str) -> Callable[[Any, Any], None]:
+    def put(row: Any, value: Any) -> None:
+        row[name] = value
+
+    return put

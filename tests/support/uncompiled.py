@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kernels import _compile
-from tests.support.rows import Row, Rows
+from tests.support.rows import with_attributes
 from twin.forecast import flows, outlook
 
 _PATHS = 2
@@ -29,10 +29,10 @@ def _with_attributes(argument: Any) -> Any:
     """Return an argument of a kernel as compiled kernels see it: an array, a row, or a tuple of them."""
     if isinstance(argument, np.ndarray) and type(argument) is np.ndarray:
         if argument.dtype.names:
-            return argument.view(Rows)
+            return with_attributes(argument)
         return argument.view(_Bytes) if argument.dtype == np.uint8 else argument
     if isinstance(argument, np.void):
-        return Row(argument)
+        return with_attributes(argument)
     if isinstance(argument, tuple) and hasattr(argument, "_fields"):
         return type(argument)(*map(_with_attributes, argument))
     return argument
