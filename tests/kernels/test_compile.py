@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 WARM_A_PART = """
@@ -62,13 +64,20 @@ def output_of(process: subprocess.Popen[str]) -> str:
     return output.strip()
 
 
-def test_one_of_several_processes_started_at_once_compiles_and_later_ones_load_everything(tmp_path: Path) -> None:
-    """numba's cache has crashed where several processes wrote it at once (numba issue 4807)."""
-    several = [start(WARM_A_PART, MQTWIN_CACHE=str(tmp_path)) for _ in range(3)]
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A cache that three processes started at once have filled: one of them has compiled, and the others waited."""
+    folder = str(tmp_path_factory.mktemp("cache"))
+    several = [start(WARM_A_PART, MQTWIN_CACHE=folder) for _ in range(3)]
     compiled = sorted(int(output_of(process)) for process in several)
     assert compiled[:2] == [0, 0]
     assert compiled[2] > 0
-    assert output_of(start(WARM_A_PART, MQTWIN_CACHE=str(tmp_path))) == "0"
+    return folder
+
+
+def test_one_of_several_processes_started_at_once_compiles_and_later_ones_load_everything(cache: str) -> None:
+    """numba's cache has crashed where several processes wrote it at once (numba issue 4807)."""
+    assert output_of(start(WARM_A_PART, MQTWIN_CACHE=cache)) == "0"
 
 
 def test_importing_the_kernels_makes_no_folder(tmp_path: Path) -> None:
@@ -76,12 +85,10 @@ def test_importing_the_kernels_makes_no_folder(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_checkouts_of_the_same_sources_share_their_machine_code(tmp_path: Path) -> None:
+def test_two_checkouts_of_the_same_sources_share_their_machine_code(cache: str, tmp_path: Path) -> None:
     for name in ("kernels", "twin"):
-        shutil.copytree(ROOT / name, tmp_path / "copy" / name, ignore=shutil.ignore_patterns("__pycache__"))
-    cache = {"MQTWIN_CACHE": str(tmp_path / "cache")}
-    assert int(output_of(start(WARM_A_PART, **cache))) > 0
-    assert output_of(start(WARM_A_PART, tmp_path / "copy", **cache)) == "0"
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    assert output_of(start(WARM_A_PART, tmp_path, MQTWIN_CACHE=cache)) == "0"
 
 
 def test_kernels_leave_the_cache_settings_of_other_numba_users_alone() -> None:

@@ -56,6 +56,8 @@ class NaiveQueueFile(NaivePrivateStore):
         self.file_blocks = 0
         self.blocks_in_use: set[int] = set()  # the places of all messages
         self.first_free = 0  # or an earlier place: all before it are in use
+        self.blocks_held = {True: 0, False: 0}  # of persistent and of nonpersistent messages
+        self.blocks_placed = {True: 0, False: 0}  # those of them that have a place
         self.log_records = 0
         self.records_since = 0  # log records since the last checkpoint
         self.checkpoints = 0
@@ -76,7 +78,10 @@ class NaiveQueueFile(NaivePrivateStore):
         self.file_blocks = max(self.file_blocks, *(place + 1 for place in places), self._in_file() + len(places))
         self.blocks_in_use.update(places)
         self.first_free = max([self.first_free, *(place + 1 for place in places)])
-        return QueueFileMessage(**fields_of(event, self._queue(event)), blocks=blocks, places=places)
+        message = QueueFileMessage(**fields_of(event, self._queue(event)), blocks=blocks, places=places)
+        self.blocks_held[message.persistent] += blocks
+        self.blocks_placed[message.persistent] += len(places)
+        return message
 
     def _spilled(self, event: Event) -> int:
         """Return the blocks of a put for which its buffer has no room."""
@@ -102,6 +107,8 @@ class NaiveQueueFile(NaivePrivateStore):
         """Keep the blocks of a message allocated until the file is truncated; puts may take them."""
         self.blocks_in_use.difference_update(message.places)
         self.first_free = min([self.first_free, *message.places])
+        self.blocks_held[message.persistent] -= message.blocks
+        self.blocks_placed[message.persistent] -= len(message.places)
 
     def _buffer(self, persistent: bool) -> int:
         """Return the blocks of one of the two buffers."""
@@ -109,12 +116,11 @@ class NaiveQueueFile(NaivePrivateStore):
         return int(self.attributes[name]) // BLOCK_BYTES
 
     def _of_model(self, persistent: bool) -> int:
-        return sum(message.blocks for message in self.messages if message.persistent == persistent)
+        return self.blocks_held[persistent]
 
     def _in_memory(self, persistent: bool) -> int:
         """Return the blocks that have no place in the file: of messages put into the buffer, and of the baseline."""
-        placed = sum(len(message.places) for message in self.messages if message.persistent == persistent)
-        return self._in_use(persistent) - placed
+        return self._in_use(persistent) - self.blocks_placed[persistent]
 
     def _in_file(self) -> int:
         """Return the blocks of the file that hold data: those with a place, and what the buffers do not hold."""
