@@ -11,6 +11,8 @@ import pytest
 
 from streams.kafka.publish import publish
 from tests.naive.estates import write_estate
+from tests.support.mixes import MIXES
+from tests.support.profile import IS_LARGE
 from tests.support.workloads import random_workload
 from tests.system.harness import Played, Stream, check_equal
 from twin.estate import Estate, load_estate
@@ -21,6 +23,7 @@ from twin.replays import replay
 pytestmark = pytest.mark.system
 
 NewStream = Callable[[Estate], Stream]
+PIECE_EVENTS = 1500 if IS_LARGE else 300
 
 
 @pytest.mark.parametrize("content_type", [JSON, NDJSON, ARROW])
@@ -65,17 +68,13 @@ def test_an_open_forecast_goes_on_after_a_restart(
         assert (expected.states["QSG1/APP1"]["forecast"] is not None) == (part == parts[0])
 
 
-def test_a_store_of_every_kind(new_stream: NewStream, every_kind: Played) -> None:
-    stream = every_kind.publish(new_stream(every_kind.estate))
-    stream.run(max_records=9)
-    check_equal(stream, every_kind.replayed)
-
-
 def test_every_kind_of_event_in_pieces_and_over_restarts(new_stream: NewStream, kafka: str, tmp_path: Path) -> None:
     """Random events of all operations: units of work, ALTER, REBUILD, MEASURE, RESTART, far clocks, duplicates."""
-    workload = random_workload(11, 4000, "mixed")
+    size = PIECE_EVENTS
+    workload = random_workload(11, 8 * size // 3, "mixed")
+    assert {event["op"] for event in workload.events} == set(MIXES["structure"].weights["mixed"])
     estate = load_estate(write_estate(tmp_path, workload.config, workload.aliases))
-    pieces = [workload.events[start : start + 1500] for start in range(0, len(workload.events), 1500)]
+    pieces = [workload.events[start : start + size] for start in range(0, len(workload.events), size)]
     whole = tmp_path / "whole.ndjson"
     with RecordingWriter(whole) as writer:
         writer.write(workload.events)
@@ -86,5 +85,5 @@ def test_every_kind_of_event_in_pieces_and_over_restarts(new_stream: NewStream, 
             writer.write(piece)
         content_type = (JSON, NDJSON, ARROW)[number % 3]
         publish(part, estate, {"bootstrap.servers": kafka}, stream.topics, content_type=content_type)
-        stream.run(max_records=200)
+        stream.run(max_records=size // 7)
     check_equal(stream, replay(whole, estate))
