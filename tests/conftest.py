@@ -42,9 +42,15 @@ _LONGEST = (
     "test_processes.py",
     "test_crash.py",
     "test_security.py",
-    "test_bad_input_cases.py",
-    "test_stream_command.py",
     "test_cost.py",
+    "test_stream_command.py",
+    "test_console.py",
+    "test_stream_reports.py",
+    "test_oracles.py",
+    "test_stream_equals_replay.py",
+    "test_bad_input_cases.py",
+    "test_checkpoint.py",
+    "test_browser.py",
 )
 
 
