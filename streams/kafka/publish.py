@@ -156,7 +156,8 @@ class Sender:
         self._last_error = LastError()
         self._failures = 0
         self._first_failure = ""
-        self._produced: deque[tuple[int, int]] = deque()  # (records, bytes) per call, newest last
+        self._produced: deque[tuple[int, int]] = deque()  # (records, bytes) per call that may be pending, newest last
+        self._produced_records = self._produced_bytes = 0  # sums of `_produced`
         self._started_s = time.monotonic()
         max_record_bytes = self._prepare_topic(create=create_topics)
         self.max_value_bytes = max_record_bytes - _OVERHEAD_BYTES
@@ -227,6 +228,8 @@ class Sender:
         self._result.records += records
         self._result.bytes += size
         self._produced.append((records, size))
+        self._produced_records += records
+        self._produced_bytes += size
 
     def _wait_for_room(self) -> None:
         self._producer.poll(0)
@@ -238,17 +241,11 @@ class Sender:
     def _is_full(self) -> bool:
         """True if too many records or bytes are pending. The pending records are the last ones produced."""
         pending = len(self._producer)
-        if pending >= _MAX_PENDING_RECORDS:
-            return True
-        records = size = 0
-        for i, (count, length) in enumerate(reversed(self._produced)):
-            if records >= pending:
-                for _ in range(len(self._produced) - i):
-                    self._produced.popleft()
-                break
-            records += count
-            size += length
-        return size >= _MAX_PENDING_BYTES
+        while self._produced and self._produced_records - self._produced[0][0] >= pending:
+            records, size = self._produced.popleft()
+            self._produced_records -= records
+            self._produced_bytes -= size
+        return pending >= _MAX_PENDING_RECORDS or self._produced_bytes >= _MAX_PENDING_BYTES
 
     def _on_delivery(self, error: KafkaError | None, _message: Message) -> None:
         if error is not None:
