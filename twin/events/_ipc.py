@@ -16,7 +16,7 @@ import pyarrow.ipc
 
 from kernels.ipc_scan import scan_streams
 from twin.events._arrow import buffers_of
-from twin.events.limits import MAX_BYTES, oversized
+from twin.events.limits import MAX_BYTES, maybe_oversized, oversized
 from twin.events.reasons import Reason
 
 _FILE_MAGIC = b"ARROW1"
@@ -37,11 +37,12 @@ class Damage(NamedTuple):
 
 @dataclass(slots=True)
 class Group:
-    """Record batches of one schema."""
+    """Record batches of one schema. views: its columns of views; None: not known yet."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     record: list[int] = field(default_factory=list)  # index of the value of each batch
     first: list[int] = field(default_factory=list)  # row within the value of the first row of each batch
+    views: list[int] | None = None
 
     def of_record(self, record: int) -> Group:
         """Return the batches of one value."""
@@ -66,6 +67,11 @@ class Scan:
     def refusal(self, record: int) -> str | None:
         """Return the reason to refuse a value before it is read, or None."""
         return oversized(*(int(array[record]) for array in (self.rows, self.longest, self.sizes, self.value_bytes)))
+
+    def refusals(self) -> dict[int, str]:
+        """Return the reasons to refuse values before they are read, by index of the value."""
+        reasons = {record: self.refusal(record) for record in maybe_oversized(self.rows, self.longest, self.sizes)}
+        return {record: reason for record, reason in reasons.items() if reason is not None}
 
 
 def scan(values: pa.LargeBinaryArray) -> Scan:
@@ -92,20 +98,20 @@ def _scan(data: Array, starts: Array, ends: Array) -> Scan:
 
 def read_streams(values: pa.LargeBinaryArray) -> tuple[list[Group], list[Damage]]:
     """Return the checked batches of all values by schema, and the values that are damaged or exceed the bounds."""
-    groups: dict[pa.Schema, Group] = {}
-    views: dict[pa.Schema, list[int]] = {}  # columns of views, by schema
+    groups: dict[bytes, Group] = {}
     damages = []
     scanned = scan(values)
+    refusals, sound = scanned.refusals(), scanned.sound.tolist()
     for record, value in enumerate(values):
         buffer = value.as_buffer() if value.is_valid else pa.py_buffer(b"")
-        refusal = scanned.refusal(record)
-        if refusal is not None:
-            damages.append(Damage(record, 0, refusal, buffer, Reason.OVERSIZED))
+        if record in refusals:
+            damages.append(Damage(record, 0, refusals[record], buffer, Reason.OVERSIZED))
             continue
         batches: list[pa.RecordBatch] = []
+        group = groups.setdefault(_first_message(buffer), Group())
         damage = None
         try:
-            for batch in _batches(buffer, int(scanned.sound[record]), views):
+            for batch in _batches(buffer, sound[record], group):
                 batches.append(batch)  # noqa: PERF402  # those before the damage are kept
         except _OversizedError as error:
             damages.append(Damage(record, 0, str(error), buffer, Reason.OVERSIZED))
@@ -114,27 +120,32 @@ def read_streams(values: pa.LargeBinaryArray) -> tuple[list[Group], list[Damage]
             damage = _detail(buffer, error)
         rows = 0
         for batch in batches:
-            group = groups.setdefault(batch.schema, Group())
             group.batches.append(batch)
             group.record.append(record)
             group.first.append(rows)
             rows += batch.num_rows
         if damage is not None:
             damages.append(Damage(record, rows, damage, buffer))
-    return list(groups.values()), damages
+    return [group for group in groups.values() if group.batches], damages
 
 
-def _batches(buffer: pa.Buffer, sound: int, views: dict[pa.Schema, list[int]]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a stream whose messages are whole in its first `sound` bytes."""
+def _first_message(buffer: pa.Buffer) -> bytes:
+    """Return the bytes of the first message of a stream: its schema. Comparing schemas takes longer than reading."""
+    head = buffer.slice(0, min(8, buffer.size)).to_pybytes()
+    start = 8 if head[:4] == b"\xff\xff\xff\xff" else 4
+    size = int.from_bytes(head[start - 4 : start], "little", signed=True)
+    return bytes(buffer.slice(0, min(max(0, start + size), buffer.size)).to_pybytes())
+
+
+def _batches(buffer: pa.Buffer, sound: int, group: Group) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a stream whose messages are whole in its first `sound` bytes. group: of its schema."""
     source = pa.BufferReader(buffer.slice(0, sound))
     reader = pa.ipc.open_stream(source, options=_OPTIONS)
-    schema = reader.schema
-    own_views = views.get(schema)
-    if own_views is None:
+    if group.views is None:
+        schema = reader.schema
         for column in schema:
             _read_names(column)
-        own_views = [number for number, column in enumerate(schema) if _holds_views(column.type)]
-        views[schema] = own_views
+        group.views = [number for number, column in enumerate(schema) if _holds_views(column.type)]
     viewed = 0
     while True:
         try:
@@ -142,7 +153,7 @@ def _batches(buffer: pa.Buffer, sound: int, views: dict[pa.Schema, list[int]]) -
         except StopIteration:
             break
         batch.validate(full=True)  # the sender may have written wrong offsets, dictionary indexes and UTF-8
-        for number in own_views:
+        for number in group.views:
             viewed += _viewed_bytes(batch.column(number))
         if viewed > MAX_BYTES:
             raise _OversizedError(f"{viewed} bytes in columns of views; expected: at most {MAX_BYTES} bytes")

@@ -274,7 +274,8 @@ def _cuts(values: pa.LargeBinaryArray, is_arrow: Array | None) -> list[int]:
     costs = np.diff(offsets) * _BYTES_PER_BYTE
     if is_arrow is not None and is_arrow.any():
         scanned = scan(values)
-        inside = is_arrow & np.array([scanned.refusal(record) is None for record in range(len(values))])
+        inside = is_arrow.copy()
+        inside[[*scanned.refusals()]] = False
         costs = costs + np.where(inside, scanned.rows * _BYTES_PER_ROW + scanned.sizes, 0)
     if costs.sum() <= _PIECE_BYTES:
         return [0, len(values)]

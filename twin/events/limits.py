@@ -7,6 +7,10 @@ alone, so stream, replay and every worker refuse the same records. Described in 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from twin.events.reasons import EventError, Reason
 
@@ -67,6 +71,11 @@ def oversized(rows: int, longest: int, size: int, value_bytes: int) -> str | Non
     if longest > MAX_BYTES:
         return f"a column of {longest} values; expected: at most {MAX_BYTES} values"
     return None
+
+
+def maybe_oversized(rows: npt.NDArray[Any], longest: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> list[int]:
+    """Return the indexes of the streams that `oversized` may refuse, of usual traffic none. Arguments: i8[n] each."""
+    return np.flatnonzero((rows > _FREE_ROWS) | (longest > MAX_BYTES) | (sizes > MAX_BYTES)).tolist()
 
 
 def check_object_bytes(name: str, size: int) -> None:
