@@ -46,6 +46,7 @@ def _decode(decoder: Decoder) -> None:
     event = {"time": "2026-11-20T12:00:00Z", "qmgr": _QMGR, "op": "GET", "queue": _QUEUE, "msgid": "m", "uow": "u"}
     decoder.ndjson([msgspec.json.encode(event)])
     decoder.arrow_table(pa.Table.from_pylist([event]))
+    EventBlock.unpack(EventBlock("", np.zeros(1, EVENT), {}).pack())
 
 
 def _look(twin: MessageStore, resources: Iterable[str]) -> None:

@@ -20,12 +20,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kernels import EVENT
+from kernels.packing import CONSTANT, PLAIN, SPARSE, STEPS, pack_column, unpack_column
 
 VERSION = 2
 
@@ -34,13 +35,28 @@ _HEAD = struct.Struct("<3sBH")
 _COUNTS = struct.Struct("<II")
 _COLUMN = struct.Struct("<BBqq")
 _EXTRA = struct.Struct("<II")
-_COLUMNS = tuple(name for name in EVENT.names or () if name != "pad")
 _WIDTHS = (1, 2, 4, 8)
-_UNSIGNED = {width: np.dtype(f"<u{width}") for width in _WIDTHS}
 
-CONSTANT, PLAIN, STEPS, SPARSE = range(4)
+Words = npt.NDArray[np.int64]
 
-Column = npt.NDArray[np.int64]
+
+class _Part(NamedTuple):
+    """A column as a part of a row's words; see `kernels.packing`."""
+
+    word: int
+    left: int
+    right: int
+    is_signed: bool
+
+
+def _part(name: str) -> _Part:
+    assert EVENT.fields is not None
+    dtype, offset = EVENT.fields[name][:2]
+    below = offset % 8 * 8
+    return _Part(offset // 8, 64 - below - 8 * dtype.itemsize, 64 - 8 * dtype.itemsize, dtype.kind == "i")
+
+
+_PARTS = tuple(_part(name) for name in EVENT.names or () if name != "pad")
 
 
 def take_rows(events: npt.NDArray[Any], places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
@@ -53,7 +69,7 @@ def join_rows(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return np.concatenate([_as_words(part) for part in parts]).view(EVENT).reshape(-1)
 
 
-def _as_words(events: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def _as_words(events: npt.NDArray[Any]) -> Words:
     return events.view(np.int64).reshape(events.size, EVENT.itemsize // 8)
 
 
@@ -78,8 +94,7 @@ class EventBlock:
         name = self.store.encode()
         parts = [_HEAD.pack(_MAGIC, VERSION, len(name)), name, _COUNTS.pack(self.events.size, len(self.extras))]
         if self.events.size:
-            for column in _COLUMNS:
-                parts += _packed(self.events[column])
+            parts += _packed(self.events)
         for row, text in sorted(self.extras.items()):
             parts += (_EXTRA.pack(row, len(text)), text)
         return b"".join(parts)
@@ -103,8 +118,7 @@ class EventBlock:
         offset += _COUNTS.size
         events = np.zeros(rows, EVENT)
         if rows:
-            for column in _COLUMNS:
-                offset = _unpack_into(events[column], data, offset)
+            offset = _unpack_into(events, data, offset)
         extras = {}
         for _ in range(extra_count):
             row, length = _EXTRA.unpack_from(data, offset)
@@ -115,75 +129,48 @@ class EventBlock:
         return cls(store, events, extras)
 
 
-def _width(span: int) -> int:
-    """Return the number of bytes of a number from 0 to `span`."""
-    return next(width for width in _WIDTHS if span < 1 << 8 * width)
+def _packed(events: npt.NDArray[Any]) -> list[bytes]:
+    """Return heads and numbers of all columns of at least one row."""
+    words = _as_words(np.ascontiguousarray(events))
+    values, bits = np.empty(events.size, np.int64), np.empty((events.size + 7) // 8, np.uint8)
+    out, head = np.empty(8 * events.size, np.uint8), np.empty(5, np.int64)
+    parts = []
+    for part in _PARTS:
+        pack_column(words, *part, values, bits, out, head)
+        kind, width, first, low, size = head.tolist()
+        parts.append(_COLUMN.pack(kind, width, first, low))
+        if kind == SPARSE:
+            parts.append(bits.tobytes())
+        parts.append(out[:size].tobytes())
+    return parts
 
 
-def _packed(column: npt.NDArray[Any]) -> tuple[bytes, bytes]:
-    """Return head and numbers of a column of at least one row."""
-    values: Column = np.ascontiguousarray(column).view(np.int64) if column.itemsize == 8 else column.astype(np.int64)
-    low, high = int(values.min()), int(values.max())
-    if low == high:
-        return _COLUMN.pack(CONSTANT, 0, 0, low), b""
-    sizes = {PLAIN: values.size * _width(high - low)}
-    steps = np.diff(values)
-    # A step that does not fit 64 bits wraps around, and back again when the steps are summed up.
-    step_low, step_high = int(steps.min()), int(steps.max())
-    sizes[STEPS] = steps.size * _width(step_high - step_low)
-    bits = (values.size + 7) // 8
-    if bits + np.count_nonzero(values) < min(sizes.values()):  # with one byte for each number that is not 0
-        present = values != 0
-        nonzero = values[present]
-        sizes[SPARSE] = bits + nonzero.size * _width(int(nonzero.max()) - int(nonzero.min()))
-    kind = min(sizes, key=lambda kind: sizes[kind])
-    if kind == STEPS:
-        width = _width(step_high - step_low)
-        return _COLUMN.pack(STEPS, width, int(values[0]), step_low), _narrow(steps, step_low, width)
-    if kind == SPARSE:
-        low = int(nonzero.min())
-        width = _width(int(nonzero.max()) - low)
-        numbers = np.packbits(present).tobytes() + _narrow(nonzero, low, width)
-        return _COLUMN.pack(SPARSE, width, nonzero.size, low), numbers
-    width = _width(high - low)
-    return _COLUMN.pack(PLAIN, width, 0, low), _narrow(values, low, width)
+def _unpack_into(events: npt.NDArray[Any], data: memoryview, offset: int) -> int:
+    """Unpack all columns into rows that are zero, and return the offset behind them."""
+    words, head = _as_words(events), np.empty(4, np.int64)
+    octets = np.frombuffer(data, np.uint8)
+    octets.flags.writeable = False  # compiled code is made for one kind of array
+    for part in _PARTS:
+        kind, width, first, _ = head[:] = _COLUMN.unpack_from(data, offset)
+        offset += _COLUMN.size
+        size = _size(kind, width, first, events.size)
+        if offset + size > len(data):
+            raise BlockError(f"a block has {len(data)} bytes; expected: at least {offset + size}")
+        if kind == SPARSE and int.from_bytes(data[offset : offset + (events.size + 7) // 8]).bit_count() != first:
+            raise BlockError(f"a block has a column of other than {first} numbers; expected: one for each of its bits")
+        unpack_column(octets, offset, head, words, part.word, part.left, part.right)
+        offset += size
+    return offset
 
 
-def _narrow(values: Column, low: int, width: int) -> bytes:
-    return (values - np.int64(low)).view(np.uint64).astype(_UNSIGNED[width]).tobytes()
-
-
-def _unpack_into(out: npt.NDArray[Any], data: memoryview, offset: int) -> int:
-    """Unpack one column into `out` and return the offset behind it."""
-    kind, width, first, low = _COLUMN.unpack_from(data, offset)
-    offset += _COLUMN.size
+def _size(kind: int, width: int, first: int, rows: int) -> int:
+    """Return the bytes of a column behind its head. BlockError: the head is damaged."""
     if kind == CONSTANT:
-        out[:] = np.int64(low).astype(out.dtype)
-        return int(offset)
-    if kind not in (PLAIN, STEPS, SPARSE) or width not in _UNSIGNED:
+        return 0
+    if kind not in (PLAIN, STEPS, SPARSE) or width not in _WIDTHS:
         raise BlockError(
             f"a block has a column of kind {kind}, width {width}; expected: kinds 0 to 3, widths 1, 2, 4, 8"
         )
-    where: Any = slice(None)
-    count = out.size if kind == PLAIN else out.size - 1
     if kind == SPARSE:
-        bits = np.frombuffer(_part(data, offset, (out.size + 7) // 8), np.uint8)
-        where = np.unpackbits(bits, count=out.size).view(np.bool_)
-        offset += bits.size
-        count = int(where.sum())
-    part = _part(data, offset, count * width)
-    numbers = np.frombuffer(part, _UNSIGNED[width]).astype(np.int64)
-    numbers += np.int64(low)
-    if kind == STEPS:
-        np.cumsum(numbers, out=numbers)
-        numbers += np.int64(first)
-        out[0] = np.int64(first).astype(out.dtype)
-        where = slice(1, None)
-    out[where] = numbers.view(out.dtype) if out.dtype.itemsize == 8 else numbers
-    return offset + len(part)
-
-
-def _part(data: memoryview, offset: int, size: int) -> memoryview:
-    if offset + size > len(data):
-        raise BlockError(f"a block has {len(data)} bytes; expected: at least {offset + size}")
-    return data[offset : offset + size]
+        return (rows + 7) // 8 + first * width
+    return (rows if kind == PLAIN else rows - 1) * width

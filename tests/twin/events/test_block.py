@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as st_numpy
 from kernels import EVENT
 from kernels.json_scan import rfc3339_column, scan_json
 from kernels.line_split import split_lines
+from tests.naive import packing
 from tests.twin.events.samples import GET, PUT, text
 from twin.estate import Estate
 from twin.events import BlockError, Decoded, Decoder, EventBlock
@@ -57,6 +58,15 @@ def test_what_is_packed_is_unpacked(events: np.ndarray, extras: dict[int, bytes]
     assert len(block) == events.size
 
 
+@given(event_arrays().filter(len))
+@example(ids(2**63, 0, 0, 5))
+@example(ids(*[0] * 30, 7, *[0] * 30))
+@example(ids(2**64 - 1, 2**63, 2**63 - 1, 0))
+def test_columns_are_packed_as_an_oracle_packs_them(events: np.ndarray) -> None:
+    columns = b"".join(packing.packed(events[name].astype(np.int64).tolist()) for name in FIELDS)
+    assert EventBlock("", events, {}).pack().endswith(columns)
+
+
 @given(event_arrays())
 def test_packing_is_deterministic_and_takes_slices(events: np.ndarray) -> None:
     assert EventBlock("S", events[::2], {}).pack() == EventBlock("S", events[::2].copy(), {}).pack()
@@ -94,6 +104,13 @@ def test_damaged_bytes_are_an_error_not_a_block(data: st.DataObject) -> None:
         EventBlock.unpack(packed[: data.draw(st.integers(0, len(packed) - 1))])
     with pytest.raises(BlockError):
         EventBlock.unpack(packed + b"x")
+
+
+def test_bits_that_name_more_numbers_than_there_are_are_an_error() -> None:
+    packed = EventBlock("", ids(*[0] * 30, 7, *[0] * 30), {}).pack()
+    bits = packed.index(bytes([0, 0, 0, 2]))
+    with pytest.raises(BlockError, match="one for each of its bits"):
+        EventBlock.unpack(packed[:bits] + b"\xff" + packed[bits + 1 :])
 
 
 def test_another_version_is_an_error() -> None:
