@@ -33,6 +33,7 @@ def test_new_tables_are_empty_and_have_nothing_to_save() -> None:
 def test_a_touched_row_saves_its_page_once(name: str, shift: int) -> None:
     tables = Tables(MemoryArrays())
     tables.reserve(name, 5 << shift)
+    list(tables.dirty_pages())
     rows, dirty = getattr(tables.store, name), getattr(tables.store, f"{name}_dirty")
     row = (3 << shift) + 1
     rows[row : row + 1] = np.ones(1, rows.dtype) if rows.dtype == np.uint64 else _ones(rows.dtype)
@@ -57,7 +58,58 @@ def test_pages_of_all_tables_have_numbers_of_their_own() -> None:
         assert dirty.size
         dirty[:] = 1
     numbers = [number for number, _ in tables.dirty_pages()]
-    assert len(numbers) == len(set(numbers)) == sum(dirty.size for dirty in marks) + 3
+    large = sum(dirty.size for dirty in marks if dirty.size > 1)
+    assert len(numbers) == len(set(numbers)) == large + 1 + 3
+
+
+def written(tables: Tables, *names: str) -> dict[int, bytes]:
+    """Pages after every row of some tables was set to its number; all tables named are small."""
+    for name in names:
+        rows = getattr(tables.store, name)
+        rows[:] = np.repeat(np.arange(1, rows.size + 1, dtype=np.uint8), rows.dtype.itemsize).view(rows.dtype)
+        getattr(tables.store, f"{name}_dirty")[:] = 1
+    return dict(tables.dirty_pages())
+
+
+def test_tables_of_one_page_share_a_page() -> None:
+    tables = Tables(MemoryArrays())
+    pages = written(tables, "messages", "queues", "flows")
+    assert len(pages) == 1
+    again = loaded(tables, pages)
+    for name in ("messages", "queues", "flows"):
+        assert getattr(again.store, name).tobytes() == getattr(tables.store, name).tobytes()
+    assert not again.store.units.tobytes().strip(b"\0")
+
+
+@pytest.mark.parametrize("others", [(), ("queues",)])
+def test_a_table_that_outgrows_its_page_leaves_the_shared_page(others: tuple[str, ...]) -> None:
+    tables = Tables(MemoryArrays())
+    pages = written(tables, "messages", "queues")
+    tables.reserve("messages", 2 << layout.MESSAGE_SHIFT)
+    tables.store.messages["length"][0] = 77
+    pages |= written(tables, *others)
+    again = loaded(tables, pages)
+    for name in ("messages", "queues"):
+        assert getattr(again.store, name).tobytes() == getattr(tables.store, name).tobytes()
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_pages_of_single_small_tables_count_until_the_shared_page_is_written(is_first: bool) -> None:
+    tables = Tables(MemoryArrays())
+    earlier = np.full(tables.store.stocks.size, 7, tables.store.stocks.dtype)
+    page = {14 << 32: earlier.tobytes()}
+    assert (loaded(tables, page).store.stocks == earlier).all()
+    shared = written(tables, "stocks", "queues")
+    pages = page | shared if is_first else shared | page
+    assert loaded(tables, pages).store.stocks.tobytes() == tables.store.stocks.tobytes()
+
+
+def test_a_damaged_shared_page_is_an_error() -> None:
+    tables = Tables(MemoryArrays())
+    [(number, page)] = written(tables, "messages", "queues").items()
+    for damaged in (page[:2], page[:-5], page[:4] + b"\xff" * 8):
+        with pytest.raises(StateError, match=f"state page {number:#x}"):
+            loaded(tables, {number: damaged})
 
 
 def test_a_small_table_at_least_doubles_and_keeps_rows_and_marks() -> None:

@@ -2,15 +2,22 @@
 
 The number of a page is `table << 32 | index`. The number of a table never changes, so the next version finds the state
 of this one.
+
+Tables of at most one page, in a small store all of them, share a page, the *small page*: the state store has a cost per
+page. It holds all their rows, compressed, and is written when one of them changes. When a table outgrows its page, it
+leaves the small page, and its first page is written; what the small page still holds of it is ignored. Until the small
+page is written for the first time, the pages of an earlier version count.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from kernels import index, layout, meter_rows
 from kernels.indexing import reindex
@@ -54,6 +61,10 @@ TABLES = {
     "ends": _Table(18, np.dtype("u8"), 8, layout.END_SHIFT),
     "rises": _Table(17, meter_rows.RISE, meter_rows.RISES, meter_rows.RISE_SHIFT),
 }
+_SMALL_PAGE = 20 << _PAGE_BITS
+_SMALL_SIZE = struct.Struct("<I")  # bytes of the small page once decompressed
+_SMALL_ROWS = struct.Struct("<II")  # number of a table, bytes of its rows, which follow
+_SMALL_CODEC = pa.Codec("lz4_raw")
 _NAMES = _Table(9, np.dtype("u1"), 256, _NAMES_SHIFT)
 
 # Small arrays, kept in the header instead of pages: (dtype, rows). Data sets are too, one row per queue manager.
@@ -80,6 +91,20 @@ def _rows(content: bytes, dtype: np.dtype[Any]) -> Array:
 
 class StateError(MqtwinError):
     """Inconsistent state: a page has no place, or belongs to an unknown table."""
+
+
+def _small_tables(page: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield (number of the table, bytes of its rows) of a small page. StateError: it is damaged."""
+    try:
+        (size,) = _SMALL_SIZE.unpack_from(page)
+        content = _SMALL_CODEC.decompress(page[_SMALL_SIZE.size :], size, asbytes=True)
+        start = 0
+        while start < size:
+            number, length = _SMALL_ROWS.unpack_from(content, start)
+            start += _SMALL_ROWS.size + length
+            yield number, content[start - length : start]
+    except (struct.error, pa.ArrowException, OSError) as error:
+        raise StateError(f"state page {_SMALL_PAGE:#x} is damaged: {error}") from None
 
 
 class Tables:
@@ -150,6 +175,8 @@ class Tables:
             if bucket_count < size:
                 sizes[buckets] = 1 << (size - 1).bit_length()
         self._grow(sizes)
+        if 0 < old.size <= 1 << table.shift < size:
+            dirty[0] = 1  # it leaves the small page
         self.store = self.store._replace(**{f"{name}_dirty": dirty})
         while bucket_count < size:
             bucket_count *= 2
@@ -189,26 +216,45 @@ class Tables:
 
     def dirty_pages(self) -> Iterator[tuple[int, bytes]]:
         """Yield (page number, bytes) of every page written since the last call."""
+        is_small_dirty = False
         for name, table in TABLES.items():
             dirty: Array = getattr(self.store, f"{name}_dirty")
-            rows: Array = getattr(self.store, name)
             if b"\1" not in dirty.tobytes():
                 continue
-            for page in np.flatnonzero(dirty).tolist():
-                start = page << table.shift
-                yield (table.number << _PAGE_BITS) | page, rows[start : start + (1 << table.shift)].tobytes()
+            if dirty.size == 1:
+                is_small_dirty = True
+            else:
+                rows: Array = getattr(self.store, name)
+                for page in np.flatnonzero(dirty).tolist():
+                    start = page << table.shift
+                    yield (table.number << _PAGE_BITS) | page, rows[start : start + (1 << table.shift)].tobytes()
             dirty[:] = 0
+        if is_small_dirty:
+            yield _SMALL_PAGE, self._small_page()
         if self._names_dirty:
             for page in range(-(-self._names_size >> _NAMES_SHIFT)):
                 start = page << _NAMES_SHIFT
                 yield (_NAMES.number << _PAGE_BITS) | page, self._names[start : start + (1 << _NAMES_SHIFT)].tobytes()
             self._names_dirty = False
 
+    def _small_page(self) -> bytes:
+        parts: list[bytes] = []
+        for name, table in TABLES.items():
+            rows: Array = getattr(self.store, name)
+            if 0 < rows.size <= 1 << table.shift:
+                parts += _SMALL_ROWS.pack(table.number, rows.nbytes), rows.tobytes()
+        content = b"".join(parts)
+        return _SMALL_SIZE.pack(len(content)) + bytes(_SMALL_CODEC.compress(content, asbytes=True))
+
     def load(self, pages: Iterable[tuple[int, bytes]]) -> None:
         """Fill the tables from pages. Raise StateError if a page has no place."""
         by_number = {table.number: (name, table) for name, table in TABLES.items()}
         by_number[_NAMES.number] = ("names", _NAMES)
+        small_tables: list[tuple[int, bytes]] = []
         for number, content in pages:
+            if number == _SMALL_PAGE:
+                small_tables = list(_small_tables(content))
+                continue
             name, table = by_number.get(number >> _PAGE_BITS, ("", _NAMES))
             rows = self._names if name == "names" else getattr(self.store, name, np.zeros(0, np.uint8))
             start = (number & ((1 << _PAGE_BITS) - 1)) << table.shift
@@ -216,6 +262,14 @@ class Tables:
             if not name or end > rows.size:
                 raise StateError(f"state page {number:#x} has no place; the header and the pages do not fit together")
             rows[start:end] = np.frombuffer(content, table.dtype)
+        for number, content in small_tables:
+            name, table = by_number.get(number, ("", _NAMES))
+            rows = getattr(self.store, name, np.zeros(0, np.uint8))
+            count = len(content) // table.dtype.itemsize
+            if not name or count > rows.size:
+                raise StateError(f"state page {_SMALL_PAGE:#x} has a table {number} that does not fit the header")
+            if rows.size <= 1 << table.shift:
+                rows[:count] = np.frombuffer(content, table.dtype)
 
     def build_indexes(self) -> None:
         """Build the indexes of the tables, after `load` and once `store.scalars` is set."""
