@@ -331,7 +331,10 @@ def events_frame(session: SparkSession, settings: JobSettings) -> DataFrame:
     partition = f"if(topic = '{topics.reports}', -1 - partition, partition)"
     if topics.otlp is not None:
         partition = f"if(topic = '{topics.otlp}', {FIRST_OTLP_PARTITION} + partition, {partition})"
-    return source.selectExpr("value", CONTENT_TYPE, f"{partition} as partition", "offset").select(*KAFKA_COLUMNS)
+    frame = source.selectExpr("value", CONTENT_TYPE, f"{partition} as partition", "offset").select(*KAFKA_COLUMNS)
+    if is_local(session.sparkContext.master or ""):  # a task has a cost: one for each core, not for each partition
+        frame = frame.coalesce(session.sparkContext.defaultParallelism)
+    return frame
 
 
 def _starting_offsets(settings: JobSettings) -> str:
