@@ -33,15 +33,21 @@ def scan(store: Store, time: int) -> None:
 
 
 @routine
-def next_expiry(store: Store) -> int:
-    """Return a time before which no message that is held expires, microseconds.
+def next_expiry(store: Store, time: int) -> int:
+    """Return a time before which no available message expires, microseconds; NEVER: none does.
 
-    It is the time of the first one where the clock has reached the time known before; NEVER: none does.
+    Where it is not after `time`, it is when the first one expires or has expired: an uncommitted message that has
+    expired must not let a scan seem due for ever.
     """
-    if store.params[0].expires_from <= store.scalars[0].clock:
-        count_expired(store)
-    earliest = int(store.params[0].expires_from)
-    return NEVER if earliest == _NEVER_SOON else earliest
+    earliest = store.params[0].expires_from
+    if earliest > time:
+        return NEVER if earliest == _NEVER_SOON else int(earliest)
+    earliest = _NEVER_SOON
+    for row in range(store.scalars[0].message_high):
+        message = store.messages[row]
+        if message.state == AVAILABLE and message.expires != 0:
+            earliest = min(earliest, message.expires)
+    return NEVER if earliest == _NEVER_SOON else int(earliest)
 
 
 @routine

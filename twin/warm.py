@@ -93,7 +93,7 @@ def _run(estate: Estate, name: str) -> None:
     pages = list(twin.dirty_pages())
     again = open_message_store(estate, name, MemoryArrays(), twin.header(), pages)
     again.tables.reserve("messages", 10_000)
-    expiry.scan(again.tables.store, int(expiry.next_expiry(again.tables.store)))
+    expiry.scan(again.tables.store, int(expiry.next_expiry(again.tables.store, 0)))
     expiry.count_expired(again.tables.store)
     pools.base_left(again.tables.store, 0)
     queue_file.needed_at_checkpoint(again.tables.store)

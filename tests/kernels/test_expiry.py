@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kernels import expiry
 from kernels.clock import SECOND
-from tests.support.twin_driver import TwinDriver
+from tests.support.twin_driver import QueueFileDriver, TwinDriver
+from twin.stores.message_store import MessageStore
 
 LARGE = {"size": 64 << 20}
 
@@ -21,7 +24,7 @@ def test_the_first_expiry_is_known_without_a_look_at_the_messages() -> None:
     store = driver.twin.tables.store
     assert driver.state()["expired_held"] == 0  # a new store does not know, and looks once
     first = int(store.messages["expires"][:20].min())
-    assert int(expiry.next_expiry(store)) == int(store.params[0]["expires_from"]) == first
+    assert int(expiry.next_expiry(store, driver.time)) == int(store.params[0]["expires_from"]) == first
     store.messages["expires"][:20] = 1
     assert driver.state()["expired_held"] == 0
 
@@ -40,3 +43,17 @@ def test_an_earlier_expiry_moves_the_time_forward_and_a_look_at_the_rest_back() 
     driver.put(expiry=7200.0)
     assert driver.state()["expired_held"] == 0
     assert int(store.params[0]["expires_from"]) == driver.time + 7200 * SECOND
+
+
+def test_an_uncommitted_message_that_has_expired_makes_no_scan_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = []
+    run_tick = MessageStore._run_tick
+    monkeypatch.setattr(
+        MessageStore, "_run_tick", lambda self, before, tick: ticks.append(tick) or run_tick(self, before, tick)
+    )
+    driver = QueueFileDriver()
+    driver.put(uow="U", expiry=10.0)
+    driver.put(expiry=3600.0)
+    driver.wait(80_000)  # less than a day, or the clock of one event is not believed
+    assert driver.state()["messages"] == 1
+    assert 0 < len(ticks) < 100

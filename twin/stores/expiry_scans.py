@@ -21,7 +21,7 @@ def next_tick(store: layout.Store, tick: int) -> int | None:
     interval = int(store.params[0]["scan_us"])
     if not interval or store.scalars[0]["expiring"] == 0:
         return None
-    expires = int(expiry.next_expiry(store))
+    expires = int(expiry.next_expiry(store, tick * clock.TICK))
     if expires == layout.NEVER:
         return None
     scan = max(-(-expires // interval), tick * clock.TICK // interval + 1)
