@@ -34,7 +34,7 @@ def main() -> int:
     arguments = _arguments()
     console = Console()
     whole = arguments.split == "test" and not arguments.only and arguments.first == 0 and arguments.cases >= WHOLE
-    folder = recordings_folder(ROOT / "build" / "score" / "recordings", fresh=whole or arguments.fresh)
+    folder = recordings_folder(fresh=whole or arguments.fresh)
     began = time.monotonic()
     numbers = list(range(arguments.first, arguments.first + arguments.cases))
     try:

@@ -1,12 +1,14 @@
 """`python -m tests.score.ablation`: what each part of the forecast brings, by taking it away.
 
-The first cases of the tuning set are played with one part of the model switched off at a time. `make score` writes the
-table into docs/foresight.md.
+The first cases of the tuning set of those scenarios whose rises often turn back are played with one part of the model
+switched off at a time: on the others most parts have nothing to do. `make score` writes the table into
+docs/foresight.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import multiprocessing
 import os
 from collections.abc import Callable
@@ -23,10 +25,19 @@ from tests.score.work import scored_case
 from twin.forecast import flows, laws, outlook, rises, rule
 from twin.scoring import TWIN, TWIN_WATCH, JudgedStore, measure
 from twin.scoring.table import markdown, number, percent, span
+from twin.simulation.cases import scenario_of
 from twin.warm import warm
 
-ROOT = Path(__file__).resolve().parents[2]
-CASES = 24  # of the tuning set, for each part
+TURNING = (
+    "sawtooth",
+    "drifting-sawtooth",
+    "climbs-that-turn",
+    "nightly-batch",
+    "burst",
+    "shifting-bursts",
+    "levels-off-high",
+)
+CASES = 2  # of the tuning set, of each of these scenarios, for each part
 
 
 def _whole() -> None:
@@ -115,15 +126,21 @@ def _play(number_and_folder: tuple[int, str]) -> dict[str, list[JudgedStore]]:
     return {method: list(scored.judged[method]) for method in (TWIN, TWIN_WATCH)}
 
 
+def _numbers_of(scenario: str, cases: int) -> list[int]:
+    numbers = (number for number in itertools.count() if scenario_of(number, "tuning").name == scenario)
+    return list(itertools.islice(numbers, cases))
+
+
 def ablate(cases: int, folder: Path, processes: int) -> str:
-    """Play the first cases of the tuning set once for each part, and return the table in Markdown.
+    """Play the first cases of each scenario of `TURNING` once for each part, and return the table in Markdown.
 
     Args:
-        cases: how many.
+        cases: how many of each.
         folder: where recordings are kept.
         processes: at once.
     """
-    todo = [(number_of_case, str(folder)) for number_of_case in range(cases)]
+    numbers = (_numbers_of(name, cases) for name in TURNING)
+    todo = [(number_of_case, str(folder)) for of_one in numbers for number_of_case in of_one]
     lines = []
     context = multiprocessing.get_context("spawn")
     for part in PARTS:
@@ -139,10 +156,10 @@ def ablate(cases: int, folder: Path, processes: int) -> str:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.score.ablation", description=__doc__)
-    parser.add_argument("--cases", type=int, default=CASES, help=f"how many; by default {CASES}")
+    parser.add_argument("--cases", type=int, default=CASES, help=f"of each scenario; by default {CASES}")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
-    print(ablate(arguments.cases, recordings_folder(ROOT, fresh=False), arguments.processes))
+    print(ablate(arguments.cases, recordings_folder(fresh=False), arguments.processes))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,9 @@ import msgspec
 import twin.simulation
 from twin.recordings import RecordingWriter
 from twin.simulation.cases import Split, draw_case
+
+RECORDINGS = Path(__file__).resolve().parents[2] / "build" / "score" / "recordings"
+_HASH_BYTES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class Recorded:
 
 def code_hash() -> str:
     """Of the generator: recordings of another one are not the same cases."""
-    digest = hashlib.blake2b(digest_size=6)
+    digest = hashlib.blake2b(digest_size=_HASH_BYTES)
     folder = Path(twin.simulation.__file__).parent
     for path in sorted(folder.rglob("*.py")):
         digest.update(str(path.relative_to(folder)).encode())
@@ -54,11 +58,14 @@ def code_hash() -> str:
     return digest.hexdigest()
 
 
-def recordings_folder(root: Path, *, fresh: bool) -> Path:
-    """The folder for recordings of this generator, emptied where `fresh`; those of another generator are removed."""
+def recordings_folder(root: Path = RECORDINGS, *, fresh: bool) -> Path:
+    """The folder for recordings of this generator, emptied where `fresh`; those of another generator are removed.
+
+    What is not named as a generator is left alone.
+    """
     folder = root / code_hash()
     for other in root.glob("*") if root.is_dir() else ():
-        if fresh or other != folder:
+        if re.fullmatch(f"[0-9a-f]{{{2 * _HASH_BYTES}}}", other.name) and (fresh or other != folder):
             shutil.rmtree(other)
     folder.mkdir(parents=True, exist_ok=True)
     return folder

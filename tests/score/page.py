@@ -187,7 +187,8 @@ def _ablation(run: Run) -> str:
         return ""
     return f"""## What each part brings
 
-The first {ablation.CASES} recordings of the tuning set, played with one part of the model switched off at a time.
+The first {ablation.CASES} recordings of the tuning set of each of {len(ablation.TURNING)} scenarios whose rises turn
+back, played with one part of the model switched off at a time.
 
 {run.ablation}"""
 

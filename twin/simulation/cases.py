@@ -69,7 +69,7 @@ def draw_case(number: int, split: Split) -> Case:
     if number < 0:
         raise UsageError(f"the case is {number}; expected: 0 or more")
     seed = len(_SPLITS) * number + _SPLITS.index(split)  # no two splits share one
-    kind = _in_turn(number, split)
+    kind = scenario_of(number, split)
     rng = np.random.default_rng((0x6D7174, seed))
     for _ in range(_TRIES):
         drawing = draw_estate(kind.wants, kind.plays_on, rng)
@@ -93,8 +93,8 @@ def draw_case(number: int, split: Split) -> Case:
     raise UsageError(f"no estate was found for {kind.name} in {_TRIES} tries; expected: ranges that can be played")
 
 
-def _in_turn(number: int, split: Split) -> type[StoreScenario]:
-    """Return the scenario of a number: two hard ones, a steady one, and so on; no held-out one for tuning."""
+def scenario_of(number: int, split: Split) -> type[StoreScenario]:
+    """Return the scenario of a case: two hard ones, a steady one, and so on; no held-out one for tuning."""
     kinds = [kind for kind in SCENARIOS.values() if issubclass(kind, StoreScenario)]  # storage that may fill
     kinds = [kind for kind in kinds if split == "test" or not kind.held_out]
     hard = [kind for kind in kinds if kind.hard]
