@@ -93,7 +93,7 @@ def test_a_store_of_every_kind_gives_the_same_alerts_and_states(new_stream: NewS
     check_equal(stream, every_kind.replayed)
 
 
-@pytest.mark.parametrize(("story", "max_records"), [("every_kind", 8), ("outage", MAX_RECORDS)][: 2 if IS_LARGE else 1])
+@pytest.mark.parametrize(("story", "max_records"), [("every_kind", 8), ("outage", MAX_RECORDS)])
 def test_a_job_killed_in_the_middle_has_the_output_of_an_undisturbed_one(
     new_stream: NewStream, request: pytest.FixtureRequest, story: str, max_records: int
 ) -> None:

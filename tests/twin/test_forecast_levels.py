@@ -121,20 +121,25 @@ def test_a_fall_begins_a_new_rise_and_falling_levels_are_not_extended() -> None:
     assert Extension.fit([0, 6, 12], []) is None  # a resource that no measurement names
 
 
-def drifting(measured_share: float) -> tuple[float, str]:
-    """Fill a store with puts and measure once; return p90 / p10 of a forecast after that, and the evidence."""
-    driver = TwinDriver(**LARGE)
-    driver.measure(ents_used=0, elems_used=0)
+def filled_by_puts(driver: TwinDriver, measured_share: float | None = None) -> tuple[float, str]:
+    """Fill a store, measured once if asked for; return p90 / p10 of a forecast after that, and the evidence."""
     width = 0.0
     for number in range(450):
         driver.put(1000, count=60)
         state = driver.wait(10)
-        if number == 200:
+        if number == 200 and measured_share is not None:
             driver.measure(elems_used=int(state["elems_used"] * measured_share))
         if number == 380:
             times = state["forecast"]["resources"][0]["time_to_full_s"]
             width = times["p90"] / times["p10"]
     return width, "; ".join(next(alert for alert in driver.alerts if alert.condition == "full-forecast").evidence)
+
+
+def drifting(measured_share: float) -> tuple[float, str]:
+    """Return `filled_by_puts` of a store whose model has drifted from a measurement."""
+    driver = TwinDriver(**LARGE)
+    driver.measure(ents_used=0, elems_used=0)
+    return filled_by_puts(driver, measured_share)
 
 
 def test_a_large_drift_makes_the_forecast_wider_and_says_so() -> None:
@@ -145,27 +150,16 @@ def test_a_large_drift_makes_the_forecast_wider_and_says_so() -> None:
 
 
 def test_a_forecast_that_no_measurement_has_confirmed_says_so() -> None:
-    driver = TwinDriver(**LARGE)
-    for _ in range(450):
-        driver.put(1000, count=60)
-        driver.wait(10)
-    alert = next(alert for alert in driver.alerts if alert.condition == "full-forecast")
-    assert "no measurement has confirmed what the store holds" in alert.evidence
+    _, reason = filled_by_puts(TwinDriver(**LARGE))
+    assert "no measurement has confirmed what the store holds" in reason
 
 
 def unconfirmed(lost: int) -> tuple[float, str]:
-    """Fill a store that nobody measures after events were lost; return p90 / p10 of a forecast, and the evidence."""
+    """Return `filled_by_puts` of a store that nobody measures, after events were lost."""
     driver = TwinDriver(**LARGE)
     for number in (1, lost + 2):
         driver.get(seq=number)
-    width = 0.0
-    for number in range(450):
-        driver.put(1000, count=60)
-        state = driver.wait(10)
-        if number == 380:
-            times = state["forecast"]["resources"][0]["time_to_full_s"]
-            width = times["p90"] / times["p10"]
-    return width, "; ".join(next(alert for alert in driver.alerts if alert.condition == "full-forecast").evidence)
+    return filled_by_puts(driver)
 
 
 def test_lost_events_make_the_forecast_of_an_unconfirmed_model_wider_and_it_says_so() -> None:
