@@ -66,7 +66,7 @@ def _has_rows(store: Store, op: int, event: Row, count: int) -> bool:
 def _put(store: Store, event: Row, queue: int, qmgr: int, unit: int, count: int) -> None:
     keyed = event.flags & FLAG_HAS_MSGID != 0
     persistent = event.flags & FLAG_PERSISTENT != 0
-    expires = event.time + event.expiry * EXPIRY_UNIT if event.expiry > 0 else 0
+    expires = event.time + int(event.expiry) * EXPIRY_UNIT if event.expiry > 0 else 0  # i4 would overflow uncompiled
     for _ in range(count):
         if not messages.is_kept(store, qmgr, event.length, persistent):
             store.scalars[0].overfull_puts += 1

@@ -123,8 +123,8 @@ class Scratch(NamedTuple):
 
     Attributes:
         path: PATH[1], the path being rolled.
-        in_store: f8[c], messages held in the store itself.
-        in_sets: f8[c], messages held in data sets.
+        comes, leaves: b1[c], True for a class of which messages come; of which messages leave that are held now.
+        in_store, in_sets: f8[c], messages held in the store itself, and in data sets.
         offloaded: f8[c], messages offloaded in this step.
         used: f8[d], blocks of each data set in use.
         rules: i8[steps], bits of the offload rules in force.
@@ -135,6 +135,8 @@ class Scratch(NamedTuple):
     """
 
     path: Array
+    comes: Array
+    leaves: Array
     in_store: Array
     in_sets: Array
     offloaded: Array
@@ -150,6 +152,8 @@ def new_scratch(model: Model, flows: Flows) -> Scratch:
     classes, paths = model.classes.shape[0], flows.starts.shape[0]
     return Scratch(
         path=np.zeros(1, PATH),
+        comes=np.empty(classes, np.bool_),
+        leaves=np.empty(classes, np.bool_),
         in_store=np.empty(classes),
         in_sets=np.empty(classes),
         offloaded=np.empty(classes),
@@ -169,7 +173,9 @@ def roll(model: Model, flows: Flows, scratch: Scratch) -> None:
     where messages leave now; later, from where the rules in force at its put placed it, and of what comes only the
     share that is got at all (`served_share`) leaves in the lengths that come.
     """
-    path = scratch.path[0]
+    scalars, path = model.scalars[0], scratch.path[0]
+    _note_classes(model, flows, scratch)
+    has_rules = min(scalars.th[0], scalars.th[1], scalars.th[2]) < np.inf
     for number in range(flows.starts.shape[0]):
         _begin_path(model, scratch)
         scratch.full_at[number] = np.inf
@@ -182,16 +188,16 @@ def roll(model: Model, flows: Flows, scratch: Scratch) -> None:
             length = flows.lengths[step]
             if left < length:
                 begin, left = flows.starts[number, step], max(flows.block, length)
-            scratch.rules[step] = _rules_in_force(model.scalars[0], _usage(path))
+            scratch.rules[step] = _rules_in_force(scalars, _usage(path)) if has_rules else 0
             path.first, path.part = NOTHING_FULL, 2.0
             ents_before, space_before = path.ents, path.space
             _put(model, flows, scratch, number, step, begin)
             _fill_data_sets(model, flows, scratch, number)
-            while put_elapsed + flows.lengths[put_step] <= elapsed - model.scalars[0].wait:
+            while put_elapsed + flows.lengths[put_step] <= elapsed - scalars.wait:
                 put_elapsed += flows.lengths[put_step]
                 put_step += 1
-            _get(model, flows, scratch, step, begin, put_step if elapsed >= model.scalars[0].wait else -1)
-            if model.scalars[0].scm_max > 0.0:
+            _get(model, flows, scratch, step, begin, put_step if elapsed >= scalars.wait else -1)
+            if scalars.scm_max > 0.0:
                 _move_to_scm(model, path)
             _alter(model, path, length)
             _check_pools(model, path, ents_before, space_before)
@@ -203,6 +209,26 @@ def roll(model: Model, flows: Flows, scratch: Scratch) -> None:
             elapsed += length
             begin = (begin + length) % flows.bins
             left -= length
+
+
+@kernel
+def _note_classes(model: Model, flows: Flows, scratch: Scratch) -> None:
+    """Note of which classes messages come or leave: a step leaves out the others, for which it would add zeros."""
+    count = model.classes.shape[0]
+    for size in range(count):
+        scratch.comes[size] = model.classes[size, MIX] != 0.0 or _is_used(flows, size)
+        scratch.leaves[size] = _is_used(flows, count + size) or _is_used(flows, 2 * count + size)
+        scratch.offloaded[size] = 0.0
+
+
+@kernel
+def _is_used(flows: Flows, lane: int) -> bool:
+    """Return True if the flow of a lane is not 0 in every bin and step."""
+    for table in (flows.cumulated, flows.trend):
+        for row in range(table.shape[0]):
+            if table[row, lane] != 0.0:
+                return True
+    return False
 
 
 @kernel
@@ -264,10 +290,13 @@ def _put(model: Model, flows: Flows, scratch: Scratch, number: int, step: int, b
     length, mask = flows.lengths[step], scratch.rules[step]
     extra, larger = flows.extra[number, step], flows.larger[number, 0]
     away_space, served_share = scalars.away_space, scalars.served_share
+    before, after, trend = flows.cumulated[begin], flows.cumulated[begin + length], flows.trend[step]
     ents, space, served = path.ents, path.space, path.served
     for size in range(model.classes.shape[0]):
-        arriving = flows.cumulated[begin + length, size] - flows.cumulated[begin, size]
-        arriving += (flows.trend[step, size] + extra * model.classes[size, MIX]) * length
+        if not scratch.comes[size]:
+            continue
+        arriving = after[size] - before[size]
+        arriving += (trend[size] + extra * model.classes[size, MIX]) * length
         out = arriving * model.offload[mask, size]
         scratch.offloaded[size] = out
         scratch.in_store[size] += arriving - out
@@ -312,26 +341,28 @@ def _get(model: Model, flows: Flows, scratch: Scratch, step: int, begin: int, pu
     path, served_share = scratch.path[0], model.scalars[0].served_share
     count, length = model.classes.shape[0], flows.lengths[step]
     mask = scratch.rules[max(0, put_step)]
+    before, after, trend = flows.cumulated[begin], flows.cumulated[begin + length], flows.trend[step]
     leaving = 0.0
     if put_step >= 0:
         for lane in range(count, 3 * count):
-            leaving += _lane(flows, begin, length, step, lane)
-    ents, space, served = path.ents, path.space, path.served
-    lacking, stock = 0.0, 0.0
+            leaving += _leaving(before[lane], after[lane], trend[lane], length)
+    ents, space, served, lacking = path.ents, path.space, path.served, 0.0
     for size in range(count):
-        near = _lane(flows, begin, length, step, count + size)
-        far = _lane(flows, begin, length, step, 2 * count + size)
+        if not (scratch.leaves[size] or (put_step >= 0 and scratch.comes[size])):
+            continue
+        near = _leaving(before[count + size], after[count + size], trend[count + size], length)
+        far = _leaving(before[2 * count + size], after[2 * count + size], trend[2 * count + size], length)
         if put_step >= 0:
             both = near + far + served_share * (leaving * model.classes[size, MIX] - near - far)
             offloaded = model.offload[mask, size]
             near, far = both * (1.0 - offloaded), both * offloaded
+        if near == 0.0 and far == 0.0:
+            continue
         near, far, lack = _limit_to_stock(near, far, scratch.in_store[size], scratch.in_sets[size], served)
         ents, space, served = _leave(model, scratch, size, near, far, ents, space, served)
         lacking += lack
-        stock += max(0.0, scratch.in_store[size]) + max(0.0, scratch.in_sets[size])
-    lacking = min(lacking, max(0.0, served), stock)
-    if lacking > 0.0:
-        share = lacking / stock
+    share = _share_lacking(scratch, lacking, served) if lacking > 0.0 else 0.0
+    if share > 0.0:
         for size in range(count):
             near, far = max(0.0, scratch.in_store[size]) * share, max(0.0, scratch.in_sets[size]) * share
             ents, space, served = _leave(model, scratch, size, near, far, ents, space, served)
@@ -341,28 +372,29 @@ def _get(model: Model, flows: Flows, scratch: Scratch, step: int, begin: int, pu
 
 
 @kernel
-def _lane(flows: Flows, begin: int, length: int, step: int, lane: int) -> float:
-    """Return the messages that are to leave by one lane in a step."""
-    return max(
-        0.0, flows.cumulated[begin + length, lane] - flows.cumulated[begin, lane] + flows.trend[step, lane] * length
-    )
+def _share_lacking(scratch: Scratch, lacking: float, served: float) -> float:
+    """Return the share of all messages held that leave in place of those that are lacking."""
+    stock = 0.0
+    for size in range(scratch.in_store.size):
+        stock += max(0.0, scratch.in_store[size]) + max(0.0, scratch.in_sets[size])
+    lacking = min(lacking, max(0.0, served), stock)
+    return lacking / stock if lacking > 0.0 else 0.0
+
+
+@kernel
+def _leaving(before: float, after: float, trend: float, length: int) -> float:
+    """Return the messages that are to leave in a step of one kind of flow."""
+    return max(0.0, after - before + trend * length)
 
 
 @kernel
 def _limit_to_stock(
     near: float, far: float, in_store: float, in_sets: float, served: float
 ) -> tuple[float, float, float]:
-    """Limit the messages of a class that leave to those there are. What one place lacks, the other has to give.
+    """Return what of a class leaves the store itself, what leaves data sets, and what is lacking.
 
-    Args:
-        near: messages to leave the store itself.
-        far: messages to leave data sets.
-        in_store: messages held in the store itself.
-        in_sets: messages held in data sets.
-        served: messages held on queues that have a getter.
-
-    Returns:
-        Messages that leave the store itself, that leave data sets, and that are lacking.
+    `near` and `far` are to leave, `in_store` and `in_sets` are held in these places, `served` on queues that have a
+    getter. What one place lacks, the other has to give.
     """
     in_store, in_sets = max(0.0, in_store), max(0.0, in_sets)
     demand = near + far
@@ -438,7 +470,7 @@ def _move_to_scm(model: Model, path: Row) -> None:
 def _alter(model: Model, path: Row, length: int) -> None:
     """Alter the structure as ALLOWAUTOALT(YES) does: to the ratio in use, and larger by a share per minute."""
     scalars = model.scalars[0]
-    if _usage(path) >= scalars.alter_from and path.scm_ents <= 0.0 and path.ents > 0.0:
+    if scalars.alter_from < np.inf and _usage(path) >= scalars.alter_from and path.scm_ents <= 0.0 < path.ents:
         path.size = min(scalars.size_max, path.size * _GROWTH ** (length / MINUTE_TICKS))
         ratio = path.space / path.ents
         path.ents_max = path.size * scalars.per_byte / (ENTRY_BYTES + ELEMENT_BYTES * ratio)

@@ -1,4 +1,4 @@
-"""Entries, elements, blocks and SCM that a structure has in use, for its state record, in one call."""
+"""Entries, elements, blocks and SCM that a structure has in use, for its state record and forecast, in one call."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ USAGE = np.dtype(
         ("elements", "i8"),
         ("scm_bytes", "i8"),
         ("rule", "i8"),  # see offload.highest_rule
+        ("scm_max", "i8"),  # bytes that may be used, see scm.max_bytes
     ]
 )
 DATASET_USAGE = np.dtype([("blocks_max", "i8"), ("blocks", "i8"), ("pages", "i8"), ("messages", "i8")])
@@ -32,6 +33,7 @@ def read(store: Store, usage: Array, datasets: Array) -> None:
     usage[0].elements = pools.elements_in_use(store)
     usage[0].scm_bytes = scm.bytes_in_use(store)
     usage[0].rule = offload.highest_rule(store)
+    usage[0].scm_max = scm.max_bytes(store)
     for row in range(store.datasets.size):
         dataset = store.datasets[row]
         datasets[row].blocks_max = smds.max_blocks(store, row)

@@ -14,47 +14,77 @@ from __future__ import annotations
 
 from kernels._compile import kernel, routine
 from kernels.clock import MINUTE_TICKS
-from kernels.layout import Array, Store
+from kernels.layout import Array
 from kernels.meter_rows import BINS, CLASSES, COUNTS, DATA_SET_GETS, PUTS, STORE_GETS, YOUNG_GETS
 
 MIN_BINS = 3  # on each side of a change
 MIN_STANDARD_ERRORS = 5.5  # between the two means of a change
 
 
-@kernel
-def _counted(store: Store, lane: int) -> int:
-    """Return a count of a bin; a store without a put so far has none."""
-    return store.counts[lane] if store.counts.size > 0 else 0
+# Columns of the totals of `read_flows`
+LAG = 0  # sum of the lags of the messages that left later, in puts
+PUT = 1  # messages put
+STAYED = 2  # messages that stayed
+LEFT = 3  # messages that left later
+TOTALS = 4
 
 
 @routine
-def read_flows(store: Store, since: int, until: int, flows: Array, lags: Array) -> int:
+def read_flows(bins: Array, counts: Array, since: int, until: int, flows: Array, totals: Array) -> int:
     """Read the bins of ticks since..until-1, as far back as the ring has them; return their number n.
 
     Args:
-        store: arrays of the store.
+        bins: BIN[BINS] of the store.
+        counts: i4[BINS * COUNTS] of the store, or empty: no put so far.
         since: first tick.
         until: tick behind the last one.
         flows: f8[BINS, 3 * CLASSES], rows 0..n-1 written: messages by class that stayed (puts minus young gets), that
             left later from the store itself, that left later from data sets.
-        lags: f8[BINS, 2], rows 0..n-1 written: sum of the lags of the messages that left later, in puts, and puts.
+        totals: f8[BINS, TOTALS], rows 0..n-1 written: of all classes.
     """
     n = 0
     for tick in range(max(since, until - BINS + 1), until):
         row = int(tick % BINS)
-        if store.bins[row].tick != tick:
+        if bins[row].tick != tick:
             continue
-        first = row * COUNTS
-        puts = 0
-        for size in range(CLASSES):
-            flows[n, size] = _counted(store, first + PUTS + size) - _counted(store, first + YOUNG_GETS + size)
-            flows[n, CLASSES + size] = _counted(store, first + STORE_GETS + size)
-            flows[n, 2 * CLASSES + size] = _counted(store, first + DATA_SET_GETS + size)
-            puts += _counted(store, first + PUTS + size)
-        lags[n, 0] = store.bins[row].lag
-        lags[n, 1] = puts
+        flows[n] = 0.0
+        totals[n] = 0.0
+        totals[n, LAG] = bins[row].lag
+        if counts.size > 0:
+            _read_bin(counts, row * COUNTS, flows[n], totals[n])
         n += 1
     return n
+
+
+@kernel
+def _read_bin(counts: Array, first: int, flows: Array, totals: Array) -> None:
+    """Read one bin, whose counts begin at `first`, into its rows of flows and of totals."""
+    for size in range(CLASSES):
+        put = counts[first + PUTS + size]
+        stayed = put - counts[first + YOUNG_GETS + size]
+        near, far = counts[first + STORE_GETS + size], counts[first + DATA_SET_GETS + size]
+        flows[size], flows[CLASSES + size], flows[2 * CLASSES + size] = stayed, near, far
+        totals[PUT] += put
+        totals[STAYED] += stayed
+        totals[LEFT] += near + far
+
+
+@routine
+def cumulate(flows: Array, slope: Array, sums: Array) -> None:
+    """Sum the bins of a regime as they would be had they run at its end along a line all the time.
+
+    Args:
+        flows: f8[n, lanes], the bins.
+        slope: f8[lanes], change from bin to bin.
+        sums: f8[1 + m, lanes], written: the sums of the bins before each. Behind the last bin the first comes again.
+    """
+    n = flows.shape[0]
+    sums[0] = 0.0
+    for place in range(sums.shape[0] - 1):
+        row = place % n
+        ahead = n - 0.5 - row
+        for lane in range(flows.shape[1]):
+            sums[place + 1, lane] = sums[place, lane] + (flows[row, lane] + slope[lane] * ahead)
 
 
 @kernel

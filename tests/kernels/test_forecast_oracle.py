@@ -33,9 +33,12 @@ def random_case(seed: int) -> dict[str, Any]:
     # not 0.3, 0.7 or 0.9: a structure that SCM holds at 90 % is above or below that by the last bit
     model["th"] = rng.choice([-1.0, 0.31, 0.72, 0.92, np.inf], RULES)
     classes = rng.uniform(0, 40, (CLASSES, forecast.COLUMNS)) * rng.integers(0, 2, (CLASSES, 1))
+    flowing = rng.integers(0, 2, 3 * CLASSES)  # of the other lanes nothing ever comes or leaves
+    classes[:, forecast.MIX] *= flowing[:CLASSES]
     classes[:, forecast.MIX] /= max(1e-9, classes[:, forecast.MIX].sum())
-    flows = rng.poisson(rng.uniform(0, 2), (bins, 3 * CLASSES)) * rng.integers(0, 2, 3 * CLASSES) * 1.0
+    flows = rng.poisson(rng.uniform(0, 2), (bins, 3 * CLASSES)) * 1.0
     flows[:, :CLASSES] -= rng.uniform(0, 0.5)
+    flows *= flowing
     return {
         "model": model,
         "classes": classes,
@@ -44,7 +47,7 @@ def random_case(seed: int) -> dict[str, Any]:
         "set_put": rng.uniform(0, 1, (sets, CLASSES)),
         "set_held": rng.uniform(0, 1, (sets, CLASSES)),
         "flows": flows,
-        "trend": rng.normal(0, 0.05, (STEPS, 3 * CLASSES)),
+        "trend": rng.normal(0, 0.05, (STEPS, 3 * CLASSES)) * flowing,
         "lengths": lengths,
         "starts": rng.integers(0, bins, (PATHS, STEPS)),
         "extra": rng.normal(0, 1, (PATHS, STEPS)),

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from kernels.clock import MINUTE_TICKS
 from kernels.layout import NEVER
 from twin.forecast.model_error import error_pct, lost_share
 from twin.forecast.outlook import SECONDS, Outlook
 from twin.forecast.rises import Past
 from twin.state.arrays import Array
-from twin.units import as_span
+from twin.units import as_range, as_span
 
 if TYPE_CHECKING:
     from twin.forecast.view import ForecastView
@@ -93,15 +91,11 @@ def _past(outlook: Outlook) -> str:
 def _ended(past: Past, chosen: Array) -> str:
     count = int(chosen.sum())
     usages = 100 * past.usages[chosen]
-    spans = _between(past.lasted[chosen] * SECONDS)
+    lasted = past.lasted[chosen] * SECONDS
+    spans = as_range(float(lasted.min()), float(lasted.max()))
     low, high = round(float(usages.min())), round(float(usages.max()))
     heights = f"{low} %" if low == high else f"{low} to {high} %"
     return f"{_count(count)} like this ended after {spans} at {heights}"
-
-
-def _between(seconds: Array) -> str:
-    low, high = as_span(float(np.min(seconds))), as_span(float(np.max(seconds)))
-    return low if low == high else f"{low} to {high}"
 
 
 def _count(number: int) -> str:

@@ -76,33 +76,36 @@ def present(store: Store, tick: int, weights: Array) -> Regime | None:
         tick: the present.
         weights: f8[CLASSES], elements, pages or blocks that a message put takes.
     """
-    flows, lags = np.empty((BINS, 3 * CLASSES)), np.empty((BINS, 2))
+    flows, totals = np.empty((BINS, 3 * CLASSES)), np.empty((BINS, regime.TOTALS))
     since = int(store.scalars["steady_from"][0])
-    n = 0 if since == NEVER else regime.read_flows(store, max(since, _turned(store, tick)), tick, flows, lags)
+    n = 0
+    if since != NEVER:
+        since = max(since, _turned(store, tick))
+        n = regime.read_flows(store.bins, store.counts, since, tick, flows, totals)
     if n < regime.MIN_BINS:
         return None
     flows = flows[:n]
+    lag, put, stayed, left = np.ascontiguousarray(totals[:n].T)
     stay, leave = flows[:, :CLASSES], flows[:, CLASSES : 2 * CLASSES] + flows[:, 2 * CLASSES :]
-    series = np.stack([stay @ weights, leave @ weights, stay.sum(axis=1), leave.sum(axis=1)])
-    usual = float(weights @ (stay + leave).sum(axis=0)) / max(1.0, float((stay + leave).sum()))
-    units = np.array([usual, usual, 1.0, 1.0])
-    start = _start(series, units)
+    series = np.stack([stay @ weights, leave @ weights, stayed, left])
+    usual = float(weights @ flows.sum(axis=0).reshape(3, CLASSES).sum(axis=0)) / max(1.0, float((stayed + left).sum()))
+    start = _start(series, np.array([usual, usual, 1.0, 1.0]))
     net = series[0, start:] - series[1, start:]
     spread = float(regime.spread(net, 0, net.size)) if net.size > 3 else float(net.var(ddof=1))
     floor = float(np.abs(net).mean()) * usual
-    left, lag, put_rate = float(leave[start:].sum()), float(lags[start:n, 0].sum()), float(lags[start:n, 1].mean())
-    wait = lag / left / put_rate if left > 0 and put_rate > 0 else np.inf
-    puts = float(stay[start:].sum())
+    puts, gets = float(stayed[start:].sum()), float(left[start:].sum())
+    put_rate = float(put[start:].mean())
+    wait = float(lag[start:].sum()) / gets / put_rate if gets > 0 and put_rate > 0 else np.inf
     held = float(store.scalars["messages"][0])
-    service = _service(stay.sum(axis=1), leave.sum(axis=1), held)
+    service = _service(stayed, left, held)
     return Regime(
         bins=flows[start:],
         since=tick - (n - start),
         net=float(net.mean()),
-        net_messages=(puts - left) / net.size,
+        net_messages=(puts - gets) / net.size,
         spread=max(spread, floor),
         wait=np.inf if service else wait,
-        got=min(1.0, left / puts) if puts > 0 else 1.0,
+        got=min(1.0, gets / puts) if puts > 0 else 1.0,
         service=service,
         held=held,
     )
@@ -123,11 +126,13 @@ def _service(stay: Array, leave: Array, held: float) -> float:
     if bins < _MIN_SERVICE_BINS:
         return 0.0
     some = bins * _SERVICE_BLOCKS
+    got = leave[-some:].reshape(_SERVICE_BLOCKS, bins).sum(axis=1)
+    if got.sum() < _MIN_GOT:
+        return 0.0
     net = (stay - leave)[-some:]
     depth = held - np.cumsum(net[::-1])[::-1] + net / 2
-    got = leave[-some:].reshape(_SERVICE_BLOCKS, bins).sum(axis=1)
     backlog = np.maximum(depth.reshape(_SERVICE_BLOCKS, bins).sum(axis=1), 0.0)
-    if got.sum() < _MIN_GOT or backlog.min() <= 0.0 or backlog.max() < _MIN_SWING * backlog.min():
+    if backlog.min() <= 0.0 or backlog.max() < _MIN_SWING * backlog.min():
         return 0.0
     share = float(got.sum() / backlog.sum())
     in_proportion = float(((got - share * backlog) ** 2 / (share * backlog)).sum())
@@ -208,11 +213,10 @@ def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array, 
     middle = np.cumsum(lengths) - lengths / 2
     slope, error = _trend(now, weights)
     ahead = TREND_LASTS * n * (1 - np.exp(-middle / (TREND_LASTS * n)))
-    level = now.bins + (0.0 if now.service else slope * (n - 0.5 - np.arange(n))[:, None])
-    block = int(np.clip(n // _MIN_BLOCKS, 1, _MAX_BLOCK))
+    block = min(max(n // _MIN_BLOCKS, 1), _MAX_BLOCK)
     overlap = max(block, int(lengths.max()))
-    cumulated = np.zeros((n + overlap + 1, now.bins.shape[1]))
-    np.cumsum(level[np.arange(n + overlap) % n], axis=0, out=cumulated[1:])
+    cumulated = np.empty((n + overlap + 1, now.bins.shape[1]))
+    regime.cumulate(now.bins, np.zeros_like(slope) if now.service else slope, cumulated)
     puts = np.maximum(now.bins[:, :CLASSES].sum(axis=0), 0.0)
     mix = puts / puts.sum() if puts.sum() > 0 else np.full(CLASSES, 1.0 / CLASSES)
     mean_error = np.sqrt(now.spread / n)
@@ -220,7 +224,8 @@ def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array, 
     chance.normal(np.uint64(seed ^ 1), doubts[: PATHS // 2])
     doubts[PATHS // 2 :] = -doubts[: PATHS // 2]  # antithetic: half as many paths are as good
     chance.below(np.uint64(seed), n, starts)
-    errors = np.stack([np.full(lengths.size, mean_error), error * ahead, WANDER * abs(now.net) * np.sqrt(middle / 360)])
+    errors = np.empty((3, lengths.size))
+    errors[0], errors[1], errors[2] = mean_error, error * ahead, WANDER * abs(now.net) * np.sqrt(middle / 360)
     trend = ahead[:, None] * slope
     if now.service:
         trend = _settling(now, middle)
@@ -231,7 +236,7 @@ def futures(now: Regime, weights: Array, horizon: int, seed: int, sizes: Array, 
         trend=trend,
         lengths=lengths,
         starts=starts,
-        larger=np.clip(1 + doubts[:, 4:] * sizes, 0.2, 5.0),
+        larger=np.minimum(np.maximum(1 + doubts[:, 4:] * sizes, 0.2), 5.0),
         extra=doubts[:, :3] @ (errors / max(float(mix @ weights), 1e-9)),
         block=block,
         mix=mix,

@@ -16,6 +16,7 @@ Sources: [published: Vovk, "Aggregating strategies", 1990] (experts weighted by 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,6 +44,34 @@ LEAST_CLIMB = 1e-6  # of which a logarithm is taken
 _GRID = np.linspace(0.0, 1.0, 12)  # places between which the share of the rises that go on is interpolated
 _LOGISTIC = 1.7  # times: a logistic curve as wide as a normal one
 _CACHED = 1024  # stores whose scores stay in memory; they are computed again when a rise has ended
+
+
+class Traits(NamedTuple):
+    """Past rises in the numbers that others are compared by: f8[n] each, but for `went_on`, bool[n].
+
+    Attributes:
+        stayed: share of the messages put that stayed, 0..1.
+        climb: utilisation from the beginning to the end.
+        went_on: True for rises that ended in 2192.
+        log_lasted: logarithm of the ticks that they lasted.
+        log_climb: logarithm of `climb`.
+        log_pace: logarithm of the utilisation a tick.
+    """
+
+    stayed: Array
+    climb: Array
+    went_on: Array
+    log_lasted: Array
+    log_climb: Array
+    log_pace: Array
+
+
+@lru_cache(_CACHED)
+def traits(packed: bytes) -> Traits:
+    """Return the traits of rises. packed: the bytes of RISE[n]."""
+    rows = np.frombuffer(packed, RISE)
+    long, high = lasted(rows), climbs(rows)
+    return Traits(stayed(rows), high, went_on(rows), np.log(long), np.log(high), np.log(high / long))
 
 
 def lasted(rows: Array) -> Array:
@@ -75,9 +104,10 @@ def alike(rows: Array, climb: Array, pace: Array, stays: Array, began: Array) ->
         stays: f8[m], share of the messages put that stayed.
         began: i8[m], ticks.
     """
-    cause = np.exp(-0.5 * ((stayed(rows) - stays[:, None]) / _CAUSE_BANDWIDTH) ** 2)
-    cause *= (climbs(rows) >= _MIN_CLIMB * climb[:, None]) | went_on(rows)
-    paces = np.log(climbs(rows) / lasted(rows)) - np.log(pace)[:, None]
+    past = traits(rows.tobytes())
+    cause = np.exp(-0.5 * ((past.stayed - stays[:, None]) / _CAUSE_BANDWIDTH) ** 2)
+    cause *= (past.climb >= _MIN_CLIMB * climb[:, None]) | past.went_on
+    paces = past.log_pace - np.log(pace)[:, None]
     hours = np.abs(rows["began"] - began[:, None]) % DAY_TICKS
     hours = np.minimum(hours, DAY_TICKS - hours)
     by_pace = np.exp(-0.5 * (paces / _PACE_BANDWIDTH) ** 2)
@@ -95,8 +125,9 @@ def ends(rows: Array, low: Array, began: Array) -> Array:
     """
     height = np.log(np.maximum(LEAST_CLIMB, rows["top"] - low[:, None]))
     hour = np.log(np.maximum(1.0, (rows["ended"] - began[:, None]) % DAY_TICKS))
-    same = np.zeros_like(height)
-    return np.stack([np.log(lasted(rows)) + same, np.log(climbs(rows)) + same, height, hour])
+    past, law = traits(rows.tobytes()), np.empty((LAWS, *height.shape))
+    law[0], law[1], law[2], law[3] = past.log_lasted, past.log_climb, height, hour
+    return law
 
 
 @lru_cache(_CACHED)
@@ -155,7 +186,7 @@ def outlast(rows: Array, low: float, began: int, weights: Array, places: Array, 
     grid = nearest + (farthest - nearest) * _GRID
     apart = ends(rows, np.array([low]), np.array([began]))[:, 0][law][:, :, None] - grid[law][:, None, :]
     lasting = 1.0 / (1.0 + np.exp(np.minimum(-_LOGISTIC / WIDTHS[width][:, None, None] * apart, 50.0)))
-    lasting[:, went_on(rows)] = 1.0
+    lasting[:, traits(rows.tobytes()).went_on] = 1.0
     counted = weights[similar]
     share = trusted[chosen] / (counted.sum(axis=1) + UNSEEN)
     on_grid = ((share[:, None] * counted)[:, None] @ lasting)[:, 0]

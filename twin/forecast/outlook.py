@@ -164,24 +164,23 @@ def roll(fill: FillModel, drawn: Futures) -> tuple[Array, Array, Array]:
 
     Classes that neither come nor are held are left out.
     """
-    flowing = np.abs(drawn.cumulated).sum(axis=0).reshape(3, CLASSES).sum(axis=0)
-    held = fill.classes[:, forecast.IN_STORE] + fill.classes[:, forecast.IN_DATA_SETS]
-    some = np.flatnonzero(flowing + held + drawn.mix)
+    flowing = drawn.cumulated.any(axis=0).reshape(3, CLASSES).any(axis=0) | (drawn.mix != 0.0)
+    some = np.flatnonzero(flowing | fill.classes[:, (forecast.IN_STORE, forecast.IN_DATA_SETS)].any(axis=1))
     lanes = np.concatenate([some, CLASSES + some, 2 * CLASSES + some])
-    classes = fill.classes[some]
+    classes = fill.classes.take(some, axis=0)
     classes[:, forecast.MIX] = drawn.mix[some]
     model = forecast.Model(
         scalars=fill.scalars,
         classes=classes,
-        offload=np.ascontiguousarray(fill.offload[:, some]),
+        offload=fill.offload.take(some, axis=1),
         sets=fill.sets,
-        set_put=np.ascontiguousarray(fill.set_put[:, some]),
-        set_held=np.ascontiguousarray(fill.set_held[:, some]),
+        set_put=fill.set_put.take(some, axis=1),
+        set_held=fill.set_held.take(some, axis=1),
     )
     flows = forecast.Flows(
-        cumulated=np.ascontiguousarray(drawn.cumulated[:, lanes]),
+        cumulated=drawn.cumulated.take(lanes, axis=1),
         bins=drawn.bins,
-        trend=np.ascontiguousarray(drawn.trend[:, lanes]),
+        trend=drawn.trend.take(lanes, axis=1),
         lengths=drawn.lengths,
         starts=drawn.starts,
         extra=drawn.extra,

@@ -67,8 +67,10 @@ def _median_s(outlook: Outlook) -> float:
 
 
 def _phrase(before: float, after: float) -> str:
-    if after < _MIN_GAIN * before:
+    if after < _MIN_GAIN * before or texts.is_full_now(after):
         return ""
     if np.isinf(after):
         return " (then not full within the horizon)"
+    if texts.is_full_now(before):
+        return f" (then full again in {as_span(after)})"
     return f" (then full in {as_span(after)} instead of {as_span(before)})"

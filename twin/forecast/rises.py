@@ -98,6 +98,8 @@ def under_way(store: Store, tick: int) -> Rise:
 def past_of(store: Store, rise: Rise) -> Past:
     """Return the past rises of a store, weighted by how much each is like the one under way."""
     rows = store.rises[: min(RISES, int(store.tides[TOTAL_TIDE]["rises"]))].copy()
+    if not rows.size:
+        return Past(rows, np.zeros((laws.SIMILAR, 0)))
     climb = np.array([max(0.0, rise.height - rise.low)])
     pace, stayed, began = np.array([rise.pace]), np.array([rise.stayed]), np.array([rise.began])
     return Past(rows, laws.alike(rows, climb, pace, stayed, began)[:, 0])
@@ -115,13 +117,13 @@ def goes_on(rise: Rise, past: Past, pace: float, steady: int, ahead: Array, heig
         heights: f8[n], utilisation reached then.
     """
     lasted = _lasted_at(rise, pace, steady)
-    prior = np.append(1.0, lasted / (lasted + ahead))
+    prior = lasted / (lasted + ahead)
     if not past.rows.size:
-        return prior[1:]
+        return prior
     times = np.log(np.append(rise.age, rise.age + ahead))
     climbs = np.log(np.maximum(laws.LEAST_CLIMB, np.append(rise.height, heights) - rise.low))
     places = np.stack([times, climbs, climbs, times])
-    going = laws.outlast(past.rows, rise.low, rise.began, past.alike, places, prior)
+    going = laws.outlast(past.rows, rise.low, rise.began, past.alike, places, np.append(1.0, prior))
     return np.asarray(np.minimum(1.0, going[1:] / going[0]))
 
 

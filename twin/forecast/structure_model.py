@@ -12,10 +12,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from kernels import forecast, layout, meters, offload, resources, scm, smds
+from kernels import forecast, in_use, layout, meters, offload, resources, smds
 from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
-from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD, elements_in_use, entries_in_use
+from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD
 from twin.allocation import SCM_POOLS_PCT
 from twin.estate import Structure
 from twin.forecast.fill_model import MAX_ERROR, FillModel, doubt_of_mean, put_space, served, stocks_of
@@ -27,6 +27,9 @@ def structure_model(store: layout.Store, config: Structure, qmgrs: Sequence[str]
     """Return the fill model of a structure at a tick. qmgrs: owners of its data sets, by row."""
     params = store.params[0]
     stocks = stocks_of(store, len(qmgrs))
+    used_now, used_of_sets = np.zeros(1, in_use.USAGE), np.zeros(store.datasets.size, in_use.DATASET_USAGE)
+    in_use.read(store, used_now, used_of_sets)
+    usage = used_now[0]
     weights = put_space(stocks, _alone)
     classes = np.zeros((CLASSES, forecast.COLUMNS))
     classes[:, forecast.PUT_SPACE] = weights
@@ -35,23 +38,24 @@ def structure_model(store: layout.Store, config: Structure, qmgrs: Sequence[str]
     classes[:, forecast.IN_STORE] = held
     classes[:, forecast.IN_DATA_SETS] = stocks["held"][1:].sum(axis=0)
     scalars = np.zeros(1, forecast.MODEL)
-    scalars["ents"], scalars["ents_max"] = entries_in_use(store), max(1, int(params["ents_max"]))
-    scalars["space"], scalars["space_max"] = elements_in_use(store), max(1, int(params["elems_max"]) - 1)
+    scalars["ents"], scalars["ents_max"] = usage["entries"], max(1, int(params["ents_max"]))
+    scalars["space"], scalars["space_max"] = usage["elements"], max(1, int(params["elems_max"]) - 1)
     scalars["away_space"], scalars["counts_ents"] = offload.OFFLOADED_ELEMENTS, 1
     scalars["served"] = served(store, tick)
-    _set_scm(store, scalars)
+    _set_scm(store, usage, scalars)
     _set_alter(params, config, scalars)
     scalars["th"] = [_threshold(params, rule) for rule in range(RULES)]
     used = [row for row in range(len(qmgrs)) if _is_used(stocks[row + 1], store.datasets[row])]
-    sets, set_put, set_held = _datasets(store, stocks, used)
-    offloaded = _offloaded(params)
-    puts, room = stocks["puts"][1:], float(scalars["space_max"][0] - scalars["space"][0])
-    doubts = [doubt_of_mean(puts.sum(axis=0), weights, room)]
+    puts = stocks["puts"][1:]
+    all_puts = puts.sum(axis=0)
+    sets, set_put, set_held = _datasets(store, stocks, used_of_sets, used, all_puts)
+    offloaded, room = _offloaded(params), float(scalars["space_max"][0] - scalars["space"][0])
+    doubts = [doubt_of_mean(all_puts, weights, room)]
     for i, row in enumerate(used):
-        blocks = float((set_put[i] * puts.sum(axis=0)) @ offloaded[-1])
+        blocks = float((set_put[i] * all_puts) @ offloaded[-1])
         doubts.append(_doubt_of_dataset(float(puts[row] @ offloaded[-1]), blocks, float(sets[i, 1] - sets[i, 0])))
     return FillModel(
-        resources=("entries", "elements", *(f"smds/{qmgrs[row]}" for row in used), _scarce(store)),
+        resources=("entries", "elements", *(f"smds/{qmgrs[row]}" for row in used), _scarce(params, usage)),
         tides=(
             resources.ENTRIES,
             resources.SPACE,
@@ -70,11 +74,11 @@ def structure_model(store: layout.Store, config: Structure, qmgrs: Sequence[str]
     )
 
 
-def _set_scm(store: layout.Store, scalars: Array) -> None:
+def _set_scm(store: layout.Store, usage: Array, scalars: Array) -> None:
     """Set what SCM can take, which is what the structure's own bound leaves (`scm_params`)."""
     if store.params[0]["scm_max"] == 0:
         return
-    limit = max(scm.max_bytes(store), scm.bytes_in_use(store))
+    limit = max(int(usage["scm_max"]), int(usage["scm_bytes"]))
     scalars["scm_ents"], scalars["scm_space"] = int(store.scm[0]["messages"]), int(store.scm[0]["elems"])
     scalars["scm_max"] = limit / ELEMENT_BYTES  # an entry takes as much as an element there
 
@@ -86,10 +90,9 @@ def _set_alter(params: Array, config: Structure, scalars: Array) -> None:
     scalars["per_byte"] = SCM_POOLS_PCT / 100 if config.scm_max_size else 1.0
 
 
-def _scarce(store: layout.Store) -> str:
+def _scarce(params: Array, usage: Array) -> str:
     """Return the resource that bounds SCM: SCMMAXSIZE, or storage for dynamic augmented space."""
-    params = store.params[0]
-    return "scm" if scm.max_bytes(store) >= params["scm_max"] else "augmented"
+    return "scm" if usage["scm_max"] >= params["scm_max"] else "augmented"
 
 
 def offloading_sooner(fill: FillModel, config: Structure) -> FillModel | None:
@@ -155,28 +158,28 @@ def _is_used(stocks: Array, dataset: Array) -> bool:
     return bool(stocks["puts"].sum() > 0.5 or dataset["messages"] > 0 or dataset["base_blocks"] > 0)
 
 
-def _datasets(store: layout.Store, stocks: Array, used: list[int]) -> tuple[Array, Array, Array]:
+def _datasets(
+    store: layout.Store, stocks: Array, usage: Array, used: list[int], puts: Array
+) -> tuple[Array, Array, Array]:
     """Return (blocks in use and at most, blocks a message put takes, blocks a message held gives back) by data set.
 
     What comes and goes soon leaves holes in the block being filled, which are not filled again
     (docs/storage-model.md, "Shared message data sets"): how loosely the blocks in use are filled shows how many more
     there will be.
     """
-    sets = np.zeros((len(used), 2))
-    set_put, set_held = np.zeros((len(used), CLASSES)), np.zeros((len(used), CLASSES))
+    if not used:
+        return np.zeros((0, 2)), np.zeros((0, CLASSES)), np.zeros((0, CLASSES))
     per_block = int(store.params[0]["ds_block"]) // smds.PAGE_BYTES
-    all_puts = np.maximum(stocks["puts"][1:].sum(axis=0), 1e-9)
+    dataset, own = store.datasets[used], stocks[1:][used]
+    packed = dataset["blocks_data"] * per_block / np.maximum(1, dataset["pages"])
+    waste = _waste(own["puts_pages"], own["puts"], per_block)
+    looser = np.maximum(waste, np.minimum(packed[:, None], _MAX_LOOSENESS * waste))
+    waste = np.where(dataset["blocks_data"][:, None] >= _MIN_BLOCKS, looser, waste)
     all_held = np.maximum(stocks["held"][1:].sum(axis=0), 1)
-    for i, row in enumerate(used):
-        dataset, own = store.datasets[row], stocks[row + 1]
-        sets[i] = smds.blocks_in_use(store, row), smds.max_blocks(store, row)
-        packed = int(dataset["blocks_data"]) * per_block / max(1, int(dataset["pages"]))
-        waste = _waste(own["puts_pages"], own["puts"], per_block)
-        if int(dataset["blocks_data"]) >= _MIN_BLOCKS:
-            waste = np.maximum(waste, np.minimum(packed, _MAX_LOOSENESS * waste))
-        set_put[i] = own["puts_pages"] / per_block * waste / all_puts
-        set_held[i] = own["held_space"] / per_block / all_held * (packed if dataset["pages"] else 1.0)
-    return sets, set_put, set_held
+    sets = np.array([usage["blocks"][used], usage["blocks_max"][used]], dtype=float).T
+    set_put = own["puts_pages"] / per_block * waste / np.maximum(puts, 1e-9)
+    set_held = own["held_space"] / per_block / all_held * np.where(dataset["pages"] != 0, packed, 1.0)[:, None]
+    return np.ascontiguousarray(sets), set_put, set_held
 
 
 def _doubt_of_dataset(puts: float, blocks: float, room: float) -> float:
@@ -194,7 +197,7 @@ def _doubt_of_dataset(puts: float, blocks: float, room: float) -> float:
 
 
 def _waste(pages: Array, messages: Array, per_block: int) -> Array:
-    """Return f8[CLASSES], the factor by which messages take more than their pages: some do not fit in what is left."""
+    """Return f8[n, CLASSES], by what factor messages take more than their pages: some do not fit in what is left."""
     each = np.maximum(1.0, pages / np.maximum(messages, 1e-9))
     together = np.floor(per_block / each)
     small = per_block / (each * np.maximum(together, 1))
