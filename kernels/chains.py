@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from kernels import heap
 from kernels._compile import kernel, routine
-from kernels.layout import CHAIN_SHIFT, MARK_LATE, MESSAGE_SHIFT, NONE, PRIORITIES, UNIT_SHIFT, Store, touch
+from kernels.layout import CHAIN_SHIFT, MARK_LATE, NONE, PRIORITIES, UNIT_SHIFT, Store, touch, touch_row
 
 
 @kernel
@@ -26,17 +26,17 @@ def _join(store: Store, before: int, row: int, after: int, chain: int) -> None:
     message = store.messages[row]
     message.prev = before
     message.next = after
-    touch(store.messages_dirty, row, MESSAGE_SHIFT)
+    touch_row(store.messages_dirty, row)
     if before == NONE:
         store.chains[chain].head = row
     else:
         store.messages[before].next = row
-        touch(store.messages_dirty, before, MESSAGE_SHIFT)
+        touch_row(store.messages_dirty, before)
     if after == NONE:
         store.chains[chain].tail = row
     else:
         store.messages[after].prev = row
-        touch(store.messages_dirty, after, MESSAGE_SHIFT)
+        touch_row(store.messages_dirty, after)
     touch(store.chains_dirty, chain, CHAIN_SHIFT)
 
 
@@ -83,7 +83,7 @@ def _insert_late(store: Store, row: int, hint: int, chain: int) -> None:
     message.child = NONE
     message.next = NONE
     message.prev = NONE
-    touch(store.messages_dirty, row, MESSAGE_SHIFT)
+    touch_row(store.messages_dirty, row)
     ends.late = row if ends.late == NONE else heap.join(store, store.messages, ends.late, row, heap.OF_CHAIN)
     touch(store.chains_dirty, chain, CHAIN_SHIFT)
     store.messages[ends.late].next = NONE
@@ -101,7 +101,7 @@ def _remove_late(store: Store, row: int) -> None:
     else:
         heap.without(store, store.messages, int(ends.late), row, heap.OF_CHAIN)
     message.marks ^= MARK_LATE
-    touch(store.messages_dirty, row, MESSAGE_SHIFT)
+    touch_row(store.messages_dirty, row)
 
 
 @kernel
@@ -117,13 +117,13 @@ def remove(store: Store, row: int) -> None:
         touch(store.chains_dirty, chain, CHAIN_SHIFT)
     else:
         store.messages[message.prev].next = message.next
-        touch(store.messages_dirty, message.prev, MESSAGE_SHIFT)
+        touch_row(store.messages_dirty, message.prev)
     if message.next == NONE:
         store.chains[chain].tail = message.prev
         touch(store.chains_dirty, chain, CHAIN_SHIFT)
     else:
         store.messages[message.next].prev = message.prev
-        touch(store.messages_dirty, message.next, MESSAGE_SHIFT)
+        touch_row(store.messages_dirty, message.next)
 
 
 @kernel
@@ -170,9 +170,9 @@ def append_to_unit(store: Store, row: int, unit: int) -> None:
         owner.head = row
     else:
         store.messages[owner.tail].next = row
-        touch(store.messages_dirty, owner.tail, MESSAGE_SHIFT)
+        touch_row(store.messages_dirty, owner.tail)
     owner.tail = row
-    touch(store.messages_dirty, row, MESSAGE_SHIFT)
+    touch_row(store.messages_dirty, row)
     touch(store.units_dirty, unit, UNIT_SHIFT)
 
 
@@ -185,10 +185,10 @@ def remove_from_unit(store: Store, row: int) -> None:
         owner.head = message.next
     else:
         store.messages[message.prev].next = message.next
-        touch(store.messages_dirty, message.prev, MESSAGE_SHIFT)
+        touch_row(store.messages_dirty, message.prev)
     if message.next == NONE:
         owner.tail = message.prev
     else:
         store.messages[message.next].prev = message.prev
-        touch(store.messages_dirty, message.next, MESSAGE_SHIFT)
+        touch_row(store.messages_dirty, message.next)
     touch(store.units_dirty, message.unit, UNIT_SHIFT)

@@ -11,7 +11,7 @@ Source: [published: Fredman, Sedgewick, Sleator, Tarjan, "The pairing heap: a ne
 from __future__ import annotations
 
 from kernels._compile import kernel, routine
-from kernels.layout import MESSAGE_SHIFT, NONE, ORDER_SHIFT, Array, Store, touch
+from kernels.layout import NONE, Array, Store, touch_row
 
 OF_ID, OF_CHAIN, OLDEST, YOUNGEST = range(4)
 """Kinds of heaps: of an id, in LINK; beside a chain of MESSAGE; beside one of ORDER, with the oldest or the youngest on
@@ -31,11 +31,11 @@ def comes_before(store: Store, row: int, other: int, which: int) -> bool:
 
 @kernel
 def _note(store: Store, row: int, which: int) -> None:
-    """Mark the page of `row` as written, if the heap is in a table that has pages."""
+    """Mark `row` as written, if the heap is in a table that has pages."""
     if which == OF_CHAIN:
-        touch(store.messages_dirty, row, MESSAGE_SHIFT)
+        touch_row(store.messages_dirty, row)
     elif which != OF_ID:
-        touch(store.order_dirty, row, ORDER_SHIFT)
+        touch_row(store.order_dirty, row)
 
 
 @kernel

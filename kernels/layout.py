@@ -2,7 +2,8 @@
 
 Everything that a kernel reads or writes is a numpy structured array, and the state of a store is exactly the bytes of
 these arrays. Tables are cut into pages of a fixed number of rows. A kernel that writes a row marks its page dirty
-(`touch`), and only dirty pages go to the state store at the end of a batch.
+(`touch`), in tables of messages the row itself (`touch_row`). Only what is dirty goes to the state store at the end of
+a batch.
 """
 
 from __future__ import annotations
@@ -429,8 +430,8 @@ class Store(NamedTuple):
     SCM_USE, page_use PAGE_USE, file_use FILE_USE, scalars SCALARS, params PARAMS.
 
     Indexes: `*_buckets` BUCKET[2**k], `*_links` LINK, a row per row of the table. `*_dirty` u1[pages]: 1 for pages
-    written since the last snapshot. A store uses the arrays that its kind needs; the others keep their initial
-    contents.
+    written since the last snapshot; messages_dirty, order_dirty u1[rows / 8]: a bit per row, the lowest first. A store
+    uses the arrays that its kind needs; the others keep their initial contents.
     """
 
     messages: Array
@@ -483,8 +484,7 @@ class Store(NamedTuple):
 
 
 # Rows per page, as powers of two: pages of about 8 KB. A state call costs as much as writing 5 KB, so smaller pages are
-# not cheaper for traffic in order. Larger ones cost more when gets by message id touch rows here and there.
-MESSAGE_SHIFT = 7
+# not cheaper.
 HELD_SHIFT = 7
 UNIT_SHIFT = 7
 QUEUE_SHIFT = 6
@@ -492,7 +492,6 @@ CHAIN_SHIFT = 9
 FLOW_SHIFT = 8
 SEEN_SHIFT = 10
 BLOCK_SHIFT = 10
-ORDER_SHIFT = 9
 PACKED_SHIFT = 10
 PLACE_SHIFT = 8
 END_SHIFT = 10
@@ -502,3 +501,9 @@ END_SHIFT = 10
 def touch(dirty: Array, row: int, shift: int) -> None:
     """Mark the page of `row` as written."""
     dirty[row >> shift] = 1
+
+
+@kernel
+def touch_row(dirty: Array, row: int) -> None:
+    """Mark `row` as written, in a bit map."""
+    dirty[row >> 3] |= 1 << (row & 7)

@@ -22,13 +22,13 @@ from kernels.layout import (
     MARK_LATE,
     MARK_OVERFULL,
     MARK_PERSISTENT,
-    MESSAGE_SHIFT,
     NONE,
     QUEUE_SHIFT,
     UNCOMMITTED_GET,
     UNCOMMITTED_PUT,
     Store,
     touch,
+    touch_row,
 )
 
 
@@ -115,7 +115,7 @@ def store_message(
     owner.elems += message.elems
     owner.pages += message.pages
     meters.count_put(store, row, qmgr)
-    touch(store.messages_dirty, row, MESSAGE_SHIFT)
+    touch_row(store.messages_dirty, row)
     touch(store.queues_dirty, queue, QUEUE_SHIFT)
     return row
 
@@ -141,7 +141,7 @@ def discard(store: Store, row: int) -> None:
     message.state = FREE
     message.next = scalars.message_free
     scalars.message_free = row
-    touch(store.messages_dirty, row, MESSAGE_SHIFT)
+    touch_row(store.messages_dirty, row)
     touch(store.queues_dirty, message.queue, QUEUE_SHIFT)
 
 

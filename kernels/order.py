@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from kernels import heap
 from kernels._compile import kernel, routine
-from kernels.layout import MARK_IN_ORDER, MARK_ORDER_LATE, NONE, ORDER_SHIFT, PRIORITIES, Row, Store, touch
+from kernels.layout import MARK_IN_ORDER, MARK_ORDER_LATE, NONE, PRIORITIES, Row, Store, touch_row
 
 
 @kernel
@@ -20,17 +20,17 @@ def _join(store: Store, ends: Row, before: int, row: int, after: int) -> None:
     link = store.order[row]
     link.prev = before
     link.next = after
-    touch(store.order_dirty, row, ORDER_SHIFT)
+    touch_row(store.order_dirty, row)
     if before == NONE:
         ends.head = row
     else:
         store.order[before].next = row
-        touch(store.order_dirty, before, ORDER_SHIFT)
+        touch_row(store.order_dirty, before)
     if after == NONE:
         ends.tail = row
     else:
         store.order[after].prev = row
-        touch(store.order_dirty, after, ORDER_SHIFT)
+        touch_row(store.order_dirty, after)
 
 
 @kernel
@@ -105,7 +105,7 @@ def _enter_within(store: Store, row: int, chain: int) -> None:
     link.next = NONE
     link.prev = NONE
     link.child = NONE
-    touch(store.order_dirty, row, ORDER_SHIFT)
+    touch_row(store.order_dirty, row)
     store.messages[row].marks |= MARK_ORDER_LATE
     ends.late = row if ends.late == NONE else heap.join(store, store.order, ends.late, row, _heap_of(chain))
     store.order[ends.late].next = NONE
@@ -136,9 +136,9 @@ def leave(store: Store, row: int, chain: int) -> None:
         ends.head = link.next
     else:
         store.order[link.prev].next = link.next
-        touch(store.order_dirty, link.prev, ORDER_SHIFT)
+        touch_row(store.order_dirty, link.prev)
     if link.next == NONE:
         ends.tail = link.prev
     else:
         store.order[link.next].prev = link.prev
-        touch(store.order_dirty, link.next, ORDER_SHIFT)
+        touch_row(store.order_dirty, link.next)

@@ -20,14 +20,13 @@ from kernels.layout import (
     MARK_IN_ORDER,
     MARK_IN_SCM,
     MARK_ORDER_LATE,
-    MESSAGE_SHIFT,
     NEVER,
     NONE,
     PRIORITIES,
     UNCOMMITTED_GET,
     Array,
     Store,
-    touch,
+    touch_row,
 )
 
 # Percent of the structure in use [IBM: IBM MQ, "How storage class memory works with IBM MQ for z/OS"]
@@ -84,7 +83,7 @@ def _count_out(store: Store, row: int) -> None:
     scalars.elems_used -= message.elems
     use.messages += 1
     use.elems += message.elems
-    touch(store.messages_dirty, row, MESSAGE_SHIFT)
+    touch_row(store.messages_dirty, row)
 
 
 @kernel
@@ -98,7 +97,7 @@ def _count_in(store: Store, row: int) -> None:
     scalars.elems_used += message.elems
     use.messages -= 1
     use.elems -= message.elems
-    touch(store.messages_dirty, row, MESSAGE_SHIFT)
+    touch_row(store.messages_dirty, row)
 
 
 @kernel
@@ -111,7 +110,7 @@ def drop(store: Store, row: int) -> None:
     else:
         order.leave(store, row, int(message.priority))
     message.marks ^= MARK_IN_ORDER
-    touch(store.messages_dirty, row, MESSAGE_SHIFT)
+    touch_row(store.messages_dirty, row)
 
 
 @kernel
@@ -131,7 +130,7 @@ def on_get_backed_out(store: Store, row: int) -> None:
     message = store.messages[row]
     message.marks |= MARK_IN_ORDER
     order.enter(store, row, int(message.priority))
-    touch(store.messages_dirty, row, MESSAGE_SHIFT)
+    touch_row(store.messages_dirty, row)
 
 
 # --- the mover -------------------------------------------------------------------------------------------------------
@@ -290,7 +289,7 @@ def enrol(store: Store, by_age: Array) -> None:
     for row in by_age:
         if store.messages[row].state not in (FREE, UNCOMMITTED_GET):
             order.append(store, row)
-            touch(store.messages_dirty, row, MESSAGE_SHIFT)
+            touch_row(store.messages_dirty, row)
 
 
 @routine
@@ -304,4 +303,4 @@ def bring_back(store: Store) -> None:
             message.marks ^= MARK_IN_ORDER
             if message.marks & MARK_ORDER_LATE:
                 message.marks ^= MARK_ORDER_LATE
-            touch(store.messages_dirty, row, MESSAGE_SHIFT)
+            touch_row(store.messages_dirty, row)

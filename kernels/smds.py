@@ -10,7 +10,7 @@ docs/storage-model.md#shared-message-data-sets.
 from __future__ import annotations
 
 from kernels._compile import kernel
-from kernels.layout import BLOCK_SHIFT, FAILED, MAXIMUM, MESSAGE_SHIFT, NONE, NORMAL, OFFLOAD_SMDS, Store, touch
+from kernels.layout import BLOCK_SHIFT, FAILED, MAXIMUM, NONE, NORMAL, OFFLOAD_SMDS, Store, touch, touch_row
 from kernels.pools import base_left
 
 PAGE_BYTES = 4096
@@ -157,7 +157,7 @@ def place(store: Store, row: int, dataset: int, pages: int) -> None:
     message.pages = pages
     data.pages += pages
     data.messages += 1
-    touch(store.messages_dirty, row, MESSAGE_SHIFT)
+    touch_row(store.messages_dirty, row)
     if pages <= data.room:
         message.block = data.filling
         store.blocks[data.filling].pages += pages

@@ -7,6 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tests.naive import NaivePageSet, NaiveQueueFile, NaiveStore, NaiveStructure
 from tests.naive.estates import OnFacility, aliases_of, write_estate
 from tests.naive.private_estates import Private, write_private_estate
@@ -15,13 +17,12 @@ from tests.support.workloads import Workload
 from twin.alerts.episodes import Alert
 from twin.estate import Estate, Structure, load_estate
 from twin.events import Decoder, EventBlock
+from twin.state.tables import TABLES, Tables
 from twin.stores.message_store import MessageStore
 from twin.stores.open import open_store
 from twin.units import as_text
 
 Event = dict[str, Any]
-Pages = dict[int, bytes]
-
 
 Config = Structure | Private
 
@@ -109,13 +110,16 @@ def assert_same(twin: MessageStore, oracle: NaiveStore) -> None:
     assert not different, f"oracle, twin: {different}"
 
 
-def all_of(twin: MessageStore) -> Pages:
-    """Return every page of a twin, dirty or not."""
-    for name in twin.tables.store._fields:
-        if name.endswith("_dirty"):
-            getattr(twin.tables.store, name)[:] = 1
-    twin.tables._names_dirty = True
-    return dict(twin.dirty_pages())
+def contents(tables: Tables) -> dict[str, bytes]:
+    """Return the rows of every table, and the names."""
+    return {name: getattr(tables.store, name).tobytes() for name in TABLES} | {"names": tables.names}
+
+
+def header_of(twin: MessageStore) -> dict[str, Any]:
+    """Return the header of a twin without the numbers of its journals, which depend on where batches end."""
+    header: dict[str, Any] = msgspec.msgpack.decode(twin.header())
+    del header["journals"]
+    return header
 
 
 def records(alerts: Iterable[Alert]) -> list[bytes]:

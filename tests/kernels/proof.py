@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from tests.kernels.beside import Decoding, Pages, all_of, assert_same, cut, records
+from tests.kernels.beside import Decoding, assert_same, contents, cut, header_of, records
 from tests.support.workloads import Workload
 from twin.state.arrays import Array, MemoryArrays, Size
-from twin.state.tables import TABLES
+from twin.state.tables import TABLES, Tables
 from twin.stores.message_store import MessageStore
 
 
-def compare(workload: Workload, every: int) -> None:
+def check_equal_states(workload: Workload, every: int) -> None:
     """Apply a workload to twin and oracle; assert equal states after every `every` events and at the end."""
     decoding = Decoding(workload.config, foresees=False)
     twin, oracle = decoding.twin(), decoding.oracle(workload)
@@ -30,12 +30,12 @@ def compare(workload: Workload, every: int) -> None:
 
 
 class Run:
-    """A twin, its alerts as published, and every page it has ever written."""
+    """A twin, its alerts as published, and the last content of every page it has written."""
 
     def __init__(self, twin: MessageStore) -> None:
         self.twin = twin
         self.alerts: list[bytes] = []
-        self.pages: Pages = {}
+        self.pages: dict[int, bytes] = {}
 
     def apply(self, block: Any) -> None:
         self.alerts += records(self.twin.apply(block))
@@ -46,14 +46,14 @@ class Run:
         return self.twin.header()
 
     def end(self) -> dict[str, Any]:
-        """Return all results, after checking that saved pages and arrays are equal."""
-        header = self.save()
-        everything = all_of(self.twin)
-        written = {number: page for number, page in everything.items() if any(page)}
-        saved = {number: page for number, page in self.pages.items() if any(page)}
-        assert sorted(saved) == sorted(written)
-        assert not [number for number, page in saved.items() if page != written[number]]
-        return {"alerts": self.alerts, "header": header, "pages": everything, "state": self.twin.state()}
+        """Return all results, after checking that what was saved gives the arrays."""
+        self.save()
+        tables = self.twin.tables
+        loaded = Tables(MemoryArrays(), tables.rows(), tables.names_size, tables.journals())
+        loaded.load(self.pages.items())
+        saved, expected = contents(loaded), contents(tables)
+        assert not [name for name in expected if saved[name] != expected[name]]
+        return {"alerts": self.alerts, "header": header_of(self.twin), "rows": expected, "state": self.twin.state()}
 
 
 def check_same_results(decoding: Decoding, block: Any, places: list[int]) -> None:
@@ -101,32 +101,37 @@ def attached(decoding: Decoding, run: Run, blocks: list[Any]) -> None:
         run.twin = decoding.twin(arrays, run.save(), None)
 
 
-def rows_of(twin: MessageStore) -> dict[str, Array]:
-    """Return a copy of every table that is cut into pages: u1[pages, bytes per page], zero behind the last row."""
+def marked_units(twin: MessageStore) -> dict[str, Array]:
+    """Return a copy of every table by what kernels mark of it, rows or pages: u1[units, bytes], zero behind the end."""
     tables = {}
     for name, table in TABLES.items():
         content = getattr(twin.tables.store, name).view(np.uint8)
-        page_bytes = table.dtype.itemsize << table.shift
-        tables[name] = np.zeros((-(-content.size // page_bytes), page_bytes), np.uint8)
+        unit_bytes = table.dtype.itemsize << (table.shift if table.journal is None else 0)
+        tables[name] = np.zeros((-(-content.size // unit_bytes), unit_bytes), np.uint8)
         tables[name].reshape(-1)[: content.size] = content
     return tables
 
 
+def marks_of(twin: MessageStore, name: str) -> Array:
+    """Return True for each row or page of a table that is marked: bool[at least units]."""
+    dirty: Array = getattr(twin.tables.store, f"{name}_dirty")
+    return (dirty if TABLES[name].journal is None else np.unpackbits(dirty, bitorder="little")).astype(bool)
+
+
 def check_marks(workload: Workload) -> None:
-    """Assert after each event that every page that has changed is marked."""
+    """Assert after each event that every page, and every row of tables with journals, that has changed is marked."""
     decoding = Decoding(workload.config, foresees=False)
     twin = decoding.twin()
     block, _ = decoding.block(workload.events)
-    before = rows_of(twin)
+    before = marked_units(twin)
     list(twin.dirty_pages())
     for number, event in enumerate(cut(block, *range(len(block)))):
         twin.apply(event)
-        after = rows_of(twin)
-        for name, pages in after.items():
-            marked = getattr(twin.tables.store, f"{name}_dirty").astype(bool)
+        after = marked_units(twin)
+        for name, units in after.items():
             old = before[name].shape[0]
-            changed = pages.any(axis=1)
-            changed[:old] = (pages[:old] != before[name]).any(axis=1)
-            assert not (changed & ~marked).any(), f"{name}, after event {number}"
+            changed = units.any(axis=1)
+            changed[:old] = (units[:old] != before[name]).any(axis=1)
+            assert not (changed & ~marks_of(twin, name)[: changed.size]).any(), f"{name}, after event {number}"
         before = after
         list(twin.dirty_pages())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kernels import clock
 from tests.kernels.beside import Decoding
-from tests.kernels.proof import check_marks, check_same_results, compare
+from tests.kernels.proof import check_equal_states, check_marks, check_same_results
 from tests.naive.clock import NaiveClock
 from tests.naive.estates import aliases_of
 from tests.support.mixes import DAY_US, HOUR_US, MINUTE_US, MIXES, SECOND_US
@@ -106,7 +106,7 @@ def test_twin_and_oracle_have_equal_states_when_clocks_go_back(kind: str, data: 
     config = data.draw(mix.configs)
     maker = EventMaker(config, mix)
     events = [maker.event(step) for step in data.draw(steps("mixed", 60, kind))]
-    compare(Workload(config, aliases_of(config), events), every=1)
+    check_equal_states(Workload(config, aliases_of(config), events), every=1)
 
 
 @pytest.mark.usefixtures("trust_of_three")
@@ -114,7 +114,7 @@ def test_twin_and_oracle_have_equal_states_when_clocks_go_back(kind: str, data: 
 @pytest.mark.parametrize("kind", MIXES)
 def test_twin_and_oracle_have_equal_states_for_hundreds_of_events_when_clocks_go_back(kind: str, seed: int) -> None:
     workload = back_and_forth(kind, seed, 400)
-    compare(workload, every=10)
+    check_equal_states(workload, every=10)
     assert turns(workload) > 2
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernels import EVENT, event_loop, layout
-from tests.kernels.beside import Decoding, all_of, cut, records
+from tests.kernels.beside import Decoding, contents, cut, header_of, records
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import MINUTE_US, SECOND_US, START_US, random_workload
 from twin.events import EventBlock
@@ -38,14 +38,14 @@ def calls() -> Iterator[list[int]]:
         yield reasons
 
 
-def outcome(kind: str, profile: str) -> tuple[list[bytes], bytes, dict[int, bytes]]:
-    """Return the alerts, the header and the pages after a workload, cut into blocks."""
+def outcome(kind: str, profile: str) -> tuple[list[bytes], dict[str, Any], dict[str, bytes]]:
+    """Return the alerts, the header and the rows after a workload, cut into blocks."""
     workload = random_workload(3, 200, profile, kind, SPARSE)
     decoding = Decoding(workload.config)
     block, _ = decoding.block(workload.events)
     twin = decoding.twin()
     alerts = [alert for piece in cut(block, 50, 51, 120) for alert in twin.apply(piece)]
-    return records(alerts), twin.header(), all_of(twin)
+    return records(alerts), header_of(twin), contents(twin.tables)
 
 
 @pytest.mark.parametrize(("kind", "profile"), WORKLOADS)

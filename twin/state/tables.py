@@ -1,18 +1,17 @@
 """Tables of a store: allocation, growth, and their state pages.
 
-The number of a page is `table << 32 | index`. The number of a table never changes, so the next version finds the state
-of this one.
+The number of a page is `table << 32 | index`. Changed rows of the tables of messages may be in journals instead, with
+numbers of their own (see `twin.state.row_journal`).
 
 Tables of at most one page, in a small store all of them, share a page, the *small page*: the state store has a cost per
 page. It holds all their rows, compressed, and is written when one of them changes. When a table outgrows its page, it
-leaves the small page, and its first page is written; what the small page still holds of it is ignored. Until the small
-page is written for the first time, the pages of an earlier version count.
+leaves the small page, and its rows are written; what the small page still holds of it is ignored.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,28 +21,51 @@ import pyarrow as pa
 from kernels import index, layout, meter_rows
 from kernels.indexing import reindex
 from twin.errors import MqtwinError
+from twin.state import row_journal
 from twin.state.arrays import Array, Arrays, Size
 
 _PAGE_BITS = 32
 _NAMES_SHIFT = 13
+_MESSAGE_SHIFT = 9  # pages of 28 KB: a store with many messages is loaded twice as fast as from pages of 8 KB
+_ORDER_SHIFT = 11
 _LARGE_ROWS = 1 << 16  # from here on a table grows by a quarter: twice the size is up to 128 bytes a message held
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """number: of its pages; rows: of a new store; shift: log2 of the rows per page; indexed_by: prefix of its index."""
+    """A table.
+
+    Args:
+        number: of its pages.
+        dtype: of its rows.
+        rows: of a new store.
+        shift: log2 of the rows per page.
+        indexed_by: prefix of its index.
+        journal: number of its journals; None: kernels mark pages, not rows.
+        small: maximum of rows in the small page, at most a page; None: a page.
+    """
 
     number: int
     dtype: np.dtype[Any]
     rows: int
     shift: int
     indexed_by: str | None = None
+    journal: int | None = None
+    small: int | None = None
+
+    def is_small(self, rows: int) -> bool:
+        """Return True if a table of that many rows is in the small page."""
+        return rows <= (self.small or 1 << self.shift)
+
+    def dirty_size(self, rows: int) -> int:
+        """Return the bytes of `*_dirty`: one per page, or a bit per row of whole pages."""
+        return _pages(rows, self.shift) * (1 if self.journal is None else (1 << self.shift) // 8)
 
 
 # A new store has room for one queue of two queue managers, and for little else: most stores of a large estate hold
 # little. The last page of a table ends with its rows.
 TABLES = {
-    "messages": _Table(1, layout.MESSAGE, 16, layout.MESSAGE_SHIFT, "message"),
+    "messages": _Table(1, layout.MESSAGE, 16, _MESSAGE_SHIFT, "message", journal=21, small=128),
     "held": _Table(2, layout.HELD, 8, layout.HELD_SHIFT, "held"),
     "units": _Table(3, layout.UNIT, 8, layout.UNIT_SHIFT, "unit"),
     "queues": _Table(4, layout.QUEUE, 1, layout.QUEUE_SHIFT),
@@ -51,7 +73,7 @@ TABLES = {
     "flows": _Table(6, layout.FLOW, 4, layout.FLOW_SHIFT),
     "seen": _Table(7, layout.SEEN, 2 * layout.SEEN_WORDS, layout.SEEN_SHIFT),
     "blocks": _Table(8, layout.BLOCK, 8, layout.BLOCK_SHIFT),
-    "order": _Table(10, layout.ORDER, 8, layout.ORDER_SHIFT),
+    "order": _Table(10, layout.ORDER, 8, _ORDER_SHIFT, journal=22, small=512),
     "packed": _Table(11, layout.PACKED, 8, layout.PACKED_SHIFT),
     "bins": _Table(12, meter_rows.BIN, meter_rows.BINS, meter_rows.BIN_SHIFT),
     "counts": _Table(13, np.dtype("i4"), 0, meter_rows.COUNT_SHIFT),  # reserved at the first put
@@ -67,6 +89,9 @@ _SMALL_ROWS = struct.Struct("<II")  # number of a table, bytes of its rows, whic
 _SMALL_CODEC = pa.Codec("lz4_raw")
 _NAMES = _Table(9, np.dtype("u1"), 256, _NAMES_SHIFT)
 
+_JOURNALED = tuple(name for name, table in TABLES.items() if table.journal is not None)
+_WAITING = np.dtype("u4")  # by page: see `row_journal.select_pages`
+
 # Small arrays, kept in the header instead of pages: (dtype, rows). Data sets are too, one row per queue manager.
 RECORDS = {
     "scalars": (layout.SCALARS, 1),
@@ -80,6 +105,11 @@ RECORDS = {
 def _pages(rows: int, shift: int) -> int:
     """Return the number of pages of a table. shift: log2 of the rows per page."""
     return -(-rows >> shift)
+
+
+def _page(rows: Array, page: int, shift: int) -> Array:
+    """Return the rows of a page; the last one ends with the table."""
+    return rows[page << shift : (page + 1) << shift]
 
 
 def _rows(content: bytes, dtype: np.dtype[Any]) -> Array:
@@ -110,21 +140,29 @@ def _small_tables(page: bytes) -> Iterator[tuple[int, bytes]]:
 class Tables:
     """All arrays of one store (`store`, the argument of kernels) and the encoded names of its rows (`names`)."""
 
-    def __init__(self, arrays: Arrays, rows: dict[str, int] | None = None, names_size: int = 0) -> None:
+    def __init__(
+        self,
+        arrays: Arrays,
+        rows: dict[str, int] | None = None,
+        names_size: int = 0,
+        journals: dict[str, int] | None = None,
+    ) -> None:
         self._arrays = arrays
+        self._journals = dict(journals or {})  # number of the last journal of a table
         self._names_rows = (rows or {}).get("names", _NAMES.rows)
         sizes: dict[str, Size] = {"names": (_NAMES.dtype, self._names_rows)}
         for name, table in TABLES.items():
             count = (rows or {}).get(name, table.rows)
             sizes[name] = table.dtype, count
+            if table.journal is not None:
+                sizes[f"{name}_waiting"] = _WAITING, _pages(count, table.shift)
             if table.indexed_by:
                 buckets = (rows or {}).get(f"{table.indexed_by}_buckets", table.rows)
                 sizes[f"{table.indexed_by}_buckets"] = layout.BUCKET, buckets
                 sizes[f"{table.indexed_by}_links"] = layout.LINK, count
-        parts = arrays.tables(sizes)
-        self._names = parts.pop("names")
+        parts = self._keep_own(arrays.tables(sizes))
         for name, table in TABLES.items():
-            parts[f"{name}_dirty"] = np.zeros(_pages(parts[name].size, table.shift), np.uint8)
+            parts[f"{name}_dirty"] = np.zeros(table.dirty_size(parts[name].size), np.uint8)
             if table.indexed_by and rows is None:
                 index.clear(parts[f"{table.indexed_by}_buckets"])
         self.store = layout.Store(
@@ -136,6 +174,12 @@ class Tables:
         self._names_size = names_size
         self._names_dirty = False
 
+    def _keep_own(self, arrays: dict[str, Array]) -> dict[str, Array]:
+        """Keep the arrays that kernels do not use, and return the others."""
+        self._names = arrays.pop("names")
+        self._waiting = {name: arrays.pop(f"{name}_waiting") for name in _JOURNALED}
+        return arrays
+
     def rows(self) -> dict[str, int]:
         """Return the rows allocated by array, for `Tables(arrays, rows)`."""
         sized = {name: getattr(self.store, name).size for name in TABLES}
@@ -144,6 +188,10 @@ class Tables:
                 name = f"{table.indexed_by}_buckets"
                 sized[name] = getattr(self.store, name).size
         return sized | {"names": self._names_rows}
+
+    def journals(self) -> dict[str, int]:
+        """Return the number of the last journal by table, for `Tables(arrays, rows, names_size, journals)`."""
+        return self._journals
 
     def records(self) -> dict[str, bytes]:
         """Return the bytes of the small arrays, for `restore_records`."""
@@ -165,9 +213,12 @@ class Tables:
             size += size if size < _LARGE_ROWS else size // 4
         if size > 1 << table.shift:
             size = _pages(size, table.shift) << table.shift
-        dirty = np.zeros(_pages(size, table.shift), np.uint8)
-        dirty[: _pages(old.size, table.shift)] = getattr(self.store, f"{name}_dirty")
+        old_dirty: Array = getattr(self.store, f"{name}_dirty")
+        dirty = np.zeros(table.dirty_size(size), np.uint8)
+        dirty[: old_dirty.size] = old_dirty
         sizes = {name: size}
+        if table.journal is not None:
+            sizes[f"{name}_waiting"] = _pages(size, table.shift)
         links, buckets = f"{table.indexed_by}_links", f"{table.indexed_by}_buckets"
         bucket_count = getattr(self.store, buckets).size if table.indexed_by else size
         if table.indexed_by:
@@ -175,8 +226,11 @@ class Tables:
             if bucket_count < size:
                 sizes[buckets] = 1 << (size - 1).bit_length()
         self._grow(sizes)
-        if 0 < old.size <= 1 << table.shift < size:
-            dirty[0] = 1  # it leaves the small page
+        if old.size > 0 and table.is_small(old.size) and not table.is_small(size):  # it leaves the small page
+            if table.journal is None:
+                dirty[0] = 1
+            else:
+                dirty[: -(-old.size // 8)] = 0xFF
         self.store = self.store._replace(**{f"{name}_dirty": dirty})
         while bucket_count < size:
             bucket_count *= 2
@@ -184,9 +238,7 @@ class Tables:
 
     def _grow(self, rows: dict[str, int]) -> None:
         """Grow arrays; all of them may move."""
-        arrays = self._arrays.grow(rows)
-        self._names = arrays.pop("names")
-        self.store = self.store._replace(**arrays)
+        self.store = self.store._replace(**self._keep_own(self._arrays.grow(rows)))
 
     def new_meters(self) -> None:
         """Begin with empty meters."""
@@ -215,19 +267,20 @@ class Tables:
         self._names_dirty = True
 
     def dirty_pages(self) -> Iterator[tuple[int, bytes]]:
-        """Yield (page number, bytes) of every page written since the last call."""
+        """Yield (page number, bytes) of what was written since the last call: pages, and parts of journals."""
         is_small_dirty = False
         for name, table in TABLES.items():
             dirty: Array = getattr(self.store, f"{name}_dirty")
-            if b"\1" not in dirty.tobytes():
+            if not dirty.tobytes().strip(b"\0"):
                 continue
-            if dirty.size == 1:
+            rows: Array = getattr(self.store, name)
+            if table.is_small(rows.size):
                 is_small_dirty = True
+            elif table.journal is not None:
+                yield from self._changed_rows(name, table, rows, dirty)
             else:
-                rows: Array = getattr(self.store, name)
                 for page in np.flatnonzero(dirty).tolist():
-                    start = page << table.shift
-                    yield (table.number << _PAGE_BITS) | page, rows[start : start + (1 << table.shift)].tobytes()
+                    yield (table.number << _PAGE_BITS) | page, _page(rows, page, table.shift).tobytes()
             dirty[:] = 0
         if is_small_dirty:
             yield _SMALL_PAGE, self._small_page()
@@ -237,39 +290,97 @@ class Tables:
                 yield (_NAMES.number << _PAGE_BITS) | page, self._names[start : start + (1 << _NAMES_SHIFT)].tobytes()
             self._names_dirty = False
 
+    def _changed_rows(self, name: str, table: _Table, rows: Array, dirty: Array) -> Iterator[tuple[int, bytes]]:
+        """Yield (page number, bytes) of the pages and journal with the rows marked in a bit map."""
+        assert table.journal is not None
+        waiting, last = self._waiting[name], self._journals.get(name, 0)
+        bits = dirty.reshape(waiting.size, -1)
+        changed = np.bitwise_count(bits.view(np.uint64)).sum(axis=1, dtype=np.int64)
+        whole, sparse = row_journal.select_pages(changed, waiting, last + 1, 1 << table.shift)
+        if sparse.size:
+            self._journals[name] = last = last + 1
+            marked = np.unpackbits(bits[sparse], axis=1, bitorder="little")
+            places, columns = np.nonzero(marked)
+            numbers = (sparse[places] << table.shift) + columns
+            for place, content in row_journal.write_journal(rows, numbers, last):
+                yield (table.journal << _PAGE_BITS) | place, content
+            waiting[sparse[waiting[sparse] == 0]] = last
+        for page in whole.tolist():
+            content = row_journal.write_page(_page(rows, page, table.shift), last)
+            yield (table.number << _PAGE_BITS) | page, content
+        waiting[whole] = 0
+
     def _small_page(self) -> bytes:
         parts: list[bytes] = []
         for name, table in TABLES.items():
             rows: Array = getattr(self.store, name)
-            if 0 < rows.size <= 1 << table.shift:
+            if rows.size > 0 and table.is_small(rows.size):
                 parts += _SMALL_ROWS.pack(table.number, rows.nbytes), rows.tobytes()
         content = b"".join(parts)
         return _SMALL_SIZE.pack(len(content)) + bytes(_SMALL_CODEC.compress(content, asbytes=True))
 
     def load(self, pages: Iterable[tuple[int, bytes]]) -> None:
-        """Fill the tables from pages. Raise StateError if a page has no place."""
+        """Fill the tables from pages and journals. Raise StateError if one has no place or is damaged."""
         by_number = {table.number: (name, table) for name, table in TABLES.items()}
         by_number[_NAMES.number] = ("names", _NAMES)
+        journaled_by = {table.journal: name for name, table in TABLES.items() if table.journal is not None}
+        journals: dict[str, list[bytes]] = {name: [] for name in _JOURNALED}
+        page_journals = {name: np.zeros(self._waiting[name].size, np.int64) for name in _JOURNALED}
         small_tables: list[tuple[int, bytes]] = []
         for number, content in pages:
+            table_number, place = number >> _PAGE_BITS, number & ((1 << _PAGE_BITS) - 1)
             if number == _SMALL_PAGE:
                 small_tables = list(_small_tables(content))
-                continue
-            name, table = by_number.get(number >> _PAGE_BITS, ("", _NAMES))
-            rows = self._names if name == "names" else getattr(self.store, name, np.zeros(0, np.uint8))
-            start = (number & ((1 << _PAGE_BITS) - 1)) << table.shift
-            end = start + len(content) // table.dtype.itemsize
-            if not name or end > rows.size:
-                raise StateError(f"state page {number:#x} has no place; the header and the pages do not fit together")
-            rows[start:end] = np.frombuffer(content, table.dtype)
+            elif table_number in journaled_by:
+                journals[journaled_by[table_number]].append(content)
+            else:
+                name, table = by_number.get(table_number, ("", _NAMES))
+                journal = self._load_page(number, name, table, content)
+                if table.journal is not None:
+                    page_journals[name][place] = journal
+        self._load_journals(journals, page_journals)
+        self._load_small(small_tables, by_number)
+
+    def _load_page(self, number: int, name: str, table: _Table, content: bytes) -> int:
+        """Fill a page of a table; return the number of the journal up to which it is current, or 0."""
+        try:
+            if table.journal is None:
+                page, journal = np.frombuffer(content, table.dtype), 0
+            else:
+                page, journal = row_journal.read_page(content, table.dtype, 1 << table.shift)
+        except ValueError as error:
+            raise StateError(f"state page {number:#x} is damaged: {error}") from None
+        rows = self._names if name == "names" else getattr(self.store, name, np.zeros(0, np.uint8))
+        start = (number & ((1 << _PAGE_BITS) - 1)) << table.shift
+        end = start + page.size
+        if not name or end > rows.size:
+            raise StateError(f"state page {number:#x} has no place; the header and the pages do not fit together")
+        rows[start:end] = page
+        return journal
+
+    def _load_small(
+        self, small_tables: Iterable[tuple[int, bytes]], by_number: Mapping[int, tuple[str, _Table]]
+    ) -> None:
+        """Fill the tables of the small page."""
         for number, content in small_tables:
             name, table = by_number.get(number, ("", _NAMES))
             rows = getattr(self.store, name, np.zeros(0, np.uint8))
             count = len(content) // table.dtype.itemsize
             if not name or count > rows.size:
                 raise StateError(f"state page {_SMALL_PAGE:#x} has a table {number} that does not fit the header")
-            if rows.size <= 1 << table.shift:
+            if table.is_small(rows.size):
                 rows[:count] = np.frombuffer(content, table.dtype)
+
+    def _load_journals(self, journals: Mapping[str, Sequence[bytes]], page_journals: Mapping[str, Array]) -> None:
+        """Apply the journals of each table. page_journals: see `row_journal.apply_journals`."""
+        for name, parts in journals.items():
+            rows, waiting, shift = getattr(self.store, name), self._waiting[name], TABLES[name].shift
+            if not parts or TABLES[name].is_small(rows.size):
+                continue
+            try:
+                row_journal.apply_journals(rows, waiting, page_journals[name], parts, shift)
+            except ValueError as error:
+                raise StateError(f"a journal of {name} does not fit the header: {error}") from None
 
     def build_indexes(self) -> None:
         """Build the indexes of the tables, after `load` and once `store.scalars` is set."""

@@ -11,7 +11,7 @@ from twin.forecast.monitor import ForecastMemory
 from twin.state.tables import StateError
 from twin.stores.drift import Drift
 
-VERSION = 9
+VERSION = 10
 
 
 class Format(msgspec.Struct, kw_only=True):
@@ -26,6 +26,7 @@ class Header(Format, kw_only=True):
 
     rows: dict[str, int]
     names_size: int
+    journals: dict[str, int]
     records: dict[str, bytes]
     described: dict[str, Any]  # attributes as the estate described them when the twin was last opened
     attributes: dict[str, Any]  # current attributes, after ALTER and REBUILD

@@ -19,7 +19,7 @@ from kernels import clock, event_loop, layout, messages, meter_rows, scm, shares
 from kernels.resources import FIRST_DATA_SET_TIDE
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import STEP, Viewer
-from twin.alerts.resource_view import CALM_AFTER_FULL, CALM_FOR, ResourceView
+from twin.alerts.resource_view import CALM_FOR, ResourceView
 from twin.conditions import Condition
 from twin.estate import Estate
 from twin.events import EventBlock
@@ -31,6 +31,7 @@ from twin.state.names import Names, give_rows
 from twin.state.tables import StateError, Tables
 from twin.stores import depth_forecast, expiry_scans, in_doubt, silence
 from twin.stores.drift import Drift, drift_finding, judge, present
+from twin.stores.due_ticks import due_ticks
 from twin.stores.kind import StoreKind
 from twin.stores.mean_lengths import counted_rows
 from twin.stores.message_header import VERSION, Header, decode_header
@@ -46,7 +47,6 @@ _NOT_REVIEWED = (  # they have rules of their own
     *(Condition.DRIFT, Condition.FULL_FORECAST, Condition.SOURCE_SILENT, Condition.IN_DOUBT),
     *(Condition.SCM_OVERRUN, Condition.FAULT_WAIT, Condition.QUEUE_FULL_FORECAST),
 )
-_CALM_TICKS = (CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 2  # from the last change until time alone changes no alert
 
 
 class MessageStore(StoreKind):
@@ -123,7 +123,7 @@ class MessageStore(StoreKind):
 
     def _restore(self, content: bytes, arrays: Arrays, pages: Iterable[tuple[int, bytes]] | None) -> None:
         header = decode_header(content, self.kind, self.name)
-        self.tables = Tables(arrays, header.rows, header.names_size)
+        self.tables = Tables(arrays, header.rows, header.names_size, header.journals)
         self.tables.restore_records(header.records)
         if pages is not None:
             self.tables.load(pages)
@@ -138,9 +138,8 @@ class MessageStore(StoreKind):
 
     def _register(self, estate: Estate) -> None:
         """Assign rows to the store's routes, queue managers and queues, and reserve those of its meters."""
-        start = bisect_left(
-            estate.routes, self.name, key=attrgetter("store")
-        )  # routes are in the order of their stores
+        # Routes are in the order of their stores.
+        start = bisect_left(estate.routes, self.name, key=attrgetter("store"))
         end = bisect_right(estate.routes, self.name, key=attrgetter("store"))
         self._base = start
         self._names, self._routes = give_rows(self.tables, self._names, estate.routes[start:end])
@@ -206,23 +205,11 @@ class MessageStore(StoreKind):
             self.began = int(events[row]["time"])
         ages = np.zeros(end if demands else 0, np.int64)
         while True:
-            self._attend()
-            first = row
-            row, reason = event_loop.apply(
-                self.tables.store, events, self._routes, self._base, row, len(self._names.flows), demands, ages
-            )
-            self.counted.update(self.queues[i] for i in counted_rows(events[first:row], self._routes, self._base))
+            row, reason, caused = self._advance(events, row, demands, ages)
             if reason == event_loop.DONE:
                 return alerts
-            if reason == event_loop.TICK_DUE:
-                alerts += self._run_ticks(int(clock.clock_after(self.tables.store, events[row]["time"])) // clock.TICK)
-            elif reason == event_loop.TICKED:
-                alerts += self._judge(int(self.tables.store.scalars[0]["tick"]))
-            elif reason == event_loop.CLOCK_WRONG:
-                self._turn_back(int(events[row]["time"]))
-            elif reason == event_loop.NO_ROOM:
-                self._make_room(events[row])
-            elif reason == event_loop.CONTROL:
+            alerts += caused
+            if reason == event_loop.CONTROL:
                 alerts += self._control(events[row], block.extras.get(row, b"{}"))
                 row += 1
             alerts += self._open_fired()
@@ -241,23 +228,36 @@ class MessageStore(StoreKind):
         ages = np.full(events.size, layout.NONE, np.int64)
         row, reason = 0, event_loop.NO_ROOM
         while reason != event_loop.DONE:
-            self._attend()
-            row, reason = event_loop.apply(
-                self.tables.store, events, self._routes, self._base, row, len(self._names.flows), True, ages
-            )
-            if reason == event_loop.TICK_DUE:
-                self._run_ticks(int(clock.clock_after(self.tables.store, events[row]["time"])) // clock.TICK)
-            elif reason == event_loop.TICKED:
-                self._judge(int(self.tables.store.scalars[0]["tick"]))
-            elif reason == event_loop.CLOCK_WRONG:
-                self._turn_back(int(events[row]["time"]))
-            elif reason == event_loop.NO_ROOM:
-                self._make_room(events[row])
-            elif reason == event_loop.FIRED:
+            row, reason, _ = self._advance(events, row, True, ages)
+            if reason == event_loop.FIRED:
                 self._open_fired()
             elif reason == event_loop.CONTROL:
                 raise ValueError(f"{layout.OPS[events[row]['op']]} is no demand: operations on queues are")
         return ages
+
+    def _advance(self, events: Array, row: int, demands: bool, ages: Array) -> tuple[int, int, list[Alert]]:
+        """Apply events from `row` up to the first at which the event loop stops, and do what most stops ask for.
+
+        Returns:
+            The row of that event, why the loop stopped (CONTROL and FIRED are left to the caller), and the alerts.
+        """
+        self._attend()
+        first = row
+        row, reason = event_loop.apply(
+            self.tables.store, events, self._routes, self._base, row, len(self._names.flows), demands, ages
+        )
+        if not demands:
+            self.counted.update(self.queues[i] for i in counted_rows(events[first:row], self._routes, self._base))
+        alerts: list[Alert] = []
+        if reason == event_loop.TICK_DUE:
+            alerts = self._run_ticks(int(clock.clock_after(self.tables.store, events[row]["time"])) // clock.TICK)
+        elif reason == event_loop.TICKED:
+            alerts = self._judge(int(self.tables.store.scalars[0]["tick"]))
+        elif reason == event_loop.CLOCK_WRONG:
+            self._turn_back(int(events[row]["time"]))
+        elif reason == event_loop.NO_ROOM:
+            self._make_room(events[row])
+        return row, reason, alerts
 
     def _attend(self) -> None:
         """Write to PARAMS at which ticks the event loop has to stop."""
@@ -406,38 +406,11 @@ class MessageStore(StoreKind):
 
     def _run_ticks(self, until: int) -> list[Alert]:
         """Process the ticks up to `until`, skipping those at which nothing can change."""
-        scalars = self.tables.store.scalars[0]
-        settled_tick = (int(scalars["clock"]) + CALM_AFTER_FULL + CALM_FOR) // clock.TICK + 1
         alerts: list[Alert] = []
-        tick = int(scalars["tick"])
-        while tick < until:
-            before = tick
-            is_busy = self._is_busy()
-            if is_busy:
-                settled_tick = max(settled_tick, tick + _CALM_TICKS)
-            if is_busy or (self.episodes.any_open and tick < settled_tick) or until == tick + 1:
-                tick += 1
-            elif (due := self._next_due(tick)) is not None and due < until:
-                tick = due
-                settled_tick = max(settled_tick, due + _CALM_TICKS)
-            else:
-                tick = until
+        for before, tick in due_ticks(self.tables, until, self.episodes, self._is_busy):
             alerts += self._run_tick(before, tick)
-        scalars["tick"] = until
+        self.tables.store.scalars[0]["tick"] = until
         return alerts
-
-    def _next_due(self, tick: int) -> int | None:
-        """Return the first tick after `tick` at which time alone removes messages or opens an alert, or None."""
-        due = []
-        store = self.tables.store
-        scan_tick = expiry_scans.next_tick(store, tick)
-        if scan_tick is not None:
-            due.append(scan_tick)
-        if self.episodes.get(Condition.IN_DOUBT, in_doubt.RESOURCE) is None:
-            long_in_doubt = in_doubt.due_tick(store)
-            if long_in_doubt is not None:
-                due.append(max(tick + 1, long_in_doubt))
-        return min(due, default=None)
 
     def _run_tick(self, before: int, tick: int) -> list[Alert]:
         """Process one tick that is not quiet; `kernels.ticks.pass_quietly` does the same of one that is.
@@ -516,6 +489,7 @@ class MessageStore(StoreKind):
                 kind=self.kind,
                 rows=self.tables.rows(),
                 names_size=self.tables.names_size,
+                journals=self.tables.journals(),
                 records=self.tables.records(),
                 described=self._described,
                 attributes=self._attributes(),
