@@ -39,10 +39,10 @@ coverage: $(MADE)/test                       ## list the lines of kernels that n
 		-o faulthandler_timeout=0 -W ignore::RuntimeWarning $(or $(ARGS),$(UNCOMPILED))
 	$(BIN)/coverage report
 
-bench: $(MADE)/bench $(MADE)/jars            ## measure throughput and latency, write docs/performance.md
+bench: $(MADE)/bench $(MADE)/archives        ## measure throughput and latency, write docs/performance.md
 	$(BIN)/python -m tests.bench $(ARGS)
 
-bench-peers: $(MADE)/peers $(MADE)/jars       ## measure the job beside smaller programs on the same events
+bench-peers: $(MADE)/peers $(MADE)/archives       ## measure the job beside smaller programs on the same events
 	$(BIN)/python -m tests.bench --only peers $(ARGS)
 
 soak: $(MADE)/bench $(MADE)/test $(MADE)/jars  ## run an hour under load, killed twice; ARGS="stores --stores 1000 --open-files 4096"
@@ -91,4 +91,9 @@ $(MADE)/test $(MADE)/lint $(MADE)/bench $(MADE)/peers $(MADE)/docs: $(MADE)/%: $
 $(MADE)/jars: deploy/jars.lock.toml $(MADE)/mqtwin
 	@echo "==> jars of Kafka and of Spark's connector: 55 MB the first time"
 	$(BIN)/mqtwin doctor --fetch
+	@touch $@
+
+$(MADE)/archives: $(MADE)/jars
+	@echo "==> archives of the classes that Java loads: half a minute the first time"
+	$(BIN)/mqtwin doctor --class-archives
 	@touch $@

@@ -32,6 +32,7 @@ import filelock
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from deploy.class_archives import archive_options
 from deploy.jars import KAFKA_BROKER, class_path, ensure_jars
 from deploy.java import find_java
 from twin.errors import MqtwinError, UsageError
@@ -89,15 +90,19 @@ class Broker:
         data: Folder for everything the broker writes. Default: a temporary one, which :meth:`stop` removes. It stays
             after a failed start, for its log.
         port: Port to listen on. Default: that of the last start on ``data``, or any free one.
+        java_options: Options of Java. Default: those that load the archive of its classes, if there is one.
 
     Raises:
         UsageError: ``data`` is in use by another broker or is not a broker's folder, or ``port`` is in use.
     """
 
-    def __init__(self, *, data: Path | None = None, port: int | None = None) -> None:
+    def __init__(
+        self, *, data: Path | None = None, port: int | None = None, java_options: Sequence[str] | None = None
+    ) -> None:
         self._temporary = data is None
         self.data = (data or Path(tempfile.mkdtemp(prefix="mqtwin-broker-"))).absolute()
         self._requested_port = port
+        self._java_options = java_options
         self._port: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = filelock.FileLock(self.data / ".lock", thread_local=False)
@@ -130,11 +135,13 @@ class Broker:
             return self
         try:
             self._claim_data()
-            java = str(find_java().executable)
+            java = find_java()
             jars = class_path(ensure_jars(KAFKA_BROKER))
             properties = self._write_properties()
-            self._format(java, jars, properties)
-            self._process = _start_child([java, *_JVM, "-cp", jars, "kafka.Kafka", str(properties)], self.log)
+            self._format(str(java.executable), jars, properties)
+            options = archive_options("broker", java) if self._java_options is None else self._java_options
+            command = [str(java.executable), *_JVM, *options, "-cp", jars, "kafka.Kafka", str(properties)]
+            self._process = _start_child(command, self.log)
             self._wait_until_ready(time.monotonic() + timeout)
         except BaseException as error:
             self._end_process(0)

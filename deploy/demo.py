@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.live import Live
 
 from deploy.broker import Broker
+from deploy.class_archives import archive_options
 from deploy.console.feed import TopicFeed
 from deploy.console.live import LiveTwins
 from deploy.console.model import ConsoleModel
@@ -127,13 +128,15 @@ def _open_console(parts: ExitStack, estate: Estate, servers: str, port: int) -> 
 
 
 def _start_job(estate: Estate, servers: str, folder: Path) -> Job:
+    java = find_java()
     settings = JobSettings(
         estate=estate,
         bootstrap_servers=servers,
         checkpoint=str(folder / "checkpoint"),
         conf={"spark.local.dir": str(folder / "spark")},
         jars=ensure_jars(SPARK_CONNECTOR),
-        java_home=find_java().home,
+        java_home=java.home,
+        java_options=archive_options("spark", java),
     )
     return start_job(settings)
 

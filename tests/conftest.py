@@ -10,7 +10,9 @@ import gc
 import logging
 import os
 import re
+import subprocess
 import sys
+import tempfile
 import uuid
 import warnings
 from collections.abc import Iterator
@@ -20,7 +22,6 @@ import hypothesis
 import pytest
 import structlog
 
-from tests.support.class_archives import MAX_SECONDS, start_making
 from tests.support.java import QUICK_SPARK, quick_java
 from tests.support.profile import examples
 
@@ -37,12 +38,12 @@ hypothesis.settings.load_profile("mqtwin")
 for _name, _options in QUICK_SPARK.items():
     os.environ.setdefault(_name, _options)
 
+ARCHIVE_SECONDS = 900.0  # of making them on a busy machine that compiles kernels beside it
 _SYSTEM_FIXTURES = {"kafka", "spark", "secured"}
 _LONGEST = (
-    "test_processes.py",
     "test_crash.py",
+    "test_processes.py",
     "test_security.py",
-    "test_cost.py",
     "test_stream_command.py",
     "test_console.py",
     "test_stream_reports.py",
@@ -59,10 +60,15 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     """Compile kernels and archive the classes of Java, where it must be, once and not in each worker."""
     from twin.warm import warm
 
-    making = None if "not system" in config.option.markexpr else start_making()
+    making = None if "not system" in config.option.markexpr else _start_making_archives()
     warm()
     if making is not None:
-        making.wait(MAX_SECONDS)  # where it fails it says why, and Java only starts more slowly
+        making.wait(ARCHIVE_SECONDS)  # where it fails it says why, and Java only starts more slowly
+
+
+def _start_making_archives() -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "deploy", "doctor", "--class-archives"]
+    return subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=subprocess.DEVNULL)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
@@ -145,6 +151,13 @@ def topic_prefix(request: pytest.FixtureRequest) -> str:
     """A topic prefix that no other test has, so that tests share a broker without meeting."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", request.node.name).strip("-")[:60]
     return f"test-{name}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """A temporary directory whose path is short enough for sockets."""
+    with tempfile.TemporaryDirectory(prefix="mq-", dir="/tmp") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
+from deploy.class_archives import archive_options
 from deploy.java import find_java
 from deploy.show.checkpoint import warn_of_job
 from deploy.show.usage import print_usage
@@ -49,7 +50,9 @@ def state(
     if unknown_stores:
         print_warnings([f"not in {estate}, so not shown: {', '.join(unknown_stores)}"])
     configure_logging(level="critical")  # the error line already says what Spark would log
-    states = read_states(checkpoint, loaded_estate, store, java_home=find_java().home)
+    java = find_java()
+    options = archive_options("spark", java)
+    states = read_states(checkpoint, loaded_estate, store, java_home=java.home, java_options=options)
     if json or not sys.stdout.isatty():
         for record in states:
             print(msgspec.json.encode(record).decode(), flush=True)

@@ -10,6 +10,7 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from deploy.class_archives import archive_options
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.java import find_java
 from deploy.options import KafkaOptions, parse_settings
@@ -89,6 +90,7 @@ def stream(
         configure_logging(json_lines=None if log == "auto" else log == "json", level=log_level)
         spark_settings = parse_settings("--conf", conf)
         is_local_master = is_local(master or spark_settings.get("spark.master") or MASTER)
+        java = find_java() if is_local_master else None
         run_job(
             JobSettings(
                 estate=loaded_estate,
@@ -104,7 +106,8 @@ def stream(
                 starting_offsets=starting_offsets,
                 fail_on_data_loss=not tolerate_data_loss,
                 jars=ensure_jars(SPARK_CONNECTOR),
-                java_home=find_java().home if is_local_master else None,
+                java_home=java.home if java is not None else None,
+                java_options=archive_options("spark", java) if java is not None else (),
                 status_file=status_file,
                 otlp_topic=otlp_topic,
                 spans=FeedOptions(qmgr=qmgr, **spans.fields()),

@@ -93,6 +93,7 @@ class JobSettings:
         fail_on_data_loss: fail if records were deleted before they were read; False: continue silently with the next.
         jars: see `streams.query.session.open_session`.
         java_home: see `streams.query.session.open_session`.
+        java_options: see `streams.query.session.open_session`.
         status_file: file for the figures of the last batch, see `streams.query.status`; None: no file.
         otlp_topic: topic of an OpenTelemetry collector, which is read beside the events; None: none.
         spans: facts that its spans lack.
@@ -112,6 +113,7 @@ class JobSettings:
     fail_on_data_loss: bool = True
     jars: tuple[Path, ...] = ()
     java_home: Path | None = None
+    java_options: tuple[str, ...] = ()
     status_file: Path | None = None
     otlp_topic: str | None = None
     spans: FeedOptions = field(default_factory=FeedOptions)
@@ -276,6 +278,7 @@ def _open_session(settings: JobSettings) -> SparkSession:
         master=settings.master,
         jars=settings.jars,
         java_home=settings.java_home,
+        java_options=settings.java_options,
         conf=settings.conf,
         local_checkpoint=is_local_path(settings.checkpoint),
     )

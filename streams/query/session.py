@@ -77,6 +77,7 @@ def open_session(
     master: str | None = None,
     jars: Iterable[Path] = (),
     java_home: Path | None = None,
+    java_options: Iterable[str] = (),
     conf: Mapping[str, str] | None = None,
     local_checkpoint: bool = True,
 ) -> SparkSession:
@@ -87,6 +88,7 @@ def open_session(
         master: Spark's master; None: `spark.master` of `conf`, else all cores of this machine.
         jars: Spark's Kafka connector and its dependencies (``deploy.jars``); empty if the cluster has them.
         java_home: of the Java to use; None: the environment decides.
+        java_options: options of the driver's Java.
         conf: settings of Spark; they override all others.
         local_checkpoint: the checkpoint is on a local disk, not on HDFS, S3 or the like.
 
@@ -97,7 +99,9 @@ def open_session(
     if java_home is not None:
         os.environ["JAVA_HOME"] = str(java_home)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = session_settings(master=master, jars=jars, conf=conf, local_checkpoint=local_checkpoint)
+    settings = session_settings(
+        master=master, jars=jars, java_options=java_options, conf=conf, local_checkpoint=local_checkpoint
+    )
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
@@ -122,6 +126,7 @@ def session_settings(
     *,
     master: str | None = None,
     jars: Iterable[Path] = (),
+    java_options: Iterable[str] = (),
     conf: Mapping[str, str] | None = None,
     local_checkpoint: bool = True,
 ) -> dict[str, str]:
@@ -138,10 +143,12 @@ def session_settings(
     jar_list = ",".join(str(jar) for jar in jars)
     if jar_list:
         settings["spark.jars"] = ",".join(filter(None, (jar_list, own.pop("spark.jars", ""))))
-    java_options = f"-Dlog4j2.configurationFile={resources.files('streams').joinpath('log4j2.properties')}"
+    log_options = f"-Dlog4j2.configurationFile={resources.files('streams').joinpath('log4j2.properties')}"
+    quoted = [f'"{option}"' for option in java_options]  # there may be blanks in a path
     for process in ("driver", "executor") if is_local(settings["spark.master"]) else ("driver",):
         key = f"spark.{process}.extraJavaOptions"
-        settings[key] = " ".join(filter(None, (java_options, own.pop(key, ""))))
+        own_options = quoted if process == "driver" else []
+        settings[key] = " ".join(filter(None, (log_options, *own_options, own.pop(key, ""))))
     own.pop("spark.master", None)
     settings.update(own)
     return settings

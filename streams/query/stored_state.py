@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ def read_states(
     store: str | None = None,
     *,
     java_home: Path | None = None,
+    java_options: Iterable[str] = (),
     session: SparkSession | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield the state record of each store after the last committed batch, by store.
@@ -36,6 +37,7 @@ def read_states(
         estate: stores and queues, whose names and sizes are not in the checkpoint. Other stores are left out.
         store: name of a single store to read; None: all.
         java_home: of the Java to use.
+        java_options: its options.
         session: session to use; None: a temporary one.
 
     Raises:
@@ -43,7 +45,9 @@ def read_states(
         MqtwinError: the state cannot be read, or does not fit the estate.
     """
     is_own = session is None
-    session = session or open_session(name="mqtwin state", master="local[1]", java_home=java_home)
+    session = session or open_session(
+        name="mqtwin state", master="local[1]", java_home=java_home, java_options=java_options
+    )
     try:
         for twin in _read_twins(session, directory, estate, store):
             yield twin.state()
@@ -58,11 +62,14 @@ def read_twin(
     store: str,
     *,
     java_home: Path | None = None,
+    java_options: Iterable[str] = (),
     session: SparkSession | None = None,
 ) -> Twin:
     """Return the twin of a store after the last committed batch. Arguments and errors as of `read_states`."""
     is_own = session is None
-    session = session or open_session(name="mqtwin whatif", master="local[1]", java_home=java_home)
+    session = session or open_session(
+        name="mqtwin whatif", master="local[1]", java_home=java_home, java_options=java_options
+    )
     try:
         (twin,) = _read_twins(session, directory, estate, store)
         return twin

@@ -17,6 +17,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 
 from deploy.broker import Broker
+from deploy.class_archives import archive_options
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.java import find_java
 from streams.kafka.outgoing import Record
@@ -284,10 +285,12 @@ def open_rig(folder: Path, say: Say) -> Iterator[Rig]:
     say("starting Kafka")
     with Broker(data=folder / "kafka") as broker:
         say("starting Spark")
+        java = find_java()
         session = open_session(
             name="mqtwin bench",
             jars=ensure_jars(SPARK_CONNECTOR),
-            java_home=find_java().home,
+            java_home=java.home,
+            java_options=archive_options("spark", java),
             conf={"spark.local.dir": str(folder / "spark"), **_FORGET},
         )
         rig = Rig(folder, broker, session, estate)

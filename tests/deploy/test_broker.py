@@ -12,10 +12,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from deploy.broker import MAX_RECORD_BYTES, Broker, _bind, _escaped
+from tests.streams.kafka_help import new_producer
 from tests.support.java import quick_java
 from tests.support.processes import is_alive, still_alive
 from twin.errors import MqtwinError, UsageError
@@ -36,9 +37,7 @@ def create(servers: str, topic: str) -> None:
 
 
 def put(servers: str, topic: str, *values: bytes) -> None:
-    producer = Producer(
-        {"bootstrap.servers": servers, "enable.idempotence": True, "message.max.bytes": MAX_RECORD_BYTES}
-    )
+    producer = new_producer(servers, message_max_bytes=MAX_RECORD_BYTES)
     refused = []
     for value in values:
         producer.produce(topic, value, on_delivery=lambda error, _message: refused.append(error) if error else None)

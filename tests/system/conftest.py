@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from deploy.class_archives import archive_options
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.java import find_java
 from streams.query.session import open_session
@@ -22,10 +23,12 @@ from twin.simulation import make_scenario, simulate
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session, opened as the job opens it."""
+    java = find_java()
     session = open_session(
         master="local[2]",
         jars=ensure_jars(SPARK_CONNECTOR),
-        java_home=find_java().home,
+        java_home=java.home,
+        java_options=archive_options("spark", java),
         conf={"spark.local.dir": str(tmp_path_factory.mktemp("spark"))},
     )
     yield session
@@ -43,6 +46,12 @@ def new_stream(spark: SparkSession, kafka: str, topic_prefix: str, tmp_path: Pat
         return streams[-1]
 
     return new
+
+
+@pytest.fixture
+def published(new_stream: Callable[[Estate], Stream], outage: Played) -> Stream:
+    """A stream whose events topic holds the outage."""
+    return outage.publish(new_stream(outage.estate))
 
 
 @pytest.fixture(scope="session")
