@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
+import structlog
 from cyclopts import App, Parameter
 
 from deploy.bridge.alertmanager import AlertmanagerBridge
@@ -21,6 +22,8 @@ from streams.log import configure_logging
 from twin.errors import UsageError
 
 bridge = App(name="bridge")
+
+_events = structlog.get_logger("mqtwin.bridge")
 
 _READ_SECONDS = 0.5
 _Log = Literal["auto", "text", "json"]
@@ -96,6 +99,9 @@ def _follow(kafka: KafkaOptions, deliver: Callable[[Sequence[AlertEntry]], None]
     latest = Latest(topics)
     try:
         with raise_on_stop(), TopicReader(kafka.client(), {topics.alerts: None}) as reader:
+            if reader.missing:
+                why = "`mqtwin stream` with the same --topic-prefix creates them"
+                _events.warning("waiting for topics", topics=reader.missing, why=why)
             is_started = False
             while True:
                 applied = [latest.apply(record) for record in reader.read(_READ_SECONDS)]

@@ -12,7 +12,7 @@ from cyclopts.validators import Number
 
 from deploy.feed_options import FeedChoices
 from deploy.options import KafkaOptions
-from deploy.show.feeds import print_intake
+from deploy.show.feeds import ComplaintPrinter, print_intake
 from deploy.show.summaries import count_text
 from deploy.show.warnings import print_warnings
 from deploy.span_options import SpanChoices
@@ -99,16 +99,15 @@ def collect(
     from streams.kafka.topics import Topics
     from twin.warm import warm
 
+    _check_format(format_name)
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)
     intake = Intake(loaded_estate, resync=resync)
     feed = make_feed(format_name, intake, choices.feed_options(queue=queue, **spans.fields()))
-    if not FORMATS[format_name].is_live:
-        raise UsageError(f"{format_name} is not live; expected: mqtwin import {format_name}")
     if counts is not None and format_name != "otlp":
         raise UsageError(f"--counts scales spans; expected: format otlp, not {format_name}")
     source = _open_source(format_name, position, kafka, topic, server, intake)
-    statistics = None
+    statistics, printer = None, ComplaintPrinter()
     if counts is not None:
         known = load_position(position, source.name).coverage
         statistics = Statistics(counts, loaded_estate, known, lambda text: print(f"mqtwin: {text}", file=sys.stderr))
@@ -129,13 +128,21 @@ def collect(
                 position,
                 statistics=statistics,
                 stop=is_stopping,
-                on_complaint=lambda complaint: print(f"mqtwin: warning: {complaint}", file=sys.stderr),
+                on_complaint=printer,
             )
     finally:
         source.close()
-    intake.complaints.clear()  # they were printed as they came
-    print_intake(intake)
+    print_intake(intake, printer.printed)
     print(f"{count_text(intake.events, 'event')} collected; position in {position}", file=sys.stderr)
+
+
+def _check_format(name: str) -> None:
+    """Raise UsageError if there is no such format, or none that is live."""
+    live = sorted(known for known, form in FORMATS.items() if form.is_live)
+    if name not in FORMATS:
+        raise UsageError(f"{name}: no such format; expected: {', '.join(live)}")
+    if name not in live:
+        raise UsageError(f"{name} is not live; expected: mqtwin import {name}")
 
 
 def _open_source(

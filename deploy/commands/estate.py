@@ -15,7 +15,7 @@ from deploy.show.table import print_table
 from deploy.show.warnings import print_line, print_warnings
 from twin.errors import UsageError
 from twin.estate import HEADINGS, EstateError, load_estate, summary
-from twin.feeds.estate_import import differences, estate_text, look_at, unverified
+from twin.feeds.estate_import import differences, estate_text, is_empty, look_at, unverified
 
 _WRONG_USE = 2
 
@@ -56,7 +56,8 @@ def import_(
 ) -> int | None:
     """Write an estate file of what data of a site show, or compare them with an existing one.
 
-    With --against each difference is a line on standard output, and the exit status is 1 if there is one.
+    With --against each difference is a line on standard output, and the exit status is 1 if there is one. Files that
+    show nothing of an estate are an error.
 
     Args:
         files: Format and file, such as smf:day.dat, display:usage.txt or cfrm:policy.txt.
@@ -66,8 +67,13 @@ def import_(
     """
     existing = None if against is None else load_estate(against)
     intake = look_at([_format_and_file(text) for text in files], choices.feed_options(), existing)
-    seen_estate = estate_text(intake.seen)
     print_complaints(intake)
+    if is_empty(intake.seen, existing):
+        raise UsageError(
+            f"{', '.join(files)}: nothing of an estate was found; expected: data of that format that show a queue"
+            " manager, a store or a queue"
+        )
+    seen_estate = estate_text(intake.seen)
     if output is not None:
         try:
             output.write_text(seen_estate.text, encoding="utf-8")

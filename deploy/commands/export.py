@@ -54,14 +54,30 @@ def export(
         TopicReader(kafka.client(), {topics.state: None, topics.alerts: None, topics.dlq: 0}) as reader,
     ):
 
+        def missing() -> list[str]:
+            return [topic for topic in reader.missing if topic == topics.state]  # the others may be created later
+
         def is_caught_up() -> bool:
             return reader.is_caught_up
 
-        health = Health(status, has_status=status_file is not None, is_caught_up=is_caught_up, max_beat_s=max_beat)
+        health = Health(
+            status,
+            has_status=status_file is not None,
+            is_caught_up=is_caught_up,
+            missing=missing,
+            max_beat_s=max_beat,
+        )
         registry = CollectorRegistry()
-        registry.register(TwinCollector(latest, lock, status, is_caught_up))
+        registry.register(TwinCollector(latest, lock, status, lambda: is_caught_up() and not missing()))
         with metrics_server(host, port, registry, health) as bound_port:
             print(f"mqtwin: metrics at http://{host}:{bound_port}/metrics", file=sys.stderr, flush=True)
+            if reader.missing:
+                print(
+                    f"mqtwin: waiting for {', '.join(reader.missing)}: `mqtwin stream` with the same --topic-prefix"
+                    " creates them",
+                    file=sys.stderr,
+                    flush=True,
+                )
             while not is_stopped():
                 records = reader.read(_READ_SECONDS)
                 with lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from streams.query.status import JobStatus
 
@@ -26,6 +26,7 @@ class Health:
         status: returns the job's status; None if there is none.
         has_status: True if the exporter was given a status file.
         is_caught_up: True once the exporter has read its topics to their ends.
+        missing: returns the names of topics that it needs and that do not exist yet.
         max_beat_s: seconds without a batch or idle beat after which the job counts as dead; at least ten triggers.
         wall: wall clock, seconds since 1970.
         monotonic: monotonic clock, seconds.
@@ -37,6 +38,7 @@ class Health:
         *,
         has_status: bool,
         is_caught_up: Callable[[], bool],
+        missing: Callable[[], Sequence[str]] = tuple,
         max_beat_s: float = 120.0,
         wall: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
@@ -44,6 +46,7 @@ class Health:
         self._status = status
         self._has_status = has_status
         self._is_caught_up = is_caught_up
+        self._missing = missing
         self._max_beat_s = max_beat_s
         self._wall = wall
         self._monotonic = monotonic
@@ -75,6 +78,7 @@ class Health:
         reasons = self.not_live()
         if not self._is_caught_up():
             reasons.append("the exporter has not read its topics to their ends")
+        reasons += [f"{topic} does not exist yet" for topic in self._missing()]
         status = self._status() if self._has_status else None
         if status is not None and status.behind is None:
             reasons.append("the job has not finished a batch")

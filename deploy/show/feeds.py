@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 
 from deploy.show.table import print_table
-from twin.feeds import Intake
+from twin.feeds import Complaint, Intake
 from twin.units import as_span, as_text
 
 _MAX_LINES = 20  # of each kind
@@ -15,9 +15,26 @@ _HEADINGS = ("source", "qmgr", "name", "from", "to", "intervals", "longest", "mi
 _RIGHT = {"intervals", "longest", "missing", "puts", "gets", "peak ±"}
 
 
-def print_intake(intake: Intake) -> None:
-    """Print complaints, unknown names with their lines for the estate, peaks, and the table of coverage."""
-    print_complaints(intake)
+class ComplaintPrinter:
+    """Prints complaints as they come. printed: their number."""
+
+    def __init__(self) -> None:
+        self.printed = 0
+
+    def __call__(self, complaint: Complaint) -> None:
+        """Print a complaint."""
+        self.printed += 1
+        print(f"mqtwin: warning: {complaint}", file=sys.stderr)
+
+
+def print_intake(intake: Intake, printed: int = 0) -> None:
+    """Print complaints, unknown names with their lines for the estate, peaks, and the table of coverage.
+
+    Args:
+        intake: the intake.
+        printed: number of its complaints that were printed as they came.
+    """
+    print_complaints(intake, printed)
     for store, peak in sorted(intake.peaks.items()):
         text = f"{store}: at least {peak.entries:,} entries and {peak.elements:,} elements were in use"
         full = f", full {peak.full:,} times" if peak.full else ""
@@ -26,16 +43,16 @@ def print_intake(intake: Intake) -> None:
         print_table(_HEADINGS, list(_rows(intake)), _RIGHT, stderr=True)
 
 
-def print_complaints(intake: Intake) -> None:
-    """Print complaints, then unknown names with their lines for the estate."""
-    for line in _lines(intake):
+def print_complaints(intake: Intake, printed: int = 0) -> None:
+    """Print complaints, then unknown names with their lines for the estate. printed: as of `print_intake`."""
+    for line in _lines(intake, printed):
         print(f"mqtwin: {line}", file=sys.stderr)
 
 
-def _lines(intake: Intake) -> Iterator[str]:
-    yield from (f"warning: {complaint}" for complaint in intake.complaints[:_MAX_LINES])
-    more = sum(intake.counts.values()) - min(len(intake.complaints), _MAX_LINES)
-    if more:
+def _lines(intake: Intake, printed: int) -> Iterator[str]:
+    examples = intake.complaints[printed : printed + _MAX_LINES]
+    yield from (f"warning: {complaint}" for complaint in examples)
+    if sum(intake.counts.values()) > printed + len(examples):
         yield "warning: more like these: " + ", ".join(f"{code} {n:,}" for code, n in sorted(intake.counts.items()))
     unknown = intake.lines_for_unknown()
     yield from (f"unknown: {line}" for line in unknown[:_MAX_LINES])

@@ -169,7 +169,8 @@ class HttpSource(Source):
             try:
                 body, kind = self._client.get(url, accept)
             except RequestError as error:
-                self._complain("no-answer", self.name, f"{error}; asked again in {self._interval_s:g} s")
+                text = str(error).removeprefix(self.name).lstrip()
+                self._complain("no-answer", self.name, f"{text}; asked again in {self._interval_s:g} s")
                 return []
             pages.append(Page(body, url, now, {"content-type": kind}))
         self._asked = now

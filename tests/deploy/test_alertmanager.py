@@ -17,7 +17,8 @@ import yaml
 
 from deploy.bridge.alertmanager import AlertmanagerBridge
 from tests.support.alert_entries import Receiver, entry
-from tests.support.surfaces import fetch, free_port, program, running, wait_until
+from tests.support.processes import free_port
+from tests.support.surfaces import fetch, program, running, wait_until
 from twin.conditions import CLEARED, CRITICAL, INFO, UPDATED
 
 SHIPPED = Path(__file__).resolve().parents[2] / "deploy" / "alertmanager" / "alertmanager.yml"
@@ -154,12 +155,17 @@ def test_what_happened_while_alertmanager_was_away_reaches_it(alertmanager: Aler
     assert len(notified(receiver)) == 3
 
 
-def test_from_watch_to_page_people_are_called_and_the_watch_ends(alertmanager: Alertmanager) -> None:
+def test_from_watch_to_page_people_are_called_and_the_watch_ends(
+    alertmanager: Alertmanager, receiver: Receiver
+) -> None:
     with bridge_to(alertmanager) as bridge:
         bridge.apply([entry(severity=INFO)])
-        wait_until(lambda: [active["labels"]["severity"] for active in alertmanager.alerts()] == ["info"])
+        wait_until(lambda: notified(receiver) == [("firing", "full-forecast", "info")])
         bridge.apply([entry(UPDATED, 1)])
+        wait_until(lambda: ("firing", "full-forecast", "warning") in notified(receiver))
         wait_until(lambda: [active["labels"]["severity"] for active in alertmanager.alerts()] == ["warning"])
+    calls = [severity for status, _, severity in notified(receiver) if status == "firing"]
+    assert calls == ["info", "warning"]
 
 
 def test_full_inhibits_the_forecast_of_the_same_resource_only(alertmanager: Alertmanager) -> None:

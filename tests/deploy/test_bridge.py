@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import threading
+import time
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from deploy.cli import main
 from streams.kafka.latest import AlertEntry, Latest
 from streams.kafka.topics import Topics
 from tests.support.alert_entries import OPENED_US, Receiver, alert, entry
-from tests.support.surfaces import free_port, wait_until
+from tests.support.processes import free_port
+from tests.support.surfaces import wait_until
 from twin.conditions import CLEARED, CRITICAL, INFO, OPENED, UPDATED, Condition
 
 NOW_S = OPENED_US / 1e6 + 600
@@ -245,8 +247,12 @@ def test_errors_of_the_server_are_tried_again_and_refusals_are_not() -> None:
         peer.statuses = [400]
         bridge.apply([entry(UPDATED, 1)])
         wait_until(lambda: len(peer.requests) == 5)
+        time.sleep(2 * sending._MIN_WAIT_S)  # in which it would be tried again
+        assert len(peer.requests) == 5
         bridge.apply([entry(UPDATED, 2)])  # the bridge goes on
         wait_until(lambda: len(peer.requests) == 6)
+    causes = [sent["annotations"]["cause"] for (sent,) in peer.json()]
+    assert causes == [f"SMDS blocks of QM01: record {number}." for number in (0, 0, 0, 0, 1, 2)]
 
 
 def test_many_alerts_are_several_requests() -> None:

@@ -112,6 +112,16 @@ def test_differences_are_lines_and_status_1(folder, capsys):
     assert any(line.startswith("QM01/PS04: pages differs: 20000 in the estate, 1080 seen (") for line in out)
 
 
+@pytest.mark.parametrize("more", [[], ["-o", "DIR/seen.toml"], ["--against", "DIR/estate.toml"]])
+def test_files_that_show_no_object_are_wrong_use(folder, capsys, more):
+    (folder / "notes.txt").write_text("Nothing of MQ is in here.\n", encoding="utf-8")
+    assert run(folder, "estate", "import", "display:DIR/notes.txt", *more) == 2
+    out, err = capsys.readouterr()
+    lines = [line for line in err.splitlines() if "warning" not in line]
+    assert out == "" and len(lines) == 1 and not (folder / "seen.toml").exists()
+    assert "notes.txt: nothing of an estate was found; expected: " in lines[0]
+
+
 def test_a_file_without_its_format_is_wrong_use(folder, capsys):
     assert run(folder, "estate", "import", "DIR/usage.txt") == 2
     assert "expected: FORMAT:FILE, such as smf:day.dat" in capsys.readouterr().err

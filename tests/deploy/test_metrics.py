@@ -181,12 +181,14 @@ class Clock:
         self.monotonic = 0.0
         self.status: JobStatus | None = STATUS
         self.is_caught_up = True
+        self.missing: list[str] = []
 
     def health(self, *, has_status: bool = True) -> Health:
         return Health(
             lambda: self.status,
             has_status=has_status,
             is_caught_up=lambda: self.is_caught_up,
+            missing=lambda: self.missing,
             wall=lambda: self.wall,
             monotonic=lambda: self.monotonic,
         )
@@ -228,6 +230,8 @@ def test_ready_means_caught_up() -> None:
     assert clock.health().not_ready() == []
     clock.is_caught_up = False
     assert clock.health().not_ready() == ["the exporter has not read its topics to their ends"]
+    clock.is_caught_up, clock.missing = True, ["mqtwin.state"]
+    assert clock.health().not_ready() == ["mqtwin.state does not exist yet"]
 
 
 @pytest.fixture

@@ -23,7 +23,8 @@ from deploy.metrics.collector import TwinCollector
 from deploy.metrics.health import Health
 from deploy.metrics.server import metrics_server
 from streams.query.status import JobStatus
-from tests.support.surfaces import fetch, filling, free_port, latest_of, program, running, wait_until
+from tests.support.processes import free_port
+from tests.support.surfaces import fetch, filling, latest_of, program, running, wait_until
 from twin.testing import Driver
 
 RULES = Path(__file__).resolve().parents[2] / "deploy" / "prometheus"

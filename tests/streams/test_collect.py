@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from deploy.cli import main
 from streams.feeds import collect as collecting
 from streams.feeds.collect import collect
 from streams.feeds.complaints import ComplaintLetters
@@ -183,6 +184,20 @@ def test_another_status_is_an_error_without_the_query(status):
     assert len(requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("cobol", "cobol: no such format; expected: connect, dds, m3, mq_json, odp, otlp, prometheus"),
+        ("smf", "smf is not live; expected: mqtwin import smf"),
+        ("prometheus", "prometheus is asked for by HTTP; expected: --url"),
+    ],
+)
+def test_a_format_that_cannot_be_collected_is_wrong_use(name, text, estate_file, tmp_path, capsys):
+    words = ["--estate", str(estate_file), "--position", str(tmp_path / "p"), "--bootstrap-servers", "127.0.0.1:9"]
+    assert main(["collect", name, *words]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"mqtwin: {text}"
+
+
 def test_options_that_contradict_each_other_are_refused(tmp_path):
     for options in (
         {"user": "u"},
@@ -215,7 +230,9 @@ def test_rmf_is_asked_for_both_reports_and_an_outage_is_a_complaint(estate_file)
         state["up"] = True
         time.sleep(0.02)
         pages = source.read()
-    assert [code for code, _, _ in complaints] == ["no-answer"]
+    assert complaints == [
+        ("no-answer", url, "/gpm/rmfm3.xml answers 503 Service Unavailable; asked again in 0.01 s"),
+    ]
     assert [path for path, _ in requests[1:]] == [
         f"/gpm/rmfm3.xml?report={name}&resource=%2CPLEX1%2CSYSPLEX" for name in ("CFACT", "CFOVER")
     ]

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from tests.streams.kafka_help import create, send
 from tests.support.alert_entries import Receiver, alert
-from tests.support.surfaces import wait_until
+from tests.support.surfaces import status_of, wait_until
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, UPDATED
 
@@ -71,16 +72,19 @@ def test_states_alerts_and_new_dead_letters_are_folded(kafka: str, topic_prefix:
 
 @contextmanager
 def command(kafka: str, prefix: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a command of mqtwin within the block, and end it by SIGTERM: its status is 0."""
+    """Run a command of mqtwin within the block, two minutes at most, and end it by SIGTERM: its status is 0."""
     line = [sys.executable, "-m", "deploy", *arguments, "--bootstrap-servers", kafka, "--topic-prefix", prefix]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(line, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment) as process:
+        guard = threading.Timer(120, process.kill)  # for a line that does not come
+        guard.start()
         try:
             yield process
             assert process.poll() is None, process.stderr and process.stderr.read()
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 0
         finally:
+            guard.cancel()
             process.kill()
 
 
@@ -104,9 +108,24 @@ def test_the_exporter_serves_what_is_in_the_topics(kafka: str, topic_prefix: str
         wait_until(lambda: "mqtwin_alert_open{" not in page())
 
 
-def status_of(url: str) -> int:
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        return int(answer.status)
+def test_without_topics_exporter_and_bridge_say_what_they_wait_for(
+    kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    """A mistyped --topic-prefix looks the same."""
+    with command(kafka, topic_prefix, "export", "--listen", "127.0.0.1:0") as process:
+        assert process.stderr is not None
+        url = process.stderr.readline().split()[-1]
+        assert process.stderr.readline().startswith(f"mqtwin: waiting for {topic_prefix}.state, {topic_prefix}.alerts,")
+        assert status_of(url.replace("/metrics", "/healthz")) == 200
+        assert status_of(url.replace("/metrics", "/readyz")) == 503
+        create(kafka, f"{topic_prefix}.state")
+        wait_until(lambda: status_of(url.replace("/metrics", "/readyz")) == 200)
+    (tmp_path / "secret").write_bytes(b"0" * 24)
+    arguments = ["--url", "http://127.0.0.1:9", "--secret-file", str(tmp_path / "secret")]
+    with command(kafka, topic_prefix, "bridge", "webhook", *arguments) as process:
+        assert process.stderr is not None
+        line = msgspec.json.decode(process.stderr.readline())
+        assert (line["event"], line["topics"]) == ("waiting for topics", [f"{topic_prefix}.alerts"])
 
 
 def conditions(receiver: Receiver) -> list[tuple[str, str]]:

@@ -2,13 +2,14 @@
 
 The wrappings are those of `twin.feeds.console`. Real samples were seen of the frame of DISPLAY output, of page set
 usage (CSQI010I), of the connect messages and of D XCF for a structure that is not allocated [published: IBM Washington
-Systems Center, slides "MQ JES logs"]. The rows of the SMDS usage report (CSQE280I) rest on documents only.
+Systems Center, slides "MQ JES logs"]. The rows of the SMDS usage report (CSQE280I) and D XCF for an allocated structure
+rest on documents only.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
 
 from typing_extensions import override
@@ -23,13 +24,7 @@ from twin.units import as_datetime, parse_size
 _PAIR = re.compile(r"([A-Z][A-Z0-9]{1,19})\(((?:'[^']*'|[^()'])*)\)")
 _CONNECTOR = re.compile(r"CSQE(\S{4})(\S{4})[0-9]{2}\b")
 _STRUCTURE = re.compile(r"Structure (\S+) connected as", re.IGNORECASE)
-_POLICY = {
-    "POLICY SIZE": "size",
-    "POLICY INITSIZE": "init_size",
-    "FULLTHRESHOLD": "full_threshold",
-    "ALLOWAUTOALT": "allow_auto_alter",
-    "SCM MAXSIZE": "scm_max_size",
-}
+_SIZES = {"size": "POLICY SIZE", "init_size": "POLICY INITSIZE", "scm_max_size": "SCMMAXSIZE"}
 _MAX_TEXT = 1 << 20  # characters of the details of one object
 
 
@@ -48,7 +43,7 @@ class DisplayFeed(Feed):
             "CSQE005I": self._connected,
             "IXL014I": self._connected,
             "IXC359I": self._structures,
-            "IXC360I": self._policy,
+            "IXC360I": self._policies,
             "AMQ8450I": self._details,
             "AMQ8409I": self._details,
             "AMQ8450": self._details,
@@ -205,31 +200,22 @@ class DisplayFeed(Feed):
             elif self.intake.estate is not None and store in self.intake.estate.stores:
                 self.intake.complain("not-allocated", place, f"{store} is in the estate and not allocated")
 
-    def _policy(self, message: Message, _qmgr: str, _time: int, place: str) -> None:
-        """Take the policy of a structure from D XCF,STR,STRNAME=; its usage is not read, no sample of it was seen."""
-        values: dict[str, str] = {}
-        name = ""
+    def _policies(self, message: Message, _qmgr: str, _time: int, place: str) -> None:
+        """Take the structures of D XCF,STR,STRNAME=: the policy in force, and the first coupling facility of each.
+
+        Usage is not read: no source shows where it stands. [IBM: z/OS MVS System Messages, IXC360I]
+        """
+        structures: list[dict[str, str]] = []
         for line in message.body:
-            word, colon, value = line.partition(":")
-            if colon and word.strip() == "STRNAME":
-                name = value.strip()
-            elif colon and word.strip() in _POLICY:
-                values[_POLICY[word.strip()]] = value.strip()
-        store = self._store_of_structure(name)
-        if store is None or "size" not in values:
-            return
-        self.intake.seen.add(
-            "structure",
-            store,
-            place,
-            **{
-                attribute: parse_size(values[attribute].replace(" ", ""))
-                for attribute in ("size", "init_size", "scm_max_size")
-                if values.get(attribute, "N/A") != "N/A"
-            },
-            full_threshold=int(values["full_threshold"]) if values.get("full_threshold", "").isdigit() else None,
-            allow_auto_alter=values["allow_auto_alter"] == "YES" if "allow_auto_alter" in values else None,
-        )
+            word, colon, value = (part.strip() for part in line.partition(":"))
+            if colon and word == "STRNAME":
+                structures.append({})
+            if colon and structures:
+                structures[-1].setdefault(word, value)  # a pending policy repeats the names of the one in force
+        for fields in structures:
+            store = self._store_of_structure(fields["STRNAME"])
+            if store is not None and "POLICY SIZE" in fields:
+                self.intake.seen.add("structure", store, place, **_policy(fields))
 
     def _store_of_structure(self, name: str) -> str | None:
         """Return the store of a z/OS structure name: group, padded with @ to 4 characters [assumed], and structure."""
@@ -241,6 +227,18 @@ class DisplayFeed(Feed):
         if estate is not None:
             known |= {qmgr.queue_sharing_group or "" for qmgr in estate.queue_managers.values()}
         return f"{group}/{structure}" if group in known else None
+
+
+def _policy(fields: Mapping[str, str]) -> dict[str, object]:
+    """Return the attributes of a structure in IXC360I by name. ValueError: a size that is none."""
+    sizes = {name: fields.get(word, "N/A") for name, word in _SIZES.items()}
+    threshold, alter = fields.get("FULLTHRESHOLD", ""), fields.get("ALLOWAUTOALT")
+    return {
+        **{name: parse_size(size.replace(" ", "")) for name, size in sizes.items() if size != "N/A"},
+        "full_threshold": int(threshold) if threshold.isdigit() else None,
+        "allow_auto_alter": None if alter is None else alter == "YES",
+        "coupling_facility": fields.get("CFNAME", "").partition(" ")[0] or None,
+    }
 
 
 def _joined(lines: list[str]) -> str:

@@ -68,6 +68,12 @@ def look_at(files: Iterable[tuple[str, Path]], options: FeedOptions, estate: Est
     return intake
 
 
+def is_empty(seen: Seen, estate: Estate | None = None) -> bool:
+    """Return True if `look_at` has found nothing in its files. estate: the one that it was given."""
+    known = None if estate is None else estate.source
+    return all(bool(facts) and all(fact.source == known for fact in facts.values()) for facts in seen.objects.values())
+
+
 def _read_policy(path: Path, intake: Intake) -> None:
     """Take the structures and coupling facilities of a CFRM policy. Raise UsageError."""
     try:

@@ -113,10 +113,14 @@ class MetricEvents:
             return
         size = _sum(values, PUT_BYTES)
         if size is None and count:
-            length = self._options.length if self._options.length is not None else DEFAULT_LENGTH
+            length = self._options.length
+            if length is None:
+                length = DEFAULT_LENGTH
+                words = f"{length} bytes each are assumed; expected: --length, or statistics"
+            else:
+                words = f"{length} bytes each are taken, as --length says"
             size = count * length
-            text = f"puts of {queue} without bytes, {length} bytes each are assumed; expected: --length, or statistics"
-            self._intake.complain("no-size", place, text)
+            self._intake.complain("no-size", place, f"puts of {queue} without bytes, {words}")
         puts = _by_persistence(count, size or 0, _sum(values, PERSISTENT), _sum(values, NONPERSISTENT))
         direct = round(count * min(100.0, max(0.0, values.get(_DIRECT_PCT, 0.0))) / 100)
         flows = Flows(

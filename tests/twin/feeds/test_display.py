@@ -9,7 +9,17 @@ from typing import ClassVar
 import pytest
 
 from tests.twin.feeds.read import read
-from tests.twin.feeds.samples import POLICY, REST, RUNMQSC, STATUS_PAIRS, SYSPRINT, USAGE_ROWS, numbered, responses
+from tests.twin.feeds.samples import (
+    ALLOCATED,
+    POLICY,
+    REST,
+    RUNMQSC,
+    STATUS_PAIRS,
+    SYSPRINT,
+    USAGE_ROWS,
+    numbered,
+    responses,
+)
 from tests.twin.feeds.samples import syslog as as_syslog
 from twin.feeds import Page
 
@@ -182,6 +192,23 @@ QSGNAME(QSG1)
         _, intake = display(POLICY, estate=estate)
         values = {name: fact.value for name, fact in intake.seen.objects["structure", "QSG1/APP1"].items()}
         assert values == {"size": 2 << 30, "init_size": 1536 << 20, "full_threshold": 85, "allow_auto_alter": True}
+
+    def test_of_several_structures_each_has_its_policy_in_force_and_if_allocated_its_coupling_facility(self, estate):
+        events, intake = display(ALLOCATED, estate=estate)
+        first, second = (
+            {name: fact.value for name, fact in intake.seen.objects["structure", f"QSG1/{structure}"].items()}
+            for structure in ("APP1", "APP2")
+        )
+        assert first == {
+            "size": 2 << 30,
+            "init_size": 1536 << 20,
+            "scm_max_size": 8 << 30,
+            "full_threshold": 85,
+            "allow_auto_alter": False,
+            "coupling_facility": "CF01",
+        }
+        assert second == {"size": 512 << 20, "full_threshold": 80, "allow_auto_alter": True}
+        assert events == []  # usage is not read
 
 
 class TestRest:

@@ -225,6 +225,11 @@ def test_counts_of_reset_qstats_have_no_bytes_and_need_a_length(site):
     events, intake = read("prometheus", site, page, page, length=700)
     assert flows(events) == {"PUT": 10, "GET": 4, "bytes": 7000}
     assert intake.counts == {"no-size": 1}
+    assert intake.complaints[0].text == "puts of ORDERS without bytes, 700 bytes each are taken, as --length says"
+    _, intake = read("prometheus", site, page, page)
+    assert intake.complaints[0].text == (
+        "puts of ORDERS without bytes, 1024 bytes each are assumed; expected: --length, or statistics"
+    )
 
 
 def test_a_range_query_of_prometheus_gives_what_the_scrapes_had(site):
