@@ -82,7 +82,7 @@ def _data_set_step(config: Structure, qmgr: str, settings: Mapping[str, Any]) ->
     size = settings.get(f"smds.{qmgr}.size")
     if size is not None:
         return (
-            f"Copy {qmgr}'s data set to one of {format_size(size)}: RESET {target} ACCESS(DISABLED), copy,"
+            f"Copy {qmgr}'s data set to one of {format_size(size)}: RESET {target} ACCESS(DISABLED), copy the data set,"
             f" RESET {target} ACCESS(ENABLED)"
         )
     return (

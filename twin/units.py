@@ -6,9 +6,11 @@ a unit is bytes in TOML and KB in a CFRM policy (`parse_size`).
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import NamedTuple
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -24,6 +26,28 @@ _SIZE = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,9})?) ?([KMGT]?)", re.IGNORECASE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+class _Unit(NamedTuple):
+    """A unit of spans of time. size: in seconds; limit: seconds below which it is used; digits: after the point."""
+
+    name: str
+    size: int
+    limit: float
+    digits: int
+
+    def number(self, seconds: float) -> str:
+        """Return seconds in this unit, without its name."""
+        return f"{seconds / self.size:.{self.digits}f}"
+
+    def interval(self, low: float, high: float) -> str:
+        """Return the interval between two numbers of seconds."""
+        first, last = self.number(low), self.number(high)
+        return f"{last} {self.name}" if first == last else f"{first} to {last} {self.name}"
+
+
+_SPANS = (_Unit("s", 1, 90, 0), _Unit("min", 60, 5400, 0), _Unit("h", 3600, math.inf, 1))
+_WIDE = 3  # times the limit of a unit, above which an interval is too wide for it
+
+
 def as_datetime(microseconds: int) -> datetime:
     """Convert microseconds since 1970 to an aware datetime, exactly."""
     return _EPOCH + timedelta(microseconds=microseconds)
@@ -36,20 +60,39 @@ def as_text(microseconds: int) -> str:
 
 def as_span(seconds: float) -> str:
     """Format a span of time: `45 s`, `12 min`, `3.5 h`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
+    unit = _unit_of(seconds)
+    return f"{unit.number(seconds)} {unit.name}"
 
 
 def as_range(low: float, high: float) -> str:
-    """Format a range of spans in seconds: `24 to 31 min`, `85 s to 2 min`, `10 min` if both ends have the same text."""
-    first, last = as_span(low), as_span(high)
-    if first == last:
-        return last
-    number, unit = first.split()
-    return f"{number if last.endswith(f' {unit}') else first} to {last}"
+    """Format a range of spans in seconds: `24 to 31 min`, `85 to 130 s`, `58 min to 10.0 h` if it is wide, `10 min`."""
+    unit = _unit_of(low)
+    if high > _WIDE * unit.limit:
+        return f"{as_span(low)} to {as_span(high)}"
+    return unit.interval(low, high)
+
+
+def as_estimate(p10: float, p50: float | None, p90: float | None) -> tuple[str, str]:
+    """Format a time and its interval in one unit: `28 min` and `21 to 37 min`.
+
+    The unit is that of p10, or of p50 if the interval is too wide for it.
+
+    Args:
+        p10: seconds.
+        p50: seconds; None: later than the horizon.
+        p90: seconds; None: later than the horizon.
+    """
+    unit = _unit_of(p10)
+    last = p90 if p90 is not None else p50
+    if p50 is not None and last is not None and last > _WIDE * unit.limit:
+        unit = _unit_of(p50)
+    middle = "later" if p50 is None else f"{unit.number(p50)} {unit.name}"
+    interval = f"{unit.number(p10)} {unit.name} to later" if p90 is None else unit.interval(p10, p90)
+    return middle, interval
+
+
+def _unit_of(seconds: float) -> _Unit:
+    return next((unit for unit in _SPANS if seconds < unit.limit), _SPANS[-1])
 
 
 def parse_size(value: object, *, unit: str = "") -> int:

@@ -69,6 +69,6 @@ def _print_alerts(alerts: Iterable[AlertRecord], *, as_json: bool) -> None:
         if as_json:
             print(alert.value.decode(), flush=True)
         elif console.is_terminal:
-            console.print(alert_block(alert))
+            console.print(alert_block(alert, console.width))
         else:
             print(alert_line(alert), flush=True)

@@ -9,12 +9,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
-from rich.console import Console
 
 from deploy.console.server import DEFAULT_PORT
 from deploy.demo import run_demo
 from deploy.show.table import print_table
 from deploy.show.verdict import comparison_lines
+from deploy.show.wrapping import wrapped
 from deploy.stopping import StopRequestedError, raise_on_stop
 
 
@@ -42,7 +42,7 @@ def demo(
             port = None if no_console else DEFAULT_PORT
             for run in run_demo(Path(folder), seconds=seconds, seed=seed, console_port=port):
                 passed, line = run.judge()
-                Console(soft_wrap=not sys.stdout.isatty()).print(line, highlight=False)
+                print(wrapped(line, is_terminal=sys.stdout.isatty()))
                 headings, lines = comparison_lines(run.compared)
                 print_table(headings, lines, right=set(headings[1:]))
                 sys.stdout.flush()

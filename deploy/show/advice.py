@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deploy.show.warnings import wrapped
+from deploy.show.wrapping import wrapped
 from twin.advise import Advice
 from twin.estate import format_size
 from twin.members import MemberAdvice

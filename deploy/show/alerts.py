@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from deploy.show.wrapping import fill
 from streams.kafka.subscribe import AlertRecord, Filler
 from twin.conditions import CLEARED, CRITICAL, FULL, UPDATED, WARNING, WATCH
 
@@ -34,8 +35,13 @@ def alert_line(alert: AlertRecord) -> str:
     return "  ".join(fields) + (f"  [{fillers}]" if fillers else "")
 
 
-def alert_block(alert: AlertRecord) -> Text:
-    """Return an alert for a terminal: a coloured heading, then cause, fillers and actions on lines of their own."""
+def alert_block(alert: AlertRecord, width: int | None = None) -> Text:
+    """Return an alert for a terminal: a coloured heading, then cause, fillers and actions on lines of their own.
+
+    Args:
+        alert: The alert.
+        width: Characters of a line of the terminal, at which all but the heading is wrapped; None: not at all.
+    """
     data = alert.data
     style = CLEARED_STYLE if alert.change == CLEARED else STYLES.get(data.severity, "bold")
     word = WATCH if data.level == WATCH else data.severity
@@ -47,15 +53,15 @@ def alert_block(alert: AlertRecord) -> Text:
     )
     if alert.change == UPDATED:
         text.append(" (updated)", "dim")
-    if data.cause:
-        text.append(f"\n    {data.cause}")
+    lines = [data.cause] if data.cause else []
     if fillers := _fillers_text(data.fillers):
-        text.append(f"\n    filled by {fillers}")
-    for reason in data.evidence:
-        text.append(f"\n    because {reason}")
+        lines.append(f"filled by {fillers}")
+    lines += [f"because {reason}" for reason in data.evidence]
     if alert.change != CLEARED:
-        for action in data.actions:
-            text.append(f"\n    -> {action}")
+        lines += [f"-> {action}" for action in data.actions]
+    for line in lines:
+        indented = f"    {line}"
+        text.append("\n" + (indented if width is None else fill(indented, width, " " * 7)))
     return text
 
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deploy.doctor import Finding
+from deploy.show.wrapping import Wrapped
 
 _STYLES = {"ok": "green", "lacking": "yellow", "missing": "bold red"}
 
@@ -27,5 +28,5 @@ def print_findings(findings: Sequence[Finding]) -> None:
         details = Text(finding.detail, overflow="fold")
         if finding.remedy:
             details.append(f"\n-> {finding.remedy}", style="bold")
-        table.add_row(Text(finding.state, style=_STYLES[finding.state]), Text(finding.subject), details)
+        table.add_row(Text(finding.state, style=_STYLES[finding.state]), Text(finding.subject), Wrapped(details))
     console.print(table)

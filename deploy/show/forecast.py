@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from twin.units import as_range, as_span
+from twin.alerts.texts import is_full_now
+from twin.units import as_estimate
 
 _UNLIKELY = 0.05  # a probability below which no time is said
 
@@ -23,7 +24,7 @@ def forecast_text(forecast: Mapping[str, Any] | None) -> str:
         return "nothing full within the horizon"
     if first["full_probability"] < _UNLIKELY:
         return f"nothing likely to be full ({first['resource']}: probability {100 * first['full_probability']:.0f} %)"
-    if time_to_full_s["p50"] < 1:
+    if is_full_now(time_to_full_s["p50"]):
         return f"{first['resource']} full now"
     return f"{first['resource']} full in {full_in(time_to_full_s, first['full_probability'])}"
 
@@ -35,5 +36,5 @@ def full_in(time_to_full_s: Mapping[str, Any], probability: float) -> str:
         time_to_full_s: `p10`, `p50` and `p90`, seconds.
         probability: Probability that it is full within the horizon.
     """
-    time_range = as_range(time_to_full_s["p10"], time_to_full_s["p90"])
-    return f"{as_span(time_to_full_s['p50'])} ({time_range}, probability {100 * probability:.0f} %)"
+    middle, interval = as_estimate(time_to_full_s["p10"], time_to_full_s["p50"], time_to_full_s["p90"])
+    return f"{middle} ({interval}, probability {100 * probability:.0f} %)"

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from deploy.show.alerts import CLEARED_STYLE, STYLES
 from deploy.show.forecast import forecast_text
+from deploy.show.wrapping import Wrapped
 from streams.kafka.subscribe import AlertRecord
 from twin.conditions import CLEARED, WATCH
 
@@ -43,7 +44,7 @@ def picture(
     panels: list[RenderableType] = [_store_panel(name, states[name]) for name in sorted(states)]
     if not panels:
         waiting = f"no state yet: the job reads its first batch and loads kernels ({behind_s:.0f} s)"
-        panels.append(Panel(Text(waiting, style="dim"), border_style="blue"))
+        panels.append(Panel(Wrapped(Text(waiting, style="dim")), border_style="blue"))
     return Group(_heading(states, total, speed, behind_s), *panels, _alerts_panel(alerts))
 
 
@@ -122,8 +123,9 @@ def _alerts_panel(alerts: Sequence[AlertRecord]) -> Panel:
         rows.add_row(Text(opened[alert_id][11:16], style="dim"), *_alert_cells(alert))
     is_open = [alert for alert in alerts if latest[alert.data.alert_id] is alert and alert.change != CLEARED]
     newest = (is_open or alerts)[-1].data  # what mattered last, not that it is over
-    actions = [Text(f"-> {action}") for action in newest.actions[:1]]
-    return _alert_panel(title, rows, Text(f"{newest.time[11:19]} {newest.cause}", style="italic"), *actions)
+    actions = [Wrapped(Text(f"-> {action}")) for action in newest.actions[:1]]
+    cause = Wrapped(Text(f"{newest.time[11:19]} {newest.cause}", style="italic"))
+    return _alert_panel(title, rows, cause, *actions)
 
 
 def _alert_panel(title: str, *lines: RenderableType) -> Panel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
+from math import ceil, floor
 
 from deploy.show.advice import settings_text
 from deploy.show.whatif import HEADINGS, cells, question
@@ -17,6 +18,9 @@ _WIDTH, _LEFT, _RIGHT = 760, 200, 36  # of a picture, and what its labels take
 _ROW = 44
 _HEIGHT, _TOP, _BOTTOM = 300, 16, 34  # of the course
 _POINTS = 400  # of a line
+_MARKS = 6  # intervals of a time axis, at most
+_STEPS_S = (60, 300, 900, 1800, 3600, 7200, 21_600)  # between them, else days
+_DAY_S = 86_400
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b2330; --dim: #5b6675; --line: #d3dae3; --paper: #fff;
   --c0: #6b7786; --c1: #1f54bd; --c2: #a8490f; --c3: #0b6b58; --bad: #b3261e; }
@@ -261,11 +265,11 @@ def _course(advice: Advice, proofs: Sequence[Proof]) -> str:
             f'<text class="dim" x="{left - 6}" y="{y(pct) + 4:.1f}" text-anchor="end">'
             f"{pct}{' %' if pct == 100 else ''}</text>"
         )
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        time_s = begin + share * (end - begin)
-        anchor = "start" if share == 0 else "end" if share == 1 else "middle"
-        text = datetime.fromtimestamp(time_s, UTC).strftime("%H:%M")
-        parts.append(f'<text class="dim" x="{x(time_s):.1f}" y="{_HEIGHT - 10}" text-anchor="{anchor}">{text}</text>')
+    foot = _HEIGHT - _BOTTOM
+    for time_s, text in time_marks(begin, end):
+        place = f"{x(time_s):.1f}"
+        parts.append(f'<line class="axis" x1="{place}" y1="{foot}" x2="{place}" y2="{foot + 5}"/>')
+        parts.append(f'<text class="dim" x="{place}" y="{_HEIGHT - 10}" text-anchor="middle">{text}</text>')
     for number, proof in enumerate(proofs):
         step = max(1, len(proof.times) // _POINTS)
         points = " ".join(
@@ -278,6 +282,21 @@ def _course(advice: Advice, proofs: Sequence[Proof]) -> str:
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>{legend}'
     )
+
+
+def time_marks(begin: float, end: float) -> list[tuple[float, str]]:
+    """Return (time, text) of the marks of a time axis: at round times of day, or at midnights.
+
+    Args:
+        begin: seconds since 1970.
+        end: seconds since 1970.
+    """
+    step = next((step for step in _STEPS_S if (end - begin) / step <= _MARKS), None)
+    if step is None:
+        step = _DAY_S * ceil((end - begin) / _DAY_S / _MARKS)
+    form = "%H:%M" if step < _DAY_S else "%m-%d"
+    times = range(ceil(begin / step) * step, floor(end) + 1, step)
+    return [(time_s, datetime.fromtimestamp(time_s, UTC).strftime(form)) for time_s in times]
 
 
 def _legend(advice: Advice, proofs: Sequence[Proof]) -> str:

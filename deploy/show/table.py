@@ -9,6 +9,8 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
+from deploy.show.wrapping import Wrapped, words
+
 _WIDE_TABLE = 7  # columns; wider tables have one space between columns instead of two
 _MAX_UNBROKEN = 30  # characters of a word or number that is not broken while the terminal has room
 
@@ -46,7 +48,7 @@ def print_table(
         justify: JustifyMethod = "right" if headings[i] in right else "left"
         table.add_column(headings[i], justify=justify, overflow="fold", width=widths[i] if widths else None)
     for row in rows[1:]:
-        table.add_row(*(Text(row[i]) for i in columns))  # Text, not str: rich would take brackets for markup
+        table.add_row(*(Wrapped(Text(row[i])) for i in columns))  # Text, not str: rich would take brackets for markup
     console.print(table)
 
 
@@ -60,7 +62,7 @@ def _column_widths(rows: Sequence[Sequence[str]], columns: Sequence[int], width:
     """
     widths = {i: max(len(row[i]) for row in rows) for i in columns}
     unbroken = {
-        i: min(_MAX_UNBROKEN, max(len(word) for row in rows for word in row[i].split() or [""])) for i in columns
+        i: min(_MAX_UNBROKEN, max(len(word) for row in rows for word in words(row[i]) or [""])) for i in columns
     }
     padding = (1 if len(columns) > _WIDE_TABLE else 2) * (len(columns) - 1)
     excess = sum(widths.values()) + padding - width

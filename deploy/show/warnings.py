@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
-import textwrap
 from collections.abc import Iterable
+
+from deploy.show.wrapping import wrapped
 
 _OBJECT = re.compile(r"[^\s,/\"]+/[^\s:,\"]+")  # the first name of a warning: QM01/PS04, QSG1/APP1/QM01
 _MAX_ALIKE = 3  # warnings that differ in a name only are printed one by one up to this number
@@ -39,11 +39,3 @@ def merged(warnings: Iterable[str]) -> list[str]:
 def print_line(line: str) -> None:
     """Print a line to standard error; on a terminal it is wrapped between words."""
     print(wrapped(line, is_terminal=sys.stderr.isatty()), file=sys.stderr)
-
-
-def wrapped(line: str, indent: str = "  ", *, is_terminal: bool) -> str:
-    """Return a line as a terminal shows it without a break in mid-word, further lines indented; else as it is."""
-    if not is_terminal:
-        return line
-    width = shutil.get_terminal_size().columns
-    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

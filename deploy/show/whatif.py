@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from deploy.show.table import print_table
+from twin.alerts.texts import is_full_now
 from twin.errors import UsageError
-from twin.units import as_range, as_span
+from twin.units import as_estimate, as_span
 from twin.whatif import AS_IT_IS, Answer, Outcome
 
 HEADINGS = ("", "full first", "time to full", "p10 to p90", "probability", "messages that fit")
@@ -44,10 +45,10 @@ def cells(outcome: Outcome) -> tuple[str, ...]:
     probability = f"{100 * outcome.probability:.0f} %"
     if outcome.p10 is None:
         return outcome.resource or "nothing", "not within that time", "", probability, fit
-    later = "later" if outcome.p90 is None else as_span(outcome.p90)
-    times = f"{as_span(outcome.p10)} to {later}" if outcome.p90 is None else as_range(outcome.p10, outcome.p90)
-    middle = "later" if outcome.p50 is None else as_span(outcome.p50)
-    return outcome.resource or "nothing", middle, times, probability, fit
+    if outcome.p50 is not None and is_full_now(outcome.p50):
+        return outcome.resource or "nothing", "full now", "", probability, fit
+    middle, interval = as_estimate(outcome.p10, outcome.p50, outcome.p90)
+    return outcome.resource or "nothing", middle, interval, probability, fit
 
 
 def check_picture(path: Path) -> None:

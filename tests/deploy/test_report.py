@@ -6,13 +6,14 @@ Skipped where there is no Chromium, see tests/deploy/console/test_browser.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from importlib import resources
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Route, expect, sync_playwright
 
-from deploy.show.report import report
+from deploy.show.report import report, time_marks
 from tests.deploy.console.test_browser import CHROMIUM, QUIET, SIZES
 from tests.support.moments import structure_at_rest
 from twin.advise import Promise, advise
@@ -55,6 +56,27 @@ def browser() -> Iterator[Browser]:
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=[*QUIET, "--disable-sync"])
         yield started
         started.close()
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "marks"),
+    [
+        ("00:00:00", "02:00:00", ["00:00", "00:30", "01:00", "01:30", "02:00"]),
+        ("00:25:00", "03:11:07", ["00:30", "01:00", "01:30", "02:00", "02:30", "03:00"]),
+        ("08:58:01", "09:21:00", ["09:00", "09:05", "09:10", "09:15", "09:20"]),
+        ("03:10:00", "23:59:59", ["06:00", "12:00", "18:00"]),
+        ("08:58:01", "08:58:31", []),
+    ],
+)
+def test_the_course_has_marks_at_round_times(first: str, last: str, marks: list[str]):
+    begin, end = (datetime.fromisoformat(f"2026-01-01T{text}+00:00").timestamp() for text in (first, last))
+    assert [text for _, text in time_marks(begin, end)] == marks
+
+
+def test_the_course_of_days_has_marks_at_midnights():
+    begin = datetime.fromisoformat("2026-01-01T13:00:00+00:00").timestamp()
+    marks = time_marks(begin, begin + 15 * 86_400)
+    assert [text for _, text in marks] == ["01-04", "01-07", "01-10", "01-13", "01-16"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -61,13 +60,6 @@ def program(name: str) -> str:
     return path
 
 
-def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextmanager
 def running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run a program within the block; its output goes to a file."""
@@ -101,3 +93,13 @@ def fetch(url: str, body: bytes | None = None) -> Any:
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"} if body else {})
     with urllib.request.urlopen(request, timeout=10) as answer:
         return msgspec.json.decode(answer.read() or b"null")
+
+
+def status_of(url: str) -> int:
+    """Return the HTTP status of a page."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code

@@ -8,23 +8,24 @@ from __future__ import annotations
 import json
 import re
 import sys
-import urllib.error
-import urllib.request
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
+from pyspark.sql import SparkSession
 
 from deploy.broker import Broker
 from streams.kafka.publish import publish
 from streams.kafka.topics import Topics
+from streams.query.job import JobSettings, start_job
 from tests.deploy.console.test_browser import CHROMIUM, QUIET
 from tests.support.java import quick_java
-from tests.support.surfaces import free_port, running, wait_until
+from tests.support.processes import free_port
+from tests.support.surfaces import running, status_of, wait_until
 from tests.system.harness import Played
-from tests.system.test_processes import Command
-from tests.system.test_processes import running as running_job
 from twin.events import NDJSON
 from twin.recordings import open_recording
 from twin.units import as_text
@@ -39,24 +40,14 @@ PATIENCE_MS = 240_000  # Spark begins slowly on a busy machine
 REST = "2026-11-20T00:20:00"
 
 
-class Place:
-    """A broker of its own, and what `Command` wants to know of a stream."""
-
-    def __init__(self, broker: Broker, folder: Path) -> None:
-        self.broker, self.prefix, self.checkpoint = broker, "mqtwin", folder / "checkpoint"
-
-    @property
-    def servers(self) -> str:
-        return self.broker.bootstrap_servers
-
-
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    broker = Broker(data=tmp_path / "broker")
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    """A broker of its own."""
+    own = Broker(data=tmp_path / "broker")
     with quick_java():
-        broker.start()
-    with broker:
-        yield Place(broker, tmp_path)
+        own.start()
+    with own:
+        yield own
 
 
 @pytest.fixture
@@ -83,33 +74,39 @@ def parts(outage: Played, tmp_path: Path) -> list[Path]:
     return paths
 
 
-def status_of(url: str) -> int:
-    """Return the HTTP status of a page."""
+@contextmanager
+def running_job(settings: JobSettings, session: SparkSession) -> Iterator[None]:
+    """Run a job within the block; at its end it is asked to stop, as by a signal, and must not have failed."""
+    job, stop = start_job(settings, session=session), threading.Event()
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code
+        yield
+        stop.set()
+        job.wait(stop)
+    finally:
+        job.stop()
 
 
 def test_the_screen_stays_true_while_job_and_broker_go_and_come_back(
-    browser: Browser, place: Place, outage: Played, parts: list[Path], tmp_path: Path
+    browser: Browser, broker: Broker, spark: SparkSession, outage: Played, parts: list[Path], tmp_path: Path
 ) -> None:
-    kafka, status = ["--bootstrap-servers", place.servers], tmp_path / "status.json"
+    servers = {"bootstrap.servers": broker.bootstrap_servers}
+    kafka, status = ["--bootstrap-servers", broker.bootstrap_servers], tmp_path / "status.json"
     ports = free_port(), free_port()
     console = [sys.executable, "-m", "deploy", "console", *kafka, "--port", str(ports[0])]
     beat = ["--max-beat", "5", "--listen", f"127.0.0.1:{ports[1]}", "--status-file", str(status)]
     exporter = [sys.executable, "-m", "deploy", "export", *kafka, *beat]
     health = f"http://127.0.0.1:{ports[1]}"
-
-    def begin() -> Command:
-        options = ("--status-file", str(status), "--trigger", "1 second")
-        return Command(place, outage.described, *options, max_records=1000)  # type: ignore[arg-type]
+    settings = JobSettings(
+        estate=outage.estate,
+        bootstrap_servers=broker.bootstrap_servers,
+        checkpoint=str(tmp_path / "checkpoint"),
+        status_file=status,
+        trigger="1 second",
+        max_records=1000,
+    )
 
     def send(number: int) -> None:
-        servers = {"bootstrap.servers": place.servers}
-        publish(parts[number], outage.estate, servers, Topics(place.prefix), content_type=NDJSON)
+        publish(parts[number], outage.estate, servers, Topics(), content_type=NDJSON)
 
     send(0)
     with running(console, tmp_path / "console.log"), running(exporter, tmp_path / "export.log"):
@@ -118,25 +115,21 @@ def test_the_screen_stays_true_while_job_and_broker_go_and_come_back(
         page = browser.new_page()
         page.goto(f"http://127.0.0.1:{ports[0]}")
         heading, banner = page.locator("h1"), page.locator("#banner")
-        with running_job(begin()) as job:
+        with running_job(settings, spark):
             expect(heading).to_contain_text("Nothing is filling in", timeout=PATIENCE_MS)
             expect(page.locator("#fresh-text")).to_contain_text("As of 00:")
             wait_until(lambda: status_of(f"{health}/readyz") == 200, 120)
-            job.process.terminate()
-            assert job.end() == 0
         wait_until(lambda: status_of(f"{health}/healthz") == 503, 60)  # ten triggers without a beat
-        place.broker.kill()
+        broker.kill()
         expect(banner).to_contain_text("no Kafka answers at", timeout=60_000)
-        place.broker.start()
+        broker.start()
         expect(banner).to_be_hidden(timeout=60_000)
         expect(heading).to_contain_text("Nothing is filling in")
         send(1)
-        with running_job(begin()) as job:
+        with running_job(settings, spark):
             expect(heading).to_contain_text(STORE, timeout=PATIENCE_MS)
             expect(page.locator(".card .chip").first).to_contain_text(re.compile("full", re.IGNORECASE))
             wait_until(lambda: status_of(f"{health}/readyz") == 200, 120)
             send(2)
             expect(heading).to_contain_text("Nothing is filling in", timeout=PATIENCE_MS)
             assert status_of(f"{health}/readyz") == 200
-            job.process.terminate()
-            assert job.end() == 0

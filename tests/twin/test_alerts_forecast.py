@@ -133,6 +133,21 @@ def test_the_cause_says_how_long_it_lasts_and_the_actions_what_they_change() -> 
     assert any("SETXCF START,ALTER" in action and "instead of" in action for action in opened.actions)
 
 
+@pytest.mark.parametrize(("puts", "has_room"), [(600, True), (1500, False)])
+def test_of_a_full_store_an_action_says_when_it_is_full_again_or_nothing(puts: int, has_room: bool) -> None:
+    """600 messages a tick fill half of the structure exactly; of 1,500 even the whole one is full at once."""
+    story = Story(init_size=ENTRIES * ENTRY_AND_6_ELEMENTS // 2)
+    story.go_on(30, puts=10, gets=10)
+    story.go_on(1 if has_room else 2, puts=puts, gets=0)
+    last = story.foreseen()[-1]
+    assert "full now" in last.cause
+    [getters] = [action for action in last.actions if action.startswith("Start more getters")]
+    [expand] = [action for action in last.actions if action.startswith("Expand the structure")]
+    assert "full" not in getters and "instead of" not in expand
+    assert ("(then full again in 60 s)" in expand) == has_room
+    assert ("full" in expand) == has_room
+
+
 @pytest.mark.parametrize("way", ["backout", "expire", "clear"])
 def test_what_leaves_a_queue_without_a_get_is_no_get(way: str) -> None:
     """Puts that are backed out, messages that expire, and CLEAR say nothing about the getters."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 
 from kernels import layout
 from kernels.clock import SECOND
@@ -25,7 +26,7 @@ _EXPECTED_FULL_PCT = 99.0  # below it the model does not expect a 2192
 
 
 class ResourceView(ABC):
-    """One resource, read from its store's arrays as they are.
+    """One resource at one moment, read from its store's arrays.
 
     Attributes:
         name: the resource in alerts, "entries" or "smds/QM01".
@@ -42,10 +43,14 @@ class ResourceView(ABC):
     def __init__(self, store: layout.Store) -> None:
         self._store = store
 
-    @property
-    @abstractmethod
+    @cached_property
     def usage_pct(self) -> float:
-        """Percent in use."""
+        """Percent in use, read when it is first asked for: a view is of one moment."""
+        return self._read_usage_pct()
+
+    @abstractmethod
+    def _read_usage_pct(self) -> float:
+        """Return the percent in use."""
 
     @property
     def threshold_pct(self) -> float:

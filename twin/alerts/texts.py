@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from twin.alerts.episodes import Filler
 from twin.estate import Structure, format_size
 from twin.offload_rules import SOONER_TH, alter_command, has_rules, offloads_all_by, with_all_offloaded_above
-from twin.units import as_range, as_span, readable_size
+from twin.units import as_estimate, as_span, readable_size
 
 GETTERS, OFFLOAD, SIZE, EXPAND = "getters", "offload", "size", "expand"  # actions
 NOTHING: Mapping[str, str] = {}
@@ -34,6 +34,11 @@ def describe_growth(fillers: tuple[Filler, ...], grown: int, unit: str, span: st
     return f"{first.queue}: {100 * first.share:.0f} % of the usage"
 
 
+def is_full_now(p50: float) -> bool:
+    """Return True if a resource counts as full already. p50: seconds until full."""
+    return p50 < 1
+
+
 def describe_forecast(times: tuple[float, float, float], probability: float) -> str:
     """Return the clause that states when a resource is full.
 
@@ -42,10 +47,11 @@ def describe_forecast(times: tuple[float, float, float], probability: float) -> 
         probability: of full within the horizon, 0..1.
     """
     p10, p50, p90 = times
-    if p50 < 1:
+    if is_full_now(p50):
         return "full now: puts fail with 2192"
-    chance = f"{as_range(p10, p90)}, probability {100 * probability:.0f} %"
-    return f"at the current rate full in {as_span(p50)} ({chance}), then puts fail with 2192"
+    middle, interval = as_estimate(p10, p50, p90)
+    chance = f"probability {100 * probability:.0f} %"
+    return f"at the current rate full in {middle} ({interval}, {chance}), then puts fail with 2192"
 
 
 def describe_rates(puts: float, gets: float, since_get: float | None) -> str:
@@ -176,6 +182,6 @@ def dataset_actions(
         actions.append(f"Let the data set expand{effects.get(EXPAND, '')}: ALTER CFSTRUCT({name}) DSEXPAND(YES)")
     actions.append(
         f"Add volumes to the storage group of {qmgr}'s data set, or copy it to a larger one: RESET SMDS({qmgr})"
-        f" CFSTRUCT({name}) ACCESS(DISABLED), copy, RESET SMDS({qmgr}) CFSTRUCT({name}) ACCESS(ENABLED)"
+        f" CFSTRUCT({name}) ACCESS(DISABLED), copy the data set, RESET SMDS({qmgr}) CFSTRUCT({name}) ACCESS(ENABLED)"
     )
     return tuple(actions)

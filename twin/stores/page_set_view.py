@@ -34,11 +34,10 @@ class Pages(ResourceView):
         self._queues = queues
         self.text = f"Pages of {config.name}"
 
-    @property
     @override
-    def usage_pct(self) -> float:
+    def _read_usage_pct(self) -> float:
         usable = max(1, int(self._store.page_use[0]["usable"]))
-        return round(100.0 * page_set.pages_in_use(self._store) / usable, 3)
+        return round(100.0 * int(page_set.pages_in_use(self._store)) / usable, 3)
 
     @property
     @override

@@ -34,9 +34,8 @@ class File(ResourceView):
         self._queues = queues
         self.text = f"File blocks of {config.name}"
 
-    @property
     @override
-    def usage_pct(self) -> float:
+    def _read_usage_pct(self) -> float:
         return _pct(int(queue_file.overflow(self._store)), int(self._store.params[0]["file_max"]))
 
     @property
@@ -80,9 +79,8 @@ class Blocks(File):
         super().__init__(config, store, queues)
         self.text = f"Blocks of {config.name}"
 
-    @property
     @override
-    def usage_pct(self) -> float:
+    def _read_usage_pct(self) -> float:
         params = self._store.params[0]
         used = int(queue_file.nonpersistent_in_use(self._store)) + int(queue_file.persistent_in_use(self._store))
         return _pct(used, int(params["file_max"]) + int(params["np_buffer"]) + int(params["p_buffer"]))

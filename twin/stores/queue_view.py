@@ -78,9 +78,8 @@ class QueueDepth(ResourceView):
     def _is_refusing(self) -> bool:
         return self.last_full + CALM_AFTER_FULL > int(self._store.scalars[0]["clock"])
 
-    @property
     @override
-    def usage_pct(self) -> float:
+    def _read_usage_pct(self) -> float:
         """Percent of MAXDEPTH; 100 for a queue that refused a put and whose MAXDEPTH the estate does not give."""
         return round(100.0 * self._depth / self._limit, 3) if self._limit else 100.0
 

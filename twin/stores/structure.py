@@ -342,7 +342,7 @@ class StructureTwin(MessageStore):
         scalars, params = store.scalars[0], store.params[0]
         used, used_of_sets = np.zeros(1, in_use.USAGE), np.zeros(store.datasets.size, in_use.DATASET_USAGE)
         in_use.read(store, used, used_of_sets)
-        entries, elements, scm_bytes, rule = used[0].tolist()
+        entries, elements, scm_bytes, rule, _ = used[0].tolist()
         doubt = messages_of_mean_length(store, self.queues, self.counted)
         return {
             "size": self.allocation.size,

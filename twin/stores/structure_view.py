@@ -122,9 +122,8 @@ class _Entries(_Pool):
     counted = "depth"
     last_full_field = "last_full_ents"
 
-    @property
     @override
-    def usage_pct(self) -> float:
+    def _read_usage_pct(self) -> float:
         return _pct(entries_in_use(self._store), self._store.params[0]["ents_max"])
 
     @property
@@ -153,9 +152,8 @@ class _Elements(_Pool):
         elements = f"{low:,} to {high:,} elements are in use, {_pct(low, total):.1f} to {_pct(high, total):.1f} %"
         return (f"{messages} known from counts with a mean length: {elements}",)
 
-    @property
     @override
-    def usage_pct(self) -> float:
+    def _read_usage_pct(self) -> float:
         return _pct(elements_in_use(self._store), self._store.params[0]["elems_max"])
 
     @property
@@ -178,9 +176,8 @@ class _DataSet(ResourceView):
         self.name = f"{SMDS}{qmgr}"
         self.text = f"SMDS blocks of {qmgr} for {config.name}"
 
-    @property
     @override
-    def usage_pct(self) -> float:
+    def _read_usage_pct(self) -> float:
         return _pct(smds.blocks_in_use(self._store, self._row), self._store.datasets[self._row]["blocks_total"])
 
     @property
@@ -239,9 +236,8 @@ class _Scm(ResourceView):
         """Return (bytes in use, bytes there are)."""
         return int(scm.bytes_in_use(self._store)), int(self._store.params[0]["scm_max"])
 
-    @property
     @override
-    def usage_pct(self) -> float:
+    def _read_usage_pct(self) -> float:
         used, total = self._bytes()
         return round(100.0 * used / total, 3) if total else 100.0
 

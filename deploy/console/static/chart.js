@@ -58,7 +58,7 @@ export class UsageChart {
   draw() {
     if (!this.columns) return;
     this.box.hidden = this.columns.times.length < 2; // one point is no line
-    if (this.box.clientWidth === 0) return;
+    if (!this.plot && this.box.clientWidth === 0) return; // not asked again: it needs a layout
     const names = Object.keys(this.columns.pct);
     const key = [this.main || "", ...names].join("|");
     if (key !== this.names) this.drop();
@@ -70,7 +70,7 @@ export class UsageChart {
   }
 
   make(names, data) {
-    const tone = colours(), rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    const tone = this.tone = colours(), rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
     const first = this.main;
     const colour = (name, i) => (name === first || (!first && i === 0) ? tone.ink : tone.soft);
     const axis = { stroke: tone.soft, grid: { stroke: tone.line, width: 1 }, ticks: { show: false },
@@ -83,7 +83,7 @@ export class UsageChart {
       cursor: { show: !this.isSmall, y: false, drag: { x: false, y: false }, points: { size: 7 } },
       scales: { x: { time: true, range: (_, low, high) => this.rangeX(low, high) },
         y: { range: (_, low, high) => [0, Math.max(105, (high || 0) * 1.03)] } },
-      axes: [{ ...axis, size: 2 * rem, space: 4.5 * rem, values: (_, ticks) => ticks.map((s) => clock(s).slice(0, 5)) }, { ...axis, size: 3.3 * rem, space: 2 * rem, values: (_, ticks) => ticks.map((v) => `${v} %`) }],
+      axes: [{ ...axis, size: 1.5 * rem, space: 3.5 * rem, values: (_, ticks) => ticks.map((s) => clock(s).slice(0, 5)) }, { ...axis, size: 3.3 * rem, space: 2 * rem, values: (_, ticks) => ticks.map((v) => `${v} %`) }],
       series: [{}, ...names.map((name, i) => ({ label: name, stroke: colour(name, i), width: (name === first ? 0.16 : 0.11) * rem,
         dash: dashOf(name), points: { show: false }, spanGaps: true }))],
       hooks: { draw: [(u) => this.fan(u)], setCursor: this.isSmall ? [] : [(u) => this.readOut(u)] },
@@ -97,7 +97,7 @@ export class UsageChart {
   }
 
   fan(u) {
-    const tone = colours(), context = u.ctx, ratio = devicePixelRatio || 1;
+    const tone = this.tone, context = u.ctx, ratio = devicePixelRatio || 1;
     const x = (s) => u.valToPos(s, "x", true), y = (v) => u.valToPos(v, "y", true);
     const { left, top, width, height } = u.bbox;
     context.save();
@@ -137,8 +137,8 @@ export class UsageChart {
     if (last < 0) return;
     const parts = names.map((name) => `${this.labels[name] || name} ${(this.columns.pct[name][last] ?? 0).toFixed(1)} %`);
     const ahead = this.forecast ? `. ${this.labels[this.forecast.resource] || this.forecast.resource} is full in ${span(this.forecast.times.p50)}`
-      + ` (${range(this.forecast.times.p10, this.forecast.times.p90)}): the fan reaches the 100 % line.`
-      : this.main ? `. ${this.labels[this.main] || this.main} is full.` : ". No resource is predicted to fill.";
+      + ` (${range(this.forecast.times)}): the fan reaches the 100 % line.`
+      : this.main ? `. ${this.labels[this.main] || this.main} is full.` : ". No resource is likely to fill.";
     this.sentence = `At ${clock(times[last])}: ${parts.join(", ")}${ahead}`;
     if (!this.plot || this.plot.cursor.idx == null) this.caption.textContent = this.sentence;
     this.headings.replaceChildren(h("th", { scope: "col" }, "time"), ...names.map((name) => h("th", { scope: "col" }, this.labels[name] || name)));

@@ -1,7 +1,7 @@
 // The console: receives changes, keeps the latest of every store and alert, and shows one view of it.
 
 import { UsageChart } from "./chart.js";
-import { amount, announce, chip, clockOf, count, dayOf, h, kindOf, percent, range, reconcile, resourceName, setAttribute, setText, span } from "./page.js";
+import { amount, announce, chip, clockOf, count, dayOf, h, isFullNow, kindOf, percent, range, reconcile, resourceName, setAttribute, setText, span } from "./page.js";
 import { WhatIf } from "./whatif.js";
 
 const LIKELY = 0.5;
@@ -80,13 +80,13 @@ function timeLeft() {
   const big = h("span", { class: "big" }), rest = h("span", { class: "soft" });
   return { root: h("p", { class: "left" }, big, rest), set(store) {
     const first = store.first, tone = toneOf(store), top = fullest(store);
-    if (first && first.time_to_full_s.p50 < 1) {
+    if (first && isFullNow(first.time_to_full_s)) {
       setText(big, "Full");
       setText(rest, `${resourceName(first.resource)}: puts fail with 2192`);
     } else if (first && isForeseen(store)) {
       const times = first.time_to_full_s;
       setText(big, span(times.p50));
-      setText(rest, `until ${resourceName(first.resource)} is full (${range(times.p10, times.p90)}, probability ${Math.round(100 * first.full_probability)} %)`);
+      setText(rest, `until ${resourceName(first.resource)} is full (${range(times)}, probability ${Math.round(100 * first.full_probability)} %)`);
     } else {
       setText(big, top ? percent(top.pct) : "no usage");
       setText(rest, top ? `of ${top.label} in use, ${first ? unlikely(first, top) : "nothing predicted to fill"}` : "");
@@ -100,7 +100,7 @@ function actionParts(action) {
   const parts = [];
   let rest = action.text;
   const say = (text) => {
-    const words = text.replace(/^[\s,;.)]+/, "").trim();
+    const words = text.replace(/^[\s,;.)]+|[\s,;]+$/g, "");
     if (words) parts.push(h("p", {}, words));
   };
   for (const command of action.commands) {
@@ -219,7 +219,7 @@ class StoreChart {
   show(store) {
     const labels = Object.fromEntries(store.resources.map((item) => [item.name, item.label]));
     const first = isForeseen(store) ? store.first : null, resource = first && store.resources.find((item) => item.name === first.resource);
-    const isAhead = resource && first.time_to_full_s.p50 >= 1 && resource.pct < 100;
+    const isAhead = resource && !isFullNow(first.time_to_full_s) && resource.pct < 100;
     this.chart.set(this.columns, labels, isAhead ? { resource: first.resource, pct: resource.pct, times: first.time_to_full_s } : null, resource ? first.resource : null);
   }
 
@@ -354,7 +354,7 @@ function headline(stores) {
   const filling = stores.filter(isFilling).sort((a, b) => a.first.time_to_full_s.p50 - b.first.time_to_full_s.p50), alerting = stores.filter(isUrgent);
   const of = stores.length === 1 ? "the store" : `${stores.length} stores`;
   if (filling.length) {
-    const full = filling.filter((store) => store.first.time_to_full_s.p50 < 1), next = filling.find((store) => store.first.time_to_full_s.p50 >= 1);
+    const full = filling.filter((store) => isFullNow(store.first.time_to_full_s)), next = filling.find((store) => !isFullNow(store.first.time_to_full_s));
     const soon = next ? `${next.store} is full in ${span(next.first.time_to_full_s.p50)}` : "";
     if (full.length) return `${full.length === 1 ? `${full[0].store} is full` : `${full.length} stores are full`}${soon ? `, ${soon}` : ""}`;
     return filling.length === 1 ? soon : `${filling.length} of ${of} are filling, ${soon}`;
@@ -408,7 +408,7 @@ class StoreView {
     this.left.set(store);
     this.chart.draw(store);
     reconcile(this.meters, store.resources, (item) => item.name, meter, (bar, item) => bar.set(store, item, false));
-    const alerts = [...state.alerts.values()].filter((alert) => alert.store === this.name).sort(byTime);
+    const alerts = [...state.alerts.values()].filter((alert) => alert.store === this.name).sort(byWeight);
     this.alerts.hidden = alerts.length === 0;
     reconcile(this.alertList, alerts.slice(0, 20), (alert) => alert.alert_id, alertView, (part, alert) => part.set(alert, false));
     const fields = store.fields;
@@ -434,7 +434,9 @@ function counters(fields) {
     .map(([name, label]) => [label, name === "size" ? amount(fields[name], "bytes") : name === "drift_pct" ? percent(fields[name]) : count(fields[name])]);
 }
 
-const byTime = (a, b) => Number(b.is_open) - Number(a.is_open) || (a.time < b.time ? 1 : -1);
+// Open ones first, the worst of them first, then the latest.
+const byWeight = (a, b) => Number(b.is_open) - Number(a.is_open) || weightOf(b) - weightOf(a) || (a.time < b.time ? 1 : -1);
+const weightOf = (alert) => (alert.is_open && alert.level !== "watch" ? ["warning", "critical", "full"].indexOf(alert.severity) + 1 : 0);
 
 class Alerts {
   constructor() {
@@ -451,7 +453,7 @@ class Alerts {
 
   draw() {
     const word = this.filter.value.trim().toLowerCase();
-    const all = [...state.alerts.values()].sort(byTime);
+    const all = [...state.alerts.values()].sort(byWeight);
     const chosen = all.filter((alert) => `${alert.store} ${alert.resource} ${alert.condition} ${alert.severity} ${alert.cause}`.toLowerCase().includes(word));
     const groups = [chosen.filter((alert) => alert.is_open && alert.level !== "watch"), chosen.filter((alert) => alert.is_open && alert.level === "watch"), chosen.filter((alert) => !alert.is_open)];
     const open = all.filter((alert) => alert.is_open && alert.level !== "watch").length;
@@ -620,13 +622,14 @@ function take(changes) {
   draw();
 }
 
-function connect() {
+// wait: milliseconds from a refusal until the session is checked.
+function connect(wait = 2000) {
   if (source) source.close();
   source = new EventSource("api/events");
   source.addEventListener("changes", (event) => take(JSON.parse(event.data)));
   source.addEventListener("beat", (event) => take(JSON.parse(event.data)));
   source.addEventListener("error", () => {
-    if (source.readyState === EventSource.CLOSED) setTimeout(checkSession, 2000);
+    if (source.readyState === EventSource.CLOSED) setTimeout(checkSession, wait);
   });
 }
 
@@ -685,4 +688,4 @@ setInterval(() => {
   if (Date.now() - state.drawn > 1500) drawFresh(); // nothing came that would have drawn it
 }, 1000);
 route();
-checkSession();
+connect(0);

@@ -59,25 +59,34 @@ export function amount(value, unit) {
   return `${value.toFixed(value < 10 && i ? 1 : 0)} ${units[i]}`;
 }
 
+export const isFullNow = (times) => times.p50 < 1;
+
 // A time left: the two largest units at most, since nobody acts on seconds of an hour.
 export function span(seconds) {
   if (seconds === null || seconds === undefined) return "none";
   if (seconds < 1) return "now";
-  if (seconds < 90) return `${Math.round(seconds)} s`;
-  const minutes = Math.round(seconds / 60);
-  if (minutes < 90) return `${minutes} min`;
-  if (minutes < 48 * 60) {
-    const hours = Math.floor(minutes / 60), rest = minutes % 60;
-    return rest ? `${hours} h ${rest} min` : `${hours} h`;
-  }
-  return `${Math.round(minutes / 1440)} days`;
+  const unit = unitOf(seconds);
+  return unit === "h" ? hours(seconds) : `${Math.round(seconds / SECONDS[unit])} ${unit}`;
 }
 
-// An interval, with the unit once: 22 to 35 min.
-export function range(low, high) {
-  const [first, last] = [span(low), span(high)];
-  const [number, unit] = first.split(" ");
-  return first.split(" ").length === 2 && last.split(" ").length === 2 && last.endsWith(` ${unit}`) ? (first === last ? last : `${number} to ${last}`) : `${first} to ${last}`;
+// The interval of an estimate, in the units of its median: 22 to 114 min around 58 min, 1 h 21 min to 1 h 54 min around
+// 1 h 48 min. No p90: beyond the horizon.
+export function range({ p10, p50, p90 }) {
+  const unit = unitOf(p50);
+  const number = (seconds) => (unit === "h" ? hours(seconds) : String(Math.round(seconds / SECONDS[unit])));
+  const withUnit = (seconds) => (unit === "h" ? hours(seconds) : `${number(seconds)} ${unit}`);
+  if (p90 === null) return `${withUnit(p10)} to later`;
+  return number(p10) === number(p90) ? withUnit(p90) : `${number(p10)} to ${withUnit(p90)}`;
+}
+
+const SECONDS = { s: 1, min: 60 };
+const unitOf = (seconds) => (seconds < 90 ? "s" : Math.round(seconds / 60) < 90 ? "min" : "h");
+
+function hours(seconds) {
+  const minutes = Math.round(seconds / 60), rest = minutes % 60;
+  if (minutes < 60) return `${minutes} min`;
+  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h${rest ? ` ${rest} min` : ""}`;
+  return `${Math.round(minutes / 1440)} days`;
 }
 
 export function clock(seconds) {

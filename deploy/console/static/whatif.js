@@ -1,6 +1,6 @@
 // What-if: sliders over a store, answered by the server, which rolls the twin forward with them.
 
-import { announce, count, h, range, resourceName, setText, span } from "./page.js";
+import { announce, count, h, isFullNow, range, resourceName, setText, span } from "./page.js";
 
 const TRAFFIC = [["puts", "puts", 0, 4, 0.1], ["gets", "gets", 0, 2, 0.1], ["lengths", "message lengths", 0.25, 4, 0.25]];
 const WAIT_MS = 120;
@@ -76,8 +76,16 @@ function outcome(title) {
   const big = h("dd", { class: "big" }), more = h("dd", { class: "soft" }), fits = h("dd", { class: "soft" });
   return { root: h("dl", {}, h("dt", {}, title), big, more, fits), text: () => `${big.textContent}, ${more.textContent}`, set(result) {
     const times = result.time_to_full_s;
-    setText(big, times === null ? "not full" : span(times.p50));
-    setText(more, times === null ? `within ${span(result.horizon_s)}` : `until ${resourceName(result.resource)} is full (${range(times.p10, times.p90)}, probability ${Math.round(100 * result.probability)} %)`);
+    if (times === null) {
+      setText(big, "not full");
+      setText(more, `within ${span(result.horizon_s)}`);
+    } else if (isFullNow(times)) {
+      setText(big, "full");
+      setText(more, `${resourceName(result.resource)}: puts fail with 2192`);
+    } else {
+      setText(big, span(times.p50));
+      setText(more, `until ${resourceName(result.resource)} is full (${range(times)}, probability ${Math.round(100 * result.probability)} %)`);
+    }
     setText(fits, result.messages_that_fit === null ? "" : `${count(result.messages_that_fit)} messages fit without gets`);
   } };
 }

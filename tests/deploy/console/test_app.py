@@ -46,9 +46,9 @@ def test_the_page_comes_from_this_machine_only():
     own = client()
     page = own.get("/").text
     files = re.findall(r'(?:src|href)="(static/[^"]+)"', page)
-    assert len(files) == 5
+    assert len(files) == 8
     size = len(page)
-    for name in (*files, "static/chart.js", "static/page.js", "static/whatif.js"):
+    for name in files:
         answer = own.get(f"/{name}")
         assert answer.status_code == 200
         text = answer.text.replace("http://www.w3.org/2000/svg", "")  # the name of a namespace, not an address

@@ -15,6 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
@@ -39,6 +40,7 @@ QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 SIZES = {"phone": (390, 844), "laptop": (1366, 800), "wall": (2560, 1440)}
 VIEWS = ("#/", "#/store/QSG1%2FAPP1", "#/alerts", "#/drift", "#/dead-letters", "#/job")
 STORE = "QSG1/APP1"
+TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"  # all is drawn then
 
 
 @pytest.fixture(scope="module")
@@ -117,9 +119,31 @@ def test_the_story_of_the_demo_from_rest_to_cleared(browser: Browser, story: lis
         page.locator("nav").get_by_text("Alerts").click()
         expect(page.locator(".alert[data-severity=full]").first).to_be_visible()
         fold_until(model, story, "24", done)
-        expect(heading).to_have_text("No open alert", timeout=10_000)
+        expect(heading).to_have_text("No open alert")
         expect(page.locator(".alert[data-open=false]").first).to_contain_text("cleared")
         expect(alerts).to_be_empty()
+
+
+def test_the_first_state_is_three_requests_deep(browser: Browser):
+    """The page, its files at once, the events; nothing waits for more, and nothing is fetched twice."""
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set("QM01/PS04", 100))])
+    asked: list[str] = []
+    context = browser.new_context()
+    page = context.new_page()
+    with ConsoleServer(model, Listen(port=0)) as server:
+        page.on("request", lambda request: asked.append(request.url.removeprefix(server.address)))
+        page.goto(server.address)
+        expect(page.locator("tbody th")).to_have_text("QM01/PS04")
+        entries = page.evaluate(
+            "performance.getEntriesByType('resource').map((entry) => [entry.name, entry.startTime, entry.responseEnd])"
+        )
+        context.close()
+    times = {name.rpartition("/")[2]: (start, end) for name, start, end in entries}
+    assert [path for path in asked if path.startswith("api/")] == ["api/events"]
+    assert len(asked) == len(set(asked))
+    scripts = ("page.js", "chart.js", "whatif.js")
+    assert max(times[script][0] for script in scripts) < times["console.js"][1]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -137,7 +161,7 @@ def test_every_view_is_accessible_and_no_wider_than_the_screen(browser: Browser,
                 page.evaluate(axe)
                 for size, (width, height) in SIZES.items():
                     page.set_viewport_size({"width": width, "height": height})
-                    page.wait_for_timeout(400)
+                    page.evaluate(TWO_FRAMES)
                     assert _serious(page.evaluate("axe.run({resultTypes: ['violations']})")) == [], (path, size)
                     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, (path, size)
                     _take_picture(page, size, f"{scheme}-{path.removeprefix('#/').partition('/')[0] or 'overview'}")
@@ -161,7 +185,9 @@ def _take_picture(page: Page, size: str, name: str) -> None:
 
 def _fixed_answer(request: dict[str, Any]) -> dict[str, Any]:
     factor = request.get("traffic", {}).get("puts", 1.0)
-    times = {"p10": 1300.0 / factor, "p50": 1600.0 / factor, "p90": 2100.0 / factor}
+    times = {
+        name: 0.0 if factor == 4 else time / factor for name, time in {"p10": 1300, "p50": 1600, "p90": 2100}.items()
+    }
     before = {"resource": "smds/QM01", "time_to_full_s": {"p10": 1300.0, "p50": 1600.0, "p90": 2100.0}}
     rest = {"probability": 0.7, "horizon_s": 7200, "messages_that_fit": 40_000}
     after = {"resource": "smds/QM01", "time_to_full_s": times}
@@ -182,6 +208,9 @@ def test_a_slider_of_what_if_is_answered(browser: Browser, story: list[Moment]):
         slider.fill("2")
         expect(asked.locator(".big")).to_have_text("13 min")
         expect(page.locator(".compare dl").nth(0).locator(".big")).to_have_text("27 min")
+        slider.fill("4")
+        expect(asked.locator(".big")).to_have_text("full")
+        expect(asked).to_contain_text("puts fail with 2192")
         page.get_by_role("button", name="Reset", exact=True).click()
         expect(asked.locator(".big")).to_have_text("27 min")
 
@@ -220,7 +249,7 @@ def test_a_quiet_screen_is_not_a_dead_one(browser: Browser):
         model.set_source(connected=True, caught_up=True, missing=[])
         expect(page.locator("#banner")).to_be_hidden()
         server.close()
-        expect(page.locator("#banner")).to_contain_text("No answer from the console", timeout=15_000)
+        expect(page.locator("#banner")).to_contain_text("No answer from the console")
         again = ConsoleModel(TOPICS)
         again.fold([state_record(page_set("QM01/PS07", 5_000), int(time.time() * 1000))])
         server = ConsoleServer(again, Listen(port=port))
@@ -240,22 +269,50 @@ def test_a_page_that_sleeps_wakes_to_the_latest(browser: Browser):
         for used in range(100, 5_000, 100):
             model.fold([state_record(page_set("QM01/PS04", used, time=f"2026-11-20T12:{used // 100:02}:00Z"))])
         page.context.set_offline(False)
-        expect(page.locator("td .number")).to_have_text("49.0 %", timeout=15_000)
+        expect(page.locator("td .number")).to_have_text("49.0 %")
 
 
 def test_two_hundred_stores_at_one_hertz(browser: Browser):
-    model = ConsoleModel(TOPICS)
-    names = [f"QM01/PS{number:03}" for number in range(200)]
-    model.fold([state_record(page_set(name, 100)) for name in names])
+    """Ten of them fill and have pictures."""
+    model, seconds = ConsoleModel(TOPICS), 5
+
+    def fold(second: int) -> None:
+        moment = f"2026-11-20T12:01:{second:02}Z"
+        model.fold([state_record(_one_of_many(number, 200 + second, moment)) for number in range(200)])
+
+    fold(0)
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
-        expect(page.locator("tbody tr")).to_have_count(200)
-        began, seconds = time.thread_time(), 5
-        for second in range(seconds):
-            moment = f"2026-11-20T12:01:{second:02}Z"
-            model.fold([state_record(page_set(name, 200 + second, time=moment)) for name in names])
-            page.wait_for_timeout(1_000)
+        expect(page.locator("tbody tr")).to_have_count(190)
+        fold(1)
+        expect(page.locator(".card canvas")).to_have_count(10)
+        page.wait_for_timeout(2_000)
+        began, browser_began = time.thread_time(), _cpu_of_browsers()
+        for second in range(2, 2 + seconds):
+            fold(second)
+            page.wait_for_timeout(300)
+            assert (
+                page.evaluate("document.getAnimations().length") == 0
+            )  # bars that slid took most of what the page costs
+            page.wait_for_timeout(700)
         assert (time.thread_time() - began) / seconds < 0.25  # of a core, with the making of the records
-        expect(page.locator("td .number").first).to_have_text("2.0 %")
+        assert (_cpu_of_browsers() - browser_began) / seconds < 0.2  # 0.04 without other work: docs/console.md
+        expect(page.locator("td .number").first).to_have_text("2.1 %")
+
+
+def _one_of_many(number: int, used: int, moment: str) -> dict[str, Any]:
+    """Return the state record of a page set; the first ten of them fill."""
+    times = {"p10": 2_000.0 - used, "p50": 3_000.0 - used, "p90": 4_000.0 - used}
+    first = {"resource": "pages", "time_to_full_s": times, "full_probability": 0.8}
+    forecast = {"resources": [first]} if number < 10 else None
+    return page_set(f"QM01/PS{number:03}", used, time=moment, forecast=forecast)
+
+
+def _cpu_of_browsers() -> float:
+    """Return the seconds of a core that the processes of the browsers of these tests have taken."""
+    family = [
+        child for child in psutil.Process().children(recursive=True) if child.name().startswith(("chrom", "headless"))
+    ]
+    return sum(sum(child.cpu_times()[:2]) for child in family)
 
 
 def test_a_row_out_of_sight_is_written_when_it_comes_into_sight(browser: Browser):
@@ -290,6 +347,37 @@ def test_an_unlikely_forecast_is_not_the_largest_thing_on_a_card(browser: Browse
         model.fold([state_record(later)])
         expect(left.locator(".big")).to_have_text("1 h 42 min")
         expect(left).to_contain_text("until pages is full")
+
+
+def test_the_worst_of_the_open_alerts_comes_first(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    times = [f"2026-11-20T12:0{minute}:00.000000Z" for minute in range(4)]
+    severities = ("warning", "full", "critical", "warning")
+    alerts = [alert_event(i, severity=severities[i], time=times[i], cause=f"alert {i}") for i in range(4)]
+    model.fold([state_record(page_set("QM01/PS04", 100)), *map(alert_record, alerts)])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address, path="#/alerts") as page:
+        expect(page.locator(".alert > p:not(.soft)")).to_have_text(["alert 1", "alert 2", "alert 3", "alert 0"])
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        ((1_260, 1_680, 2_220), "28 min (21 to 37 min,"),
+        ((1_320, 3_480, 6_840), "58 min (22 to 114 min,"),
+        ((4_860, 6_480, 6_840), "1 h 48 min (1 h 21 min to 1 h 54 min,"),
+        ((4_860, 6_480, None), "1 h 48 min (1 h 21 min to later,"),
+        ((20, 60, 95), "60 s (20 to 95 s,"),
+    ],
+)
+def test_a_time_and_its_interval_have_the_same_unit(browser: Browser, times: tuple[int, ...], words: str):
+    model = ConsoleModel(TOPICS)
+    quantiles = dict(zip(("p10", "p50", "p90"), times, strict=True))
+    first = {"resource": "pages", "time_to_full_s": quantiles, "full_probability": 0.8}
+    model.fold([state_record(page_set("QM01/PS04", 8_800, forecast={"resources": [first]}))])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        left, (middle, interval) = page.locator(".card .left"), words.split(" (")
+        expect(left.locator(".big")).to_have_text(middle)
+        expect(left).to_contain_text(f"until pages is full ({interval}")
 
 
 def test_a_token_is_asked_for_and_kept_by_the_browser(browser: Browser):

@@ -142,8 +142,8 @@ def test_two_hundred_stores_fit_in_one_answer_and_cost_little():
     ("action", "commands"),
     [
         (
-            "RESET SMDS(QM01) CFSTRUCT(APP1) ACCESS(DISABLED), copy, RESET SMDS(QM01) CFSTRUCT(APP1) ACCESS(ENABLED)",
-            ["RESET SMDS(QM01) CFSTRUCT(APP1) ACCESS(DISABLED)", "RESET SMDS(QM01) CFSTRUCT(APP1) ACCESS(ENABLED)"],
+            "RESET SMDS(QM1) CFSTRUCT(B) ACCESS(DISABLED), copy the data, RESET SMDS(QM1) CFSTRUCT(B) ACCESS(ENABLED)",
+            ["RESET SMDS(QM1) CFSTRUCT(B) ACCESS(DISABLED)", "RESET SMDS(QM1) CFSTRUCT(B) ACCESS(ENABLED)"],
         ),
         (
             "Raise SIZE in the CFRM policy, then SETXCF START,REBUILD,STRNAME=QSG1APP1",

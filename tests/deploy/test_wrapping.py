@@ -1,0 +1,93 @@
+"""On a terminal of any width no line ends between a number and its unit: alerts, the demo, tables, warnings."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from deploy.doctor import Finding
+from deploy.show.alerts import alert_block
+from deploy.show.findings import print_findings
+from deploy.show.picture import picture
+from deploy.show.table import print_table
+from deploy.show.warnings import print_line
+from streams.kafka.subscribe import AlertRecord
+from tests.support.console_feed import alert_event
+
+WIDTHS = range(40, 121)
+CAUSE = (
+    "Entries of QSG1/APP1: 80.3 % in use, at the current rate full in 29 min (21 to 37 min, probability 71 %), then"
+    " puts fail with 2192. A.QUEUE: 1.5 puts/s, no get for 45 s, 4 GB of it in 2 h, 512 bytes each."
+)
+BROKEN = re.compile(r"[0-9][\s│]*\n[\s│]*(?:(?:s|min|h|Gi?B|bytes|puts/s)\b|%)")
+
+
+@pytest.fixture
+def alert() -> AlertRecord:
+    event = alert_event(cause=CAUSE, actions=[f"Do it within 29 min: {CAUSE}"])
+    return msgspec.convert({**event, "subject": "QM01/PS04", "time": event["data"]["time"]}, AlertRecord)
+
+
+def assert_unbroken(texts: list[str]) -> None:
+    """Assert that texts are wrapped, none of them before a unit."""
+    assert all(len(text.splitlines()) > 1 for text in texts)
+    assert [text for text in texts if BROKEN.search(text)] == []
+    assert not any("\N{BRAILLE PATTERN BLANK}" in text for text in texts)
+
+
+def test_an_alert_is_wrapped_with_an_indent(alert: AlertRecord) -> None:
+    texts = [alert_block(alert, width).plain for width in WIDTHS]
+    assert_unbroken(texts)
+    for width, text in zip(WIDTHS, texts, strict=True):
+        heading, *lines = text.splitlines()
+        assert heading.endswith("91.5%")
+        assert max(map(len, lines)) <= width and all(line.startswith("    ") for line in lines)
+        assert " ".join(text.split()) == " ".join(alert_block(alert).plain.split())
+
+
+def test_the_alert_of_the_demo_is_wrapped_in_its_frame(alert: AlertRecord) -> None:
+    texts = []
+    for width in WIDTHS:
+        console = Console(width=width, file=io.StringIO(), force_terminal=False)
+        console.print(picture({}, [alert], 1000, 240.0))
+        assert isinstance(console.file, io.StringIO)
+        texts.append(console.file.getvalue())
+        assert {len(line) for line in texts[-1].splitlines()[1:]} == {width}
+    assert_unbroken(texts)
+
+
+def test_cells_of_a_table_are_wrapped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    texts = []
+    for width in WIDTHS:
+        monkeypatch.setenv("COLUMNS", str(width))
+        print_table(("time to full", "p10 to p90", "why"), [("29 min", "21 to 37 min", CAUSE)])
+        texts.append(re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out))
+        assert "29 min" in texts[-1] and "37 min" in texts[-1]
+    assert_unbroken(texts)
+
+
+def test_findings_are_wrapped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    texts = []
+    for width in WIDTHS:
+        monkeypatch.setenv("COLUMNS", str(width))
+        print_findings([Finding("memory", "lacking", "2.0 GiB, of which 512 bytes are free", CAUSE)])
+        texts.append(re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out))
+    assert_unbroken(texts)
+
+
+def test_a_warning_is_wrapped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    texts = []
+    for width in WIDTHS:
+        monkeypatch.setenv("COLUMNS", str(width))
+        print_line(CAUSE)
+        texts.append(capsys.readouterr().err)
+    assert_unbroken(texts)
