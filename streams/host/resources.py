@@ -252,7 +252,9 @@ class Resources:
         self._renewed = time.monotonic()
         with contextlib.suppress(psutil.Error):
             jvm = psutil.Process(self._jvm)
-            self._workers = [child.pid for child in jvm.children(recursive=True)]
+            command = jvm.cmdline()  # also that of a copy of the JVM that is about to start a program
+            children = jvm.children(recursive=True)
+            self._workers = [child.pid for child in children if _command_line(child) not in (command, None)]
             self._fds_limit = _read_fds_limit(jvm)
         counts = {
             "jvm_maps": [count_mappings(self._jvm)],
@@ -288,6 +290,14 @@ def _read_fds_limit(process: psutil.Process) -> int | None:
         return open_files_limits()[0]
     soft, _ = process.rlimit(psutil.RLIMIT_NOFILE)
     return None if soft == resource.RLIM_INFINITY else int(soft)
+
+
+def _command_line(process: psutil.Process) -> list[str] | None:
+    """Return a process's command line; None if it has ended."""
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return None
 
 
 def _measure_process(pid: int) -> tuple[int, int] | None:

@@ -133,6 +133,30 @@ def test_figures_are_those_of_the_jvm_and_of_the_largest_worker(monkeypatch: pyt
         parent.stdin.write("\n")
 
 
+_FORKING = """
+import os, sys, time
+files = [open("/dev/null") for _ in range(50)]
+child = os.fork()  # as Java does before it starts a program
+if child == 0:
+    time.sleep(600)
+print(child, flush=True)
+sys.stdin.readline()
+os.kill(child, 9)
+os.waitpid(child, 0)
+"""
+
+
+def test_a_copy_of_the_jvm_that_has_not_become_a_program_yet_is_not_a_worker() -> None:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", _FORKING], stdin=pipe, stdout=pipe, text=True) as parent:
+        assert parent.stdin is not None and parent.stdout is not None
+        assert psutil.pid_exists(int(parent.stdout.readline()))
+        figures = Resources(parent.pid).figures()
+        parent.stdin.write("\n")
+    assert figures["jvm_fds"] > 50
+    assert "worker_fds" not in figures
+
+
 def test_a_jvm_that_has_ended_has_no_figures() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
