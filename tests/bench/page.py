@@ -23,7 +23,6 @@ from tests.bench.wording import markdown, ms, rate, share, us
 
 _FUNCTIONS = 10
 _FLAT = 1.15
-_SCATTERED = 3
 
 
 def write(report: Report, docs: Path) -> None:
@@ -332,16 +331,18 @@ def _backlog(measured: Backlog) -> str:
 The same {events:,.0f} events per batch through the real job, with {backlog.LOW:,} and with {backlog.HIGH:,} messages
 held in two structures; medians.
 
-{markdown(["", "duration of a batch", "pages written", "bytes", "kernel", "writing pages"], rows)}
+{markdown(["", "duration of a batch", "values written", "bytes", "kernel", "writing"], rows)}
 
 {flat}: with {backlog.HIGH // backlog.LOW} times the messages held, a batch takes {ratio:.2f} times as long and writes
 {measured.ratio("pages"):.2f} times as many pages.
 
-The cost of a batch depends on the pages it changes. Gets of random messages of a large backlog change about one page
-each: {any_order["pages"]:,.0f} pages, {any_order["batch_ms"] / measured.low("batch_ms"):.2f} times
-the time. After such a backlog is gone, with {backlog.LOW:,} messages left, a batch
-writes {after["pages"]:,.0f} pages and takes
-{after["batch_ms"] / measured.low("batch_ms"):.2f} times the time{_scattered(after["pages"] / measured.low("pages"))}.
+The cost of a batch depends on the rows it changes. Gets of random messages of a large backlog change a row or two of
+almost every page. These rows are written in journals, with some whole pages in turn:
+{any_order["pages"]:,.0f} pages and parts of journals, {any_order["page_bytes"] / 1e6:.1f} MB,
+{any_order["batch_ms"] / measured.low("batch_ms"):.2f} times the time. After such a backlog is gone, with
+{backlog.LOW:,} messages left, used and free rows are scattered over all its pages:
+a batch writes {after["page_bytes"] / 1e6:.1f} MB and takes
+{after["batch_ms"] / measured.low("batch_ms"):.2f} times the time.
 
 ![Milliseconds and pages of each batch](images/performance-backlog.svg)"""
 
@@ -448,8 +449,3 @@ as on another machine: {measured.seconds:.1f} s from the start of the process to
 batch took {measured.batch_s:.1f} s; reading the state of {measured.loaded} stores
 took {measured.open_s:.1f} s of it, as a
 sum over the stores, which are read in parallel."""
-
-
-def _scattered(pages: float) -> str:
-    """Return the reason when a batch writes many times the pages, else nothing."""
-    return ": used and free rows are scattered over all pages of the backlog" if pages > _SCATTERED else ""

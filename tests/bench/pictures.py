@@ -21,6 +21,7 @@ from tests.bench.wording import rate
 from twin.pictures import GREY, INK, SHADES, STYLE, save
 
 _LABELLED = 0.15  # of a batch: a shorter phase has no room for its name
+_PERCENTILES = (50, 99)
 _COLOURS = dict(zip(("spark", "python", "broker", "driver"), SHADES, strict=True))
 _LABELS = {"spark": "Spark's JVM", "python": "Python workers", "broker": "broker", "driver": "driver"}
 
@@ -92,23 +93,24 @@ def _backlog(backlog: Backlog) -> Figure:
 
 
 def _latency(measured: list[Latency]) -> Figure:
+    """The curves and their percentiles; the numbers stand in the legend, where no curve can cross them."""
     figure = Figure(figsize=(8.4, 2.6), layout="constrained")
     axes = figure.subplots()
     for latency, line in zip(measured, ("-", "--"), strict=False):
         ordered = sorted(1000 * second for second in latency.seconds)
         percents = [100 * (rank + 1) / len(ordered) for rank in range(len(ordered))]
-        axes.step(ordered, percents, line, where="post", color=INK, label=f"{latency.rate:,} events/s")
-        for percent in (50, 99):
-            value = 1000 * latency.percentile(percent)
+        values = {percent: 1000 * latency.percentile(percent) for percent in _PERCENTILES}
+        label = ", ".join(f"p{percent} {value:,.0f} ms" for percent, value in values.items())
+        axes.step(ordered, percents, line, where="post", color=INK, label=f"{latency.rate:,} events/s: {label}")
+        for percent, value in values.items():
             axes.plot([0, value, value], [percent, percent, 0], ":", color=GREY)
-            offset = (4, -10 if line == "-" else -22)
-            label = f"p{percent}: {value:,.0f} ms"
-            axes.annotate(label, (value, percent), offset, textcoords="offset points", fontsize=8)
+    for percent in _PERCENTILES:
+        axes.annotate(f"p{percent}", (0, percent), (4, -3), textcoords="offset points", va="top", fontsize=8)
     axes.set_xlim(left=0)
     axes.set_ylim(0, 101)
     axes.set_xlabel("ms from an event to its alert")
     axes.set_ylabel("percent of the alerts")
-    axes.legend(fontsize=8, loc="lower right")
+    axes.legend(fontsize=8, loc="lower right", facecolor="white", framealpha=1.0, frameon=True, edgecolor="none")
     return figure
 
 
