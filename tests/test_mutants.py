@@ -14,7 +14,7 @@ from tests.support.profile import IS_LARGE
 from tests.test_seed_rules import NOT_MODELLED, all_rules, names
 
 ROOT = Path(__file__).resolve().parents[1]
-SHARE = 1 if IS_LARGE else 3  # one mutant in this many is tried; in `make test-more` all are
+SHARE = 1 if IS_LARGE else 6  # one mutant in this many is tried; in `make test-more` all are
 
 
 def test_a_changed_number_order_or_boundary_fails_the_test_that_the_page_names() -> None:

@@ -126,7 +126,7 @@ def test_a_signal_during_the_wait_ends_it_at_once() -> None:
     started_at = time.monotonic()
     process.terminate()
     assert process.wait(60) == 0
-    assert time.monotonic() - started_at < 2
+    assert time.monotonic() - started_at < waits
     process.stderr.close()
 
 

@@ -124,3 +124,13 @@ def test_a_rebuild_is_no_alter(structure: Open) -> None:
     state = driver.rebuild(init_size=208 * ENTRY_AND_6_ELEMENTS)
     assert (state["ents_max"], state["refused_alters"]) == (201, 0)
     assert driver.wait(1)["scm"]["messages"] == 0
+
+
+def test_what_a_new_ratio_makes_full_moves_to_scm_at_once_and_stops_further_alters(structure: Open) -> None:
+    """Of a long and an empty message the long one goes; entries stay at FULLTHRESHOLD, so later samples are refused."""
+    driver = with_scm(structure, init_size=None, size=46 * ENTRY_AND_6_ELEMENTS, full_threshold=50)
+    driver.put(0)
+    driver.put(60_000)
+    state = driver.wait(180)
+    assert (state["auto_alters"], state["refused_alters"]) == (1, 2)
+    assert (state["ents_used"], state["ents_max"], state["scm"]["messages"]) == (1, 2, 1)

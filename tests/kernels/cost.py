@@ -1,16 +1,17 @@
-"""The cost of each operation, counted in lines of kernels instead of time, so that it is the same on every machine.
+"""The cost of each operation, counted in statements of kernels instead of time, so that it is the same everywhere.
 
-Run it with NUMBA_DISABLE_JIT=1, which leaves kernels uncompiled. It prints JSON: the lines of each case at two sizes.
+Run it with NUMBA_DISABLE_JIT=1, which leaves kernels uncompiled. It prints JSON: the cost of each case at two sizes.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from types import FrameType
-from typing import Any, Self
+from types import CodeType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,8 +27,8 @@ from twin.state.arrays import Array, MemoryArrays, Size
 from twin.state.tables import Tables
 from twin.stores import message_store
 
-SIZES = (200, 800)
-_KERNELS = str(Path(__file__).resolve().parents[2] / "kernels")
+SIZES = (200, 400)
+_COUNT = "_statements"  # name of the count in modules of kernels
 _LARGE: dict[str, Any] = {"size": 1 << 30, "full_threshold": 0}
 
 
@@ -76,37 +77,46 @@ def slow_blocks(decoding: Decoding, events: list[Event]) -> list[EventBlock]:
     ]
 
 
-class _Steps:
-    """A context that counts the lines of kernels that run in it."""
+class _Counting(ast.NodeTransformer):
+    """Adds to each block of functions a statement that counts the others of the block."""
 
-    count = 0
-
-    def __enter__(self) -> Self:
-        sys.settrace(self._call)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        sys.settrace(None)
-
-    def _call(self, frame: FrameType, event: str, arg: Any) -> Any:  # noqa: ARG002
-        return self._line if frame.f_code.co_filename.startswith(_KERNELS) else None
-
-    def _line(self, frame: FrameType, event: str, arg: Any) -> Any:  # noqa: ARG002
-        self.count += event == "line"
-        return self._line
+    def visit_FunctionDef(self, function: ast.FunctionDef) -> ast.FunctionDef:
+        for node in list(ast.walk(function)):
+            for name in ("body", "orelse", "finalbody"):
+                block = getattr(node, name, None)
+                if isinstance(block, list) and block:
+                    block.insert(0, ast.parse(f"{_COUNT}[0] += {len(block)}").body[0])
+        return function
 
 
-def lines(config: Config, before: list[Event], counted: list[Event]) -> int:
-    """Return the lines that the events `counted` run after the events `before`."""
+def count_statements() -> list[int]:
+    """Let kernels count their statements from now on; return the count, the only number of a list."""
+    count = [0]
+    for module in [module for name, module in sys.modules.items() if name.startswith("kernels.")]:
+        tree = _Counting().visit(ast.parse(inspect.getsource(module)))
+        constants = compile(tree, inspect.getfile(module), "exec").co_consts
+        codes = {code.co_name: code for code in constants if isinstance(code, CodeType)}
+        kernels = {name: value.py_func for name, value in vars(module).items() if hasattr(value, "py_func")}
+        for function in kernels.values():
+            if function.__module__ == module.__name__:
+                function.__code__ = codes[function.__name__]
+        vars(module).update(kernels, **{_COUNT: count})  # the functions themselves: a kernel's call takes longer
+    return count
+
+
+def cost(config: Config, before: list[Event], counted: list[Event], statements: list[int]) -> int:
+    """Return the statements that the events `counted` run after the events `before`.
+
+    statements: the count that `count_statements` returned.
+    """
     decoding = Decoding(config, foresees=False)
     twin = slow_twin(decoding)
     for block in slow_blocks(decoding, before) if before else ():
         twin.apply(block)
-    steps = _Steps()
     (block,) = slow_blocks(decoding, counted)
-    with steps:
-        twin.apply(block)
-    return steps.count
+    start = statements[0]
+    twin.apply(block)
+    return statements[0] - start
 
 
 # --- events in short form ---------------------------------------------------------------------------------------------
@@ -261,8 +271,8 @@ STRUCTURES_ONLY = frozenset({"rebuild"})
 
 
 def main() -> None:
-    """Print the lines of each case of a kind of store at both sizes."""
-    costs_by_case = {}
+    """Print the cost of each case of a kind of store at both sizes."""
+    costs_by_case, statements = {}, count_statements()
     config = STORES[sys.argv[1]]
     skipped = frozenset() if sys.argv[1].startswith("structure") else STRUCTURES_ONLY
     for name, case in CASES.items():
@@ -274,7 +284,7 @@ def main() -> None:
             for event in (*before, *counted):
                 if "store" in event:
                     event["store"] = config.name
-            costs.append(lines(config, before, counted))
+            costs.append(cost(config, before, counted, statements))
         costs_by_case[name] = costs
     print(json.dumps(costs_by_case))
 

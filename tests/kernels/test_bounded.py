@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.beside import Decoding
-from tests.kernels.proof import check_same_results, compare
+from tests.kernels.proof import check_equal_states, check_same_results
 from tests.naive import NaiveStore
 from tests.support.mixes import MIXES
 from tests.support.profile import examples
@@ -104,7 +104,7 @@ def test_twin_and_oracle_keep_the_same_messages(kind: str, data: st.DataObject) 
         patch.setattr(message_store, "MAX_KEPT_OVERFULL", max_overfull)
         patch.setattr(NaiveStore, "max_messages", max_messages)
         patch.setattr(NaiveStore, "max_overfull", max_overfull)
-        compare(data.draw(workloads("filling", kind=kind)), every=1)
+        check_equal_states(data.draw(workloads("filling", kind=kind)), every=1)
 
 
 @pytest.mark.parametrize("kind", MIXES)

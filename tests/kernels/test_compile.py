@@ -19,7 +19,7 @@ print(warm.warm())
 WORK = """
 from kernels import _compile
 from tests.kernels.beside import Decoding
-from tests.kernels.proof import compare
+from tests.kernels.proof import check_equal_states
 from tests.kernels.test_crowd import crowd
 from tests.support.mixes import MIXES
 from tests.support.workloads import random_workload
@@ -34,7 +34,7 @@ before, forecasts = ready(), 0
 for kind, mix in MIXES.items():
     for profile in mix.weights:
         workload = random_workload(3, 300, profile, kind)
-        compare(workload, every=100)
+        check_equal_states(workload, every=100)
         Decoding(workload.config)._decoder.arrow_table(to_table(workload.events))
     decoding = Decoding(workload.config)
     twin = decoding.twin()
@@ -42,7 +42,7 @@ for kind, mix in MIXES.items():
     forecasts += len(twin.drain_forecasts())
     pages = list(twin.dirty_pages())
     decoding.twin(None, twin.header(), pages)
-compare(crowd(1, 1500), every=500)
+check_equal_states(crowd(1, 1500), every=500)
 print(len(before), forecasts, ready() - before)
 """
 

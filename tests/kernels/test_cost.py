@@ -1,4 +1,4 @@
-"""The cost of each operation, counted in lines of kernels, is proportional to its size, apart from a logarithm."""
+"""The cost of each operation, counted in statements of kernels, is proportional to its size, apart from a logarithm."""
 
 import json
 import os
@@ -11,7 +11,16 @@ import pytest
 from tests.kernels.cost import SIZES, STORES
 
 ROOT = Path(__file__).resolve().parents[2]
-MAX_RATIO = 1.5  # of the growth of cost to that of size: room for a logarithm; a quadratic cost has 4
+MAX_RATIO = 1.05  # of the growth of cost to that of size, which doubles; a quadratic cost has 2
+MAX_RATIO_WITH_LOGARITHM = {  # a sort, a heap, or an index that grows
+    "commit of a large unit": 1.22,
+    "get after backouts": 1.18,
+    "far jumps": 1.18,
+    "restart with many open units": 1.16,
+    "commit of many units": 1.1,
+    "get by one id of ten priorities": 1.08,
+    "put into holes": 1.07,
+}
 
 
 @pytest.mark.parametrize("kind", STORES)
@@ -29,5 +38,5 @@ def test_the_cost_of_each_operation_grows_with_its_size_and_no_faster(kind: str)
     costs = json.loads(process.stdout)
     assert len(costs) > 30
     growth = SIZES[1] / SIZES[0]
-    too_fast = {name: (small, large) for name, (small, large) in costs.items() if large > MAX_RATIO * growth * small}
-    assert not too_fast
+    ratios = {name: large / small / growth for name, (small, large) in costs.items()}
+    assert not {name: ratio for name, ratio in ratios.items() if ratio > MAX_RATIO_WITH_LOGARITHM.get(name, MAX_RATIO)}

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.kernels.beside import Decoding, Event
-from tests.kernels.proof import check_marks, check_same_results, compare
+from tests.kernels.proof import check_equal_states, check_marks, check_same_results
 from tests.naive.estates import QUEUES, structure
 from tests.support.workloads import MINUTE_US, START_US, Workload, random_workload
 
@@ -35,7 +35,7 @@ def crowd(seed: int, n: int) -> Workload:
 
 
 def test_twin_and_oracle_have_equal_states_with_hundreds_of_units_and_held_gets() -> None:
-    compare(crowd(1, 3000), every=250)
+    check_equal_states(crowd(1, 3000), every=250)
 
 
 def test_cuts_of_blocks_and_restarts_do_not_change_results_with_hundreds_of_units() -> None:

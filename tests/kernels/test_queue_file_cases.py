@@ -1,6 +1,6 @@
 """Cases of queue files that random workloads hardly ever reach."""
 
-from tests.kernels.proof import compare
+from tests.kernels.proof import check_equal_states
 from tests.naive.private_estates import queue_file
 from tests.support.workloads import START_US, Workload
 
@@ -15,4 +15,4 @@ def test_what_comes_back_to_the_baseline_is_in_the_file() -> None:
         {"time": START_US, "op": "CLEAR", **queue},
         {"time": START_US, "op": "PUT", "length": 148, **queue},
     ]
-    compare(Workload(queue_file(default_q_buffer_size=0), {}, events), every=1)
+    check_equal_states(Workload(queue_file(default_q_buffer_size=0), {}, events), every=1)

@@ -9,6 +9,7 @@ from kernels import EVENT, clock, scm
 from kernels.layout import MARK_IN_ORDER, MARK_IN_SCM, PRIORITIES, PUT
 from tests.kernels.beside import Decoding, cut
 from tests.support.mixes import MIXES
+from tests.support.profile import IS_LARGE
 from tests.support.store_driver import GIB, NO_RULES
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import random_workload
@@ -16,6 +17,7 @@ from twin.estate import Structure
 from twin.stores.structure import StructureTwin
 
 PROFILES = sorted(MIXES["scm"].weights)
+EVENTS = 800 if IS_LARGE else 400
 
 
 def chain(twin: StructureTwin, number: int) -> list[int]:
@@ -60,7 +62,7 @@ def check_chains(twin: StructureTwin) -> None:
 def test_every_message_is_in_its_chain_and_advancing_the_mover_more_often_changes_nothing(
     profile: str, seed: int
 ) -> None:
-    workload = random_workload(seed, 800, profile, "scm")
+    workload = random_workload(seed, EVENTS, profile, "scm")
     decoding = Decoding(workload.config, foresees=False)
     twin, other = decoding.twin(), decoding.twin()
     block, _ = decoding.block(workload.events)

@@ -129,6 +129,8 @@ class NaiveStructure(NaiveStore):
             self.scm.advance(tick * TICK_US)
         if tick % SAMPLE_TICKS == 0 and self.attributes["allow_auto_alter"]:
             self._automatic_alter()
+            if self.scm is not None:
+                self.scm.begin_if_idle(tick * TICK_US)  # another ratio may be fuller
 
     def _rests(self) -> bool:
         return super()._rests() and not self.attributes["allow_auto_alter"]

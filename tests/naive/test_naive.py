@@ -12,7 +12,7 @@ from tests.support.profile import examples
 from tests.support.workloads import Workload, random_workload, workloads
 
 
-def invariants(twin: NaiveStructure) -> None:
+def check_invariants(twin: NaiveStructure) -> None:
     state = twin.state()
     assert state["messages"] >= sum(depth for depth, _ in state["queues"].values())
     assert state["bytes"] == sum(size for _, size in state["queues"].values())
@@ -31,7 +31,7 @@ def test_nothing_is_lost_or_counted_twice_in_random_workloads(workload: Workload
     twin = NaiveStructure(workload.config, workload.aliases)
     for event in workload.events:
         twin.apply(event)
-        invariants(twin)
+        check_invariants(twin)
 
 
 @pytest.mark.parametrize("profile", ["mixed", "filling", "units", "held", "smds", "attributes"])
@@ -41,7 +41,7 @@ def test_long_workloads_repeat_and_reach_what_they_are_for(profile: str) -> None
     twin = NaiveStructure(workload.config, workload.aliases)
     for event in workload.events:
         twin.apply(event)
-    invariants(twin)
+    check_invariants(twin)
     assert twin.events + twin.duplicates == 1500
 
 

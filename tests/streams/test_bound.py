@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Producer
 
 from streams.kafka.topics import Topics, prepare_topics
 from streams.query import bound
 from streams.query.bound import BATCH_BYTES, MAX_RECORDS, MIN_RECORDS, UNKNOWN_RECORDS, Bound, choose_bound
+from tests.streams.kafka_help import new_producer
 
 NOBODY = "127.0.0.1:9"  # the discard port: no Kafka
 
@@ -16,7 +16,7 @@ def fill(kafka: str, prefix: str, sizes: list[int]) -> str:
     """Write records of these sizes to the events topic, spread over its partitions, and return the topic's name."""
     topics = Topics(prefix)
     prepare_topics(topics, {"bootstrap.servers": kafka}, partitions=2)
-    producer = Producer({"bootstrap.servers": kafka, "message.max.bytes": 16_000_000})
+    producer = new_producer(kafka, message_max_bytes=16_000_000)
     for number, size in enumerate(sizes):
         producer.produce(topics.events, b"x" * size, partition=number % 2)
     assert producer.flush(60) == 0

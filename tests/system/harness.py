@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from pyspark.sql import SparkSession
 
 from streams.kafka.clients import offset_range
 from streams.kafka.publish import publish
 from streams.kafka.topics import Topics, prepare_topics
 from streams.query.job import JobSettings, start_job
+from tests.streams.kafka_help import new_producer
 from twin.alerts.episodes import Alert
 from twin.estate import Estate, load_estate
 from twin.events import ARROW
@@ -80,8 +81,7 @@ class Stream:
         """Write (key, value, content type) to the events topic, in order; return (partition, offset) of each."""
         prepare_topics(self.topics, {"bootstrap.servers": self.servers})
         places: dict[int, tuple[int, int]] = {}
-        settings = {"bootstrap.servers": self.servers, "enable.idempotence": True, "message.max.bytes": 16_000_000}
-        producer = Producer(settings)
+        producer = new_producer(self.servers, message_max_bytes=16_000_000)
         for number, (key, value, content_type) in enumerate(records):
             headers = [] if content_type is None else [("content-type", content_type.encode())]
             producer.produce(self.topics.events, value, key, headers=headers, on_delivery=_store_place(places, number))

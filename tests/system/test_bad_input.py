@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streams.query.job import JobSettings, start_job
+from tests.streams.kafka_help import delete
 from tests.support.estates import small_estate
 from tests.system.harness import Stream
 from twin.errors import UsageError
@@ -173,12 +174,6 @@ def test_a_deleted_topic_is_named_before_the_query_starts(new_stream: NewStream,
     stream = new_stream(estate)
     stream.send([(STORE, good(0), JSON)])
     stream.run()
-    admin = AdminClient({"bootstrap.servers": kafka})
-    for future in admin.delete_topics([stream.topics.events]).values():
-        future.result()
-    deadline = time.monotonic() + PATIENCE
-    while stream.topics.events in admin.list_topics(timeout=PATIENCE).topics:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    delete(kafka, stream.topics.events)
     with pytest.raises(UsageError, match=rf"^checkpoint \S+: topic {stream.topics.events} is not at [^\n]+$"):
         stream.run()

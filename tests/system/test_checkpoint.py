@@ -17,6 +17,7 @@ from streams.checkpoint.files import CheckpointFiles
 from streams.checkpoint.manifest import read_manifest, running_job
 from streams.query.job import JobSettings, start_job
 from streams.query.stored_state import read_states
+from tests.streams.kafka_help import delete
 from tests.support.estates import small_estate
 from tests.system.harness import Stream, read_topic
 from twin.errors import UsageError
@@ -193,7 +194,7 @@ def test_lost_records_are_skipped_only_if_tolerated_and_no_event_is_counted_twic
 
     # The topic was deleted, and the job creates it again.
     messages = BATCHES * PUTS + 10
-    admin.delete_topics([stream.topics.events])[stream.topics.events].result()
+    delete(stream.servers, stream.topics.events)
     assert "--tolerate-data-loss" in refusal(settings_of(stream, stream.checkpoint), spark)
     process(settings_of(stream, stream.checkpoint, tolerate=True), spark)  # creates it, and continues at its beginning
     stream.send(puts(5 * PUTS, PUTS))
@@ -202,7 +203,7 @@ def test_lost_records_are_skipped_only_if_tolerated_and_no_event_is_counted_twic
     assert (state["messages"], state["events"]) == (messages + PUTS, messages + PUTS)
 
     # Created again with the same records in it: nothing shows that they were counted already.
-    admin.delete_topics([stream.topics.events])[stream.topics.events].result()
+    delete(stream.servers, stream.topics.events)
     stream.send(puts(0, PUTS))
     for tolerate in (False, True):
         text = refusal(settings_of(stream, stream.checkpoint, tolerate=tolerate), spark)

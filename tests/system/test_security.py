@@ -26,7 +26,7 @@ from streams.query.job import JobSettings, start_job
 from tests.streams.kafka_help import create, everything, send
 from tests.support.estates import small_estate
 from tests.support.java import quick_java
-from tests.support.processes import free_port
+from tests.support.processes import free_port, still_alive
 from tests.support.secured_broker import PASSWORD, Right, SecuredBroker, as_options, new_user
 from tests.support.traffic import START_US, write_recording
 from twin.estate import load_estate
@@ -333,12 +333,12 @@ def running(
         try:
             wait_for_batch(log, process)
             yield Running(psutil.Process(process.pid), log, folder, f"http://127.0.0.1:{port}")
+            family = psutil.Process(process.pid).children(recursive=True)
+            process.terminate()  # only the driver
+            assert process.wait(PATIENCE) == 0
+            assert not still_alive(family, PATIENCE)
         finally:
-            process.terminate()
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            process.kill()
 
 
 def wait_for_batch(log: Path, process: subprocess.Popen[bytes]) -> None:

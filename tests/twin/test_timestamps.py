@@ -2,18 +2,46 @@
 
 import pytest
 
-from twin.units import as_range
+from twin.units import as_estimate, as_range, as_span
 
 
 @pytest.mark.parametrize(
     ("low", "high", "words"),
     [
         (1440.0, 1860.0, "24 to 31 min"),
-        (85.0, 130.0, "85 s to 2 min"),
+        (85.0, 130.0, "85 to 130 s"),
+        (45.0, 1860.0, "45 s to 31 min"),
         (590.0, 610.0, "10 min"),
-        (3480.0, 6480.0, "58 min to 1.8 h"),
+        (3480.0, 6480.0, "58 to 108 min"),
+        (3480.0, 36_000.0, "58 min to 10.0 h"),
         (0.0, 12.0, "0 to 12 s"),
     ],
 )
-def test_a_range_says_its_unit_once_where_one_will_do(low: float, high: float, words: str) -> None:
+def test_a_range_has_one_unit_unless_it_is_wide(low: float, high: float, words: str) -> None:
     assert as_range(low, high) == words
+
+
+@pytest.mark.parametrize(
+    ("times", "middle", "interval"),
+    [
+        ((1260.0, 1680.0, 2220.0), "28 min", "21 to 37 min"),
+        ((4860.0, 6480.0, 6840.0), "108 min", "81 to 114 min"),
+        ((9000.0, 14_400.0, 21_600.0), "4.0 h", "2.5 to 6.0 h"),
+        ((20.0, 60.0, 95.0), "60 s", "20 to 95 s"),
+        ((0.0, 1500.0, 3600.0), "25 min", "0 to 60 min"),
+        ((3000.0, 36_000.0, 72_000.0), "10.0 h", "0.8 to 20.0 h"),
+        ((4860.0, 6480.0, None), "108 min", "81 min to later"),
+        ((4860.0, None, None), "later", "81 min to later"),
+    ],
+)
+def test_a_time_and_its_interval_have_the_same_unit(
+    times: tuple[float, float | None, float | None], middle: str, interval: str
+) -> None:
+    assert as_estimate(*times) == (middle, interval)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.0, "0 s"), (89.0, "89 s"), (90.0, "2 min"), (5399.0, "90 min"), (5400.0, "1.5 h")]
+)
+def test_a_span_has_two_digits_at_least(seconds: float, words: str) -> None:
+    assert as_span(seconds) == words

@@ -126,7 +126,7 @@ REFUSED = {
 """Streams of which every row is a dead letter."""
 
 MANY = {
-    "300,000 small events": lambda: stream(to_table([PUT] * 300_000).to_batches()[0], compression="zstd"),
+    "300,000 small events": lambda: stream(to_table([PUT]).take([0] * 300_000).to_batches()[0], compression="zstd"),
     "measurements of 60 KB": lambda: measurements(20_000, 60_000),
 }
 """Streams within the bounds that stand for much."""

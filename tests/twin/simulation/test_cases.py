@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.profile import IS_LARGE
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.simulation import SCENARIOS, simulate
-from twin.simulation.cases import draw_case
+from twin.simulation.cases import draw_case, scenario_of
 from twin.simulation.draw import draw_in
 from twin.simulation.site import ALL_KINDS, queues_of
 
@@ -38,14 +39,22 @@ def test_no_seed_is_in_both_sets() -> None:
 
 
 def test_any_stretch_has_all_scenarios_and_two_thirds_are_hard() -> None:
-    cases = [draw_case(number, "tuning") for number in range(A_ROUND)]
+    tuning, test = ([scenario_of(number, split) for number in range(A_ROUND)] for split in ("tuning", "test"))
     stories = set(SCENARIOS) - {"uniform-cluster-ramp"}  # nothing fills in it
     held_out = {name for name, kind in SCENARIOS.items() if kind.held_out}
     assert len(held_out) >= 3
-    assert {case.scenario.name for case in cases} == stories - held_out
-    assert {draw_case(number, "test").scenario.name for number in range(A_ROUND)} == stories
+    assert {kind.name for kind in tuning} == stories - held_out
+    assert {kind.name for kind in test} == stories
+    assert Counter(kind.hard for kind in tuning)[True] == A_ROUND * 2 // 3
+
+
+def test_cases_are_of_their_scenarios_and_of_every_kind_of_store() -> None:
+    numbers = range(0, A_ROUND, 1 if IS_LARGE else 7)
+    cases = [draw_case(number, "tuning") for number in numbers]
+    kinds = [scenario_of(number, "tuning") for number in numbers]
+    assert [type(case.scenario) for case in cases] == kinds
+    assert [case.class_ == "hard" for case in cases] == [kind.hard for kind in kinds]
     assert {case.estate.stores[case.store].kind for case in cases} == {"structure", "page_set", "queue_file"}
-    assert Counter(case.class_ for case in cases)["hard"] == A_ROUND * 2 // 3
 
 
 def test_a_case_says_what_it_is_about(tmp_path: Path) -> None:
@@ -61,7 +70,7 @@ def test_a_case_says_what_it_is_about(tmp_path: Path) -> None:
     assert case.estate.source == "case test 5"
 
 
-@pytest.mark.parametrize("number", range(0, A_ROUND, 7))
+@pytest.mark.parametrize("number", range(0, A_ROUND, 7 if IS_LARGE else 16))
 def test_a_recording_has_some_ten_thousand_events_of_some_hours(number: int, tmp_path: Path) -> None:
     case = draw_case(number, "tuning")
     outcome = simulate(case.scenario, case.estate, tmp_path / "a.arrow", case.seed)
