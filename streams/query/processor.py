@@ -34,7 +34,7 @@ from streams.query.rows import (
     unpack_spans,
 )
 from streams.query.source_bits import SourceBits
-from streams.query.worker import prepare_worker
+from streams.query.worker import begin_task, prepare_worker
 from streams.state.pages import StatePages
 from streams.state.twins import SavedState, Twins, query_directory
 from twin.events import EventBlock, Reason
@@ -120,6 +120,7 @@ class TwinProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state variables; Spark calls this once per task."""
+        begin_task()
         self._pages = StatePages(handle)
         self._header = handle.getValueState("header", _HEADER)
         self._spans = handle.getValueState("spans", _SPANS) if self._packed.unpack().topics.otlp is not None else None

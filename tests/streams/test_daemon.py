@@ -41,3 +41,38 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
     assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+def test_collections_leave_out_what_outlives_tasks() -> None:
+    """Collections after tasks would take longer with every twin that a worker keeps."""
+    code = """
+import gc
+from streams.query.worker import begin_task
+kept = [[number] for number in range(100_000)]
+begin_task()
+print(len(gc.get_objects()) < 10_000)
+"""
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+    assert answer.stdout.strip() == "True", answer.stderr
+
+
+def test_garbage_among_it_is_collected_in_the_end() -> None:
+    code = """
+import gc, weakref
+from streams.query.worker import THAW_TASKS, begin_task
+class Twin:
+    pass
+twin = Twin()
+twin.itself, gone = twin, weakref.ref(twin)
+begin_task()
+del twin
+alive = []
+for _ in range(THAW_TASKS):
+    gc.collect()  # as Spark's worker does after a task
+    alive.append(gone() is not None)
+    begin_task()
+gc.collect()
+print(alive[0], gone() is None)
+"""
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+    assert answer.stdout.split() == ["True", "True"], answer.stderr
