@@ -18,7 +18,8 @@ from typing import Literal
 
 from deploy.cache import cache_dir
 from deploy.jars import KAFKA_BROKER, pinned
-from deploy.java import Java
+from deploy.java import Java, find_java
+from streams.query.session import SparkJava
 
 Program = Literal["spark", "broker"]
 PROGRAMS: tuple[Program, ...] = ("spark", "broker")
@@ -42,6 +43,12 @@ def archive_options(program: Program, java: Java) -> tuple[str, ...]:
     if not path.is_file():
         return ()
     return f"-XX:SharedArchiveFile={path}", "-Xlog:disable"  # Java would print on standard output what it ignores
+
+
+def find_spark_java() -> SparkJava:
+    """Return the Java of Spark's driver, which loads the archive of its classes if there is one; see `find_java`."""
+    java = find_java()
+    return SparkJava(java.home, archive_options("spark", java))
 
 
 def missing_archives(java: Java) -> list[Program]:

@@ -16,13 +16,12 @@ from rich.console import Console
 from rich.live import Live
 
 from deploy.broker import Broker
-from deploy.class_archives import archive_options
+from deploy.class_archives import find_spark_java
 from deploy.console.feed import TopicFeed
 from deploy.console.live import LiveTwins
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
-from deploy.java import find_java
 from deploy.show.alerts import alert_line
 from deploy.show.forecast import forecast_text
 from deploy.show.picture import picture
@@ -128,15 +127,13 @@ def _open_console(parts: ExitStack, estate: Estate, servers: str, port: int) -> 
 
 
 def _start_job(estate: Estate, servers: str, folder: Path) -> Job:
-    java = find_java()
     settings = JobSettings(
         estate=estate,
         bootstrap_servers=servers,
         checkpoint=str(folder / "checkpoint"),
         conf={"spark.local.dir": str(folder / "spark")},
         jars=ensure_jars(SPARK_CONNECTOR),
-        java_home=java.home,
-        java_options=archive_options("spark", java),
+        java=find_spark_java(),
     )
     return start_job(settings)
 

@@ -15,6 +15,7 @@ from deploy.java import Java, find_java
 from streams.kafka.clients import LastError, new_producer
 from streams.kafka.topics import Topics, prepare_topics
 from streams.query.job import JobSettings, start_job
+from streams.query.session import SparkJava
 from twin.errors import MqtwinError
 from twin.estate import load_estate
 from twin.simulation import demo_estate_text
@@ -72,8 +73,7 @@ def _run(folder: Path, java: Java) -> None:
             conf={"spark.local.dir": str(folder / "spark")},
             available_now=True,
             jars=ensure_jars(SPARK_CONNECTOR),
-            java_home=java.home,
-            java_options=_writing(folder, "spark"),
+            java=SparkJava(java.home, _writing(folder, "spark")),
         )
         job = start_job(settings)
         job.wait()

@@ -62,8 +62,7 @@ def _of_topics(store: str, estate: Estate, kafka: KafkaOptions) -> Twin:
 
 
 def _of_checkpoint(store: str, estate: Estate, checkpoint: Path) -> Twin:
-    from deploy.class_archives import archive_options
-    from deploy.java import find_java
+    from deploy.class_archives import find_spark_java
     from streams.checkpoint.guard import open_stopped
     from streams.log import configure_logging
     from streams.query.stored_state import read_twin
@@ -72,9 +71,7 @@ def _of_checkpoint(store: str, estate: Estate, checkpoint: Path) -> Twin:
     if not files.commits:
         raise UsageError(f"{checkpoint} has no committed batch; expected: one that a job has written events into")
     configure_logging(level="critical")  # the error line already says what Spark would log
-    java = find_java()
-    options = archive_options("spark", java)
-    return read_twin(checkpoint, estate, store, java_home=java.home, java_options=options)
+    return read_twin(checkpoint, estate, store, java=find_spark_java())
 
 
 def parse_traffic(text: str) -> Traffic:

@@ -9,8 +9,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from deploy.class_archives import archive_options
-from deploy.java import find_java
+from deploy.class_archives import find_spark_java
 from deploy.show.checkpoint import warn_of_job
 from deploy.show.usage import print_usage
 from deploy.show.warnings import print_warnings
@@ -50,9 +49,7 @@ def state(
     if unknown_stores:
         print_warnings([f"not in {estate}, so not shown: {', '.join(unknown_stores)}"])
     configure_logging(level="critical")  # the error line already says what Spark would log
-    java = find_java()
-    options = archive_options("spark", java)
-    states = read_states(checkpoint, loaded_estate, store, java_home=java.home, java_options=options)
+    states = read_states(checkpoint, loaded_estate, store, java=find_spark_java())
     if json or not sys.stdout.isatty():
         for record in states:
             print(msgspec.json.encode(record).decode(), flush=True)

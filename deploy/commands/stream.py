@@ -10,9 +10,8 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.class_archives import archive_options
+from deploy.class_archives import find_spark_java
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
-from deploy.java import find_java
 from deploy.options import KafkaOptions, parse_settings
 from deploy.show.warnings import print_warnings
 from deploy.span_options import SpanChoices
@@ -90,7 +89,6 @@ def stream(
         configure_logging(json_lines=None if log == "auto" else log == "json", level=log_level)
         spark_settings = parse_settings("--conf", conf)
         is_local_master = is_local(master or spark_settings.get("spark.master") or MASTER)
-        java = find_java() if is_local_master else None
         run_job(
             JobSettings(
                 estate=loaded_estate,
@@ -106,8 +104,7 @@ def stream(
                 starting_offsets=starting_offsets,
                 fail_on_data_loss=not tolerate_data_loss,
                 jars=ensure_jars(SPARK_CONNECTOR),
-                java_home=java.home if java is not None else None,
-                java_options=archive_options("spark", java) if java is not None else (),
+                java=find_spark_java() if is_local_master else None,
                 status_file=status_file,
                 otlp_topic=otlp_topic,
                 spans=FeedOptions(qmgr=qmgr, **spans.fields()),

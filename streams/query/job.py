@@ -35,7 +35,7 @@ from streams.query.master import check_master
 from streams.query.preflight import check_executors
 from streams.query.progress import LETTERS, OBSERVED, BatchLog
 from streams.query.rows import BLOCK_DDL, FIGURES, FIRST_OTLP_PARTITION, RECORD_DDL
-from streams.query.session import is_local, open_session
+from streams.query.session import SparkJava, is_local, open_session
 from streams.query.silence import SourceGuard
 from streams.query.source_bits import HEARD, SourceBits
 from streams.query.status import StatusFile
@@ -92,8 +92,7 @@ class JobSettings:
         starting_offsets: "earliest", "latest" or Spark's JSON; only for a new checkpoint.
         fail_on_data_loss: fail if records were deleted before they were read; False: continue silently with the next.
         jars: see `streams.query.session.open_session`.
-        java_home: see `streams.query.session.open_session`.
-        java_options: see `streams.query.session.open_session`.
+        java: see `streams.query.session.open_session`.
         status_file: file for the figures of the last batch, see `streams.query.status`; None: no file.
         otlp_topic: topic of an OpenTelemetry collector, which is read beside the events; None: none.
         spans: facts that its spans lack.
@@ -112,8 +111,7 @@ class JobSettings:
     starting_offsets: str = "earliest"
     fail_on_data_loss: bool = True
     jars: tuple[Path, ...] = ()
-    java_home: Path | None = None
-    java_options: tuple[str, ...] = ()
+    java: SparkJava | None = None
     status_file: Path | None = None
     otlp_topic: str | None = None
     spans: FeedOptions = field(default_factory=FeedOptions)
@@ -277,8 +275,7 @@ def _open_session(settings: JobSettings) -> SparkSession:
     return open_session(
         master=settings.master,
         jars=settings.jars,
-        java_home=settings.java_home,
-        java_options=settings.java_options,
+        java=settings.java,
         conf=settings.conf,
         local_checkpoint=is_local_path(settings.checkpoint),
     )

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,13 +72,25 @@ LOCAL_SETTINGS: Mapping[str, str] = {
 LOCAL_CHECKPOINT_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
+@dataclass(frozen=True, slots=True)
+class SparkJava:
+    """The Java of Spark's driver on this machine.
+
+    Attributes:
+        home: value for JAVA_HOME; None: the environment decides.
+        options: of its command line.
+    """
+
+    home: Path | None = None
+    options: tuple[str, ...] = ()
+
+
 def open_session(
     *,
     name: str = "mqtwin",
     master: str | None = None,
     jars: Iterable[Path] = (),
-    java_home: Path | None = None,
-    java_options: Iterable[str] = (),
+    java: SparkJava | None = None,
     conf: Mapping[str, str] | None = None,
     local_checkpoint: bool = True,
 ) -> SparkSession:
@@ -87,8 +100,7 @@ def open_session(
         name: of the application.
         master: Spark's master; None: `spark.master` of `conf`, else all cores of this machine.
         jars: Spark's Kafka connector and its dependencies (``deploy.jars``); empty if the cluster has them.
-        java_home: of the Java to use; None: the environment decides.
-        java_options: options of the driver's Java.
+        java: of the driver; None: the environment decides.
         conf: settings of Spark; they override all others.
         local_checkpoint: the checkpoint is on a local disk, not on HDFS, S3 or the like.
 
@@ -96,11 +108,12 @@ def open_session(
         UsageError: Spark does not start on this machine; the message is one line with the cause.
         MqtwinError: Spark does not start on a cluster.
     """
-    if java_home is not None:
-        os.environ["JAVA_HOME"] = str(java_home)
+    java = java or SparkJava()
+    if java.home is not None:
+        os.environ["JAVA_HOME"] = str(java.home)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = session_settings(
-        master=master, jars=jars, java_options=java_options, conf=conf, local_checkpoint=local_checkpoint
+        master=master, jars=jars, java_options=java.options, conf=conf, local_checkpoint=local_checkpoint
     )
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext

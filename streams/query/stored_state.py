@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streams.errors import one_line
-from streams.query.session import open_session
+from streams.query.session import SparkJava, open_session
 from streams.state.pages import STATE_NAME
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
@@ -26,8 +26,7 @@ def read_states(
     estate: Estate,
     store: str | None = None,
     *,
-    java_home: Path | None = None,
-    java_options: Iterable[str] = (),
+    java: SparkJava | None = None,
     session: SparkSession | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield the state record of each store after the last committed batch, by store.
@@ -36,8 +35,7 @@ def read_states(
         directory: the checkpoint.
         estate: stores and queues, whose names and sizes are not in the checkpoint. Other stores are left out.
         store: name of a single store to read; None: all.
-        java_home: of the Java to use.
-        java_options: its options.
+        java: see `streams.query.session.open_session`.
         session: session to use; None: a temporary one.
 
     Raises:
@@ -45,9 +43,7 @@ def read_states(
         MqtwinError: the state cannot be read, or does not fit the estate.
     """
     is_own = session is None
-    session = session or open_session(
-        name="mqtwin state", master="local[1]", java_home=java_home, java_options=java_options
-    )
+    session = session or open_session(name="mqtwin state", master="local[1]", java=java)
     try:
         for twin in _read_twins(session, directory, estate, store):
             yield twin.state()
@@ -61,15 +57,12 @@ def read_twin(
     estate: Estate,
     store: str,
     *,
-    java_home: Path | None = None,
-    java_options: Iterable[str] = (),
+    java: SparkJava | None = None,
     session: SparkSession | None = None,
 ) -> Twin:
     """Return the twin of a store after the last committed batch. Arguments and errors as of `read_states`."""
     is_own = session is None
-    session = session or open_session(
-        name="mqtwin whatif", master="local[1]", java_home=java_home, java_options=java_options
-    )
+    session = session or open_session(name="mqtwin whatif", master="local[1]", java=java)
     try:
         (twin,) = _read_twins(session, directory, estate, store)
         return twin

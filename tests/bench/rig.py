@@ -17,9 +17,8 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 
 from deploy.broker import Broker
-from deploy.class_archives import archive_options
+from deploy.class_archives import find_spark_java
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
-from deploy.java import find_java
 from streams.kafka.outgoing import Record
 from streams.kafka.publish import PublishResult, Sender, publish
 from streams.kafka.topics import Topics, prepare_topics
@@ -285,12 +284,10 @@ def open_rig(folder: Path, say: Say) -> Iterator[Rig]:
     say("starting Kafka")
     with Broker(data=folder / "kafka") as broker:
         say("starting Spark")
-        java = find_java()
         session = open_session(
             name="mqtwin bench",
             jars=ensure_jars(SPARK_CONNECTOR),
-            java_home=java.home,
-            java_options=archive_options("spark", java),
+            java=find_spark_java(),
             conf={"spark.local.dir": str(folder / "spark"), **_FORGET},
         )
         rig = Rig(folder, broker, session, estate)

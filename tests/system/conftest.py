@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from deploy.class_archives import archive_options
+from deploy.class_archives import find_spark_java
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
-from deploy.java import find_java
 from streams.query.session import open_session
 from tests.support.estates import small_estate
 from tests.support.mixed import mixed_estate, mixed_recording
@@ -23,12 +22,10 @@ from twin.simulation import make_scenario, simulate
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session, opened as the job opens it."""
-    java = find_java()
     session = open_session(
         master="local[2]",
         jars=ensure_jars(SPARK_CONNECTOR),
-        java_home=java.home,
-        java_options=archive_options("spark", java),
+        java=find_spark_java(),
         conf={"spark.local.dir": str(tmp_path_factory.mktemp("spark"))},
     )
     yield session
