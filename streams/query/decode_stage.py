@@ -32,7 +32,7 @@ from streams.query.rows import (
     pack_letters,
     pack_spans,
 )
-from streams.query.worker import begin_task, prepare_worker
+from streams.query.worker import exemptions, prepare_worker
 from twin.events import Decoder, EventBlock, Reason, Reject
 from twin.events.block import join_rows
 from twin.events.limits import DETAIL_CHARACTERS, Limits
@@ -60,7 +60,7 @@ def decode_function(packed: PackedPlan, source: str) -> Callable[[Iterable[pa.Re
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
-        begin_task()
+        exemptions.begin_task()
         context = TaskContext.get()
         yield from decode_task(packed, source, context.partitionId() if context is not None else 0, batches)
 

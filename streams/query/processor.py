@@ -34,9 +34,9 @@ from streams.query.rows import (
     unpack_spans,
 )
 from streams.query.source_bits import SourceBits
-from streams.query.worker import begin_task, prepare_worker
+from streams.query.worker import exemptions, prepare_worker
 from streams.state.pages import StatePages
-from streams.state.twins import SavedState, Twins, query_directory
+from streams.state.twins import SavedState, Twins, TwinSource, query_directory
 from twin.events import EventBlock, Reason
 from twin.stores.reports import Report
 from twin.stores.shared_store import SharedStore
@@ -120,7 +120,7 @@ class TwinProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state variables; Spark calls this once per task."""
-        begin_task()
+        exemptions.begin_task()
         self._pages = StatePages(handle)
         self._header = handle.getValueState("header", _HEADER)
         self._spans = handle.getValueState("spans", _SPANS) if self._packed.unpack().topics.otlp is not None else None
@@ -177,6 +177,8 @@ class TwinProcessor(StatefulProcessor):
         saved = SavedState(bytes(row[0]), bytes(row[1])) if row is not None else None
         with open_twins(self._packed, _query_id()).lease(store, _batch_number(), saved, self._pages.read) as lease:
             opened = time.perf_counter_ns()
+            if lease.source is not TwinSource.CACHED:
+                exemptions.note_opened()
             for block in blocks:
                 for alert in lease.twin.apply(block):
                     output.add_alert(alert)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-import itertools
 from functools import cache
 
 from twin.warm import warm
 
-THAW_TASKS = 256  # tasks between two collections of everything
-_tasks = itertools.count(1)
+MANY_TWINS = 16  # opened since the last exemption, from which another one pays: together a collection of 2 ms
+THAW_EXEMPTIONS = 256  # between two collections of everything, each 0.1 s
 
 
 @cache
@@ -24,15 +23,33 @@ def prepare_worker() -> None:
     gc.freeze()
 
 
-def begin_task() -> None:
-    """Exempt what outlives tasks from garbage collection; for the start of each task.
+class Exemptions:
+    """Exemption of the twins of a worker from its garbage collections.
 
-    Spark's worker has collected all garbage after its last task, so that everything alive now outlives tasks, above all
-    the twins: a worker with 2,500 of them spent a third of its time traversing them after tasks that changed little.
-    What this task has allocated before this call is exempted too and may become garbage, as may twins that the cache
-    drops, so after every `THAW_TASKS` tasks the collection is of everything.
+    Spark's worker collects all garbage after every task: what is alive at the start of the next one outlives tasks. A
+    worker with 2,500 twins spent a third of its time traversing them after tasks that changed little. What a task has
+    allocated before it begins is exempted with them and may become garbage, as may twins that the cache drops, so one
+    collection in `THAW_EXEMPTIONS` is of everything.
     """
-    if next(_tasks) % THAW_TASKS == 0:
-        gc.unfreeze()
-    else:
-        gc.freeze()
+
+    def __init__(self) -> None:
+        self._opened = 0
+        self._count = 0
+
+    def note_opened(self) -> None:
+        """Count a twin that was opened in a task."""
+        self._opened += 1
+
+    def begin_task(self) -> None:
+        """Exempt everything alive if many twins were opened since the last time; for the start of each task."""
+        if self._opened < MANY_TWINS:
+            return
+        self._count += 1
+        if self._count % THAW_EXEMPTIONS == 0:
+            gc.unfreeze()  # until the next task begins
+        else:
+            gc.freeze()
+            self._opened = 0
+
+
+exemptions = Exemptions()

@@ -43,36 +43,63 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
-def test_collections_leave_out_what_outlives_tasks() -> None:
+EXEMPTIONS = """
+import gc, weakref
+from streams.query.worker import MANY_TWINS, THAW_EXEMPTIONS, exemptions
+
+class Twin:
+    def __init__(self):
+        self.itself = self
+
+def run_task(opened):
+    exemptions.begin_task()
+    for _ in range(opened):
+        exemptions.note_opened()
+    gc.collect()  # as Spark's worker does after a task
+
+def traversed():
+    return len(gc.get_objects())  # without what is exempt
+"""
+
+
+def run_with_exemptions(code: str) -> list[str]:
+    """Run code after EXEMPTIONS in a process of its own; return what it prints, in words."""
+    answer = subprocess.run(
+        [sys.executable, "-c", EXEMPTIONS + code], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout.split()
+
+
+def test_collections_leave_out_twins_that_outlive_tasks() -> None:
     """Collections after tasks would take longer with every twin that a worker keeps."""
     code = """
-import gc
-from streams.query.worker import begin_task
 kept = [[number] for number in range(100_000)]
-begin_task()
-print(len(gc.get_objects()) < 10_000)
+run_task(MANY_TWINS - 1)
+run_task(0)
+few = traversed()
+run_task(1)
+run_task(0)
+print(few > 100_000, traversed() < 50_000)
 """
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
-    assert answer.stdout.strip() == "True", answer.stderr
+    assert run_with_exemptions(code) == ["True", "True"]
 
 
-def test_garbage_among_it_is_collected_in_the_end() -> None:
+def test_garbage_among_them_is_collected_in_the_end() -> None:
     code = """
-import gc, weakref
-from streams.query.worker import THAW_TASKS, begin_task
-class Twin:
-    pass
 twin = Twin()
-twin.itself, gone = twin, weakref.ref(twin)
-begin_task()
+gone = weakref.ref(twin)
+run_task(MANY_TWINS)
+run_task(0)
 del twin
-alive = []
-for _ in range(THAW_TASKS):
-    gc.collect()  # as Spark's worker does after a task
-    alive.append(gone() is not None)
-    begin_task()
-gc.collect()
-print(alive[0], gone() is None)
+run_task(0)
+print(gone() is not None)
+for _ in range(THAW_EXEMPTIONS):
+    run_task(MANY_TWINS)
+print(gone() is None)
+kept = [[number] for number in range(100_000)]
+run_task(0)
+run_task(0)
+print(traversed() < 50_000)  # exempt again
 """
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
-    assert answer.stdout.split() == ["True", "True"], answer.stderr
+    assert run_with_exemptions(code) == ["True", "True", "True"]
