@@ -85,7 +85,7 @@ def _backlog(backlog: Backlog) -> Figure:
         start = places[-1] + 4
     times.set_ylim(bottom=0)
     times.set_ylabel("ms per batch")
-    pages.set_yscale("log")
+    pages.set_ylim(bottom=0)
     pages.set_ylabel("pages written")
     pages.set_xticks([place for place, _ in ticks], [name for _, name in ticks], fontsize=7)
     pages.set_xlabel("a dot is a batch, hollow: low backlog of messages, filled: high; line: median", fontsize=8)
