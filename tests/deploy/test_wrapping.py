@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -60,27 +61,33 @@ def test_the_alert_of_the_demo_is_wrapped_in_its_frame(alert: AlertRecord) -> No
     assert_unbroken(texts)
 
 
-def test_cells_of_a_table_are_wrapped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., list[str]]:
+    """Call a function on terminals of all WIDTHS, and return what it prints, without colours."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("NO_COLOR", "1")
-    texts = []
-    for width in WIDTHS:
-        monkeypatch.setenv("COLUMNS", str(width))
-        print_table(("time to full", "p10 to p90", "why"), [("29 min", "21 to 37 min", CAUSE)])
-        texts.append(re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out))
-        assert "29 min" in texts[-1] and "37 min" in texts[-1]
+
+    def call(function: Callable[..., None], *arguments: object) -> list[str]:
+        texts = []
+        for width in WIDTHS:
+            monkeypatch.setenv("COLUMNS", str(width))
+            function(*arguments)
+            texts.append(re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out))
+        return texts
+
+    return call
+
+
+def test_cells_of_a_table_are_wrapped(printed: Callable[..., list[str]]) -> None:
+    headings, cells = ("time to full", "p10 to p90", "why"), ("29 min", "21 to 37 min", CAUSE)
+    texts = printed(print_table, headings, [cells])
+    assert all("29 min" in text and "37 min" in text for text in texts)
     assert_unbroken(texts)
 
 
-def test_findings_are_wrapped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("NO_COLOR", "1")
-    texts = []
-    for width in WIDTHS:
-        monkeypatch.setenv("COLUMNS", str(width))
-        print_findings([Finding("memory", "lacking", "2.0 GiB, of which 512 bytes are free", CAUSE)])
-        texts.append(re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out))
-    assert_unbroken(texts)
+def test_findings_are_wrapped(printed: Callable[..., list[str]]) -> None:
+    finding = Finding("memory", "lacking", "2.0 GiB, of which 512 bytes are free", CAUSE)
+    assert_unbroken(printed(print_findings, [finding]))
 
 
 def test_a_warning_is_wrapped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

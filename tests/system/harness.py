@@ -89,18 +89,31 @@ class Stream:
         assert producer.flush(PATIENCE) == 0
         return [places[number] for number in range(len(records))]
 
-    def run(self, *, max_records: int | None = None) -> None:
-        """Process the existing records, as `mqtwin stream --available-now`."""
+    def run(
+        self,
+        *,
+        max_records: int | None = None,
+        kafka: Mapping[str, str] | None = None,
+        on_batch: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        """Process the existing records, as `mqtwin stream --available-now`.
+
+        Args:
+            max_records: per batch.
+            kafka: client settings of the job.
+            on_batch: called after each batch; None: keep its figures in `batches`.
+        """
         settings = JobSettings(
             estate=self.estate,
             bootstrap_servers=self.servers,
             checkpoint=str(self.checkpoint),
             prefix=self.prefix,
+            kafka=kafka or {},
             available_now=True,
             max_records=max_records,
             otlp_topic=self.otlp_topic,
         )
-        job = start_job(settings, session=self.session, on_batch=self.batches.append)
+        job = start_job(settings, session=self.session, on_batch=on_batch or self.batches.append)
         try:
             job.wait()
         finally:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from streams.query.job import JobSettings, start_job
 from tests.streams.kafka_help import delete
 from tests.system.harness import Played, Stream, check_equal
 from tests.system.job_process import CATCH_UP, MAX_RECORDS
@@ -55,21 +54,8 @@ def failure(stream: Stream, interfere: Callable[[], Any], kafka: dict[str, str])
         if len(batches) == 1:
             interfere()
 
-    settings = JobSettings(
-        estate=stream.estate,
-        bootstrap_servers=stream.servers,
-        checkpoint=str(stream.checkpoint),
-        prefix=stream.prefix,
-        kafka=kafka,
-        available_now=True,
-        max_records=MAX_RECORDS,
-    )
-    job = start_job(settings, session=stream.session, on_batch=on_batch)
-    try:
-        with pytest.raises(MqtwinError) as error:
-            job.wait()
-    finally:
-        job.stop()
+    with pytest.raises(MqtwinError) as error:
+        stream.run(max_records=MAX_RECORDS, kafka=kafka, on_batch=on_batch)
     return str(error.value)
 
 
