@@ -73,8 +73,8 @@ def _jars(program: Program) -> Iterable[Path]:
     if program == "broker":
         return [jar.path for jar in pinned(KAFKA_BROKER)]
     spec = importlib.util.find_spec("pyspark")
-    folders = (spec.submodule_search_locations if spec is not None else None) or ["."]
-    return sorted(Path(os.environ.get("SPARK_HOME") or folders[0]).glob("jars/*.jar"))
+    home = os.environ.get("SPARK_HOME") or (spec and spec.origin and Path(spec.origin).parent)
+    return sorted(Path(home).glob("jars/*.jar")) if home else ()
 
 
 def _version(file: Path) -> str:
