@@ -12,8 +12,10 @@ import pytest
 import yaml
 
 from deploy.cli import _new_app
+from twin.stores.open import STATE_FORMAT
 
 ROOT = Path(__file__).resolve().parents[1]
+STATE_FORMATS = {"0.1.0": "10.3", "0.2.0": "11.4"}  # version -> format of its state; a row is added, never changed
 
 
 def imported_by(statement: str) -> set[str]:
@@ -57,6 +59,12 @@ def test_the_pins_name_versions_and_no_addresses():
     assert all(
         re.fullmatch(r"[A-Za-z0-9._-]+==(\d+!)?[A-Za-z0-9._]+", f"{name}=={pin}") for name, pin in pins().items()
     )
+
+
+def test_a_state_format_has_a_version_of_its_own():
+    """A refused checkpoint names the version to install for it, so two formats are never of one version."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert STATE_FORMATS[project["version"]] == STATE_FORMAT, "raise the version in pyproject.toml, and add its row"
 
 
 def test_spark_and_its_connector_are_of_one_minor_version():

@@ -11,7 +11,7 @@ from twin.forecast.monitor import ForecastMemory
 from twin.state.tables import StateError
 from twin.stores.drift import Drift
 
-VERSION = 10
+VERSION = 11
 
 
 class Format(msgspec.Struct, kw_only=True):

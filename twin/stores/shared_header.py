@@ -12,7 +12,7 @@ from twin.alerts.episodes import Episode
 from twin.stores.drift import Drift
 from twin.stores.reports import Frontier
 
-VERSION = 3
+VERSION = 4
 
 
 class Format(msgspec.Struct):
