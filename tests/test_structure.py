@@ -7,7 +7,9 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -102,10 +104,55 @@ def test_what_the_compose_file_mounts_is_there():
 def test_the_commands_of_the_compose_file_are_read_by_the_command_line():
     services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
     own = {name: service["command"] for name, service in services.items() if service.get("image") == "mqtwin"}
-    assert set(own) == {"job", "exporter", "bridge"}
-    for command in own.values():
+    assert set(own) == {"job", "exporter", "bridge", "console"}
+    for name, command in own.items():
         _, bound, _ = _new_app().parse_args(command, exit_on_error=False, print_error=False)
-        assert bound.arguments["kafka"].bootstrap_servers == "kafka:9092"
+        kafka = "localhost:29092" if services[name].get("network_mode") == "host" else "kafka:9092"
+        assert bound.arguments["kafka"].bootstrap_servers == kafka
+
+
+def test_each_own_service_of_the_compose_file_has_a_memory_limit_and_those_with_health_are_checked():
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+    own = {name: service for name, service in services.items() if service.get("image") == "mqtwin"}
+    assert all("mem_limit" in service for service in own.values())
+    assert {name for name, service in own.items() if "healthcheck" in service} == {"job", "exporter", "console"}
+
+
+def test_the_console_of_the_compose_file_listens_for_this_machine_only():
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+    _, bound, _ = _new_app().parse_args(services["console"]["command"], exit_on_error=False, print_error=False)
+    assert "host" not in bound.arguments, "its default is the loopback address"
+
+
+@pytest.fixture(scope="module")
+def kubernetes() -> list[dict[str, Any]]:
+    text = (ROOT / "deploy" / "kubernetes" / "mqtwin.yaml").read_text(encoding="utf-8")
+    return list(yaml.safe_load_all(text))
+
+
+def test_the_kubernetes_manifest_keeps_the_schemas_of_kubernetes(kubernetes):
+    for resource in kubernetes:
+        kubernetes_validate.validate(resource, kubernetes_validate.latest_version(), strict=True)
+
+
+def test_the_commands_of_the_kubernetes_manifest_are_read_by_the_command_line(kubernetes, tmp_path):
+    (tmp_path / "client.properties").write_text("", encoding="utf-8")
+    pod = kubernetes[1]["spec"]["template"]["spec"]
+    mounts = {mount["mountPath"] for container in pod["containers"] for mount in container["volumeMounts"]}
+    for container in pod["containers"]:
+        here = [argument.replace("/kafka/", f"{tmp_path}/") for argument in container["args"]]
+        _, bound, _ = _new_app().parse_args(here, exit_on_error=False, print_error=False)
+        paths = [argument.partition("=")[2] for argument in container["args"] if argument.partition("=")[2][:1] == "/"]
+        assert paths
+        assert all(any(Path(path).is_relative_to(mount) for mount in mounts) for path in paths)
+        assert bound.arguments["status_file"] == Path("/state/status.json")
+
+
+def test_the_kubernetes_manifest_runs_one_job_as_the_user_of_the_image(kubernetes):
+    dockerfile = (ROOT / "deploy" / "images" / "Dockerfile").read_text(encoding="utf-8")
+    user = kubernetes[1]["spec"]["template"]["spec"]["securityContext"]["runAsUser"]
+    assert f"--uid {user}" in dockerfile
+    assert kubernetes[1]["spec"]["replicas"] == 1
 
 
 def test_only_this_machine_reaches_the_ports_of_the_compose_file():

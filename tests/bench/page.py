@@ -43,6 +43,7 @@ def write(report: Report, docs: Path) -> None:
         parts.append(_many(report.many))
     if report.restart is not None:
         parts.append(_restart(report.restart, report.kernel))
+    parts.append(_foot(report))
     docs.mkdir(parents=True, exist_ok=True)
     (docs / "performance.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
@@ -62,11 +63,7 @@ def _alone(report: Report) -> list[str]:
 def _head(report: Report) -> str:
     rows = [[target.what, target.aim, target.measured, "yes" if target.met else "**no**"] for target in targets(report)]
     aims = markdown(["", "target", "measured", "met"], rows) if rows else ""
-    quick = " A quick run: figures of a few batches, good for a first look only." if report.quick else ""
     return f"""# Performance
-
-Written by `{report.command}` on {report.date}, in {report.seconds / 60:.1f} minutes.{quick}
-Do not edit it: run it again.
 
 Machine: {report.machine}; on average {report.load:.1f} other runnable processes before the start.
 {report.versions}.
@@ -77,6 +74,12 @@ and CPU time, which is that of all processes: Spark's JVM, its Python workers, t
 {aims}
 
 {_quiet(report.calibrations)}""".rstrip()
+
+
+def _foot(report: Report) -> str:
+    quick = " A quick run: figures of a few batches, good for a first look only." if report.quick else ""
+    minutes = f"{report.seconds / 60:.1f} minutes"
+    return f"Written by `{report.command}` on {report.date}, in {minutes}.{quick} Do not edit it: run it again."
 
 
 def _quiet(calibrations: list[Calibration]) -> str:

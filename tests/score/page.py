@@ -37,6 +37,7 @@ def write(run: Run, scores: Sequence[CaseScore], stories: Sequence[Story], docs:
     """The page; its pictures are drawn by `tests.score.stories`. Returns where it is."""
     parts = [_head(run, scores), _targets(scores), _tables(scores), _scenarios(scores), _oracle(scores)]
     parts += [_cold_and_warm(scores), _causes(scores), _ablation(run), _calibration(scores), _stories(stories)]
+    parts.append(_foot(run))
     docs.mkdir(parents=True, exist_ok=True)
     path = docs / "foresight.md"
     path.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
@@ -49,12 +50,7 @@ def _head(run: Run, scores: Sequence[CaseScore]) -> str:
     fills = sum(score.fillings for score in scores)
     kinds = len(scenarios(scores))
     first, last = scores[0].case.number, scores[-1].case.number
-    date = dt.datetime.now(dt.UTC).date().isoformat()
-    machine = f"{os.cpu_count()} cores ({platform.machine()})"
     return f"""# Foresight
-
-Written by `{run.command}` on {date}, in {run.seconds / 60:.1f} minutes on {machine}.
-Do not edit it: run it again.
 
 How early does an alert open, and is it right? {len(scores)} recordings of {kinds} scenarios were
 simulated, {hard} of them of hard classes, on which a straight line fails: {events:,} events, {fills} fillings that
@@ -62,6 +58,13 @@ ended in 2192. The cases are numbers {first} to {last} of the {run.split} set; t
 which shares no random number with it.
 
 [Scorecard](scorecard.md) defines the terms, the other rules and the cases."""
+
+
+def _foot(run: Run) -> str:
+    date = dt.datetime.now(dt.UTC).date().isoformat()
+    machine = f"{os.cpu_count()} cores ({platform.machine()})"
+    minutes = f"{run.seconds / 60:.1f} minutes"
+    return f"Written by `{run.command}` on {date}, in {minutes} on {machine}. Do not edit it: run it again."
 
 
 def _targets(scores: Sequence[CaseScore]) -> str:
