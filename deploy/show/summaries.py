@@ -53,6 +53,8 @@ def recorded_summary(out: Path, recorded: RecordResult, seconds: float) -> str:
     if recorded.lost:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(recorded.lost.items()))
         text += f", not recorded because {out.name} cannot hold them: {reasons} (the first: {recorded.first_lost})"
+    if recorded.held:
+        text += f"; not read: {count_text(recorded.held, 'record')} behind an open transaction"
     if recorded.is_untouched:
         text += f"; {out} is unchanged"
     elif recorded.path != out:

@@ -71,9 +71,13 @@ def new_producer(kafka: Mapping[str, str], defaults: Mapping[str, Any], last_err
 
 
 def new_consumer(kafka: Mapping[str, str], defaults: Mapping[str, Any], last_error: LastError) -> Consumer:
-    """Return a consumer of assigned partitions that stores no offsets in Kafka; parameters as in `new_producer`."""
-    without_group = {"group.id": "mqtwin", "enable.auto.commit": False, "enable.auto.offset.store": False}
-    consumer: Consumer = _new_client(Consumer, kafka, {**without_group, **defaults}, last_error)
+    """Return a consumer of assigned partitions that stores no offsets in Kafka; parameters as in `new_producer`.
+
+    It reads the records of committed transactions only, as the job does.
+    """
+    ours = {"group.id": "mqtwin", "enable.auto.commit": False, "enable.auto.offset.store": False}
+    ours["isolation.level"] = "read_committed"
+    consumer: Consumer = _new_client(Consumer, kafka, {**ours, **defaults}, last_error)
     return consumer
 
 

@@ -21,7 +21,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 
 from streams.kafka.clients import LastError, check, new_consumer, offset_range, partitions_of
 from streams.kafka.recording_files import GrowingRecording, WholeRecording
-from streams.kafka.topics import Topics, topic_id
+from streams.kafka.topics import Topics, admin_client, topic_id
+from streams.kafka.transactions import partition_ends
 from twin.errors import MqtwinError, UsageError
 from twin.events import ARROW, JSON, NDJSON, Reason, content_type
 from twin.events._ipc import read_streams
@@ -54,6 +55,7 @@ class RecordResult:
         is_untouched: True if no record was read and an earlier recording at the path is kept.
         lost: events that the file cannot hold, by reason.
         first_lost: partition and offset of the first of them.
+        held: records before the end of the topic that open transactions hold back; none of them is read.
     """
 
     events: int = 0
@@ -62,6 +64,7 @@ class RecordResult:
     is_untouched: bool = False
     lost: dict[str, int] = field(default_factory=dict)
     first_lost: str = ""
+    held: int = 0
 
     def lose(self, reason: str, message: Message | None, count: int = 1) -> None:
         """Count events that the file cannot hold. message: the record they are from."""
@@ -80,6 +83,8 @@ def record(
     on_progress: Callable[[RecordResult], None] | None = None,
 ) -> RecordResult:
     """Record the events topic from its beginning, or, with `follow`, from the end of the recording.
+
+    Only records of committed transactions are read, in each partition up to the first transaction that is still open.
 
     Args:
         path: `.ndjson`, `.ndjson.zst` or `.arrow`. An existing file is replaced once the new one is complete; with
@@ -104,6 +109,7 @@ def record(
             target = GrowingRecording(path, topics.events, topic_id(kafka, topics.events))
         else:
             target = WholeRecording(path)
+            result.held = sum(end.held_records for end in partition_ends(admin_client(kafka), [topics.events]))
         reader.start(target.start if isinstance(target, GrowingRecording) else {}, path)
         with target:
             _copy(reader, target, result, stop, on_progress)

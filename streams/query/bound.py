@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import structlog
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from streams.kafka.clients import LastError, check, new_consumer, partitions_of
 from twin.errors import MqtwinError
@@ -70,7 +70,7 @@ def measure_mean_size(kafka: Mapping[str, str], topic: str) -> float | None:
         MqtwinError: the same.
     """
     last_error = LastError()
-    ours = {"group.id": _GROUP, "fetch.message.max.bytes": SAMPLE_FETCH_BYTES, "enable.partition.eof": False}
+    ours = {"group.id": _GROUP, "fetch.message.max.bytes": SAMPLE_FETCH_BYTES, "enable.partition.eof": True}
     consumer = new_consumer(kafka, ours, last_error)
     try:
         ranges = {}
@@ -96,9 +96,13 @@ def _measure_mean(consumer: Consumer, topic: str, ranges: Mapping[int, tuple[int
         message = consumer.poll(left)
         if message is None:
             break
-        if not check(message.error(), topic):
+        error, number, offset = message.error(), message.partition(), message.offset()
+        if error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 -- librdkafka's own code
+            if number in awaited and (offset or 0) >= ranges[number][0]:  # what is missing was aborted or compacted
+                del awaited[number]
             continue
-        number, offset = message.partition(), message.offset()
+        if not check(error, topic):
+            continue
         if number not in awaited or offset is None or offset < ranges[number][0]:  # one fetched before `assign`
             continue
         if offset < awaited[number]:

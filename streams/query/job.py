@@ -27,6 +27,7 @@ from streams.host.signals import stop_requests
 from streams.kafka.rights import explain_refusal
 from streams.kafka.settings import for_spark, redact
 from streams.kafka.topics import Topics, end_offsets, partitions_of, prepare_topics
+from streams.kafka.transactions import COMMITTED, ISOLATION, watch_transactions
 from streams.plan import Loss, PackedPlan, Plan
 from streams.query.bound import Bound, choose_bound
 from streams.query.decode_stage import KAFKA_COLUMNS, decode_function
@@ -57,6 +58,7 @@ _LISTENER_SECONDS = 10.0  # Spark calls listeners a moment after the end of a ba
 
 # Settings of Kafka's consumer and producer; the user's --kafka settings override them.
 _SOURCE_SETTINGS = {
+    f"kafka.{ISOLATION}": COMMITTED,  # as librdkafka by default, and so every other reader of the topic
     "kafka.max.partition.fetch.bytes": str(FETCH_BYTES),
     "kafka.fetch.max.bytes": str(4 * FETCH_BYTES),
     "kafka.max.poll.records": "10000",
@@ -251,6 +253,7 @@ def _batch_log(
         ends=lambda topic: end_offsets(settings.client, topic),
         guard=sources,
         status=StatusFile(settings.status_file, settings.trigger) if settings.status_file is not None else None,
+        transactions=watch_transactions(settings.client, settings.topics.read),
     )
 
 
@@ -433,6 +436,7 @@ class Job:
             else:
                 self.query = query
                 self._wait(stop)
+            self._batches.report_left()
 
     def _wait(self, stop: threading.Event | None) -> None:
         while self.query.isActive and not (stop is not None and stop.wait(_POLL_SECONDS)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,6 +17,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from streams.host.resources import FDS_REMEDY, Resources
+from streams.kafka.transactions import HeldRecords, TransactionWatch
 from streams.query.rows import FIGURES
 from streams.query.silence import SourceGuard, read_offsets
 from streams.query.status import StatusFile
@@ -36,13 +38,16 @@ _DURATIONS = {
 }
 
 
-def batch_figures(progress: Mapping[str, Any]) -> dict[str, Any]:
+def batch_figures(progress: Mapping[str, Any], held: HeldRecords | None = None) -> dict[str, Any]:
     """Return the figures of a batch from Spark's progress report (its decoded JSON), with readable names.
+
+    Spark's figure of what is not yet read ends at the last stable offset; `held` is what comes behind that.
 
     | figure | meaning |
     | --- | --- |
     | `records` | Kafka records read |
-    | `behind` | records per partition not yet read |
+    | `behind` | records per partition not yet read, those held back by open transactions among them |
+    | `held` | records held back by open transactions; missing if they are not known |
     | names of `FIGURES` | see `streams.query.rows` |
     | `dead_letter_reasons` | counts by reason; missing if there are none |
     | `state_bytes` | memory of the state stores |
@@ -53,7 +58,9 @@ def batch_figures(progress: Mapping[str, Any]) -> dict[str, Any]:
     sources = progress.get("sources") or [{}]
     behind = (sources[0].get("metrics") or {}).get("avgOffsetsBehindLatest")
     if behind is not None:
-        figures["behind"] = round(float(behind))
+        figures["behind"] = math.ceil(float(behind) + (held.mean if held is not None else 0.0))
+    if held is not None:
+        figures["held"] = held.records
     observed = (progress.get("observedMetrics") or {}).get(OBSERVED) or {}
     figures |= {name: int(observed.get(name) or 0) for name in FIGURES}
     reasons = {reason: int(observed[name]) for name, reason in LETTERS.items() if observed.get(name)}
@@ -83,7 +90,7 @@ def measure_behind(progress: Mapping[str, Any], ends: Callable[[str], Mapping[in
         for number, offset in offsets.items()
         if number in end_offsets
     ]
-    return round(sum(unread) / len(unread)) if unread else 0
+    return math.ceil(sum(unread) / len(unread)) if unread else 0
 
 
 class BatchLog(StreamingQueryListener):
@@ -95,6 +102,7 @@ class BatchLog(StreamingQueryListener):
         ends: see `measure_behind`; None: `behind` is left out if Spark does not report it.
         guard: notified of every batch; None: no source is watched.
         status: notified of every batch and idle beat; None: no status file.
+        transactions: watch over open transactions; None: the job reads uncommitted records.
     """
 
     def __init__(
@@ -105,8 +113,10 @@ class BatchLog(StreamingQueryListener):
         ends: Callable[[str], Mapping[int, int]] | None = None,
         guard: SourceGuard | None = None,
         status: StatusFile | None = None,
+        transactions: TransactionWatch | None = None,
     ) -> None:
         self._ends = ends
+        self._transactions = transactions
         self._status = status
         self._guard = guard
         self._log = structlog.get_logger("mqtwin.stream")
@@ -129,14 +139,15 @@ class BatchLog(StreamingQueryListener):
     def on_progress(self, report: str) -> None:
         """Log a batch from Spark's report, a JSON text."""
         progress = msgspec.json.decode(report)
-        figures = batch_figures(progress)
+        held = self._look_at_transactions()
+        figures = batch_figures(progress, held)
         if self._guard is not None:
             self._guard.on_progress(progress)
         if "behind" not in figures and figures["records"] and self._ends is not None:
             try:
                 behind = {"behind": measure_behind(progress, self._ends)}
             except MqtwinError as error:
-                self._log.warning("how far the job is behind is not known", why=str(error))
+                self._warn_of_unknown(error)
             else:
                 figures = {"batch": figures["batch"], "records": figures["records"]} | behind | figures
         if figures["records"] or figures["events"] or figures["dead_letters"]:
@@ -149,15 +160,36 @@ class BatchLog(StreamingQueryListener):
             if self._on_batch is not None:
                 self._on_batch(figures)
         elif self._status is not None:
-            self._status.on_idle()
+            self._status.on_idle(_behind(held))
         self.batch_ended.set()
 
     def on_idle(self, timestamp: str) -> None:
         """Notify guard and status file of a trigger, started at a time (ISO 8601), without anything to read."""
+        held = self._look_at_transactions()
         if self._status is not None:
-            self._status.on_idle()
+            self._status.on_idle(_behind(held))
         if self._guard is not None:
             self._guard.on_idle(timestamp)
+
+    def report_left(self) -> None:
+        """Warn of the records that a job with an end has not read because of open transactions."""
+        if self._transactions is not None:
+            try:
+                self._transactions.report_left()
+            except MqtwinError as error:
+                self._warn_of_unknown(error)
+
+    def _look_at_transactions(self) -> HeldRecords | None:
+        if self._transactions is None:
+            return None
+        try:
+            return self._transactions.look()
+        except MqtwinError as error:
+            self._warn_of_unknown(error)
+            return None
+
+    def _warn_of_unknown(self, error: MqtwinError) -> None:
+        self._log.warning("how far the job is behind is not known", why=str(error))
 
     def _warn(self, figures: dict[str, Any]) -> None:
         """Log once that arrays are not in the mirror, and once per limit that is near."""
@@ -186,6 +218,11 @@ class BatchLog(StreamingQueryListener):
         """Set both events: the query has ended and all batches are logged. `streams.query.job` reports the cause."""
         self.query_ended.set()
         self.batch_ended.set()
+
+
+def _behind(held: HeldRecords | None) -> int:
+    """Return the records per partition that a job which has nothing to read has not read."""
+    return math.ceil(held.mean) if held is not None else 0
 
 
 class _Callbacks:

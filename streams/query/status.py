@@ -90,11 +90,11 @@ class StatusFile:
             status.behind = figures.get("behind")
             self._write()
 
-    def on_idle(self) -> None:
-        """Record a trigger that found nothing to read."""
+    def on_idle(self, behind: int = 0) -> None:
+        """Record a trigger that found nothing to read. behind: records per partition held back by open transactions."""
         with self._lock:
             self.status.beat_s = self._wall()
-            self.status.behind = 0
+            self.status.behind = behind
             self._write()
 
     def _write(self) -> None:
