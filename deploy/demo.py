@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,6 +14,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.live import Live
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from deploy.broker import Broker
 from deploy.class_archives import find_spark_java
@@ -24,8 +25,9 @@ from deploy.console.server import ConsoleServer, Listen
 from deploy.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.show.alerts import alert_line
 from deploy.show.forecast import forecast_text
-from deploy.show.picture import picture
+from deploy.show.picture import picture, waiting_picture
 from deploy.show.verdict import MethodResult, compare, judge_demo
+from kernels._compile import CACHE_FOLDER
 from streams.kafka.latest import Latest
 from streams.kafka.pace import Pace
 from streams.kafka.publish import publish
@@ -35,13 +37,19 @@ from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from streams.query.job import Job, JobSettings, start_job
 from twin.errors import MqtwinError, UsageError
-from twin.estate import Estate
+from twin.estate import Estate, load_estate
 from twin.events import ARROW
-from twin.simulation import Outcome, SideBySide, side_by_side_estate, simulate
+from twin.recordings import Chunk
+from twin.simulation import Outcome, SideBySide, side_by_side_estate_text, simulate
 from twin.units import as_span
+from twin.warm import warm
+
+ESTATE, RECORDING = "estate.toml", "demo.arrow"  # in the output folder
 
 _PICTURES_PER_SECOND = 4
 _TIMEOUT_S = 120.0  # the demo fails after this time without a new state record
+_AHEAD_S = 3.0  # wall time by which the publishing may be ahead of the job: two batches of a busy machine
+_MIN_AHEAD_S = 900.0  # event time by which it always may be
 
 
 @dataclass(slots=True)
@@ -50,11 +58,13 @@ class DemoRun:
 
     Attributes:
         outcome: Outcome of the simulation.
+        address: Address of the page in the browser; None: no page.
         alerts: Alerts of the job, in their order.
         compared: Results of fixed lines and of the twin on the same recording.
     """
 
     outcome: Outcome
+    address: str | None = None
     alerts: list[AlertRecord] = field(default_factory=list)
     compared: list[MethodResult] = field(default_factory=list)
 
@@ -63,8 +73,46 @@ class DemoRun:
         return judge_demo(self.outcome, self.alerts)
 
 
+class StoryGate:
+    """Holds the publishing until every store has a state, then wherever the job is too far behind.
+
+    The time for which it holds is not made up for: the story goes on at its speed. Its methods may be called from
+    several threads.
+
+    Args:
+        pace: Schedule of the publishing.
+        stores: Names of the stores with events.
+        window: Number of events by which the publishing may be ahead of the job.
+    """
+
+    def __init__(self, pace: Pace, stores: Iterable[str], window: int) -> None:
+        self._pace, self._waiting_for, self._window = pace, set(stores), window
+        self._applied = 0
+        self._changed = threading.Condition()
+
+    @property
+    def is_open(self) -> bool:
+        """True once every store has a state."""
+        return not self._waiting_for
+
+    def pass_on(self, _chunk: Chunk, published: int) -> None:
+        """Return when more may be published. published: number of events so far."""
+        began = time.monotonic()
+        with self._changed:
+            self._changed.wait_for(lambda: published - self._applied <= (self._window if self.is_open else 0))
+        self._pace.hold(time.monotonic() - began)
+
+    def apply(self, states: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take note of what the job has applied. states: latest state record of each store."""
+        with self._changed:
+            self._applied = _applied(states)
+            self._waiting_for -= set(states)
+            self._changed.notify_all()
+
+
 def run_demo(
     folder: Path,
+    output: Path,
     *,
     seconds: float,
     seed: int,
@@ -75,42 +123,73 @@ def run_demo(
 
     Args:
         folder: Scratch folder.
-        seconds: Wall time for the whole recording.
+        output: Folder that receives the estate and the recording; it is made.
+        seconds: Wall time for the whole recording, from when the job is ready; longer where the job cannot follow.
         seed: Seed of the simulation.
         on_ready: Called with the broker's address when the broker is ready.
         console_port: Port of the page in the browser; a free one is taken where it is in use. None: no page.
 
     Raises:
+        UsageError: The output folder cannot be written.
         MqtwinError: The broker, the job or the publishing fails.
     """
     console = Console()
     configure_logging(json_lines=True, stream=(folder / "job.log").open("w", encoding="utf-8"))
-    estate = side_by_side_estate()
-    recording = folder / "side-by-side.arrow"
-    with console.status("simulating six hours of three structures", spinner="dots"):
+    estate, recording = _write_estate(output), output / RECORDING
+    with _activity(console, _kernel_text()):
+        warm()
+    with _activity(console, "simulating six hours of three structures"):
         outcome = simulate(SideBySide(), estate, recording, seed)
     _print_line(f"Simulated {outcome.events:,} events, {as_span((outcome.last - outcome.first) / 1e6)} of event time.")
-    with console.status("starting Kafka", spinner="dots"):
+    with _activity(console, "starting Kafka"):
         broker = Broker(data=folder / "kafka").start()
     try:
         _print_line(f"Kafka is running on {broker.bootstrap_servers}.")
         if on_ready is not None:
             on_ready(broker.bootstrap_servers)
-        with console.status("starting Spark (about 30 s more at the first start, to compile kernels)", spinner="dots"):
+        with _activity(console, "starting Spark: half a minute, a minute on a busy machine"):
             job = _start_job(estate, broker.bootstrap_servers, folder)
         with ExitStack() as parts:
             parts.callback(job.session.stop)
             parts.callback(job.stop)
             _print_line(f"The streaming job is running. Its log: {folder / 'job.log'}")
+            run = DemoRun(outcome)
             if console_port is not None:
-                address = _open_console(parts, estate, broker.bootstrap_servers, console_port)
-                _print_line(f"The console is running: {address}")
-            run = _show(console, job, estate, broker.bootstrap_servers, recording, DemoRun(outcome), seconds)
-            with console.status("replaying the recording with fixed lines", spinner="dots"):
+                run.address = _open_console(parts, estate, broker.bootstrap_servers, console_port)
+                _print_line(f"The console is running: {run.address}")
+            _show(console, job, estate, broker.bootstrap_servers, recording, run, seconds)
+            with _activity(console, "replaying the recording with fixed lines"):
                 run.compared = compare(recording, estate, run.alerts)
             yield run
     finally:
         broker.stop()
+
+
+def _write_estate(output: Path) -> Estate:
+    """Write the estate of the demo into a folder and return it."""
+    path = output / ESTATE
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        path.write_text(side_by_side_estate_text(), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--output {output}: {error.strerror}; expected: a folder that can be written") from None
+    return load_estate(path)
+
+
+def _kernel_text() -> str:
+    """Return what loading the kernels is on this machine: reading machine code, or compiling it once."""
+    if CACHE_FOLDER.exists():
+        return "loading kernels"
+    return "compiling kernels, once for this version: two minutes, five on a busy machine"
+
+
+@contextmanager
+def _activity(console: Console, text: str) -> Iterator[None]:
+    """Show what is going on and for how long. Without a terminal it prints nothing."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        progress.add_task(text, total=None)
+        yield
 
 
 def _open_console(parts: ExitStack, estate: Estate, servers: str, port: int) -> str:
@@ -140,7 +219,7 @@ def _start_job(estate: Estate, servers: str, folder: Path) -> Job:
 
 def _show(
     console: Console, job: Job, estate: Estate, servers: str, recording: Path, run: DemoRun, seconds: float
-) -> DemoRun:
+) -> None:
     """Publish the recording, and show states and alerts until the twin has applied the last event.
 
     Args:
@@ -152,18 +231,23 @@ def _show(
         run: Results so far; the alerts are added.
         seconds: Wall time for the whole recording.
     """
-    kafka, topics = {"bootstrap.servers": servers}, Topics()
-    speed = max(1.0, (run.outcome.last - run.outcome.first) / 1e6 / seconds)
+    kafka, topics, outcome = {"bootstrap.servers": servers}, Topics(), run.outcome
+    span_s = (outcome.last - outcome.first) / 1e6
+    asked = max(1.0, span_s / seconds)
+    pace = Pace(speed=asked)
+    window = int(outcome.events * min(1.0, max(_AHEAD_S * asked, _MIN_AHEAD_S) / span_s))
+    gate = StoryGate(pace, outcome.stores, window)
     latest, printed = Latest(topics), dict[str, str]()
     with (
         TopicReader(kafka, {topics.state: None}) as state_reader,
         AlertReader(kafka, topics, from_beginning=True) as reader,
-        _publishing(recording, estate, kafka, speed) as failures,
+        _publishing(recording, estate, kafka, pace, gate) as failures,
         _screen(console) as refresh,
     ):
-        begun = last_state = time.monotonic()
+        begun = begun_story = last_state = time.monotonic()
+        speed = asked
         states: dict[str, dict[str, Any]] = {}
-        while sum(int(state["events"]) for state in states.values()) < run.outcome.events:
+        while _applied(states) < outcome.events:
             if failures:
                 raise failures[0]
             if not job.query.isActive:
@@ -175,28 +259,29 @@ def _show(
             if time.monotonic() - last_state > _TIMEOUT_S:
                 raise MqtwinError(f"the job has written no state record for {_TIMEOUT_S:.0f} s")
             states = {name: entry.state for name, entry in latest.states.items()}
+            gate.apply(states)
             _read_alerts(console, reader, run)
+            if not gate.is_open:
+                begun_story = time.monotonic()
+                refresh(waiting_picture(begun_story - begun))
+                continue
             if not console.is_terminal:
                 _print_forecasts(states, printed)
-            behind_s = _behind_s(states, run.outcome, (time.monotonic() - begun), speed)
-            refresh(picture(states, run.alerts, run.outcome.events, speed, behind_s))
+            speed = _played_s(states, outcome) / max(1.0, time.monotonic() - begun_story)
+            refresh(picture(states, run.alerts, outcome.events, speed, asked))
         _read_alerts(console, reader, run, timeout_s=1.0)
-        refresh(picture(states, run.alerts, run.outcome.events, speed))
-    return run
+        refresh(picture(states, run.alerts, outcome.events, speed, asked))
 
 
-def _behind_s(states: Mapping[str, Mapping[str, Any]], outcome: Outcome, elapsed_s: float, speed: float) -> float:
-    """Return how many seconds of wall time the slowest store is behind what has been published.
+def _applied(states: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return the number of events that the job has applied. states: latest state record of each store."""
+    return sum(int(state["events"]) for state in states.values())
 
-    Args:
-        states: Latest state record of each store.
-        outcome: Outcome of the simulation.
-        elapsed_s: Wall time since the publishing began.
-        speed: Event time over real time.
-    """
-    published = min(outcome.last, outcome.first + elapsed_s * speed * 1e6)
+
+def _played_s(states: Mapping[str, Mapping[str, Any]], outcome: Outcome) -> float:
+    """Return the seconds of event time that the slowest store has applied."""
     times = [datetime.fromisoformat(state["time"]).timestamp() * 1e6 for state in states.values() if state["time"]]
-    return max(0.0, (published - min(times, default=outcome.first)) / 1e6 / speed)
+    return max(0.0, (min(times, default=outcome.first) - outcome.first) / 1e6)
 
 
 def _read_alerts(console: Console, reader: AlertReader, run: DemoRun, timeout_s: float = 0.01) -> None:
@@ -231,20 +316,23 @@ def _screen(console: Console) -> Iterator[Callable[..., None]]:
 
 
 @contextmanager
-def _publishing(recording: Path, estate: Estate, kafka: dict[str, str], speed: float) -> Iterator[list[BaseException]]:
+def _publishing(
+    recording: Path, estate: Estate, kafka: dict[str, str], pace: Pace, gate: StoryGate
+) -> Iterator[list[BaseException]]:
     """Publish the recording in the background, and yield a list that receives the error of a failure.
 
     Args:
         recording: The recording.
         estate: Its estate.
         kafka: Settings of the Kafka client.
-        speed: Event time over real time.
+        pace: The schedule.
+        gate: What holds it.
     """
     failures: list[BaseException] = []
 
     def send() -> None:
         try:
-            publish(recording, estate, kafka, Topics(), content_type=ARROW, pace=Pace(speed=speed))
+            publish(recording, estate, kafka, Topics(), content_type=ARROW, pace=pace, on_progress=gate.pass_on)
         except BaseException as error:  # noqa: BLE001 -- raised again in the main thread
             failures.append(error)
 

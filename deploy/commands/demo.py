@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -11,9 +12,9 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.console.server import DEFAULT_PORT
-from deploy.demo import run_demo
+from deploy.demo import ESTATE, RECORDING, DemoRun, run_demo
 from deploy.show.table import print_table
-from deploy.show.verdict import comparison_lines
+from deploy.show.verdict import comparison_lines, next_commands
 from deploy.show.wrapping import wrapped
 from deploy.stopping import StopRequestedError, raise_on_stop
 
@@ -24,38 +25,62 @@ def demo(
     no_console: Annotated[bool, Parameter(negative="")] = False,
     seconds: Annotated[float, Parameter(validator=Number(gte=1))] = 60.0,
     seed: int = 1,
+    output: Annotated[Path, Parameter(name=("--output", "-o"))] = Path("mqtwin-demo"),
 ) -> int:
     """Show three structures in fast motion: one levels off, one fills its data set, one has teeth until one goes on.
 
-    Runs a broker and the streaming job. At the end it prints when the forecast's alert opened, and how fixed lines at
-    80 and 85 % would have done in the same run. The exit status is 0 if the alert opened before the first 2192.
+    Runs a broker and the streaming job. At the end it prints when the forecast's alert opened, how fixed lines at
+    80 and 85 % would have done in the same run, and commands to try next. Where standard input is a terminal, the page
+    stays until Enter is pressed. The exit status is 0 if the alert opened before the first 2192.
 
     Args:
         keep: Keep broker and job running at the end, until Ctrl-C.
         no_console: Do not serve the page for a browser.
-        seconds: Wall time for the six hours of the recording.
+        seconds: Wall time for the six hours of the recording; longer where the job cannot follow.
         seed: Seed of the scenario's random numbers.
+        output: Folder for the estate and the recording, which the commands at the end read.
     """
-    passed = False
+    passed = None
     try:
         with raise_on_stop(), tempfile.TemporaryDirectory(prefix="mqtwin-demo-") as folder:
             port = None if no_console else DEFAULT_PORT
-            for run in run_demo(Path(folder), seconds=seconds, seed=seed, console_port=port):
-                passed, line = run.judge()
-                print(wrapped(line, is_terminal=sys.stdout.isatty()))
-                headings, lines = comparison_lines(run.compared)
-                print_table(headings, lines, right=set(headings[1:]))
-                sys.stdout.flush()
-                if keep:
-                    _wait_for_stop()
+            for run in run_demo(Path(folder), output, seconds=seconds, seed=seed, console_port=port):
+                passed = _report(run, output)
+                _wait(run, keep=keep)
     except StopRequestedError:
-        if not keep:
+        if passed is None:
             return 130
     return 0 if passed else 1
 
 
-def _wait_for_stop() -> None:
-    import threading
+def _report(run: DemoRun, output: Path) -> bool:
+    """Print the results of a run; return True if the alert opened in time."""
+    passed, line = run.judge()
+    print(wrapped(line, is_terminal=sys.stdout.isatty()))
+    headings, lines = comparison_lines(run.compared)
+    print_table(headings, lines, right=set(headings[1:]))
+    print(f"\nEstate and recording are in {output}. To try next:")
+    for text, command in next_commands(_program(), run.outcome, output / ESTATE, output / RECORDING):
+        print(f"\n  # {text}\n  {command}")
+    sys.stdout.flush()
+    return passed
 
-    print("Broker and job keep running until Ctrl-C.", file=sys.stderr, flush=True)
-    threading.Event().wait()
+
+def _program() -> str:
+    """Return how this program was called."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return f"{sys.executable} -m deploy"
+    return called.name if shutil.which(called.name) == str(called.absolute()) else str(called)
+
+
+def _wait(run: DemoRun, *, keep: bool) -> None:
+    """Wait until Ctrl-C, or for a key where somebody looks at the page and can press it."""
+    if keep:
+        import threading
+
+        print("Broker and job keep running until Ctrl-C.", file=sys.stderr, flush=True)
+        threading.Event().wait()
+    elif run.address is not None and sys.stdin.isatty() and sys.stdout.isatty():
+        print(f"\nThe page stays at {run.address} until you press Enter.", file=sys.stderr, flush=True)
+        sys.stdin.readline()

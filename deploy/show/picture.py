@@ -16,12 +16,13 @@ from deploy.show.alerts import CLEARED_STYLE, STYLES
 from deploy.show.forecast import forecast_text
 from deploy.show.wrapping import Wrapped
 from streams.kafka.subscribe import AlertRecord
-from twin.conditions import CLEARED, WATCH
+from twin.conditions import CLEARED, CRITICAL, FULL, WARNING, WATCH
 
 _MAX_ALERTS = 5
+_RANKS = {FULL: 0, CRITICAL: 1, WARNING: 2}  # of the severity of a page; a watch comes after them
 _MIN_PROBABILITY = 0.5  # forecasts are coloured from this probability, the default for alerts too
 _NEAR_S = 600.0  # forecasts are red from this time to full, the default for critical alerts too
-_BEHIND_S = 5.0  # from which the picture says that the job is behind
+_SLOW = 0.8  # share of the speed asked for below which the picture shows that of the job
 _DETAILS_WIDTH = 38  # characters to the right of a bar, enough room on a terminal of 80 columns
 
 
@@ -30,7 +31,7 @@ def picture(
     alerts: Sequence[AlertRecord],
     total: int,
     speed: float,
-    behind_s: float = 0.0,
+    asked_speed: float | None = None,
 ) -> RenderableType:
     """Return the whole picture.
 
@@ -38,26 +39,32 @@ def picture(
         states: Latest state record of each store.
         alerts: Alert records in their order.
         total: Number of events in the recording.
-        speed: Event time over real time.
-        behind_s: Seconds of wall time by which the job is behind what is published.
+        speed: Event time over real time so far.
+        asked_speed: Event time over real time as asked for; None: as it is.
     """
     panels: list[RenderableType] = [_store_panel(name, states[name]) for name in sorted(states)]
-    if not panels:
-        waiting = f"no state yet: the job reads its first batch and loads kernels ({behind_s:.0f} s)"
-        panels.append(Panel(Wrapped(Text(waiting, style="dim")), border_style="blue"))
-    return Group(_heading(states, total, speed, behind_s), *panels, _alerts_panel(alerts))
+    return Group(_heading(states, total, speed, asked_speed or speed), *panels, _alerts_panel(alerts))
 
 
-def _heading(states: Mapping[str, Mapping[str, Any]], total: int, speed: float, behind_s: float) -> RenderableType:
+def waiting_picture(seconds: float) -> RenderableType:
+    """Return the picture before the first state record of each store. seconds: of waiting for it."""
+    waiting = f"The first event of each structure is on its way through Kafka and Spark ({seconds:.0f} s)"
+    text = f"{waiting}; then the story begins."
+    return Panel(Wrapped(Text(text, style="dim")), title="mqtwin demo", title_align="left", border_style="blue")
+
+
+def _heading(states: Mapping[str, Mapping[str, Any]], total: int, speed: float, asked_speed: float) -> RenderableType:
     applied = sum(int(state["events"]) for state in states.values())
     time = min((str(state["time"]) for state in states.values() if state["time"]), default="")
     heading = Table.grid(expand=True)
     heading.add_column(no_wrap=True)
     heading.add_column(no_wrap=True, justify="right", style="dim")
     left = Text.assemble(("mqtwin demo", "bold"), "  ", (time[11:19], "cyan"))
-    if behind_s >= _BEHIND_S:
-        left.append(f"  the job is {behind_s:.0f} s behind", "yellow")
-    heading.add_row(left, f"{applied:,} of {total:,} events, {speed:,.0f}x real time")
+    if speed < _SLOW * asked_speed:  # the job is slower than that
+        left.append(f"  {speed:,.0f}x real time, asked {asked_speed:,.0f}x", "yellow")
+    else:
+        left.append(f"  {asked_speed:,.0f}x real time", "dim")
+    heading.add_row(left, f"{applied:,} of {total:,} events")
     return heading
 
 
@@ -106,7 +113,10 @@ def _add_bar(rows: Table, name: str, used: int, total: int, unit: str = "") -> N
 
 
 def _alerts_panel(alerts: Sequence[AlertRecord]) -> Panel:
-    """Return a line per alert in its latest state, newest first, then the text of the last record."""
+    """Return a line per alert in its latest state, open ones first, the worst of them first, then the newest.
+
+    Below them are the cause and the first action of the first one.
+    """
     latest: dict[str, AlertRecord] = {}
     opened: dict[str, str] = {}
     for alert in alerts:
@@ -119,13 +129,21 @@ def _alerts_panel(alerts: Sequence[AlertRecord]) -> Panel:
     rows = Table.grid(padding=(0, 1))
     for _ in range(6):
         rows.add_column(no_wrap=True)
-    for alert_id, alert in list(reversed(latest.items()))[:_MAX_ALERTS]:
-        rows.add_row(Text(opened[alert_id][11:16], style="dim"), *_alert_cells(alert))
-    is_open = [alert for alert in alerts if latest[alert.data.alert_id] is alert and alert.change != CLEARED]
-    newest = (is_open or alerts)[-1].data  # what mattered last, not that it is over
-    actions = [Wrapped(Text(f"-> {action}")) for action in newest.actions[:1]]
-    cause = Wrapped(Text(f"{newest.time[11:19]} {newest.cause}", style="italic"))
+    newest_first = sorted(latest.values(), key=lambda alert: opened[alert.data.alert_id], reverse=True)
+    ranked = sorted(newest_first, key=_rank)
+    for alert in ranked[:_MAX_ALERTS]:
+        rows.add_row(Text(opened[alert.data.alert_id][11:16], style="dim"), *_alert_cells(alert))
+    first = ranked[0].data
+    actions = [Wrapped(Text(f"-> {action}")) for action in first.actions[:1]]
+    cause = Wrapped(Text(f"{first.time[11:19]} {first.cause}", style="italic"))
     return _alert_panel(title, rows, cause, *actions)
+
+
+def _rank(alert: AlertRecord) -> int:
+    """Return the place of an alert: open ones by severity, then watches, then cleared ones."""
+    if alert.change == CLEARED:
+        return 4
+    return 3 if alert.data.level == WATCH else _RANKS.get(alert.data.severity, 2)
 
 
 def _alert_panel(title: str, *lines: RenderableType) -> Panel:

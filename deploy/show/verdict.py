@@ -7,6 +7,7 @@ judged by the same function.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,6 +25,7 @@ from twin.simulation import Outcome
 from twin.units import as_span, as_text
 
 _LINES_PCT = (80.0, 85.0)
+_BEFORE_S = 900  # from the moment of `next_commands` to the first 2192
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,27 @@ def judge_demo(outcome: Outcome, alerts: Iterable[AlertRecord]) -> tuple[bool, s
     lead_s = full_at / SECOND - datetime.fromisoformat(alert.data.time).timestamp()
     lead = f"The full-forecast alert opened {as_span(lead_s)} before {first_2192}"
     return True, f"{lead}. Its prediction at {_clock(alert.data.time)}: {_prediction(alert)}."
+
+
+def next_commands(program: str, outcome: Outcome, estate: Path, recording: Path) -> list[tuple[str, str]]:
+    """Return what to try next, each as (what it answers, command), about the store that was full first.
+
+    Args:
+        program: How this program is called.
+        outcome: Outcome of the simulation.
+        estate: Estate file.
+        recording: The recording.
+    """
+    full_at, store = outcome.first_full or (outcome.last, outcome.fullest)
+    time = as_text(max(outcome.first, full_at - _BEFORE_S * SECOND))[:19] + "Z"
+    files = f"--estate {shlex.quote(str(estate))} --recording {shlex.quote(str(recording))} --at {time}"
+    report = shlex.quote(str(recording.with_name("advice.html")))
+    again = f"{shlex.quote(str(recording))} --estate {shlex.quote(str(estate))}"
+    return [
+        (f"{store} at {time[11:16]}, if twice as much is put", f"{program} whatif {store} {files} --traffic puts=2"),
+        ("what would have been enough, as a page to hand on", f"{program} advise {store} {files} --html {report}"),
+        ("the same events asked again: change a size in the estate first", f"{program} replay {again} --demands"),
+    ]
 
 
 def _fixed_line(percent: float) -> Callable[[Series], list[Alarm]]:

@@ -36,6 +36,7 @@ class Pace:
         self._speed = speed
         self._rate = rate
         self._sent = 0
+        self._held_s = 0.0
         self._first_us: int | None = None
         self._clock_us = 0
         self._far_us = NEVER  # the previous time, if it was too far ahead
@@ -44,6 +45,10 @@ class Pace:
     def is_free(self) -> bool:
         """True if everything is due at once."""
         return self._speed is None and self._rate is None
+
+    def hold(self, seconds: float) -> None:
+        """Move everything that follows back by a time that was spent elsewhere, such as waiting for a reader."""
+        self._held_s += seconds
 
     def slices(self, times: Times) -> Iterator[Slice]:
         """Yield the next events, cut into slices that are due together.
@@ -54,11 +59,13 @@ class Pace:
         if not times.size:
             return
         if self._rate is not None:
-            yield from self._slices_by_rate(times.size, self._rate)
+            slices = self._slices_by_rate(times.size, self._rate)
         elif self._speed is not None:
-            yield from self._slices_by_time(times, self._speed)
+            slices = self._slices_by_time(times, self._speed)
         else:
-            yield Slice(0, times.size, 0.0)
+            slices = iter((Slice(0, times.size, 0.0),))
+        for rows in slices:
+            yield rows._replace(due_s=rows.due_s + self._held_s)
 
     def _slices_by_rate(self, count: int, rate: float) -> Iterator[Slice]:
         step = max(1, int(rate * GRAIN_S))

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
+import shutil
+import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from rich.console import Console
 
+from deploy.cli import main
+from deploy.demo import StoryGate
 from deploy.show.forecast import forecast_text
-from deploy.show.picture import picture
+from deploy.show.picture import picture, waiting_picture
 from deploy.show.usage import HEADINGS, usage_lines
-from deploy.show.verdict import MethodResult, compare, comparison_lines, judge_demo
+from deploy.show.verdict import MethodResult, compare, comparison_lines, judge_demo, next_commands
+from streams.kafka.pace import Pace
 from streams.kafka.subscribe import AlertRecord
 from tests.support.estates import small_estate
 from twin.errors import UsageError
@@ -241,10 +248,76 @@ def test_the_scenario_needs_three_structures(tmp_path: Path) -> None:
 # --- while the job catches up ----------------------------------------------------------------------------------------
 
 
-def test_the_picture_is_never_empty_and_says_how_far_the_job_is_behind(story: Story) -> None:
-    empty = printed(picture({}, [], 1000, 240.0, 12.0))
-    assert "the job is 12 s behind" in empty and "no state yet" in empty
-    assert "behind" not in printed(picture(story.states, [], 1000, 240.0, 2.0))
+def test_before_the_first_states_the_picture_says_what_is_waited_for() -> None:
+    assert "The first event of each structure is on its way through Kafka and Spark (12 s)" in printed(
+        waiting_picture(12.0), 100
+    )
+
+
+def test_the_heading_fits_eighty_columns_and_says_where_the_job_is_slower_than_asked(story: Story) -> None:
+    many = {STORE: story.states[STORE] | {"events": 135_506}}
+    [heading, *_] = printed(picture(many, [], 373_565, 118.4, 359.9)).splitlines()
+    assert "118x real time, asked 360x" in heading and heading.endswith(" 135,506 of 373,565 events")
+    [heading, *_] = printed(picture(many, [], 373_565, 355.0, 359.9)).splitlines()
+    assert "360x real time" in heading and "asked" not in heading and "…" not in heading
+
+
+def test_the_story_begins_when_every_store_has_a_state_and_waits_for_a_job_that_is_behind() -> None:
+    pace = Pace(speed=1.0)
+    gate = StoryGate(pace, ["A", "B"], window=100)
+    passed = threading.Semaphore(0)
+
+    def publish() -> None:
+        for published in (10, 20, 110, 200):
+            gate.pass_on(None, published)
+            passed.release()
+
+    threading.Thread(target=publish, daemon=True).start()
+    assert not passed.acquire(timeout=0.3)  # the first events were sent and nothing came back
+    gate.apply({"A": {"events": 10}})
+    assert passed.acquire(timeout=5) and not gate.is_open  # all that was sent came back, and B had no event yet
+    assert not passed.acquire(timeout=0.3)
+    gate.apply({"A": {"events": 10}, "B": {"events": 1}})
+    assert gate.is_open
+    assert passed.acquire(timeout=5) and passed.acquire(timeout=5)  # 20 and 110 are within the window
+    assert not passed.acquire(timeout=0.3)  # 200 is not
+    gate.apply({"A": {"events": 100}, "B": {"events": 1}})
+    assert passed.acquire(timeout=5)
+    [rows] = pace.slices(np.array([0], np.int64))
+    assert 0.8 < rows.due_s < 10.0  # the time of waiting is not made up for
+
+
+def test_open_alerts_come_first_and_the_worst_of_them_first(story: Story) -> None:
+    opened = foreseen(story.alerts)[0]
+
+    def alert(number: int, change: str = "opened", **fields: Any) -> AlertRecord:
+        time = f"2026-11-20T0{number}:00:00.000000Z"
+        data = msgspec.structs.replace(opened.data, alert_id=str(number), time=time, store=f"S{number}", **fields)
+        return msgspec.structs.replace(opened, type=f"mqtwin.alert.{change}", data=data)
+
+    watch, page = {"level": "watch", "severity": "info"}, {"level": "page", "severity": "critical"}
+    alerts = [alert(0, **page), alert(1, **watch), alert(2, level="page", severity="warning")]
+    alerts += [alert(number, change, **page) for number in range(3, 8) for change in ("opened", "cleared")]
+    text = printed(picture(story.states, alerts, 1000, 240.0), 100)
+    assert "alerts: 8, open: 3" in text
+    assert re.findall(r"\b(S\d) smds/QM01", text) == ["S0", "S2", "S1", "S7", "S6"]
+
+
+def test_the_commands_at_the_end_work_as_they_are_printed(
+    story: Story, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    estate = small_estate(folder)
+    recording = shutil.copy(story.recording, folder / "demo.arrow")
+    commands = next_commands("mqtwin", story.outcome, estate, Path(recording))
+    assert [shlex.split(command)[1] for _, command in commands] == ["whatif", "advise", "replay"]
+    for _, command in commands:
+        assert main(shlex.split(command)[1:]) == 0, command
+    printed_text = capsys.readouterr()
+    assert "puts x 2" in printed_text.out
+    assert (folder / "advice.html").stat().st_size > 1_000
+    assert "this estate" in printed_text.err
 
 
 def test_the_clock_is_that_of_the_slowest_store_and_each_has_its_own(story: Story) -> None:

@@ -60,3 +60,11 @@ def test_a_single_event_far_ahead_delays_nothing() -> None:
 def test_two_events_far_ahead_move_the_clock() -> None:
     far = np.array([START_US, START_US + 2 * DAY_US, START_US + 2 * DAY_US], np.int64)
     assert due_times(Pace(speed=86_400), far) == pytest.approx([0, 0, 2])
+
+
+@pytest.mark.parametrize("pace", [Pace(speed=1), Pace(rate=1), Pace()])
+def test_a_time_for_which_the_publishing_was_held_is_not_made_up_for(pace: Pace) -> None:
+    before = due_times(pace, times(0, 1, 2))
+    pace.hold(30.0)
+    [first] = due_times(pace, times(3))
+    assert first == pytest.approx(30.0 + (0.0 if pace.is_free else before[-1] + 1.0))

@@ -25,3 +25,8 @@ def side_by_side_estate() -> Estate:
 def demo_estate_text() -> str:
     """Return the text of demo.toml."""
     return (files(__package__) / DEMO).read_text(encoding="utf-8")
+
+
+def side_by_side_estate_text() -> str:
+    """Return the text of side_by_side.toml."""
+    return (files(__package__) / SIDE_BY_SIDE).read_text(encoding="utf-8")
