@@ -1,13 +1,21 @@
-"""Usage over time, with a bound: when it is full, every other point of its older half goes."""
+"""Usage over time, with a bound that keeps the peaks.
+
+When the bound is reached, time is cut into intervals, and of each of them the samples stay in which a resource was
+highest or lowest. The intervals are twice as long as often as it needs; extremes of a longer interval are extremes of
+the shorter ones in it, so a peak is never lost.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import Any, NamedTuple
 
 MIN_POINTS = 60
 MAX_POINTS = 480  # of a store: about a point per two pixels of a chart
 MAX_TOTAL_POINTS = 200_000  # of all stores
+_SHORTEST_S = 1.0  # interval of the first thinning
+_KEPT = 0.75  # share of the bound that a thinning may leave
 
 
 class Point(NamedTuple):
@@ -23,6 +31,7 @@ class History:
 
     def __init__(self) -> None:
         self._points: list[Point] = []
+        self._interval_s = _SHORTEST_S
 
     def __len__(self) -> int:
         return len(self._points)
@@ -35,10 +44,19 @@ class History:
             return
         if points and point.time_s < points[-1].time_s:
             points.clear()  # another recording, or a job that began anew
+            self._interval_s = _SHORTEST_S
         points.append(point)
-        while len(points) > max_points:
-            half = len(points) // 2
-            del points[1:half:2]
+        if len(points) > max_points:
+            self._thin(max(2, int(_KEPT * max_points)))
+
+    def _thin(self, most: int) -> None:
+        """Keep the extremes of each interval, and the last point; at most so many points."""
+        *older, last = self._points
+        kept = list(_extremes(older, self._interval_s))
+        while len(kept) >= most and self._interval_s < last.time_s - older[0].time_s:
+            self._interval_s *= 2
+            kept = list(_extremes(kept, self._interval_s))
+        self._points = [*kept[: most - 1], last]  # cut only where a store has more resources than points
 
     def columns(self) -> dict[str, Any]:
         """Return the points as columns for a chart, JSON-ready."""
@@ -48,6 +66,18 @@ class History:
             "pct": {name: [point.pct.get(name) for point in self._points] for name in names},
             "time_to_full_s": [point.times for point in self._points],
         }
+
+
+def _extremes(points: list[Point], interval_s: float) -> Iterator[Point]:
+    """Yield, of each interval, the first point and those in which a resource is highest or lowest, in their order."""
+    for _, interval in groupby(points, lambda point: point.time_s // interval_s):
+        own = list(interval)
+        places = {0}
+        for name in {name for point in own for name in point.pct}:
+            known = [(i, point.pct[name]) for i, point in enumerate(own) if name in point.pct]
+            places.add(max(known, key=lambda item: item[1])[0])
+            places.add(min(known, key=lambda item: item[1])[0])
+        yield from (own[place] for place in sorted(places))
 
 
 def points_per_store(stores: int) -> int:

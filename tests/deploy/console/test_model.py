@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import msgspec
 import pytest
 
@@ -83,6 +85,38 @@ def test_history_is_bounded_and_keeps_beginning_and_end():
     assert (times[0], times[-1]) == (0.0, 9_999.0)
     assert times == sorted(times)
     assert points_per_store(1) == 480 and points_per_store(5_000) == 60
+
+
+@pytest.mark.parametrize(("max_points", "max_gap_s"), [(480, 540.0), (60, 4_320.0)])  # 540: a fortieth of the time
+def test_history_keeps_every_peak_and_grows_no_thinner_with_age(max_points, max_gap_s):
+    """Six hours of teeth, a sample every two seconds: a rise of an hour, a fall within a minute."""
+    peaks = (86.8, 89.8, 91.3, 87.4, 99.2)
+    history = History()
+    for tooth, peak in enumerate(peaks):
+        for second in range(0, 4_320, 2):
+            level = peak * second / 3_600 if second <= 3_600 else max(2.0, peak * (1 - (second - 3_600) / 60))
+            others = {"entries": level / 7, "smds/QM01": (second % 600) / 10}
+            history.add(Point(tooth * 4_320.0 + second, {"elements": level, **others}, None), max_points)
+    columns = history.columns()
+    times, elements = columns["times"], columns["pct"]["elements"]
+    assert len(times) <= max_points
+    assert times == sorted(set(times)) and (times[0], times[-1]) == (0.0, 21_598.0)
+    for tooth, peak in enumerate(peaks):
+        own = [
+            level for time, level in zip(times, elements, strict=True) if tooth * 4_320 <= time < (tooth + 1) * 4_320
+        ]
+        assert max(own) == peak
+        assert min(own) <= 2.0
+    gaps = [after - before for before, after in itertools.pairwise(times)]
+    assert max(gaps) <= max_gap_s
+
+
+def test_a_store_with_more_resources_than_points_is_bounded_too():
+    history = History()
+    for second in range(1_000):
+        pct = {f"smds/QM{number:02}": float((second * (number + 3)) % 101) for number in range(40)}
+        history.add(Point(float(second), pct, None), 60)
+    assert len(history) <= 60 and history.columns()["times"][-1] == 999.0
 
 
 def test_a_recording_that_begins_anew_begins_a_new_history():
