@@ -15,7 +15,7 @@ MIN_POINTS = 60
 MAX_POINTS = 480  # of a store: about a point per two pixels of a chart
 MAX_TOTAL_POINTS = 200_000  # of all stores
 _SHORTEST_S = 1.0  # interval of the first thinning
-_KEPT = 0.75  # share of the bound that a thinning may leave
+_SHARE_LEFT = 0.75  # share of the bound that a thinning may leave
 
 
 class Point(NamedTuple):
@@ -47,16 +47,17 @@ class History:
             self._interval_s = _SHORTEST_S
         points.append(point)
         if len(points) > max_points:
-            self._thin(max(2, int(_KEPT * max_points)))
+            self._thin(max(2, int(_SHARE_LEFT * max_points)))
 
-    def _thin(self, most: int) -> None:
-        """Keep the extremes of each interval, and the last point; at most so many points."""
+    def _thin(self, max_extremes: int) -> None:
+        """Keep the extremes of each interval, and the last point. max_extremes: their number."""
         *older, last = self._points
-        kept = list(_extremes(older, self._interval_s))
-        while len(kept) >= most and self._interval_s < last.time_s - older[0].time_s:
+        extremes = list(_extremes(older, self._interval_s))
+        while len(extremes) >= max_extremes and self._interval_s < last.time_s - older[0].time_s:
             self._interval_s *= 2
-            kept = list(_extremes(kept, self._interval_s))
-        self._points = [*kept[: most - 1], last]  # cut only where a store has more resources than points
+            extremes = list(_extremes(extremes, self._interval_s))
+        step = -(-len(extremes) // (max_extremes - 1))  # above 1 only where a store has more resources than points
+        self._points = [*extremes[::step], last]
 
     def columns(self) -> dict[str, Any]:
         """Return the points as columns for a chart, JSON-ready."""
