@@ -113,12 +113,10 @@ class Moment:
     Attributes:
         estate: the estate.
         twin: the twin; it is read only.
-        pages: pages that were taken from the twin before, by number; a copy adds those that changed since.
     """
 
     estate: Estate
     twin: MessageStore
-    pages: dict[int, bytes]
 
     @property
     def tick(self) -> int:
@@ -132,28 +130,18 @@ class Moment:
         name = self.twin.name
         changed = changed_config(self.twin.config, settings)
         estate = replace(self.estate, stores={**self.estate.stores, name: changed})
-        self.pages.update(self.twin.dirty_pages())
-        twin = open_message_store(estate, name, None, self.twin.header(), self.pages.items())
+        twin = open_message_store(estate, name, self.twin.tables.copied_arrays(), self.twin.header(), None)
         if isinstance(twin, StructureTwin) and twin.policy_pending and not twin.rebuild():
             listed_values = ", ".join(f"{key} = {value}" for key, value in twin.policy_pending.items())
             raise UsageError(f"{name}: what it holds does not fit with {listed_values}; expected: room for it")
         return twin
 
 
-def moment_of(estate: Estate, twin: Any, pages: dict[int, bytes] | None = None) -> Moment:
-    """Return the present of a twin.
-
-    Args:
-        estate: its estate.
-        twin: the twin.
-        pages: pages that were taken from it before, by number.
-
-    Raises:
-        UsageError: the store holds no messages, so it has no forecast of its own.
-    """
+def moment_of(estate: Estate, twin: Twin) -> Moment:
+    """Return the present of a twin. UsageError: the store holds no messages, so it has no forecast of its own."""
     if not isinstance(twin, MessageStore) or not twin.has_fill_model:
         raise UsageError(f"{twin.name} holds no messages; expected: {', '.join(MESSAGE_KINDS)}")
-    return Moment(estate, twin, {} if pages is None else pages)
+    return Moment(estate, twin)
 
 
 def at_moment(recording: str | Path, estate: Estate, store: str, time: str | int | None = None) -> Moment:

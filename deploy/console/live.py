@@ -58,7 +58,6 @@ class LiveTwins:
         self._estate = estate
         self._player = Player(estate)
         self._decoder = Decoder(estate)
-        self._pages: dict[str, dict[int, bytes]] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -93,7 +92,7 @@ class LiveTwins:
                     else "the console's estate has no such store; expected: one of them"
                 )
                 raise UsageError(f"{request.store}: {reason}")
-            moment = moment_of(self._estate, twin, self._pages.setdefault(request.store, {}))
+            moment = moment_of(self._estate, twin)
             answer = what_if(moment, request.set, request.traffic, request.horizon_s)
             sliders = _sliders(moment.twin)
         return {
@@ -121,7 +120,7 @@ class LiveTwins:
             if not numbers:
                 raise MqtwinError(f"topic {topic} does not exist yet")
             with self._lock:
-                self._player, self._pages = Player(self._estate), {}
+                self._player = Player(self._estate)
             consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
             self._problem = ""
             while not self._stopping.is_set():

@@ -13,11 +13,13 @@ from confluent_kafka.admin import AdminClient
 from deploy.cli import main
 from deploy.show.whatif import answer_json
 from streams.kafka.present import read_present
+from streams.query.stored_state import read_twin
 from tests.system.harness import PATIENCE, Played, Stream, read_topic
+from twin.advise import Promise, advise
 from twin.estate import Estate
 from twin.events import NDJSON
 from twin.recordings import open_recording
-from twin.whatif import Traffic, at_moment, what_if
+from twin.whatif import Traffic, at_moment, moment_of, what_if
 
 pytestmark = pytest.mark.system
 
@@ -40,7 +42,7 @@ def ask(stream: Stream, played: Played, *arguments: str) -> int:
     return main(["whatif", STORE, "--estate", str(played.described), *place, *arguments])
 
 
-def test_the_answer_of_the_topics_is_that_of_the_recording(
+def test_topics_and_checkpoint_answer_as_the_recording_does(
     filling: Played, new_stream: Callable[[Estate], Stream], capsys: pytest.CaptureFixture[str]
 ) -> None:
     stream = new_stream(filling.estate)
@@ -52,6 +54,11 @@ def test_the_answer_of_the_topics_is_that_of_the_recording(
     expected = what_if(at_moment(filling.recording, filling.estate, STORE), {"offld1_th": 60}, Traffic(gets=0))
     assert expected.before.resource is not None
     assert json.loads(capsys.readouterr().out) == answer_json(expected)
+    stored = moment_of(filling.estate, read_twin(stream.checkpoint, filling.estate, STORE, session=stream.session))
+    assert what_if(stored, {"offld1_th": 60}, Traffic(gets=0)) == expected
+    promise = Promise(hours=1)
+    recorded = advise(at_moment(filling.recording, filling.estate, STORE), promise)
+    assert (recorded.plans or recorded.smaller) and advise(stored, promise) == recorded
 
 
 def test_where_kafka_has_deleted_events_the_state_record_says_what_is_held(

@@ -11,8 +11,9 @@ import pytest
 import twin
 from tests.support.moments import QUEUE, after_rest, structure_at_rest
 from twin.errors import UsageError
+from twin.stores.open import open_message_store
 from twin.testing import Driver
-from twin.whatif import AS_IT_IS, Moment, Traffic, at_moment, what_if
+from twin.whatif import AS_IT_IS, Moment, Traffic, at_moment, moment_of, what_if
 
 STORE = "QSG1/APP1"
 
@@ -52,6 +53,26 @@ def test_a_what_if_changes_nothing(filling: Moment):
     state, header = filling.twin.state(), filling.twin.header()
     what_if(filling, {"size": "1G", "smds.QM01.size": "4G"}, Traffic(gets=0))
     assert filling.twin.state() == state and filling.twin.header() == header
+
+
+def test_a_twin_from_a_checkpoint_answers_as_the_one_that_was_saved(recording: Path):
+    """Nothing of it has changed since it was restored, so a copy made of what has changed would be empty."""
+    saved = at_moment(recording, twin.demo_estate(), STORE, "2026-11-20T01:10:00Z")
+    pages = dict(saved.twin.dirty_pages())
+    restored = moment_of(
+        saved.estate, open_message_store(saved.estate, STORE, None, saved.twin.header(), pages.items())
+    )
+    for threshold in (60, 50):
+        question = {"offld1_th": threshold}, Traffic(gets=0)
+        assert what_if(restored, *question) == what_if(saved, *question)
+
+
+def test_a_what_if_leaves_the_pages_that_a_checkpoint_needs(recording: Path):
+    moment = at_moment(recording, twin.demo_estate(), STORE, "2026-11-20T00:10:00Z")
+    what_if(moment, {"offld1_th": 60})
+    pages = dict(moment.twin.dirty_pages())
+    restored = open_message_store(moment.estate, STORE, None, moment.twin.header(), pages.items())
+    assert restored.state() == moment.twin.state()
 
 
 RULES = """

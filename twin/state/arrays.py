@@ -30,14 +30,17 @@ class Arrays(Protocol):
 
 
 class MemoryArrays:
-    """Arrays in the memory of this process."""
+    """Arrays in the memory of this process. contents: what some of them begin with, of the same sizes; copied."""
 
-    def __init__(self) -> None:
-        self._arrays: dict[str, Array] = {}
+    def __init__(self, contents: Mapping[str, Array] | None = None) -> None:
+        self._arrays: dict[str, Array] = {name: array.copy() for name, array in (contents or {}).items()}
 
     def tables(self, sizes: Mapping[str, Size]) -> dict[str, Array]:
-        """Return the arrays of the store, zero."""
-        self._arrays = {name: np.zeros(rows, dtype) for name, (dtype, rows) in sizes.items()}
+        """Return the arrays of the store, zero where they have no contents."""
+        self._arrays = {
+            name: self._arrays[name] if name in self._arrays else np.zeros(rows, dtype)
+            for name, (dtype, rows) in sizes.items()
+        }
         return dict(self._arrays)
 
     def grow(self, rows: Mapping[str, int]) -> dict[str, Array]:

@@ -22,7 +22,7 @@ from kernels import index, layout, meter_rows
 from kernels.indexing import reindex
 from twin.errors import MqtwinError
 from twin.state import row_journal
-from twin.state.arrays import Array, Arrays, Size
+from twin.state.arrays import Array, Arrays, MemoryArrays, Size
 
 _PAGE_BITS = 32
 _NAMES_SHIFT = 13
@@ -192,6 +192,14 @@ class Tables:
     def journals(self) -> dict[str, int]:
         """Return the number of the last journal by table, for `Tables(arrays, rows, names_size, journals)`."""
         return self._journals
+
+    def copied_arrays(self) -> MemoryArrays:
+        """Return a copy of the arrays, for `Tables(arrays, rows, names_size, journals)`. Nothing is changed."""
+        arrays = {"names": self._names} | {f"{name}_waiting": waiting for name, waiting in self._waiting.items()}
+        for name, table in TABLES.items():
+            names = [name, *(f"{table.indexed_by}_{part}" for part in ("buckets", "links") if table.indexed_by)]
+            arrays |= {part: getattr(self.store, part) for part in names}
+        return MemoryArrays(arrays)
 
     def records(self) -> dict[str, bytes]:
         """Return the bytes of the small arrays, for `restore_records`."""
