@@ -15,6 +15,7 @@ from twin.whatif import AS_IT_IS, Answer, Outcome
 
 HEADINGS = ("", "full first", "time to full", "p10 to p90", "probability", "messages that fit")
 _RIGHT = frozenset({"probability", "messages that fit"})
+_LAST_MINUTE = 180  # beyond which the axis of a picture is in hours
 _SUFFIXES = (".svg", ".png")
 
 
@@ -66,7 +67,10 @@ def check_picture(path: Path) -> None:
 
 
 def draw_answer(path: Path, answer: Answer) -> None:
-    """Draw both times until full, p10 to p90 with a line at p50; the axis ends a little after the last of them."""
+    """Draw both times until full, p10 to p90 with a line at p50; the axis ends a little after the last of them.
+
+    Its unit, minutes or hours, is that of the spans beside it.
+    """
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -74,25 +78,26 @@ def draw_answer(path: Path, answer: Answer) -> None:
 
     mpl.rcParams["svg.hashsalt"] = "mqtwin"
     figure, axes = plt.subplots(figsize=(8, 2.8), layout="constrained")
-    horizon_h = answer.horizon_s / 3600
-    last = [outcome.p90 for outcome in (answer.before, answer.after)]
-    end_h = min(horizon_h, max(1.0, 1.3 * max(horizon_h if time is None else time / 3600 for time in last)))
+    last = [answer.horizon_s if outcome.p90 is None else outcome.p90 for outcome in (answer.before, answer.after)]
+    end_s = min(answer.horizon_s, max(600.0, 1.3 * max(last)))
+    unit, unit_s = ("hours", 3600) if end_s > _LAST_MINUTE * 60 else ("minutes", 60)
+    end = end_s / unit_s
     labels = ("as it is", question(answer))
     for row, (outcome, colour) in enumerate(((answer.before, "#5d6b7c"), (answer.after, "#1f54bd"))):
         low, middle, high = (
-            horizon_h if time is None else time / 3600 for time in (outcome.p10, outcome.p50, outcome.p90)
+            (answer.horizon_s if time is None else time) / unit_s for time in (outcome.p10, outcome.p50, outcome.p90)
         )
         text = "not full" if outcome.p10 is None else f"{outcome.resource}: " + cells(outcome)[1]
         if outcome.p10 is not None:
             axes.barh(row, high - low, left=low, height=0.5, color=colour, alpha=0.3)
             axes.plot([middle, middle], [row - 0.25, row + 0.25], color=colour, linewidth=3)
-        axes.annotate(text, (0.01 * end_h, row - 0.36), va="center", fontsize=9)
+        axes.annotate(text, (0.01 * end, row - 0.36), va="center", fontsize=9)
     axes.set(
         yticks=[0, 1],
         yticklabels=labels,
         ylim=(1.6, -0.6),
-        xlim=(0, end_h),
-        xlabel="hours until full (p10, p50, p90)",
+        xlim=(0, end),
+        xlabel=f"{unit} until full (p10, p50, p90)",
     )
     axes.set_title(f"{answer.store} at {answer.time[:16].replace('T', ' ')}, if the traffic goes on", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)

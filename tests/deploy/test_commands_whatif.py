@@ -28,6 +28,7 @@ from twin.recordings import open_recording
 from twin.whatif import Outcome, Traffic, at_moment, what_if
 
 STORE = "QSG1/APP1"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -86,14 +87,41 @@ def test_a_picture_is_drawn(estate: Path, recording: Path, tmp_path: Path, suffi
     assert picture.stat().st_size > 1_000
 
 
-def test_the_axis_of_a_picture_ends_a_little_after_what_it_shows(
-    estate: Path, recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("moment", "traffic", "unit", "end"),
+    [("01:00", "puts=4,gets=0", "minutes", 180), ("00:20", "puts=1", "hours", 8), ("00:20", "puts=0", "hours", 8)],
+)
+def test_the_axis_of_a_picture_ends_a_little_after_what_it_shows_in_the_unit_of_its_labels(
+    estate: Path,
+    recording: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+    traffic: str,
+    unit: str,
+    end: float,
 ):
-    limits: list[tuple[float, float]] = []
-    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: limits.append(figure.axes[0].get_xlim()))
-    arguments = ("--at", "2026-11-20T01:00:00Z", "--traffic", "puts=4,gets=0", "--picture", str(tmp_path / "a.svg"))
+    drawn: list[Any] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure.axes[0]))
+    arguments = ("--at", f"2026-11-20T{moment}:00Z", "--traffic", traffic, "--picture", str(tmp_path / "a.svg"))
     assert whatif(estate, recording, *arguments) == 0
-    assert limits[0][0] == 0 and limits[0][1] < 4  # of the eight hours that are looked ahead
+    low, high = drawn[0].get_xlim()
+    assert low == 0 and high <= end  # of the eight hours that are looked ahead
+    assert drawn[0].get_xlabel() == f"{unit} until full (p10, p50, p90)"
+
+
+def test_the_page_shows_what_the_command_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    page = (ROOT / "docs" / "what-if.md").read_text(encoding="utf-8")
+    for command in re.findall(r"^\$ mqtwin (.*)$", page.replace("\\\n", ""), re.MULTILINE)[:2]:
+        words = [
+            word.replace("friday.arrow", str(tmp_path / "friday.arrow")).replace("twin/", f"{ROOT}/twin/")
+            for word in command.split()
+        ]
+        capsys.readouterr()
+        assert main(words) == 0
+    block = page.partition("```text\n")[2].partition("```")[0]
+    described = [re.sub(r"\s+", " ", line).strip() for line in block.splitlines()]
+    assert described == [re.sub(r"\s+", " ", line).strip() for line in capsys.readouterr().out.splitlines()]
 
 
 @pytest.mark.parametrize(
