@@ -205,10 +205,11 @@ def _look_at_structure(store: Store, dataset: int) -> bool:
     if elements_exhausted(store):
         _fire(store, FULL_ELEMENTS)
     data = store.datasets[dataset]
-    if (data.messages > 0 or data.base_blocks > 0) and is_dataset_above_threshold(store, dataset):
-        _fire_dataset(store, dataset, DATASET_THRESHOLD)
-        if data.status != NORMAL:
-            _fire_dataset(store, dataset, DATASET_CANNOT_EXPAND)
+    if data.messages > 0 or data.base_blocks > 0:
+        if is_dataset_above_threshold(store, dataset):
+            _fire_dataset(store, dataset, DATASET_THRESHOLD)
+            if data.status != NORMAL:
+                _fire_dataset(store, dataset, DATASET_CANNOT_EXPAND)
         if smds.is_full(store, dataset):
             _fire_dataset(store, dataset, DATASET_FULL)
     return scalars.fired != 0 or data.fired != 0

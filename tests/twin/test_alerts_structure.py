@@ -5,8 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from kernels import _compile
 from tests.kernels.beside import records
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, data_set
+from tests.support import uncompiled
+from tests.support.mutation import mutated
 from tests.support.store_driver import NO_RULES
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import HOUR_US, SECOND_US
@@ -298,6 +301,16 @@ def test_a_data_set_that_may_not_expand_raises_its_threshold_and_then_full() -> 
     driver.put(8_192, count=9)
     assert driver.alert_changes()[-1] == (OPENED, "full", "smds/QM01")
     assert driver.alerts[-1].usage_pct == 100.0
+
+
+def test_full_of_a_data_set_opens_whatever_its_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_compile._Kernel, "__call__", uncompiled._call)
+    with mutated("kernels.watch", "smds.blocks_in_use(store, dataset) * 100 > smds.EXPAND_ABOVE * total", "False"):
+        driver = smds_of(ds_expand=False)
+        driver.put(8_192, count=98)
+        assert driver.alerts == []
+        driver.put(8_192)
+    assert driver.alert_changes() == [(OPENED, "full", "smds/QM01")]
 
 
 def test_a_data_set_that_cannot_expand_says_so_at_the_very_event() -> None:
