@@ -106,10 +106,13 @@ def is_full(store: Store) -> bool:
 
 @kernel
 def _spilled(store: Store, blocks: int, persistent: bool) -> int:
-    """Return how many blocks of a put go to the file because its buffer has no room for them."""
+    """Return the blocks of a put in the file: none if its buffer has room for the whole message, else all of them.
+
+    Source: [IBM: WebSphere MQ internals, "MQPUT Walkthrough"].
+    """
     params = store.params[0]
     buffer = params.p_buffer if persistent else params.np_buffer
-    return min(blocks, max(0, _in_memory(store, persistent) + blocks - buffer))
+    return 0 if _in_memory(store, persistent) + blocks <= buffer else blocks
 
 
 @kernel
@@ -119,7 +122,7 @@ def _may_spill(store: Store, spilled: int) -> bool:
 
 @kernel
 def fits(store: Store, length: int, persistent: bool) -> bool:
-    """Return True if a put of that length would be accepted now: its buffer takes it, or the file may hold the rest."""
+    """Return True if a put of that length would be accepted now: its buffer takes it, or the file may hold it."""
     return _may_spill(store, _spilled(store, blocks_of(length), persistent))
 
 

@@ -69,6 +69,25 @@ def test_messages_are_in_the_buffers_by_preference_and_overflow_to_the_file(queu
     assert (blocks(state), state["file_bytes"]) == ((27, 0, 0, 10, 17), 3 * 512)
 
 
+def test_a_message_is_whole_in_its_buffer_or_whole_in_the_file(queue_file: Open) -> None:
+    """MQPUT Walkthrough: "the message will be allocated in one of the queue buffers, otherwise [...] in the queue file"."""
+    driver = queue_file()
+    driver.put(ONE_BLOCK, count=7)
+    assert driver.put(length_of(2))["file_bytes"] == 2 * 512, "one block of the buffer is left"
+    assert driver.put(ONE_BLOCK)["file_bytes"] == 2 * 512, "which a shorter message takes"
+    assert driver.put(length_of(17), persistent=True)["file_bytes"] == 19 * 512
+    assert driver.put(length_of(16), persistent=True)["file_bytes"] == 19 * 512, "it fits exactly"
+    assert blocks(driver.get(count=8)) == (24 + 19, 7, 2, 1, 33)
+
+
+def test_a_put_that_no_buffer_takes_needs_room_in_the_file_for_all_of_it(queue_file: Open) -> None:
+    driver = queue_file(max_size=9 * 512)
+    assert driver.put(length_of(9))["overfull_puts"] == 0
+    assert driver.put(length_of(8))["overfull_puts"] == 0, "the buffer is empty"
+    assert driver.put(ONE_BLOCK)["overfull_puts"] == 1
+    assert queue_file(max_size=9 * 512).put(length_of(10))["overfull_puts"] == 1, "of 8 and 9 blocks"
+
+
 def test_the_file_keeps_its_blocks_free_and_allocated_and_uses_them_again(queue_file: Open) -> None:
     driver = queue_file()
     driver.put(ONE_BLOCK, count=13)
@@ -263,7 +282,7 @@ def test_of_nonpersistent_messages_alone_there_is_no_checkpoint(queue_file: Open
     driver.put(10_000, count=200)
     driver.get(count=200)
     state = driver.wait(600 * MINUTE)
-    assert (log(state), state["blocks_allocated"]) == ((0, 0), 200 * 21 - 8)
+    assert (log(state), state["blocks_allocated"]) == ((0, 0), 200 * 21)
 
 
 @pytest.mark.parametrize(
@@ -275,12 +294,12 @@ def test_a_file_is_truncated_that_is_oversized_by_both_1_percent_and_16_kb(
 ) -> None:
     """Views of the Queue: "truncates the queue file if it is oversized by both 1% and 16KB". 16 KB are 32 blocks."""
     driver = queue_file()
-    driver.put(length_of(8 + in_file))
+    driver.put(length_of(in_file))
     driver.get()
     for number in (16, 16, 16, 2):
         driver.put(ONE_BLOCK, persistent=True, count=number)
         driver.get(count=number)
-    state = driver.put(length_of(8 + needed))
+    state = driver.put(length_of(needed))
     assert (log(state), state["blocks_allocated"]) == ((100, 0), in_file - needed)
     state = driver.wait(31 * MINUTE)
     assert (log(state), state["blocks_allocated"]) == ((100, 1), kept_free)

@@ -38,7 +38,7 @@ def blocks_of_length(length: int) -> int:
 
 @dataclass(eq=False, kw_only=True)
 class QueueFileMessage(Message):
-    """A message of a queue file. places: numbers of its blocks of the file; its other blocks are in a buffer."""
+    """A message of a queue file. places: numbers of its blocks of the file; none: it is in a buffer."""
 
     blocks: int
     places: tuple[int, ...]
@@ -84,11 +84,14 @@ class NaiveQueueFile(NaivePrivateStore):
         return message
 
     def _spilled(self, event: Event) -> int:
-        """Return the blocks of a put for which its buffer has no room."""
+        """Return the blocks of a put in the file: none if its buffer has room for the message, else all.
+
+        Source: [IBM: WebSphere MQ internals, "MQPUT Walkthrough"]: "If there is space, the message will be allocated in
+        one of the queue buffers, otherwise it will be allocated in the queue file".
+        """
         persistent = event.get("persistent", False)
         blocks = blocks_of_length(event["length"])
-        room = max(0, self._buffer(persistent) - self._in_memory(persistent))
-        return max(0, blocks - room)
+        return 0 if self._in_memory(persistent) + blocks <= self._buffer(persistent) else blocks
 
     def _next_free_blocks(self, number: int) -> tuple[int, ...]:
         """Return the places of the next available free blocks of the file, from its beginning [assumed].

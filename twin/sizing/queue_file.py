@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kernels import queue_file
 from twin.errors import UsageError
 from twin.estate import QueueFile, format_size
-from twin.sizing.mix import Mix, count_of
+from twin.sizing.mix import Messages, Mix, count_of
 from twin.units import KIB
 
 LOADED_BYTES = 60 * KIB  # memory of a loaded queue, "around 60k" [IBM]
@@ -29,7 +29,7 @@ class QueueFilePlan:
     persistent_blocks: int
     nonpersistent_buffer: int  # bytes
     persistent_buffer: int  # bytes
-    overflow_blocks: int  # that the buffers do not hold
+    overflow_blocks: int  # of the messages that the buffers do not hold
     file_bytes: int  # of the overflow
     max_bytes: int  # of the file
     used_pct: float  # of `max_bytes`
@@ -53,11 +53,9 @@ def plan_queue_file(config: QueueFile, nonpersistent: Mix, persistent: Mix, queu
     if queues < 1:
         raise UsageError(f"{queues} queues; expected: at least 1")
     messages = count_of((*nonpersistent, *persistent))
-    blocks = [
-        sum(int(queue_file.blocks_of(part.length)) * part.count for part in mix) for mix in (nonpersistent, persistent)
-    ]
+    blocks = [sum(_blocks_of(part) * part.count for part in mix) for mix in (nonpersistent, persistent)]
     buffers = [config.default_q_buffer_size, config.default_pq_buffer_size]
-    overflow = sum(max(0, own - size // queue_file.BLOCK_BYTES) for own, size in zip(blocks, buffers, strict=True))
+    overflow = sum(_overflow(mix, size) for mix, size in zip((nonpersistent, persistent), buffers, strict=True))
     file_bytes = overflow * queue_file.BLOCK_BYTES
     return QueueFilePlan(
         messages=messages,
@@ -74,6 +72,21 @@ def plan_queue_file(config: QueueFile, nonpersistent: Mix, persistent: Mix, queu
         memory_bytes=queues * (LOADED_BYTES + sum(buffers) + HANDLE_BYTES * messages),
         warnings=tuple(_warnings(config, messages, file_bytes, blocks[1], overflow)),
     )
+
+
+def _blocks_of(part: Messages) -> int:
+    """Return the blocks of one message of a part of a mix."""
+    return int(queue_file.blocks_of(part.length))
+
+
+def _overflow(mix: Mix, buffer_bytes: int) -> int:
+    """Return the blocks of the messages that a buffer does not hold; it holds whole ones, the shortest [assumed]."""
+    room, overflow = buffer_bytes // queue_file.BLOCK_BYTES, 0
+    for part in sorted(mix, key=_blocks_of):
+        held = min(part.count, room // _blocks_of(part))
+        room -= held * _blocks_of(part)
+        overflow += (part.count - held) * _blocks_of(part)
+    return overflow
 
 
 def _warnings(config: QueueFile, messages: int, file_bytes: int, persistent_blocks: int, overflow: int) -> list[str]:

@@ -30,6 +30,13 @@ def test_what_the_buffers_of_128k_and_256k_do_not_hold_is_in_the_file():
     assert plan_queue_file(QUEUE, parse_mix(["148:256"]), ()).file_bytes == 0
 
 
+def test_a_message_is_whole_in_its_buffer_or_whole_in_the_file():
+    """MQPUT Walkthrough: allocated "in one of the queue buffers, otherwise [...] in the queue file"."""
+    assert plan_queue_file(QUEUE, parse_mix(["1K:2000"]), ()).overflow_blocks == 3 * (2000 - 256 // 3)
+    assert plan_queue_file(QUEUE, parse_mix(["200000:1"]), ()).overflow_blocks == 392
+    assert plan_queue_file(QUEUE, parse_mix(["4756:1", "148:255"]), ()).overflow_blocks == 10
+
+
 def test_memory_is_60k_a_loaded_queue_its_buffers_and_32_bytes_a_message():
     plan = plan_queue_file(QUEUE, parse_mix(["148:1"]), (), queues=1_000)
     assert plan.memory_bytes == 1_000 * (60 * KIB + 128 * KIB + 256 * KIB + 32)
