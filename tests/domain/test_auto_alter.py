@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
-from tests.support.store_driver import GIB, NO_RULES, Open, StoreDriver
-from tests.support.workloads import MINUTE_US
+from tests.support.store_driver import GIB, KIB, NO_RULES, Open, StoreDriver
+from tests.support.workloads import MINUTE_US, SECOND_US
 
 
 def open_structure(structure: Open, entries: int = 100, max_entries: int = 200, **fields: Any) -> StoreDriver:
@@ -59,6 +59,45 @@ def test_the_ratio_is_a_fraction_exactly(structure: Open) -> None:
     assert pools(state) == (entries, entries * 204 // 81)
     bigger = driver.alter(size=110 * ENTRY_AND_6_ELEMENTS)
     assert bigger["ents_max"] == 110 * ENTRY_AND_6_ELEMENTS * 81 // (695 * 81 + 256 * 204)
+
+
+@pytest.mark.parametrize(("long", "short", "ratio"), [(74, 6, 6), (73, 7, 452 / 80)])
+def test_a_ratio_in_line_with_the_one_in_use_stays(structure: Open, long: int, short: int, ratio: float) -> None:
+    """Automatic alter "is not very sensitive": it leaves 5 % of one pool, no more."""
+    driver = open_structure(structure, max_entries=100)
+    driver.put(1164, count=long)
+    driver.put(100, count=short)  # of 80 entries in use 6 or 7 have 2 elements: 5 % or 5.8 % of 480 would be left
+    ents_max, elems_max = pools(driver.wait(60))
+    assert ents_max == int(100 * ENTRY_AND_6_ELEMENTS / (695 + 256 * ratio))
+    assert elems_max == int(ents_max * ratio)
+
+
+DEFAULT_RULES = {"offld1_sz": 32 * KIB, "offld2_sz": 4 * KIB, "offld3_sz": 0}
+
+
+def minutes_until_full(structure: Open, length: int, **fields: Any) -> float:
+    """Return the time until a put does not fit any more, with a put every five seconds into 2.3 MB."""
+    driver = open_structure(structure, 1048, 1048, **({"full_threshold": 60} | DEFAULT_RULES | fields))
+    start = driver.time
+    while driver.put(length, time=driver.time + 5 * SECOND_US)["overfull_puts"] == 0:
+        pass
+    return (driver.time - start) / MINUTE_US
+
+
+@pytest.mark.parametrize("length", [6_000, 12_000])
+def test_the_second_rule_gives_automatic_alter_more_time(structure: Open, length: int) -> None:
+    """The remaining space "is used up more slowly", and so "gives [...] automatic alter [...] more time"."""
+    without = minutes_until_full(structure, length, offld2_sz=64 * KIB)
+    assert minutes_until_full(structure, length) > without + 10, "as many more samples"
+
+
+def test_a_changing_mix_is_not_altered_at_every_sample(structure: Open) -> None:
+    """The rules change the ratio in use all the time: of some hundred samples above FULLTHRESHOLD few alter."""
+    driver = open_structure(structure, 1048, 1048, full_threshold=60, **DEFAULT_RULES)
+    for _ in range(117):
+        driver.put(12_000, count=12)
+        driver.wait(59)
+    assert 10 <= driver.state()["auto_alters"] <= 40
 
 
 def test_where_that_is_not_enough_it_grows_by_a_tenth_a_minute_up_to_size(structure: Open) -> None:

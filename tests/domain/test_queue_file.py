@@ -70,7 +70,7 @@ def test_messages_are_in_the_buffers_by_preference_and_overflow_to_the_file(queu
 
 
 def test_a_message_is_whole_in_its_buffer_or_whole_in_the_file(queue_file: Open) -> None:
-    """MQPUT Walkthrough: "the message will be allocated in one of the queue buffers, otherwise [...] in the queue file"."""
+    """MQPUT Walkthrough: "in one of the queue buffers, otherwise it will be allocated in the queue file"."""
     driver = queue_file()
     driver.put(ONE_BLOCK, count=7)
     assert driver.put(length_of(2))["file_bytes"] == 2 * 512, "one block of the buffer is left"

@@ -147,6 +147,8 @@ class NaiveStructure(NaiveStore):
     def _automatic_alter(self) -> None:
         """Alter the structure at FULLTHRESHOLD to the ratio in use, then, if still there, by 10 % up to SIZE.
 
+        A ratio in line with the one in use stays: when one pool runs out, at most 5 % of the other would be left.
+
         While data is in SCM no alter takes effect, and each one counts as refused [assumed].
         """
         used, threshold = self._used(), self.attributes["full_threshold"]
@@ -156,7 +158,8 @@ class NaiveStructure(NaiveStore):
             self.refused_alters += 1
             return
         before = self.size, self.ratio
-        if used.entries > 0 and used.elements > 0:
+        less, more = sorted((used.entries * self.pools.elements, used.elements * self.pools.entries))
+        if less > 0 and 1 - Fraction(less, more) > Fraction(5, 100):
             self.ratio = Fraction(used.elements, used.entries)
         self.pools = pools_of_size(self.size, self.ratio, self.attributes)
         if reaches(threshold, used, self.pools):

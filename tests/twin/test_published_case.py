@@ -63,15 +63,16 @@ def test_a_million_messages_fit_where_those_before_had_2_kb_and_fewer_where_they
 
 
 @pytest.mark.parametrize("second", [0, 20, 30])
-def test_automatic_alter_makes_the_published_case_28_to_45_percent_worse_from_2_kb_on(second: int) -> None:
+def test_automatic_alter_makes_the_published_case_34_to_59_percent_worse_from_2_kb_on(second: int) -> None:
     """At 80 % it sets the ratio to what stands there, just before every message becomes one of 2 elements.
 
-    How much worse depends on the second of the minute, because it looks once a minute.
+    How much worse depends on the second of the minute, because it looks once a minute, and not where at most 5 % of one
+    pool would be left.
     """
     for before in (2_048, 4_096):
         less = 1 - accepted(4 * GIB, 80, before, auto_alter=True, second=second) / accepted(4 * GIB, 80, before)
-        assert 0.28 < less < 0.45
+        assert 0.34 < less < 0.595
 
 
 def test_automatic_alter_helps_where_messages_before_were_small() -> None:
-    assert accepted(4 * GIB, 80, 1_000, auto_alter=True) > 1.7 * accepted(4 * GIB, 80, 1_000)
+    assert accepted(4 * GIB, 80, 1_000, auto_alter=True) > 1.63 * accepted(4 * GIB, 80, 1_000)

@@ -1,7 +1,9 @@
 """ALLOWAUTOALT(YES): what z/OS alters of a structure that fills. Pure functions; the twin assigns and alerts.
 
-Sources: [published] z/OS, Setting Up a Sysplex: automatic alter from FULLTHRESHOLD on. [assumed] a sample every 60 s of
-event time, to the ratio in use, then by 10 % up to SIZE.
+Sources: [published] z/OS, Setting Up a Sysplex: automatic alter from FULLTHRESHOLD on; the ratio stays where it is "in
+line" with the one in use (Conditions preventing a system-initiated alter). [assumed] a sample every 60 s of event time,
+to the ratio in use, then by 10 % up to SIZE; in line is what servers of CICS coupling facility data tables take so,
+ALTERELEMPC(5) and ALTERENTRYPC(5).
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from kernels.pools import AUTO_ALTER_GROWTH_PCT
 from kernels.ticks import ALTER_TICKS
 from twin.allocation import Allocation, Usage, pool_sizes
 from twin.estate import Structure
+
+IN_LINE_PCT = 5  # percent of one pool left when the other runs out, up to which the ratio stays [assumed]
 
 
 def count_samples(before: int, tick: int) -> int:
@@ -28,20 +32,24 @@ def is_at_threshold(config: Structure, allocation: Allocation, usage: Usage) -> 
     return usage.entries * 100 >= threshold * ents_max or usage.elements * 100 >= threshold * elems_max
 
 
-def _ratio_in_use(allocation: Allocation, usage: Usage) -> Fraction:
-    entries, elements = usage.entries, usage.elements
-    return Fraction(elements, entries) if entries and elements else Fraction(allocation.ratio)
+def _next_ratio(config: Structure, allocation: Allocation, usage: Usage) -> Fraction:
+    """Return the ratio in use, or the allocated one where both are in line: z/OS alters no ratio for a small drift."""
+    ents_max, elems_max = pool_sizes(config, *allocation)
+    less, more = sorted((usage.entries * elems_max, usage.elements * ents_max))  # shares in use, times both totals
+    if less == 0 or (more - less) * 100 <= IN_LINE_PCT * more:
+        return Fraction(allocation.ratio)
+    return Fraction(usage.elements, usage.entries)
 
 
 def can_relieve(config: Structure, allocation: Allocation, usage: Usage) -> bool:
     """Return True if automatic alter takes what is in use below FULLTHRESHOLD, by ratio and SIZE, in time."""
-    largest = Allocation(max(allocation.size, config.size), _ratio_in_use(allocation, usage))
+    largest = Allocation(max(allocation.size, config.size), _next_ratio(config, allocation, usage))
     return not is_at_threshold(config, largest, usage)
 
 
 def next_allocation(config: Structure, allocation: Allocation, usage: Usage) -> Allocation:
     """Return the allocation that automatic alter gives a structure at its threshold."""
-    ratio = _ratio_in_use(allocation, usage)
+    ratio = _next_ratio(config, allocation, usage)
     size = allocation.size
     if is_at_threshold(config, Allocation(size, ratio), usage):
         size = max(size, min(config.size, size + size * AUTO_ALTER_GROWTH_PCT // 100))

@@ -172,7 +172,7 @@ def test_the_other_rules_are_adjusted_where_they_are_not_below():
 def test_automatic_alter_is_said_to_make_the_published_case_worse():
     config = replace(bare_structure(4 * GIB), allow_auto_alter=True)
     (warning,) = (line for line in plan_threshold(config, MILLION).warnings if "ALLOWAUTOALT" in line)
-    assert "FULLTHRESHOLD(80)" in warning and "28 to 45 % fewer" in warning
+    assert "FULLTHRESHOLD(80)" in warning and "34 to 59 % fewer" in warning
     without = plan_threshold(replace(config, full_threshold=0), MILLION)
     assert not any("ALLOWAUTOALT" in line for line in without.warnings), "0 switches automatic alter off"
 
