@@ -28,7 +28,7 @@ class ComplaintPrinter:
 
 
 def print_intake(intake: Intake, printed: int = 0) -> None:
-    """Print complaints, unknown names with their lines for the estate, peaks, and the table of coverage.
+    """Print complaints, what was passed over, unknown names, peaks, and the table of coverage.
 
     Args:
         intake: the intake.
@@ -44,7 +44,10 @@ def print_intake(intake: Intake, printed: int = 0) -> None:
 
 
 def print_complaints(intake: Intake, printed: int = 0) -> None:
-    """Print complaints, then unknown names with their lines for the estate. printed: as of `print_intake`."""
+    """Print complaints, what was passed over, unknown names with their lines for the estate.
+
+    printed: as of `print_intake`.
+    """
     for line in _lines(intake, printed):
         print(f"mqtwin: {line}", file=sys.stderr)
 
@@ -54,6 +57,7 @@ def _lines(intake: Intake, printed: int) -> Iterator[str]:
     yield from (f"warning: {complaint}" for complaint in examples)
     if sum(intake.counts.values()) > printed + len(examples):
         yield "warning: more like these: " + ", ".join(f"{code} {n:,}" for code, n in sorted(intake.counts.items()))
+    yield from (f"passed over: {line}" for line in intake.lines_for_passed_over())
     unknown = intake.lines_for_unknown()
     yield from (f"unknown: {line}" for line in unknown[:_MAX_LINES])
     if len(unknown) > _MAX_LINES:

@@ -22,6 +22,15 @@ def test_what_is_too_much_to_print_is_counted(capsys: pytest.CaptureFixture[str]
     assert lines[20:] == ["mqtwin: warning: more like these: no-size 23"]
 
 
+def test_what_was_passed_over_is_counted_by_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    intake = Intake()
+    for kind in (30, 30, 42):
+        intake.pass_over("record of other types", f"SMF {kind}", 1000)
+    print_intake(intake)
+    expected = "mqtwin: passed over: 3 records of other types, 3,000 bytes (2 of SMF 30, 1 of SMF 42)\n"
+    assert capsys.readouterr().err == expected
+
+
 def test_what_was_printed_as_it_came_is_not_printed_again(capsys: pytest.CaptureFixture[str]) -> None:
     print_intake(complained(8), printed=8)
     assert capsys.readouterr().err == ""

@@ -23,6 +23,7 @@ from twin.estate import Estate, EstateError, load_estate
 from twin.events import Decoder
 from twin.feeds import FeedOptions, Intake, Page, make_feed
 from twin.feeds.estate_import import differences, estate_text, unverified
+from twin.feeds.looks import looks_like
 from twin.recordings import LinesChunk
 
 INPUTS = 50  # of a round
@@ -121,6 +122,7 @@ class Fuzzer:
                 failures.append(Failure(self.name, number, f"{type(error).__name__}: {error}", page))
                 feed = make_feed(self.name, intake, options)
                 continue
+            failures += [Failure(self.name, number, reason, page) for reason in _odd_looks(page)]
             tally.slowest = max(tally.slowest, process_time() - started)
             tally.refused += intake.counts.total() > complaints
             tally.events += len(events)
@@ -154,6 +156,15 @@ def _learned(intake: Intake, estate: Estate, folder: Path) -> str:
     except Exception as error:  # noqa: BLE001  (whatever it is, it is reported)
         return f"estate: {type(error).__name__}: {error}"
     return ""
+
+
+def _odd_looks(page: bytes) -> list[str]:
+    """Return what is wrong with the words for what a page looks like: an error, or none."""
+    try:
+        with limited():
+            return [] if looks_like(page) else ["it looks like nothing"]
+    except (Exception, TooSlow) as error:  # noqa: BLE001  (whatever it is, it is reported)
+        return [f"looks_like: {type(error).__name__}: {error}"]
 
 
 def _long(intake: Intake) -> list[str]:

@@ -36,12 +36,15 @@ _ENDS = {  # of units of work
     "XARollback": "BACKOUT",
 }
 _MAX_UNITS = 100_000  # open units of work that are remembered
+_MAX_KIND = 60  # characters
 _MAX_QUEUES = 1000  # of one unit of work
 _MAX_INTERVAL_US = 366 * 86_400 * 1_000_000
 
 
 class AmqsevtFeed(Feed):
     """Reader of event messages. It remembers which queues each open unit of work has touched."""
+
+    reads = "JSON of amqsevt"
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         """Start without input."""
@@ -64,6 +67,7 @@ class AmqsevtFeed(Feed):
         if not isinstance(data, dict) or not isinstance(kind, dict):
             self.intake.complain("foreign", place, "no eventType and eventData; expected: JSON of amqsevt")
             return
+        self.object_count += 1
         number = integer(kind.get("value", -1))
         qmgr = str(data.get("queueMgrName") or data.get("qMgrName") or "").strip()
         if not qmgr:
@@ -80,6 +84,8 @@ class AmqsevtFeed(Feed):
             time = integer(message["eventCreation"]["epoch"]) * 1_000_000
             queue = str(data["baseObjectName"]).strip()
             yield {"time": time, "qmgr": qmgr, "op": "PUT", "queue": queue, "length": 0, "reason": _FULL}
+        else:
+            self.intake.pass_over("event message of other kinds", str(kind.get("name") or number)[:_MAX_KIND])
 
     # --- statistics and accounting -----------------------------------------------------------------------------------
 

@@ -24,6 +24,8 @@ _ID_HEADERS = ("jms_ibm_mqmd_msgid", "jmsmessageid")
 class ConnectFeed(Feed):
     """Reader of records of the connector. Options: the original queue and its queue manager."""
 
+    reads = "records of a streaming queue"
+
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
         self._ids: OrderedDict[str, None] = OrderedDict()
@@ -34,6 +36,7 @@ class ConnectFeed(Feed):
             text = "records of a streaming queue do not name the original; expected: --qmgr and --queue"
             self.intake.complain("no-queue", page.name, text)
             return
+        self.object_count += 1
         msgid = _message_id(page.headers)
         if msgid is not None:
             if msgid in self._ids:

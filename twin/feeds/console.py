@@ -71,7 +71,7 @@ def messages(data: bytes | mmap.mmap, first_day: date, zone: tzinfo) -> Iterator
 def _lines(data: bytes | mmap.mmap) -> Iterator[tuple[int, str]]:
     """Yield (line number, line); a line that is far too long is cut."""
     start, number = 0, 1
-    encoding = "cp037" if _is_ebcdic(bytes(data[:4096])) else "utf-8"
+    encoding = "cp037" if is_ebcdic(bytes(data[:4096])) else "utf-8"
     size = len(data)
     end_of_line = b"\x25" if encoding == "cp037" and data.find(b"\x25") >= 0 else b"\n"
     if encoding == "cp037" and end_of_line == b"\n":
@@ -84,7 +84,7 @@ def _lines(data: bytes | mmap.mmap) -> Iterator[tuple[int, str]]:
         start, number = end + 1, number + 1
 
 
-def _is_ebcdic(head: bytes) -> bool:
+def is_ebcdic(head: bytes) -> bool:
     """Return True if most bytes are EBCDIC letters, digits and blanks."""
     others = len(head.translate(None, delete=_EBCDIC))
     return others < 0.2 * len(head)

@@ -46,6 +46,8 @@ Row = Mapping[str, str]
 class DdsFeed(Feed):
     """Reader of the answers of a Distributed Data Server, one or more reports each."""
 
+    reads = "answers with the reports CFACT and CFOVER"
+
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
         self._stores = structures_by_policy_name(intake.estate)
@@ -71,6 +73,7 @@ class DdsFeed(Feed):
 
     def _report(self, report: _Report, place: str) -> Iterator[Event]:
         name = str(report.metric.get("id", ""))
+        self.object_count += 1
         start, end = (_time(report.time_data, key) for key in ("utcStart", "utcEnd"))
         key = (name, str(report.resource.get("reslabel", "")))
         if self._ends.get(key, 0) >= end or (key not in self._ends and len(self._ends) >= _MAX_REPORTS):

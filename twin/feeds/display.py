@@ -31,6 +31,8 @@ _MAX_TEXT = 1 << 20  # characters of the details of one object
 class DisplayFeed(Feed):
     """Reader of texts. State between pages: none but the complaints about times."""
 
+    reads = "output of DISPLAY commands, or a log with messages of MQ, as text"
+
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         """Start without input."""
         super().__init__(intake, options)
@@ -58,11 +60,13 @@ class DisplayFeed(Feed):
         first_day = self._first_day(collected)
         for message in messages(page.data, first_day, self.options.zone or UTC):
             if message.id == RUNMQSC:
+                self.object_count += 1
                 self._qmgr = message.head
                 continue
             reader = self._details if message.id.startswith("CSQM2") else self._readers.get(message.id)
             if reader is None:
                 continue
+            self.object_count += 1
             place = f"{page.name}, line {message.line}"
             time = message.time
             if time is None:

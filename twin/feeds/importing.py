@@ -18,6 +18,7 @@ from twin.feeds.coverage import SpanCoverage
 from twin.feeds.formats import FORMATS, make_feed
 from twin.feeds.in_order import in_order
 from twin.feeds.intake import Event, Intake
+from twin.feeds.looks import looks_like
 from twin.feeds.protocol import Feed, FeedOptions, Page
 from twin.recordings import RecordingWriter, open_recording, suffix_of
 
@@ -80,9 +81,13 @@ def import_files(
 
 
 def feed_events(feed: Feed, pages: Iterable[Page]) -> Iterator[Event]:
-    """Yield the events of all pages, then those that the feed held back."""
+    """Yield the events of all pages, then those that the feed held back. A page of which nothing is read says why."""
     for page in pages:
+        before = feed.object_count
         yield from feed.take(page)
+        if feed.object_count == before:
+            text = f"nothing is read of it: it looks like {looks_like(page.data)}; expected: {feed.reads}"
+            feed.intake.complain("nothing-read", page.name, text)
     yield from feed.finish()
 
 

@@ -16,6 +16,8 @@ from twin.units import as_text
 
 MAX_EXAMPLES = 20  # complaints that are kept of one code; the others are counted
 MAX_NAMES = 10_000  # unknown names and coverages that are kept
+MAX_KINDS = 1_000  # of objects that are passed over; all others are one more
+_SHOWN_KINDS = 10
 
 Event = dict[str, Any]
 """An event as in docs/events.md; `time` is an integer, microseconds since 1970 UTC."""
@@ -73,6 +75,14 @@ class Peak:
 
 
 @dataclass(slots=True)
+class PassedOver:
+    """Objects that are of the format, but say nothing that is used: their number by kind, and their bytes."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    bytes: int = 0
+
+
+@dataclass(slots=True)
 class UnknownName:
     """A queue manager, queue or store that the estate lacks."""
 
@@ -99,6 +109,7 @@ class Intake:
     unknown: dict[tuple[str, str], UnknownName] = field(default_factory=dict)
     coverage: dict[tuple[str, str, str], Coverage] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # what else a feed has to say, a line each
+    passed_over: dict[str, PassedOver] = field(default_factory=dict)  # by the name of such objects
     peaks: dict[str, Peak] = field(default_factory=dict)  # by store
     events: int = 0  # number that `sift` let through
     aside: int = 0  # number that it put aside
@@ -112,11 +123,24 @@ class Intake:
             place: page and byte, line or index.
             text: the value and what is expected. Control characters in damaged names are escaped: it stays one line.
         """
-        place, text = (_CONTROL.sub(lambda match: ascii(match[0])[1:-1], words) for words in (place, text))
+        place, text = (_CONTROL.sub(_escaped, words) for words in (place, text))
         self.counts[code] += 1
         self.latest[code] = Complaint(code, place, text)
         if self.counts[code] <= MAX_EXAMPLES:
             self.complaints.append(self.latest[code])
+
+    def pass_over(self, name: str, kind: str, size: int = 0, *, number: int = 1) -> None:
+        """Count objects that say nothing that is used.
+
+        Args:
+            name: of all such objects, with the word that has a plural first, such as "record of other types".
+            kind: of these, such as "SMF 30".
+            size: bytes of them all.
+            number: of these.
+        """
+        passed = self.passed_over.setdefault(name, PassedOver())
+        passed.kinds[kind if kind in passed.kinds or len(passed.kinds) < MAX_KINDS else "another kind"] += number
+        passed.bytes += size
 
     def claim(self, qmgr: str, queue: str, source: str) -> bool:
         """Return True if `source` is the first to report puts and gets of a queue; another one counts them twice."""
@@ -232,6 +256,10 @@ class Intake:
         entry.events += 1
         entry.first = min(entry.first, int(event["time"]))
 
+    def lines_for_passed_over(self) -> list[str]:
+        """Return a text per name of objects that were passed over: their number, bytes and kinds."""
+        return [_passed_line(name, passed) for name, passed in sorted(self.passed_over.items())]
+
     def lines_for_unknown(self) -> list[str]:
         """Return a text per unknown name: what it is, how often, and the lines for the estate that would take it."""
         return [
@@ -253,3 +281,22 @@ def _wrong(event: Event) -> EventError | None:
     except EventError as error:
         return error
     return None
+
+
+def _passed_line(name: str, passed: PassedOver) -> str:
+    number = passed.kinds.total()
+    kinds = [f"{count:,} of {kind}" for kind, count in passed.kinds.most_common(_SHOWN_KINDS)]
+    if len(passed.kinds) > len(kinds):
+        kinds.append(f"{len(passed.kinds) - len(kinds):,} more kinds")
+    size = f", {passed.bytes:,} bytes" if passed.bytes else ""
+    return _CONTROL.sub(_escaped, f"{number:,} {_plural(name, number)}{size} ({', '.join(kinds)})")
+
+
+def _plural(name: str, number: int) -> str:
+    """Return the name of objects, whose words before "of" have a plural with s."""
+    first, middle, rest = name.partition(" of ")
+    return name if number == 1 else f"{first}s{middle}{rest}"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return ascii(match[0])[1:-1]

@@ -34,6 +34,8 @@ _decoder = msgspec.json.Decoder(_Collection, strict=False)
 class MqJsonFeed(Feed):
     """Reader of mq_json: an object per line or Kafka record. Its counts are those since the last collection."""
 
+    reads = "records of mq_json"
+
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
         self._events = MetricEvents("mq_json", intake, options)
@@ -48,6 +50,7 @@ class MqJsonFeed(Feed):
                 text = f"no record of mq_json: {error}; expected: collectionTime with epoch, and points"
                 self.intake.complain("unreadable", place, text)
                 continue
+            self.object_count += 1
             collected = Collected(time)
             for point in collection.points:
                 kind = point.object_type.lower()

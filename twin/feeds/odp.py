@@ -20,6 +20,7 @@ from twin.feeds.protocol import Feed, FeedOptions, Page
 from twin.feeds.stores import group_of, member_of
 
 _PRODUCT = "kmq"
+_MAX_NAME = 40  # characters of the name of a table that is passed over
 
 
 class _BadRowError(ValueError):
@@ -28,6 +29,8 @@ class _BadRowError(ValueError):
 
 class OdpFeed(Feed):
     """Reader of OMEGAMON Data Provider: a row per line or Kafka record. Rows of other products are passed over."""
+
+    reads = "rows of OMEGAMON of the product kmq"
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
@@ -46,7 +49,9 @@ class OdpFeed(Feed):
                 row = msgspec.json.decode(line, type=dict[str, Any])
                 read = self._tables.get(str(row.get("table_name", "")).removeprefix(f"{_PRODUCT}."))
                 if row.get("product_code") != _PRODUCT or read is None:
+                    self.intake.pass_over("row of other tables", _table_of(row))
                     continue
+                self.object_count += 1
                 yield from read(row, _time(row), place)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 self.intake.complain("unreadable", place, f"no JSON: {error}; expected: a row of OMEGAMON")
@@ -90,6 +95,11 @@ class OdpFeed(Feed):
         collected.add("queue", qmgr, name, "mqput_mqput1_count", _number(row, "messages_put"))
         collected.add("queue", qmgr, name, "mqget_count", _number(row, "messages_read"))
         yield from self._metrics.events(collected, place)
+
+
+def _table_of(row: Mapping[str, Any]) -> str:
+    product, table = (str(row.get(name) or "?")[:_MAX_NAME] for name in ("product_code", "table_name"))
+    return table if table.startswith(f"{product}.") else f"{product}.{table}"
 
 
 def _time(row: Mapping[str, Any]) -> int:

@@ -18,6 +18,7 @@ from twin.feeds.span_order import SpanOrder
 from twin.feeds.spans import Call, Emitter, UnreadableSpansError, read_spans
 
 _SOURCE = "OTLP"
+_OTHERS = "span of no put or get on MQ"
 NO_QUEUE_MANAGER = "no-queue-manager"
 
 
@@ -99,9 +100,12 @@ class OtlpFeed(Feed):
     [OpenTelemetry: Collector, File Exporter].
     """
 
+    reads = "spans with mainframe.lpar.name, or messaging.system of MQ"
+
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
         self._events = SpanEvents(intake.estate, options)
+        self._calls = 0
         self._order = SpanOrder(options.late_s, options.length)
 
     @override
@@ -114,6 +118,10 @@ class OtlpFeed(Feed):
             except UnreadableSpansError as error:
                 self.intake.complain("unreadable", place, str(error))
                 continue
+            self.object_count += len(spans.calls) + spans.others.total()
+            self._calls += len(spans.calls)
+            for kind, number in spans.others.items():
+                self.intake.pass_over(_OTHERS, kind, number=number)
             for call in spans.calls:
                 if call.time > page.before:
                     self._add(call, place, late)
@@ -124,6 +132,9 @@ class OtlpFeed(Feed):
 
     @override
     def finish(self) -> Iterable[Event]:
+        if self.object_count and not self._calls:
+            text = f"none of {self.object_count:,} spans is of a put or get on MQ; expected: {self.reads}"
+            self.intake.complain("no-spans", _SOURCE, text)
         for event in self._order.rest():
             self.passed = self._order.passed
             yield event

@@ -29,6 +29,8 @@ _MAX_POINTS = 100_000  # times of an answer
 class PrometheusFeed(Feed):
     """Reader of mq_prometheus: its own page, or answers of Prometheus to a range query and to a query of metadata."""
 
+    reads = "ibmmq_queue_ or ibmmq_pageset_ of mq_prometheus"
+
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
         self._events = MetricEvents("mq_prometheus", intake, options)
@@ -83,6 +85,7 @@ class PrometheusFeed(Feed):
     def _note_types(self, metadata: Mapping[str, Any]) -> None:
         for name, entries in metadata.items():
             if name.startswith(tuple(_PREFIXES)) and len(self._types) < _MAX_TYPES:
+                self.object_count += 1
                 self._types[name] = str(entries[0]["type"])
 
     def _points(self, result: list[dict[str, Any]]) -> dict[int, Collected]:
@@ -107,6 +110,7 @@ class PrometheusFeed(Feed):
         qmgr, own = labels.get("qmgr", "").strip() or self.options.qmgr, labels.get(label, "").strip()
         if not qmgr or not own:
             return False
+        self.object_count += 1
         metric = _known_name(name.removeprefix(prefix))
         if is_counter and metric in COUNTS:
             collected.cumulative.add(metric)
@@ -120,6 +124,8 @@ class M3Feed(Feed):
     The name of its label was not seen: any label that has the name of a coupling facility of the estate counts.
     """
 
+    reads = "mvs_cf_storage_ of RMF's page /metrics/m3"
+
     @override
     def take(self, page: Page) -> Iterable[Event]:
         measured: dict[str, dict[str, int]] = {}
@@ -128,6 +134,7 @@ class M3Feed(Feed):
             for family in text_string_to_metric_families(bytes(page.data).decode()):
                 for sample in family.samples:
                     field = _M3.get(sample.name)
+                    self.object_count += field is not None
                     name = next((value for value in sample.labels.values() if self._is_facility(value)), None)
                     if field is not None and name is not None and 0 <= sample.value < 2**53:
                         times[name] = _sample_time(sample.timestamp) or page.time or 0

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from typing import ClassVar
 
 from twin.feeds.intake import Event, Intake
 from twin.feeds.intervals import Flows, events_of, implausible, peak_error
@@ -45,7 +46,16 @@ class FeedOptions:
 
 
 class Feed(ABC):
-    """Reader of one format. It keeps what goes on from page to page; pages come in the order of their source."""
+    """Reader of one format. It keeps what goes on from page to page; pages come in the order of their source.
+
+    Attributes:
+        reads: what is of the format, for the complaint about a page in which nothing is.
+        object_count: number of objects of the format so far, whatever they say.
+        passed: microseconds; no event up to here is held back.
+        page_latest: microseconds; the latest event of the last page that may be held back; 0: none.
+    """
+
+    reads: ClassVar[str]
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         """Start without input.
@@ -56,8 +66,9 @@ class Feed(ABC):
         """
         self.intake = intake
         self.options = options
-        self.passed = 0  # microseconds: no event up to here is held back
-        self.page_latest = 0  # microseconds: the latest event of the last page that may be held back; 0: none
+        self.object_count = 0
+        self.passed = 0
+        self.page_latest = 0
 
     def flow_events(self, source: str, flows: Flows, place: str, *, is_one_length: bool = False) -> Iterator[Event]:
         """Yield the events of counts of an interval, and report its coverage; counts that cannot be are a complaint.

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from typing_extensions import override
@@ -16,11 +16,14 @@ from twin.feeds.json_objects import json_objects
 from twin.feeds.mqsc_objects import MqscObjects
 from twin.feeds.protocol import Feed, FeedOptions, Page
 
+_MAX_FAILURE = 500  # characters
 _ADDRESS = re.compile(r"/qmgr/([^/?]+)/")
 
 
 class RestFeed(Feed):
     """Reader of answers, one or several in a page."""
+
+    reads = "answers to runCommandJSON"
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         """Start without input."""
@@ -33,6 +36,7 @@ class RestFeed(Feed):
         address = _ADDRESS.search(page.name)
         qmgr = address[1] if address else self.options.qmgr
         if qmgr is None or page.time is None:
+            self.object_count += 1  # not looked at
             self.intake.complain("no-qmgr", page.name, "no queue manager in the address; expected: --qmgr")
             return
         for answer, place in json_objects(page, self.intake):
@@ -40,6 +44,8 @@ class RestFeed(Feed):
             if not isinstance(responses, list):
                 self.intake.complain("foreign", place, "no commandResponse; expected: an answer to runCommandJSON")
                 continue
+            self.object_count += 1
+            self._check(answer, responses, place)
             for number, response in enumerate(responses):
                 fields = _parameters(response)
                 if fields is None:
@@ -48,6 +54,25 @@ class RestFeed(Feed):
                 elif fields:
                     self._objects.take(qmgr, page.time, fields, f"{place}, response {number}")
         yield from self._objects.measures()
+
+    def _check(self, answer: Mapping[str, Any], responses: list[Any], place: str) -> None:
+        """Complain about an answer to a command that failed, such as a DISPLAY of what is not there."""
+        code, reason = answer.get("overallCompletionCode", 0), answer.get("overallReasonCode", 0)
+        if not code and not reason:
+            return
+        words = [_failure(response) for response in responses if isinstance(response, dict)]
+        texts = ", ".join([f"overallReasonCode {reason}", *filter(None, words)])[:_MAX_FAILURE]
+        self.intake.complain("command-failed", place, f"the command failed: {texts}; expected: reason 0")
+
+
+def _failure(response: Mapping[str, Any]) -> str | None:
+    """Return the reason and the messages of a response to a command that failed; None of one that did not."""
+    reason = response.get("reasonCode")
+    if not reason:
+        return None
+    texts = response.get("message", response.get("text", ()))
+    words = [str(text).strip() for text in (texts if isinstance(texts, list) else [texts])] if texts else []
+    return f"reason {reason}" + (f": {' '.join(words)}" if words else "")
 
 
 def _parameters(response: Any) -> dict[str, str] | None:

@@ -27,6 +27,7 @@ from twin.feeds.smf_layout import (
     QEST,
     QEST_HEADER,
     QEST_SLOT,
+    QQST,
     QQST_PARTIAL,
     QQST_SHARED,
     SECTIONS,
@@ -40,10 +41,14 @@ _METHODS = {1: "USER", 2: "SYSTEM", 3: "NONE"}  # QIS1 [IBM: mq-golang, MQUSAGE_
 _MAX_INTERVAL_US = 24 * 3600 * 1_000_000  # STATIME is at most 999 minutes
 _MAX_DIGESTS = 200_000  # of records, to notice a second copy
 _MAX_POOLS = 10_000  # (queue manager, pool) of which the page sets are known
+_MAX_SAID = 10_000  # complaints that are made once
+_STATUS = {1: "defined and never used", 2: "offline", 3: "not defined", 4: "suspended"}  # QIS1 [IBM: MQUSAGE_PS_...]
 
 
 class SmfFeed(Feed):
     """Reader of SMF data sets."""
+
+    reads = "SMF 115 or 116 of MQ, transferred in binary"
 
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         """Start without input."""
@@ -51,6 +56,7 @@ class SmfFeed(Feed):
         self._digests: OrderedDict[bytes, None] = OrderedDict()
         self._pools: dict[tuple[str, int], set[int]] = {}  # page sets by queue manager and buffer pool
         self._lpars: dict[str, tuple[str, int]] = {}  # queue manager -> LPAR, end of its last interval
+        self._noted: set[tuple[str, str]] = set()
         self._accounted = False  # records of the other source of puts and gets were seen
         self._readers: dict[str, Callable[[SmfRecord, dict[str, Any]], Iterable[Event]]] = {
             "QIS1": self._page_set,
@@ -63,7 +69,8 @@ class SmfFeed(Feed):
     @override
     def take(self, page: Page) -> Iterator[Event]:
         """Yield the events of a data set; damaged records are complaints."""
-        for record in records(page, self.intake.complain):
+        for record in records(page, self._complain, self.intake.pass_over):
+            self.object_count += 1
             if not self._is_copy(record):
                 self._note_queue_manager(record)
                 yield from self._events(record)
@@ -75,6 +82,16 @@ class SmfFeed(Feed):
             text = "puts and gets are in accounting records (116) only; expected: --flows accounting, or STATQ(ON)"
             self.intake.complain("no-statistics", "SMF 116", text)
         return iter(())
+
+    def _complain(self, code: str, place: str, text: str) -> None:
+        self.object_count += code == "damaged"  # a record of MQ
+        self.intake.complain(code, place, text)
+
+    def _complain_once(self, code: str, name: str, place: str, text: str) -> None:
+        """Complain once about what each interval repeats. name: of what it is about."""
+        if (code, name) not in self._noted and len(self._noted) < _MAX_SAID:
+            self._noted.add((code, name))
+            self.intake.complain(code, place, text)
 
     def _is_copy(self, record: SmfRecord) -> bool:
         """Return True, with a complaint, if the same record was read before."""
@@ -126,6 +143,8 @@ class SmfFeed(Feed):
             elif section is WQ:
                 yield from self._queue_accounting(record, values, task)
             else:
+                if section is QQST and values["puts"] is None:
+                    self._note_no_counts(record, len(data))
                 yield from self._readers[eyecatcher](record, values)
 
     # --- measurements ------------------------------------------------------------------------------------------------
@@ -141,7 +160,10 @@ class SmfFeed(Feed):
             self.intake.complain("inconsistent", record.place, text)
             return
         if not total:
-            return  # not online
+            status = _STATUS.get(values["status"], "without pages")
+            text = f"page set {number} of {record.qmgr} is {status} (QIS1 status {values['status']}); not measured"
+            self._complain_once("offline", f"{record.qmgr}/{number}", record.place, text)
+            return
         pool = values["buffer_pool"]
         if len(self._pools) < _MAX_POOLS:
             self._pools.setdefault((record.qmgr, pool), set()).add(number)
@@ -170,7 +192,9 @@ class SmfFeed(Feed):
         """
         group, structure, total = self._group(record), values["structure"], values["blocks_total"]
         if not total:
-            return  # not open
+            text = f"the SMDS of {record.qmgr} for {structure} is not open (QESD without blocks); not measured"
+            self._complain_once("offline", f"{record.qmgr}/{structure}", record.place, text)
+            return
         if not group or not structure:
             text = f"{record.qmgr} has an SMDS of {structure!r} but no known queue-sharing group; expected: an estate"
             self.intake.complain("no-group", record.place, text)
@@ -195,7 +219,11 @@ class SmfFeed(Feed):
 
     def _buffer_pool(self, record: SmfRecord, values: dict[str, Any]) -> Iterator[Event]:
         pool, buffers, stealable = values["pool"], values["buffers"], values["stealable"]
-        if not buffers or stealable > buffers:
+        if stealable > buffers:
+            text = f"buffer pool {pool} has {stealable} stealable buffers of {buffers}; expected: at most all"
+            self.intake.complain("inconsistent", record.place, text)
+            return
+        if not buffers:
             return
         pct = round(100.0 * (buffers - stealable) / buffers, 4)
         estate = self.intake.estate
@@ -234,7 +262,9 @@ class SmfFeed(Feed):
         if not queue:
             return
         self._note_queue(record, queue, values)
-        if self.options.flows != "statistics" or values["puts"] is None:
+        if values["puts"] is None:
+            return
+        if self.options.flows != "statistics":
             self._accounted = True
             return
         if not self.intake.claim(record.qmgr, queue, "QQST"):
@@ -265,6 +295,13 @@ class SmfFeed(Feed):
         )
         one_length = values["min_length"] is not None and values["min_length"] == values["max_length"]
         yield from self.flow_events("QQST", flows, record.place, is_one_length=one_length)
+
+    def _note_no_counts(self, record: SmfRecord, length: int) -> None:
+        text = (
+            f"{record.qmgr} has QQST of {length} bytes, as of MQ 9.3.0 to 9.3.2, without counts of puts and gets; "
+            "expected: MQ 9.3.3, or SMF 116 with --flows accounting"
+        )
+        self._complain_once("no-counts", record.qmgr, record.place, text)
 
     def _note_queue(self, record: SmfRecord, queue: str, values: dict[str, Any]) -> None:
         seen = self.intake.seen

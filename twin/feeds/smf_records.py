@@ -7,6 +7,7 @@ QWHS is UTC and the end of the interval, QWHSDURN is in microseconds.
 
 from __future__ import annotations
 
+import mmap
 import re
 import struct
 from collections.abc import Callable, Iterator
@@ -27,7 +28,6 @@ _MAX_BYTES = 16 << 20  # of a record in segments
 _WHOLE, _FIRST, _LAST, _MIDDLE = 0, 1, 2, 3
 _QWHS_WITH_TIMES = 52  # bytes
 _QWHX = 16  # bytes
-_NO_FIRST = "the first segment of a record is missing; expected: all segments"
 _NO_LAST = "the last segment of a record is missing; expected: all segments"
 
 # The beginning of a standard header behind its RDW: flags with a valid subtype, type 115 or 116, a time, a packed date.
@@ -37,6 +37,8 @@ _HEADER = re.compile(rb"..[\x00\x01]\x00" + _BARE_HEADER.pattern, re.DOTALL)
 _MAX_DUMP_HEADER = 32  # bytes
 
 Complain = Callable[[str, str, str], None]
+PassOver = Callable[[str, str, int], None]
+_OTHERS = "record of other types"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +59,23 @@ class SmfRecord:
     sections: tuple[tuple[str, bytes], ...]  # eyecatcher and bytes
 
 
-def records(page: Page, complain: Complain) -> Iterator[SmfRecord]:
+def _ignore(_name: str, _kind: str, _size: int) -> None:
+    pass
+
+
+def records(page: Page, complain: Complain, pass_over: PassOver = _ignore) -> Iterator[SmfRecord]:
     """Yield the records of MQ in a page, in their order; what is damaged is a complaint.
 
     Args:
         page: a data set.
         complain: takes code, place and text.
+        pass_over: takes name, kind and bytes of each record that is not of MQ.
     """
-    pieces = _whole(page, complain) if _has_rdw(page) else _without_rdw(page, complain)
+    pieces = _whole(page, complain) if _has_rdw(page) else _without_rdw(page, complain, pass_over)
     for position, data in pieces:
-        if len(data) < _MIN_RECORD or data[5] not in MQ_TYPES:
+        if len(data) <= _RDW + 1 or data[5] not in MQ_TYPES:
+            kind = f"SMF {data[5]}" if is_header(data[_RDW:]) else "no SMF header"
+            pass_over(_OTHERS, kind, len(data))
             continue
         place = f"{page.name}, byte {position}"
         try:
@@ -75,12 +84,44 @@ def records(page: Page, complain: Complain) -> Iterator[SmfRecord]:
             complain("damaged", place, f"{error}; expected: a record of MQ, SMF type {MQ_TYPES[0]} or {MQ_TYPES[1]}")
 
 
+def smf_types(head: bytes) -> tuple[list[int], bool]:
+    """Return the types of the SMF records in the beginning of a data set, and whether they have an RDW.
+
+    Args:
+        head: bytes of the beginning; no types: it is none of SMF.
+    """
+    page, types = Page(head, ""), set()
+    for _, segment, data in _segments(page, lambda *_: None):
+        if segment in (_WHOLE, _FIRST):
+            if not is_header(data[_RDW:]):
+                break
+            types.add(data[_RDW + 1])
+    if not types and is_header(head[_RDW:]) and head[3] == 0:
+        types.add(head[_RDW + 1])  # a single record that is cut
+    if not types and is_header(head):
+        return [head[1]], False
+    return sorted(types), True
+
+
+def is_header(data: bytes) -> bool:
+    """Return True if bytes begin with a standard header of any type: flags, type, time and date that can be."""
+    if len(data) < 10:
+        return False
+    try:
+        _header_us(*struct.unpack_from(">I4s", data, 2))
+    except (ValueError, OverflowError):
+        return False
+    return data[9] & 0x0F == 0x0F
+
+
 # --- records of a data set -------------------------------------------------------------------------------------------
 
 
 def _has_rdw(page: Page) -> bool:
     """Return True unless the data begin with a standard header instead of a record descriptor word."""
     head = bytes(page.data[:6])
+    if _block_end(page.data, 0):
+        return True
     if len(head) < 6 or head[1] not in (*MQ_TYPES, *SMF_TYPES):
         return True
     length, segment, zero = struct.unpack_from(">HBB", head)
@@ -116,18 +157,33 @@ def _whole(page: Page, complain: Complain) -> Iterator[tuple[int, bytes]]:
 
 
 def _segments(page: Page, complain: Complain) -> Iterator[tuple[int, int, bytes]]:
-    """Yield (position, segment, bytes with RDW); behind wrong bytes it goes on at the next record of MQ."""
+    """Yield (position, segment, bytes with RDW); behind wrong bytes it goes on at the next record of MQ.
+
+    A block descriptor word, in front of records of variable length as they are on disk, is read over.
+    """
     data, size = page.data, len(page.data)
     position = 0
+    follows = False  # a record ends here
     while position < size:
+        block_end = _block_end(data, position)
+        if block_end and block_end <= size:
+            position += _RDW
+        elif block_end:
+            complain("truncated", f"{page.name}, byte {position}", _cut("block", block_end - position, size - position))
+            position, size = position + _RDW, size - _cut_record(data, position + _RDW)
+            continue
         if size - position >= _RDW:
             length, segment, zero = struct.unpack_from(">HBB", data, position)
             end = position + length
             is_plausible = length >= _RDW and zero == 0 and segment <= _MIDDLE and end <= size
             if is_plausible and (_may_end(page, end) or _is_alone(bytes(data[position:end]))):
                 yield position, segment, bytes(data[position:end])
-                position = end
+                position, follows = end, True
                 continue
+            if _is_cut(data, position, follows):
+                complain("truncated", f"{page.name}, byte {position}", _cut("record", length, size - position))
+                return
+        follows = False
         match = _HEADER.search(data, position + 1)
         following = size if match is None else match.start()
         text = f"{following - position} bytes are no record of SMF; expected: a record descriptor word"
@@ -143,7 +199,49 @@ def _may_end(page: Page, end: int) -> bool:
     if len(following) < _RDW:
         return True  # the rest is reported where it begins
     length, segment, zero = struct.unpack(">HBB", following)
-    return bool(length >= _RDW and zero == 0 and segment <= _MIDDLE)
+    return bool(length >= _RDW and zero == 0 and segment <= _MIDDLE) or bool(_block_end(page.data, end))
+
+
+def _block_end(data: bytes | mmap.mmap, position: int) -> int:
+    """Return the end of the block of which a block descriptor word begins here; 0 if none does.
+
+    Its length is the sum of its records, RDWs included, and itself [IBM: z/OS DFSMS Using Data Sets, Block descriptor
+    word]; the end of the file may cut the last block. The first bit of the word is that of a large block.
+    """
+    word = int.from_bytes(data[position : position + _RDW], "big")
+    length = word & 0x7FFFFFFF if word >> 31 else 0 if word & 0xFFFF else word >> 16
+    end, size = position + length, len(data)
+    inner = position + _RDW
+    if length <= 2 * _RDW or (end > size and not is_header(bytes(data[inner + _RDW : inner + _RDW + 10]))):
+        return 0
+    while inner < end and inner + _RDW <= size:
+        record, segment, zero = struct.unpack_from(">HBB", data, inner)
+        if record <= _RDW or segment > _MIDDLE or zero:
+            return 0
+        inner += record
+    return end if inner == end or end > size else 0
+
+
+def _cut_record(data: bytes | mmap.mmap, position: int) -> int:
+    """Return the bytes of the last record of a data set, if its end is missing, from the first record of its block."""
+    while position + _RDW <= len(data):
+        following = position + int.from_bytes(data[position : position + 2], "big")
+        if following > len(data):
+            return len(data) - position
+        position = following
+    return len(data) - position
+
+
+def _is_cut(data: bytes | mmap.mmap, position: int, follows: bool) -> bool:
+    """Return True if a record that does not end begins here. follows: the bytes before it are a record."""
+    length, segment, zero = struct.unpack_from(">HBB", data, position)
+    is_plausible = length > len(data) - position and segment <= _MIDDLE and zero == 0
+    begins = is_header(bytes(data[position + _RDW : position + _RDW + 10])) or follows
+    return is_plausible and begins and _HEADER.search(data, position + 1) is None
+
+
+def _cut(what: str, length: int, rest: int) -> str:
+    return f"the file ends {rest} bytes into a {what} of {length}; expected: a file that was transferred to its end"
 
 
 def _is_alone(record: bytes) -> bool:
@@ -151,8 +249,8 @@ def _is_alone(record: bytes) -> bool:
     return _HEADER.match(record) is not None and _HEADER.search(record, 1) is None
 
 
-def _without_rdw(page: Page, complain: Complain) -> Iterator[tuple[int, bytes]]:
-    """Yield (position, record with an RDW in front) of a dump without RDW.
+def _without_rdw(page: Page, complain: Complain, pass_over: PassOver) -> Iterator[tuple[int, bytes]]:
+    """Yield (position, record with an RDW in front) of a dump without RDW; its other records are passed over.
 
     The length of a record is the end of its last section: offsets count the missing RDW.
     """
@@ -175,6 +273,8 @@ def _without_rdw(page: Page, complain: Complain) -> Iterator[tuple[int, bytes]]:
         if not (len(head) == 2 and head[1] in SMF_TYPES and following - position <= _MAX_DUMP_HEADER):
             text = f"{following - position} bytes are no record of SMF; expected: SMF 115 or 116"
             complain("foreign", f"{page.name}, byte {position}", text)
+        else:
+            pass_over(_OTHERS, f"SMF {head[1]}", following - position)
         position = following
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from enum import StrEnum
@@ -38,6 +39,7 @@ _MSGID = "messaging.message.id"
 _OPERATION = ("messaging.operation.type", "messaging.operation")
 _NO_CALL = {"create", "settle", "process"}  # no put and no get of its own
 _OPS = {Span.SPAN_KIND_PRODUCER: "PUT", Span.SPAN_KIND_CONSUMER: "GET"}
+_MAX_SYSTEM = 40  # characters of the name of another system
 _MAX_MSGID = 48  # bytes, of an event
 
 
@@ -79,10 +81,10 @@ class UnreadableSpansError(ValueError):
 
 
 class Spans(NamedTuple):
-    """Content of a value: calls in its order, and the number of spans that are no call on MQ or have no destination."""
+    """Content of a value: calls in its order, and the number of spans that are no call on MQ, by what they are of."""
 
     calls: list[Call]
-    others: int
+    others: Counter[str]
 
 
 def encoding_of(value: bytes) -> str:
@@ -101,16 +103,17 @@ def read_spans(value: bytes, encoding: str | None = None) -> Spans:
         UnreadableSpansError: it is not one.
     """
     request = _parse_json(value) if (encoding or encoding_of(value)) == OTLP_JSON else _parse_proto(value)
-    calls, others = [], 0
+    calls: list[Call] = []
+    others: Counter[str] = Counter()
     for resource in request.resource_spans:
         common = _attributes(resource.resource.attributes)
         for scope in resource.scope_spans:
             for span in scope.spans:
                 call = _call(span, common)
-                if call is None:
-                    others += 1
-                else:
+                if isinstance(call, Call):
                     calls.append(call)
+                else:
+                    others[call] += 1
     return Spans(calls, others)
 
 
@@ -179,22 +182,25 @@ def _scalar(pair: KeyValue) -> str | int | float | bool | None:
     return None
 
 
-def _call(span: Span, common: Mapping[str, Any]) -> Call | None:
-    """Return the call of a span; None if it is none of MQ, failed, only browsed, or has no destination or time."""
-    op = _OPS.get(span.kind)
-    if op is None or span.status.code == Status.STATUS_CODE_ERROR:
-        return None
+def _call(span: Span, common: Mapping[str, Any]) -> Call | str:
+    """Return the call of a span, or what it is of: another system, a call that failed, one that only browsed."""
     attributes = {**common, **_attributes(span.attributes)}
     lpar = _text(attributes, _LPAR)
     queue = _text(attributes, _DESTINATION)
-    system = _text(attributes, "messaging.system")
-    is_mq = lpar is not None if system is None else system.lower() in _SYSTEMS
+    other = _other_system(_text(attributes, "messaging.system"), lpar)
+    if other is not None:
+        return other
+    op = _OPS.get(span.kind)
+    if op is None:
+        return "neither producer nor consumer"
+    if span.status.code == Status.STATUS_CODE_ERROR:
+        return "a call that failed"
     operation = next((attributes[name] for name in _OPERATION if name in attributes), None)
-    if not is_mq or queue is None or operation in _NO_CALL or attributes.get("messaging.ibmmq.browse") is True:
-        return None
+    if operation in _NO_CALL or attributes.get("messaging.ibmmq.browse") is True:
+        return "no put and no destructive get"
     time = (span.end_time_unix_nano or span.start_time_unix_nano) // 1000
-    if not time:
-        return None
+    if queue is None or not time:
+        return f"no {'destination' if queue is None else 'time'}"
     size = next((attributes[name] for name in _SIZE if name in attributes), None)
     return Call(
         time=time,
@@ -207,6 +213,13 @@ def _call(span: Span, common: Mapping[str, Any]) -> Call | None:
         msgid=_message_id(_text(attributes, _MSGID)),
         length=int(size) if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else None,
     )
+
+
+def _other_system(system: str | None, lpar: str | None) -> str | None:
+    """Return the messaging system of a span that is not of MQ; None of one that is."""
+    if system is None:
+        return "no messaging system" if lpar is None else None
+    return None if system.lower() in _SYSTEMS else system[:_MAX_SYSTEM]
 
 
 def _text(attributes: Mapping[str, Any], name: str) -> str | None:

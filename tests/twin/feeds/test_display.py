@@ -230,7 +230,7 @@ class TestRest:
     )
     def test_other_texts_are_complaints(self, estate, text, code):
         events, intake = read("rest", Page(text.encode(), "answer.json", NOON), estate=estate, qmgr="QM01")
-        assert (events, dict(intake.counts)) == ([], {code: 1})
+        assert (events, dict(intake.counts)) == ([], {code: 1, "nothing-read": 1})
 
     @pytest.mark.parametrize("parameters", [{"queue": "", "curdepth": 7}, {"queue": "", "type": "QLOCAL"}])
     def test_a_queue_without_a_name_is_a_complaint(self, estate, parameters):

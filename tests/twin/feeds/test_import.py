@@ -101,7 +101,7 @@ def test_a_missing_file_is_an_error_and_leaves_no_recording(tmp_path, estate):
 
 def test_an_empty_file_has_no_events(tmp_path, estate):
     intake, _ = imported(tmp_path, estate, "smf", b"")
-    assert (intake.events, intake.complaints) == (0, [])
+    assert (intake.events, dict(intake.counts)) == (0, {"nothing-read": 1})
 
 
 # --- truth from outside ----------------------------------------------------------------------------------------------

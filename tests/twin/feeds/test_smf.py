@@ -91,7 +91,9 @@ def test_page_sets_are_measured_as_in_the_csv(shared):
             column: int(row[column]) for column in COLUMNS_OF_QIS1
         }
         assert abs(local(row) - event["time"] - 3_600_000_000) < 1_500_000
-    assert intake.complaints == []
+    offline = [complaint.text.partition(" is ")[0] for complaint in intake.complaints]
+    assert dict(intake.counts) == {"offline": len(offline)}
+    assert [text for text in offline if text.startswith("page set")] == ["page set 7 of MQ1A"]
     assert intake.seen.value("page_set", "MQ51/0", "pages") == 50040
     assert intake.seen.value("page_set", "MQ51/0", "expand") == "USER"
 
@@ -221,7 +223,7 @@ def test_a_page_set_whose_sum_is_wrong_is_a_complaint():
 
 def test_a_page_set_that_is_not_online_is_not_measured():
     events, intake = read("smf", record(201, [page_set(total=0, unused=0, persistent=0)]))
-    assert (events, intake.complaints) == ([], [])
+    assert (events, dict(intake.counts)) == ([], {"offline": 1})
 
 
 def test_the_usage_of_a_buffer_pool_is_measured_for_its_page_sets(estate):
@@ -302,7 +304,7 @@ def test_messages_handed_to_a_waiting_getter_are_stored_nowhere_and_their_gets_a
 def test_a_section_of_any_version_is_read_as_far_as_it_goes(estate, length):
     events, intake = read("smf", record(216, [queue_statistics(length)]), estate=estate)
     assert total(events, "PUT") == (100 if length > 500 else 0)
-    assert dict(intake.counts) == ({} if length > 500 else {"no-statistics": 1})
+    assert dict(intake.counts) == ({} if length > 500 else {"no-counts": 1})
     assert intake.seen.value("queue", "QSG1/ORDERS", "structure") == "APP1"
 
 
@@ -375,7 +377,7 @@ def test_a_truncated_data_set_is_read_to_its_last_whole_record(estate):
     data = record(216, [queue_statistics()]) + record(216, [queue_statistics()], end=END + MINUTE)[:-10]
     events, intake = read("smf", data, estate=estate)
     assert total(events, "PUT") == 100
-    assert dict(intake.counts) == {"foreign": 1}
+    assert dict(intake.counts) == {"truncated": 1}
 
 
 def test_segments_without_their_first_or_last_are_complaints(estate):
