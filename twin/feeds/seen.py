@@ -37,9 +37,9 @@ class Seen:
             source: page or record that showed it.
             attributes: attributes as in the estate file; None is absent.
         """
-        if (section, key) not in self.object_count and len(self.object_count) >= MAX_SEEN:
+        if (section, key) not in self.objects and len(self.objects) >= MAX_SEEN:
             return
-        facts = self.object_count.setdefault((section, key), {})
+        facts = self.objects.setdefault((section, key), {})
         for name, value in attributes.items():
             if value is not None:
                 fact = Fact(value, source)
@@ -59,7 +59,7 @@ class Seen:
 
     def value(self, section: str, key: str, attribute: str) -> Any:
         """Return the latest value of an attribute, or None."""
-        fact = self.object_count.get((section, key), {}).get(attribute)
+        fact = self.objects.get((section, key), {}).get(attribute)
         return None if fact is None else fact.value
 
     def group_of(self, qmgr: str) -> str | None:
@@ -71,7 +71,7 @@ class Seen:
 
     def section(self, section: str) -> Iterator[tuple[str, dict[str, Fact]]]:
         """Yield (key, facts) of the objects of a section, sorted by key."""
-        for (name, key), facts in sorted(self.object_count.items(), key=lambda entry: entry[0]):
+        for (name, key), facts in sorted(self.objects.items(), key=lambda entry: entry[0]):
             if name == section:
                 yield key, facts
 
@@ -80,7 +80,7 @@ class Seen:
         if queue is None:
             return _store_line(qmgr, store)
         for owner in (self.group_of(qmgr), qmgr):
-            facts = self.object_count.get(("queue", f"{owner}/{queue}"))
+            facts = self.objects.get(("queue", f"{owner}/{queue}"))
             if owner and facts:
                 values = " ".join(f'{name} = "{fact.value}"' for name, fact in sorted(facts.items()))
                 return f'[queue."{owner}/{queue}"] {values}'
