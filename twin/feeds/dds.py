@@ -16,7 +16,14 @@ from typing_extensions import override
 
 from twin.feeds.intake import Event, Intake
 from twin.feeds.protocol import Feed, FeedOptions, Page
-from twin.feeds.stores import member_of, parse_connector, structures_by_policy_name
+from twin.feeds.stores import (
+    groups_of,
+    member_of,
+    note_facility,
+    parse_connector,
+    store_of_policy_name,
+    structures_by_policy_name,
+)
 
 _MAX_REPORTS = 1000  # (report, resource) whose last interval is kept
 _MAX_MEMBERS = 10_000  # structures whose queue managers are kept
@@ -51,6 +58,7 @@ class DdsFeed(Feed):
     def __init__(self, intake: Intake, options: FeedOptions) -> None:
         super().__init__(intake, options)
         self._stores = structures_by_policy_name(intake.estate)
+        self._groups = groups_of(intake.estate)
         self._members: dict[str, str] = {}  # structure, name in z/OS -> a connected queue manager
         self._ends: dict[tuple[str, str], int] = {}  # (report, resource) -> end of the last interval
 
@@ -101,41 +109,44 @@ class DdsFeed(Feed):
                     continue
             measured[name] = row
         for name, row in sorted(measured.items()):
-            store = self._stores.get(name)
-            if store is not None:
-                qmgr = self._members.get(name) or member_of(self.intake.estate, store) or ""
-                self.intake.cover("CFACT", qmgr, store, interval)
-                yield {
-                    "time": interval[1],
-                    "qmgr": qmgr,
-                    "op": "MEASURE",
-                    "store": store,
-                    "measured": _structure_fields(row),
-                }
+            store = self._stores.get(name) or store_of_policy_name(name, self._groups)
+            if store is None:
+                self.intake.pass_over("structure of no group of the estate", name)
+                continue
+            self._see(store, row)
+            qmgr = self._members.get(name) or member_of(self.intake.estate, store) or ""
+            self.intake.cover("CFACT", qmgr, store, interval)
+            yield {
+                "time": interval[1],
+                "qmgr": qmgr,
+                "op": "MEASURE",
+                "store": store,
+                "measured": _structure_fields(row),
+            }
+
+    def _see(self, store: str, row: Row) -> None:
+        self.intake.seen.add(
+            "structure",
+            store,
+            "CFACT",
+            size=_integer(row, "CFAISTRX"),
+            coupling_facility=row.get("CFAINAM") or None,
+            scm_max_size=_integer(row, "CFAISSCM") or None,
+        )
 
     def _note_connectors(self, rows: list[Row]) -> None:
-        """Keep a queue manager for each structure of MQ, and its name."""
-        sizes = {row.get("CFAPSTRU", ""): row for row in rows if row.get("CFAPSYS") == "*ALL"}
+        """Keep a queue manager and the store of each structure that queue managers are connected to."""
         for row in rows:
             connector = parse_connector(row.get("CFAICNAM", ""))
             name = row.get("CFAISTRU", "")
             if connector is None or len(name) < 5:
                 continue
             group, qmgr = connector
-            store = f"{group}/{name[4:] if name[:4].rstrip('@') == group else name.removeprefix(group)}"
             if len(self._members) < _MAX_MEMBERS and (name not in self._members or qmgr < self._members[name]):
                 self._members[name] = qmgr
             self.intake.seen.add_member(group, qmgr, "CFACT")
-            total = sizes.get(name, row)
-            self.intake.seen.add(
-                "structure",
-                store,
-                "CFACT",
-                size=_integer(total, "CFAISTRX"),
-                coupling_facility=row.get("CFAINAM") or None,
-                scm_max_size=_integer(total, "CFAISSCM") or None,
-            )
-            if self.intake.estate is None or store in self.intake.estate.stores:
+            store = store_of_policy_name(name, [group])
+            if store is not None and len(self._stores) < _MAX_MEMBERS:
                 self._stores.setdefault(name, store)
 
     def _facilities(self, rows: list[Row], interval: tuple[int, int], place: str) -> Iterator[Event]:
@@ -150,7 +161,8 @@ class DdsFeed(Feed):
             self.intake.seen.add("coupling_facility", name, "CFOVER", size=size, scm=scm or None)
             qmgr = member_of(self.intake.estate, name)
             if qmgr is None:
-                continue  # no structure of the estate is on it
+                note_facility(self.intake, name, interval[1])
+                continue
             measured = {"storage_free": _integer(row, "CFOPTSF")}
             if scm:
                 free = _integer(row, "CFOPSCMA")

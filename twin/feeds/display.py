@@ -19,6 +19,7 @@ from twin.feeds.intake import Event, Intake
 from twin.feeds.mqsc_objects import MqscObjects
 from twin.feeds.pages import allocated_pages
 from twin.feeds.protocol import Feed, FeedOptions, Page
+from twin.feeds.stores import groups_of, store_of_policy_name
 from twin.units import as_datetime, parse_size
 
 _PAIR = re.compile(r"([A-Z][A-Z0-9]{1,19})\(((?:'[^']*'|[^()'])*)\)")
@@ -223,14 +224,8 @@ class DisplayFeed(Feed):
 
     def _store_of_structure(self, name: str) -> str | None:
         """Return the store of a z/OS structure name: group, padded with @ to 4 characters [assumed], and structure."""
-        group, structure = name[:4].rstrip("@"), name[4:]
-        if not structure or structure.startswith("CSQ"):
-            return None
-        estate = self.intake.estate
-        known = {key for key, _ in self.intake.seen.section("queue_sharing_group")}
-        if estate is not None:
-            known |= {qmgr.queue_sharing_group or "" for qmgr in estate.queue_managers.values()}
-        return f"{group}/{structure}" if group in known else None
+        seen = {key for key, _ in self.intake.seen.section("queue_sharing_group")}
+        return store_of_policy_name(name, seen | groups_of(self.intake.estate))
 
 
 def _policy(fields: Mapping[str, str]) -> dict[str, object]:

@@ -72,6 +72,9 @@ def import_files(
                 writer.write(batch)
                 if progress is not None:
                     progress(writer.events)
+        if not (intake.events or intake.aside or intake.counts):
+            text = f"what is read gives no event, only facts for mqtwin estate import; expected: {feed.reads}"
+            intake.complain("no-events", name, text)
     except BaseException:
         for path in outputs:
             if path.is_file():

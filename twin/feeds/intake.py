@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from twin.estate import Estate, RoutingError, UnknownQueueManager
+from twin.estate import Estate, RoutingError
 from twin.events import EventError
 from twin.events.fields import FIELD, check_measured
 from twin.feeds.seen import Seen
@@ -18,6 +18,7 @@ MAX_EXAMPLES = 20  # complaints that are kept of one code; the others are counte
 MAX_NAMES = 10_000  # unknown names and coverages that are kept
 MAX_KINDS = 1_000  # of objects that are passed over; all others are one more
 _SHOWN_KINDS = 10
+_SYSTEM = "SYSTEM."  # queues that MQ itself defines
 
 Event = dict[str, Any]
 """An event as in docs/events.md; `time` is an integer, microseconds since 1970 UTC."""
@@ -240,33 +241,56 @@ class Intake:
                 self.estate.route_of_store(qmgr, store)
             else:
                 self.estate.routes_of_qmgr(qmgr)
-        except RoutingError as error:
-            self._note_unknown(event, None if isinstance(error, UnknownQueueManager) else queue, queue, store)
+        except RoutingError:
+            self.note_unknown(qmgr, int(event["time"]), queue=queue, store=store)
             return False
         return True
 
-    def _note_unknown(self, event: Event, key_queue: str | None, queue: str | None, store: str | None) -> None:
-        qmgr = str(event["qmgr"])
-        key = (qmgr, str(key_queue or store or queue or ""))
-        entry = self.unknown.get(key)
+    def check_queue(self, qmgr: str, queue: str, time: int) -> None:
+        """Count a queue of which data tell what is no event, such as its depth, if the estate lacks it."""
+        if self.estate is None:
+            return
+        try:
+            self.estate.route_of_queue(qmgr, queue)
+        except RoutingError:
+            self.note_unknown(qmgr, time, queue=queue)
+
+    def note_unknown(self, qmgr: str, time: int, *, queue: str | None = None, store: str | None = None) -> None:
+        """Count a name that the estate lacks.
+
+        Args:
+            qmgr: queue manager; "" if the data name none.
+            time: microseconds since 1970.
+            queue: its name; None: it is a store's, or that of the queue manager.
+            store: its name.
+        """
+        entry = self.unknown.get((qmgr, queue or store or ""))
         if entry is None:
             if len(self.unknown) >= MAX_NAMES:
                 return
-            entry = self.unknown[key] = UnknownName(qmgr, queue, store, 0, int(event["time"]))
+            entry = self.unknown[qmgr, queue or store or ""] = UnknownName(qmgr, queue, store, 0, time)
         entry.events += 1
-        entry.first = min(entry.first, int(event["time"]))
+        entry.first = min(entry.first, time)
 
     def lines_for_passed_over(self) -> list[str]:
         """Return a text per name of objects that were passed over: their number, bytes and kinds."""
         return [_passed_line(name, passed) for name, passed in sorted(self.passed_over.items())]
 
     def lines_for_unknown(self) -> list[str]:
-        """Return a text per unknown name: what it is, how often, and the lines for the estate that would take it."""
-        return [
-            f"{unknown.qmgr}/{unknown.queue or unknown.store or ''}: {unknown.events:,} events from "
-            f"{as_text(unknown.first)}; add {self.seen.line_for(unknown.qmgr, unknown.queue, unknown.store)}"
-            for _, unknown in sorted(self.unknown.items())
-        ]
+        """Return a text per unknown name: what it is, how often, and the lines for the estate that would take it.
+
+        Queues of the system come last.
+        """
+        ordered = sorted(self.unknown.items(), key=lambda item: (item[0][1].startswith(_SYSTEM), item[0]))
+        return [self._line_for(unknown) for _, unknown in ordered]
+
+    def _line_for(self, unknown: UnknownName) -> str:
+        name = unknown.queue or unknown.store
+        parts = (unknown.qmgr, name) if unknown.qmgr else (name,)
+        config = None if self.estate is None else self.estate.queue_managers.get(unknown.qmgr)
+        line = self.seen.line_for(unknown.qmgr, unknown.queue, unknown.store, config.platform if config else None)
+        label = "/".join(part or "" for part in parts)
+        return f"{label}: {unknown.events:,} events from {as_text(unknown.first)}; add {line}"
 
 
 def _wrong(event: Event) -> EventError | None:

@@ -148,6 +148,7 @@ class MetricEvents:
         """Yield the measurement of a queue file, the only store of which a queue's depth is all."""
         store = f"{key[1]}/{key[2]}"
         if self._intake.estate is None or not isinstance(self._intake.estate.stores.get(store), QueueFile):
+            self._intake.check_queue(key[1], key[2], time)
             return
         measured = {}
         if "depth" in values:

@@ -14,6 +14,7 @@ from twin.feeds.metrics import Collected, MetricEvents
 from twin.feeds.protocol import Feed, FeedOptions, Page
 
 _NAMES = {"queue": "queue", "pageset": "pageset"}  # objectType -> tag with its name
+_MAX_KIND = 40  # characters
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -54,7 +55,10 @@ class MqJsonFeed(Feed):
             collected = Collected(time)
             for point in collection.points:
                 kind = point.object_type.lower()
-                name = point.tags.get(_NAMES.get(kind, ""), "").strip()
+                if kind not in _NAMES:
+                    self.intake.pass_over("point of other objects", kind[:_MAX_KIND] or "?")
+                    continue
+                name = point.tags.get(_NAMES[kind], "").strip()
                 qmgr = point.tags.get("qmgr", "").strip() or self.options.qmgr
                 if name and qmgr:
                     for metric, value in point.metrics.items():

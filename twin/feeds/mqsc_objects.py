@@ -57,6 +57,8 @@ class MqscObjects:
                 self._intake.seen.add("storage_class", key, place, page_set=int(fields["PSID"]))
             elif "QMNAME" in fields:
                 self._queue_manager(fields, place)
+            elif fields:
+                self._intake.pass_over("object of DISPLAY that is not read", next(iter(fields)))
         except ValueError as error:
             self._intake.complain("bad-value", place, f"{error}; expected: values as DISPLAY shows them")
 
@@ -108,7 +110,9 @@ class MqscObjects:
                 self._intake.seen.add_member(group, fields["QMNAME"], place)
             return
         if fields.get("CFTYPE") == "ADMIN" or "ENTSMAX" not in fields:
-            return  # TYPE(SMDS), TYPE(BACKUP), a structure that is not there
+            kind = f"CFSTATUS {fields.get('CFTYPE') or fields.get('TYPE', 'without ENTSMAX')}"
+            self._intake.pass_over("object of DISPLAY that is not read", kind)
+            return
         store = self.store_of(qmgr, fields["CFSTATUS"], place)
         if store is None:
             return
@@ -135,6 +139,7 @@ class MqscObjects:
         if estate is not None and route is not None:
             store = estate.routes[route].store
             self._depths.setdefault((time, qmgr, store), {})[str(estate.routes[route].queue)] = depth
+        self._intake.check_queue(qmgr, queue, time)
 
     def _queue(self, qmgr: str, fields: Mapping[str, str], place: str) -> None:
         if fields.get("TYPE", "QLOCAL") not in {"QLOCAL", "QUEUE", "LOCAL"}:

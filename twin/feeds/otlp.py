@@ -68,6 +68,10 @@ class SpanEvents:
             event["length"] = call.length
         return event
 
+    def has_queue(self, queue: str) -> bool:
+        """Return True if a queue manager of the estate has a queue of this name."""
+        return self._qmgrs.has_queue(queue)
+
 
 class _QueueManagers:
     """The queue manager of a span that names none, or its LPAR only."""
@@ -83,6 +87,10 @@ class _QueueManagers:
                 self._by_queue.setdefault(route.reported, route.qmgr)  # routes are sorted
             else:
                 self._by_queue[route.reported] = None
+
+    def has_queue(self, queue: str) -> bool:
+        """Return True if a queue manager of the estate has a queue of this name."""
+        return queue in self._by_queue
 
     def find(self, call: Call) -> str | None:
         """Return the queue manager of a call; the first of its group for a shared queue of which no span says more."""
@@ -144,6 +152,8 @@ class OtlpFeed(Feed):
             event = self._events.event(call)
         except LeftOutError as error:
             self.intake.complain(error.code, place, str(error))
+            if error.code == NO_QUEUE_MANAGER and not self._events.has_queue(call.queue):
+                self.intake.note_unknown("", call.time, queue=call.queue)
             return
         codes: list[str] = []
 

@@ -17,7 +17,7 @@ from typing_extensions import override
 from twin.feeds.intake import Event, Intake
 from twin.feeds.metrics import COUNTS, NAMES, Collected, MetricEvents
 from twin.feeds.protocol import Feed, FeedOptions, Page
-from twin.feeds.stores import member_of
+from twin.feeds.stores import member_of, note_facility
 
 _PREFIXES = {"ibmmq_queue_": ("queue", "queue"), "ibmmq_pageset_": ("pageset", "pageset")}  # kind, label of the name
 _M3 = {"mvs_cf_storage_size_bytes": "size", "mvs_cf_storage_available_bytes": "storage_free"}
@@ -35,6 +35,7 @@ class PrometheusFeed(Feed):
         super().__init__(intake, options)
         self._events = MetricEvents("mq_prometheus", intake, options)
         self._types: dict[str, str] = {}
+        self._platforms: dict[str, str] = {}  # by queue manager
 
     @override
     def take(self, page: Page) -> Iterable[Event]:
@@ -111,17 +112,24 @@ class PrometheusFeed(Feed):
         if not qmgr or not own:
             return False
         self.object_count += 1
+        self._note_platform(qmgr, labels.get("platform", ""))
         metric = _known_name(name.removeprefix(prefix))
         if is_counter and metric in COUNTS:
             collected.cumulative.add(metric)
         collected.add(kind, qmgr, own, metric, value)
         return True
 
+    def _note_platform(self, qmgr: str, platform: str) -> None:
+        if platform and qmgr not in self._platforms and len(self._platforms) < _MAX_TYPES:
+            self._platforms[qmgr] = "zos" if platform.upper() in {"ZOS", "MVS"} else "distributed"
+            self.intake.seen.add("queue_manager", qmgr, "mq_prometheus", platform=self._platforms[qmgr])
+
 
 class M3Feed(Feed):
     """Reader of RMF's OpenMetrics page: storage of coupling facilities [IBM: z/OS 3.2, OpenMetrics Endpoint].
 
-    The name of its label was not seen: any label that has the name of a coupling facility of the estate counts.
+    The name of its label was not seen: a label that has the name of a coupling facility of the estate counts, or else
+    one that has "cf" in its own.
     """
 
     reads = "mvs_cf_storage_ of RMF's page /metrics/m3"
@@ -135,7 +143,7 @@ class M3Feed(Feed):
                 for sample in family.samples:
                     field = _M3.get(sample.name)
                     self.object_count += field is not None
-                    name = next((value for value in sample.labels.values() if self._is_facility(value)), None)
+                    name = self._facility_of(sample.labels)
                     if field is not None and name is not None and 0 <= sample.value < 2**53:
                         times[name] = _sample_time(sample.timestamp) or page.time or 0
                         measured.setdefault(name, {})[field] = int(sample.value)
@@ -143,18 +151,24 @@ class M3Feed(Feed):
             text = f"no OpenMetrics: {type(error).__name__} {error}; expected: the page /metrics/m3"
             self.intake.complain("unreadable", page.name, text)
         if not measured:
-            text = "no mvs_cf_storage_ of a coupling facility of the estate; expected: /metrics/m3 with its names"
+            text = "no mvs_cf_storage_ of a coupling facility; expected: /metrics/m3 with its names"
             self.intake.complain("no-metrics", page.name, text)
         for name, fields in sorted(measured.items()):
             size = fields.pop("size", None)
             self.intake.seen.add("coupling_facility", name, "m3", size=size)
             qmgr = member_of(self.intake.estate, name)
-            if fields and qmgr is not None:
+            if qmgr is None:
+                note_facility(self.intake, name, times[name])
+            elif fields:
                 yield {"time": times[name], "qmgr": qmgr, "op": "MEASURE", "store": name, "measured": fields}
 
-    def _is_facility(self, name: str) -> bool:
+    def _facility_of(self, labels: Mapping[str, str]) -> str | None:
+        """Return the coupling facility of a sample: one of the estate, else the label that is named for one."""
         estate = self.intake.estate
-        return estate is not None and name in estate.stores and estate.stores[name].kind == "coupling_facility"
+        for value in labels.values():
+            if estate is not None and value in estate.stores and estate.stores[value].kind == "coupling_facility":
+                return value
+        return next((value for label, value in labels.items() if "cf" in label.lower() and value), None)
 
 
 def _known_name(metric: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from twin.units import format_size
+
 MAX_SEEN = 100_000  # objects
 MAX_CONFLICTS = 100
 
@@ -75,26 +77,42 @@ class Seen:
             if name == section:
                 yield key, facts
 
-    def line_for(self, qmgr: str, queue: str | None, store: str | None) -> str:
-        """Return the lines of an estate file, joined by blanks, that would take events of a name."""
+    def line_for(self, qmgr: str, queue: str | None, store: str | None, platform: str | None = None) -> str:
+        """Return the lines of an estate file, joined by blanks, that would take events of a name.
+
+        Args:
+            qmgr: queue manager; "" if it is not known.
+            queue: its name; None: it is a store's, or that of the queue manager.
+            store: its name.
+            platform: of the queue manager, as in the estate; None: as it was seen.
+        """
         if queue is None:
-            return _store_line(qmgr, store)
+            return self._store_line(qmgr, store)
+        if not qmgr:
+            return f'[queue."OWNER/{queue}"] structure = "..."'
         for owner in (self.group_of(qmgr), qmgr):
             facts = self.objects.get(("queue", f"{owner}/{queue}"))
             if owner and facts:
                 values = " ".join(f'{name} = "{fact.value}"' for name, fact in sorted(facts.items()))
                 return f'[queue."{owner}/{queue}"] {values}'
-        if self.value("queue_manager", qmgr, "platform") == "distributed":
+        if (platform or self.value("queue_manager", qmgr, "platform")) == "distributed":
             return f'[queue_file."{qmgr}/{queue}"]'
         return f'[queue."{qmgr}/{queue}"] storage_class = "..."'
 
+    def _store_line(self, qmgr: str, store: str | None) -> str:
+        if store is None:
+            return f"[queue_manager.{qmgr}]"
+        owner, _, name = store.partition("/")
+        if not name:
+            return f"[coupling_facility.{owner}] {self._size('coupling_facility', owner)}"
+        if name.startswith("PS") and name[2:].isdigit():
+            key = f"{owner}/{int(name[2:])}"
+            pages = self.value("page_set", key, "pages")
+            return f'[page_set."{key}"] pages = {"..." if pages is None else pages}'
+        if owner == qmgr:
+            return f'[queue_file."{store}"]'
+        return f'[structure."{store}"] {self._size("structure", store)}'
 
-def _store_line(qmgr: str, store: str | None) -> str:
-    if store is None:
-        return f"[queue_manager.{qmgr}]"
-    owner, _, name = store.partition("/")
-    if not name:
-        return f"[coupling_facility.{owner}]"
-    if name.startswith("PS") and name[2:].isdigit():
-        return f'[page_set."{owner}/{int(name[2:])}"]'
-    return f'[queue_file."{store}"]' if owner == qmgr else f'[structure."{store}"]'
+    def _size(self, section: str, key: str) -> str:
+        size = self.value(section, key, "size")
+        return f'size = "{"..." if size is None else format_size(size)}"'

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from twin.estate import Estate, Structure
+from twin.feeds.intake import Intake
 
 _CONNECTOR = "CSQE"  # CSQE, group, queue manager, 02; both names padded to 4 characters [IBM: MQ, message CSQE005I]
 _PAD = "@"
+_ADMINISTRATION = "CSQ"
 
 
 def structures_by_policy_name(estate: Estate | None) -> dict[str, str]:
@@ -17,6 +21,23 @@ def structures_by_policy_name(estate: Estate | None) -> dict[str, str]:
             names[group + name] = store.name
             names[group.ljust(4, _PAD) + name] = store.name
     return names
+
+
+def store_of_policy_name(name: str, groups: Iterable[str]) -> str | None:
+    """Return the store name of a structure of one of the groups by its z/OS name.
+
+    None if it is of no such group, or an administration structure, which holds no messages of applications.
+    """
+    structure = name[len(_PAD * 4) :]
+    if not structure or structure.startswith(_ADMINISTRATION):
+        return None
+    return next((f"{group}/{structure}" for group in groups if name.startswith(group.ljust(4, _PAD))), None)
+
+
+def groups_of(estate: Estate | None) -> set[str]:
+    """Return the queue-sharing groups of an estate."""
+    configs = estate.queue_managers.values() if estate is not None else ()
+    return {config.queue_sharing_group for config in configs if config.queue_sharing_group}
 
 
 def parse_connector(text: str) -> tuple[str, str] | None:
@@ -37,3 +58,17 @@ def group_of(estate: Estate | None, qmgr: str) -> str | None:
     """Return the queue-sharing group of a queue manager; None if it has none or the estate lacks it."""
     config = estate.queue_managers.get(qmgr) if estate is not None else None
     return config.queue_sharing_group if config is not None else None
+
+
+def note_facility(intake: Intake, name: str, time: int) -> None:
+    """Count a coupling facility that is not measured: one that the estate lacks, or has no structure on.
+
+    Args:
+        intake: of the feed.
+        name: of the coupling facility.
+        time: microseconds since 1970.
+    """
+    if intake.estate is not None and name in intake.estate.stores:
+        intake.pass_over("coupling facility without a structure of the estate", name)
+    elif intake.estate is not None:
+        intake.note_unknown("", time, store=name)
