@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
+from collections.abc import Callable
 from typing import Any, TextIO
 
 import msgspec
@@ -38,6 +40,33 @@ def configure_logging(*, json_lines: bool | None = None, level: str = "info", st
         logger_factory=structlog.PrintLoggerFactory(out),
         cache_logger_on_first_use=False,
     )
+
+
+class NewsLog:
+    """A log of figures that change: none without a change, and at most one line in each period.
+
+    Args:
+        log: gets the lines.
+        event: their text.
+        period_s: seconds.
+        clock: monotonic clock, seconds.
+    """
+
+    def __init__(
+        self, log: Any, event: str, *, period_s: float = 60.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._log = log
+        self._event = event
+        self._period_s = period_s
+        self._clock = clock
+        self._logged: dict[str, int] = {}
+        self._next_s = 0.0
+
+    def note(self, **figures: int) -> None:
+        """Log the figures if it is time and they are others than those of the last line; at first: if any is not 0."""
+        if figures != (self._logged or dict.fromkeys(figures, 0)) and self._clock() >= self._next_s:
+            self._log.info(self._event, **figures)
+            self._logged, self._next_s = figures, self._clock() + self._period_s
 
 
 def _dumps(value: Any, **_: Any) -> str:

@@ -82,8 +82,11 @@ class AlertmanagerBridge:
                 if self._stop.is_set():
                     return
                 is_first = False
-                if send_until_delivered(lambda: self._send(client, peer), self._stop) and was_changed:
-                    _log.debug("delivered", to=peer.url)
+                try:
+                    if send_until_delivered(lambda: self._send(client, peer), self._stop) and was_changed:
+                        _log.debug("delivered", to=peer.url)
+                except Exception as error:  # noqa: BLE001 -- this thread never ends in silence: the next content is sent
+                    _log.error("not delivered", to=peer.url, why=f"{type(error).__name__}: {error}")
 
     def _send(self, client: httpx.Client, peer: _Peer) -> None:
         """Send the current content once, in requests of bounded size."""

@@ -19,6 +19,9 @@ from twin.conditions import CRITICAL, INFO, WARNING, WATCH, Condition
 RESEND_S = 60.0  # between two deliveries of all open alerts
 OPEN_FOR_S = 240.0  # after which an open alert that is not sent again ends by itself
 CLEARED_FOR_S = 300.0  # for which a cleared alert is sent
+_MAX_S = 253_402_300_799.0  # the last second of the year 9999
+_TIME_DIGITS = 18  # at most, of a time in microseconds
+_QUANTILES = ("p10", "p50", "p90")
 
 # Puts fail or nothing is left to expand. The current severity of the others is an annotation: it may go up and down.
 _CRITICAL = {Condition.FULL, Condition.CANNOT_EXPAND, Condition.SCM_EXHAUSTED, Condition.AUGMENTED_EXHAUSTED}
@@ -72,8 +75,8 @@ def annotation_texts(data: AlertData) -> dict[str, str]:
         texts["usage"] = f"{data.usage_pct:.1f} %"
     if data.full_probability is not None:
         texts["full_probability"] = f"{data.full_probability:.2f}"
-    for quantile, seconds in (data.time_to_full_s or {}).items():
-        texts[f"time_to_full_{quantile}"] = f"{seconds:.0f} s"
+    times = data.time_to_full_s or {}
+    texts |= {f"time_to_full_{name}": f"{times[name]:.0f} s" for name in _QUANTILES if name in times}
     return {name: text for name, text in texts.items() if text}
 
 
@@ -81,7 +84,8 @@ def opened_s(entry: AlertEntry) -> float:
     """Return the event time of the opening from the alert's id, but not later than the last record was written."""
     data = entry.alert.data
     digits = data.alert_id.removeprefix(f"{data.store}/{data.condition}/{data.resource}/").partition("/")[0]
-    opened = int(digits) / 1e6 if digits.isascii() and digits.isdigit() else entry.written_s
+    is_time = digits.isascii() and digits.isdigit() and len(digits) <= _TIME_DIGITS
+    opened = int(digits) / 1e6 if is_time else entry.written_s
     return min(opened, entry.written_s)
 
 
@@ -138,7 +142,12 @@ def _message(identified: Identity, entry: AlertEntry, ends_s: float) -> dict[str
 
 
 def _rfc3339(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Return a time as text. Producers may write any time with a record; Alertmanager takes years 1970 to 9999."""
+    return (
+        datetime.fromtimestamp(min(max(seconds, 0.0), _MAX_S), UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
 
 
 def chunks(alerts: list[dict[str, Any]], size: int) -> Iterator[Iterable[dict[str, Any]]]:

@@ -39,8 +39,7 @@ def alerts(
         exec: Command to run for each alert, which gets it as JSON on standard input; retried if it fails.
     """
     command = None if exec is None else AlertCommand(exec)
-    if command is not None:
-        configure_logging()
+    configure_logging()
     topics = Topics(kafka.topic_prefix)
     with AlertReader(kafka.client(), topics, from_beginning=from_beginning) as reader:
         if reader.is_waiting:

@@ -17,6 +17,7 @@ from deploy.console.server import DEFAULT_PORT, ConsoleServer, Listen, read_toke
 from deploy.options import KafkaOptions
 from deploy.stopping import StopRequestedError, raise_on_stop
 from streams.kafka.topics import Topics
+from streams.log import configure_logging
 from twin.estate import load_estate
 
 
@@ -60,11 +61,13 @@ def console(
     topics, client = Topics(kafka.topic_prefix), kafka.client()
     model = ConsoleModel(topics)
     twins = None if estate is None else LiveTwins(load_estate(estate))
+    configure_logging()
     try:
         with raise_on_stop(), TopicFeed(client, topics, model), ExitStack() as parts:
             if twins is not None:
                 parts.enter_context(twins.follow(client, topics))
-            server = parts.enter_context(ConsoleServer(model, listen, None if twins is None else twins.answer))
+            what_if, problem = (None, str) if twins is None else (twins.answer, twins.problem)
+            server = parts.enter_context(ConsoleServer(model, listen, what_if, problem))
             print(f"console {server.address}", flush=True)
             print("Open it in a browser. It runs until Ctrl-C.", file=sys.stderr, flush=True)
             server.wait()

@@ -7,11 +7,12 @@ import threading
 from pathlib import Path
 from typing import Annotated
 
+import structlog
 from cyclopts import Parameter
 from cyclopts.validators import Number
 from prometheus_client import CollectorRegistry
 
-from deploy.metrics.collector import TwinCollector
+from deploy.metrics.collector import TwinCollector, samples_of
 from deploy.metrics.health import Health
 from deploy.metrics.server import metrics_server
 from deploy.options import KafkaOptions, parse_address
@@ -19,9 +20,13 @@ from deploy.stopping import stop_requested
 from streams.kafka.latest import Latest
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
+from streams.log import NewsLog, configure_logging
 from streams.query.status import JobStatus, read_status
+from twin.errors import MqtwinError
 
 _READ_SECONDS = 0.5
+
+_log = structlog.get_logger("mqtwin.export")
 
 
 def export(
@@ -42,8 +47,10 @@ def export(
         max_beat: Seconds without a batch or idle beat after which /healthz fails; at least ten triggers.
     """
     host, port = parse_address("--listen", listen)
+    configure_logging()
     topics = Topics(kafka.topic_prefix)
-    latest, lock = Latest(topics), threading.Lock()
+    latest, lock = Latest(topics, derive=samples_of), threading.Lock()
+    failures: list[Exception] = []  # of the server's thread
 
     def status() -> JobStatus | None:
         return None if status_file is None else read_status(status_file)
@@ -65,11 +72,12 @@ def export(
             has_status=status_file is not None,
             is_caught_up=is_caught_up,
             missing=missing,
+            unreadable=lambda: latest.unreadable,
             max_beat_s=max_beat,
         )
         registry = CollectorRegistry()
         registry.register(TwinCollector(latest, lock, status, lambda: is_caught_up() and not missing()))
-        with metrics_server(host, port, registry, health) as bound_port:
+        with metrics_server(host, port, registry, health, failures.append) as bound_port:
             print(f"mqtwin: metrics at http://{host}:{bound_port}/metrics", file=sys.stderr, flush=True)
             if reader.missing:
                 print(
@@ -78,10 +86,20 @@ def export(
                     file=sys.stderr,
                     flush=True,
                 )
+            _log.info("exporting", reads=[topics.state, topics.alerts, topics.dlq], serves=f"{host}:{bound_port}")
+            news = NewsLog(_log, "exporting")
             while not is_stopped():
+                if failures:
+                    raise MqtwinError(f"the server of the metrics has ended: {failures[0]}")
                 records = reader.read(_READ_SECONDS)
                 with lock:
                     for record in records:
                         latest.apply(record)
                     latest.forget_cleared()
+                    news.note(
+                        stores=len(latest.states),
+                        alerts_open=sum(entry.is_open for entry in latest.alerts.values()),
+                        dead_letters=sum(latest.dead_letters.values()),
+                        unreadable=latest.unreadable,
+                    )
                 health.on_read()

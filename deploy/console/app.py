@@ -17,6 +17,7 @@ from importlib import resources
 from typing import Any
 
 import msgspec
+import structlog
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -34,6 +35,7 @@ MAX_CLIENTS = 64  # that receive events at a time
 MAX_BODY_BYTES = 16 * 1024
 PERIOD_S = 1.0  # between two events to a client
 _BEAT_PERIODS = 2  # without a change, from which an event about freshness is sent
+_BODY_S = 10.0  # for the body of a request
 _RETRY_MS = 2_000  # after which a browser connects again
 
 CONTENT_SECURITY_POLICY = (
@@ -62,6 +64,8 @@ _CHART_FILES = {
     "uPlot.min.css": "text/css; charset=utf-8",
 }
 
+_log = structlog.get_logger("mqtwin.console")
+
 WhatIf = Callable[[Any], dict[str, Any]]
 """Answer a request of POST /whatif, JSON-ready. MqtwinError: it cannot be answered."""
 
@@ -76,6 +80,7 @@ class ConsoleState:
         token: what a client must know; None: nothing.
         is_tls: True if browsers see https.
         what_if: answers to POST /whatif; None: there are none.
+        what_if_problem: returns why there is no answer now; empty if there is.
         period_s: seconds between two events to a client.
         clients: the clients that receive events now.
         is_stopping: set when the server ends, so that the streams do.
@@ -86,6 +91,7 @@ class ConsoleState:
     token: str | None = None
     is_tls: bool = False
     what_if: WhatIf | None = None
+    what_if_problem: Callable[[], str] = str
     period_s: float = PERIOD_S
     clients: int = 0
     is_stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -305,17 +311,46 @@ async def _what_if(request: Request) -> Response:
         return _problem(404, "this console answers no what-if; expected: mqtwin console --estate FILE")
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         return _problem(415, "expected: content-type application/json")
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > MAX_BODY_BYTES:
-            return _problem(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
     try:
-        return _json(await run_in_threadpool(answer, msgspec.json.decode(body)))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        content = msgspec.json.decode(await _body(request))
+    except _BodyError as error:
+        return _problem(error.status, str(error))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _problem(400, f"the body is not JSON: {error}")
+    return await _answered(answer, content)
+
+
+class _BodyError(Exception):
+    """A body that does not come, or not in time; the text is for the client."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+async def _body(request: Request) -> bytes:
+    """Return the body of a request. _BodyError: it is too large, or slow."""
+    body = b""
+    try:
+        async with asyncio.timeout(_BODY_S):
+            async for part in request.stream():
+                body += part
+                if len(body) > MAX_BODY_BYTES:
+                    raise _BodyError(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
+    except TimeoutError:
+        raise _BodyError(408, f"the body has not come within {_BODY_S:g} s") from None
+    return body
+
+
+async def _answered(answer: WhatIf, content: Any) -> Response:
+    """Return the answer to a what-if, or why there is none."""
+    try:
+        return _json(await run_in_threadpool(answer, content))
     except MqtwinError as error:
         return _problem(422, str(error))
+    except Exception as error:  # noqa: BLE001 -- a defect costs this request, and one line of the log
+        _log.error("a what-if failed", why=f"{type(error).__name__}: {error}")
+        return _problem(500, "a defect of mqtwin console; its log says which")
 
 
 # --- health -----------------------------------------------------------------------------------------------------------
@@ -326,6 +361,11 @@ async def _healthz(_: Request) -> Response:
 
 
 async def _readyz(request: Request) -> Response:
-    if _console(request).model.is_ready:
-        return _json({"status": "ready"})
-    return _json({"status": "not ready: the topics are being read, or no broker answers"}, 503)
+    console = _console(request)
+    model, problem = console.model, console.what_if_problem()
+    content: dict[str, Any] = {"status": "ready", "unreadable": model.unreadable}
+    if not model.is_ready:
+        content["status"] = f"not ready: {model.problem or 'the topics are being read, or no broker answers'}"
+    if problem:
+        content["what_if"] = problem
+    return _json(content, 200 if model.is_ready else 503)

@@ -41,15 +41,15 @@ class TopicFeed:
         while not self._stopping.is_set():
             try:
                 records = self._reader.read(_READ_SECONDS)
-            except MqtwinError as error:
-                self._model.set_source(connected=False, caught_up=False, missing=[], problem=str(error))
+                if records:
+                    self._model.fold(records)
+                idle = 0 if records else idle + 1
+                if idle == 0 or idle % _CHECK_READS == 1:
+                    self._report(connected=bool(records) or self._reader.is_answering())
+            except Exception as error:  # noqa: BLE001 -- this thread never ends in silence: /readyz says why, and it goes on
+                text = str(error) if isinstance(error, MqtwinError) else f"{type(error).__name__}: {error}"
+                self._model.set_source(connected=False, caught_up=False, missing=[], problem=text)
                 self._stopping.wait(_RETRY_SECONDS)
-                continue
-            if records:
-                self._model.fold(records)
-            idle = 0 if records else idle + 1
-            if idle == 0 or idle % _CHECK_READS == 1:
-                self._report(connected=bool(records) or self._reader.is_answering())
         self._reader.close()
 
     def _report(self, *, connected: bool) -> None:

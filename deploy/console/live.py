@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import msgspec
+import numpy as np
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
 from streams.kafka.clients import LastError, check, new_consumer, partitions_of
@@ -93,7 +94,11 @@ class LiveTwins:
                 )
                 raise UsageError(f"{request.store}: {reason}")
             moment = moment_of(self._estate, twin)
-            answer = what_if(moment, request.set, request.traffic, request.horizon_s)
+            try:
+                with np.errstate(divide="raise", over="raise", invalid="raise"):
+                    answer = what_if(moment, request.set, request.traffic, request.horizon_s)
+            except ArithmeticError as error:
+                raise UsageError(f"the numbers lead to: {error}; expected: numbers nearer to today's") from None
             sliders = _sliders(moment.twin)
         return {
             "time": answer.time,
@@ -103,13 +108,17 @@ class LiveTwins:
             "note": f"As of {answer.time[11:19]}, if the traffic of the last minutes goes on as set here.",
         }
 
+    def problem(self) -> str:
+        """Return why the events are not read; empty if they are."""
+        return self._problem
+
     def _run(self, kafka: dict[str, str], topic: str) -> None:
-        warm()
         while not self._stopping.is_set():
             try:
+                warm()
                 self._follow_once(kafka, topic)
-            except MqtwinError as error:
-                self._problem = str(error)
+            except Exception as error:  # noqa: BLE001 -- this thread never ends in silence: /readyz and answers say why
+                self._problem = str(error) if isinstance(error, MqtwinError) else f"{type(error).__name__}: {error}"
                 self._stopping.wait(_RETRY_SECONDS)
 
     def _follow_once(self, kafka: dict[str, str], topic: str) -> None:

@@ -19,7 +19,9 @@ import msgspec
 
 from deploy.console.history import History, Point, points_per_store
 from deploy.console.resources import resources_of
-from streams.kafka.topic_reader import TopicRecord
+from streams.kafka.latest import decode_state
+from streams.kafka.subscribe import AlertData
+from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from streams.kafka.topics import Topics
 from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, WARNING, WATCH
 
@@ -45,24 +47,33 @@ def commands_in(action: str) -> list[str]:
     return [command for command in commands if "..." not in command]  # those with a gap cannot be copied
 
 
+class _AlertData(AlertData, frozen=True, kw_only=True):
+    """The fields of an alert that the page takes; evidence may be anything."""
+
+    level: str | None = None  # type: ignore[assignment]  # records of older jobs have none
+    evidence: Any = ()
+
+
+class _AlertEvent(msgspec.Struct, frozen=True):
+    """A record of the alerts topic, as far as the page takes it."""
+
+    id: str
+    type: str
+    data: _AlertData
+
+
 class _Entry:
-    """A store or an alert with the version of its last change. Its JSON is made once for all clients."""
+    """A store or an alert with the version of its last change. Its JSON is made once for all clients, and at once:
+    what cannot be sent fails as the record that it came with.
+    """
 
-    def __init__(self) -> None:
-        self.version = 0
-        self.content: dict[str, Any] = {}
-        self._encoded: msgspec.Raw | None = None
+    def __init__(self, content: dict[str, Any], version: int) -> None:
+        self.content = content
+        self.version = version
+        self.encoded = msgspec.Raw(msgspec.json.encode(content))
 
-    def change(self, content: dict[str, Any], version: int) -> None:
-        """Replace the content; version: of the model with this change."""
-        self.content, self.version, self._encoded = content, version, None
 
-    @property
-    def encoded(self) -> msgspec.Raw:
-        """The content as JSON."""
-        if self._encoded is None:
-            self._encoded = msgspec.Raw(msgspec.json.encode(self.content))
-        return self._encoded
+_alert_decoder = msgspec.json.Decoder(_AlertEvent)
 
 
 class ConsoleModel:
@@ -95,7 +106,7 @@ class ConsoleModel:
         self._records = 0
         self._events = 0.0
         self._last_write_s = 0.0
-        self._unreadable = 0
+        self._guard = RecordGuard()
         self._source: dict[str, Any] = {"connected": True, "caught_up": False, "missing": [], "problem": ""}
 
     # --- records ---------------------------------------------------------------------------------------------------
@@ -105,11 +116,9 @@ class ConsoleModel:
         with self._lock:
             for record in records:
                 self._last_write_s = max(self._last_write_s, record.written_ms / 1000)
-                try:
-                    self._fold_one(record)
-                except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError):
-                    self._unreadable += 1
-                    self._version += 1
+                unreadable = self._guard.unreadable
+                self._guard.take(record, self._fold_one)
+                self._version += self._guard.unreadable - unreadable
             self._written.append((self._clock(), self._records, self._events))
 
     def set_source(self, *, connected: bool, caught_up: bool, missing: list[str], problem: str = "") -> None:
@@ -133,61 +142,70 @@ class ConsoleModel:
         elif record.value is None:
             return  # a tombstone of a compacted topic
         elif record.topic == self._topics.state:
-            self._fold_state(msgspec.json.decode(record.value))
+            self._fold_state(decode_state(record.value))
         else:
-            self._fold_alert(msgspec.json.decode(record.value))
+            self._fold_alert(record.value)
 
     def _fold_state(self, state: dict[str, Any]) -> None:
+        """Fold a state record. Nothing changes until everything is made of it that the page needs."""
         name = str(state["store"])
         if name not in self._stores and len(self._stores) >= MAX_STORES:
             return
         resources = resources_of(state)
+        first = _first_forecast(state)
+        times = None if first is None else first["time_to_full_s"]
+        quantiles = None if times is None else (times["p10"], times["p50"], times["p90"])
+        time_s = _seconds(state["time"]) if state.get("time") else None
+        entry = self._summary(name, state)
+        self._version += 1
+        self._stores[name] = entry
         self._records += 1
         before = self._states.get(name, {}).get("events", 0)
         self._events += max(0, int(state.get("events") or 0) - int(before or 0))
         self._states[name] = state
-        self._stores.setdefault(name, _Entry())
         history = self._histories.setdefault(name, History())
-        first = _first_forecast(state)
-        times = None if first is None else first["time_to_full_s"]
-        quantiles = None if times is None else (times["p10"], times["p50"], times["p90"])
-        if state.get("time"):
+        if time_s is not None:
             pct = {resource.name: resource.pct for resource in resources}
-            history.add(Point(_seconds(state["time"]), pct, quantiles), points_per_store(len(self._stores)))
-        self._summarise(name)
+            history.add(Point(time_s, pct, quantiles), points_per_store(len(self._stores)))
 
-    def _fold_alert(self, event: dict[str, Any]) -> None:
-        data = event["data"]
-        alert_id, change = str(data["alert_id"]), str(event["type"]).rpartition(".")[2]
-        entry = self._alerts.get(alert_id)
-        if entry is not None and entry.content["id"] == event["id"]:
+    def _fold_alert(self, value: bytes) -> None:
+        """Fold a record of an alert. Nothing changes until everything is made of it that the page needs."""
+        event = _alert_decoder.decode(value)
+        data, fields = event.data, msgspec.json.decode(value)["data"]
+        alert_id, change = data.alert_id, event.type.rpartition(".")[2]
+        before = self._alerts.get(alert_id)
+        if before is not None and before.content["id"] == event.id:
             return  # delivered twice
-        opened = data["time"] if entry is None or change == OPENED else entry.content["opened"]
-        if entry is None:
-            entry = self._alerts[alert_id] = _Entry()
-            self._alerts_of.setdefault(str(data["store"]), {})[alert_id] = entry
-        self._version += 1
-        actions = [{"text": str(text), "commands": commands_in(str(text))} for text in data.get("actions") or ()]
-        level = data.get("level") or (WATCH if data["severity"] == INFO else "page")
-        content = {**data, "id": event["id"], "change": change, "opened": opened, "level": level, "actions": actions}
+        if before is not None and before.content["store"] != data.store:
+            raise ValueError(f"{alert_id} belongs to {before.content['store']}, not to {data.store}")
+        opened = data.time if before is None or change == OPENED else before.content["opened"]
+        actions = [{"text": text, "commands": commands_in(text)} for text in data.actions]
+        level = data.level or (WATCH if data.severity == INFO else "page")
+        content = {**fields, "id": event.id, "change": change, "opened": opened, "level": level, "actions": actions}
         content["is_open"] = change != CLEARED
-        entry.change(content, self._version)
+        entry = _Entry(content, self._version + 1)
+        self._version += 1
+        self._alerts[alert_id] = entry
+        self._alerts_of.setdefault(data.store, {})[alert_id] = entry
         while len(self._alerts) > MAX_ALERTS:
             self._forget_alert()
-        if data["store"] in self._states:
-            self._summarise(data["store"])
+        if data.store in self._states:
+            self._stores[data.store] = self._summary(data.store, self._states[data.store])
+            self._version += 1
 
     def _forget_alert(self) -> None:
         """Forget the oldest cleared alert, or the oldest of all."""
         cleared = (alert_id for alert_id, entry in self._alerts.items() if not entry.content["is_open"])
         oldest = next(cleared, next(iter(self._alerts)))
-        entry = self._alerts.pop(oldest)
-        del self._alerts_of[str(entry.content["store"])][oldest]
+        store = self._alerts.pop(oldest).content["store"]
+        del self._alerts_of[store][oldest]
+        if not self._alerts_of[store]:
+            del self._alerts_of[store]
         self._removed.append((self._version, oldest))
 
     def _fold_letter(self, record: TopicRecord) -> None:
         headers = record.headers
-        reason = headers.get("reason", "unknown")
+        reason = headers.get("reason", "unknown")[:MAX_LETTER_CHARACTERS]
         if reason not in self._reasons and len(self._reasons) >= MAX_REASONS:
             reason = "other"
         self._reasons[reason] = self._reasons.get(reason, 0) + 1
@@ -198,9 +216,8 @@ class ConsoleModel:
         self._version += 1
         self._letters_version = self._version
 
-    def _summarise(self, name: str) -> None:
-        """Write the summary of a store anew, after a state record or an alert of it."""
-        state = self._states[name]
+    def _summary(self, name: str, state: Mapping[str, Any]) -> _Entry:
+        """Return the summary of a store, with the next version: after a state record or an alert of it."""
         own = self._alerts_of.get(name, {}).values()
         open_alerts = [alert.content for alert in own if alert.content["is_open"]]
         pages = [alert["severity"] for alert in open_alerts if alert["level"] != WATCH]
@@ -209,7 +226,6 @@ class ConsoleModel:
         resources = resources_of(state)
         first = _first_forecast(state)
         fullest = max((resource.pct for resource in resources), default=0.0)
-        self._version += 1
         drop = {"smds", "scm", "forecast"}
         content = {
             "store": name,
@@ -224,7 +240,7 @@ class ConsoleModel:
             "open_watches": len(open_alerts) - len(pages),
             "fields": {key: value for key, value in state.items() if key not in drop},
         }
-        self._stores[name].change(content, self._version)
+        return _Entry(content, self._version + 1)
 
     # --- answers ---------------------------------------------------------------------------------------------------
 
@@ -234,9 +250,19 @@ class ConsoleModel:
         return self._version
 
     @property
+    def unreadable(self) -> int:
+        """Number of records that are neither states nor alerts nor dead letters."""
+        return self._guard.unreadable
+
+    @property
     def is_ready(self) -> bool:
         """True if the broker answers and the topics were read to their ends."""
         return bool(self._source["connected"] and self._source["caught_up"])
+
+    @property
+    def problem(self) -> str:
+        """Why the topics are not read; empty if they are."""
+        return str(self._source["problem"])
 
     def changes(self, since: int, extra: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
         """Return (version, JSON of everything that changed since a version).
@@ -284,7 +310,7 @@ class ConsoleModel:
             "events_per_s": round((self._events - recent[0][2]) / seconds, 1) if recent else 0.0,
             "events": sum(int(state.get("events") or 0) for state in self._states.values()),
             "dead_letters": sum(self._reasons.values()),
-            "unreadable": self._unreadable,
+            "unreadable": self.unreadable,
         }
 
 

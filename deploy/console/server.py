@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import resource
 import socket
 import stat
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+import structlog
 import uvicorn
+from typing_extensions import override
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deploy.console.app import ConsoleState, WhatIf, new_app
 from deploy.console.model import ConsoleModel
@@ -23,6 +28,11 @@ DEFAULT_PORT = 8470
 _MIN_TOKEN_CHARACTERS = 16
 _START_SECONDS = 20.0
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+_HEADER_S = 10.0  # for the head of a request to arrive
+_MAX_CONNECTIONS = 512
+_SPARE_DESCRIPTORS = 100  # for files, Kafka and what connects while a connection ends
+
+_log = structlog.get_logger("mqtwin.console")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +112,86 @@ def read_token(path: Path) -> str:
     return token
 
 
+class _Protocol(H11Protocol):
+    """uvicorn's protocol with a deadline for the head of a request, and room for new connections.
+
+    Where all connections are taken, the oldest that has not sent the head of a request yet is closed: a client that
+    sends it is always answered. If none is, the new one is closed.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._deadline: asyncio.TimerHandle | None = None  # while the head of a request is awaited
+
+    @override
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_head()
+        if len(self.connections) >= (self.limit_concurrency or _MAX_CONNECTIONS):
+            waiting = [own for own in self.connections if isinstance(own, _Protocol) and own.has_sent_no_head]
+            min(waiting, key=_Protocol.deadline_s, default=self).abort()
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        self._await_head()
+        requests = self.cycle
+        super().data_received(data)
+        if self.cycle is not requests:
+            self._forget_deadline()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_deadline()
+        super().connection_lost(exc)
+
+    @property
+    def has_sent_no_head(self) -> bool:
+        """True while the head of a request is awaited."""
+        return self._deadline is not None
+
+    def deadline_s(self) -> float:
+        """Return when it must have come, in the time of the loop."""
+        return 0.0 if self._deadline is None else self._deadline.when()
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self._forget_deadline()
+        self.transport.abort()
+
+    def _await_head(self) -> None:
+        """Start the deadline, unless it runs or a request is being answered."""
+        if self._deadline is None and (self.cycle is None or self.cycle.response_complete):
+            self._deadline = self.loop.call_later(_HEADER_S, self.abort)
+
+    def _forget_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+class _ConnectionErrors:
+    """The exception handler of the loop: the first, second, fourth, eighth ... of its errors are a line each."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __call__(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self._count += 1
+        if self._count & (self._count - 1) == 0:
+            error = context.get("exception")
+            why = str(context.get("message")) if error is None else f"{type(error).__name__}: {error}"
+            _log.error("a connection failed", why=why, errors=self._count)
+
+
+def _raise_descriptor_limit() -> int:
+    """Raise the limit of open files to what this process may have, and return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard in (soft, resource.RLIM_INFINITY):
+        return sys.maxsize if soft == resource.RLIM_INFINITY else soft
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
 class ConsoleServer:
     """A console that is being served, from a thread of its own. A context manager.
 
@@ -109,15 +199,28 @@ class ConsoleServer:
         model: what the page shows.
         listen: where, and for whom.
         what_if: answers to POST /whatif; None: none.
+        what_if_problem: returns why there is no answer now; empty if there is.
 
     Raises:
         UsageError: the port is taken, or the TLS files cannot be used.
         MqtwinError: the chart library cannot be fetched, or the server does not start.
     """
 
-    def __init__(self, model: ConsoleModel, listen: Listen, what_if: WhatIf | None = None) -> None:
+    def __init__(
+        self,
+        model: ConsoleModel,
+        listen: Listen,
+        what_if: WhatIf | None = None,
+        what_if_problem: Callable[[], str] = str,
+    ) -> None:
         self._state = ConsoleState(
-            model, listen.hosts, token=listen.token, is_tls=listen.is_tls, what_if=what_if, is_stopping=asyncio.Event()
+            model,
+            listen.hosts,
+            token=listen.token,
+            is_tls=listen.is_tls,
+            what_if=what_if,
+            what_if_problem=what_if_problem,
+            is_stopping=asyncio.Event(),
         )
         self._listen = listen
         config = uvicorn.Config(
@@ -126,6 +229,8 @@ class ConsoleServer:
             log_level="error",
             access_log=False,
             lifespan="off",
+            http=_Protocol,
+            limit_concurrency=min(_MAX_CONNECTIONS, max(16, _raise_descriptor_limit() - _SPARE_DESCRIPTORS)),
             ws="none",
             server_header=False,
             proxy_headers=False,
@@ -144,12 +249,14 @@ class ConsoleServer:
         self._socket = _bound(listen.host, listen.port)
         self._server = uvicorn.Server(config)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._has_ended = threading.Event()
+        self._problem = ""
         self._thread = threading.Thread(target=self._run, name="mqtwin-console", daemon=True)
         self._thread.start()
         deadline = time.monotonic() + _START_SECONDS
         while not self._server.started:
-            if not self._thread.is_alive() or time.monotonic() > deadline:
-                raise MqtwinError(f"the console at {self.address} does not start")
+            if self._has_ended.is_set() or time.monotonic() > deadline:
+                raise MqtwinError(f"the console at {self.address} does not start{self._problem}")
             time.sleep(0.02)
 
     @property
@@ -167,22 +274,31 @@ class ConsoleServer:
     def _run(self) -> None:
         async def serve() -> None:
             self._loop = asyncio.get_running_loop()
+            self._loop.set_exception_handler(_ConnectionErrors())
             await self._server.serve(sockets=[self._socket])
 
-        asyncio.run(serve())
+        try:
+            asyncio.run(serve())
+        except Exception as error:  # noqa: BLE001 -- `wait` reports it
+            self._problem = f": {type(error).__name__}: {error}"
+        finally:
+            self._has_ended.set()
 
     def wait(self) -> None:
-        """Wait until the server ends by itself. MqtwinError: it did."""
-        while self._thread.is_alive():
-            self._thread.join(timeout=1)
-        raise MqtwinError(f"the console at {self.address} has ended")
+        """Wait until the server ends by itself. MqtwinError: it did.
+
+        It waits for an event, as a signal that interrupts `Thread.join` leaves the thread marked as ended.
+        """
+        while not self._has_ended.wait(timeout=1):
+            pass
+        raise MqtwinError(f"the console at {self.address} has ended{self._problem}")
 
     def close(self) -> None:
         """Stop serving."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._state.is_stopping.set)
         self._server.should_exit = True
-        self._thread.join(timeout=10)
+        self._has_ended.wait(timeout=10)
         self._socket.close()
 
     def __enter__(self) -> Self:

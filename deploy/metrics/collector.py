@@ -1,4 +1,7 @@
-"""Samples of the metrics, computed at each scrape from the latest records and the job's status."""
+"""Samples of the metrics, from the latest records and the job's status.
+
+Those of a store are made when its record arrives, so that a record of which they cannot be made costs nobody a scrape.
+"""
 
 from __future__ import annotations
 
@@ -63,11 +66,16 @@ _FIELDS = {
 }
 
 
+def samples_of(entry: StateEntry) -> tuple[Sample, ...]:
+    """Return the samples of a store, for `Latest(derive=...)`. Exception: the record does not have what they need."""
+    return tuple((name, dict(labels), float(value)) for name, labels, value in state_samples(entry))
+
+
 class TwinCollector(Collector):
     """The collector of all metrics of `CATALOGUE`.
 
     Args:
-        latest: the latest records of the topics.
+        latest: the latest records of the topics, which derives `samples_of`.
         lock: held while `latest` changes.
         status: returns the status of the job; None if it is not known.
         is_ready: True once the topics have been read to their ends.
@@ -104,11 +112,14 @@ class TwinCollector(Collector):
         ]
         samples = [*own, *_job_samples(self._status())]
         for entry in states:
-            samples += state_samples(entry)
+            samples += entry.derived
         samples += [alert_sample(entry, kinds) for entry in alerts if entry.is_open]
+        unique = {}  # Prometheus refuses a page with the same sample twice, as of two episodes of one condition
         for name, labels, value in samples:
             metric = CATALOGUE[f"mqtwin_{name}"]
-            families[metric.name].add_metric([labels.get(label, "") for label in metric.labels], value)
+            unique[metric.name, tuple(labels.get(label, "") for label in metric.labels)] = value
+        for (name, label_values), value in unique.items():
+            families[name].add_metric(label_values, value)
         return [family for family in families.values() if family.samples]
 
 

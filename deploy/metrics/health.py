@@ -27,6 +27,7 @@ class Health:
         has_status: True if the exporter was given a status file.
         is_caught_up: True once the exporter has read its topics to their ends.
         missing: returns the names of topics that it needs and that do not exist yet.
+        unreadable: returns the number of records of the topics that could not be read.
         max_beat_s: seconds without a batch or idle beat after which the job counts as dead; at least ten triggers.
         wall: wall clock, seconds since 1970.
         monotonic: monotonic clock, seconds.
@@ -39,6 +40,7 @@ class Health:
         has_status: bool,
         is_caught_up: Callable[[], bool],
         missing: Callable[[], Sequence[str]] = tuple,
+        unreadable: Callable[[], int] = lambda: 0,
         max_beat_s: float = 120.0,
         wall: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
@@ -47,6 +49,7 @@ class Health:
         self._has_status = has_status
         self._is_caught_up = is_caught_up
         self._missing = missing
+        self._unreadable = unreadable
         self._max_beat_s = max_beat_s
         self._wall = wall
         self._monotonic = monotonic
@@ -85,3 +88,8 @@ class Health:
         if status is not None and status.behind:
             reasons.append(f"the job is {status.behind} records per partition behind")
         return reasons
+
+    def notes(self) -> list[str]:
+        """Return what readiness tells in any case: how many records could not be read; nothing if all could."""
+        count = self._unreadable()
+        return [f"{count} records of the topics are neither states nor alerts"] if count else []

@@ -1,15 +1,21 @@
-"""The HTTP server of the exporter: /metrics, /healthz and /readyz. It reads nothing but the request's first line."""
+"""The HTTP server of the exporter: /metrics, /healthz and /readyz. It reads nothing but the request's head.
+
+A connection has one deadline for request and answer, and their number is bounded, so slow clients cannot occupy it.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import BaseServer
 from typing import Any
 
+import structlog
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from typing_extensions import override
@@ -19,11 +25,20 @@ from twin.errors import UsageError
 
 _TEXT = "text/plain; charset=utf-8"
 _MAX_REQUESTS = 16  # at a time; more are refused with 503
-_TIMEOUT_S = 10.0  # for a request to arrive and an answer to leave
+_MAX_CONNECTIONS = 64  # at a time; more are closed
+_TIMEOUT_S = 10.0  # for a request to arrive and its answer to leave
+
+_log = structlog.get_logger("mqtwin.export")
 
 
 @contextmanager
-def metrics_server(host: str, port: int, registry: CollectorRegistry, health: Health) -> Iterator[int]:
+def metrics_server(
+    host: str,
+    port: int,
+    registry: CollectorRegistry,
+    health: Health,
+    on_failure: Callable[[Exception], None] = lambda _: None,
+) -> Iterator[int]:
     """Serve in the background within the block; yield the port.
 
     Args:
@@ -31,6 +46,7 @@ def metrics_server(host: str, port: int, registry: CollectorRegistry, health: He
         port: port to bind; 0: a free one.
         registry: the metrics.
         health: liveness and readiness.
+        on_failure: called with the error that ends the server before the block does.
 
     Raises:
         UsageError: the address cannot be bound.
@@ -43,11 +59,17 @@ def metrics_server(host: str, port: int, registry: CollectorRegistry, health: He
             super().__init__(request, client_address, server)
 
     try:
-        server = ThreadingHTTPServer((host, port), Handler)
+        server = _Server((host, port), Handler)
     except OSError as error:
         raise UsageError(f"--listen {host}:{port}: {error.strerror}; expected: a free address of this host") from error
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+
+    def serve() -> None:
+        try:
+            server.serve_forever()
+        except Exception as error:  # noqa: BLE001 -- the main thread reports it
+            on_failure(error)
+
+    thread = threading.Thread(target=serve, name="metrics", daemon=True)
     thread.start()
     try:
         yield int(server.server_address[1])
@@ -55,6 +77,44 @@ def metrics_server(host: str, port: int, registry: CollectorRegistry, health: He
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    """A server with a bound on connections and a deadline for each; an error of one connection is one line."""
+
+    daemon_threads = True
+
+    def __init__(self, *arguments: Any) -> None:
+        self._places = threading.BoundedSemaphore(_MAX_CONNECTIONS)
+        super().__init__(*arguments)
+
+    @override
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._places.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    @override
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        deadline = threading.Timer(_TIMEOUT_S, _end, [request])
+        deadline.daemon = True
+        deadline.start()
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            deadline.cancel()
+            self._places.release()
+
+    @override
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        _log.debug("a connection broke", exc_info=True)
+
+
+def _end(connection: socket.socket) -> None:
+    """End a connection, also one that another thread reads."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -78,18 +138,28 @@ class _Handler(BaseHTTPRequestHandler):
     def _route(self, path: str) -> None:
         match path:
             case "/metrics":
-                encode, content_type = choose_encoder(self.headers.get("Accept", ""))
-                self._answer(HTTPStatus.OK, content_type, encode(self.registry))
+                self._answer_metrics()
             case "/healthz":
                 self._answer_health(self.health.not_live())
             case "/readyz":
-                self._answer_health(self.health.not_ready())
+                self._answer_health(self.health.not_ready(), self.health.notes())
             case _:
                 self._answer(HTTPStatus.NOT_FOUND, _TEXT, b"/metrics, /healthz, /readyz\n")
 
-    def _answer_health(self, reasons: list[str]) -> None:
+    def _answer_metrics(self) -> None:
+        encode, content_type = choose_encoder(self.headers.get("Accept", ""))
+        try:
+            page = encode(self.registry)
+        except Exception as error:  # noqa: BLE001 -- a defect costs this scrape, and whoever asks hears of it
+            _log.error("no metrics", why=f"{type(error).__name__}: {error}")
+            self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, _TEXT, b"a defect of mqtwin export; its log says which\n")
+            return
+        self._answer(HTTPStatus.OK, content_type, page)
+
+    def _answer_health(self, reasons: list[str], notes: list[str] | None = None) -> None:
         status = HTTPStatus.SERVICE_UNAVAILABLE if reasons else HTTPStatus.OK
-        self._answer(status, _TEXT, "".join(f"{line}\n" for line in reasons or ["ok"]).encode())
+        lines = [*(reasons or ["ok"]), *(notes or ())]
+        self._answer(status, _TEXT, "".join(f"{line}\n" for line in lines).encode())
 
     def _answer(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
         self.send_response(status)

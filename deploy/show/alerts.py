@@ -12,6 +12,7 @@ from twin.conditions import CLEARED, CRITICAL, FULL, UPDATED, WARNING, WATCH
 
 STYLES = {WARNING: "yellow", CRITICAL: "bold red", FULL: "bold white on red"}
 CLEARED_STYLE = "green"
+_NO_BREAK_SPACE = "\u00a0"
 
 
 def alert_line(alert: AlertRecord) -> str:
@@ -32,7 +33,17 @@ def alert_line(alert: AlertRecord) -> str:
         "-" if data.usage_pct is None else f"{data.usage_pct:.1f}%",
         data.cause,
     ]
-    return "  ".join(fields) + (f"  [{fillers}]" if fillers else "")
+    return printable("  ".join(fields) + (f"  [{fillers}]" if fillers else ""))
+
+
+def printable(text: str) -> str:
+    """Return a text whose control characters are escaped, as in JSON: whoever writes a topic could steer a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter == _NO_BREAK_SPACE else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
 
 
 def alert_block(alert: AlertRecord, width: int | None = None) -> Text:
@@ -46,10 +57,10 @@ def alert_block(alert: AlertRecord, width: int | None = None) -> Text:
     style = CLEARED_STYLE if alert.change == CLEARED else STYLES.get(data.severity, "bold")
     word = WATCH if data.level == WATCH else data.severity
     text = Text.assemble(
-        (f"{data.time} ", "dim"),
-        (f" {alert.change if alert.change == CLEARED else word} ", style),
-        (f" {data.store} ", "bold"),
-        f"{data.resource} {data.condition}" + ("" if data.usage_pct is None else f" {data.usage_pct:.1f}%"),
+        (printable(f"{data.time} "), "dim"),
+        (printable(f" {alert.change if alert.change == CLEARED else word} "), style),
+        (printable(f" {data.store} "), "bold"),
+        printable(f"{data.resource} {data.condition}") + ("" if data.usage_pct is None else f" {data.usage_pct:.1f}%"),
     )
     if alert.change == UPDATED:
         text.append(" (updated)", "dim")
@@ -60,11 +71,11 @@ def alert_block(alert: AlertRecord, width: int | None = None) -> Text:
     if alert.change != CLEARED:
         lines += [f"-> {action}" for action in data.actions]
     for line in lines:
-        indented = f"    {line}"
+        indented = f"    {printable(line)}"
         text.append("\n" + (indented if width is None else fill(indented, width, " " * 7)))
     return text
 
 
 def _fillers_text(fillers: Sequence[Filler]) -> str:
     """Return the queues that fill the resource, with their shares. Shares that round to 0 % are left out."""
-    return ", ".join(f"{filler.queue} {filler.share:.0%}" for filler in fillers if round(100 * filler.share))
+    return ", ".join(f"{filler.queue} {filler.share:.0%}" for filler in fillers if filler.share > 0.005)

@@ -6,27 +6,72 @@ After a restart the same records give the same content.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from streams.kafka.subscribe import AlertRecord, decode_alert
-from streams.kafka.topic_reader import TopicRecord
+from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from streams.kafka.topics import Topics
 from twin.conditions import CLEARED
-from twin.errors import MqtwinError
 from twin.events import Reason
 
 OTHER_REASON = "other"  # of a dead letter whose reason is unknown here: written by a newer job, or by somebody else
 _REASONS = tuple(str(reason) for reason in Reason)
-_MAX_OPEN_ALERTS = 100_000  # a bound for memory: an estate of a thousand stores has some thousand resources
+_MAX_ENTRIES = 100_000  # of alerts and of stores, a bound for memory: a thousand stores have some thousand resources
+
+
+class _QueueFields(msgspec.Struct, frozen=True):
+    name: str
+    depth: int
+    bytes: int
+
+
+class _OutlookFields(msgspec.Struct, frozen=True):
+    resource: str
+    full_probability: float
+    time_to_full_s: dict[str, float | None] | None = None
+
+
+class _ForecastFields(msgspec.Struct, frozen=True):
+    resources: tuple[_OutlookFields, ...]
+
+
+class _StateFields(msgspec.Struct, frozen=True):
+    """The fields that surfaces take from the state record of any kind; others belong to the kind."""
+
+    store: str
+    kind: str
+    time: str | None = None
+    events: int | None = None
+    queues: tuple[_QueueFields, ...] | None = None
+    forecast: _ForecastFields | None = None
+
+
+def decode_state(value: bytes) -> dict[str, Any]:
+    """Return a state record with the fields that it was written with.
+
+    Raises:
+        Exception: it is none; of a foreign record it may be any, so decode within `RecordGuard.take`.
+    """
+    state: dict[str, Any] = msgspec.json.decode(value, type=dict[str, Any])
+    msgspec.convert(state, _StateFields)
+    return state
 
 
 class StateEntry(msgspec.Struct, frozen=True):
-    """A state record, see docs/state.md, and the time at which it was written: seconds since 1970, wall clock."""
+    """A state record, see docs/state.md, and what a surface has made of it.
+
+    Args:
+        state: the fields.
+        written_s: time at which it was written: seconds since 1970, wall clock.
+        derived: what `derive` of `Latest` returned; None without it.
+    """
 
     state: dict[str, Any]
     written_s: float
+    derived: Any = None
 
 
 class AlertEntry(msgspec.Struct, frozen=True):
@@ -44,68 +89,75 @@ class AlertEntry(msgspec.Struct, frozen=True):
 class Latest:
     """The latest state of each store, the open alerts, the alerts cleared lately, and counts of dead letters.
 
+    A record that is none of these, or of which `derive` makes nothing, is counted and changes nothing.
+
     Args:
         topics: names of the topics.
         keep_cleared_s: seconds of wall time for which a cleared alert stays.
+        derive: what a surface needs of a state record, given the entry; called when the record arrives.
     """
 
-    def __init__(self, topics: Topics, keep_cleared_s: float = 300.0) -> None:
+    def __init__(
+        self,
+        topics: Topics,
+        keep_cleared_s: float = 300.0,
+        derive: Callable[[StateEntry], Any] = lambda _: None,
+    ) -> None:
         self._topics = topics
         self._keep_cleared_s = keep_cleared_s
+        self._derive = derive
+        self._guard = RecordGuard()
         self.states: dict[str, StateEntry] = {}
         self.alerts: dict[str, AlertEntry] = {}  # by alert id, in the order of their first record
         self.dead_letters = dict.fromkeys((*_REASONS, OTHER_REASON), 0)
-        self.unreadable = 0  # records that are neither states nor alerts
+
+    @property
+    def unreadable(self) -> int:
+        """Number of records that are neither states nor alerts."""
+        return self._guard.unreadable
 
     def apply(self, record: TopicRecord) -> AlertEntry | None:
         """Apply a record of any of the topics; return the entry if it is an alert that changes something."""
-        written_s = record.written_ms / 1000.0
+        return self._guard.take(record, self._apply)
+
+    def _apply(self, record: TopicRecord) -> AlertEntry | None:
         if record.topic == self._topics.dlq:
-            self._count_letter(record)
+            reason = record.headers.get("reason")
+            self.dead_letters[reason if reason in _REASONS else OTHER_REASON] += 1
         elif record.topic == self._topics.state:
-            self.apply_state(record.key, record.value, written_s)
+            self._apply_state(record)
         elif record.topic == self._topics.alerts:
-            return self.apply_alert(record.key, record.value, written_s)
+            return self._apply_alert(record)
         return None
 
-    def apply_state(self, key: bytes, value: bytes | None, written_s: float) -> None:
+    def _apply_state(self, record: TopicRecord) -> None:
         """Apply a record of the state topic; without a value it deletes the store."""
-        if value is None:
-            self.states.pop(key.decode(errors="replace"), None)
+        if record.value is None:
+            self.states.pop(record.key.decode(errors="replace"), None)
             return
-        try:
-            state = msgspec.json.decode(value, type=dict[str, Any])
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            state = {}
-        if isinstance(state.get("store"), str) and isinstance(state.get("kind"), str):
-            self.states[state["store"]] = StateEntry(state, written_s)
-        else:
-            self.unreadable += 1
+        entry = StateEntry(decode_state(record.value), record.written_ms / 1000.0)
+        store = str(entry.state["store"])
+        if store not in self.states and len(self.states) >= _MAX_ENTRIES:
+            raise ValueError(f"more than {_MAX_ENTRIES:,} stores")
+        self.states[store] = msgspec.structs.replace(entry, derived=self._derive(entry))
 
-    def apply_alert(self, key: bytes, value: bytes | None, written_s: float) -> AlertEntry | None:
-        """Apply a record of the alerts topic; return None for a repeated one, a tombstone or an unreadable one."""
-        if value is None:
-            self.alerts.pop(key.decode(errors="replace"), None)
+    def _apply_alert(self, record: TopicRecord) -> AlertEntry | None:
+        """Apply a record of the alerts topic; return None for a repeated one or a tombstone."""
+        if record.value is None:
+            self.alerts.pop(record.key.decode(errors="replace"), None)
             return None
-        alert = decode_alert(value)
-        if alert is None:
-            self.unreadable += 1
+        entry = AlertEntry(decode_alert(record.value), record.written_ms / 1000.0)
+        alert_id, number = entry.alert.data.alert_id, _number(entry.alert)
+        before = self.alerts.get(alert_id)
+        if before is not None and _number(before.alert) >= number:
             return None
-        entry = AlertEntry(alert, written_s)
-        before = self.alerts.get(alert.data.alert_id)
-        if before is not None and _number(before.alert) >= _number(alert):
-            return None
-        if before is None and len(self.alerts) >= _MAX_OPEN_ALERTS:
-            raise MqtwinError(f"topic {self._topics.alerts}: more than {_MAX_OPEN_ALERTS:,} alerts are open")
-        if entry.is_open or written_s > time.time() - self._keep_cleared_s:
-            self.alerts[alert.data.alert_id] = entry
+        if before is None and len(self.alerts) >= _MAX_ENTRIES:
+            raise ValueError(f"more than {_MAX_ENTRIES:,} alerts are open")
+        if entry.is_open or entry.written_s > time.time() - self._keep_cleared_s:
+            self.alerts[alert_id] = entry
         else:
-            self.alerts.pop(alert.data.alert_id, None)
+            self.alerts.pop(alert_id, None)
         return entry
-
-    def _count_letter(self, record: TopicRecord) -> None:
-        reason = record.headers.get("reason")
-        self.dead_letters[reason if reason in _REASONS else OTHER_REASON] += 1
 
     def forget_cleared(self) -> None:
         """Forget alerts that cleared more than `keep_cleared_s` ago; to be called periodically."""

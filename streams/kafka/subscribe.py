@@ -12,7 +12,7 @@ from typing import Self
 import msgspec
 
 from streams.kafka.clients import CONNECT_SECONDS
-from streams.kafka.topic_reader import TopicReader
+from streams.kafka.topic_reader import RecordGuard, TopicReader, TopicRecord
 from streams.kafka.topics import Topics
 from twin.conditions import PAGE
 
@@ -65,12 +65,13 @@ class AlertRecord(msgspec.Struct, frozen=True, kw_only=True):
 _decoder = msgspec.json.Decoder(AlertRecord)
 
 
-def decode_alert(value: bytes) -> AlertRecord | None:
-    """Return the alert in the value of a record; None if it is not one."""
-    try:
-        return msgspec.structs.replace(_decoder.decode(value), value=value)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+def decode_alert(value: bytes) -> AlertRecord:
+    """Return the alert in the value of a record.
+
+    Raises:
+        Exception: it is none; of a foreign record it may be any, so decode within `RecordGuard.take`.
+    """
+    return msgspec.structs.replace(_decoder.decode(value), value=value)
 
 
 class AlertReader:
@@ -87,9 +88,14 @@ class AlertReader:
 
     def __init__(self, kafka: Mapping[str, str], topics: Topics, *, from_beginning: bool = False) -> None:
         self._reader = TopicReader(kafka, {topics.alerts: None if from_beginning else 0})
+        self._guard = RecordGuard()
         self._seen: dict[str, None] = {}
         self.duplicates = 0
-        self.unreadable = 0  # records that are not alerts
+
+    @property
+    def unreadable(self) -> int:
+        """Number of records that are not alerts."""
+        return self._guard.unreadable
 
     @property
     def is_waiting(self) -> bool:
@@ -103,17 +109,14 @@ class AlertReader:
 
     def read(self, timeout: float) -> list[AlertRecord]:
         """Return the alerts that arrive within `timeout` seconds and were not read before. MqtwinError: refused."""
-        alerts = (self._decode_new(record.value) for record in self._reader.read(timeout))
+        alerts = (self._guard.take(record, self._decode_new) for record in self._reader.read(timeout))
         return [alert for alert in alerts if alert is not None]
 
-    def _decode_new(self, value: bytes | None) -> AlertRecord | None:
-        """Return the alert; None for a duplicate, an unreadable record, or a tombstone of the compacted topic."""
-        if value is None:
+    def _decode_new(self, record: TopicRecord) -> AlertRecord | None:
+        """Return the alert; None for a duplicate, or a tombstone of the compacted topic."""
+        if record.value is None:
             return None
-        alert = decode_alert(value)
-        if alert is None:
-            self.unreadable += 1
-            return None
+        alert = decode_alert(record.value)
         if alert.id in self._seen:
             self.duplicates += 1
             return None

@@ -7,9 +7,10 @@ consumer group.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self, TypeVar
 
+import structlog
 from confluent_kafka import (
     OFFSET_BEGINNING,
     TIMESTAMP_NOT_AVAILABLE,
@@ -26,6 +27,11 @@ from twin.errors import MqtwinError
 _BATCH = 1_000
 _RETRY_SECONDS = 1.0  # between two look-ups of topics that do not exist yet
 _ANSWER_SECONDS = 2.0
+_MAX_REASON = 200  # characters of the reason in the log
+
+_T = TypeVar("_T")
+
+_log = structlog.get_logger("mqtwin.topics")
 
 
 class TopicRecord(NamedTuple):
@@ -33,7 +39,8 @@ class TopicRecord(NamedTuple):
 
     Attributes:
         topic: its full name.
-        written_ms: time at which it was written, milliseconds since 1970; that of reading if the record has none.
+        written_ms: time at which it was written, milliseconds since 1970, never later than that of reading; that of
+            reading if the record has none.
         value: the bytes; None for a tombstone.
         headers: the headers as text.
         key: the bytes of the key; empty if there is none.
@@ -44,6 +51,32 @@ class TopicRecord(NamedTuple):
     value: bytes | None
     headers: dict[str, str]
     key: bytes = b""
+
+
+class RecordGuard:
+    """The one way in which surfaces take a record: one that cannot be taken costs itself and nothing else.
+
+    Attributes:
+        unreadable: number of records that could not be taken.
+    """
+
+    def __init__(self) -> None:
+        self.unreadable = 0
+
+    def take(self, record: TopicRecord, fold: Callable[[TopicRecord], _T]) -> _T | None:
+        """Return what `fold` returns of a record; None if it raises, which is counted and logged.
+
+        The log gets the first, second, fourth, eighth ... of them, so nobody can fill it.
+        """
+        try:
+            return fold(record)
+        except Exception as error:  # noqa: BLE001 -- who may write to a topic decides what its records hold: nesting raises RecursionError, numbers OverflowError, odd fields TypeError
+            self.unreadable += 1
+            if self.unreadable & (self.unreadable - 1) == 0:
+                why = " ".join(f"{type(error).__name__}: {error}".split())[:_MAX_REASON]
+                key = record.key[:_MAX_REASON].decode(errors="replace")
+                _log.warning("record unreadable", topic=record.topic, key=key, why=why, unreadable=self.unreadable)
+            return None
 
 
 class TopicReader:
@@ -148,8 +181,9 @@ class TopicReader:
 
 def _record(message: Message) -> TopicRecord:
     kind, written_ms = message.timestamp()
-    if kind == TIMESTAMP_NOT_AVAILABLE:
-        written_ms = int(time.time() * 1000)
+    now_ms = int(time.time() * 1000)
+    # A producer may write any time, such as nanoseconds; nothing was written before 1970 or after now.
+    written_ms = now_ms if kind == TIMESTAMP_NOT_AVAILABLE else min(max(written_ms, 0), now_ms)
     return TopicRecord(
         str(message.topic()), written_ms, message.value(), _texts(message.headers()), message.key() or b""
     )

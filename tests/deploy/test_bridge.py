@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from deploy.bridge import sending
 from deploy.bridge.alertmanager import AlertmanagerBridge
@@ -20,7 +21,7 @@ from deploy.bridge.webhook import Webhook, new_client, read_secret, signature
 from deploy.cli import main
 from streams.kafka.latest import AlertEntry, Latest
 from streams.kafka.topics import Topics
-from tests.support.alert_entries import OPENED_US, Receiver, alert, entry
+from tests.support.alert_entries import OPENED_US, Receiver, alert, entry, topic_record
 from tests.support.processes import free_port
 from tests.support.surfaces import wait_until
 from twin.conditions import CLEARED, CRITICAL, INFO, OPENED, UPDATED, Condition
@@ -174,29 +175,28 @@ def test_the_fold_ignores_repeated_records() -> None:
     latest = Latest(Topics())
     now_s = wait_until(lambda: entry().written_s)
     for change, number in ((OPENED, 0), (UPDATED, 1), (OPENED, 0), (CLEARED, 2), (UPDATED, 1)):
-        latest.apply_alert(b"", alert(change, number).record(), now_s)
+        latest.apply(topic_record("mqtwin.alerts", alert(change, number).record(), now_s))
     (kept_entry,) = latest.alerts.values()
     assert not kept_entry.is_open
-    latest.apply_alert(kept_entry.alert.data.alert_id.encode(), None, now_s)
+    latest.apply(topic_record("mqtwin.alerts", None, key=kept_entry.alert.data.alert_id))
     assert latest.alerts == {}
 
 
 def test_an_alert_cleared_long_ago_is_forgotten() -> None:
     latest = Latest(Topics(), keep_cleared_s=300)
     now_s = entry().written_s
-    latest.apply_alert(b"", alert().record(), now_s - 500)
-    assert latest.apply_alert(b"", alert(CLEARED, 1).record(), now_s - 400) is not None
+    latest.apply(topic_record("mqtwin.alerts", alert().record(), now_s - 500))
+    assert latest.apply(topic_record("mqtwin.alerts", alert(CLEARED, 1).record(), now_s - 400)) is not None
     assert latest.alerts == {}
-    latest.apply_alert(b"", alert(CLEARED, 1).record(), now_s - 299.9)
+    latest.apply(topic_record("mqtwin.alerts", alert(CLEARED, 1).record(), now_s - 299.5))
     assert len(latest.alerts) == 1
     wait_until(lambda: latest.forget_cleared() or not latest.alerts)
 
 
 def test_records_that_are_neither_states_nor_alerts_are_counted() -> None:
     latest = Latest(Topics())
-    latest.apply_alert(b"", b"{}", 0)
-    latest.apply_state(b"", b"\xff", 0)
-    latest.apply_state(b"", b'{"store": 1}', 0)
+    for topic, value in (("mqtwin.alerts", b"{}"), ("mqtwin.state", b"\xff"), ("mqtwin.state", b'{"store": 1}')):
+        latest.apply(topic_record(topic, value))
     assert latest.unreadable == 3 and not latest.alerts and not latest.states
 
 
@@ -253,6 +253,39 @@ def test_errors_of_the_server_are_tried_again_and_refusals_are_not() -> None:
         wait_until(lambda: len(peer.requests) == 6)
     causes = [sent["annotations"]["cause"] for (sent,) in peer.json()]
     assert causes == [f"SMDS blocks of QM01: record {number}." for number in (0, 0, 0, 0, 1, 2)]
+
+
+def test_a_record_written_in_another_unit_of_time_does_not_end_a_sender() -> None:
+    """A producer may write any time with a record, such as nanoseconds, and any time of opening into an id."""
+    beyond = entry(CLEARED, written_s=9e14, condition="threshold")
+    early = entry(written_s=-9e14, condition="drift")
+    huge = entry(alert_id=f"QSG1/APP1/full/smds/QM01/{'9' * 400}", condition="full")
+    with Receiver.run() as peer, AlertmanagerBridge([peer.url], resend_s=60) as bridge:
+        bridge.apply([beyond, early, huge])
+        wait_until(lambda: peer.requests)
+        bridge.apply([entry()])
+        wait_until(lambda: len(peer.requests) == 2)
+    assert {sent["labels"]["condition"] for sent in peer.json()[1]} == {"full-forecast", "threshold", "drift", "full"}
+
+
+def test_whatever_a_sender_raises_the_next_content_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = [ZeroDivisionError("a defect")]
+    payload = Episodes.payload
+
+    def fail_once(self: Episodes, now_s: float) -> list[dict[str, Any]]:
+        if failures:
+            raise failures.pop()
+        return payload(self, now_s)
+
+    monkeypatch.setattr(Episodes, "payload", fail_once)
+    with (
+        capture_logs() as lines,
+        Receiver.run() as peer,
+        AlertmanagerBridge([peer.url], resend_s=0.1) as bridge,
+    ):
+        bridge.apply([entry()])
+        wait_until(lambda: peer.requests)
+    assert [line["why"] for line in lines if line["event"] == "not delivered"] == ["ZeroDivisionError: a defect"]
 
 
 def test_many_alerts_are_several_requests() -> None:

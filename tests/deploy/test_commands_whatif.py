@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -253,4 +254,19 @@ def test_a_slider_is_answered_within_200_ms(live: LiveTwins):
 )
 def test_a_wrong_body_is_refused_with_its_reason(live: LiveTwins, body: Any, expected: str):
     with pytest.raises(UsageError, match=expected):
+        live.answer(body)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"store": STORE, "traffic": {"puts": 1e-308}},
+        {"store": STORE, "traffic": {"puts": 5e-324, "gets": 1e-308}},
+        {"store": STORE, "traffic": {"gets": 1e-308}},
+        {"store": STORE, "traffic": {"length": 1e-308}},
+    ],
+)
+def test_numbers_at_the_edge_of_floats_are_answered_or_refused(live: LiveTwins, body: Any):
+    with suppress(UsageError):
         live.answer(body)

@@ -14,12 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
+import pytest
 
+from deploy.cli import main
 from streams.kafka.latest import OTHER_REASON, Latest
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
+from tests.fuzz.records import nested
 from tests.streams.kafka_help import create, send
 from tests.support.alert_entries import Receiver, alert
+from tests.support.console_feed import page_set
 from tests.support.surfaces import status_of, wait_until
 from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, UPDATED
@@ -106,6 +110,39 @@ def test_the_exporter_serves_what_is_in_the_topics(kafka: str, topic_prefix: str
         wait_until(lambda: status_of(url.replace("/metrics", "/readyz")) == 200)
         send_alerts(kafka, topic_prefix, alert(CLEARED, 1))
         wait_until(lambda: "mqtwin_alert_open{" not in page())
+
+
+def test_a_record_of_somebody_else_ends_neither_console_nor_alerts(
+    kafka: str, topic_prefix: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    topics = Topics(topic_prefix)
+    for name in (topics.state, topics.alerts):
+        create(kafka, name)
+        send(kafka, name, [nested(b'{"store":"x","kind":"structure"}', 3000)])
+    send_alerts(kafka, topic_prefix, alert())
+    line = [sys.executable, "-m", "deploy", "console", "--bootstrap-servers", kafka, "--topic-prefix", topic_prefix]
+    with subprocess.Popen([*line, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        guard = threading.Timer(120, process.kill)
+        guard.start()
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().split()[-1]
+            wait_until(lambda: status_of(f"{url}readyz") == 200)
+            with urllib.request.urlopen(f"{url}readyz", timeout=10) as answer:
+                assert msgspec.json.decode(answer.read()) == {"status": "ready", "unreadable": 2}
+            send(kafka, topics.state, [msgspec.json.encode(page_set("QM01/PS04", 10))], key=b"QM01/PS04")
+            wait_until(lambda: status_of(f"{url}api/history?store=QM01/PS04") == 200)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+            assert process.stderr is not None
+            assert "Traceback" not in process.stderr.read()
+        finally:
+            guard.cancel()
+            process.kill()
+    client = ["--bootstrap-servers", kafka, "--topic-prefix", topic_prefix]
+    assert main(["alerts", *client, "--from-beginning", "--until-idle", "1.5"]) == 0
+    out, err = capfd.readouterr()
+    assert out.count("\n") == 1 and "1 records of" in err and "RecursionError" in err
 
 
 def test_without_topics_exporter_and_bridge_say_what_they_wait_for(

@@ -14,6 +14,7 @@ import msgspec
 
 from streams.kafka.latest import AlertEntry
 from streams.kafka.subscribe import decode_alert
+from streams.kafka.topic_reader import TopicRecord
 from twin.alerts.episodes import Alert, Filler
 from twin.conditions import CLEARED, OPENED, WARNING
 
@@ -45,9 +46,14 @@ def alert(change: str = OPENED, number: int = 0, **fields: Any) -> Alert:
 
 def entry(change: str = OPENED, number: int = 0, *, written_s: float | None = None, **fields: Any) -> AlertEntry:
     """Return an alert as it is read from the topic, written now by default."""
-    decoded = decode_alert(alert(change, number, **fields).record())
-    assert decoded is not None
-    return AlertEntry(decoded, time.time() if written_s is None else written_s)
+    return AlertEntry(
+        decode_alert(alert(change, number, **fields).record()), time.time() if written_s is None else written_s
+    )
+
+
+def topic_record(topic: str, value: bytes | None, written_s: float | None = None, key: str = "") -> TopicRecord:
+    """Return a record of a topic, written now by default."""
+    return TopicRecord(topic, round(1000 * (time.time() if written_s is None else written_s)), value, {}, key.encode())
 
 
 @dataclass

@@ -15,8 +15,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from deploy.metrics.collector import samples_of
 from streams.kafka.latest import Latest
 from streams.kafka.topics import Topics
+from tests.support.alert_entries import topic_record
 from tests.support.mixed import MEMBERS, mixed_estate
 from twin.alerts.episodes import Alert
 from twin.estate import load_estate
@@ -43,12 +45,13 @@ def filling(folder: Path) -> Driver:
 
 def latest_of(states: Iterable[dict[str, Any]], alerts: Iterable[Alert] = (), written_s: float | None = None) -> Latest:
     """Return the fold of state records and alerts, as if they had been read from topics, written now by default."""
-    latest = Latest(Topics())
-    now_s = time.time() if written_s is None else written_s
+    topics = Topics()
+    latest = Latest(topics, derive=samples_of)
     for state in states:
-        latest.apply_state(state["store"].encode(), msgspec.json.encode(state), now_s)
+        latest.apply(topic_record(topics.state, msgspec.json.encode(state), written_s))
     for alert in alerts:
-        latest.apply_alert(alert.alert_id.encode(), alert.record(), now_s)
+        latest.apply(topic_record(topics.alerts, alert.record(), written_s))
+    assert latest.unreadable == 0
     return latest
 
 

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 import httpx2 as httpx
 import msgspec
 import pytest
 from starlette.testclient import TestClient
+from structlog.testing import capture_logs
 
 from deploy.console import app as module
+from deploy.console import server as server_module
 from deploy.console.app import CONTENT_SECURITY_POLICY, ConsoleState, new_app, stream
 from deploy.console.model import ConsoleModel
-from deploy.console.server import ConsoleServer, Listen, read_token
+from deploy.console.server import ConsoleServer, Listen, _ConnectionErrors, read_token
+from streams.kafka.topic_reader import TopicRecord
 from tests.support.console_feed import TOPICS, page_set, state_record
 from twin.errors import UsageError
 
@@ -131,6 +140,35 @@ def test_what_if_takes_json_of_a_bounded_size():
     assert client().post("/whatif", json={}).status_code == 404
 
 
+def test_a_body_of_nested_lists_is_refused_as_any_other_that_is_no_json():
+    own = client(what_if=lambda request: {"asked": request})
+    answer = own.post("/whatif", content=b"[" * 16_000, headers={"content-type": "application/json"})
+    assert answer.status_code == 400 and answer.json()["detail"].startswith("the body is not JSON")
+
+
+def test_a_defect_costs_that_request_and_one_line_of_the_log():
+    def fail(_request: object) -> dict:
+        raise KeyError("twin")
+
+    with capture_logs() as lines:
+        answer = client(what_if=fail).post("/whatif", json={})
+    assert (answer.status_code, len(lines)) == (500, 1)
+    assert lines[0]["why"] == "KeyError: 'twin'" and "twin'" not in answer.text
+
+
+def test_ready_shows_the_records_that_could_not_be_read_and_why_a_what_if_has_no_answer():
+    model = new_model()
+    model.fold([TopicRecord(TOPICS.state, 0, b"[" * 5000, {})])
+    model.set_source(connected=True, caught_up=True, missing=[])
+    own = TestClient(
+        new_app(ConsoleState(model, HOSTS, what_if_problem=lambda: "no topic")), base_url="http://localhost"
+    )
+    assert own.get("/readyz").json() == {"status": "ready", "unreadable": 1, "what_if": "no topic"}
+    model.set_source(connected=False, caught_up=False, missing=[], problem="ValueError: odd")
+    answer = own.get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (503, "not ready: ValueError: odd")
+
+
 def test_a_what_if_that_cannot_be_answered_says_why():
     def refuse(_request: object) -> dict:
         raise UsageError("puts = -1; expected: 0 to 100")
@@ -228,6 +266,98 @@ def test_only_so_many_clients_receive_events(monkeypatch):
         assert next(lines) == "retry: 2000"
         assert server.clients == 1
         assert http.get(f"{server.address}api/events", timeout=5).status_code == 503
+
+
+@contextmanager
+def half_requests(server: ConsoleServer, number: int) -> Iterator[list[socket.socket]]:
+    """Open connections within the block that send half the head of a request."""
+    port = int(server.address.rstrip("/").rpartition(":")[2])
+    with ExitStack() as parts:
+        opened = [parts.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)) for _ in range(number)]
+        for connection in opened:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127")
+        yield opened
+
+
+def test_clients_that_send_half_a_head_keep_nobody_out(monkeypatch):
+    monkeypatch.setattr(server_module, "_MAX_CONNECTIONS", 20)
+    with ConsoleServer(new_model(), Listen(port=0)) as server, half_requests(server, 60) as opened:
+        with httpx.Client(trust_env=False) as http:
+            for _ in range(5):
+                assert http.get(f"{server.address}healthz", timeout=5).status_code == 200
+        with suppress(ConnectionResetError):  # the oldest was closed
+            assert opened[0].recv(1) == b""
+
+
+def test_the_head_of_a_request_has_a_deadline(monkeypatch):
+    monkeypatch.setattr(server_module, "_HEADER_S", 0.3)
+    with ConsoleServer(new_model(), Listen(port=0)) as server, half_requests(server, 3) as opened:
+        began = time.monotonic()
+        with suppress(OSError):  # it may be closed in between
+            while time.monotonic() < began + 5:  # a byte at a time
+                opened[0].sendall(b"x")
+                time.sleep(0.05)
+        assert time.monotonic() - began < 4
+        assert opened[1].recv(1) == opened[2].recv(1) == b""
+
+
+def test_a_request_that_takes_long_to_answer_has_no_deadline(monkeypatch):
+    monkeypatch.setattr(server_module, "_HEADER_S", 0.1)
+    with ConsoleServer(new_model(), Listen(port=0)) as server, httpx.Client(trust_env=False) as http:
+        with http.stream("GET", f"{server.address}api/events") as answer:
+            lines = answer.iter_lines()
+            assert next(lines) == "retry: 2000"
+            time.sleep(0.3)
+            assert [line for _, line in zip(range(4), lines, strict=False)]
+        for _ in range(2):  # the connection stays for the next request
+            assert http.get(f"{server.address}healthz").status_code == 200
+
+
+def test_the_body_of_a_request_has_a_deadline(monkeypatch):
+    monkeypatch.setattr(module, "_BODY_S", 0.2)
+
+    def slow() -> Iterator[bytes]:
+        for _ in range(100):
+            yield b" "
+            time.sleep(0.05)
+
+    with (
+        ConsoleServer(new_model(), Listen(port=0), lambda _: {}) as server,
+        httpx.Client(trust_env=False) as http,
+    ):
+        headers = {"content-type": "application/json"}
+        assert http.post(f"{server.address}whatif", content=slow(), headers=headers).status_code == 408
+
+
+def test_errors_of_connections_do_not_fill_the_log():
+    handler, loop = _ConnectionErrors(), asyncio.new_event_loop()
+    with capture_logs() as lines:
+        for _ in range(1000):
+            handler(loop, {"message": "socket.accept() out of system resource"})
+    loop.close()
+    assert len(lines) == 10 and lines[0]["why"] == "socket.accept() out of system resource"
+
+
+def test_a_signal_ends_the_console_without_a_traceback():
+    program = """
+from deploy.console.model import ConsoleModel
+from deploy.console.server import ConsoleServer, Listen
+from deploy.stopping import StopRequestedError, raise_on_stop
+from streams.kafka.topics import Topics
+try:
+    with raise_on_stop(), ConsoleServer(ConsoleModel(Topics()), Listen(port=0)) as server:
+        print(server.address, flush=True)
+        server.wait()
+except StopRequestedError:
+    print("stopped")
+"""
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, "stopped\n", "")
 
 
 def test_a_port_that_is_taken_is_named():
