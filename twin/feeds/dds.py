@@ -114,6 +114,9 @@ class DdsFeed(Feed):
                 self.intake.pass_over("structure of no group of the estate", name)
                 continue
             self._see(store, row)
+            fields = _structure_fields(row)
+            if not self.intake.is_consistent(fields, store, place):
+                continue
             qmgr = self._members.get(name) or member_of(self.intake.estate, store) or ""
             self.intake.cover("CFACT", qmgr, store, interval)
             yield {
@@ -121,7 +124,7 @@ class DdsFeed(Feed):
                 "qmgr": qmgr,
                 "op": "MEASURE",
                 "store": store,
-                "measured": _structure_fields(row),
+                "measured": fields,
             }
 
     def _see(self, store: str, row: Row) -> None:
@@ -163,14 +166,17 @@ class DdsFeed(Feed):
             if qmgr is None:
                 note_facility(self.intake, name, interval[1])
                 continue
-            measured = {"storage_free": _integer(row, "CFOPTSF")}
+            storage_free, scm_free = _integer(row, "CFOPTSF"), _integer(row, "CFOPSCMA")
+            measured = {"storage_free": storage_free}
             if scm:
-                free = _integer(row, "CFOPSCMA")
                 measured |= {
                     "scm_total": scm,
                     "scm_committed": _integer(row, "CFOPSMSC"),
-                    "scm_used": None if free is None else scm - free,
+                    "scm_used": None if scm_free is None else scm - scm_free,
                 }
+            free = {"used": storage_free or 0, "max": size}, {"used": scm_free or 0, "max": scm or 0}
+            if not self.intake.is_consistent({"free storage": free[0], "free SCM": free[1]}, name, place):
+                continue
             self.intake.cover("CFOVER", qmgr, name, interval)
             yield {
                 "time": interval[1],

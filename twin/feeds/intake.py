@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,14 @@ MAX_EXAMPLES = 20  # complaints that are kept of one code; the others are counte
 MAX_NAMES = 10_000  # unknown names and coverages that are kept
 MAX_KINDS = 1_000  # of objects that are passed over; all others are one more
 _SHOWN_KINDS = 10
+_PAIRS = (  # fields of a MEASURE: what is used, and of what; a queue file may be larger than a limit lowered since
+    ("ents_used", "ents_max"),
+    ("elems_used", "elems_max"),
+    ("pages_used", "pages_total"),
+    ("blocks_used", "blocks_total"),
+    ("used", "max"),
+    ("scm_used", "scm_total"),
+)
 _SYSTEM = "SYSTEM."  # queues that MQ itself defines
 
 Event = dict[str, Any]
@@ -142,6 +150,19 @@ class Intake:
         passed = self.passed_over.setdefault(name, PassedOver())
         passed.kinds[kind if kind in passed.kinds or len(passed.kinds) < MAX_KINDS else "another kind"] += number
         passed.bytes += size
+
+    def is_consistent(self, measured: Mapping[str, Any], store: str, place: str) -> bool:
+        """Return False, with a complaint, for fields of a MEASURE that contradict each other.
+
+        Args:
+            measured: of a row.
+            store: what the row is about.
+            place: where it stands.
+        """
+        text = contradiction(measured)
+        if text is not None:
+            self.complain("inconsistent", place, f"{store}: {text}")
+        return text is None
 
     def claim(self, qmgr: str, queue: str, source: str) -> bool:
         """Return True if `source` is the first to report puts and gets of a queue; another one counts them twice."""
@@ -291,6 +312,26 @@ class Intake:
         line = self.seen.line_for(unknown.qmgr, unknown.queue, unknown.store, config.platform if config else None)
         label = "/".join(part or "" for part in parts)
         return f"{label}: {unknown.events:,} events from {as_text(unknown.first)}; add {line}"
+
+
+def contradiction(measured: Mapping[str, Any], words: str = "") -> str | None:
+    """Return what contradicts itself in the fields of a MEASURE, with what is expected; None: nothing does.
+
+    Args:
+        measured: fields as in a MEASURE: a used value needs its total and is at most that.
+        words: in front of the names of the fields.
+    """
+    for field_name, limit in _PAIRS:
+        if field_name in measured and limit not in measured:
+            return f"{words}{field_name} {measured[field_name]} without {limit}; expected: both"
+        if field_name in measured and measured[field_name] > measured[limit]:
+            return f"{words}{field_name} {measured[field_name]} of {limit} {measured[limit]}; expected: at most all"
+    if {"pages_used", "pages_unused", "pages_total"} <= measured.keys():
+        used, unused, total = (measured[name] for name in ("pages_used", "pages_unused", "pages_total"))
+        if used + unused != total:
+            return f"pages_used {used} and pages_unused {unused} of pages_total {total}; expected: their sum"
+    inner = [(f"{words}{name} ", value) for name, value in measured.items() if isinstance(value, Mapping)]
+    return next((text for name, value in inner if (text := contradiction(value, name)) is not None), None)
 
 
 def _wrong(event: Event) -> EventError | None:

@@ -82,7 +82,7 @@ class MetricEvents:
                 continue
             self._times[key] = collected.time
             if key[0] == "pageset":
-                yield from self._page_set(key, values, collected.time)
+                yield from self._page_set(key, values, collected.time, place)
                 continue
             values = self._deltas(key, values, collected.cumulative)
             if last is not None:
@@ -158,7 +158,7 @@ class MetricEvents:
         if measured:
             yield {"time": time, "qmgr": key[1], "op": "MEASURE", "store": store, "measured": measured}
 
-    def _page_set(self, key: Key, values: Mapping[str, float], time: int) -> Iterator[Event]:
+    def _page_set(self, key: Key, values: Mapping[str, float], time: int, place: str) -> Iterator[Event]:
         _, qmgr, name = key
         if not name.isascii() or not name.isdigit():
             return
@@ -172,7 +172,7 @@ class MetricEvents:
         measured = {field: int(value) for field, value in fields.items() if value is not None and value >= 0}
         if "pages_persistent" in measured and "pages_nonpersistent" in measured:
             measured["pages_used"] = measured["pages_persistent"] + measured["pages_nonpersistent"]
-        if not measured:
+        if not measured or not self._intake.is_consistent(measured, f"page set {name} of {qmgr}", place):
             return
         total = measured.get("pages_total")
         self._intake.seen.add("page_set", f"{qmgr}/{int(name)}", self._source, pages=total)

@@ -109,14 +109,17 @@ class MqscObjects:
             if group and fields.get("QMNAME"):
                 self._intake.seen.add_member(group, fields["QMNAME"], place)
             return
-        if fields.get("CFTYPE") == "ADMIN" or "ENTSMAX" not in fields:
+        if fields.get("CFTYPE") == "ADMIN" or not {"ENTSMAX", "ENTSUSED"} & fields.keys():
             kind = f"CFSTATUS {fields.get('CFTYPE') or fields.get('TYPE', 'without ENTSMAX')}"
             self._intake.pass_over("object of DISPLAY that is not read", kind)
             return
         store = self.store_of(qmgr, fields["CFSTATUS"], place)
         if store is None:
             return
-        measured = {"ents_max": _number(fields["ENTSMAX"]), "ents_used": _number(fields.get("ENTSUSED", "0"))}
+        words = {"ents_max": "ENTSMAX", "ents_used": "ENTSUSED"}
+        measured = {name: _number(fields[word]) for name, word in words.items() if fields.get(word, "").strip()}
+        if not self._intake.is_consistent(measured, store, place):
+            return
         if fields.get("SIZEMAX"):
             measured["size"] = parse_size(fields["SIZEMAX"], unit="K")
             self._intake.seen.add("structure", store, f"CFSTATUS, {place}", size=measured["size"])

@@ -58,24 +58,28 @@ class OdpFeed(Feed):
             except _BadRowError as error:
                 self.intake.complain("bad-row", place, str(error))
 
-    def _structure(self, row: Mapping[str, Any], time: int, _place: str) -> Iterator[Event]:
+    def _structure(self, row: Mapping[str, Any], time: int, place: str) -> Iterator[Event]:
         store = f"{_text(row, 'qsg_name')}/{_text(row, 'cf_structure_name')}"
         maximum, pct = _number(row, "maximum_list_entries"), _number(row, "percent_list_entries_used")
         size = _number(row, "maximum_kilobytes_storage")
-        measured: dict[str, Any] = {"ents_max": int(maximum), "ents_used": round(maximum * min(pct, 100.0) / 100)}
+        measured: dict[str, Any] = {"ents_max": int(maximum), "ents_used": round(maximum * pct / 100)}
         self.intake.seen.add("structure", store, "OMEGAMON", size=int(size) * 1024)
+        if not self.intake.is_consistent(_percent(pct), store, place):
+            return
         qmgr = member_of(self.intake.estate, store) or _qmgr(row, self.options)
         yield {"time": time, "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": measured}
 
-    def _smds(self, row: Mapping[str, Any], time: int, _place: str) -> Iterator[Event]:
+    def _smds(self, row: Mapping[str, Any], time: int, place: str) -> Iterator[Event]:
         qmgr = _qmgr(row, self.options)
         group = group_of(self.intake.estate, qmgr) or row.get("qsg_name")
         if not group:
             raise _BadRowError(f"{qmgr} is in no queue-sharing group of the estate; expected: [queue_sharing_group]")
         total, pct = _number(row, "total_blocks"), _number(row, "data_block_used_percent")
         dataset = {"messages": int(_number(row, "message_count")), "blocks_total": int(total)}
-        dataset["blocks_used"] = round(total * min(pct, 100.0) / 100)
+        dataset["blocks_used"] = round(total * pct / 100)
         store = f"{group}/{_text(row, 'cf_structure_name')}"
+        if not self.intake.is_consistent(_percent(pct), store, place):
+            return
         yield {"time": time, "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": {"smds": {qmgr: dataset}}}
 
     def _page_set(self, row: Mapping[str, Any], time: int, place: str) -> Iterator[Event]:
@@ -107,6 +111,10 @@ def _time(row: Mapping[str, Any]) -> int:
     if time is None:
         raise _BadRowError(f"write_time is {row.get('write_time')}; expected: an RFC 3339 date-time")
     return time
+
+
+def _percent(pct: float) -> dict[str, dict[str, float]]:
+    return {"percentage": {"used": pct, "max": 100}}
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:

@@ -159,8 +159,12 @@ class M3Feed(Feed):
             qmgr = member_of(self.intake.estate, name)
             if qmgr is None:
                 note_facility(self.intake, name, times[name])
-            elif fields:
+            elif fields and self._is_sound(size, fields, name, page):
                 yield {"time": times[name], "qmgr": qmgr, "op": "MEASURE", "store": name, "measured": fields}
+
+    def _is_sound(self, size: int | None, fields: Mapping[str, int], name: str, page: Page) -> bool:
+        free = {"used": fields.get("storage_free", 0), "max": size}
+        return size is None or self.intake.is_consistent({"free storage": free}, name, page.name)
 
     def _facility_of(self, labels: Mapping[str, str]) -> str | None:
         """Return the coupling facility of a sample: one of the estate, else the label that is named for one."""

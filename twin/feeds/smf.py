@@ -159,7 +159,7 @@ class SmfFeed(Feed):
             )
             self.intake.complain("inconsistent", record.place, text)
             return
-        if not total:
+        if not total and not used:
             status = _STATUS.get(values["status"], "without pages")
             text = f"page set {number} of {record.qmgr} is {status} (QIS1 status {values['status']}); not measured"
             self._complain_once("offline", f"{record.qmgr}/{number}", record.place, text)
@@ -191,7 +191,7 @@ class SmfFeed(Feed):
         The blocks in use count those of the space map only if that makes the total of the fields true.
         """
         group, structure, total = self._group(record), values["structure"], values["blocks_total"]
-        if not total:
+        if not total and not values["blocks_used"]:
             text = f"the SMDS of {record.qmgr} for {structure} is not open (QESD without blocks); not measured"
             self._complain_once("offline", f"{record.qmgr}/{structure}", record.place, text)
             return
