@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
+from matplotlib.colors import hsv_to_rgb, to_hex
 from matplotlib.dates import AutoDateLocator, DateFormatter, date2num
 from matplotlib.figure import Figure
 
@@ -26,7 +27,8 @@ from twin.units import as_datetime
 INK, GREY, LIGHT, RED, PLUM, OLIVE = "#2b3440", "#9aa5b1", "#d3d8de", "#b5484a", "#a8577e", "#8a8d3c"
 SHADES = (INK, "#66717e", GREY, LIGHT)
 _RESOURCES = {"entries": "#3b6ea5", "elements": "#5c9a66"}
-_OTHER_RESOURCES = ("#d08a2e", "#7a68a6", "#4b8f8c", "#a0785a")  # data sets, SCM, pages, blocks of files
+_OTHER_RESOURCES = ("#d08a2e", "#9a5fc0", "#25a9c4", "#6f4a2f", "#e078b5", "#c9c239")  # data sets, SCM, pages, blocks
+_GOLDEN_TURN = 0.618034  # of the circle of hues: no two of many are alike
 _DAY_S = 86_400.0
 _MOST_STORES = 6
 _MOST_POINTS = 600  # of a curve
@@ -56,9 +58,16 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def resource_colours(resources: Sequence[str]) -> dict[str, str]:
-    """Return the colour of each resource of a store, by its name in alerts."""
+    """Return the colour of each resource of a store, by its name in alerts; no two have the same."""
     others = [name for name in resources if name not in _RESOURCES]
-    return _RESOURCES | {name: _OTHER_RESOURCES[place % len(_OTHER_RESOURCES)] for place, name in enumerate(others)}
+    return _RESOURCES | {name: _other_colour(place) for place, name in enumerate(others)}
+
+
+def _other_colour(place: int) -> str:
+    """Return the colour of the resource of that place among those beside entries and elements."""
+    if place < len(_OTHER_RESOURCES):
+        return _OTHER_RESOURCES[place]
+    return to_hex(hsv_to_rgb((place * _GOLDEN_TURN % 1.0, 0.55, 0.5 + 0.1 * (place % 4))))
 
 
 def date(time: float) -> float:
