@@ -147,7 +147,7 @@ def run_demo(
         _print_line(f"Kafka is running on {broker.bootstrap_servers}.")
         if on_ready is not None:
             on_ready(broker.bootstrap_servers)
-        with _activity(console, "starting Spark: half a minute, a minute on a busy machine"):
+        with _activity(console, "starting Spark: up to a minute"):
             job = _start_job(estate, broker.bootstrap_servers, folder)
         with ExitStack() as parts:
             parts.callback(job.session.stop)
@@ -180,7 +180,7 @@ def _kernel_text() -> str:
     """Return what loading the kernels is on this machine: reading machine code, or compiling it once."""
     if CACHE_FOLDER.exists():
         return "loading kernels"
-    return "compiling kernels, once for this version: two minutes, five on a busy machine"
+    return "compiling kernels, once for this version: two to five minutes"
 
 
 @contextmanager

@@ -8,8 +8,14 @@ const SVG = "http://www.w3.org/2000/svg";
 function colours() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(name).trim();
-  return { ink: of("--ink"), soft: of("--soft"), line: of("--line"), warning: of("--warning"), fan: of("--fan"),
-    critical: of("--critical-edge"), touch: of("--touch"), bar: of("--bar") };
+  return { ink: of("--ink"), soft: of("--soft"), line: of("--line"), warning: of("--warning"), fan: of("--fan"), then: of("--fan-then"),
+    critical: of("--critical-edge"), touch: of("--touch"), bar: of("--bar"), lines: [0, 1, 2, 3, 4, 5].map((i) => of(`--line-${i}`)) };
+}
+
+// Each resource has a colour of its own: entries, elements, then the others in their order.
+function coloursOf(names, lines) {
+  const others = names.filter((name) => name !== "entries" && name !== "elements");
+  return Object.fromEntries(names.map((name) => [name, name === "entries" ? lines[0] : name === "elements" ? lines[1] : lines[2 + others.indexOf(name) % 4]]));
 }
 
 function swatch(colour, dash) {
@@ -47,8 +53,10 @@ export class UsageChart {
   }
 
   // columns: times, pct by resource. forecast: {resource, pct, times: {p10, p50, p90}} or null. main: the resource in front.
-  set(columns, labels, forecast, main) {
+  // then: a second forecast, of a what-if.
+  set(columns, labels, forecast, main, then = null) {
     this.main = main;
+    this.then = then;
     this.columns = columns;
     this.labels = labels;
     this.forecast = forecast;
@@ -58,6 +66,7 @@ export class UsageChart {
   draw() {
     if (!this.columns) return;
     this.box.hidden = this.columns.times.length < 2; // one point is no line
+    if (this.box.hidden) this.caption.textContent = "The curve begins with the second sample.";
     if (!this.plot && this.box.clientWidth === 0) return; // not asked again: it needs a layout
     const names = Object.keys(this.columns.pct);
     const key = [this.main || "", ...names].join("|");
@@ -72,19 +81,19 @@ export class UsageChart {
   make(names, data) {
     const tone = this.tone = colours(), rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
     const first = this.main;
-    const colour = (name, i) => (name === first || (!first && i === 0) ? tone.ink : tone.soft);
+    const own = coloursOf(names, tone.lines);
     const axis = { stroke: tone.soft, grid: { stroke: tone.line, width: 1 }, ticks: { show: false },
       font: `${Math.round(0.75 * rem)}px system-ui, sans-serif` };
     const others = names.filter((name) => name !== first);
     const dashOf = (name) => (name === first ? [] : DASHES[(others.indexOf(name) + (first ? 1 : 0)) % DASHES.length]);
-    this.legend.replaceChildren(...names.map((name, i) => h("li", {}, swatch(colour(name, i), dashOf(name)), this.labels[name] || name)));
+    this.legend.replaceChildren(...names.map((name) => h("li", {}, swatch(own[name], dashOf(name)), this.labels[name] || name)));
     this.plot = new uPlot({
       width: this.box.clientWidth, height: this.box.clientHeight, legend: { show: false }, tzDate: (s) => uPlot.tzDate(new Date(s * 1e3), "Etc/UTC"),
       cursor: { show: !this.isSmall, y: false, drag: { x: false, y: false }, points: { size: 7 } },
       scales: { x: { time: true, range: (_, low, high) => this.rangeX(low, high) },
         y: { range: (_, low, high) => [0, Math.max(105, (high || 0) * 1.03)] } },
       axes: [{ ...axis, size: 1.5 * rem, space: 3.5 * rem, values: (_, ticks) => ticks.map((s) => clock(s).slice(0, 5)) }, { ...axis, size: 3.3 * rem, space: 2 * rem, values: (_, ticks) => ticks.map((v) => `${v} %`) }],
-      series: [{}, ...names.map((name, i) => ({ label: name, stroke: colour(name, i), width: (name === first ? 0.16 : 0.11) * rem,
+      series: [{}, ...names.map((name) => ({ label: name, stroke: own[name], width: (name === first ? 0.18 : 0.11) * rem,
         dash: dashOf(name), points: { show: false }, spanGaps: true }))],
       hooks: { draw: [(u) => this.fan(u)], setCursor: this.isSmall ? [] : [(u) => this.readOut(u)] },
     }, data, this.box);
@@ -92,7 +101,8 @@ export class UsageChart {
 
   rangeX(low, high) {
     if (low === null || high === null) return [0, 1];
-    const ahead = this.forecast ? Math.min(this.forecast.times.p90, 4 * Math.max(600, high - low)) : 0;
+    const ends = [this.forecast, this.then].filter(Boolean).map((item) => item.times.p90 ?? 2 * item.times.p50);
+    const ahead = Math.min(Math.max(0, ...ends), 4 * Math.max(600, high - low));
     return [low, Math.max(high + ahead * 1.04, low + 60)];
   }
 
@@ -111,35 +121,39 @@ export class UsageChart {
     context.moveTo(left, y(100));
     context.lineTo(left + width, y(100));
     context.stroke();
-    if (this.forecast) {
-      const times = this.columns.times, now = times[times.length - 1], { p10, p50, p90 } = this.forecast.times;
-      const start = [x(now), y(this.forecast.pct)];
-      context.fillStyle = tone.fan;
+    const times = this.columns.times, now = times[times.length - 1];
+    const draw = ({ pct, times: { p10, p50, p90 } }, fill, edge, dash) => {
+      const start = [x(now), y(pct)], late = p90 ?? 1e9;
+      context.setLineDash([]);
       context.beginPath();
       context.moveTo(...start);
       context.lineTo(x(now + p10), y(100));
-      context.lineTo(x(now + p90), y(100));
+      context.lineTo(x(now + late), y(100));
       context.closePath();
+      context.fillStyle = fill;
       context.fill();
-      context.strokeStyle = tone.warning;
+      context.strokeStyle = edge;
       context.lineWidth = 2.5 * ratio;
-      context.setLineDash([3 * ratio, 4 * ratio]);
+      context.setLineDash(dash.map((length) => length * ratio));
       context.beginPath();
       context.moveTo(...start);
       context.lineTo(x(now + p50), y(100));
       context.stroke();
-    }
+    };
+    if (this.forecast) draw(this.forecast, tone.fan, tone.warning, [3, 4]);
+    if (this.then) draw(this.then, tone.then, tone.touch, [9, 4]);
     context.restore();
   }
 
   describe(names) {
     const times = this.columns.times, last = times.length - 1;
     if (last < 0) return;
-    const parts = names.map((name) => `${this.labels[name] || name} ${(this.columns.pct[name][last] ?? 0).toFixed(1)} %`);
+    const parts = names.filter((name) => this.columns.pct[name][last] != null).map((name) => `${this.labels[name] || name} ${this.columns.pct[name][last].toFixed(1)} %`);
+    const then = this.then ? ` With the values of What if (blue): ${span(this.then.times.p50)} (${range(this.then.times)}).` : "";
     const ahead = this.forecast ? `. ${this.labels[this.forecast.resource] || this.forecast.resource} is full in ${span(this.forecast.times.p50)}`
       + ` (${range(this.forecast.times)}): the fan reaches the 100 % line.`
       : this.main ? `. ${this.labels[this.main] || this.main} is full.` : ". No resource is likely to fill.";
-    this.sentence = `At ${clock(times[last])}: ${parts.join(", ")}${ahead}`;
+    this.sentence = `At ${clock(times[last])}: ${parts.join(", ")}${ahead}${then}`;
     if (!this.plot || this.plot.cursor.idx == null) this.caption.textContent = this.sentence;
     this.headings.replaceChildren(h("th", { scope: "col" }, "time"), ...names.map((name) => h("th", { scope: "col" }, this.labels[name] || name)));
     const rows = [];
@@ -159,7 +173,7 @@ export class UsageChart {
       return;
     }
     const names = Object.keys(this.columns.pct);
-    const values = names.map((name) => `${this.labels[name] || name} ${(this.columns.pct[name][at] ?? 0).toFixed(1)} %`);
+    const values = names.filter((name) => this.columns.pct[name][at] != null).map((name) => `${this.labels[name] || name} ${this.columns.pct[name][at].toFixed(1)} %`);
     this.caption.textContent = `${clock(this.columns.times[at])}: ${values.join(", ")}`;
   }
 

@@ -8,9 +8,12 @@ const LIKELY = 0.5;
 const NEAR_S = 600;
 const MAX_POINTS = 2000; // of a chart, until its history is asked for again
 const LOST_S = 8; // without any event from the server
+const LATE_S = 20; // since the job has written
+const BEHIND_S = 600; // from which the age of the event time is said
+const MAX_CHARTS = 12; // of the cards of the overview
 const PATIENCE = 10; // draws after which a row out of sight is written, too
 
-const state = { stores: new Map(), alerts: new Map(), letters: { reasons: {}, latest: [] }, meta: null, heard: 0, drawn: 0, started: Date.now() };
+const state = { stores: new Map(), alerts: new Map(), letters: { reasons: {}, latest: [] }, meta: null, heard: 0, drawn: 0, started: Date.now(), isBroken: false };
 let view = null;
 let source = null;
 let drawing = false;
@@ -29,13 +32,23 @@ const isFilling = (store) => store.first !== null && store.first.full_probabilit
 const isForeseen = (store) => isFilling(store) || (store.first !== null && [...state.alerts.values()].some((alert) => alert.is_open
   && alert.store === store.store && alert.condition === "full-forecast" && alert.resource === store.first.resource));
 const isUrgent = (store) => isFilling(store) || (store.severity && store.severity !== "info");
+const RANKS = { full: 3, critical: 2, warning: 1 };
+// The alerts of a store that call for somebody, the worst first, of those the one that opened first.
+const pagesOf = (store) => [...state.alerts.values()].filter((alert) => alert.is_open && alert.store === store.store && alert.level !== "watch")
+  .sort((a, b) => (RANKS[b.severity] || 0) - (RANKS[a.severity] || 0) || (a.opened < b.opened ? -1 : 1));
 const byUrgency = (a, b) => b.urgency - a.urgency || (a.store < b.store ? -1 : 1);
-const fullest = (store) => store.resources.reduce((top, next) => (!top || next.pct > top.pct ? next : top), null);
+const fullest = (store) => store.resources.reduce((top, next) => (next.pct !== null && (!top || next.pct > top.pct) ? next : top), null);
+// The resource of which a store's card tells: that of the forecast, else that of the worst alert, else the fullest.
+function mainResource(store) {
+  const named = (name) => store.resources.find((item) => item.name === name);
+  const page = pagesOf(store)[0];
+  return (isForeseen(store) && named(store.first.resource)) || (page && named(page.resource)) || fullest(store);
+}
 const linkOf = (store) => `#/store/${encodeURIComponent(store)}`;
 
 function toneOfUsage(store, resource) {
   if (resource.pct >= 100) return "full";
-  const open = [...state.alerts.values()].find((alert) => alert.is_open && alert.store === store.store && alert.resource === resource.name && alert.level !== "watch");
+  const open = pagesOf(store).find((alert) => alert.resource === resource.name);
   if (open) return open.severity;
   return store.first && store.first.resource === resource.name && isFilling(store) ? toneOf(store) : null;
 }
@@ -53,13 +66,13 @@ function meter() {
   const track = h("div", { class: "track", "aria-hidden": "true" }, fill, mark);
   return { root: h("div", { class: "meter" }, name, value, track, more), set(store, resource, isShort) {
     setText(name, resource.label + (resource.note ? `, ${resource.note}` : ""));
-    setText(value, percent(resource.pct));
+    setText(value, resource.pct === null ? "not measured" : percent(resource.pct));
     setAttribute(fill, "data-severity", toneOfUsage(store, resource));
-    fillTo(fill, resource.pct);
+    fillTo(fill, resource.pct ?? 0);
     mark.hidden = resource.total >= resource.maximum;
     mark.style.left = `${100 * resource.total / Math.max(1, resource.maximum)}%`;
-    more.hidden = isShort;
-    if (!isShort) setText(more, amountText(resource));
+    more.hidden = isShort || resource.pct === null;
+    if (!more.hidden) setText(more, amountText(resource));
   } };
 }
 
@@ -79,7 +92,7 @@ function unlikely(first, top) {
 function timeLeft() {
   const big = h("span", { class: "big" }), rest = h("span", { class: "soft" });
   return { root: h("p", { class: "left" }, big, rest), set(store) {
-    const first = store.first, tone = toneOf(store), top = fullest(store);
+    const first = store.first, tone = toneOf(store), top = mainResource(store);
     if (first && isFullNow(first.time_to_full_s)) {
       setText(big, "Full");
       setText(rest, `${resourceName(first.resource)}: puts fail with 2192`);
@@ -88,7 +101,7 @@ function timeLeft() {
       setText(big, span(times.p50));
       setText(rest, `until ${resourceName(first.resource)} is full (${range(times)}, probability ${Math.round(100 * first.full_probability)} %)`);
     } else {
-      setText(big, top ? percent(top.pct) : "no usage");
+      setText(big, top && top.pct !== null ? percent(top.pct) : "no usage");
       setText(rest, top ? `of ${top.label} in use, ${first ? unlikely(first, top) : "nothing predicted to fill"}` : "");
     }
     setAttribute(big, "class", `big${tone && tone !== "info" ? ` tone-${tone}` : ""}`);
@@ -157,8 +170,8 @@ function alertView() {
 
 // Evidence is whatever the alert carries: sentences, or names with values.
 function evidenceOf(evidence) {
-  if (!evidence) return [];
-  const items = Array.isArray(evidence) ? evidence : Object.entries(evidence).map(([name, value]) => `${name.replaceAll("_", " ")}: ${typeof value === "object" ? JSON.stringify(value) : value}`);
+  const items = !evidence ? [] : Array.isArray(evidence) ? evidence : Object.entries(evidence).map(([name, value]) => `${name.replaceAll("_", " ")}: ${typeof value === "object" ? JSON.stringify(value) : value}`);
+  if (!items.length) return [];
   const lines = items.map((item) => h("li", {}, typeof item === "object" ? JSON.stringify(item) : String(item)));
   return [h("details", {}, h("summary", {}, "Evidence"), h("ul", {}, ...lines))];
 }
@@ -187,6 +200,13 @@ class StoreChart {
     this.root = this.chart.root;
     this.columns = null;
     this.isLoading = false;
+    this.then = null;
+  }
+
+  // then: {resource, times} of a what-if that is to be drawn over the forecast, or null.
+  compare(then) {
+    this.then = then;
+    if (this.columns && this.store) this.show(this.store);
   }
 
   async load(store) {
@@ -217,10 +237,14 @@ class StoreChart {
   }
 
   show(store) {
+    this.store = store;
     const labels = Object.fromEntries(store.resources.map((item) => [item.name, item.label]));
     const first = isForeseen(store) ? store.first : null, resource = first && store.resources.find((item) => item.name === first.resource);
     const isAhead = resource && !isFullNow(first.time_to_full_s) && resource.pct < 100;
-    this.chart.set(this.columns, labels, isAhead ? { resource: first.resource, pct: resource.pct, times: first.time_to_full_s } : null, resource ? first.resource : null);
+    const now = isAhead ? { resource: first.resource, pct: resource.pct, times: first.time_to_full_s } : null;
+    const other = this.then && store.resources.find((item) => item.name === this.then.resource);
+    const then = other && other.pct !== null && other.pct < 100 ? { resource: other.name, pct: other.pct, times: this.then.times } : null;
+    this.chart.set(this.columns, labels, now, resource ? first.resource : null, then);
   }
 
   close() {
@@ -230,35 +254,68 @@ class StoreChart {
 
 // --- views -----------------------------------------------------------------------------------------------------------
 
+const SORTS = {
+  urgency: ["most urgent first", byUrgency],
+  time: ["first to be full", (a, b) => leftOf(a) - leftOf(b) || byUrgency(a, b)],
+  usage: ["fullest", (a, b) => ((fullest(b) || {}).pct ?? -1) - ((fullest(a) || {}).pct ?? -1) || byUrgency(a, b)],
+  name: ["name", (a, b) => (a.store < b.store ? -1 : 1)],
+};
+const leftOf = (store) => (isForeseen(store) ? store.first.time_to_full_s.p50 : Infinity);
+const FEW = 8; // stores without a filter and a sort
+
 class Overview {
   constructor() {
     this.title = "Overview";
     this.inSight = new InSight();
     this.heading = h("h1");
-    this.filter = h("input", { type: "search", placeholder: "Filter stores", "aria-label": "Filter stores", class: "field" });
+    this.filter = h("input", { type: "search", placeholder: "Filter stores", "aria-label": "Filter stores" });
     this.filter.addEventListener("input", () => this.draw());
+    this.sort = h("select", { "aria-label": "Sort stores" }, ...Object.entries(SORTS).map(([value, [text]]) => h("option", { value }, text)));
+    this.sort.addEventListener("change", () => this.draw());
+    this.tools = h("div", { class: "field" }, this.sort, this.filter);
+    this.counts = h("ul", { class: "counts", "aria-label": "Stores by severity" });
     this.cards = h("ul", { class: "cards" });
     this.urgent = h("section", { "aria-label": "Stores that need attention" }, this.cards);
     this.steady = table([["Store"], ["Fullest resource", "usage"], ["Time to full", "number wide"], ["Messages", "number wide"], ["Kind", "wide"]], true);
     this.steadyTitle = h("h2");
     this.rest = h("section", {}, this.steadyTitle, h("div", { class: "panel" }, this.steady.root));
     this.empty = h("p", { class: "empty" });
-    this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.filter), this.empty, this.urgent, this.rest);
+    this.start = startPanel();
+    this.both = h("div", { class: "overview" }, this.urgent, this.rest);
+    this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.tools), this.counts, this.empty, this.start, this.both);
   }
 
   draw() {
     const all = [...state.stores.values()].sort(byUrgency), word = this.filter.value.trim().toLowerCase();
-    const chosen = all.filter((store) => store.store.toLowerCase().includes(word));
+    const chosen = all.filter((store) => store.store.toLowerCase().includes(word)).sort(SORTS[this.sort.value][1]);
     const urgent = chosen.filter(isUrgent), steady = chosen.filter((store) => !isUrgent(store));
-    setText(this.heading, headline(all));
-    this.filter.hidden = all.length < 8;
+    setText(this.heading, headline(all) + ageText());
+    this.tools.hidden = all.length < FEW;
     this.urgent.hidden = urgent.length === 0;
     this.rest.hidden = steady.length === 0;
+    setAttribute(this.both, "data-both", urgent.length > 0 && steady.length > 0 ? "" : null);
     setText(this.empty, all.length ? (chosen.length ? "" : "No store has that in its name.") : waitingText());
     this.empty.hidden = this.empty.textContent === "";
+    this.start.hidden = all.length > 0 || !state.meta || !state.meta.connected;
     setText(this.steadyTitle, urgent.length ? "Steady" : "Stores");
-    reconcile(this.cards, urgent, (store) => store.store, () => this.card(), (card, store) => card.set(store));
+    this.countStores(all);
+    this.charted = new Set(urgent.slice(0, MAX_CHARTS));
+    reconcile(this.cards, urgent, (store) => store.store, () => this.card(), (card, store) => card.set(store, this.charted.has(store)));
     reconcile(this.steady.body, steady, (store) => store.store, () => this.row(), (row, store) => row.set(store));
+  }
+
+  countStores(all) {
+    const numbers = new Map();
+    for (const store of all) {
+      const tone = isUrgent(store) ? toneOf(store) : "steady";
+      numbers.set(tone, (numbers.get(tone) || 0) + 1);
+    }
+    this.counts.hidden = all.length < FEW;
+    const tones = ["full", "critical", "warning", "steady"].filter((tone) => numbers.has(tone));
+    reconcile(this.counts, tones, (tone) => tone, () => {
+      const word = chip();
+      return { root: h("li", {}, word.root), word };
+    }, (part, tone) => part.word.set(tone, `${numbers.get(tone)} ${tone}`));
   }
 
   close() {
@@ -267,12 +324,13 @@ class Overview {
   }
 
   card() {
-    const severity = chip(), name = h("h3"), kind = h("span", { class: "soft" }), left = timeLeft(), bar = meter(), more = h("p", { class: "soft" });
-    const chart = new StoreChart(null), words = h("div", { class: "words" }, left.root, bar.root, more);
+    const severity = chip(), name = h("h3"), kind = h("span", { class: "soft" }), left = timeLeft(), bar = meter(), why = h("p", { class: "reason" }), more = h("p", { class: "soft" });
+    const chart = new StoreChart(null), words = h("div", { class: "words" }, left.root, bar.root, why, more);
     const link = h("a", { class: "card" }, h("div", { class: "title" }, name, kind, severity.root), words, chart.root);
-    return { root: h("li", {}, link), close: () => chart.close(), set(store) {
-      chart.draw(store);
-      const resource = store.resources.find((item) => isForeseen(store) && item.name === store.first.resource) || fullest(store);
+    return { root: h("li", {}, link), close: () => chart.close(), set(store, hasChart) {
+      chart.root.hidden = !hasChart;
+      if (hasChart) chart.draw(store);
+      const resource = mainResource(store), pages = pagesOf(store), worst = pages[0];
       setAttribute(link, "href", linkOf(store.store));
       setAttribute(link, "data-severity", toneOf(store));
       severity.set(toneOf(store), store.severity && store.severity !== "info" ? null : "forecast");
@@ -282,11 +340,13 @@ class Overview {
       bar.root.hidden = !resource;
       if (resource) bar.set(store, resource, true);
       const alerts = [...state.alerts.values()].filter((alert) => alert.is_open && alert.store === store.store);
-      const pages = alerts.filter((alert) => alert.level !== "watch").length;
+      why.hidden = !worst;
+      if (worst) setText(why, `${worst.severity} alert since ${clockOf(worst.opened).slice(0, 5)}: ${worst.condition} of ${resourceName(worst.resource)}`
+        + (worst.usage_pct === null || worst.usage_pct === undefined ? "" : ` at ${percent(worst.usage_pct)}`));
       const fillers = alerts.flatMap((alert) => alert.fillers)[0];
       const parts = [fillers ? `${fillers.queue} brings ${Math.round(100 * fillers.share)} % of the growth` : null,
-        pages ? `${pages} open alert${pages === 1 ? "" : "s"}` : null,
-        alerts.length > pages ? `${alerts.length - pages} watched` : null,
+        pages.length ? `${pages.length} open alert${pages.length === 1 ? "" : "s"}` : null,
+        alerts.length > pages.length ? `${alerts.length - pages.length} watched` : null,
         store.fields.full_puts ? `${count(store.fields.full_puts)} puts refused with 2192` : null];
       setText(more, parts.filter(Boolean).join(", "));
     } };
@@ -302,7 +362,7 @@ class Overview {
       setText(link, store.store);
       setAttribute(link, "href", linkOf(store.store));
       setText(label, top ? top.label : "");
-      setText(value, top ? percent(top.pct) : "");
+      setText(value, top ? percent(top.pct) : "not measured");
       fillTo(fill, top ? top.pct : 0);
       setText(left, store.first ? `${span(store.first.time_to_full_s.p50)} (${Math.round(100 * store.first.full_probability)} %)` : "none");
       setText(messages, store.fields.messages === undefined ? "" : count(store.fields.messages));
@@ -363,6 +423,16 @@ function headline(stores) {
   return stores.length === 1 ? "Nothing is filling" : `Nothing is filling in ${of}`;
 }
 
+// What to type where nothing was ever written: the job, a recording, and its publishing.
+const COMMANDS = [["Start the job", "mqtwin stream --estate estate.toml --bootstrap-servers localhost:9092 --checkpoint checkpoint"],
+  ["Simulate a recording, if you have none", "mqtwin simulate getter-outage --estate estate.toml -o friday.arrow"],
+  ["Publish it in fast motion", "mqtwin publish friday.arrow --estate estate.toml --bootstrap-servers localhost:9092 --as arrow --speed 240"]];
+
+function startPanel() {
+  const steps = COMMANDS.map(([text, command]) => h("li", {}, h("p", {}, text), commandBlock(command)));
+  return h("section", { class: "panel", hidden: true, "aria-label": "To see something here" }, h("h2", {}, "To see something here"), h("ol", { class: "actions" }, ...steps));
+}
+
 function waitingText() {
   const meta = state.meta;
   if (!meta) return "Waiting for the console's first answer.";
@@ -383,14 +453,18 @@ class StoreView {
     this.chart = new StoreChart(`Usage of ${name} over time`);
     this.meters = h("div", { class: "meters" });
     this.alertList = h("div");
-    this.alerts = h("section", {}, h("h2", {}, "Alerts"), this.alertList);
+    this.clearedTitle = h("summary");
+    this.clearedList = h("div");
+    this.cleared = h("details", {}, this.clearedTitle, this.clearedList);
+    this.alerts = h("section", {}, h("h2", {}, "Alerts"), this.alertList, this.cleared);
     this.queues = table([["Queue"], ["Messages", "number"], ["Size", "number"]]);
     this.facts = facts();
-    this.whatIf = new WhatIf(name);
+    this.whatIf = new WhatIf(name, (after) => this.chart.compare(after));
     this.missing = h("p", { class: "empty", hidden: true });
     this.body = h("div", {},
-      h("div", { class: "columns" }, h("div", { class: "panel" }, h("h2", {}, "Usage and forecast"), this.chart.root), h("div", { class: "panel" }, h("h2", {}, "Resources"), this.meters)),
-      this.alerts, this.whatIf.root,
+      h("div", { class: "columns ahead" }, h("div", { class: "panel usage" }, h("h2", {}, "Usage and forecast"), this.chart.root), this.whatIf.root,
+        h("div", { class: "panel" }, h("h2", {}, "Resources"), this.meters)),
+      this.alerts,
       h("div", { class: "columns even" }, h("div", { class: "panel" }, h("h2", {}, "Deepest queues"), this.queues.root), h("div", { class: "panel" }, h("h2", {}, "Counters"), this.facts.root)));
     this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.kind, this.severity.root), this.left.root, this.missing, this.body);
   }
@@ -410,7 +484,12 @@ class StoreView {
     reconcile(this.meters, store.resources, (item) => item.name, meter, (bar, item) => bar.set(store, item, false));
     const alerts = [...state.alerts.values()].filter((alert) => alert.store === this.name).sort(byWeight);
     this.alerts.hidden = alerts.length === 0;
-    reconcile(this.alertList, alerts.slice(0, 20), (alert) => alert.alert_id, alertView, (part, alert) => part.set(alert, false));
+    const open = alerts.filter((alert) => alert.is_open), cleared = alerts.filter((alert) => !alert.is_open);
+    for (const [list, own] of [[this.alertList, open], [this.clearedList, cleared]]) {
+      reconcile(list, own.slice(0, 20), (alert) => alert.alert_id, alertView, (part, alert) => part.set(alert, false));
+    }
+    this.cleared.hidden = cleared.length === 0;
+    setText(this.clearedTitle, cleared.length > 20 ? `${cleared.length} cleared, the latest 20` : `${cleared.length} cleared`);
     const fields = store.fields;
     reconcile(this.queues.body, fields.queues || [], (queue) => queue.name, () => {
       const cells = [h("th", { scope: "row" }), h("td", { class: "number" }), h("td", { class: "number" })];
@@ -539,10 +618,10 @@ class Job {
       return;
     }
     const age = ageOf(meta);
-    setText(this.heading, !meta.connected ? "No broker answers" : age === null ? "The job has written nothing yet" : age < 60 ? "The job is writing" : `The job has written nothing for ${span(age)}`);
+    setText(this.heading, !meta.connected ? "No broker answers" : age === null ? "The job has written nothing yet" : age < LATE_S ? "The job is writing" : `The job has written nothing for ${span(age)}`);
     const sum = (name) => [...state.stores.values()].reduce((total, store) => total + (store.fields[name] || 0), 0);
     this.facts.set([
-      ["last record", age === null ? "none" : `${span(Math.max(1, age))} ago`], ["event time", clockOf(meta.as_of) || "none"],
+      ["last record", age === null ? "none" : `${span(Math.max(1, age))} ago`], ["event time", meta.as_of ? `${dayOf(meta.as_of)} ${clockOf(meta.as_of)}` : "none"],
       ["events/s, last minute", count(meta.events_per_s)], ["state records/s", String(meta.state_records_per_s)],
       ["events in all", count(meta.events)], ["stores", count(meta.stores)], ["broker", meta.connected ? "answers" : "does not answer"],
       ["topics", meta.missing.length ? `missing: ${meta.missing.join(", ")}` : meta.caught_up ? "read to their ends" : "being read"],
@@ -556,23 +635,30 @@ class Job {
 
 const ageOf = (meta) => (meta.age_s === null ? null : meta.age_s + (Date.now() - state.heard) / 1000);
 
+// Since when the job has written nothing, in words; empty while it writes.
+function ageText() {
+  const age = state.meta && state.stores.size ? ageOf(state.meta) : null;
+  return age === null || age < LATE_S ? "" : `, as of ${span(age)} ago`;
+}
+
 function drawFresh() {
   const box = document.getElementById("fresh"), text = document.getElementById("fresh-text"), banner = document.getElementById("banner"), meta = state.meta;
   const silent = (Date.now() - (state.heard || state.started)) / 1000;
   let kind = "waiting", problem = "";
-  if (silent > LOST_S) {
+  if (state.isBroken || silent > LOST_S) {
     kind = "lost";
-    problem = `No answer from the console for ${span(silent)}: what you see may be out of date.`;
+    problem = `No answer from the console for ${span(Math.max(1, silent))}: what you see may be out of date.`;
   } else if (meta && !meta.connected) {
     kind = "lost";
     problem = `${meta.problem || "No Kafka answers"}: what you see may be out of date.`;
   } else if (meta && meta.age_s !== null) {
-    kind = ageOf(meta) < 60 ? "live" : "late";
+    kind = ageOf(meta) < LATE_S ? "live" : "late";
   }
   setAttribute(box, "data-state", kind);
   if (meta && meta.as_of) {
-    text.replaceChildren(h("b", {}, `As of ${clockOf(meta.as_of)}`), `, ${span(Math.max(1, ageOf(meta) ?? 1))} behind`);
-    setAttribute(box, "title", `${dayOf(meta.as_of)} ${clockOf(meta.as_of)} UTC; the last record was written ${span(Math.max(1, ageOf(meta) ?? 1))} ago`);
+    const behind = (Date.now() - Date.parse(meta.as_of)) / 1000, written = `written ${span(Math.max(1, ageOf(meta) ?? 1))} ago`;
+    text.replaceChildren(h("b", {}, `As of ${dayOf(meta.as_of)} ${clockOf(meta.as_of)}`), `, ${written}${behind < BEHIND_S ? "" : `; event time ${span(behind)} ago`}`);
+    setAttribute(box, "title", "Event time of the latest state record in UTC, and when the job wrote something");
   } else {
     setText(text, meta ? "no state record yet" : "connecting");
   }
@@ -605,6 +691,7 @@ function draw() {
 
 function take(changes) {
   state.heard = Date.now();
+  state.isBroken = false;
   if (changes.full) {
     state.stores.clear();
     state.alerts.clear();
@@ -629,6 +716,8 @@ function connect(wait = 2000) {
   source.addEventListener("changes", (event) => take(JSON.parse(event.data)));
   source.addEventListener("beat", (event) => take(JSON.parse(event.data)));
   source.addEventListener("error", () => {
+    state.isBroken = true;
+    drawFresh();
     if (source.readyState === EventSource.CLOSED) setTimeout(checkSession, wait);
   });
 }

@@ -98,7 +98,7 @@ export const dayOf = (text) => (text ? text.slice(0, 10) : "");
 export const percent = (value, digits = 1) => (value === null || value === undefined ? "" : `${value.toFixed(digits)} %`);
 export const kindOf = (kind) => kind.replace("_", " ");
 
-const GLYPHS = { full: "\u25a0", critical: "\u25b2", warning: "\u25b3", info: "\u25cb" };
+const GLYPHS = { full: "\u25a0", critical: "\u25b2", warning: "\u25b3", info: "\u25cb", steady: "\u2013" };
 const WORDS = { info: "watch" };
 
 // A severity as shape, word and colour: none of them alone.

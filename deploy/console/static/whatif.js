@@ -6,8 +6,10 @@ const TRAFFIC = [["puts", "puts", 0, 4, 0.1], ["gets", "gets", 0, 2, 0.1], ["len
 const WAIT_MS = 120;
 
 export class WhatIf {
-  constructor(store) {
+  // onAnswer: called with {resource, times} of what would be, or null where that is what is.
+  constructor(store, onAnswer) {
     this.store = store;
+    this.onAnswer = onAnswer;
     this.values = { traffic: {}, set: {} };
     this.sliders = h("div", { class: "sliders" });
     this.before = outcome("now");
@@ -15,7 +17,7 @@ export class WhatIf {
     this.note = h("p", { class: "soft", role: "status" });
     this.reset = h("button", { type: "button" }, "Reset");
     this.reset.addEventListener("click", () => this.build(this.attributes));
-    this.root = h("section", { class: "panel", hidden: true, "aria-label": "What if" }, h("h2", {}, "What if"),
+    this.root = h("section", { class: "panel whatif", hidden: true, "aria-label": "What if" }, h("h2", {}, "What if"),
       h("p", { class: "soft" }, "Nothing is changed: the twin is rolled forward with these values."),
       this.sliders, h("div", { class: "compare" }, this.before.root, this.after.root), this.note, this.reset);
     this.isBuilt = false;
@@ -68,6 +70,8 @@ export class WhatIf {
     this.before.set(content.before);
     this.after.set(content.after);
     setText(this.note, content.note || "");
+    const times = content.after.time_to_full_s, isSame = JSON.stringify(content.after) === JSON.stringify(content.before);
+    this.onAnswer(times === null || isSame || isFullNow(times) ? null : { resource: content.after.resource, times });
     announce(`What if: ${this.after.text()}`);
   }
 }

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psutil
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
+from deploy.cli import _new_app as commands_app
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
 from tests.support.console_feed import (
@@ -37,7 +41,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install t
 
 expect.set_options(timeout=60_000)  # milliseconds: a busy machine draws a wall screen without a graphics card
 QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
-SIZES = {"phone": (390, 844), "laptop": (1366, 800), "wall": (2560, 1440)}
+SIZES = {"phone": (390, 844), "laptop": (1440, 900), "wall": (2560, 1440)}
 VIEWS = ("#/", "#/store/QSG1%2FAPP1", "#/alerts", "#/drift", "#/dead-letters", "#/job")
 STORE = "QSG1/APP1"
 TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"  # all is drawn then
@@ -89,7 +93,7 @@ def opened(
 def fold_until(model: ConsoleModel, story: list[Moment], time_of_day: str, done: int = 0) -> int:
     """Fold the records up to a time of day; return how many are folded."""
     while done < len(story) and story[done].time[11:] <= time_of_day:
-        model.fold([story[done].record])
+        model.fold([story[done].record._replace(written_ms=int(time.time() * 1000))])
         done += 1
     model.set_source(connected=True, caught_up=True, missing=[])
     return done
@@ -101,7 +105,7 @@ def test_the_story_of_the_demo_from_rest_to_cleared(browser: Browser, story: lis
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
         heading, alerts = page.locator("h1"), page.locator("#count-alerts")
         expect(heading).to_have_text("Nothing is filling in 2 stores")
-        expect(page.locator("#fresh-text")).to_contain_text("As of 00:")
+        expect(page.locator("#fresh-text")).to_contain_text("As of 2026-11-20 00:")
         expect(alerts).to_be_empty()
         done = fold_until(model, story, "01:34", done)
         expect(heading).to_contain_text(f"{STORE} is full in")
@@ -249,7 +253,7 @@ def test_a_quiet_screen_is_not_a_dead_one(browser: Browser):
         model.set_source(connected=True, caught_up=True, missing=[])
         expect(page.locator("#banner")).to_be_hidden()
         server.close()
-        expect(page.locator("#banner")).to_contain_text("No answer from the console")
+        expect(page.locator("#banner")).to_contain_text("No answer from the console", timeout=4_000)  # milliseconds
         again = ConsoleModel(TOPICS)
         again.fold([state_record(page_set("QM01/PS07", 5_000), int(time.time() * 1000))])
         server = ConsoleServer(again, Listen(port=port))
@@ -397,3 +401,173 @@ def test_a_token_is_asked_for_and_kept_by_the_browser(browser: Browser):
         page.reload()
         expect(page.locator("tbody th")).to_have_text("QM01/PS04")
     context.close()
+
+
+def test_the_header_says_when_the_job_wrote_and_how_old_the_events_are(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    now = datetime.now(UTC)
+    text = page_set("QM01/PS04", 100, time=f"{now - timedelta(hours=7):%Y-%m-%dT%H:%M:%S}Z")
+    model.fold([state_record(text, int(time.time() * 1000))])
+    model.set_source(connected=True, caught_up=True, missing=[])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        fresh, dot = page.locator("#fresh-text"), page.locator("#fresh")
+        expect(fresh).to_have_text(
+            re.compile(rf"As of {now - timedelta(hours=7):%Y-%m-%d %H:%M:%S}, written \d+ s ago; event time 7 h ago")
+        )
+        expect(dot).to_have_attribute("data-state", "live")
+        expect(page.locator("h1")).to_have_text("Nothing is filling")
+    model = ConsoleModel(TOPICS)
+    recent = page_set("QM01/PS04", 100, time=f"{now - timedelta(seconds=50):%Y-%m-%dT%H:%M:%S}Z")
+    model.fold([state_record(recent, int(time.time() * 1000) - 48_000)])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        expect(page.locator("#fresh")).to_have_attribute("data-state", "late")
+        expect(page.locator("#fresh-text")).to_have_text(re.compile(r"As of [^,]*, written \d\d s ago"))
+        expect(page.locator("h1")).to_have_text(re.compile(r"Nothing is filling, as of \d\d s ago"))
+
+
+LONG = "DISTRIBUTED.QUEUE.MANAGER.WITH.A.LONG.NAME.00000/APPLICATION_REQUESTS_OF_ALL_BRANCHES_WITHOUT_BRE"
+OVERHANGS = """() => [...document.querySelectorAll('#main *')].filter((element) => {
+  const box = element.closest('.card, .panel, #main').getBoundingClientRect(), own = element.getBoundingClientRect();
+  const isPicture = element.closest('.unseen, .scroll, svg, .track, .uplot');
+  return own.width && !isPicture && (own.right > box.right + 1 || own.left < box.left - 1);
+}).map((element) => `${element.tagName} ${element.className} ${element.textContent.slice(0, 40)}`)"""
+IN_SIGHT = """[...document.querySelectorAll('.card, tbody tr')].filter(
+  (item) => item.getBoundingClientRect().bottom < innerHeight).length"""
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_names_of_forty_eight_characters_fit(browser: Browser, size: str):
+    model = ConsoleModel(TOPICS)
+    filler = [{"queue": LONG.rpartition("/")[2], "share": 0.97}]
+    alert = {"store": LONG, "severity": "critical", "fillers": filler, "cause": f"Pages of {LONG}: 91.5 % in use."}
+    first = {"resource": "pages", "time_to_full_s": {"p10": 300.0, "p50": 400.0, "p90": 500.0}, "full_probability": 0.9}
+    queues = [{"name": filler[0]["queue"], "depth": 100, "bytes": 100}]
+    full = page_set(LONG, 9_150, forecast={"resources": [first]}, queues=queues)
+    steady = page_set(LONG.replace("0", "1"), 50)
+    model.fold([state_record(full), state_record(steady), alert_record(alert_event(**alert))])
+    for path in ("#/", f"#/store/{quote(LONG, safe='')}", "#/alerts", "#/drift"):
+        with (
+            ConsoleServer(model, Listen(port=0), what_if=_fixed_answer) as server,
+            opened(browser, server.address, size, path=path) as page,
+        ):
+            expect(page.locator("#main")).to_contain_text(LONG if path != "#/drift" else "Drift")
+            page.evaluate(TWO_FRAMES)
+            assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
+            assert page.evaluate(OVERHANGS) == [], path
+            _take_picture(page, size, f"long-{path.removeprefix('#/').partition('/')[0] or 'overview'}")
+
+
+def test_evidence_is_offered_only_where_there_is_some(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    alerts = [alert_event(1, evidence=[]), alert_event(2, evidence={}), alert_event(3, evidence=["no get for 62 min"])]
+    model.fold([state_record(page_set("QM01/PS04", 100)), *map(alert_record, alerts)])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address, path="#/alerts") as page:
+        expect(page.locator(".alert")).to_have_count(3)
+        expect(page.locator("summary", has_text="Evidence")).to_have_count(1)
+
+
+def test_a_red_card_shows_the_alert_that_makes_it_red(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    alerts = [
+        alert_event(1, severity="warning", resource="pages", time="2026-11-20T11:50:00.000000Z", usage_pct=81.0),
+        alert_event(2, severity="critical", resource="file", condition="full-forecast", usage_pct=68.8),
+    ]
+    model.fold([state_record(page_set("QM01/PS04", 5_440)), *map(alert_record, alerts)])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        expect(page.locator(".card")).to_have_attribute("data-severity", "critical")
+        expect(page.locator(".card .reason")).to_have_text(
+            "critical alert since 12:00: full-forecast of queue file at 68.8 %"
+        )
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_if_is_beside_the_chart_and_cleared_alerts_are_folded(browser: Browser, story: list[Moment], size: str):
+    model = ConsoleModel(TOPICS)
+    fold_until(model, story, "01:34")
+    cleared = [alert_event(number, "cleared", store=STORE, resource="elements") for number in range(30)]
+    model.fold([alert_record(alert) for alert in cleared])
+    with (
+        ConsoleServer(model, Listen(port=0), what_if=_fixed_answer) as server,
+        opened(browser, server.address, size, path=VIEWS[1]) as page,
+    ):
+        what_if, alerts = page.locator(".whatif"), page.locator("section", has=page.locator("h2", has_text="Alerts"))
+        page.get_by_label("puts").fill("2")
+        expect(page.locator("figcaption")).to_contain_text("With the values of What if (blue): 13 min")
+        boxes = {
+            part: page.locator(part).bounding_box() for part in (".usage .chart", ".whatif", ".alert:visible >> nth=0")
+        }
+        usage, own, first = boxes.values()
+        assert usage and own and first and what_if
+        assert own["y"] < first["y"]
+        if size != "phone":
+            assert own["x"] > usage["x"] + usage["width"] and own["y"] < usage["y"] + usage["height"]
+        expect(alerts.locator("summary", has_text="cleared")).to_have_text("30 cleared, the latest 20")
+        expect(alerts.locator(".alert[data-open=false]:visible")).to_have_count(0)
+        alerts.locator("summary", has_text="cleared").click()
+        expect(alerts.locator(".alert[data-open=false]:visible")).to_have_count(20)
+
+
+def test_each_curve_has_a_colour_of_its_own(browser: Browser, story: list[Moment]):
+    model = ConsoleModel(TOPICS)
+    fold_until(model, story, "01:34")
+    for scheme in ("light", "dark"):
+        with (
+            ConsoleServer(model, Listen(port=0)) as server,
+            opened(browser, server.address, scheme=scheme, path=VIEWS[1]) as page,
+        ):
+            expect(page.locator(".legend li").nth(3)).to_be_visible()
+            strokes = page.eval_on_selector_all(
+                ".legend line", "lines => lines.map(line => line.getAttribute('stroke'))"
+            )
+            assert len(strokes) == len(set(strokes)) >= 4 and all(
+                re.fullmatch("#[0-9a-f]{6}", item) for item in strokes
+            )
+
+
+def test_where_nothing_was_ever_written_the_page_says_what_to_type(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    model.set_source(connected=True, caught_up=True, missing=[])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        commands = page.locator("[aria-label='To see something here'] code")
+        expect(commands).to_have_count(3)
+        for command, name in zip(commands.all_text_contents(), ("stream", "simulate", "publish"), strict=True):
+            words = shlex.split(command)
+            assert words[:2] == ["mqtwin", name]
+            assert commands_app().parse_args(words[1:], exit_on_error=False, print_error=False)
+        model.fold([state_record(page_set("QM01/PS04", 100))])
+        expect(commands.first).to_be_hidden()
+
+
+def test_many_stores_are_counted_by_severity_and_sorted(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    for minute in (1, 2):  # a curve needs two samples
+        moment = f"2026-11-20T12:0{minute}:00Z"
+        model.fold([state_record(_one_of_many(number, 200 + number, moment)) for number in range(200)])
+    for number in range(20):
+        store = f"QM01/PS{100 + number}"
+        severity = "critical" if number < 3 else "warning"
+        alert = alert_event(number, store=store, severity=severity, alert_id=f"{store}/threshold/pages/1")
+        model.fold([alert_record(alert)])
+    with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
+        expect(page.locator(".counts .chip")).to_have_text(
+            [re.compile(f"{text}$") for text in ("3 critical", "27 warning", "170 steady")]
+        )
+        expect(page.locator(".card")).to_have_count(30)
+        expect(page.locator(".card canvas")).to_have_count(12)  # more pictures are more scrolling
+        page.get_by_label("Sort stores").select_option("name")
+        names = page.locator(".card h3").all_text_contents()
+        assert names == sorted(names)
+        page.get_by_label("Sort stores").select_option("usage")
+        expect(page.locator("tbody th").first).to_have_text("QM01/PS199")
+
+
+def test_a_wide_screen_shows_more_and_not_only_larger(browser: Browser):
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(_one_of_many(number, 200 + number, "2026-11-20T12:01:00Z")) for number in range(60)])
+    shown = {}
+    for size in ("laptop", "wall"):
+        with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address, size) as page:
+            expect(page.locator(".card")).to_have_count(10)
+            shown[size] = page.evaluate(IN_SIGHT)
+            _take_picture(page, size, "many")
+    assert shown["wall"] > 3 * shown["laptop"]
