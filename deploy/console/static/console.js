@@ -340,9 +340,9 @@ class Overview {
       bar.root.hidden = !resource;
       if (resource) bar.set(store, resource, true);
       const alerts = [...state.alerts.values()].filter((alert) => alert.is_open && alert.store === store.store);
-      why.hidden = !worst;
-      if (worst) setText(why, `${worst.severity} alert since ${clockOf(worst.opened).slice(0, 5)}: ${worst.condition} of ${resourceName(worst.resource)}`
-        + (worst.usage_pct === null || worst.usage_pct === undefined ? "" : ` at ${percent(worst.usage_pct)}`));
+      const isSaid = worst && isForeseen(store) && worst.resource === store.first.resource && worst.condition.startsWith("full");
+      why.hidden = !worst || isSaid;
+      if (!why.hidden) setText(why, `${worst.severity} alert since ${clockOf(worst.opened).slice(0, 5)}: ${worst.condition} of ${resourceName(worst.resource)}`);
       const fillers = alerts.flatMap((alert) => alert.fillers)[0];
       const parts = [fillers ? `${fillers.queue} brings ${Math.round(100 * fillers.share)} % of the growth` : null,
         pages.length ? `${pages.length} open alert${pages.length === 1 ? "" : "s"}` : null,
@@ -452,9 +452,9 @@ class StoreView {
     this.left.root.classList.add("hero");
     this.chart = new StoreChart(`Usage of ${name} over time`);
     this.meters = h("div", { class: "meters" });
-    this.alertList = h("div");
+    this.alertList = h("div", { class: "alerts" });
     this.clearedTitle = h("summary");
-    this.clearedList = h("div");
+    this.clearedList = h("div", { class: "alerts" });
     this.cleared = h("details", {}, this.clearedTitle, this.clearedList);
     this.alerts = h("section", {}, h("h2", {}, "Alerts"), this.alertList, this.cleared);
     this.queues = table([["Queue"], ["Messages", "number"], ["Size", "number"]]);
@@ -524,7 +524,7 @@ class Alerts {
     this.filter = h("input", { type: "search", placeholder: "Filter alerts", title: "By store, resource, condition, severity, cause", "aria-label": "Filter alerts", class: "field" });
     this.filter.addEventListener("input", () => this.draw());
     this.parts = ["Act", "Watch", "Cleared"].map((title) => {
-      const list = h("div"), note = h("p", { class: "empty" });
+      const list = h("div", { class: "alerts" }), note = h("p", { class: "empty" });
       return { list, note, root: h("section", {}, h("h2", {}, title), note, list) };
     });
     this.root = h("div", {}, h("div", { class: "head" }, this.heading, this.filter), ...this.parts.map((part) => part.root));
@@ -657,7 +657,7 @@ function drawFresh() {
   setAttribute(box, "data-state", kind);
   if (meta && meta.as_of) {
     const behind = (Date.now() - Date.parse(meta.as_of)) / 1000, written = `written ${span(Math.max(1, ageOf(meta) ?? 1))} ago`;
-    text.replaceChildren(h("b", {}, `As of ${dayOf(meta.as_of)} ${clockOf(meta.as_of)}`), `, ${written}${behind < BEHIND_S ? "" : `; event time ${span(behind)} ago`}`);
+    text.replaceChildren(h("b", {}, `As of ${dayOf(meta.as_of)} ${clockOf(meta.as_of)}`), behind < BEHIND_S ? `, ${written}` : `, ${span(behind)} ago; ${written}`);
     setAttribute(box, "title", "Event time of the latest state record in UTC, and when the job wrote something");
   } else {
     setText(text, meta ? "no state record yet" : "connecting");

@@ -412,7 +412,7 @@ def test_the_header_says_when_the_job_wrote_and_how_old_the_events_are(browser: 
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
         fresh, dot = page.locator("#fresh-text"), page.locator("#fresh")
         expect(fresh).to_have_text(
-            re.compile(rf"As of {now - timedelta(hours=7):%Y-%m-%d %H:%M:%S}, written \d+ s ago; event time 7 h ago")
+            re.compile(rf"As of {now - timedelta(hours=7):%Y-%m-%d %H:%M:%S}, 7 h ago; written \d+ s ago")
         )
         expect(dot).to_have_attribute("data-state", "live")
         expect(page.locator("h1")).to_have_text("Nothing is filling")
@@ -475,9 +475,7 @@ def test_a_red_card_shows_the_alert_that_makes_it_red(browser: Browser):
     model.fold([state_record(page_set("QM01/PS04", 5_440)), *map(alert_record, alerts)])
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
         expect(page.locator(".card")).to_have_attribute("data-severity", "critical")
-        expect(page.locator(".card .reason")).to_have_text(
-            "critical alert since 12:00: full-forecast of queue file at 68.8 %"
-        )
+        expect(page.locator(".card .reason")).to_have_text("critical alert since 12:00: full-forecast of queue file")
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -564,10 +562,10 @@ def test_many_stores_are_counted_by_severity_and_sorted(browser: Browser):
 def test_a_wide_screen_shows_more_and_not_only_larger(browser: Browser):
     model = ConsoleModel(TOPICS)
     model.fold([state_record(_one_of_many(number, 200 + number, "2026-11-20T12:01:00Z")) for number in range(60)])
-    shown = {}
+    in_sight = {}
     for size in ("laptop", "wall"):
         with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address, size) as page:
             expect(page.locator(".card")).to_have_count(10)
-            shown[size] = page.evaluate(IN_SIGHT)
+            in_sight[size] = page.evaluate(IN_SIGHT)
             _take_picture(page, size, "many")
-    assert shown["wall"] > 3 * shown["laptop"]
+    assert in_sight["wall"] > 3 * in_sight["laptop"]
