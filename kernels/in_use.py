@@ -14,7 +14,8 @@ USAGE = np.dtype(
         ("elements", "i8"),
         ("scm_bytes", "i8"),
         ("rule", "i8"),  # see offload.highest_rule
-        ("scm_max", "i8"),  # bytes that may be used, see scm.max_bytes
+        ("scm_bound", "i8"),  # bytes that may be used, see scm.bound
+        ("scm_max", "i8"),  # the same, see scm.max_bytes
     ]
 )
 DATASET_USAGE = np.dtype([("blocks_max", "i8"), ("blocks", "i8"), ("pages", "i8"), ("messages", "i8")])
@@ -33,6 +34,7 @@ def read(store: Store, usage: Array, datasets: Array) -> None:
     usage[0].elements = pools.elements_in_use(store)
     usage[0].scm_bytes = scm.bytes_in_use(store)
     usage[0].rule = offload.highest_rule(store)
+    usage[0].scm_bound = scm.bound(store)
     usage[0].scm_max = scm.max_bytes(store)
     for row in range(store.datasets.size):
         dataset = store.datasets[row]

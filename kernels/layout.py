@@ -227,6 +227,7 @@ SCM_USE = np.dtype(  # use of storage class memory by a structure, as SMF 74.4 r
         ("faults", "i8"),  # gets of a message in SCM
         ("fault_wait_us", "i8"),  # total wait of these gets
         ("free_at", "i8"),  # end of the movement under way, nanoseconds since 1970; NEVER: nothing moves
+        ("bound", "i8"),  # bytes that puts have shown to be there for it; 0: they have shown nothing
         ("enrolled", "u1"),  # 1: the structure has SCM, and its messages are in the chains of ORDER
     ],
     align=True,
@@ -380,7 +381,8 @@ PARAMS = np.dtype(
         ("cf_level", "i4"),
         ("offload", "i4"),
         ("ds_expand", "u1"),
-        ("scm_max", "i8"),  # bytes of SCM the structure may use; 0: none
+        ("scm_max", "i8"),  # bytes of SCM the structure may use, of over-committed SCM its share; 0: none
+        ("scm_most", "i8"),  # bytes up to which puts may show that others leave it more than its share
         ("aug_max", "i8"),  # bytes the coupling facility has for its dynamic augmented space
         ("aug_ppm", "i8"),  # dynamic augmented space in millionths of the SCM in use
         ("stage_ns", "i8"),  # nanoseconds to pre-stage a block of 4 KB, and to pre-fetch one

@@ -37,6 +37,8 @@ BLOCK_BYTES = 4096  # unit in which SCM is used, written and read [assumed]
 ELEMENTS_PER_BLOCK = 16  # 256 bytes per element, and as much per entry [assumed]
 NANOSECONDS = 1000  # per microsecond: event times are in microseconds, movements are shorter
 
+_ALL_OF_IT = 1 << 62  # bytes: more than any SCMMAXSIZE
+
 NOTHING, MOVED, NO_SCM, NO_AUGMENTED = range(4)  # results of the mover; the last two are what it lacks
 
 
@@ -60,10 +62,21 @@ def augmented_bytes(store: Store, used: int) -> int:
 
 
 @kernel
-def max_bytes(store: Store) -> int:
-    """Return the bytes of SCM that may be used: SCMMAXSIZE or less, if augmented space is scarce; at least 1."""
+def bound(store: Store) -> int:
+    """Return the bytes of SCM that the structure may use by itself: SCMMAXSIZE, or of over-committed SCM its share.
+
+    Puts may have shown that others leave it more, or less, than the share (`on_accepted_put`, `on_refused_put`).
+    """
     params = store.params[0]
-    limit = params.scm_max
+    known = store.scm[0].bound
+    return params.scm_max if known == 0 or params.scm_most <= params.scm_max else min(known, params.scm_most)
+
+
+@kernel
+def max_bytes(store: Store) -> int:
+    """Return the bytes of SCM that may be used: `bound` or less, if augmented space is scarce; at least 1."""
+    params = store.params[0]
+    limit = bound(store)
     if params.aug_ppm > 0:
         limit = min(limit, params.aug_max // params.aug_ppm * 1_000_000)
     return max(1, limit)
@@ -97,6 +110,8 @@ def _count_in(store: Store, row: int) -> None:
     scalars.elems_used += message.elems
     use.messages -= 1
     use.elems -= message.elems
+    if use.messages == 0:
+        use.bound = 0  # what was given back others may have taken
     touch_row(store.messages_dirty, row)
 
 
@@ -156,14 +171,19 @@ def _least_likely(store: Store) -> int:
 
 
 @kernel
+def _bytes_with(store: Store, row: int) -> int:
+    """Return the bytes of SCM in use once a message of the structure is in it too."""
+    use = store.scm[0]
+    return blocks_of(use.messages + 1, use.elems + store.messages[row].elems) * BLOCK_BYTES
+
+
+@kernel
 def _lacks(store: Store, row: int) -> int:
     """Return what has no room for a message: NO_SCM, NO_AUGMENTED, else NOTHING."""
-    params = store.params[0]
-    use = store.scm[0]
-    used = blocks_of(use.messages + 1, use.elems + store.messages[row].elems) * BLOCK_BYTES
-    if used > params.scm_max:
+    used = _bytes_with(store, row)
+    if used > bound(store):
         return NO_SCM
-    if augmented_bytes(store, used) > params.aug_max:
+    if augmented_bytes(store, used) > store.params[0].aug_max:
         return NO_AUGMENTED
     return NOTHING
 
@@ -262,6 +282,59 @@ def is_due(store: Store) -> bool:
     if use.free_at != NEVER:
         return False
     return pools.exceeds(store, PRESTAGE_ABOVE) or (use.messages > 0 and not pools.exceeds(store, PREFETCH_UNTIL))
+
+
+# --- over-committed SCM: what puts show ------------------------------------------------------------------------------
+
+
+@routine
+def is_share_used(store: Store) -> bool:
+    """Return True if nothing but its share keeps the mover from its work: others may leave the structure more."""
+    params = store.params[0]
+    if store.scm[0].enrolled == 0 or bound(store) >= params.scm_most or not pools.exceeds(store, PRESTAGE_ABOVE):
+        return False
+    row = _least_likely(store)
+    if row == NONE:
+        return False
+    used = _bytes_with(store, row)
+    return bound(store) < used <= params.scm_most and augmented_bytes(store, used) <= params.aug_max
+
+
+@routine
+def is_unproven(store: Store) -> bool:
+    """Return True if the structure has no room by a share of SCM that no put has confirmed or refuted."""
+    return store.scm[0].bound == 0 and is_share_used(store)
+
+
+@routine
+def on_accepted_put(store: Store) -> bool:
+    """Note that a put for which the structure has no room was accepted; return True if its SCM has more room now.
+
+    With its share used up, the mover has moved on all the same: others leave the structure more. How much nothing says,
+    so SCMMAXSIZE counts from now on, and the mover has done by now what it would have done [assumed].
+    """
+    if not is_share_used(store):
+        return False
+    use = store.scm[0]
+    use.bound = _ALL_OF_IT
+    while pools.exceeds(store, PRESTAGE_ABOVE) and _prestage(store, 0) == MOVED:
+        pass
+    use.free_at = NEVER
+    return True
+
+
+@routine
+def on_refused_put(store: Store, elements: int) -> None:
+    """Note that a put with `elements` elements got 2192.
+
+    Where it fits by the model, and the mover would have to make room, the facility has no more SCM than is in use.
+    """
+    params = store.params[0]
+    use = store.scm[0]
+    if use.messages == 0 or params.scm_most <= params.scm_max:
+        return
+    if pools.has_room(store, elements) and _would_prestage(store, elements):
+        use.bound = min(bound(store), bytes_in_use(store))
 
 
 # --- with SCM, without ----------------------------------------------------------------------------------------------

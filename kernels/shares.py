@@ -77,7 +77,7 @@ def _sample(store: Store) -> None:
     else:
         tides[ENTRIES].share = pools.entries_in_use(store) / max(1, params.ents_max)
         tides[SPACE].share = pools.elements_in_use(store) / max(1, params.elems_max)
-        tides[SCM_TIDE].share = scm.bytes_in_use(store) / scm.max_bytes(store) if params.scm_max > 0 else 0.0
+        tides[SCM_TIDE].share = scm.bytes_in_use(store) / scm.max_bytes(store) if scm.bound(store) > 0 else 0.0
         for dataset in range(store.datasets.size):
             blocks = smds.max_blocks(store, dataset)
             tides[FIRST_DATA_SET_TIDE + dataset].share = smds.blocks_in_use(store, dataset) / max(1, blocks)

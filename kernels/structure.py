@@ -31,7 +31,11 @@ def charge(store: Store, row: int, qmgr: int) -> bool:
     message = store.messages[row]
     length = message.length
     place, elements = offload.placement(store, length)
-    overfull = not pools.has_room(store, elements) or not offload.can_be_put(store, length)
+    fits_pools = pools.has_room(store, elements)
+    if not fits_pools and scm.on_accepted_put(store):
+        place, elements = offload.placement(store, length)
+        fits_pools = pools.has_room(store, elements)
+    overfull = not fits_pools or not offload.can_be_put(store, length)
     message.elems = elements
     if place == offload.TO_DATASET:
         pages = smds.pages_of(store, length)

@@ -111,12 +111,15 @@ def _fire_full_of_structure(store: Store, qmgr: int, length: int) -> None:
     """
     scalars = store.scalars[0]
     params = store.params[0]
-    place, _ = offload.placement(store, length)
+    place, elements = offload.placement(store, length)
     if place == offload.TO_DATASET and not smds.has_room(store, qmgr, smds.pages_of(store, length)):
         store.datasets[qmgr].last_full = scalars.clock
         _fire_dataset(store, qmgr, DATASET_FULL)
+        return
+    if offload.can_be_put(store, length):
+        scm.on_refused_put(store, elements)
     # Measured numbers may be so large that the product exceeds 64 bits, so it is computed in floats.
-    elif 1.0 * pools.entries_in_use(store) * params.elems_max >= 1.0 * pools.elements_in_use(store) * params.ents_max:
+    if 1.0 * pools.entries_in_use(store) * params.elems_max >= 1.0 * pools.elements_in_use(store) * params.ents_max:
         scalars.last_full_ents = scalars.clock
         _fire(store, FULL_ENTRIES)
     else:
@@ -200,10 +203,12 @@ def _look_at_structure(store: Store, dataset: int) -> bool:
             _fire(store, THRESHOLD_ENTRIES)
         if elements * 100 >= params.full_threshold * params.elems_max:
             _fire(store, THRESHOLD_ELEMENTS)
-    if entries_exhausted(store):
-        _fire(store, FULL_ENTRIES)
-    if elements_exhausted(store):
-        _fire(store, FULL_ELEMENTS)
+    no_entries, no_elements = entries_exhausted(store), elements_exhausted(store)
+    if (no_entries or no_elements) and not scm.is_unproven(store):
+        if no_entries:
+            _fire(store, FULL_ENTRIES)
+        if no_elements:
+            _fire(store, FULL_ELEMENTS)
     data = store.datasets[dataset]
     if data.messages > 0 or data.base_blocks > 0:
         if is_dataset_above_threshold(store, dataset):

@@ -466,6 +466,80 @@ def test_the_scm_of_the_coupling_facility_bounds_it_too(scm_structure: Open) -> 
     }
 
 
+# -- over-committed SCM: "SCM is allocated when it is required", so others may leave a structure more than its share
+
+SHARED = {"scm_max_size": 16 * BLOCK, "facility_scm": 16 * BLOCK, "others_scm": 16 * BLOCK}  # 42 messages, at most 85
+
+
+def one_by_one(driver: StoreDriver, count: int) -> dict[str, Any]:
+    """Put messages of 768 bytes in SCM, one after the other; return the last state."""
+    for _ in range(count):
+        state = driver.put(SMALL)
+    return state
+
+
+def test_a_structure_counts_on_its_share_of_over_committed_scm(scm_structure: Open) -> None:
+    state = one_by_one(scm_structure(**SHARED), 80)
+    assert (moves(state)[:2], state["scm"]["max"]) == ((38, 42), 8 * BLOCK)
+
+
+def test_a_put_accepted_with_the_share_used_up_shows_that_others_leave_more(scm_structure: Open) -> None:
+    driver = scm_structure(**SHARED)
+    one_by_one(driver, 80)
+    state = driver.put(SMALL)
+    assert (moves(state)[:2], state["scm"]["max"], state["overfull_puts"]) == ((34, 47), 16 * BLOCK, 0)
+    state = one_by_one(driver, 38)
+    assert (moves(state)[:2], state["overfull_puts"]) == ((34, 85), 0)
+    state = one_by_one(driver, 5)
+    assert (moves(state)[:2], state["overfull_puts"]) == ((39, 85), 1)  # beyond SCMMAXSIZE nothing may be
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"others_scm": 0, "facility_scm": 8 * BLOCK, "scm_max_size": 8 * BLOCK},
+        {"left_for_augmented": 82 * 8},
+    ],
+)
+def test_a_put_beyond_what_no_other_structure_has_shows_nothing(scm_structure: Open, fields: dict[str, int]) -> None:
+    state = one_by_one(scm_structure(**(SHARED | fields)), 82)
+    assert (state["ents_used"], state["scm"]["max"], state["overfull_puts"]) == (40, 8 * BLOCK, 2)
+
+
+def test_a_put_refused_where_the_model_has_room_shows_that_no_more_scm_is_left(scm_structure: Open) -> None:
+    driver = scm_structure(**SHARED)
+    one_by_one(driver, 91)
+    state = driver.put(SMALL, reason=2192)
+    assert (moves(state)[:2], state["scm"]["max"]) == ((34, 57), 11 * BLOCK)
+    state = one_by_one(driver, 5)  # one more fits into the last block
+    assert (moves(state)[:2], state["scm"]["max"], state["overfull_puts"]) == ((38, 58), 11 * BLOCK, 0)
+    state = driver.put(SMALL)
+    assert (state["scm"]["max"], state["overfull_puts"]) == (16 * BLOCK, 0)
+
+
+def test_a_put_refused_in_a_full_structure_confirms_its_share(scm_structure: Open) -> None:
+    driver = scm_structure(**SHARED)
+    one_by_one(driver, 80)
+    state = driver.put(SMALL, reason=2192)
+    assert (moves(state)[:2], state["scm"]["max"], state["full_puts"]) == ((38, 42), 8 * BLOCK, 1)
+
+
+def test_once_nothing_is_in_scm_any_more_the_share_counts_again(scm_structure: Open) -> None:
+    driver = scm_structure(**SHARED)
+    one_by_one(driver, 85)
+    assert driver.state()["scm"]["max"] == 16 * BLOCK
+    driver.get(count=84)
+    assert driver.wait(1)["scm"]["max"] == 8 * BLOCK
+    assert one_by_one(driver, 79)["scm"]["max"] == 8 * BLOCK
+
+
+def test_what_puts_have_shown_outlasts_a_rebuild(scm_structure: Open) -> None:
+    driver = scm_structure(**SHARED)
+    one_by_one(driver, 85)
+    assert driver.rebuild()["scm"]["max"] == 16 * BLOCK
+    assert driver.rebuild(scm_max_size=12 * BLOCK)["scm"]["max"] == 12 * BLOCK
+
+
 def test_fixed_augmented_space_is_taken_before_scm_is_used_dynamic_comes_and_goes_with_the_data(
     structure: Open,
 ) -> None:

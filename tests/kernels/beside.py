@@ -73,7 +73,9 @@ class Decoding:
         described = self.estate.stores[self.name]
         assert isinstance(described, Structure)
         if isinstance(config, OnFacility):
-            return NaiveStructure(described, workload.aliases, Facility(config.facility_size, config.facility_scm or 0))
+            return NaiveStructure(
+                described, workload.aliases, Facility(config.facility_size, config.facility_scm or 0, config.others_scm)
+            )
         return NaiveStructure(described, workload.aliases)
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
+from tests.naive.scm import FIXED_AUGMENTED
 from tests.naive.smds import LARGEST_DATA_SET
 from twin.estate.model import Smds, Structure
 
@@ -19,6 +20,7 @@ QMGRS = ("QM01", "QM02", "QM03")
 QUEUES = ("A.QUEUE", "B.QUEUE", "C.QUEUE", "D.QUEUE")
 ALIASES = {"ALIAS.QUEUE": "A.QUEUE"}
 ALIASES_FILE = "aliases.mqsc"
+OTHER_BYTES = 1024**2  # of another structure
 ENTRY_AND_6_ELEMENTS = 695 + 6 * 256  # bytes of SIZE per message of up to 1,164 bytes
 
 
@@ -60,10 +62,17 @@ def structure(**different: Any) -> Structure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnFacility(Structure):
-    """A structure that is alone on its coupling facility."""
+    """A structure and its coupling facility, on which others hold nothing.
+
+    Attributes:
+        facility_size: its bytes that others do not take.
+        facility_scm: its bytes of SCM; None: it has none.
+        others_scm: SCMMAXSIZE of another structure, bytes; 0: there is none.
+    """
 
     facility_size: int
-    facility_scm: int | None  # bytes; None: it has none
+    facility_scm: int | None
+    others_scm: int = 0
 
 
 def data_set(size: int, secondary: int | None = None, max_size: int | None = None) -> Smds:
@@ -212,6 +221,9 @@ def estate_toml(config: Structure, mqsc: str) -> str:
         lines += [f'[smds."{config.name}/{qmgr}"]', *[line(key, value) for key, value in _fields(smds)]]
     for queue in config.queues:
         lines += [f'[queue."{group}/{queue}"]', line("structure", name)]
+    if isinstance(config, OnFacility) and config.others_scm:
+        lines += [f'[structure."{group}/OTHER"]', line("size", OTHER_BYTES), line("cf_level", 5)]
+        lines += [line("scm_max_size", config.others_scm), line("coupling_facility", config.coupling_facility)]
     return "\n".join(lines) + "\n"
 
 
@@ -219,10 +231,12 @@ def _facility_lines(config: Structure) -> list[str]:
     if not isinstance(config, OnFacility):
         return ['size = "64G"', 'scm = "64G"']
     scm = [] if config.facility_scm is None else [line("scm", config.facility_scm)]
-    return [line("size", config.facility_size), *scm]
+    other = OTHER_BYTES + FIXED_AUGMENTED if config.others_scm else 0
+    return [line("size", config.facility_size + other), *scm]
 
 
-NOT_ATTRIBUTES = ("facility_size", "facility_scm", "name", "queue_sharing_group", "queue_managers", "queues", "smds")
+OF_FACILITY = ("facility_size", "facility_scm", "others_scm")
+NOT_ATTRIBUTES = (*OF_FACILITY, "name", "queue_sharing_group", "queue_managers", "queues", "smds")
 
 
 def _fields(thing: Structure | Smds) -> list[tuple[str, Any]]:

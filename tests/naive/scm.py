@@ -52,6 +52,9 @@ class NaiveScm:
         self.prefetched = 0
         self.faults = 0
         self.fault_wait_us = 0
+        self.others_leave: int | None = (
+            None  # bytes of SCM that puts have shown to be there for it; None: its share counts
+        )
 
     # -- contents and limits
 
@@ -62,19 +65,86 @@ class NaiveScm:
         """Return the bytes in use, in whole blocks."""
         return bytes_of(len(self.held()), sum(message.elements for message in self.held()))
 
-    def limit(self) -> int:
+    def maximum(self) -> int:
         """Return SCMMAXSIZE, or the SCM of the coupling facility if that is smaller."""
         return int(min(self.attributes["scm_max_size"], self.attributes["facility_scm"]))
+
+    def share(self) -> int:
+        """Return what is left for the structure when all structures of its facility take their SCMMAXSIZE [assumed].
+
+        If together they are more than the facility has, each is as much smaller as all lack.
+        """
+        own, there_is = self.attributes["scm_max_size"], self.attributes["facility_scm"]
+        together = own + self.attributes["others_scm"]
+        return int(own if together <= there_is else own * there_is // together)
+
+    def limit(self) -> int:
+        """Return the bytes that the structure may use: its share, or what its puts have shown."""
+        if self.share() >= self.maximum() or self.others_leave is None:
+            return min(self.share(), self.maximum())
+        return min(self.others_leave, self.maximum())
+
+    def see_accepted(self) -> bool:
+        """Take note of an accepted put without room in the structure; return True if it has shown more SCM.
+
+        With its share used up, the mover must have moved on: others leave more. How much nobody says, so SCMMAXSIZE
+        counts from now on, and what is above 90 % has been moved in the meantime [assumed].
+        """
+        used, total = self.usage()
+        message = self.least_likely()
+        if message is None or not exceeds(PRESTAGE_ABOVE_PCT, used, total):
+            return False
+        if self.used_with(message) <= self.limit():
+            return False  # the mover is late, or lacks augmented space
+        before, self.others_leave = self.others_leave, self.any_maximum()
+        if not self.has_room_for(message):
+            self.others_leave = before
+            return False
+        while exceeds(PRESTAGE_ABOVE_PCT, self.usage()[0], total):
+            message = self.least_likely()
+            if message is None or not self.has_room_for(message):
+                break
+            message.in_scm = True
+            self.prestaged += 1
+        self.busy_until = None
+        return True
+
+    @staticmethod
+    def any_maximum() -> int:
+        """Return more bytes than any SCMMAXSIZE."""
+        return 1 << 62
+
+    def see_refused(self, after: Pools, fits: bool) -> None:
+        """Take note of a put refused with 2192 that fits by the model: the facility has no more SCM than is in use.
+
+        Only above 90 %, `after` the put, does the mover have to make room.
+        """
+        if (
+            fits
+            and self.held()
+            and self.share() < self.maximum()
+            and exceeds(PRESTAGE_ABOVE_PCT, after, self.usage()[1])
+        ):
+            self.others_leave = min(self.limit(), self.used())
+
+    def forget_if_empty(self) -> None:
+        """Let the share count again once nothing is in SCM: what the structure gave back others may have taken."""
+        if not self.held():
+            self.others_leave = None
 
     def augmented_limit(self) -> int:
         """Return the bytes of the coupling facility that structures and fixed augmented space leave [assumed]."""
         allocated = self.attributes["init_size"] or self.attributes["size"]
         return max(0, self.attributes["facility_size"] - allocated - FIXED_AUGMENTED)
 
+    def used_with(self, message: Any) -> int:
+        """Return the bytes in use once a message more is in SCM."""
+        elements = sum(other.elements for other in self.held()) + message.elements
+        return bytes_of(len(self.held()) + 1, elements)
+
     def has_room_for(self, message: Any) -> bool:
         """Return True if SCM, and the coupling facility's augmented space for it, have room for a message."""
-        elements = sum(other.elements for other in self.held()) + message.elements
-        used = bytes_of(len(self.held()) + 1, elements)
+        used = self.used_with(message)
         return used <= self.limit() and augmented(used) <= self.augmented_limit()
 
     # -- one mover in event time
@@ -84,6 +154,7 @@ class NaiveScm:
         while self.busy_until is not None and self.busy_until <= now_us * 1000:
             end_ns = self.busy_until
             self.busy_until = None
+            self.forget_if_empty()
             self.begin(end_ns)
 
     def begin_if_idle(self, now_us: int) -> None:

@@ -22,7 +22,12 @@ LEFT_FOR_AUGMENTED = (*(64 * MIB,) * 7, 82 * 4, 82 * 30, 500, 82, 0)  # 82 bytes
 FULL_THRESHOLDS = (80, 80, 0, 50, 95, 100)
 
 
-def with_scm(facility_scm: int | None = 64 * MIB, left_for_augmented: int = 64 * MIB, **different: Any) -> OnFacility:
+OTHERS_SCM = (*(0,) * 8, 64 * MIB, 2048 * MIB, 8192 * MIB, 16 * 1024**4)  # of SCMMAXSIZE
+
+
+def with_scm(
+    facility_scm: int | None = 64 * MIB, left_for_augmented: int = 64 * MIB, others_scm: int = 0, **different: Any
+) -> OnFacility:
     """Return a structure with SCM, by default without offload rules and of 40 entries (38 with SCM)."""
     described = structure_without(**{"scm_max_size": MIB, **NO_RULES, **different})
     allocated = described.init_size or described.size
@@ -31,18 +36,22 @@ def with_scm(facility_scm: int | None = 64 * MIB, left_for_augmented: int = 64 *
         **{name: getattr(described, name) for name in Structure.__dataclass_fields__ if name != "kind"},
         facility_size=allocated + fixed + left_for_augmented,
         facility_scm=facility_scm,
+        others_scm=others_scm,
     )
 
 
 def scm_structure_from(*choices: int) -> OnFacility:
-    """Return a structure made from twelve small integers."""
-    entries, scm_max, facility, augmented, stage, fetch, init, automatic, threshold, rules, qmgrs, queues = choices
+    """Return a structure made from thirteen small integers."""
+    entries, scm_max, facility, augmented, stage, fetch, init, automatic, threshold, rules, qmgrs, queues, others = (
+        choices
+    )
     size = (20 + entries % 50) * ENTRY_AND_6_ELEMENTS
     names = QMGRS[: 1 + qmgrs % 2]
     rule = {"offld1_th": pick(THRESHOLDS, threshold), "offld1_sz": pick(RULE_SIZES, rules)} if rules > 5 else {}
     return with_scm(
         facility_scm=pick(FACILITY_SCM, facility),
         left_for_augmented=pick(LEFT_FOR_AUGMENTED, augmented),
+        others_scm=pick(OTHERS_SCM, others),
         **rule,
         size=size,
         init_size=pick((None, None, size, size * 3 // 4, size // 2), init),
@@ -60,11 +69,11 @@ def scm_structure_from(*choices: int) -> OnFacility:
 
 def scm_structures() -> st.SearchStrategy[OnFacility]:
     """Return a strategy for tiny structures with SCM."""
-    choices = st.tuples(st.integers(0, 100), *[st.integers(0, 11)] * 11)
+    choices = st.tuples(st.integers(0, 100), *[st.integers(0, 11)] * 12)
     return choices.map(lambda integers: scm_structure_from(*integers))
 
 
 def random_scm_structure(seed: int) -> OnFacility:
     """Return a random tiny structure with SCM, a function of the seed."""
     rng = np.random.default_rng([seed, 1])
-    return scm_structure_from(int(rng.integers(0, 101)), *(int(n) for n in rng.integers(0, 12, 11)))
+    return scm_structure_from(int(rng.integers(0, 101)), *(int(n) for n in rng.integers(0, 12, 12)))

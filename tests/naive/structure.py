@@ -23,7 +23,7 @@ from tests.naive.pools import (
 )
 from tests.naive.scm import NaiveScm
 from tests.naive.smds import new_data_set, pages_of_length
-from tests.naive.store import Event, NaiveStore
+from tests.naive.store import MQRC_STORAGE_MEDIUM_FULL, Event, NaiveStore
 from tests.naive.units import Message, Unit, fields_of
 from twin.estate.model import Structure
 
@@ -31,10 +31,11 @@ SAMPLE_TICKS = 6  # 60 s
 
 
 class Facility(NamedTuple):
-    """The coupling facility of a single structure: its storage and its SCM, in bytes."""
+    """The coupling facility of a structure: its storage, its SCM and SCMMAXSIZE of other structures, in bytes."""
 
     size: int
     scm: int
+    others_scm: int = 0
 
 
 PLENTY = Facility(64 * 1024**3, 64 * 1024**3)
@@ -58,7 +59,12 @@ class NaiveStructure(NaiveStore):
     def __init__(self, config: Structure, aliases: dict[str, str] | None = None, facility: Facility = PLENTY) -> None:
         super().__init__(aliases)
         self.attributes = attrs.attributes_of(config)
-        self.attributes |= {"facility_size": facility.size, "facility_scm": facility.scm}
+        self.attributes |= {
+            "facility_size": facility.size,
+            "facility_scm": facility.scm,
+            "others_scm": facility.others_scm,
+        }
+        self.facility_name = config.coupling_facility
         self.auto_alters = 0
         self._allocate()
         self.scm = self._new_scm()
@@ -83,6 +89,9 @@ class NaiveStructure(NaiveStore):
         """Return True if entry, elements and pages of a message fit; a data set expands only for one that is kept."""
         length, used = event["length"], self._used()
         cost = cost_of_put(length, self.attributes, used, self.pools)
+        if not fits_pools(cost, used, self.pools) and self._keeps_overfull() and self._scm_sees_accepted():
+            used = self._used()
+            cost = cost_of_put(length, self.attributes, used, self.pools)
         fits = fits_pools(cost, used, self.pools) and fits_structure(length, cost)
         if cost.data == "SMDS" and (fits or self._keeps_overfull()):
             data_set, beyond_the_model = self.data_sets[event["qmgr"]], self._beyond(f"smds/{event['qmgr']}/blocks")
@@ -97,6 +106,22 @@ class NaiveStructure(NaiveStore):
         if cost.data == "SMDS":
             message.where = self.data_sets[event["qmgr"]].place(self._pages(length))
         return message
+
+    def _scm_sees_accepted(self) -> bool:
+        return self.scm is not None and self.scm.see_accepted()
+
+    def _failed(self, event: Event) -> None:
+        """Take note of a put with 2192 that no data set explains."""
+        super()._failed(event)
+        if self.scm is None or event["op"] != "PUT" or event["reason"] != MQRC_STORAGE_MEDIUM_FULL:
+            return
+        length, used = event["length"], self._used()
+        cost = cost_of_put(length, self.attributes, used, self.pools)
+        data_set, beyond_the_model = self.data_sets[event["qmgr"]], self._beyond(f"smds/{event['qmgr']}/blocks")
+        if cost.data == "SMDS" and not data_set.make_room(self._pages(length), False, beyond_the_model):
+            return
+        fits = fits_pools(cost, used, self.pools) and fits_structure(length, cost)
+        self.scm.see_refused(Pools(used.entries + 1, used.elements + cost.elements), fits)
 
     def _pages(self, length: int) -> int:
         return pages_of_length(length, self.attributes["smds_prefix"])
@@ -121,6 +146,7 @@ class NaiveStructure(NaiveStore):
 
     def _has_acted(self) -> None:
         if self.scm is not None:
+            self.scm.forget_if_empty()
             self.scm.begin_if_idle(self._now())
 
     def _at_tick(self, tick: int) -> None:
@@ -137,6 +163,7 @@ class NaiveStructure(NaiveStore):
 
     def _scanned(self, tick: int) -> None:
         if self.scm is not None:
+            self.scm.forget_if_empty()
             self.scm.begin_if_idle(tick * TICK_US)
 
     def _turned_back(self, now: int) -> None:
@@ -212,6 +239,9 @@ class NaiveStructure(NaiveStore):
                 message.in_scm = False
         elif self.scm is None:
             self.scm = self._new_scm()
+        elif new.get("coupling_facility", self.facility_name) != self.facility_name:
+            self.scm.others_leave = None  # there are others there
+        self.facility_name = new.get("coupling_facility", self.facility_name)
 
     def _refuses_block_size(self, new: dict[str, Any]) -> bool:
         """Return True for a new DSBLOCK while a data set is not empty, apart from a baseline [assumed]."""

@@ -17,6 +17,7 @@ RULES = [  # kind of store, profile, module, constant, wrong value
     ("scm", "moving", scm, "ENTRY_BYTES", 240),
     ("scm", "moving", scm, "SECOND_NS", 1_100_000_000),
     ("scm", "filling", scm, "DYNAMIC_AUGMENTED_PCT", 3),
+    ("scm", "filling", scm.NaiveScm, "see_accepted", lambda _: False),
     ("scm", "attributes", structure, "SAMPLE_TICKS", 7),
     ("page_set", "packing", page_set, "PAGE_ROOM", 4056),
     ("page_set", "packing", page_set, "SHORT_LENGTH", 3684),
@@ -44,7 +45,9 @@ def oracle_of(workload: Workload) -> NaiveStore:
             oracle.scan_interval_us = int(config.expiry_interval_s * 1_000_000)
         return oracle
     assert isinstance(config, OnFacility)
-    return NaiveStructure(config, workload.aliases, Facility(config.facility_size, config.facility_scm or 0))
+    return NaiveStructure(
+        config, workload.aliases, Facility(config.facility_size, config.facility_scm or 0, config.others_scm)
+    )
 
 
 workload_of = cache(long_workload)

@@ -48,7 +48,7 @@ class OracleScmDriver(OracleDriver):
 
     def __init__(self, **fields: Any) -> None:
         config = with_scm(**fields)
-        self.open(config, Facility(config.facility_size, config.facility_scm or 0))
+        self.open(config, Facility(config.facility_size, config.facility_scm or 0, config.others_scm))
 
 
 class OraclePageSetDriver(OracleDriver):

@@ -11,7 +11,8 @@ import pytest
 
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from tests.support.store_driver import GIB, MIB, NO_RULES
-from tests.support.twin_driver import TwinDriver, demands
+from tests.support.twin_driver import ScmDriver, TwinDriver, demands
+from twin.conditions import Condition
 from twin.estate import CouplingFacility
 from twin.stores.open import open_store
 from twin.stores.reports import StructureValues
@@ -97,6 +98,47 @@ def test_scm_that_others_have_used_up_means_2192_before_scmmaxsize_is_reached() 
     driver.twin.demand(events)
     assert (events["reason"] == 2192).sum() == 20 - 10 - 2  # two more fit into the last block in use
     assert driver.twin.config.scm_max_size == GIB
+
+
+def test_scm_over_committed_by_a_structure_that_holds_nothing_is_there_for_the_other_one() -> None:
+    """Of 1,000 entries 900 stay in use, and 8 MB of SCM take the rest, though the share is 4 MB."""
+    driver = ScmDriver(
+        size=1031 * ENTRY_AND_6_ELEMENTS,
+        full_threshold=95,
+        **dict.fromkeys(("scm_max_size", "facility_scm", "others_scm"), 8 * MIB),
+    )
+    assert (driver.state()["ents_max"], driver.state()["scm"]["max"]) == (1000, 4 * MIB)
+    for _ in range(5_580):
+        driver.put(1_164)
+    state = driver.state()
+    assert used_and_scm(state) == (900, 4_680)
+    assert (state["usage_pct"], state["overfull_puts"], state["scm"]["max"]) == (90.0, 0, 8 * MIB)
+    assert Condition.FULL not in {alert.condition for alert in driver.alerts}
+    assert driver.reopen().state() == state
+
+
+def test_a_put_refused_at_its_share_is_full_and_says_share() -> None:
+    driver = ScmDriver(scm_max_size=16 * BLOCK, facility_scm=16 * BLOCK, others_scm=16 * BLOCK)
+    for _ in range(80):
+        driver.put(SMALL)
+    assert Condition.FULL not in {alert.condition for alert in driver.alerts}
+    driver.put(SMALL, reason=2192)
+    full = driver.alerts[-1]
+    assert (full.condition, full.resource) == (Condition.FULL, "entries")
+    assert "its share of CF01's SCM, 32 KB of SCMMAXSIZE 64 KB, is used up" in full.cause
+
+
+def test_a_rebuild_on_another_coupling_facility_forgets_what_was_shown_on_the_last_one() -> None:
+    driver = ScmDriver(scm_max_size=16 * BLOCK, facility_scm=16 * BLOCK, others_scm=16 * BLOCK)
+    for _ in range(82):
+        driver.put(SMALL)
+    assert driver.state()["scm"]["max"] == 16 * BLOCK
+    stores = driver.decoding.estate.stores
+    cf02 = replace(stores["CF01"], name="CF02", scm=8 * BLOCK)
+    driver.decoding.estate = replace(driver.decoding.estate, stores={**stores, "CF02": cf02})
+    driver.reopen()
+    driver.rebuild(coupling_facility="CF02")
+    assert driver.state()["scm"]["max"] == 4 * BLOCK
 
 
 # -- the seed: augmented space

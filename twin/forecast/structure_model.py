@@ -55,7 +55,7 @@ def structure_model(store: layout.Store, config: Structure, qmgrs: Sequence[str]
         blocks = float((set_put[i] * all_puts) @ offloaded[-1])
         doubts.append(_doubt_of_dataset(float(puts[row] @ offloaded[-1]), blocks, float(sets[i, 1] - sets[i, 0])))
     return FillModel(
-        resources=("entries", "elements", *(f"smds/{qmgrs[row]}" for row in used), _scarce(params, usage)),
+        resources=("entries", "elements", *(f"smds/{qmgrs[row]}" for row in used), _scarce(usage)),
         tides=(
             resources.ENTRIES,
             resources.SPACE,
@@ -76,7 +76,7 @@ def structure_model(store: layout.Store, config: Structure, qmgrs: Sequence[str]
 
 def _set_scm(store: layout.Store, usage: Array, scalars: Array) -> None:
     """Set what SCM can take, which is what the structure's own bound leaves (`scm_params`)."""
-    if store.params[0]["scm_max"] == 0:
+    if usage["scm_bound"] == 0:
         return
     limit = max(int(usage["scm_max"]), int(usage["scm_bytes"]))
     scalars["scm_ents"], scalars["scm_space"] = int(store.scm[0]["messages"]), int(store.scm[0]["elems"])
@@ -90,9 +90,9 @@ def _set_alter(params: Array, config: Structure, scalars: Array) -> None:
     scalars["per_byte"] = SCM_POOLS_PCT / 100 if config.scm_max_size else 1.0
 
 
-def _scarce(params: Array, usage: Array) -> str:
-    """Return the resource that bounds SCM: SCMMAXSIZE, or storage for dynamic augmented space."""
-    return "scm" if usage["scm_max"] >= params["scm_max"] else "augmented"
+def _scarce(usage: Array) -> str:
+    """Return the resource that bounds SCM: its own bound, or storage for dynamic augmented space."""
+    return "scm" if usage["scm_max"] >= usage["scm_bound"] else "augmented"
 
 
 def offloading_sooner(fill: FillModel, config: Structure) -> FillModel | None:

@@ -89,7 +89,8 @@ def _open(estate: Estate, config: Structure | PageSet | QueueFile, scale: int) -
     if isinstance(config, Structure):
         memory, storage = bounds(estate, config)
         params = twin.tables.store.params[0]
-        params["scm_max"], params["aug_max"] = memory // scale, storage // scale
+        params["scm_max"] = params["scm_most"] = memory // scale
+        params["aug_max"] = storage // scale
     return twin
 
 

@@ -58,7 +58,7 @@ class Facilities:
         storage = max(0, self._storage_left(facility) - sum(twin.aug_dynamic for twin in twins)) // len(twins)
         for twin in twins:
             params = twin.tables.store.params[0]
-            params["scm_max"] = min(twin.config.scm_max_size or 0, twin.scm_used + memory)
+            params["scm_max"] = params["scm_most"] = min(twin.config.scm_max_size or 0, twin.scm_used + memory)
             params["aug_max"] = twin.aug_dynamic + storage
 
     def _storage_left(self, facility: CouplingFacility) -> int:

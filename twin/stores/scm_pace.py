@@ -136,7 +136,7 @@ def _with(finding: Finding, changes: dict[str, Any]) -> Finding:
 
 
 def _usage_pct(store: layout.Store) -> float:
-    total = int(store.params[0]["scm_max"])
+    total = int(scm.bound(store))
     return round(100.0 * int(scm.bytes_in_use(store)) / total, 3) if total else 100.0
 
 

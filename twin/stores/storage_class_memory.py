@@ -5,7 +5,8 @@ of the facility's storage. What all structures of a facility use together is rep
 
 Where SCM is over-committed, what others use is not there for a structure. Its share is what is left when all of them
 take theirs. It does not depend on what the others use at the moment: that would have to come down from the facility's
-twin, and arrive at a place among the structure's events that depends on batches.
+twin, and arrive at a place among the structure's events that depends on batches. A structure's own puts may show that
+others leave it more, or less (`kernels.scm.on_accepted_put`).
 
 Sources: docs/storage-model.md, "Storage class memory".
 """
@@ -26,9 +27,10 @@ _SECOND_NS = 10**9
 
 def scm_params(estate: Estate, config: Structure) -> dict[str, Any]:
     """Return the fields of PARAMS that bound a structure's SCM and give its speeds."""
-    scm_max, aug_max = bounds(estate, config)
+    scm_most, aug_max = bounds(estate, config)
     return {
-        "scm_max": min(scm_max, assured_scm(estate, config)),
+        "scm_max": min(scm_most, assured_scm(estate, config)),
+        "scm_most": scm_most,
         "aug_max": aug_max,
         "aug_ppm": DYNAMIC_AUGMENTED_PPM,
         "stage_ns": _block_ns(config.scm_prestage_rate),
@@ -58,7 +60,7 @@ def scm_fields(store: layout.Store) -> dict[str, Any] | None:
         return None
     used = int(scm.bytes_in_use(store))
     return {
-        "max": int(store.params[0]["scm_max"]),
+        "max": int(scm.bound(store)),
         "used": used,
         "ents": int(use["messages"]),
         "elems": int(use["elems"]),

@@ -129,6 +129,8 @@ class StructureTwin(MessageStore):
             return []
         if op == layout.REBUILD:
             self.policy_pending = {}
+            if altered.config.coupling_facility != self.config.coupling_facility:
+                self.tables.store.scm["bound"] = 0  # others share the SCM there
         self._assign(altered)
         self._set_params()
         self._arm_thresholds()
@@ -342,7 +344,7 @@ class StructureTwin(MessageStore):
         scalars, params = store.scalars[0], store.params[0]
         used, used_of_sets = np.zeros(1, in_use.USAGE), np.zeros(store.datasets.size, in_use.DATASET_USAGE)
         in_use.read(store, used, used_of_sets)
-        entries, elements, scm_bytes, rule, _ = used[0].tolist()
+        entries, elements, scm_bytes, rule = used[0].tolist()[:4]
         doubt = messages_of_mean_length(store, self.queues, self.counted)
         return {
             "size": self.allocation.size,

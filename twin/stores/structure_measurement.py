@@ -51,7 +51,7 @@ def compare(store: layout.Store, qmgrs: Sequence[str], measured: dict[str, Any])
         compared["elements"] = int(pools.elements_in_use(store)), measured["elems_used"], int(params["elems_max"])
     scm_used = measured.get("scm", {}).get("used")
     if scm_used is not None:
-        compared["scm"] = int(scm.bytes_in_use(store)), scm_used, int(params["scm_max"])
+        compared["scm"] = int(scm.bytes_in_use(store)), scm_used, int(scm.bound(store))
     for row, qmgr in enumerate(qmgrs):
         blocks_used = measured.get("smds", {}).get(qmgr, {}).get("blocks_used")
         if blocks_used is not None:

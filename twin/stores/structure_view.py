@@ -100,6 +100,12 @@ class _Pool(ResourceView):
     @override
     def describe(self, condition: str) -> str:
         sentence = super().describe(condition)
+        if scm.is_share_used(self._store):
+            share, maximum = int(scm.bound(self._store)), int(self._config.scm_max_size or 0)
+            sentence += (
+                f"; its share of {self._config.coupling_facility}'s SCM, {readable_size(share)} of"
+                f" SCMMAXSIZE {readable_size(maximum)}, is used up"
+            )
         if not self._config.allow_auto_alter:
             return sentence
         size = int(self._store.params[0]["size_now"])
@@ -229,12 +235,12 @@ class _Scm(ResourceView):
         self._config = config
         self._queues = queues
         self.text = self.description.format(name=config.name)
-        if self.name == SCM and int(store.params[0]["scm_max"]) < (config.scm_max_size or 0):
+        if self.name == SCM and int(scm.bound(store)) < (config.scm_max_size or 0):
             self.text += f" (its share of {config.coupling_facility})"
 
     def _bytes(self) -> tuple[int, int]:
         """Return (bytes in use, bytes there are)."""
-        return int(scm.bytes_in_use(self._store)), int(self._store.params[0]["scm_max"])
+        return int(scm.bytes_in_use(self._store)), int(scm.bound(self._store))
 
     @override
     def _read_usage_pct(self) -> float:
