@@ -18,12 +18,12 @@ from typing import Any
 import msgspec
 
 from deploy.console.history import History, Point, points_per_store
-from deploy.console.resources import resources_of
 from streams.kafka.latest import decode_state
 from streams.kafka.subscribe import AlertData
 from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from streams.kafka.topics import Topics
 from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, WARNING, WATCH
+from twin.records import resources_of
 
 MAX_STORES = 5_000
 MAX_ALERTS = 1_000
@@ -165,7 +165,7 @@ class ConsoleModel:
         self._states[name] = state
         history = self._histories.setdefault(name, History())
         if time_s is not None:
-            pct = {resource.name: resource.pct for resource in resources}
+            pct = {item.name: item.maximum_pct for item in resources if item.maximum_pct is not None}
             history.add(Point(time_s, pct, quantiles), points_per_store(len(self._stores)))
 
     def _fold_alert(self, value: bytes) -> None:
@@ -225,7 +225,7 @@ class ConsoleModel:
         severity = max([*pages, *watches, ""], key=lambda word: _RANKS.get(word, 2))
         resources = resources_of(state)
         first = _first_forecast(state)
-        fullest = max((resource.pct for resource in resources), default=0.0)
+        fullest = max((resource.maximum_pct or 0.0 for resource in resources), default=0.0)
         drop = {"smds", "scm", "forecast"}
         content = {
             "store": name,

@@ -20,6 +20,7 @@ from deploy.metrics.catalogue import CATALOGUE
 from deploy.metrics.labels import resource_labels, store_labels
 from streams.kafka.latest import AlertEntry, Latest, StateEntry
 from streams.query.status import JobStatus
+from twin.records import resources_of
 
 Sample = tuple[str, Mapping[str, str], float]  # name, labels, value
 
@@ -155,42 +156,30 @@ def state_samples(entry: StateEntry) -> Iterator[Sample]:
         of_queue = labels | {"queue": str(queue["name"])}
         yield "queue_messages", of_queue, queue["depth"]
         yield "queue_bytes", of_queue, queue["bytes"]
-    for qmgr, dataset in (state.get("smds") or {}).items():
-        yield "smds_blocks", labels | {"qmgr": qmgr}, dataset["blocks_total"]
-        yield "smds_blocks_used", labels | {"qmgr": qmgr}, dataset["blocks_used"]
-    if state.get("scm") is not None:
-        yield "scm_bytes", labels, state["scm"]["max"]
-        yield "scm_used_bytes", labels, state["scm"]["used"]
-        yield "augmented_bytes", labels, state["scm"]["aug_fixed"] + state["scm"]["aug_dynamic"]
+    yield from _extension_samples(state, labels)
     if state.get("buffer_pool_pct") is not None:
         of_pool = labels | {"bufferpool": str(state["buffer_pool"])}
         yield "bufferpool_usage_ratio", of_pool, state["buffer_pool_pct"] / 100.0
-    for resource, usage in _usages(state):
-        yield "usage_ratio", labels | resource_labels(resource), usage
+    for resource in resources_of(state):
+        if resource.pct is not None:
+            yield "usage_ratio", labels | resource_labels(resource.name), resource.pct / 100.0
     yield from _forecast_samples(state, labels)
 
 
-def _usages(state: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yield (resource, usage) of a store, 0 to 1; resources without a size have none."""
-    match state["kind"]:
-        case "structure":
-            yield from _ratio("entries", state["ents_used"], state["ents_max"])
-            yield from _ratio("elements", state["elems_used"], state["elems_max"])
-            for qmgr, dataset in state["smds"].items():
-                yield from _ratio(f"smds/{qmgr}", dataset["blocks_used"], dataset["blocks_total"])
-            if state.get("scm") is not None:
-                yield from _ratio("scm", state["scm"]["used"], state["scm"]["max"])
-        case "page_set":
-            yield "pages", state["usage_pct"] / 100.0
-        case "queue_file":
-            yield "file", state["usage_pct"] / 100.0
-        case "coupling_facility":
-            yield from _ratio("scm", state["scm_used"], state["scm_total"])
-
-
-def _ratio(resource: str, used: float, total: float) -> Iterator[tuple[str, float]]:
-    if total:
-        yield resource, used / total
+def _extension_samples(state: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[Sample]:
+    """Yield the samples of a structure's data sets and SCM; none of what was not measured."""
+    for qmgr, dataset in (state.get("smds") or {}).items():
+        of_dataset = {**labels, "qmgr": qmgr}
+        yield "smds_blocks", of_dataset, dataset["blocks_total"]
+        if dataset["blocks_used"] is not None:
+            yield "smds_blocks_used", of_dataset, dataset["blocks_used"]
+    scm = state.get("scm")
+    if scm is None:
+        return
+    yield "scm_bytes", labels, scm["max"]
+    if scm["used"] is not None:
+        yield "scm_used_bytes", labels, scm["used"]
+        yield "augmented_bytes", labels, scm["aug_fixed"] + scm["aug_dynamic"]
 
 
 def _forecast_samples(state: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[Sample]:

@@ -17,6 +17,7 @@ from deploy.show.forecast import forecast_text
 from deploy.show.wrapping import Wrapped
 from streams.kafka.subscribe import AlertRecord
 from twin.conditions import CLEARED, CRITICAL, FULL, WARNING, WATCH
+from twin.records import NOT_MEASURED, ResourceUsage, fullest_of, resources_of
 
 _MAX_ALERTS = 5
 _RANKS = {FULL: 0, CRITICAL: 1, WARNING: 2}  # of the severity of a page; a watch comes after them
@@ -74,22 +75,17 @@ def _store_panel(name: str, state: Mapping[str, Any]) -> Panel:
     rows.add_column(ratio=1)
     rows.add_column(justify="right", width=6, no_wrap=True)
     rows.add_column(style="dim", width=_DETAILS_WIDTH, no_wrap=True)
-    _add_bar(rows, "entries", state["ents_used"], state["ents_max"])
-    _add_bar(rows, "elements", state["elems_used"], state["elems_max"])
-    fullest = sorted(
-        state["smds"].items(), key=lambda entry: -entry[1]["blocks_used"] / max(1, entry[1]["blocks_total"])
-    )
-    for qmgr, dataset in fullest[:1]:  # one line a structure, so that three fit a terminal
-        status = "" if dataset["status"] == "NORMAL" else f", EXPANDST {dataset['status']}"
-        if dataset["pages_used"]:
-            _add_bar(rows, f"SMDS {qmgr}", dataset["blocks_used"], dataset["blocks_total"], f"blocks{status}")
-        else:
-            rows.add_row(f"SMDS {qmgr}", "", "", "empty")
+    pools = [item for item in resources_of(state) if item.name in ("entries", "elements")]
+    datasets = [item for item in resources_of(state) if item.name.startswith("smds/")]
+    fullest = fullest_of(datasets)
+    for resource in (*pools, *([] if fullest is None else [fullest])):  # one data set, so that three structures fit
+        _add_bar(rows, resource, is_empty=resource is fullest and not state["smds"][resource.name[5:]]["pages_used"])
     rule = f"offload rule {state['offload_rule']}" if state["offload_rule"] else "no offload"
     refused = f", {state['full_puts']:,} puts refused with 2192" if state["full_puts"] else ""
-    messages = int(state["messages"])
+    messages = state["messages"]
     clock = f"{state['time'][11:16]}  " if state["time"] else ""
-    title = f"{name}  {clock}{messages:,} message{'' if messages == 1 else 's'}, {rule}{refused}"
+    held = f"messages {NOT_MEASURED}" if messages is None else f"{messages:,} message{'' if messages == 1 else 's'}"
+    title = f"{name}  {clock}{held}, {rule}{refused}"
     content = Group(rows, _forecast_line(state["forecast"]))
     return Panel(content, title=title, title_align="left", border_style="red" if state["full_puts"] else "blue")
 
@@ -105,11 +101,20 @@ def _forecast_line(forecast: Mapping[str, Any] | None) -> Text:
     return line.append(forecast_text(forecast), "bold red" if is_near else "yellow" if is_likely else "not bold")
 
 
-def _add_bar(rows: Table, name: str, used: int, total: int, unit: str = "") -> None:
-    utilisation = used / max(1, total)
-    style = "green" if utilisation < 0.7 else "yellow" if utilisation < 0.9 else "red"
-    bar = ProgressBar(total=max(1, total), completed=min(used, total), complete_style=style, finished_style="red")
-    rows.add_row(name, bar, Text(f"{utilisation:.1%}", style=style), f"{used:,} of {total:,} {unit}")
+def _add_bar(rows: Table, resource: ResourceUsage, *, is_empty: bool) -> None:
+    if resource.used is None or resource.pct is None:
+        rows.add_row(resource.label, "", "", NOT_MEASURED)
+    elif is_empty:
+        rows.add_row(resource.label, "", "", "empty")
+    else:
+        style = "green" if resource.pct < 70 else "yellow" if resource.pct < 90 else "red"
+        used, total = int(resource.used), int(resource.total)
+        bar = ProgressBar(total=max(1, total), completed=min(used, total), complete_style=style, finished_style="red")
+        unit = "blocks" if resource.name.startswith("smds/") else ""
+        details = f"{used:,} of {total:,} {unit}" + (
+            f", {resource.note.replace('(', ' ').rstrip(')')}" if resource.note else ""
+        )
+        rows.add_row(resource.label, bar, Text(f"{resource.pct:.1f}%", style=style), details)
 
 
 def _alerts_panel(alerts: Sequence[AlertRecord]) -> Panel:

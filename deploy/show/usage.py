@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 
 from deploy.show.forecast import forecast_text
 from deploy.show.table import print_table
-from kernels.queue_file import LOG_RECORDS
 from twin.asked import AskedStore, Refusals
+from twin.records import NOT_MEASURED, ResourceUsage, State, fullest_of, resources_of
 from twin.units import as_text
 
 HEADINGS = ("store", "kind", "messages", "used", "total", "unit", "usage", "forecast")
 _RIGHT = frozenset({"messages", "used", "total", "usage"})
-_BLOCK_BYTES = 512  # of a queue file
-
-State = Mapping[str, Any]
-Usage = tuple[float, float, str]  # used, total, unit
+_LOG = "queue_manager"  # the kind of store that has no resource: nothing of a log can be full
 
 
 def print_usage(states: Iterable[State], *, stderr: bool = False) -> None:
-    """Print the table, to standard error if `stderr` is true."""
-    print_table(HEADINGS, usage_lines(states), _RIGHT, stderr=stderr)
+    """Print the table and notes on the stores, to standard error if `stderr` is true."""
+    records = list(states)
+    print_table(HEADINGS, usage_lines(records), _RIGHT, stderr=stderr)
+    for note in usage_notes(records):
+        print(note, file=sys.stderr if stderr else sys.stdout)
 
 
 def print_asked(asked: Mapping[str, AskedStore], *, stderr: bool = False) -> None:
@@ -40,55 +40,39 @@ def _refusals(refusals: Refusals) -> tuple[str, str, str]:
 
 
 def usage_lines(states: Iterable[State]) -> list[Sequence[str]]:
-    """Return a row of `HEADINGS` for each state record."""
-    lines: list[Sequence[str]] = []
+    """Return a row of `HEADINGS` for each state record of a store that can be full: its resource nearest to full."""
+    return [_line(state, fullest_of(resources_of(state))) for state in states if state["kind"] != _LOG]
+
+
+def _line(state: State, fullest: ResourceUsage | None) -> Sequence[str]:
+    messages = NOT_MEASURED if state["messages"] is None else f"{state['messages']:,}"
+    row = (state["store"], state["kind"].replace("_", " "), messages)
+    if fullest is None:
+        return (*row, "", "", "", "", forecast_text(state["forecast"]))
+    used = "" if fullest.used is None else f"{fullest.used:,.0f}"
+    pct = NOT_MEASURED if fullest.pct is None else f"{fullest.pct:.1f} %"
+    return (*row, used, f"{fullest.total:,.0f}", _unit(fullest), pct, forecast_text(state["forecast"]))
+
+
+def _unit(resource: ResourceUsage) -> str:
+    """Return the unit with what it is of and what it can become, such as `blocks of SMDS QM01, up to 2,048`."""
+    unit = resource.unit.partition(" (")[0]
+    owner = f" of {resource.label}" if unit in ("blocks", "bytes") else ""
+    return f"{unit}{owner}" + (f", up to {resource.maximum:,.0f}" if resource.maximum > resource.total else "")
+
+
+def usage_notes(states: Iterable[State]) -> list[str]:
+    """Return lines about what the table cannot show: messages estimated, sizes measured, logs of queue managers."""
+    notes = []
     for state in states:
-        usage = _USAGE_BY_KIND[state["kind"]](state)
-        used, total, unit = usage
-        counts = (f"{state['messages']:,}", f"{used:,.0f}", f"{total:,.0f}")
-        kind, pct = state["kind"].replace("_", " "), f"{_usage_pct(usage):.1f} %"
-        lines.append((state["store"], kind, *counts, unit, pct, forecast_text(state["forecast"])))
-    return lines
-
-
-def _structure(state: State) -> Usage:
-    entries = state["ents_used"], state["ents_max"], "entries"
-    elements = state["elems_used"], state["elems_max"], "elements"
-    return max(entries, elements, key=_usage_pct)
-
-
-def _page_set(state: State) -> Usage:
-    return state["pages_used"], state["pages_total"], "pages"
-
-
-def _queue_file(state: State) -> Usage:
-    """Return the blocks of the file that hold data, as in `usage_pct`."""
-    used = state["file_bytes"] // _BLOCK_BYTES - state["blocks_allocated"]
-    return used, state["file_max_bytes"] // _BLOCK_BYTES, "file blocks"
-
-
-def _coupling_facility(state: State) -> Usage:
-    return state["scm_used"], state["scm_total"], "bytes of SCM"
-
-
-def _queue_manager(state: State) -> Usage:
-    return state["records_to_replay"], LOG_RECORDS, "log records to a checkpoint"
-
-
-def _uniform_cluster(state: State) -> Usage:
-    return state["rate"], state["capacity"], "messages/s"
-
-
-_USAGE_BY_KIND: Mapping[str, Callable[[State], Usage]] = {
-    "structure": _structure,
-    "page_set": _page_set,
-    "queue_file": _queue_file,
-    "coupling_facility": _coupling_facility,
-    "uniform_cluster": _uniform_cluster,
-    "queue_manager": _queue_manager,
-}
-
-
-def _usage_pct(usage: Usage) -> float:
-    used, total, _ = usage
-    return 100.0 * used / total if total else 0.0
+        name = state["store"]
+        if state["kind"] == _LOG and state.get("records_to_replay") is not None:
+            notes.append(f"{name}: {state['records_to_replay']:,} log records since its last checkpoint")
+        if state.get("messages_estimated"):
+            more = f"{state['messages_estimated']:,} more messages, one a page or block"
+            notes.append(f"{name}: an estimated {more}, as only these were measured")
+        for resource, sizes in state.get("sizes_measured", {}).items():
+            for field, size in sizes.items():
+                values = f"{size['twin']:,} in the twin, {size['measured']:,} measured"
+                notes.append(f"{name}, {resource}: {field} is {values}")
+    return notes

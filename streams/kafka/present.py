@@ -90,8 +90,10 @@ def _last_state(kafka: Mapping[str, str], topics: Topics, store: str) -> dict[st
 
 
 def _measurement(state: Mapping[str, Any]) -> bytes:
-    """Return a MEASURE event with the figures of a state record."""
+    """Return a MEASURE event with the figures of a state record; messages only where all of them are known."""
     measured = {name: state[name] for name in (*MEASURED_COUNTS, "smds", "scm") if state.get(name) is not None}
+    if state.get("messages_estimated"):
+        measured.pop("messages", None)
     content = {"op": "MEASURE", "time": state["time"], "store": state["store"], "measured": measured}
     return msgspec.json.encode(content)
 

@@ -22,6 +22,7 @@ from streams.kafka.latest import Latest
 from streams.query.status import JobStatus
 from tests.support.surfaces import filling, latest_of
 from twin.errors import UsageError
+from twin.records import percent
 from twin.testing import Driver
 
 STATUS = JobStatus(
@@ -79,10 +80,10 @@ def test_a_structure_has_its_entries_elements_and_data_sets(driver: Driver, read
     state = driver.state("QSG1/APP1")
     of_store = {"store": "QSG1/APP1", "qsg": "QSG1", "structure": "APP1", "platform": "ZOS"}
     assert value(read, "entries", **of_store) == state["ents_max"]
-    assert value(read, "usage_ratio", **of_store, resource="entries") == state["ents_used"] / state["ents_max"]
+    assert value(read, "usage_ratio", **of_store, resource="entries") == percent(state["ents_used"], state["ents_max"]) / 100
     dataset = state["smds"]["QM01"]
     assert value(read, "smds_blocks_used", **of_store, qmgr="QM01") == dataset["blocks_used"] > 1
-    usage = dataset["blocks_used"] / dataset["blocks_total"]
+    usage = percent(dataset["blocks_used"], dataset["blocks_total"]) / 100
     assert value(read, "usage_ratio", **of_store, resource="smds/QM01", qmgr="QM01") == usage
     assert value(read, "queue_messages", **of_store, queue="ORDERS") == state["messages"]
 

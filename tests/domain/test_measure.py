@@ -13,7 +13,7 @@ def test_the_first_measure_sets_a_baseline_that_unmatched_gets_draw_down_evenly(
         "messages": 10,
         "entries": 10,
         "elements": 33,
-        "smds": {"QM01": {"blocks": 4, "pages": 30, "messages": 0}},
+        "smds": {"QM01": {"blocks": 4, "pages": 30, "messages": None}},
     }
     assert (state["messages"], state["ents_used"], state["elems_used"], state["drift_pct"]) == (12, 12, 45, 0.0)
     state = driver.get(queue="B.QUEUE", count=3)
@@ -75,5 +75,5 @@ def test_a_data_set_without_a_block_has_no_drift(structure: Open) -> None:
 def test_null_is_absent(structure: Open) -> None:
     driver = structure()
     state = driver.measure(ents_used=3, elems_used=None, smds=None)
-    assert state["baseline"] == {"messages": 3, "entries": 3, "elements": 0, "smds": {}}
+    assert state["baseline"] == {"messages": 3, "entries": 3, "elements": None, "smds": {}}
     assert driver.measure(ents_used=None, smds={"QM01": {"blocks_used": None, "pages_used": 3}})["drift_pct"] == 0.0

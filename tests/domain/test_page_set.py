@@ -367,15 +367,15 @@ def test_a_restart_takes_the_nonpersistent_part_of_the_baseline(page_set: Open) 
 @pytest.mark.parametrize(
     ("measured", "messages", "persistent", "nonpersistent"),
     [
-        ({"pages_used": 30}, 30, 30, 0),
-        ({"pages_used": 30, "pages_persistent": 10}, 30, 10, 20),
-        ({"pages_used": 30, "pages_nonpersistent": 10}, 30, 20, 10),
-        ({"pages_persistent": 7, "messages": 100}, 100, 7, 0),
-        ({"messages": 5}, 5, 0, 0),
+        ({"pages_used": 30}, None, 30, None),
+        ({"pages_used": 30, "pages_persistent": 10}, None, 10, 20),
+        ({"pages_used": 30, "pages_nonpersistent": 10}, None, 20, 10),
+        ({"pages_persistent": 7, "messages": 100}, 100, 7, None),
+        ({"messages": 5}, 5, None, None),
     ],
 )
 def test_a_baseline_of_what_was_measured(
-    page_set: Open, measured: dict[str, int], messages: int, persistent: int, nonpersistent: int
+    page_set: Open, measured: dict[str, int], messages: int | None, persistent: int | None, nonpersistent: int | None
 ) -> None:
     expected = {"messages": messages, "pages_persistent": persistent, "pages_nonpersistent": nonpersistent}
     assert page_set().measure(**measured)["baseline"] == expected

@@ -55,7 +55,7 @@ def test_a_message_is_fragmented_across_blocks_of_512_bytes(
 
 def test_the_buffers_are_64k_and_128k_doubled_on_64_bit(queue_file: Open) -> None:
     """In the Depths of a Queue: "The buffers default to 64k, and 128k for the NP and P buffers"."""
-    state = queue_file(default_q_buffer_size=None, default_pq_buffer_size=None).state()
+    state = queue_file(default_q_buffer_size=None, default_pq_buffer_size=None).send("CLEAR")
     assert blocks(state) == (256 + 512, 256 + 512, 0, 0, 0)
     assert 2 * 64 * KIB == 256 * 512
 

@@ -544,6 +544,7 @@ def test_fixed_augmented_space_is_taken_before_scm_is_used_dynamic_comes_and_goe
     structure: Open,
 ) -> None:
     driver = open_structure(structure, 100)
+    driver.send("CLEAR")
     assert (driver.state()["scm"]["aug_fixed"], driver.state()["scm"]["aug_dynamic"]) == (8 * MIB, 0)
     driver.put(SMALL, count=100)
     driver.wait(1)

@@ -100,7 +100,7 @@ def oracle_record(oracle: NaiveStore) -> dict[str, Any]:
     return state | {
         "time": None if state["time"] is None else as_text(state["time"]),
         "queues": [{"name": name, "depth": depth, "bytes": size} for name, (depth, size) in deepest],
-        **({"usage_pct": round(state["usage_pct"], 3)} if "usage_pct" in state else {}),
+        **({"usage_pct": round(state["usage_pct"], 3)} if state.get("usage_pct") is not None else {}),
         "drift_pct": None if state["drift_pct"] is None else round(state["drift_pct"], 4),
     }
 

@@ -19,10 +19,14 @@ def beyond(measured: dict[str, Any], name: str, model: int) -> int:
 class NaiveBaseline:
     """The contents of the real system beyond the model at the first MEASURE."""
 
-    def __init__(self, fields: dict[str, Any], unmatched_gets: int) -> None:
-        """Set the baseline to amounts by name, `messages` among them, as the state record shows them."""
+    def __init__(self, fields: dict[str, Any], unmatched_gets: int, known: set[str]) -> None:
+        """Set the baseline to amounts by name, `messages` among them, as the state record shows them.
+
+        `known` has the names, as in `flat`, of the amounts that follow from the measurement; others are assumed.
+        """
         self.fields = fields
         self.amounts = flat(fields)
+        self.known = known
         self.unmatched_before = unmatched_gets
 
     def left(self, name: str, unmatched_gets: int) -> int:
@@ -51,8 +55,16 @@ class NaiveBaseline:
         self.unmatched_before = unmatched_gets
 
     def record(self) -> dict[str, Any]:
-        """Return the baseline of the state record: as measured, whatever is left of it."""
-        return self.fields
+        """Return the baseline of the state record: as measured, whatever is left of it; null for what was not."""
+        return self._with_nulls(self.fields, "")
+
+    def _with_nulls(self, fields: dict[str, Any], prefix: str) -> dict[str, Any]:
+        return {
+            name: self._with_nulls(amount, f"{prefix}{name}/")
+            if isinstance(amount, dict)
+            else (amount if f"{prefix}{name}" in self.known else None)
+            for name, amount in fields.items()
+        }
 
 
 def flat(amounts: dict[str, Any], prefix: str = "") -> dict[str, int]:

@@ -81,6 +81,7 @@ class NaivePageSet(NaivePrivateStore):
 
     messages: list[PageSetMessage]
     unit = "pages"
+    of_baseline = ("messages", "pages_used", "pages_persistent", "pages_nonpersistent")
 
     def __init__(self, described: dict[str, Any], aliases: dict[str, str] | None = None) -> None:
         super().__init__(described, DEFAULTS, aliases)
@@ -206,7 +207,9 @@ class NaivePageSet(NaivePrivateStore):
     def _measure(self, measured: dict[str, Any]) -> None:
         """Apply a MEASURE. One of the buffer pool alone sets no baseline [assumed]."""
         of_page_set = {name: value for name, value in measured.items() if value is not None}
-        self.buffer_pool_pct = of_page_set.pop("buffer_pool_pct", self.buffer_pool_pct)
+        if "buffer_pool_pct" in of_page_set:
+            self.buffer_pool_pct = of_page_set.pop("buffer_pool_pct")
+            self.measured |= {"buffer_pool_pct"}
         if of_page_set:
             super()._measure(of_page_set)
 
@@ -220,6 +223,15 @@ class NaivePageSet(NaivePrivateStore):
         elif used is not None and "pages_nonpersistent" not in pages:
             pages["pages_nonpersistent"] = used - pages["pages_persistent"]
         return super()._new_baseline(pages)
+
+    def _unknown(self) -> set[str]:
+        """Return the fields that nothing measured tells. Two counts of pages (used and its parts) tell the third."""
+        names = {"pages_persistent", "pages_nonpersistent", "pages_used"}
+        measured = names & self.measured
+        unknown = set() if len(measured) >= 2 else names - measured
+        if "pages_used" in unknown:
+            unknown |= {"pages_unused", "usage_pct"}
+        return unknown | ({"messages"} - self.measured)
 
     def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
         """Return persistent, nonpersistent and all used pages, compared with all pages."""

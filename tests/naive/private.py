@@ -60,7 +60,10 @@ class NaivePrivateStore(NaiveStore):
     # -- MEASURE
 
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
-        """Return the baseline. Assumed: if messages were not measured, there is one per page or block."""
+        """Return the baseline. Assumed: if messages were not measured, there is one per page or block.
+
+        `measured` also has what follows from the measurement.
+        """
         parts = {
             self._name(persistent): beyond(measured, self._name(persistent), self._of_model(persistent))
             for persistent in (True, False)
@@ -68,4 +71,5 @@ class NaivePrivateStore(NaiveStore):
         messages = sum(parts.values())
         if measured.get("messages") is not None:
             messages = beyond(measured, "messages", len(self.messages))
-        return NaiveBaseline({"messages": messages} | parts, self.held.unmatched())
+        known = {name for name in ("messages", *parts) if measured.get(name) is not None}
+        return NaiveBaseline({"messages": messages} | parts, self.held.unmatched(), known)

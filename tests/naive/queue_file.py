@@ -49,6 +49,7 @@ class NaiveQueueFile(NaivePrivateStore):
 
     messages: list[QueueFileMessage]
     unit = "blocks"
+    of_baseline = ("messages", "blocks_persistent", "blocks_nonpersistent", "file_bytes")
     scan_interval_us = 300_000_000  # "approximately every 5 minutes"
 
     def __init__(self, described: dict[str, Any], aliases: dict[str, str] | None = None) -> None:
@@ -236,11 +237,24 @@ class NaiveQueueFile(NaivePrivateStore):
 
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
         """Return the baseline. Assumed: the file is at least as large as measured, in whole blocks."""
-        blocks = super()._new_baseline(measured).fields
+        before = 0 if self.baseline is None else self.baseline.fields["file_bytes"]
+        of_blocks = super()._new_baseline(measured)
         file_bytes = beyond(measured, "file_bytes", self.file_blocks * BLOCK_BYTES)
-        self.baseline = NaiveBaseline(blocks | {"file_bytes": file_bytes}, self.held.unmatched())
+        known = of_blocks.known | ({"file_bytes"} if measured.get("file_bytes") is not None else set())
+        fields = of_blocks.fields | {"file_bytes": before + file_bytes}
+        self.baseline = NaiveBaseline(fields, self.held.unmatched(), known)
         self.file_blocks = max(self.file_blocks + rounded_up(file_bytes, BLOCK_BYTES), self._content_end())
         return self.baseline
+
+    def _unknown(self) -> set[str]:
+        """Return the fields that nothing measured tells: the blocks of a file are known with both of its parts."""
+        parts = {"blocks_persistent", "blocks_nonpersistent"}
+        unknown = ({"messages"} | parts) - self.measured
+        if not parts <= self.measured:
+            unknown |= {"blocks_free", "blocks_allocated", "usage_pct"}
+            if "file_bytes" not in self.measured:
+                unknown |= {"blocks", "file_bytes"}
+        return unknown
 
     def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
         """Return blocks with persistent and nonpersistent data, and the file, compared with all blocks."""

@@ -15,6 +15,7 @@ from tests.naive.units import Message, NaiveUnits, Unit
 MQRC_BACKED_OUT = 2003
 MQRC_Q_FULL = 2053
 MQRC_STORAGE_MEDIUM_FULL = 2192
+NEVER_MEASURED = ("bytes", "uncommitted", "in_doubt", "expired_held")  # only counted
 OF_A_QUEUE = ("PUT", "GET", "COMMIT", "BACKOUT", "PREPARE", "EXPIRE", "CLEAR")
 
 Event = dict[str, Any]
@@ -29,6 +30,7 @@ class NaiveStore(ABC):
 
     max_messages = 1 << 25  # docs/storage-model.md#what-a-twin-keeps
     max_overfull = 1 << 20
+    of_baseline: tuple[str, ...] = ()  # fields of the state record that a baseline takes over
     scan_interval_us = 0  # event time between two scans for expired messages; 0: none
 
     def __init__(self, aliases: dict[str, str] | None = None) -> None:
@@ -41,6 +43,8 @@ class NaiveStore(ABC):
         self.next_expiry: int | None = None  # of the available messages, while ticks pass
         self.counted: set[str] = set()  # queues of which a put had a `count` above 1
         self.baseline: NaiveBaseline | None = None
+        self.measured: set[str] = set()  # fields that the baseline has from measurements, as in `flat`
+        self.has_operated = False  # an operation of a queue was applied: what the store holds is counted
         self.drift_pct: float | None = None
         self.events = 0
         self.duplicates = 0
@@ -78,6 +82,10 @@ class NaiveStore(ABC):
     @abstractmethod
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
         """Return what was measured beyond the model."""
+
+    @abstractmethod
+    def _unknown(self) -> set[str]:
+        """Return the fields of the state record that nothing measured tells, beside NEVER_MEASURED."""
 
     @abstractmethod
     def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
@@ -175,6 +183,7 @@ class NaiveStore(ABC):
 
     def _act(self, event: Event) -> None:
         operation = event["op"]
+        self.has_operated = self.has_operated or operation in OF_A_QUEUE
         if event.get("reason", 0) != 0:
             self._failed(event)
         elif operation == "PUT":
@@ -407,10 +416,25 @@ class NaiveStore(ABC):
     # -- MEASURE
 
     def _measure(self, measured: dict[str, Any]) -> None:
-        """Set the baseline at the first MEASURE, and `drift_pct` at each one, including the first [assumed]."""
-        if self.baseline is None:
-            self.baseline = self._new_baseline(measured)
+        """Set the baseline at the first MEASURE, and `drift_pct` at each one, including the first [assumed].
+
+        Of a store that only measurements know, a later one adds to the baseline what it measures first; what was
+        measured before stays as it was.
+        """
+        new_fields = self._new_fields(measured)
+        if self.baseline is None or (not self.has_operated and new_fields - self.measured):
+            self.baseline = self._new_baseline(self._with_kept(measured))
+            self.measured |= new_fields
         self.drift_pct = drift_pct(self._compared(measured), self.drift_pct)
+
+    def _new_fields(self, measured: dict[str, Any]) -> set[str]:
+        """Return the fields of a measurement that a baseline takes over."""
+        return {name for name in self.of_baseline if measured.get(name) is not None}
+
+    def _with_kept(self, measured: dict[str, Any]) -> dict[str, Any]:
+        """Return a measurement in which the fields measured before are as the store has them."""
+        record = self.counted_state()
+        return measured | {name: record[name] for name in self.measured}
 
     def _beyond(self, name: str) -> int:
         """Return what is left of an amount of the baseline."""
@@ -419,14 +443,22 @@ class NaiveStore(ABC):
     # -- the state record
 
     def state(self) -> dict[str, Any]:
-        """Return the state record (docs/state.md), with every queue that holds messages instead of the ten deepest.
+        """Return the state record (docs/state.md), with null for what was neither counted nor measured."""
+        record = self.counted_state()
+        if self.has_operated:
+            return record
+        return record | dict.fromkeys(NEVER_MEASURED) | dict.fromkeys(self._unknown())
+
+    def counted_state(self) -> dict[str, Any]:
+        """Return the state record as counted, with every queue that holds messages instead of the ten deepest.
 
         `messages`, `bytes` and `queues` count everything that holds storage. Assumed: `messages` includes what is left
-        of the baseline; `bytes` and `queues`, which were not measured, do not.
+        of the baseline, where that was measured; `bytes` and `queues`, which were not measured, do not.
         """
         return {
             "time": self.clock.now,
-            "messages": len(self.messages) + self._beyond("messages"),
+            "messages": len(self.messages) + (self._beyond("messages") if self._are_messages_known() else 0),
+            "messages_estimated": 0 if self._are_messages_known() else self._beyond("messages"),
             "bytes": sum(message.length for message in self.messages),
             "uncommitted": len([message for message in self.messages if not message.available]),
             "in_doubt": self.units.in_doubt(),
@@ -441,9 +473,14 @@ class NaiveStore(ABC):
             "overfull_puts": self.overfull_puts,
             "refused_alters": self.refused_alters,
             "baseline": self.baseline.record() if self.baseline else None,
+            "measured": sorted(self.measured),
             "drift_pct": self.drift_pct,
             **self._fields(),
         }
+
+    def _are_messages_known(self) -> bool:
+        """Return True if the messages of the baseline follow from what was measured, or there is no baseline."""
+        return self.baseline is None or "messages" in self.baseline.known
 
     def _of_mean_length(self) -> int:
         """Return the number of messages held of queues of which a put had a `count` above 1."""

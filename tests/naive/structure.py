@@ -54,6 +54,7 @@ class StructureMessage(Message):
 class NaiveStructure(NaiveStore):
     """The twin of a CF structure."""
 
+    of_baseline = ("messages", "ents_used", "elems_used")
     messages: list[StructureMessage]
 
     def __init__(self, config: Structure, aliases: dict[str, str] | None = None, facility: Facility = PLENTY) -> None:
@@ -262,7 +263,8 @@ class NaiveStructure(NaiveStore):
 
     def _new_baseline(self, measured: dict[str, Any]) -> NaiveBaseline:
         """Return the baseline. Assumed: if messages were not measured, each entry is a message."""
-        model = self.state()
+        self.baseline = None
+        model = self.counted_state()
         entries = beyond(measured, "ents_used", model["ents_used"])
         elements = beyond(measured, "elems_used", model["elems_used"])
         messages = entries
@@ -277,11 +279,69 @@ class NaiveStructure(NaiveStore):
                     "messages": beyond(data_set, "messages", model["smds"][qmgr]["messages"]),
                 }
         fields = {"messages": messages, "entries": entries, "elements": elements, "smds": smds}
-        return NaiveBaseline(fields, self.held.unmatched())
+        new_fields = self._new_fields(measured)
+        known = {path.replace("_used", "") for path in new_fields if path.startswith("smds/")}
+        known |= {"messages"} if new_fields & {"messages", "ents_used"} else set()
+        known |= {"entries"} if "ents_used" in new_fields else set()
+        known |= {"elements"} if "elems_used" in new_fields else set()
+        return NaiveBaseline(fields, self.held.unmatched(), known)
+
+    def _new_fields(self, measured: dict[str, Any]) -> set[str]:
+        """Return the fields that the baseline takes over, those of data sets as "smds/QM01/blocks_used"."""
+        of_data_sets = {
+            f"smds/{qmgr}/{name}"
+            for qmgr, fields in (measured.get("smds") or {}).items()
+            for name in ("blocks_used", "pages_used", "messages")
+            if qmgr in self.data_sets and fields.get(name) is not None
+        }
+        return super()._new_fields(measured) | of_data_sets
+
+    def _with_kept(self, measured: dict[str, Any]) -> dict[str, Any]:
+        """Return a measurement in which the fields measured before are as the store has them."""
+        record, smds = (
+            self.counted_state(),
+            {qmgr: dict(fields) for qmgr, fields in (measured.get("smds") or {}).items()},
+        )
+        for path in self.measured:
+            if path.startswith("smds/"):
+                _, qmgr, name = path.split("/")
+                smds.setdefault(qmgr, {})[name] = record["smds"][qmgr][name]
+        pools = {name: record[name] for name in self.of_baseline if name in self.measured}
+        return measured | pools | {"smds": smds}
+
+    def _unknown(self) -> set[str]:
+        """Return the fields that nothing measured tells: an entry is a message."""
+        unknown = {"offloaded_messages", "offloaded_bytes"}
+        if not self.measured & {"messages", "ents_used"}:
+            unknown |= {"messages"}
+        if "ents_used" not in self.measured:
+            unknown |= {"ents_used", "usage_pct"}
+        if "elems_used" not in self.measured:
+            unknown |= {"elems_used", "elems_low", "elems_high", "usage_pct"}
+        return unknown
+
+    def state(self) -> dict[str, Any]:
+        """Return the state record, with null for what was neither counted nor measured, of data sets and SCM too."""
+        record = super().state()
+        if self.has_operated:
+            return record
+        smds = {
+            qmgr: {
+                name: None
+                if name in ("blocks_used", "pages_used", "messages") and f"smds/{qmgr}/{name}" not in self.measured
+                else value
+                for name, value in fields.items()
+            }
+            for qmgr, fields in record["smds"].items()
+        }
+        scm = record["scm"]
+        if scm is not None:
+            scm = scm | dict.fromkeys(("used", "ents", "elems", "messages", "aug_dynamic"))
+        return record | {"smds": smds, "scm": scm}
 
     def _compared(self, measured: dict[str, Any]) -> list[tuple[int, int, int]]:
         """Return entries, elements, SCM and blocks of each data set, in that order."""
-        state, compared = self.state(), []
+        state, compared = self.counted_state(), []
         if measured.get("ents_used") is not None:
             compared.append((state["ents_used"], measured["ents_used"], state["ents_max"]))
         if measured.get("elems_used") is not None:

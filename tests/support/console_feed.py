@@ -43,9 +43,9 @@ def letter_record(reason: str = "unknown-op", offset: int = 4711) -> TopicRecord
     )
 
 
-def page_set(name: str, used: int, **fields: Any) -> dict[str, Any]:
+def page_set(name: str, used: int | None, **fields: Any) -> dict[str, Any]:
     """Return the state record of a page set of 10,000 pages."""
-    common = {"time": "2026-11-20T12:00:00.000000Z", "messages": used, "bytes": used, "queues": [], "events": used}
+    common = {"time": "2026-11-20T12:00:00.000000Z", "messages": used, "bytes": used, "queues": [], "events": used or 1}
     pages = {"pages_total": 10_000, "pages_max": 10_000, "pages_used": used, "status": "NORMAL"}
     kind = {**pages, "forecast": None, "drift_pct": None}
     return {"store": name, "kind": "page_set", **common, **kind, "gaps": 0, "unmatched_gets": 0, **fields}

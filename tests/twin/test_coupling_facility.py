@@ -49,7 +49,7 @@ def test_before_any_report_the_estate_says_what_is_there(facility: Shared) -> No
     assert state["time"] is None
     assert state["scm_total"] == 4 * GB
     assert state["scm_committed"] == 4 * GB, "the sum of SCMMAXSIZE"
-    assert state["scm_used"] == 0
+    assert state["scm_used"] is None, "no structure has counted it yet"
     assert state["augmented"] == 2 * 8 * MIB, "the fixed augmented space of two structures with SCM"
     allocated = 4 * GB + GB + 2 * GB  # APP2 at its INITSIZE, PLAIN without SCM
     assert state["storage_free"] == 16 * GB - allocated - 2 * 8 * MIB
@@ -196,7 +196,7 @@ def test_without_structures_that_report_events_act_at_once(tmp_path: Path) -> No
     state = facility.state()
     assert (state["storage_free"], state["scm_total"], state["augmented"]) == (GB, 0, 0)
     facility.event(2, "MEASURE", measured={"scm_used": 7})
-    assert facility.state()["baseline"] == {"scm_used": 7, "augmented": 0}
+    assert facility.state()["baseline"] == {"scm_used": 7, "augmented": None}
 
 
 def test_the_first_measurement_is_the_baseline_and_drift_stays_away(facility: Shared) -> None:
@@ -204,7 +204,7 @@ def test_the_first_measurement_is_the_baseline_and_drift_stays_away(facility: Sh
     facility.event(15, "MEASURE", measured={"scm_used": 2 * GB})
     facility.reports(*both(2, scm_used=GB))
     state = facility.state()
-    assert state["baseline"] == {"scm_used": GB, "augmented": 0}
+    assert state["baseline"] == {"scm_used": GB, "augmented": None}
     assert (state["scm_used"], state["drift_pct"]) == (2 * GB, 0.0)
     facility.event(25, "MEASURE", measured={"scm_used": GB + GB // 2})
     facility.reports(*both(3, scm_used=GB))

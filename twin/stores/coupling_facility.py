@@ -19,6 +19,7 @@ from twin.alerts.resource_view import HYSTERESIS_PCT
 from twin.allocation import FIXED_AUGMENTED, allocate
 from twin.conditions import CRITICAL, WARNING, Condition
 from twin.estate import CouplingFacility, Structure
+from twin.stores.drift import SizeMeasured, drift_cause
 from twin.stores.reports import Report, StructureValues
 from twin.stores.shared_store import DRIFT_TOLERANCE_PCT, SharedStore
 from twin.units import readable_size
@@ -37,6 +38,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
 
     kind = "coupling_facility"
     alterable = ("size", "scm")
+    measurable = ("scm_used", "augmented")
     settling_ticks = 7  # an alert clears after a minute of calm
 
     @override
@@ -199,7 +201,8 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         facility, usage = self._facility, self._usage()
         facility.base_scm = max(0, measured.get("scm_used", 0) - usage.scm_used)
         facility.base_augmented = max(0, measured.get("augmented", 0) - usage.augmented)
-        return {"scm_used": facility.base_scm, "augmented": facility.base_augmented}
+        excesses = {"scm_used": facility.base_scm, "augmented": facility.base_augmented}
+        return {name: value if name in measured else None for name, value in excesses.items()}
 
     @override
     def _draw_down(self, measured: dict[str, Any]) -> None:
@@ -222,6 +225,11 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         return compared
 
     @override
+    def _compare_sizes(self, measured: dict[str, Any]) -> list[SizeMeasured]:
+        total = measured.get("scm_total")
+        return [] if total is None else [SizeMeasured("scm", "scm_total", self.config.scm or 0, total)]
+
+    @override
     def _drift_finding(self, resource: str) -> Finding:
         return Finding(
             condition=Condition.DRIFT,
@@ -230,34 +238,36 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             usage_pct=self._usage().resource_pct(resource),
             full_probability=None,
             fillers=(),
-            cause=shared_texts.drifted(self.name, resource, self._state.drift.pct or 0.0, DRIFT_TOLERANCE_PCT),
+            cause=drift_cause(self.name, resource, self._state.drift, DRIFT_TOLERANCE_PCT),
             actions=(f"Compare size and scm of {self.name} in the estate with D CF,CFNAME={self.name}.",),
         )
 
     @override
     def _fields(self) -> dict[str, Any]:
-        usage = self._usage()
+        usage, has_reports = self._usage(), bool(self._facility.latest) or not self.sources
         return {
             "scm_total": usage.scm_total,
             "scm_committed": usage.scm_committed,
-            "scm_used": usage.scm_used,
+            "scm_used": usage.scm_used if self._is_known("scm_used", reported=has_reports) else None,
             "storage_free": None if usage.free is None else max(0, usage.free),
             "augmented": usage.augmented,
             "structures": self._scm_by_structure(usage),
         }
 
-    def _scm_by_structure(self, usage: _FacilityUsage) -> dict[str, dict[str, int]]:
+    def _scm_by_structure(self, usage: _FacilityUsage) -> dict[str, dict[str, int | None]]:
         """Return the SCM in use by each structure and what it may still take: what others use is not there for it.
 
-        Nothing but SCMMAXSIZE limits it where only the CFRM policy of the coupling facility is known.
+        Nothing but SCMMAXSIZE limits it where only the CFRM policy of the coupling facility is known. A structure that
+        has not reported has null.
         """
         left = None if self.config.size is None else usage.scm_total - usage.scm_used
-        by_structure = {}
+        by_structure: dict[str, dict[str, int | None]] = {}
         for name, values in sorted(self._structures().items()):
             own = values.scm_max - values.scm_used
+            is_known = name in self._facility.latest
             by_structure[name] = {
-                "scm_used": values.scm_used,
-                "scm_left": max(0, own if left is None else min(own, left)),
+                "scm_used": values.scm_used if is_known else None,
+                "scm_left": max(0, own if left is None else min(own, left)) if is_known else None,
             }
         return by_structure
 

@@ -6,7 +6,7 @@ down; what later ones find is `drift_pct`, and an alert where it stays. Sources:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -21,22 +21,78 @@ _MAX_EXCESS = 1 << 48
 MAX_MESSAGES = 1 << 31
 
 
+class SizeMeasured(msgspec.Struct, frozen=True):
+    """A size that was measured: of what there is, not of what is used.
+
+    Attributes:
+        resource: as in alerts.
+        field: of the state record, such as blocks_total.
+        model: as the twin has it, from the estate and what it has seen since.
+        measured: as the real system has it.
+    """
+
+    resource: str
+    field: str
+    model: int
+    measured: int
+
+    @property
+    def pct(self) -> float:
+        """By how much the twin's size is above the measured one, percent of the larger; below 0: smaller."""
+        return 100.0 * (self.model - self.measured) / max(1, self.model, self.measured)
+
+
 class Drift(msgspec.Struct, kw_only=True):
     """The baseline as it was set, and the drift of the last measurement.
 
-    streak: measurements in a row beyond the tolerance; cleared_at: the store's clock when the last alert was cleared.
+    measured: fields of the state record that the baseline has taken from measurements, sorted; sizes: those measured
+    last that are not the model's; streak: measurements in a row beyond the tolerance; cleared_at: the store's clock
+    when the last alert was cleared.
     """
 
     baseline: dict[str, Any] | None = None
+    measured: list[str] = []
     pct: float | None = None
     resource: str | None = None
+    sizes: list[SizeMeasured] = []
     streak: int = 0
     cleared_at: int | None = None
+
+    def take(self, fields: set[str], baseline: dict[str, Any]) -> None:
+        """Add measured fields to a baseline: what it has for them, and what it had for others."""
+        before = {name: value for name, value in (self.baseline or {}).items() if value is not None}
+        self.baseline = {**baseline, **before, **{name: value for name, value in baseline.items() if value is not None}}
+        self.measured = sorted({*self.measured, *fields})
+
+    def note_sizes(self, sizes: Sequence[SizeMeasured]) -> None:
+        """Keep the sizes measured now that are not the model's, and earlier ones of other fields."""
+        now = {(size.resource, size.field) for size in sizes}
+        earlier = [size for size in self.sizes if (size.resource, size.field) not in now]
+        self.sizes = [*earlier, *(size for size in sizes if size.model != size.measured)]
+
+    def describe_sizes(self, resource: str) -> str:
+        """Return sentences with both values of the sizes of a resource that are not the model's, each with its end."""
+        own = [size for size in self.sizes if size.resource == resource]
+        return "".join(f" {size.field} is {size.model:,} in the twin, {size.measured:,} measured." for size in own)
+
+    def record(self) -> dict[str, Any]:
+        """Return the fields of the state record."""
+        by_resource: dict[str, dict[str, Any]] = {}
+        for size in self.sizes:
+            own = by_resource.setdefault(size.resource, {})
+            own[size.field] = {"twin": size.model, "measured": size.measured}
+        return {
+            "baseline": self.baseline,
+            "measured": self.measured,
+            "drift_pct": self.pct,
+            "sizes_measured": by_resource,
+        }
 
 
 def judge(
     drift: Drift,
     compared: Mapping[str, tuple[float, float, float]],
+    sizes: Sequence[SizeMeasured],
     tolerance_pct: float,
     episodes: Episodes,
     now: int,
@@ -47,16 +103,21 @@ def judge(
     Args:
         drift: what is kept of measurements; written.
         compared: (model, measured, total) by resource measured; one with a total of 0 is left out.
+        sizes: the sizes measured.
         tolerance_pct: drift beyond it counts.
         episodes: the store's open alerts.
         now: the store's clock, microseconds.
         make_finding: returns the finding about a resource.
     """
     pcts = {name: 100.0 * (model - real) / total for name, (model, real, total) in compared.items() if total > 0}
-    if not pcts:
+    if not pcts and not sizes:
         return []
-    resource, pct = max(pcts.items(), key=lambda entry: abs(entry[1]))
-    drift.pct, drift.resource = round(pct, 4), resource
+    if pcts:
+        resource, pct = max(pcts.items(), key=lambda entry: abs(entry[1]))
+        drift.pct, drift.resource = round(pct, 4), resource
+    drift.note_sizes(sizes)
+    gaps = [*pcts.items(), *((size.resource, size.pct) for size in (*drift.sizes, *sizes))]
+    resource, pct = max(gaps, key=lambda entry: abs(entry[1]))
     drift.streak = drift.streak + 1 if abs(pct) > tolerance_pct else 0
     episode = next((episode for episode in episodes if episode.condition == Condition.DRIFT), None)
     # An alert's id holds the time it opened: two of one resource must not open at the same time.
@@ -84,9 +145,9 @@ def excess(measured: dict[str, Any], field: str, model: int, max_excess: int = _
 
 
 def drift_finding(
-    store: str, resource: str, pct: float, tolerance_pct: float, usage_pct: float, check_against: str
+    store: str, resource: str, drift: Drift, tolerance_pct: float, usage_pct: float, check_against: str
 ) -> Finding:
-    """Return the finding about a resource of which the twin holds `pct` percent more than measured (below 0: less)."""
+    """Return the finding about a resource that drifts: in what is used, or in what there is."""
     return Finding(
         condition=Condition.DRIFT,
         resource=resource,
@@ -94,9 +155,15 @@ def drift_finding(
         usage_pct=usage_pct,
         full_probability=None,
         fillers=(),
-        cause=shared_texts.drifted(store, resource, pct, tolerance_pct),
+        cause=drift_cause(store, resource, drift, tolerance_pct),
         actions=(
             "Look for events missing from the topic (`gaps`) and for applications whose calls are not reported",
             check_against,
         ),
     )
+
+
+def drift_cause(store: str, resource: str, drift: Drift, tolerance_pct: float) -> str:
+    """Return the cause of a drift alert: how far the usage is off, and sizes that are not the model's."""
+    usage = shared_texts.drifted(store, resource, drift.pct or 0.0, tolerance_pct)
+    return usage + drift.describe_sizes(resource)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
 from twin.estate import StoreConfig
+from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Values
+from twin.stores.state_record import KnownBy
 
 if TYPE_CHECKING:
     from twin.forecast.fill_model import FillModel
@@ -21,11 +23,15 @@ class StoreKind(ABC):
         kind: kind of store, as in the estate.
         has_fill_model: True if the kind has a fill model (`fill_model`).
         check_against: action of the drift alert: the display command to compare the estate with.
+        measurable: fields of the state record that a baseline takes over, without those of data sets.
+        known_by: of each field of a usage, the measured fields by which it is known though nothing was counted.
     """
 
     kind: ClassVar[str]
     has_fill_model: ClassVar[bool] = False
     check_against: ClassVar[str]
+    measurable: ClassVar[tuple[str, ...]]
+    known_by: ClassVar[KnownBy]
 
     @abstractmethod
     def _attributes(self) -> dict[str, Any]:
@@ -65,11 +71,18 @@ class StoreKind(ABC):
 
     @abstractmethod
     def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
-        """Set the baseline to what the real system holds beyond the model; return the state record's `baseline`."""
+        """Set the baseline to what the real system holds beyond the model; return the state record's `baseline`.
+
+        It has null for what was not measured.
+        """
 
     @abstractmethod
     def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
         """Return (model, measured, total) by resource measured."""
+
+    @abstractmethod
+    def _compare_sizes(self, measured: dict[str, Any]) -> list[SizeMeasured]:
+        """Return the sizes measured, such as the blocks of a data set, beside those of the model."""
 
     @abstractmethod
     def resource(self, name: str) -> ResourceView:

@@ -36,6 +36,7 @@ class Header(Format, kw_only=True):
     forecasts: ForecastMemory
     began: int | None = None  # see MessageStore
     counted: list[str] = []  # queues, see MessageStore
+    is_counted: bool = False  # see MessageStore
 
 
 def decode_header(content: bytes, kind: str, name: str) -> Header:

@@ -8,7 +8,7 @@ state. `StoreKind` has what differs by kind: attributes, conditions, findings, f
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -38,7 +38,7 @@ from twin.stores.message_header import VERSION, Header, decode_header
 from twin.stores.queue_view import QUEUE, QueueDepth, take_fired
 from twin.stores.reports import Report, Reporter
 from twin.stores.resync import RESYNC, clear_events, completed
-from twin.stores.state_record import common_fields
+from twin.stores.state_record import common_fields, fields_to_take, has_counted, known_part, with_kept
 from twin.units import as_text
 
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
@@ -60,6 +60,7 @@ class MessageStore(StoreKind):
         monitor: the forecasts, and the alerts about them.
         began: time of the first event, microseconds; None: no event yet, or the clock has gone back since.
         counted: queues of which a PUT had a `count` above 1: their messages have a mean length.
+        is_counted: True once a queue operation was applied; before, only what was measured is known.
     """
 
     config: Any
@@ -69,6 +70,7 @@ class MessageStore(StoreKind):
     monitor: ForecastMonitor
     began: int | None
     counted: set[str]
+    is_counted: bool
 
     def __init__(
         self,
@@ -118,6 +120,7 @@ class MessageStore(StoreKind):
         self.monitor = ForecastMonitor(ForecastMemory(), enabled=self._forecasts)
         self.began = None
         self.counted = set()
+        self.is_counted = False
         self.tables.new_meters()
         self._begin()
 
@@ -133,6 +136,7 @@ class MessageStore(StoreKind):
         self.drift = header.drift
         self.began = header.began
         self.counted = set(header.counted)
+        self.is_counted = header.is_counted
         self.monitor = ForecastMonitor(header.forecasts, enabled=self._forecasts)
         self._take_over(header.described, header.attributes, header.kind_state)
 
@@ -246,6 +250,7 @@ class MessageStore(StoreKind):
         row, reason = event_loop.apply(
             self.tables.store, events, self._routes, self._base, row, len(self._names.flows), demands, ages
         )
+        self.is_counted = self.is_counted or has_counted(events[first:row])
         if not demands:
             self.counted.update(self.queues[i] for i in counted_rows(events[first:row], self._routes, self._base))
         alerts: list[Alert] = []
@@ -302,27 +307,35 @@ class MessageStore(StoreKind):
         """
         measured = present(measured)
         alerts: list[Alert] = []
+        new_fields = fields_to_take(measured, self.measurable, self._names_of_datasets())
         if measured.get(RESYNC):
-            alerts = self._resync(measured)
-        elif self.drift.baseline is None:
-            self.drift.baseline = self._set_baseline(measured)
+            alerts = self._resync(measured, new_fields)
+        elif self.drift.baseline is None or (not self.is_counted and new_fields - set(self.drift.measured)):
+            known = with_kept(measured, self.state(), self.drift.measured)
+            self.drift.take(new_fields, self._set_baseline(known))
         now = int(self.tables.store.scalars[0]["clock"])
         tolerance_pct = self.config.drift_tolerance_pct
-        compared = self._compare(measured)
-        return alerts + judge(self.drift, compared, tolerance_pct, self.episodes, now, self._drift_finding)
+        compared, sizes = self._compare(measured), self._compare_sizes(measured)
+        return alerts + judge(self.drift, compared, sizes, tolerance_pct, self.episodes, now, self._drift_finding)
 
-    def _resync(self, measured: dict[str, Any]) -> list[Alert]:
-        """Drop the model's messages and make a measurement the baseline; return the alerts that this causes."""
+    def _resync(self, measured: dict[str, Any], new_fields: set[str]) -> list[Alert]:
+        """Drop the model's messages and make a measurement the baseline; return the alerts that this causes.
+
+        Args:
+            measured: fields of the state record, without nulls.
+            new_fields: those that the baseline takes over.
+        """
         scalars = self.tables.store.scalars[0]
-        state = self.state()
+        state, is_counted = self.state(), self.is_counted
         now, events, messages = int(scalars["clock"]), int(scalars["events"]), int(scalars["messages"])
         clears = clear_events(self._routes, self._base, self.queues, now)
         alerts = self._apply(EventBlock(self.name, clears, {}), 0, len(clears), demands=False)
         scalars = self.tables.store.scalars[0]
-        scalars["events"] = events  # these are none of the topic
-        baseline = self._set_baseline(completed(measured, state))
+        scalars["events"], self.is_counted = events, is_counted  # these are none of the topic
+        self.drift.baseline = None
+        baseline = self._set_baseline(present(completed(measured, state)))
         dropped = messages - int(scalars["messages"])
-        self.drift.baseline = {**baseline, "resynced_at": as_text(now), "dropped_messages": dropped}
+        self.drift.take(new_fields, {**baseline, "resynced_at": as_text(now), "dropped_messages": dropped})
         self.drift.streak = 0
         self.monitor.note_levels(self, now // clock.TICK)
         return alerts
@@ -338,8 +351,8 @@ class MessageStore(StoreKind):
 
     def _drift_finding(self, resource: str) -> Finding:
         usage_pct = self.resource(resource).usage_pct
-        pct, tolerance_pct = self.drift.pct or 0.0, self.config.drift_tolerance_pct
-        return drift_finding(self.name, resource, pct, tolerance_pct, usage_pct, self.check_against)
+        tolerance_pct = self.config.drift_tolerance_pct
+        return drift_finding(self.name, resource, self.drift, tolerance_pct, usage_pct, self.check_against)
 
     def _turn_back(self, time: int) -> None:
         """Set back a clock that most events contradict; later times in the state are set to the new time.
@@ -467,19 +480,25 @@ class MessageStore(StoreKind):
         self.monitor.forecasts.clear()
         return forecasts
 
+    def _names_of_datasets(self) -> Sequence[str]:
+        """Return the queue managers with a data set of the store."""
+        return self.qmgrs[: self.tables.store.datasets.size]
+
     # --- state -----------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """Return the state record, JSON-ready (docs/state.md)."""
-        return {
+        baseline = self.drift.baseline
+        is_estimate = baseline is not None and baseline["messages"] is None
+        record = {
             "store": self.name,
             "kind": self.kind,
-            **common_fields(self.tables.store, self.queues),
-            "baseline": self.drift.baseline,
-            "drift_pct": self.drift.pct,
+            **common_fields(self.tables.store, self.queues, is_estimate=is_estimate),
+            **self.drift.record(),
             "forecast": self.monitor.record(),
             **self._fields(),
         }
+        return record if self.is_counted else known_part(record, self.known_by, self.drift.measured)
 
     def header(self) -> bytes:
         """Return the state that is not in pages: counters, open alerts, attributes, sizes of tables."""
@@ -499,6 +518,7 @@ class MessageStore(StoreKind):
                 forecasts=self.monitor.memory,
                 began=self.began,
                 counted=sorted(self.counted),
+                is_counted=self.is_counted,
             )
         )
 

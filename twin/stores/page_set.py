@@ -8,7 +8,7 @@ Sources: docs/storage-model.md, "Page sets"; docs/state.md, "Fields of a page se
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from typing_extensions import override
@@ -17,10 +17,10 @@ from kernels import layout, page_set, pools
 from twin.alerts.episodes import Alert
 from twin.estate import MAX_PAGES, PageSet
 from twin.forecast.fill_model import FillModel, single_resource_model
-from twin.stores.drift import MAX_MESSAGES, excess
+from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.message_store import MessageStore
 from twin.stores.page_set_view import FIRED, Pages
-from twin.stores.state_record import EXPAND_STATUS
+from twin.stores.state_record import EXPAND_STATUS, KnownBy, all_of, any_of
 
 _IDENTITY = frozenset({"name", "queue_manager", "psid", "queues"})
 _EXPANSION = frozenset({"pages", "expand", "secondary_pages", "max_pages"})  # attributes whose change permits expansion
@@ -36,6 +36,16 @@ class PageSetTwin(MessageStore):
     kind = "page_set"
     has_fill_model = True
     check_against = "Compare the page set's attributes in the estate with DISPLAY USAGE TYPE(PAGESET)"
+    measurable = ("messages", "pages_used", "pages_persistent", "pages_nonpersistent")
+    known_by: ClassVar[KnownBy] = {
+        "messages": any_of("messages"),
+        **dict.fromkeys(
+            ("pages_used", "pages_unused", "usage_pct"),
+            any_of("pages_used") + all_of("pages_persistent", "pages_nonpersistent"),
+        ),
+        "pages_persistent": any_of("pages_persistent") + all_of("pages_used", "pages_nonpersistent"),
+        "pages_nonpersistent": any_of("pages_nonpersistent") + all_of("pages_used", "pages_persistent"),
+    }
     config: PageSet
     buffer_pool_pct: float | None = None
 
@@ -103,6 +113,7 @@ class PageSetTwin(MessageStore):
         pct = measured.pop("buffer_pool_pct", None)
         if pct is not None:
             self.buffer_pool_pct = pct
+            self.drift.measured = sorted({*self.drift.measured, "buffer_pool_pct"})
         return self._measure(measured) if measured else []
 
     def _can_alter(self, changes: dict[str, Any]) -> bool:
@@ -149,7 +160,11 @@ class PageSetTwin(MessageStore):
         scalars["unmatched_then"] = scalars["unmatched_gets"]
         scalars["base_messages"] = messages
         use["base_persistent"], use["base_nonpersistent"] = persistent, nonpersistent
-        return {"messages": messages, "pages_persistent": persistent, "pages_nonpersistent": nonpersistent}
+        return {
+            "messages": messages if "messages" in measured else None,
+            "pages_persistent": persistent if "pages_persistent" in real else None,
+            "pages_nonpersistent": nonpersistent if "pages_nonpersistent" in real else None,
+        }
 
     @override
     def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
@@ -160,6 +175,11 @@ class PageSetTwin(MessageStore):
             return {}
         worst = max(names, key=lambda name: abs(model[name] - measured[name]))
         return {"pages": (model[worst], measured[worst], model["pages_total"])}
+
+    @override
+    def _compare_sizes(self, measured: dict[str, Any]) -> list[SizeMeasured]:
+        total = measured.get("pages_total")
+        return [] if total is None else [SizeMeasured(Pages.name, "pages_total", self._pages()["pages_total"], total)]
 
     @override
     def resource(self, name: str) -> Pages:

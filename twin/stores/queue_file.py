@@ -8,7 +8,7 @@ Sources: docs/storage-model.md, "Queue files"; docs/state.md, "Fields of a queue
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from typing_extensions import override
@@ -17,10 +17,11 @@ from kernels import layout, queue_file
 from twin.alerts.episodes import Alert
 from twin.estate import QueueFile
 from twin.forecast.fill_model import FillModel, single_resource_model
-from twin.stores.drift import MAX_MESSAGES, excess
+from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 from twin.stores.message_store import MessageStore
 from twin.stores.queue_file_view import FIRED, Blocks, File
 from twin.stores.reports import LogValues, QueueFileValues, log_values, queue_file_values
+from twin.stores.state_record import KnownBy, all_of, any_of
 
 _IDENTITY = frozenset({"name", "queue_manager", "queue", "version"})
 _MAX_ENDS = 1024  # logged ends of units between two reports that are matched with those of other queues [assumed]
@@ -33,6 +34,18 @@ class QueueFileTwin(MessageStore):
     kind = "queue_file"
     has_fill_model = True
     check_against = "Compare the queue's attributes in the estate with DISPLAY QSTATUS CURDEPTH CURFSIZE CURMAXFS"
+    measurable = ("messages", "blocks_persistent", "blocks_nonpersistent", "file_bytes")
+    known_by: ClassVar[KnownBy] = {
+        "messages": any_of("messages"),
+        "blocks_persistent": any_of("blocks_persistent"),
+        "blocks_nonpersistent": any_of("blocks_nonpersistent"),
+        **dict.fromkeys(
+            ("blocks_free", "blocks_allocated", "usage_pct"), all_of("blocks_persistent", "blocks_nonpersistent")
+        ),
+        **dict.fromkeys(
+            ("blocks", "file_bytes"), any_of("file_bytes") + all_of("blocks_persistent", "blocks_nonpersistent")
+        ),
+    }
     config: QueueFile
 
     @override
@@ -111,18 +124,20 @@ class QueueFileTwin(MessageStore):
         messages = min(persistent + nonpersistent, MAX_MESSAGES)
         if "messages" in measured:
             messages = excess(measured, "messages", int(scalars["messages"]), MAX_MESSAGES)
-        file_bytes = excess(measured, "file_bytes", int(use["file_blocks"]) * queue_file.BLOCK_BYTES)
+        added_bytes = excess(measured, "file_bytes", int(use["file_blocks"]) * queue_file.BLOCK_BYTES)
+        file_bytes = added_bytes + ((self.drift.baseline or {}).get("file_bytes") or 0)
         scalars["based"] = 1
         scalars["unmatched_then"] = scalars["unmatched_gets"]
         scalars["base_messages"] = messages
         use["base_persistent"], use["base_nonpersistent"] = persistent, nonpersistent
-        self._grow_file(int(use["file_blocks"]) + -(-file_bytes // queue_file.BLOCK_BYTES))
-        return {
+        self._grow_file(int(use["file_blocks"]) + -(-added_bytes // queue_file.BLOCK_BYTES))
+        excesses = {
             "messages": messages,
             "blocks_persistent": persistent,
             "blocks_nonpersistent": nonpersistent,
             "file_bytes": file_bytes,
         }
+        return {name: value if name in measured else None for name, value in excesses.items()}
 
     @override
     def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
@@ -140,6 +155,12 @@ class QueueFileTwin(MessageStore):
         if "file_bytes" in measured:
             compared["file"] = model["file_bytes"], measured["file_bytes"], model["blocks"] * queue_file.BLOCK_BYTES
         return compared
+
+    @override
+    def _compare_sizes(self, measured: dict[str, Any]) -> list[SizeMeasured]:
+        file_max_bytes = int(self.tables.store.params[0]["file_max"]) * queue_file.BLOCK_BYTES
+        name = "file_max_bytes"
+        return [SizeMeasured(File.name, name, file_max_bytes, measured[name])] if name in measured else []
 
     @override
     def resource(self, name: str) -> File:

@@ -169,12 +169,13 @@ class QueueManagerTwin(SharedStore[QueueManagerLog]):
     @override
     def _fields(self) -> dict[str, Any]:
         log = self._log
+        has_reports = bool(log.files)
         largest = sorted(log.files.items(), key=lambda entry: (-entry[1].size, entry[0]))[:_MAX_FILES]
         return {
             "log_records": log.records,
             "checkpoints": log.checkpoints,
-            "records_to_replay": log.since_checkpoint,
+            "records_to_replay": log.since_checkpoint if has_reports else None,
             "truncations": log.truncations,
-            "file_bytes": sum(file.size for file in log.files.values()) * BLOCK_BYTES,
+            "file_bytes": sum(file.size for file in log.files.values()) * BLOCK_BYTES if has_reports else None,
             "files": [{"name": name.partition("/")[2], "bytes": file.size * BLOCK_BYTES} for name, file in largest],
         }

@@ -23,7 +23,7 @@ from twin.alerts.findings import STEP
 from twin.alerts.resource_view import CALM_FOR
 from twin.estate import CouplingFacility, Estate, EstateError, QueueManagerLog, UniformCluster, parse_attributes
 from twin.state.tables import StateError
-from twin.stores.drift import judge, present
+from twin.stores.drift import SizeMeasured, judge, present
 from twin.stores.reports import Report, sources_of
 from twin.stores.shared_header import VERSION, Format, PendingEvent, SharedState
 from twin.units import as_text
@@ -44,6 +44,7 @@ class SharedStore(ABC, Generic[Config]):
     Attributes:
         kind: kind of store, as in the estate.
         alterable: attributes that ALTER may change.
+        measurable: fields of the state record that a baseline takes over.
         settling_ticks: ticks after the last input during which time alone may change something.
         config: estate entry with the current attributes, after ALTER.
         sources: the message stores that report, by name, as the estate describes them.
@@ -52,6 +53,7 @@ class SharedStore(ABC, Generic[Config]):
 
     kind: str
     alterable: tuple[str, ...]
+    measurable: tuple[str, ...] = ()
     settling_ticks: int
 
     def __init__(self, estate: Estate, name: str, header: bytes | None = None) -> None:
@@ -221,11 +223,11 @@ class SharedStore(ABC, Generic[Config]):
         """Take a measurement, fields of the state record; return the alerts it opens or clears."""
         drift = self._state.drift
         if drift.baseline is None:
-            drift.baseline = self._set_baseline(measured)
+            drift.take({name for name in self.measurable if name in measured}, self._set_baseline(measured))
         self._draw_down(measured)
-        compared = self._compare(measured)
+        compared, sizes = self._compare(measured), self._compare_sizes(measured)
         now = self._state.now or 0
-        return judge(drift, compared, DRIFT_TOLERANCE_PCT, self.episodes, now, self._drift_finding)
+        return judge(drift, compared, sizes, DRIFT_TOLERANCE_PCT, self.episodes, now, self._drift_finding)
 
     # --- alerts ----------------------------------------------------------------------------------------------------
 
@@ -278,6 +280,7 @@ class SharedStore(ABC, Generic[Config]):
             "kind": self.kind,
             "time": as_text(max(times)) if times else None,
             "messages": 0,  # messages are counted in the stores that hold them
+            "messages_estimated": 0,
             "bytes": 0,
             "uncommitted": 0,
             "in_doubt": 0,
@@ -291,8 +294,7 @@ class SharedStore(ABC, Generic[Config]):
             "queue_full_puts": 0,
             "overfull_puts": 0,
             "refused_alters": self._state.refused_alters,
-            "baseline": self._state.drift.baseline,
-            "drift_pct": self._state.drift.pct,
+            **self._state.drift.record(),
             "forecast": None,
             **self._fields(),
             "late_reports": self._state.late_reports,
@@ -308,6 +310,10 @@ class SharedStore(ABC, Generic[Config]):
     def dirty_pages(self) -> Iterator[tuple[int, bytes]]:
         """Return no pages: a shared store has none."""
         return iter(())
+
+    def _is_known(self, field: str, *, reported: bool) -> bool:
+        """Return True if a usage was counted, by reports, or measured; field: of the state record."""
+        return reported or field in self._state.drift.measured
 
     def _attributes(self) -> dict[str, Any]:
         """Return the current attributes that ALTER may change, as plain values."""
@@ -368,6 +374,10 @@ class SharedStore(ABC, Generic[Config]):
     @abstractmethod
     def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[float, float, float]]:
         """Return (model, measured, total) by resource measured."""
+
+    def _compare_sizes(self, measured: dict[str, Any]) -> list[SizeMeasured]:  # noqa: ARG002 -- most kinds have none
+        """Return the sizes measured beside those of the model."""
+        return []
 
     @abstractmethod
     def _drift_finding(self, resource: str) -> Finding:

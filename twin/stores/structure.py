@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
@@ -17,10 +17,11 @@ from twin.estate import Smds, Structure
 from twin.forecast.fill_model import FillModel
 from twin.forecast.structure_model import structure_model
 from twin.stores import alteration, auto_alter, scm_pace, storage_class_memory, structure_measurement
+from twin.stores.drift import SizeMeasured
 from twin.stores.mean_lengths import messages_of_mean_length
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
-from twin.stores.state_record import dataset_fields
+from twin.stores.state_record import KnownBy, all_of, any_of, dataset_fields
 from twin.stores.structure_view import (
     DATASET_BITS,
     ELEMENTS,
@@ -46,6 +47,14 @@ class StructureTwin(MessageStore):
     kind = "structure"
     has_fill_model = True
     check_against = "Compare the structure's attributes in the estate with DISPLAY CFSTATUS and D XCF,STR"
+    measurable = ("messages", "ents_used", "elems_used")
+    known_by: ClassVar[KnownBy] = {
+        "messages": any_of("messages", "ents_used"),
+        "ents_used": any_of("ents_used"),
+        **dict.fromkeys(("elems_used", "elems_low", "elems_high"), any_of("elems_used")),
+        "usage_pct": all_of("ents_used", "elems_used"),
+        **dict.fromkeys(("offloaded_messages", "offloaded_bytes"), ()),
+    }
     config: Structure
     allocation: Allocation
     policy_pending: dict[str, Any]
@@ -274,6 +283,10 @@ class StructureTwin(MessageStore):
     @override
     def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
         return structure_measurement.compare(self.tables.store, self.qmgrs, measured)
+
+    @override
+    def _compare_sizes(self, measured: dict[str, Any]) -> list[SizeMeasured]:
+        return structure_measurement.compare_sizes(self.tables.store, self.allocation.size, self.qmgrs, measured)
 
     @override
     def resource(self, name: str) -> ResourceView:

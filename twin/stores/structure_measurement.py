@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernels import layout, pools, scm, smds
-from twin.stores.drift import MAX_MESSAGES, excess
+from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
+
+_OF_DATASET = {"blocks": "blocks_used", "pages": "pages_used", "messages": "messages"}  # field by name in the baseline
 
 
 def set_baseline(store: layout.Store, ds_block: int, qmgrs: Sequence[str], measured: dict[str, Any]) -> dict[str, Any]:
@@ -21,7 +23,7 @@ def set_baseline(store: layout.Store, ds_block: int, qmgrs: Sequence[str], measu
     scalars = store.scalars[0]
     entries = excess(measured, "ents_used", int(scalars["ents_used"]))
     elements = excess(measured, "elems_used", int(scalars["elems_used"]))
-    messages = min(entries, MAX_MESSAGES)
+    messages = min(entries, MAX_MESSAGES)  # each entry is a message
     if "messages" in measured:
         messages = excess(measured, "messages", int(scalars["messages"]), MAX_MESSAGES)
     datasets: dict[str, Any] = {}
@@ -34,11 +36,18 @@ def set_baseline(store: layout.Store, ds_block: int, qmgrs: Sequence[str], measu
         dataset["base_blocks"] = excess(real, "blocks_used", map_blocks + int(dataset["blocks_data"]))
         dataset["base_pages"] = excess(real, "pages_used", int(dataset["pages"]))
         dataset["base_messages"] = excess(real, "messages", int(dataset["messages"]))
-        datasets[qmgr] = {name: int(dataset[f"base_{name}"]) for name in ("blocks", "pages", "messages")}
+        datasets[qmgr] = {
+            name: int(dataset[f"base_{name}"]) if field in real else None for name, field in _OF_DATASET.items()
+        }
     scalars["based"] = 1
     scalars["unmatched_then"] = scalars["unmatched_gets"]
     scalars["base_messages"], scalars["base_ents"], scalars["base_elems"] = messages, entries, elements
-    return {"messages": messages, "entries": entries, "elements": elements, "smds": datasets}
+    return {
+        "messages": messages if "messages" in measured or "ents_used" in measured else None,
+        "entries": entries if "ents_used" in measured else None,
+        "elements": elements if "elems_used" in measured else None,
+        "smds": datasets,
+    }
 
 
 def compare(store: layout.Store, qmgrs: Sequence[str], measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
@@ -58,3 +67,30 @@ def compare(store: layout.Store, qmgrs: Sequence[str], measured: dict[str, Any])
             total = int(store.datasets[row]["blocks_total"])
             compared[f"smds/{qmgr}"] = int(smds.blocks_in_use(store, row)), blocks_used, total
     return compared
+
+
+def compare_sizes(store: layout.Store, size: int, qmgrs: Sequence[str], measured: dict[str, Any]) -> list[SizeMeasured]:
+    """Return the sizes measured: of the structure (bytes, entries, elements), its data sets and its SCM.
+
+    Args:
+        store: the structure's arrays.
+        size: of the structure, bytes.
+        qmgrs: queue managers by the row of their data set.
+        measured: fields of the state record as the real system has them.
+    """
+    params = store.params[0]
+    own = (
+        ("elements", "size", size),
+        ("entries", "ents_max", int(params["ents_max"])),
+        ("elements", "elems_max", int(params["elems_max"])),
+    )
+    sizes = [SizeMeasured(resource, name, model, measured[name]) for resource, name, model in own if name in measured]
+    scm_max = measured.get("scm", {}).get("max")
+    if scm_max is not None:
+        sizes.append(SizeMeasured("scm", "max", int(params["scm_max"]), scm_max))
+    for row, qmgr in enumerate(qmgrs):
+        blocks_total = measured.get("smds", {}).get(qmgr, {}).get("blocks_total")
+        if blocks_total is not None:
+            model = int(store.datasets[row]["blocks_total"])
+            sizes.append(SizeMeasured(f"smds/{qmgr}", "blocks_total", model, blocks_total))
+    return sizes

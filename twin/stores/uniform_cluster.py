@@ -21,6 +21,7 @@ from twin.alerts.resource_view import CRITICAL_FROM_PCT, CRITICAL_UNTIL_PCT
 from twin.cluster_capacity import Candidate, ClusterCapacity, Plan, host_of, laws_of, message_cpu_us
 from twin.conditions import CRITICAL, WARNING, Condition
 from twin.estate import QueueFile, UniformCluster
+from twin.stores.drift import drift_cause
 from twin.stores.reports import QueueFileValues, Report
 from twin.stores.shared_store import DRIFT_TOLERANCE_PCT, SharedStore
 
@@ -54,6 +55,7 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
 
     kind = "uniform_cluster"
     alterable = ("queue_managers", "messages_per_second", "cpu_us", "trigger_pct")
+    measurable = ("depth",)
     settling_ticks = 2 * WINDOW_TICKS + 2  # the window passes, then a minute of calm
 
     @override
@@ -272,7 +274,7 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
     @override
     def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
         self._cluster.base_depth = max(0, measured.get("depth", 0) - self._depth())
-        return {"depth": self._cluster.base_depth}
+        return {"depth": self._cluster.base_depth if "depth" in measured else None}
 
     @override
     def _draw_down(self, measured: dict[str, Any]) -> None:
@@ -288,19 +290,25 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
 
     @override
     def _drift_finding(self, resource: str) -> Finding:
-        cause = shared_texts.drifted(self.name, _RESOURCE, self._state.drift.pct or 0.0, DRIFT_TOLERANCE_PCT)
+        cause = drift_cause(self.name, _RESOURCE, self._state.drift, DRIFT_TOLERANCE_PCT)
         actions = (f"Check that the events of all members of {self.name} reach the topic: DISPLAY QSTATUS, `gaps`",)
         return self._finding(WARNING, self._usage_pct(), cause, actions, Condition.DRIFT)
 
     @override
     def _fields(self) -> dict[str, Any]:
-        return {
+        has_reports = bool(self._cluster.depths)
+        counted = {
             "members": len(self._active_members()),
             "rate": round(self._rate(), 3),
+            "load": round(self.load, 3),
             "capacity": round(self._capacity(), 3),
-            "depth": self._depth(),
+            "usage_pct": self._usage_pct(),
             "members_needed": self._needed_members(),
             "hosts": self._host_fields(),
+        }
+        return {
+            **(counted if has_reports else dict.fromkeys(counted) | {"hosts": {}}),
+            "depth": self._depth() if self._is_known("depth", reported=has_reports) else None,
         }
 
     def _host_fields(self) -> dict[str, dict[str, Any]]:

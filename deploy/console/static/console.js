@@ -37,7 +37,7 @@ const RANKS = { full: 3, critical: 2, warning: 1 };
 const pagesOf = (store) => [...state.alerts.values()].filter((alert) => alert.is_open && alert.store === store.store && alert.level !== "watch")
   .sort((a, b) => (RANKS[b.severity] || 0) - (RANKS[a.severity] || 0) || (a.opened < b.opened ? -1 : 1));
 const byUrgency = (a, b) => b.urgency - a.urgency || (a.store < b.store ? -1 : 1);
-const fullest = (store) => store.resources.reduce((top, next) => (next.pct !== null && (!top || next.pct > top.pct) ? next : top), null);
+const fullest = (store) => store.resources.reduce((top, next) => (next.pct !== null && (!top || next.maximum_pct > top.maximum_pct) ? next : top), null);
 // The resource of which a store's card tells: that of the forecast, else that of the worst alert, else the fullest.
 function mainResource(store) {
   const named = (name) => store.resources.find((item) => item.name === name);
@@ -47,7 +47,7 @@ function mainResource(store) {
 const linkOf = (store) => `#/store/${encodeURIComponent(store)}`;
 
 function toneOfUsage(store, resource) {
-  if (resource.pct >= 100) return "full";
+  if (resource.maximum_pct >= 100) return "full";
   const open = pagesOf(store).find((alert) => alert.resource === resource.name);
   if (open) return open.severity;
   return store.first && store.first.resource === resource.name && isFilling(store) ? toneOf(store) : null;
@@ -62,26 +62,25 @@ function fillTo(bar, pct) {
 
 function meter() {
   const name = h("span", { class: "name" }), value = h("span", { class: "number" });
-  const fill = h("div", { class: "fill" }), mark = h("div", { class: "mark" }), more = h("span", { class: "amount" });
-  const track = h("div", { class: "track", "aria-hidden": "true" }, fill, mark);
+  const fill = h("div", { class: "fill" }), more = h("span", { class: "amount" });
+  const track = h("div", { class: "track", "aria-hidden": "true" }, fill);
   return { root: h("div", { class: "meter" }, name, value, track, more), set(store, resource, isShort) {
-    setText(name, resource.label + (resource.note ? `, ${resource.note}` : ""));
-    setText(value, resource.pct === null ? "not measured" : percent(resource.pct));
+    setText(name, resource.label + (resource.note && resource.pct !== null ? `, ${resource.note}` : ""));
+    setText(value, resource.pct === null ? resource.note : percent(resource.pct));
     setAttribute(fill, "data-severity", toneOfUsage(store, resource));
     fillTo(fill, resource.pct ?? 0);
-    mark.hidden = resource.total >= resource.maximum;
-    mark.style.left = `${100 * resource.total / Math.max(1, resource.maximum)}%`;
     more.hidden = isShort || resource.pct === null;
     if (!more.hidden) setText(more, amountText(resource));
   } };
 }
 
-// What is used of the present size; of a data set that expands also what it can become, of which the bar is.
+// What is used of the present size, of which the bar is; of a data set that expands also what it can become.
 function amountText(resource) {
+  if (resource.used === null) return "";
   const unit = resource.unit === "bytes" ? "" : ` ${resource.unit}`;
   const text = `${amount(resource.used, resource.unit)} of ${amount(resource.total, resource.unit)}${unit}`;
   if (resource.total >= resource.maximum) return text;
-  return `${text}, ${percent(100 * resource.used / Math.max(1, resource.total))}; it can grow to ${amount(resource.maximum, resource.unit)}`;
+  return `${text}; it can grow to ${amount(resource.maximum, resource.unit)}, of which ${percent(resource.maximum_pct)} is in use`;
 }
 
 function unlikely(first, top) {
@@ -101,8 +100,8 @@ function timeLeft() {
       setText(big, span(times.p50));
       setText(rest, `until ${resourceName(first.resource)} is full (${range(times)}, probability ${Math.round(100 * first.full_probability)} %)`);
     } else {
-      setText(big, top && top.pct !== null ? percent(top.pct) : "no usage");
-      setText(rest, top ? `of ${top.label} in use, ${first ? unlikely(first, top) : "nothing predicted to fill"}` : "");
+      setText(big, top && top.pct !== null ? percent(top.pct) : store.resources.length ? "not measured" : "no usage");
+      setText(rest, top && top.pct !== null ? `of ${top.label} in use, ${first ? unlikely(first, top) : "nothing predicted to fill"}` : "");
     }
     setAttribute(big, "class", `big${tone && tone !== "info" ? ` tone-${tone}` : ""}`);
   } };
@@ -229,7 +228,7 @@ class StoreChart {
       columns.times.push(at);
       for (const item of store.resources) {
         columns.pct[item.name] ||= columns.times.slice(1).map(() => null);
-        columns.pct[item.name].push(item.pct);
+        columns.pct[item.name].push(item.maximum_pct);
       }
       for (const values of Object.values(columns.pct)) while (values.length < columns.times.length) values.push(null);
     }
@@ -238,12 +237,13 @@ class StoreChart {
 
   show(store) {
     this.store = store;
-    const labels = Object.fromEntries(store.resources.map((item) => [item.name, item.label]));
+    // The chart is of what each can grow to, as the forecast is: a curve that falls at each expansion would not meet it.
+    const labels = Object.fromEntries(store.resources.map((item) => [item.name, item.maximum > item.total ? `${item.label}, of what it can grow to` : item.label]));
     const first = isForeseen(store) ? store.first : null, resource = first && store.resources.find((item) => item.name === first.resource);
-    const isAhead = resource && !isFullNow(first.time_to_full_s) && resource.pct < 100;
-    const now = isAhead ? { resource: first.resource, pct: resource.pct, times: first.time_to_full_s } : null;
+    const isAhead = resource && !isFullNow(first.time_to_full_s) && resource.maximum_pct < 100;
+    const now = isAhead ? { resource: first.resource, pct: resource.maximum_pct, times: first.time_to_full_s } : null;
     const other = this.then && store.resources.find((item) => item.name === this.then.resource);
-    const then = other && other.pct !== null && other.pct < 100 ? { resource: other.name, pct: other.pct, times: this.then.times } : null;
+    const then = other && other.maximum_pct !== null && other.maximum_pct < 100 ? { resource: other.name, pct: other.maximum_pct, times: this.then.times } : null;
     this.chart.set(this.columns, labels, now, resource ? first.resource : null, then);
   }
 
@@ -362,10 +362,10 @@ class Overview {
       setText(link, store.store);
       setAttribute(link, "href", linkOf(store.store));
       setText(label, top ? top.label : "");
-      setText(value, top ? percent(top.pct) : "not measured");
+      setText(value, top ? percent(top.pct) : store.resources.length ? "not measured" : "");
       fillTo(fill, top ? top.pct : 0);
       setText(left, store.first ? `${span(store.first.time_to_full_s.p50)} (${Math.round(100 * store.first.full_probability)} %)` : "none");
-      setText(messages, store.fields.messages === undefined ? "" : count(store.fields.messages));
+      setText(messages, store.fields.messages == null ? "" : count(store.fields.messages));
       setText(kind, kindOf(store.kind));
     });
   }

@@ -10,9 +10,9 @@ import pytest
 from deploy.console import model as module
 from deploy.console.history import History, Point, points_per_store
 from deploy.console.model import ConsoleModel, commands_in
-from deploy.console.resources import resources_of
 from streams.kafka.topic_reader import TopicRecord
 from tests.support.console_feed import TOPICS, alert_event, alert_record, letter_record, page_set, state_record
+from twin.records import resources_of
 
 FILLING = {
     "time": "2026-11-20T12:00:00Z",
@@ -208,12 +208,21 @@ def test_resources_of_a_structure_carry_mq_words_and_the_status_of_a_data_set():
     assert (data_set.name, data_set.pct, data_set.note) == ("smds/QM01", 75.0, "EXPANDST(FAILED)")
 
 
-def test_a_data_set_that_expands_is_a_share_of_what_it_can_become():
+def test_the_usage_of_a_data_set_that_expands_is_of_its_present_size_beside_what_it_can_become():
     state = {"kind": "page_set", "pages_used": 30, "pages_total": 40, "pages_max": 120, "status": "NORMAL"}
     [pages] = resources_of(state)
     [expanded] = resources_of(state | {"pages_total": 80})
-    assert (pages.pct, pages.total, pages.maximum) == (25.0, 40, 120)
-    assert expanded.pct == pages.pct  # where DISPLAY USAGE goes from 75 % to 37 %
+    assert (pages.pct, pages.maximum_pct, pages.total, pages.maximum) == (75.0, 25.0, 40, 120)
+    assert (expanded.pct, expanded.maximum_pct) == (37.5, 25.0)  # the history, as the forecast, is of the maximum
+
+
+def test_what_was_not_measured_has_no_usage_and_says_so():
+    model = ConsoleModel(TOPICS)
+    model.fold([state_record(page_set("QM01/PS04", None) | {"messages": None})])
+    (store,) = changes(model)["stores"]
+    [pages] = store["resources"]
+    assert (pages["used"], pages["pct"], pages["maximum_pct"], pages["note"]) == (None, None, None, "not measured")
+    assert model.history("QM01/PS04")["pct"] == {}
 
 
 def test_a_store_of_a_kind_that_is_not_known_is_shown_without_resources():

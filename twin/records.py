@@ -1,0 +1,128 @@
+"""Records that other programs read: the resources of a state record, each with one usage.
+
+Console, exporter and tables show what is here, so that they agree. A usage is in percent of the present size, as
+`usage_pct` of alerts; what the resource can grow to stands beside it. docs/state.md describes the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+State = Mapping[str, Any]  # a state record
+
+NOT_MEASURED = "not measured"  # the words for a usage that was neither counted nor measured
+_FILE_BLOCK_BYTES = 512  # of a queue file
+
+
+class ResourceUsage(msgspec.Struct, frozen=True):
+    """The usage of one resource of a store.
+
+    Attributes:
+        name: as in alerts: entries, elements, smds/QM01, scm, augmented, pages, file, capacity.
+        label: the resource in words.
+        used: in `unit`; None if it was neither counted nor measured.
+        total: the present size, in `unit`.
+        maximum: what it can become by expansion, in `unit`; otherwise total.
+        unit: entries, blocks, bytes and the like; with IBM MQ's own word where it has one.
+        pct: percent of the present size in use, as `usage_pct` of alerts; None as `used`.
+        maximum_pct: percent of `maximum` in use, as forecasts have it; None as `used`.
+        note: a status that is not the usual one, such as EXPANDST(FAILED), or that nothing was measured; else empty.
+    """
+
+    name: str
+    label: str
+    used: float | None
+    total: float
+    maximum: float
+    unit: str
+    pct: float | None
+    maximum_pct: float | None
+    note: str = ""
+
+
+def resources_of(state: State) -> list[ResourceUsage]:
+    """Return the resources of a state record; none for a kind that has none, or that is not known here."""
+    by_kind = _BY_KIND.get(state.get("kind", ""))
+    return [] if by_kind is None else by_kind(state)
+
+
+def fullest_of(resources: list[ResourceUsage]) -> ResourceUsage | None:
+    """Return the resource nearest to the most it can become; one of unknown usage, or None, where none is known."""
+    known = [resource for resource in resources if resource.maximum_pct is not None]
+    return max(known or resources[:1], key=lambda resource: resource.maximum_pct or 0.0, default=None)
+
+
+def percent(used: float, total: float) -> float:
+    """Return `used` in percent of `total`, to three decimals; 0 where there is nothing to use."""
+    return round(100.0 * used / total, 3) if total else 0.0
+
+
+def _usage(
+    name: str,
+    label: str,
+    used: float | None,
+    total: float | None,
+    unit: str,
+    note: str = "",
+    maximum: float | None = None,
+) -> ResourceUsage:
+    """Return the usage of a resource. maximum: None where it does not expand."""
+    if used is None or total is None:
+        return ResourceUsage(name, label, None, total or 0, maximum or total or 0, unit, None, None, NOT_MEASURED)
+    limit = total if maximum is None else maximum
+    return ResourceUsage(name, label, used, total, limit, unit, percent(used, total), percent(used, limit), note)
+
+
+def _structure(state: State) -> list[ResourceUsage]:
+    resources = [
+        _usage("entries", "entries", state["ents_used"], state["ents_max"], "entries (ENTSUSED)"),
+        _usage("elements", "elements", state["elems_used"], state["elems_max"], "elements (ELEMUSED)"),
+    ]
+    for qmgr, dataset in sorted(state["smds"].items()):
+        note = "" if dataset["status"] == "NORMAL" else f"EXPANDST({dataset['status']})"
+        used, total = dataset["blocks_used"], dataset["blocks_total"]
+        name, label = f"smds/{qmgr}", f"SMDS {qmgr}"
+        resources.append(_usage(name, label, used, total, "blocks (USED)", note, dataset["blocks_max"]))
+    scm = state["scm"]
+    if scm is not None and scm["max"]:
+        resources.append(_usage("scm", "SCM", scm["used"], scm["max"], "bytes"))
+    return resources
+
+
+def _page_set(state: State) -> list[ResourceUsage]:
+    note = "" if state["status"] == "NORMAL" else str(state["status"])
+    return [_usage("pages", "pages", state["pages_used"], state["pages_total"], "pages", note, state["pages_max"])]
+
+
+def _queue_file(state: State) -> list[ResourceUsage]:
+    file_bytes, allocated = state["file_bytes"], state["blocks_allocated"]
+    used = None if file_bytes is None or allocated is None else file_bytes // _FILE_BLOCK_BYTES - allocated
+    return [_usage("file", "queue file", used, state["file_max_bytes"] // _FILE_BLOCK_BYTES, "file blocks")]
+
+
+def _coupling_facility(state: State) -> list[ResourceUsage]:
+    resources = []
+    if state["scm_total"]:
+        resources.append(_usage("scm", "SCM", state["scm_used"], state["scm_total"], "bytes"))
+    augmented, free = state["augmented"], state["storage_free"]
+    if augmented and free is not None:
+        resources.append(_usage("augmented", "augmented space", augmented, augmented + free, "bytes"))
+    return resources
+
+
+def _uniform_cluster(state: State) -> list[ResourceUsage]:
+    load, pct = state.get("load"), state.get("usage_pct")  # records of version 0.1.0 have neither
+    capacity = _usage("capacity", "capacity", load, state["capacity"], "messages/s")
+    return [msgspec.structs.replace(capacity, pct=pct, maximum_pct=pct)]
+
+
+_BY_KIND: Mapping[str, Callable[[State], list[ResourceUsage]]] = {
+    "structure": _structure,
+    "page_set": _page_set,
+    "queue_file": _queue_file,
+    "coupling_facility": _coupling_facility,
+    "uniform_cluster": _uniform_cluster,
+}
