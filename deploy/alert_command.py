@@ -6,12 +6,15 @@ growing pauses, and given up after some attempts, so that one alert does not hol
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import structlog
 
@@ -20,7 +23,10 @@ from twin.errors import UsageError
 
 _TIMEOUT_S = 60.0  # of one attempt
 _PAUSES_S = (1.0, 5.0, 15.0, 60.0)  # before each further attempt
+_LOOK_S = 0.1  # between two looks at the size of the output
 _MAX_OUTPUT = 500  # characters of the command's output in the log
+_MAX_PRINTED = 64 * 1024  # bytes of the output of one that succeeded
+_MAX_OUTPUT_BYTES = 16 << 20  # with which it has failed
 
 _log = structlog.get_logger()
 
@@ -73,15 +79,35 @@ class AlertCommand:
     def _run(self, value: bytes) -> str | None:
         """Run the command once; return what went wrong, None if it ended with 0. Its output goes to standard error."""
         try:
-            ended = subprocess.run(
-                self._arguments, input=value, capture_output=True, timeout=self._timeout_s, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return f"no end after {self._timeout_s:g} s"
+            with tempfile.TemporaryFile() as alert_file, tempfile.TemporaryFile() as output:
+                alert_file.write(value)
+                alert_file.seek(0)
+                with subprocess.Popen(
+                    self._arguments, stdin=alert_file, stdout=output, stderr=subprocess.STDOUT
+                ) as child:
+                    try:
+                        problem = self._wait(child, output.fileno())
+                    finally:
+                        child.kill()  # one that has ended is left alone
+                output.seek(0)
+                text = output.read(_MAX_PRINTED).decode(errors="replace")
         except OSError as error:
             return f"it cannot be started: {error.strerror}"
-        output = (ended.stdout + ended.stderr).decode(errors="replace")
-        if ended.returncode == 0:
-            print(output, end="", file=sys.stderr, flush=True)
+        if problem is None and child.returncode == 0:
+            print(text, end="", file=sys.stderr, flush=True)
             return None
-        return f"exit status {ended.returncode}: {' '.join(output.split())[:_MAX_OUTPUT]}"
+        return problem or f"exit status {child.returncode}: {' '.join(text.split())[:_MAX_OUTPUT]}"
+
+    def _wait(self, child: subprocess.Popen[bytes], output: int) -> str | None:
+        """Wait until the command has ended; return why it must be ended, None if it has.
+
+        Its output is a file and not a pipe: processes that it leaves behind may hold a pipe open long after its end.
+        """
+        deadline_s = time.monotonic() + self._timeout_s
+        while time.monotonic() < deadline_s:
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(min(_LOOK_S, self._timeout_s))
+                return None
+            if os.fstat(output).st_size > _MAX_OUTPUT_BYTES:
+                return f"more than {_MAX_OUTPUT_BYTES >> 20} MB of output"
+        return f"no end after {self._timeout_s:g} s"

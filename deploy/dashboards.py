@@ -156,7 +156,7 @@ def _variable(label: str, metric: str, name: str = "store") -> QueryVariable:
 
 def _overview() -> Dashboard:
     fullest = "topk(20, max by (store, resource) (mqtwin_usage_ratio))"
-    soon = 'topk(20, mqtwin_time_to_full_seconds{quantile="0.5"} < +Inf)'
+    soon = 'bottomk(20, mqtwin_time_to_full_seconds{quantile="0.5"} < +Inf)'
     rows: dict[str, tuple[Panel, ...]] = {
         "Now": (
             Figure("Open alerts", 'count(mqtwin_alert_open{level="page"}) or vector(0)', red_from=1),

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-import httpx
 import msgspec
 import structlog
 
 from deploy.bridge.episodes import RESEND_S, Episodes, chunks
 from deploy.bridge.sending import TIMEOUT_S, RefusedError, post, send_until_delivered
+from streams.feeds.http import Requester
 from streams.kafka.latest import AlertEntry
 
 _MAX_ALERTS = 64  # of one request
@@ -53,6 +53,10 @@ class AlertmanagerBridge:
         for peer in self._peers:
             peer.changed.set()
 
+    def counts(self) -> dict[str, int]:
+        """Return the numbers of peers, and of those that have not taken the last content."""
+        return {"peers": len(self._peers), "peers_waited_for": sum(peer.is_waited_for for peer in self._peers)}
+
     def payload(self) -> list[dict[str, object]]:
         """Return the alerts to send now."""
         with self._lock:
@@ -75,20 +79,22 @@ class AlertmanagerBridge:
 
     def serve(self, peer: _Peer) -> None:
         """Send to a peer at each change and every `resend_s`, until the end of the context."""
-        with httpx.Client(timeout=TIMEOUT_S) as client:
+        with Requester(TIMEOUT_S) as client:
             is_first = True
             while not self._stop.is_set():
-                was_changed = peer.changed.wait(None if is_first else self._resend_s)
+                peer.changed.wait(None if is_first else self._resend_s)
                 if self._stop.is_set():
                     return
                 is_first = False
+                peer.is_waited_for = True
                 try:
-                    if send_until_delivered(lambda: self._send(client, peer), self._stop) and was_changed:
+                    if send_until_delivered(lambda: self._send(client, peer), self._stop):
+                        peer.is_waited_for = False
                         _log.debug("delivered", to=peer.url)
                 except Exception as error:  # noqa: BLE001 -- this thread never ends in silence: the next content is sent
                     _log.error("not delivered", to=peer.url, why=f"{type(error).__name__}: {error}")
 
-    def _send(self, client: httpx.Client, peer: _Peer) -> None:
+    def _send(self, client: Requester, peer: _Peer) -> None:
         """Send the current content once, in requests of bounded size."""
         peer.changed.clear()  # before the content is read: what changes from here on is sent again
         for alerts in chunks(self.payload(), _MAX_ALERTS):
@@ -111,4 +117,5 @@ class _Peer:
         self.url = url
         self.headers = headers
         self.changed = threading.Event()
+        self.is_waited_for = False  # while it has not taken the present content
         self.thread = threading.Thread(target=bridge.serve, args=(self,), name=f"bridge {url}", daemon=True)

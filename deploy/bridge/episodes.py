@@ -101,11 +101,6 @@ class Episodes:
         self._open: dict[Identity, AlertEntry] = {}
         self._identities: dict[str, Identity] = {}  # of open alerts, by alert id
 
-    @property
-    def number_open(self) -> int:
-        """Number of open alerts."""
-        return len(self._open)
-
     def apply(self, entry: AlertEntry) -> None:
         """Apply a record: opened, updated or cleared."""
         data = entry.alert.data

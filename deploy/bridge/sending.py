@@ -7,7 +7,6 @@ from collections.abc import Callable
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
-import httpx
 import structlog
 from tenacity import (
     RetryCallState,
@@ -19,9 +18,12 @@ from tenacity import (
     wait_random_exponential,
 )
 
+from streams.feeds.http import Requester, RequestError
 from twin.errors import MqtwinError, UsageError
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 10.0  # for the whole of a request
+_MAX_ANSWER_BYTES = 4096
+_MAX_TEXT = 200  # characters of an answer in the log
 _MIN_WAIT_S = 0.5
 _MAX_WAIT_S = 30.0
 _RETRIED = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
@@ -51,21 +53,21 @@ def check_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def post(client: httpx.Client, url: str, body: bytes, headers: dict[str, str]) -> None:
-    """Send a request once.
+def post(client: Requester, url: str, body: bytes, headers: dict[str, str]) -> None:
+    """Send a request once. What follows the status of an answer is of use for the log only.
 
     Raises:
         RefusedError: the answer is final, such as 400.
         UnavailableError: another try may help.
     """
     try:
-        answer = client.post(url, content=body, headers=headers)
-    except httpx.HTTPError as error:
-        raise UnavailableError(f"{url}: {error or type(error).__name__}") from error
-    if answer.is_success:
+        answer = client.ask("POST", url, headers, content=body, max_bytes=_MAX_ANSWER_BYTES)
+    except RequestError as error:
+        raise UnavailableError(f"{url}: {error}") from error
+    if HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
         return
-    text = f"{url}: {answer.status_code} {' '.join(answer.text[:200].split())}"
-    if answer.is_server_error or answer.status_code in _RETRIED:
+    text = f"{url}: {answer.status} {' '.join(answer.body.decode(errors='replace')[:_MAX_TEXT].split())}"
+    if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR or answer.status in _RETRIED:
         raise UnavailableError(text)
     raise RefusedError(text)
 
@@ -92,6 +94,7 @@ def send_until_delivered(send: Callable[[], None], stop: threading.Event) -> boo
 
 
 def _log_retry(state: RetryCallState) -> None:
-    """Log the first failed try in a row; the others say nothing new."""
-    if state.attempt_number == 1 and state.outcome is not None:
-        _log.warning("not delivered, trying again", why=str(state.outcome.exception()))
+    """Log the first, second, fourth, eighth ... failed try in a row; the others say nothing new."""
+    tries = state.attempt_number
+    if tries & (tries - 1) == 0 and state.outcome is not None:
+        _log.warning("not delivered, trying again", why=str(state.outcome.exception()), tries=tries)

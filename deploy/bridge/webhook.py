@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx
 import structlog
 
 from deploy.bridge.sending import TIMEOUT_S, RefusedError, post, send_until_delivered
+from streams.feeds.http import Requester
 from streams.kafka.subscribe import AlertRecord
 from twin.errors import UsageError
 
@@ -69,7 +69,7 @@ class Webhook:
         self,
         url: str,
         secret: bytes,
-        client: httpx.Client,
+        client: Requester,
         stop: threading.Event,
         *,
         wall: Callable[[], float] = time.time,
@@ -81,6 +81,10 @@ class Webhook:
         self._wall = wall
         self.delivered = 0
         self.refused = 0
+
+    def counts(self) -> dict[str, int]:
+        """Return the numbers of alert records delivered and refused."""
+        return {"delivered": self.delivered, "refused": self.refused}
 
     def deliver(self, alert: AlertRecord) -> bool:
         """Deliver an alert, however long that takes; return False if `stop` was set first, or if it was refused.
@@ -114,6 +118,6 @@ def _header_text(text: str) -> str:
     return "".join(letter if " " < letter <= "~" else "?" for letter in text)
 
 
-def new_client() -> httpx.Client:
-    """Return an HTTP client for webhooks; it follows no redirects, which could lead to an address nobody checked."""
-    return httpx.Client(timeout=TIMEOUT_S, follow_redirects=False)
+def new_client() -> Requester:
+    """Return an HTTP client for webhooks."""
+    return Requester(TIMEOUT_S)

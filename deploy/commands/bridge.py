@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 import structlog
 from cyclopts import App, Parameter
@@ -18,7 +19,7 @@ from deploy.stopping import StopRequestedError, raise_on_stop
 from streams.kafka.latest import AlertEntry, Latest
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
-from streams.log import configure_logging
+from streams.log import NewsLog, configure_logging
 from twin.errors import UsageError
 
 bridge = App(name="bridge")
@@ -52,7 +53,7 @@ def alertmanager(
     headers = _login(token_file)
     _configure_log(log)
     with AlertmanagerBridge(urls, headers) as sender:
-        _follow(kafka, sender.apply)
+        _follow(kafka, sender.apply, urls, sender.counts)
 
 
 @bridge.command
@@ -84,16 +85,25 @@ def webhook(
             for entry in entries:
                 sender.deliver(entry.alert)
 
-        _follow(kafka, deliver)
+        _follow(kafka, deliver, [address], sender.counts)
 
 
-def _follow(kafka: KafkaOptions, deliver: Callable[[Sequence[AlertEntry]], None]) -> None:
+def _follow(
+    kafka: KafkaOptions,
+    deliver: Callable[[Sequence[AlertEntry]], None],
+    urls: Sequence[str],
+    counts: Callable[[], dict[str, int]],
+) -> None:
     """Read the alerts topic from its beginning, and deliver.
+
+    The log says once what is read and where it is sent, and then at most each minute how many are open and sent.
 
     Args:
         kafka: Kafka connection.
         deliver: called once with the last record of each alert when the topic has been read to its end, which is
             also right if there is none, then with the new records in their order.
+        urls: where it delivers; paths, which may be secrets, are not logged.
+        counts: returns what was delivered, by name.
     """
     topics = Topics(kafka.topic_prefix)
     latest = Latest(topics)
@@ -102,6 +112,8 @@ def _follow(kafka: KafkaOptions, deliver: Callable[[Sequence[AlertEntry]], None]
             if reader.missing:
                 why = "`mqtwin stream` with the same --topic-prefix creates them"
                 _events.warning("waiting for topics", topics=reader.missing, why=why)
+            _events.info("bridging", reads=topics.alerts, sends_to=[_origin(url) for url in urls])
+            news = NewsLog(_events, "bridging")
             is_started = False
             while True:
                 applied = [latest.apply(record) for record in reader.read(_READ_SECONDS)]
@@ -113,8 +125,16 @@ def _follow(kafka: KafkaOptions, deliver: Callable[[Sequence[AlertEntry]], None]
                 elif reader.is_caught_up:
                     is_started = True
                     deliver(list(latest.alerts.values()))
+                if is_started:
+                    still_open = sum(entry.is_open for entry in latest.alerts.values())
+                    news.note(alerts_open=still_open, unreadable=latest.unreadable, **counts())
     except StopRequestedError:
         pass  # a signal is the usual end
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _login(token_file: Path | None) -> dict[str, str]:

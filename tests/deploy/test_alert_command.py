@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 import deploy.commands.alerts
 from deploy.alert_command import AlertCommand
@@ -64,6 +67,37 @@ def test_a_command_that_hangs_has_failed(tmp_path: Path) -> None:
     run, pauses = command(tmp_path, "import time; time.sleep(60)", timeout_s=0.2)
     assert not run.deliver(record())
     assert len(pauses) == 4
+
+
+LEAVE_ONE_BEHIND = """
+import subprocess, sys
+open(sys.argv[1], 'a').write('x')
+subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(5)'])
+print('notified')
+"""
+
+
+def test_a_command_that_leaves_a_process_behind_has_succeeded_at_its_own_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The process holds standard input and output open; the command is not run again because of that."""
+    run, pauses = command(tmp_path, LEAVE_ONE_BEHIND, timeout_s=4.5)
+    long = msgspec.structs.replace(record(), value=bytes(1 << 20))  # which nobody reads
+    began = time.monotonic()
+    assert run.deliver(long)
+    assert time.monotonic() - began < 4.5
+    assert ((tmp_path / "out").read_text(), pauses) == ("x", [])
+    assert "notified" in capsys.readouterr().err
+
+
+def test_output_without_end_is_a_failure_and_takes_neither_memory_nor_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deploy.alert_command._PAUSES_S", ())
+    run, _ = command(tmp_path, "import sys\nwhile True: sys.stdout.write('y' * 65536)")
+    with capture_logs() as lines:
+        assert not run.deliver(record())
+    assert lines[-1]["why"] == "more than 16 MB of output"
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,16 @@ def test_queries_of_a_dashboard_name_metrics_that_exist(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)
+def test_what_is_nearest_is_ranked_from_below_and_what_is_fullest_from_above(name: str) -> None:
+    for panel in DASHBOARDS[name]["panels"]:
+        for target in panel.get("targets", []):
+            if "nearest" in panel["title"] or ("time_to_full" in target["expr"] and "topk" in target["expr"]):
+                assert "bottomk(" in target["expr"], panel["title"]
+            if "fullest" in panel["title"]:
+                assert "topk(" in target["expr"], panel["title"]
+
+
+@pytest.mark.parametrize("name", DASHBOARDS)
 def test_panels_take_the_data_source_from_the_variable(name: str) -> None:
     board = DASHBOARDS[name]
     assert board["templating"]["list"][0]["name"] == "datasource"

@@ -158,11 +158,14 @@ def test_without_topics_exporter_and_bridge_say_what_they_wait_for(
         create(kafka, f"{topic_prefix}.state")
         wait_until(lambda: status_of(url.replace("/metrics", "/readyz")) == 200)
     (tmp_path / "secret").write_bytes(b"0" * 24)
-    arguments = ["--url", "http://127.0.0.1:9", "--secret-file", str(tmp_path / "secret")]
+    arguments = ["--url", "http://127.0.0.1:9/hush", "--secret-file", str(tmp_path / "secret")]
     with command(kafka, topic_prefix, "bridge", "webhook", *arguments) as process:
         assert process.stderr is not None
         line = msgspec.json.decode(process.stderr.readline())
         assert (line["event"], line["topics"]) == ("waiting for topics", [f"{topic_prefix}.alerts"])
+        line = msgspec.json.decode(process.stderr.readline())
+        assert (line["event"], line["reads"]) == ("bridging", f"{topic_prefix}.alerts")
+        assert line["sends_to"] == ["http://127.0.0.1:9"]
 
 
 def conditions(receiver: Receiver) -> list[tuple[str, str]]:
