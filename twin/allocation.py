@@ -13,10 +13,8 @@ from typing import NamedTuple
 
 from kernels import pools
 from twin.estate import CouplingFacility, Estate, Structure
-from twin.units import MIB
+from twin.estate.model import FIXED_AUGMENTED
 
-FIXED_AUGMENTED = 8 * MIB  # bytes of a structure that is configured for SCM [assumed]
-DYNAMIC_AUGMENTED_PPM = 20_000  # of the bytes in SCM, millionths [assumed]
 SCM_POOLS_PCT = 97  # of its pools that a structure with SCM keeps [published: fewer; assumed: 3 % fewer]
 _UNBOUNDED = 1 << 62
 

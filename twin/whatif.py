@@ -23,7 +23,15 @@ from kernels.clock import TICK
 from kernels.layout import Store
 from kernels.meter_rows import BINS, CLASSES, COUNTS, DATA_SET_GETS, PUTS, STORE_GETS, YOUNG_GETS
 from twin.errors import UsageError
-from twin.estate import Estate, EstateError, Smds, StoreConfig, parse_attributes
+from twin.estate import (
+    CouplingFacility,
+    Estate,
+    EstateError,
+    Smds,
+    StoreConfig,
+    Structure,
+    parse_attributes,
+)
 from twin.estate.attributes import SMDS
 from twin.estate.errors import did_you_mean, listed
 from twin.events import Decoded, Decoder, EventError
@@ -37,7 +45,7 @@ from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
 from twin.stores.open import MESSAGE_KINDS, Twin, open_message_store
 from twin.stores.structure import StructureTwin
-from twin.units import as_text
+from twin.units import as_text, format_size
 from twin.warm import warm
 
 DEFAULT_HORIZON_S = 8 * 3600.0
@@ -129,6 +137,7 @@ class Moment:
             return self.twin
         name = self.twin.name
         changed = changed_config(self.twin.config, settings)
+        _check_scm(self.estate, self.twin.config, changed)
         estate = replace(self.estate, stores={**self.estate.stores, name: changed})
         twin = open_message_store(estate, name, self.twin.tables.copied_arrays(), self.twin.header(), None)
         if isinstance(twin, StructureTwin) and twin.policy_pending and not twin.rebuild():
@@ -227,6 +236,20 @@ def changed_config(config: StoreConfig, settings: Mapping[str, Any]) -> StoreCon
     if datasets:
         changes["smds"] = _changed_datasets(config, datasets)
     return replace(config, **changes)
+
+
+def _check_scm(estate: Estate, config: StoreConfig, changed: StoreConfig) -> None:
+    """Check that there is SCM where another SCMMAXSIZE is asked for. UsageError: the coupling facility has none."""
+    if not isinstance(config, Structure) or not isinstance(changed, Structure):
+        return
+    facility = estate.stores.get(changed.coupling_facility or "")
+    if not isinstance(facility, CouplingFacility) or facility.size is None or facility.scm:
+        return  # without a described one, SCMMAXSIZE alone counts
+    if changed.scm_max_size not in (None, config.scm_max_size):
+        raise UsageError(
+            f"scm_max_size = {format_size(changed.scm_max_size or 0)}: {facility.name} has no SCM; expected: scm in"
+            f" [coupling_facility.{facility.name}] of the estate"
+        )
 
 
 def _changed_datasets(config: Any, settings: Mapping[str, Any]) -> dict[str, Smds]:

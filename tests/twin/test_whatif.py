@@ -10,6 +10,7 @@ import pytest
 
 import twin
 from tests.support.moments import QUEUE, after_rest, structure_at_rest
+from twin.advise import Promise, advise
 from twin.errors import UsageError
 from twin.stores.open import open_message_store
 from twin.testing import Driver
@@ -73,6 +74,19 @@ def test_a_what_if_leaves_the_pages_that_a_checkpoint_needs(recording: Path):
     pages = dict(moment.twin.dirty_pages())
     restored = open_message_store(moment.estate, STORE, None, moment.twin.header(), pages.items())
     assert restored.state() == moment.twin.state()
+
+
+FACILITY = '[coupling_facility.CF01]\nsize = "64G"\n{scm}\n---\nsize = "128M"\ncoupling_facility = "CF01"\n'
+
+
+def test_scm_is_asked_for_only_where_the_coupling_facility_has_any(tmp_path: Path):
+    without = structure_at_rest(tmp_path, FACILITY.format(scm=""), length=1_000, rate=10)
+    with pytest.raises(UsageError, match=r"scm_max_size = 8G: CF01 has no SCM; expected: scm in \[coupling_facility"):
+        what_if(without, {"scm_max_size": "8G"}, Traffic(gets=0))
+    assert not any("scm_max_size" in plan.settings for plan in advise(without, Promise(hours=8), Traffic(gets=0)).plans)
+    described = structure_at_rest(tmp_path, FACILITY.format(scm='scm = "16G"'), length=1_000, rate=10)
+    answer = what_if(described, {"scm_max_size": "8G"}, Traffic(gets=0))
+    assert answer.after.messages_that_fit > 2 * answer.before.messages_that_fit
 
 
 RULES = """

@@ -90,8 +90,13 @@ def _coupling_facility(store: CouplingFacility, stores: Mapping[str, StoreConfig
         if isinstance(structure, Structure) and structure.scm_max_size is not None:
             scm_max_sizes[name] = structure.scm_max_size
     total, available = sum(scm_max_sizes.values()), store.scm or 0
-    if total > available and store.size is not None:
+    if total > 0 and not available and store.size is not None:
+        yield (
+            f"{store.name}: it has no SCM, so SCMMAXSIZE of {', '.join(scm_max_sizes)} only takes 3 % of the entries"
+            f" and elements; give scm in [coupling_facility.{store.name}]"
+        )
+    elif total > available and store.size is not None:
         yield (
             f"{store.name}: SCM is over-committed: {', '.join(scm_max_sizes)} may use {format_size(total)}, it has"
-            f" {format_size(available) if available else 'none'}; 2192 may come unexpectedly"
+            f" {format_size(available)}; 2192 may come unexpectedly"
         )

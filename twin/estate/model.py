@@ -16,6 +16,8 @@ RULE_OFF = 64 * KIB  # OFFLDnSZ(64K): the rule is off [IBM: MQ, Specifying offlo
 ALWAYS_OFFLOADED_ABOVE = 63 * KIB  # bytes of data, 64,512 [published]
 MAX_PAGES = 16_777_216  # 4 KB pages: 64 GB, the largest page set [published]
 PRESTAGES_ABOVE_PCT = 90  # usage above which SCM is used, `kernels.scm.PRESTAGE_ABOVE` [IBM: How SCM works]
+FIXED_AUGMENTED = 8 * MIB  # bytes of a structure that is configured for SCM [assumed]
+DYNAMIC_AUGMENTED_PPM = 20_000  # of the bytes in SCM, millionths [assumed]
 SMDS_MAX_SIZE = 16 * TIB  # the largest shared message data set [published]
 QUEUE_FILE_MAX_SIZE = 2_088_960 * MIB  # MAXFSIZE(DEFAULT) [IBM: MQ 9.1.5, Changing the size of a queue file]
 

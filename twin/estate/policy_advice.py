@@ -3,15 +3,15 @@
 Sources: [IBM: z/OS MVS Setting Up a Sysplex, Understanding MINSIZE/INITSIZE/SIZE correlation] (SIZE of 1.5 to 2 times
 INITSIZE), [IBM: Health Checker, XCF_CF_STR_POLICYSIZE] (INITSIZE below half of SIZE), [IBM: z/OS MVS Setting Up a
 Sysplex, Updating the CFRM policy] (FULLTHRESHOLD(0) switches off structure full monitoring and automatic alter),
-[published] (no alter while data is in storage class memory).
+[published] (no alter while data is in storage class memory; augmented space reduces what structures can use).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from twin.estate.model import CouplingFacility, StoreConfig, Structure
-from twin.units import format_size
+from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED, CouplingFacility, StoreConfig, Structure
+from twin.units import MIB, format_size
 
 _MAX_GROWTH = 2  # SIZE over INITSIZE
 
@@ -51,9 +51,35 @@ def facility_warnings(facility: CouplingFacility, stores: Mapping[str, StoreConf
             f"{facility.name}: its structures may grow to {format_size(total)}, it has {format_size(facility.size)}:"
             " not all of them can reach their SIZE"
         )
+    if facility.size is not None:
+        yield from _augmented_space(facility, structures, facility.size)
     with_scm = [structure.name for structure in structures if structure.scm_max_size is not None]
     if with_scm and facility.size is None:
         yield (
             f"{facility.name}: the SCM of {', '.join(with_scm)} cannot be checked for over-commitment: the estate does"
             f" not say how much there is; give scm in [coupling_facility.{facility.name}]"
+        )
+
+
+def _augmented_space(facility: CouplingFacility, structures: list[Structure], size: int) -> Iterator[str]:
+    """Yield what keeps augmented space from the real storage of a coupling facility of `size` bytes."""
+    with_scm = [structure for structure in structures if structure.scm_max_size is not None]
+    allocated = sum(structure.init_size or structure.size for structure in structures)
+    fixed = FIXED_AUGMENTED * len(with_scm)
+    if not with_scm or allocated > size:
+        return
+    if allocated + fixed > size:
+        yield (
+            f"{facility.name}: its structures take {format_size(allocated)} and {format_size(fixed)} of fixed augmented"
+            f" space for SCM, it has {format_size(size)}: not all of them fit"
+        )
+        return
+    scm = min(facility.scm or 0, sum(structure.scm_max_size or 0 for structure in with_scm))
+    dynamic, left = -(-scm * DYNAMIC_AUGMENTED_PPM // 1_000_000), size - allocated - fixed
+    if dynamic > left:
+        usable = left * 1_000_000 // DYNAMIC_AUGMENTED_PPM
+        yield (
+            f"{facility.name}: dynamic augmented space, {DYNAMIC_AUGMENTED_PPM / 10_000:g} % of SCM, may reach"
+            f" {format_size(-(-dynamic // MIB) * MIB)}, {format_size(left)} are left: 2192 comes at"
+            f" {format_size(usable)} of SCM"
         )

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels.clock import TICK
-from twin.allocation import FIXED_AUGMENTED, allocate
+from twin.allocation import allocate
 from twin.estate import CouplingFacility, Estate, Structure
+from twin.estate.model import FIXED_AUGMENTED
 from twin.stores.message_store import MessageStore
 from twin.stores.structure import StructureTwin
 

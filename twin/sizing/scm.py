@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kernels.scm import BLOCK_BYTES, PRESTAGE_ABOVE, blocks_of
-from twin.allocation import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED, allocate, pool_sizes
+from twin.allocation import allocate, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
 from twin.estate.cfrm_text import structure_name
+from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
 from twin.sizing.mix import Mix, count_of
 from twin.sizing.structure import IN_STRUCTURE, OFFLOADED, elements_of_mix, round_up
 

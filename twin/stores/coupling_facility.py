@@ -16,9 +16,10 @@ from typing_extensions import override
 from twin.alerts import shared_texts
 from twin.alerts.episodes import Alert, Finding
 from twin.alerts.resource_view import HYSTERESIS_PCT
-from twin.allocation import FIXED_AUGMENTED, allocate
+from twin.allocation import allocate
 from twin.conditions import CRITICAL, WARNING, Condition
 from twin.estate import CouplingFacility, Structure
+from twin.estate.model import FIXED_AUGMENTED
 from twin.stores.drift import SizeMeasured, drift_cause
 from twin.stores.reports import Report, StructureValues
 from twin.stores.shared_store import DRIFT_TOLERANCE_PCT, SharedStore

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from kernels import layout, scm
-from twin.allocation import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED, assured_scm, bounds
+from twin.allocation import assured_scm, bounds
 from twin.estate import Estate, Structure
+from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
 from twin.state.tables import Tables
 
 _SECOND_NS = 10**9

@@ -11,9 +11,10 @@ from typing_extensions import override
 from kernels import clock, in_use, layout, pools, scm, smds, watch
 from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
-from twin.allocation import FIXED_AUGMENTED, Allocation, Usage, allocate
+from twin.allocation import Allocation, Usage, allocate
 from twin.conditions import Condition
 from twin.estate import Smds, Structure
+from twin.estate.model import FIXED_AUGMENTED
 from twin.forecast.fill_model import FillModel
 from twin.forecast.structure_model import structure_model
 from twin.stores import alteration, auto_alter, scm_pace, storage_class_memory, structure_measurement

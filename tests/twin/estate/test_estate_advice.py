@@ -50,6 +50,64 @@ def test_scm_may_be_over_committed(load: Load) -> None:
     )
 
 
+AUGMENTED = """
+schema = 1
+[coupling_facility.CF01]
+{facility}
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01"]
+[structure."QSG1/APP1"]
+size = "4G"
+coupling_facility = "CF01"
+{app1}
+cf_level = 4
+[queue."QSG1/ORDERS"]
+structure = "APP1"
+"""
+
+
+@pytest.mark.parametrize(
+    ("facility", "scm", "expected"),
+    [
+        (
+            'size = "4100M"\nscm = "1T"',
+            '"1T"',
+            "CF01: its structures take 4G and 8M of fixed augmented space for SCM, it has 4100M: not all of them fit",
+        ),
+        (
+            'size = "4200M"\nscm = "1T"',
+            '"1T"',
+            "CF01: dynamic augmented space, 2 % of SCM, may reach 20972M, 96M are left: 2192 comes at 4800M of SCM",
+        ),
+        ('size = "4200M"\nscm = "4G"', '"1T"', None),
+        ('size = "4200M"\nscm = "1T"', '"4G"', None),
+    ],
+)
+def test_augmented_space_counts_beside_the_structures(
+    load: Load, facility: str, scm: str, expected: str | None
+) -> None:
+    text = AUGMENTED.format(facility=facility, app1=f"scm_max_size = {scm}")
+    of_storage = [warning for warning in load(text).warnings if "augmented space" in warning]
+    assert of_storage == ([] if expected is None else [expected])
+
+
+def test_fixed_augmented_space_is_of_each_structure_with_scm(load: Load) -> None:
+    """Of 14M, two structures of 2.3 MB take 4.6 MB and 16M of fixed augmented space."""
+    app1 = 'scm_max_size = "1G"'
+    text = AUGMENTED.format(facility='size = "14M"\nscm = "64G"', app1=app1).replace('"4G"', '"2300K"')
+    text += f'[structure."QSG1/APP2"]\nsize = "2300K"\ncoupling_facility = "CF01"\ncf_level = 4\n{app1}\n'
+    assert any("take 4600K and 16M of fixed augmented space" in warning for warning in load(text).warnings)
+
+
+def test_scmmaxsize_on_a_coupling_facility_without_scm(load: Load) -> None:
+    text = AUGMENTED.format(facility='size = "64G"', app1='scm_max_size = "8G"')
+    (warning,) = load(text).warnings
+    assert warning == (
+        "CF01: it has no SCM, so SCMMAXSIZE of QSG1/APP1 only takes 3 % of the entries and elements; give scm in"
+        " [coupling_facility.CF01]"
+    )
+
+
 @pytest.mark.parametrize(
     ("rules", "warning"),
     [
