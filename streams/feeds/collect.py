@@ -119,7 +119,7 @@ def collect(
         if is_changed and time.monotonic() - saved_s >= _SAVE_SECONDS:
             save()
             saved_s, is_changed = time.monotonic(), False
-    writer.write(scaled(sorted(intake.sift(feed.finish()), key=sort_key)))
+    writer.write(scaled(sorted(intake.sift(feed.finish(), is_end=True), key=sort_key)))
     letters.send_new()
     save()
 

@@ -100,7 +100,8 @@ class AmqsevtFeed(Feed):
             if not queue or not self.intake.claim(qmgr, queue, source):
                 continue
             self.intake.seen.add("queue_file", f"{qmgr}/{queue}", place)
-            yield from self.flow_events(source, _flows(qmgr, queue, (start, end), item), place)
+            flows = _flows(qmgr, queue, (start, end), item)
+            yield from self.flow_events(source, flows, place, is_common=source == "statistics")
 
     def _time(self, data: Mapping[str, Any], name: str, place: str) -> int:
         """Return the start or end of an interval, microseconds since 1970."""

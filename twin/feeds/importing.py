@@ -67,7 +67,7 @@ def import_files(
             events = feed_events(feed, read_pages(paths))
             if counts is not None:
                 events = with_counts(events, Path(counts), intake, estate)
-            ordered = in_order(intake.sift(events, put_aside))
+            ordered = in_order(intake.sift(events, put_aside, is_end=True))
             while batch := list(islice(ordered, _WRITE_EVENTS)):
                 writer.write(batch)
                 if progress is not None:

@@ -11,6 +11,7 @@ from typing import Any
 from twin.estate import Estate, RoutingError
 from twin.events import EventError
 from twin.events.fields import FIELD, check_measured
+from twin.feeds.idle import IdleStores
 from twin.feeds.seen import Seen
 from twin.units import as_text
 
@@ -122,7 +123,12 @@ class Intake:
     peaks: dict[str, Peak] = field(default_factory=dict)  # by store
     events: int = 0  # number that `sift` let through
     aside: int = 0  # number that it put aside
+    idle: IdleStores = field(init=False)
     _sources: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Prepare the heartbeats of idle stores."""
+        self.idle = IdleStores(self.estate)
 
     def complain(self, code: str, place: str, text: str) -> None:
         """Report something wrong with the input.
@@ -230,13 +236,22 @@ class Intake:
         peak.entries, peak.elements = max(peak.entries, entries), max(peak.elements, elements)
         peak.full += full
 
-    def sift(self, events: Iterable[Event], aside: Callable[[Event], None] | None = None) -> Iterator[Event]:
-        """Yield the events that the estate can take.
+    def sift(
+        self, events: Iterable[Event], aside: Callable[[Event], None] | None = None, *, is_end: bool = False
+    ) -> Iterator[Event]:
+        """Yield the events that the estate can take, and the heartbeats of stores that are idle, in no order of time.
 
         Args:
             events: of a feed.
             aside: called with each event that names something the estate lacks.
+            is_end: True if they are the last ones.
         """
+        yield from self._known(events, aside)
+        for heartbeat in self.idle.heartbeats(is_end=is_end):
+            self.events += 1
+            yield heartbeat
+
+    def _known(self, events: Iterable[Event], aside: Callable[[Event], None] | None) -> Iterator[Event]:
         for event in events:
             error = _wrong(event)
             if error is not None:

@@ -51,6 +51,11 @@ class Flows:
         """Number of puts."""
         return sum(puts.count for puts in self.puts)
 
+    @property
+    def has_events(self) -> bool:
+        """True if anything happened."""
+        return bool(self.messages or self.gets or self.expired or self.cleared)
+
 
 def slices_of(start: int, end: int, slice_s: float) -> int:
     """Return the number of slices of an interval, from 1 to MAX_SLICES."""

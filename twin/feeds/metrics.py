@@ -85,9 +85,10 @@ class MetricEvents:
                 yield from self._page_set(key, values, collected.time, place)
                 continue
             values = self._deltas(key, values, collected.cumulative)
+            measured = list(self._queue_file(key, values, collected.time))
             if last is not None:
-                yield from self._flows(key, values, (last, collected.time), place)
-            yield from self._queue_file(key, values, collected.time)
+                yield from self._flows(key, values, (last, collected.time), place, is_measured=bool(measured))
+            yield from measured
 
     def _deltas(self, key: Key, values: Mapping[str, float], cumulative: Iterable[str]) -> dict[str, float]:
         """Return the values with counters since the last ones. A counter that is smaller began anew."""
@@ -98,7 +99,9 @@ class MetricEvents:
             result[metric] = 0.0 if before is None else value - before if value >= before else value
         return result
 
-    def _flows(self, key: Key, values: Mapping[str, float], interval: tuple[int, int], place: str) -> Iterator[Event]:
+    def _flows(
+        self, key: Key, values: Mapping[str, float], interval: tuple[int, int], place: str, *, is_measured: bool
+    ) -> Iterator[Event]:
         _, qmgr, queue = key
         count, gets = _sum(values, PUTS), _sum(values, DESTRUCTIVE)
         gets = _sum(values, GETS) if gets is None else gets
@@ -142,6 +145,7 @@ class MetricEvents:
             peak_error=peak_error(flows, self._options.slice_s),
             length_error=count,
         )
+        self._intake.idle.note_read(qmgr, queue, interval[1], has_events=is_measured or flows.has_events)
         yield from events_of(flows, self._options.slice_s)
 
     def _queue_file(self, key: Key, values: Mapping[str, float], time: int) -> Iterator[Event]:

@@ -70,7 +70,9 @@ class Feed(ABC):
         self.passed = 0
         self.page_latest = 0
 
-    def flow_events(self, source: str, flows: Flows, place: str, *, is_one_length: bool = False) -> Iterator[Event]:
+    def flow_events(
+        self, source: str, flows: Flows, place: str, *, is_one_length: bool = False, is_common: bool = True
+    ) -> Iterator[Event]:
         """Yield the events of counts of an interval, and report its coverage; counts that cannot be are a complaint.
 
         Args:
@@ -78,6 +80,7 @@ class Feed(ABC):
             flows: counts of a queue.
             place: where they stand.
             is_one_length: True if all messages are known to have the same length.
+            is_common: True if the interval is that of all queues of the queue manager, so that its end is known.
         """
         wrong = implausible(flows)
         if wrong is not None:
@@ -94,6 +97,8 @@ class Feed(ABC):
             peak_error=peak_error(flows, self.options.slice_s),
             length_error=0 if is_one_length else sum(stored),
         )
+        if is_common:
+            self.intake.idle.note_read(flows.qmgr, flows.queue, flows.end, has_events=flows.has_events)
         yield from events_of(flows, self.options.slice_s)
 
     @abstractmethod

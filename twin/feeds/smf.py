@@ -360,7 +360,7 @@ class SmfFeed(Feed):
         )
         least, largest = values["min_length"], values["max_length"]
         one_length = least == largest and least != WQ_NO_MINIMUM
-        yield from self.flow_events("WQ", flows, record.place, is_one_length=one_length)
+        yield from self.flow_events("WQ", flows, record.place, is_one_length=one_length, is_common=False)
 
     def _note_accounted_queue(self, record: SmfRecord, queue: str, values: dict[str, Any]) -> None:
         flags = QQST_SHARED if values["structure"] else 0
