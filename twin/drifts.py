@@ -144,6 +144,7 @@ def drifts(path: str | Path, estate: Estate) -> dict[str, StoreDrift]:
                 twin = player.twins[store]
                 if isinstance(twin, MessageStore):
                     _note(seen[store], twin, msgspec.json.decode(piece.extras[last]))
+    player.catch_up()
     states = player.states()
     result = {}
     for name in sorted(seen):

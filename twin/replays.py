@@ -88,7 +88,11 @@ class Replayed:
 
 
 class Player:
-    """Twins of an estate that apply a recording in pieces; the pieces do not change the results."""
+    """Twins of an estate that apply a recording in pieces; the pieces do not change the results.
+
+    A recording may have the events of one store hours behind those of another. So shared stores wait for all their
+    sources, until `catch_up` says that what there is has been fed.
+    """
 
     def __init__(self, estate: Estate, twins: Mapping[str, Twin] | None = None, *, demands: bool = False) -> None:
         """Go on with `twins`, by store name. Those of other stores are opened at their first event.
@@ -101,6 +105,7 @@ class Player:
         self._estate = estate
         self._twins: dict[str, Twin] = dict(twins or {})
         self._demands = demands
+        self._caught_up = False
         self.asked: dict[str, AskedStore] = {}
 
     def feed(self, decoded: Decoded) -> list[Alert]:
@@ -115,8 +120,18 @@ class Player:
         for name, own_reports in sorted(reports.items()):
             shared = self._twin(name)
             assert isinstance(shared, SharedStore)
-            alerts += shared.take(own_reports)
+            alerts += shared.take(own_reports, caught_up=self._caught_up)
         return alerts
+
+    def catch_up(self) -> list[Alert]:
+        """Process what shared stores hold back for sources that say nothing; return the alerts by store, in order.
+
+        To be called when all events that exist have been fed. What comes later is taken as it comes: of a source that
+        has fallen silent, or was never heard of, nothing is expected any more.
+        """
+        self._caught_up = True
+        shared = [twin for _, twin in sorted(self._twins.items()) if isinstance(twin, SharedStore)]
+        return [alert for twin in shared for alert in twin.take((), caught_up=True)]
 
     def _ask(self, twin: MessageStore, block: EventBlock) -> list[Alert]:
         outcome = self.asked.setdefault(block.store, AskedStore(Refusals(), Refusals()))
@@ -206,6 +221,7 @@ def replay(
         replayed.events += count_events(decoded)
         if on_chunk is not None:
             on_chunk(chunk, replayed.events)
+    replayed.alerts += player.catch_up()
     replayed.alerts.sort(key=lambda alert: (alert.time, alert.store))  # stable: a store's own order stays
     replayed.reasons = dict(reasons.most_common())
     replayed.states = player.states()

@@ -95,7 +95,7 @@ class Driver:
         except EventError as error:
             raise UsageError(f"start: {error.detail}") from None
         self._decoder = Decoder(self.estate)
-        self._player = Player(self.estate)
+        self._player = self._new_player()
         self._saved: dict[str, _SavedTwin] = {}
         self._saved_time = self.time
         self._saved_alerts = len(self.alerts)
@@ -290,7 +290,13 @@ class Driver:
             name: open_store(self.estate, name, None, saved.header, saved.pages.items())
             for name, saved in self._saved.items()
         }
-        self._player = Player(self.estate, twins)
+        self._player = self._new_player(twins)
+
+    def _new_player(self, twins: Mapping[str, Twin] | None = None) -> Player:
+        """Return a player whose events come as they happen: those sent are all that exist."""
+        player = Player(self.estate, twins)
+        player.catch_up()
+        return player
 
 
 def _encode(event: Mapping[str, Any] | bytes) -> bytes:

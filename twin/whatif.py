@@ -184,6 +184,7 @@ def twin_at(recording: str | Path, estate: Estate, store: str, time: str | int |
         player.feed(cut)
         if len(decoded) and not len(cut):
             break  # a chunk has thousands of events: what comes is later
+    player.catch_up()
     if store not in player.twins:
         by_then = "" if time is None else f" until {time}"
         raise UsageError(f"{recording} has no event of {store}{by_then}; expected: a later --at, or another store")

@@ -137,6 +137,9 @@ class LiveTwins:
                 if messages:
                     kinds = [dict(item.headers() or ()).get("content-type") for item in messages]
                     self.feed([item.value() for item in messages], [_as_bytes(kind) for kind in kinds])
+                if len(messages) < _BATCH:
+                    with self._lock:
+                        self._player.catch_up()
         finally:
             consumer.close()
 

@@ -69,6 +69,7 @@ def read_present(kafka: Mapping[str, str], topics: Topics, estate: Estate, store
                     [item.value() for item in messages], [_content_type(item) for item in messages]
                 )
                 player.feed(until(decoded, time_us))
+    player.catch_up()
     if store not in player.twins:
         raise UsageError(f"topic {topics.events} has no event of {store} any more; expected: a longer retention")
     lost = max(0, int(state["events"]) - int(player.twins[store].state()["events"]))

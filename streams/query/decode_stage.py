@@ -18,14 +18,17 @@ import pyarrow.compute as pc
 
 from streams.kafka.letters import DeadLetter
 from streams.plan import PackedPlan, Plan
-from streams.query.report_records import ReportError, pack_reports, read_reports
+from streams.query.report_records import ReadMark, ReportError, pack_reports, read_record
 from streams.query.rows import (
+    BEHIND,
     BLOCK,
     BLOCK_ROWS,
+    CAUGHT_UP,
     DEAD,
     DEAD_KEY,
     DEAD_KEYS,
     FIRST_OTLP_PARTITION,
+    MARK,
     REPORT,
     SPANS,
     StoreSpans,
@@ -169,6 +172,7 @@ class OutputBuffer:
     def _clear(self) -> None:
         self._stores: dict[tuple[str, int], _Blocks] = {}
         self._reports: dict[tuple[str, int], _Reports] = {}
+        self._marks: dict[tuple[str, int], tuple[int, bool]] = {}  # the last one: offset, what it says
         self._spans: dict[tuple[str, int], _Spans] = {}
         self._letters: list[DeadLetter] = []
         self._events = 0
@@ -182,7 +186,7 @@ class OutputBuffer:
     @property
     def is_empty(self) -> bool:
         """True if there is nothing to send."""
-        return not (self._stores or self._reports or self._spans or self._letters)
+        return not (self._stores or self._reports or self._marks or self._spans or self._letters)
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Decode a record batch of `KAFKA_COLUMNS`, and yield the buffered output whenever the buffer is full.
@@ -215,10 +219,13 @@ class OutputBuffer:
     def _add_reports(self, partition: int, rows: pa.RecordBatch) -> None:
         for offset, value in zip(rows.column("offset").to_pylist(), rows.column("value").to_pylist(), strict=True):
             try:
-                reports = read_reports(value, self._plan.estate)
+                reports = read_record(value, self._plan.estate)
             except ReportError as error:
                 reject = Reject(0, 0, Reason.BAD_REPORT, str(error), value or b"")
                 self._add_letter(self._plan.topics.reports, partition, offset, reject)
+                continue
+            if isinstance(reports, ReadMark):
+                self._marks[reports.store, partition] = offset, reports.caught_up
                 continue
             entry = self._reports.setdefault((reports[0].target, partition), _Reports(offset))
             entry.reports += reports
@@ -270,6 +277,10 @@ class OutputBuffer:
         rows += [
             (store, REPORT, partition, entry.offset, 0, pack_reports(entry.reports))
             for (store, partition), entry in self._reports.items()
+        ]
+        rows += [
+            (store, MARK, partition, offset, 0, CAUGHT_UP if caught_up else BEHIND)
+            for (store, partition), (offset, caught_up) in self._marks.items()
         ]
         rows += [
             (store, SPANS, FIRST_OTLP_PARTITION + partition, entry.offset, 0, pack_spans(entry.records))

@@ -35,6 +35,7 @@ from streams.query.failure import explain
 from streams.query.master import check_master
 from streams.query.preflight import check_executors
 from streams.query.progress import LETTERS, OBSERVED, BatchLog
+from streams.query.read_marks import ReadMarks
 from streams.query.rows import BLOCK_DDL, FIGURES, FIRST_OTLP_PARTITION, RECORD_DDL
 from streams.query.session import SparkJava, is_local, open_session
 from streams.query.silence import SourceGuard
@@ -207,9 +208,11 @@ def _start_guarded(
     packed = PackedPlan.pack(Plan(settings.estate, settings.topics, limits, loss, settings.spans))
     has_watched_sources = SourceBits(settings.estate).names and not settings.available_now
     sources = SourceGuard(settings.estate, settings.client, settings.topics) if has_watched_sources else None
-    log = _batch_log(settings, session, sources, on_batch)
+    marks = ReadMarks(settings.estate, settings.client, settings.topics)
+    log = _batch_log(settings, session, sources, None if settings.available_now else marks, on_batch)
     explain_failure = partial(_explain_failure, settings, guard, directories)
     session.streams.addListener(log)
+    marks.tell(caught_up=False)  # there may be a backlog
     written = end_offsets(settings.client, settings.topics.reports)
     guard.note_start(int(session.conf.get("spark.sql.shuffle.partitions") or 0))
     if settings.max_records is None:
@@ -232,7 +235,10 @@ def _start_guarded(
 
     def read_reports() -> StreamingQuery | None:
         """Start the query again to read the reports it wrote: it reads only what existed at its start."""
-        if not settings.available_now or end_offsets(settings.client, settings.topics.reports) == written:
+        if not settings.available_now:
+            return None
+        marks.tell(caught_up=True)
+        if end_offsets(settings.client, settings.topics.reports) == written:
             return None
         return _start_query(settings, session, packed, str(limits.request), explain_failure)
 
@@ -245,6 +251,7 @@ def _batch_log(
     settings: JobSettings,
     session: SparkSession,
     sources: SourceGuard | None,
+    marks: ReadMarks | None,
     on_batch: Callable[[dict[str, Any]], None] | None,
 ) -> BatchLog:
     return BatchLog(
@@ -252,6 +259,7 @@ def _batch_log(
         measure_session(session),
         ends=lambda topic: end_offsets(settings.client, topic),
         guard=sources,
+        marks=marks,
         status=StatusFile(settings.status_file, settings.trigger) if settings.status_file is not None else None,
         transactions=watch_transactions(settings.client, settings.topics.read),
     )

@@ -25,8 +25,10 @@ from streams.query.decode_stage import open_decoder
 from streams.query.report_records import CONTENT_TYPE, report_records, unpack_reports
 from streams.query.rows import (
     BLOCK,
+    CAUGHT_UP,
     DEAD_KEY,
     FIGURES,
+    MARK,
     REPORT,
     SPANS,
     StoreSpans,
@@ -142,10 +144,11 @@ class TwinProcessor(StatefulProcessor):
             payloads = _sort_payloads(rows)
             blocks = [EventBlock.unpack(payload) for kind, payload in payloads if kind == BLOCK]
             reports = [report for kind, payload in payloads if kind == REPORT for report in unpack_reports(payload)]
+            marks = [payload == CAUGHT_UP for kind, payload in payloads if kind == MARK]
             spans = [record for kind, payload in payloads if kind == SPANS for record in unpack_spans(payload)]
             if spans:
                 blocks += self._order(name, spans, output)
-            self._advance(name, blocks, reports, output)
+            self._advance(name, blocks, reports, marks[-1] if marks else None, output)
         yield from output.rows()
 
     def close(self) -> None:
@@ -170,8 +173,18 @@ class TwinProcessor(StatefulProcessor):
         }
         return [ordered.block] if ordered.block is not None else []
 
-    def _advance(self, store: str, blocks: list[EventBlock], reports: list[Report], output: Output) -> None:
-        """Apply event batches, then reports, to the twin of a store, and write the changed pages to the state store."""
+    def _advance(
+        self, store: str, blocks: list[EventBlock], reports: list[Report], caught_up: bool | None, output: Output
+    ) -> None:
+        """Apply event batches, then reports, to the twin of a store, and write the changed pages to the state store.
+
+        Args:
+            store: its name.
+            blocks: event batches.
+            reports: reports, of a shared store.
+            caught_up: what the last mark says; None: there was none.
+            output: takes the output.
+        """
         started = time.perf_counter_ns()
         row = self._header.get()
         saved = SavedState(bytes(row[0]), bytes(row[1])) if row is not None else None
@@ -182,12 +195,14 @@ class TwinProcessor(StatefulProcessor):
             for block in blocks:
                 for alert in lease.twin.apply(block):
                     output.add_alert(alert)
-            if reports and isinstance(lease.twin, SharedStore):
-                for alert in lease.twin.take(reports):
+            shared = lease.twin if isinstance(lease.twin, SharedStore) else None
+            if shared is not None and (reports or caught_up is not None):
+                for alert in shared.take(reports, caught_up=caught_up):
                     output.add_alert(alert)
             output.heard = source_bits(self._packed).words(blocks)
             output.add_reports(lease.twin.drain_reports())
-            output.add_state(store, lease.twin.state())
+            if shared is None or not shared.is_untouched:  # else it has had a mark only
+                output.add_state(store, lease.twin.state())
             applied = time.perf_counter_ns()
             pages, size = self._pages.write(lease.twin.dirty_pages())
             self._header.update((lease.token, lease.twin.header()))

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.listener import (
 
 from streams.host.resources import FDS_REMEDY, Resources
 from streams.kafka.transactions import HeldRecords, TransactionWatch
+from streams.query.read_marks import ReadMarks
 from streams.query.rows import FIGURES
 from streams.query.silence import SourceGuard, read_offsets
 from streams.query.status import StatusFile
@@ -101,6 +102,7 @@ class BatchLog(StreamingQueryListener):
         resources: use of resources by the job's processes, for the figures; None: left out.
         ends: see `measure_behind`; None: `behind` is left out if Spark does not report it.
         guard: notified of every batch; None: no source is watched.
+        marks: notified of every batch; None: shared stores are not told by batches.
         status: notified of every batch and idle beat; None: no status file.
         transactions: watch over open transactions; None: the job reads uncommitted records.
     """
@@ -112,6 +114,7 @@ class BatchLog(StreamingQueryListener):
         *,
         ends: Callable[[str], Mapping[int, int]] | None = None,
         guard: SourceGuard | None = None,
+        marks: ReadMarks | None = None,
         status: StatusFile | None = None,
         transactions: TransactionWatch | None = None,
     ) -> None:
@@ -119,6 +122,7 @@ class BatchLog(StreamingQueryListener):
         self._transactions = transactions
         self._status = status
         self._guard = guard
+        self._marks = marks
         self._log = structlog.get_logger("mqtwin.stream")
         self._on_batch = on_batch
         self._resources = resources
@@ -141,8 +145,7 @@ class BatchLog(StreamingQueryListener):
         progress = msgspec.json.decode(report)
         held = self._look_at_transactions()
         figures = batch_figures(progress, held)
-        if self._guard is not None:
-            self._guard.on_progress(progress)
+        self._notify(progress)
         if "behind" not in figures and figures["records"] and self._ends is not None:
             try:
                 behind = {"behind": measure_behind(progress, self._ends)}
@@ -162,6 +165,13 @@ class BatchLog(StreamingQueryListener):
         elif self._status is not None:
             self._status.on_idle(_behind(held))
         self.batch_ended.set()
+
+    def _notify(self, progress: Mapping[str, Any]) -> None:
+        """Pass Spark's report of a batch on to those that act on it."""
+        if self._guard is not None:
+            self._guard.on_progress(progress)
+        if self._marks is not None:
+            self._marks.on_progress(progress)
 
     def on_idle(self, timestamp: str) -> None:
         """Notify guard and status file of a trigger, started at a time (ISO 8601), without anything to read."""

@@ -1,5 +1,7 @@
 """Reports as JSON records of the reports topic: one record per source and batch, its key the shared store.
 
+A record can also be a mark, whether the job has read all events that existed: see `streams.query.read_marks`.
+
 The topic is internal: the job writes the reports of stores to the stores they share, and reads them back in a later
 batch. The format of a record is in schemas/report.schema.json.
 """
@@ -18,7 +20,8 @@ from twin.stores.reports import Report, Tick, Values
 CONTENT_TYPE = "application/json"
 REPORTS_PER_RECORD = 1000  # about 150 KB
 
-_SHARED = ("coupling_facility", "uniform_cluster", "queue_manager")
+SHARED_KINDS = ("coupling_facility", "uniform_cluster", "queue_manager")
+_EXPECTED = "expected: a record that the job itself wrote"
 
 
 class ReportError(ValueError):
@@ -38,7 +41,27 @@ class _Record(msgspec.Struct, frozen=True):
     reports: Annotated[list[_ReportFields], msgspec.Meta(min_length=1)]
 
 
+class ReadMark(msgspec.Struct, frozen=True):
+    """A mark: from its place on, all events that exist have been read, or a backlog is read.
+
+    Attributes:
+        store: the shared store that it is for.
+        caught_up: True if all have been read.
+    """
+
+    store: str
+    caught_up: bool
+
+
+class _AnyRecord(msgspec.Struct, frozen=True):
+    """The field that only a mark has."""
+
+    caught_up: bool | None = None
+
+
 _decoder = msgspec.json.Decoder(_Record)
+_mark_decoder = msgspec.json.Decoder(ReadMark)
+_any_decoder = msgspec.json.Decoder(_AnyRecord)
 
 
 def report_records(reports: Iterable[Report], limit: int) -> Iterator[tuple[bytes, bytes]]:
@@ -65,6 +88,34 @@ def _records(target: str, reports: list[Report], limit: int) -> Iterator[tuple[b
             yield target.encode(), value
 
 
+def read_mark(store: str, *, caught_up: bool) -> bytes:
+    """Return the value of a mark for a shared store."""
+    return msgspec.json.encode(ReadMark(store, caught_up))
+
+
+def read_record(value: bytes | None, estate: Estate) -> list[Report] | ReadMark:
+    """Return the mark of a record, or its reports in its order. Raise ReportError as `read_reports`."""
+    try:
+        is_mark = _any_decoder.decode(value or b"").caught_up is not None
+        mark = _mark_decoder.decode(value or b"") if is_mark else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ReportError(f"{error}; {_EXPECTED}") from None
+    if mark is None:
+        return read_reports(value, estate)
+    _check_shared(mark.store, estate)
+    return mark
+
+
+def _check_shared(name: str, estate: Estate) -> None:
+    """Raise ReportError unless a store is one that others share."""
+    shared = estate.stores.get(name)
+    if shared is None or shared.kind not in SHARED_KINDS:
+        raise ReportError(
+            f"store is {name}; expected: a coupling facility, uniform cluster or distributed queue manager"
+            " of the estate"
+        )
+
+
 def read_reports(value: bytes | None, estate: Estate) -> list[Report]:
     """Return the reports of a record, in its order.
 
@@ -75,14 +126,10 @@ def read_reports(value: bytes | None, estate: Estate) -> list[Report]:
     try:
         record = _decoder.decode(value or b"")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ReportError(f"{error}; expected: a record that the job itself wrote") from None
-    shared, source = estate.stores.get(record.store), estate.stores.get(record.source)
-    if shared is None or shared.kind not in _SHARED:
-        raise ReportError(
-            f"store is {record.store}; expected: a coupling facility, uniform cluster or distributed queue manager"
-            " of the estate"
-        )
-    if source is None or source.kind in _SHARED:
+        raise ReportError(f"{error}; {_EXPECTED}") from None
+    _check_shared(record.store, estate)
+    source = estate.stores.get(record.source)
+    if source is None or source.kind in SHARED_KINDS:
         raise ReportError(f"source is {record.source}; expected: a store of the estate that holds messages")
     previous: tuple[int, int] | None = None
     for fields in record.reports:

@@ -16,7 +16,16 @@ from streams.kafka.topics import Limits, Topics
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import decode_task
 from streams.query.processor import open_twins
-from streams.query.report_records import REPORTS_PER_RECORD, ReportError, read_reports, report_records
+from streams.query.read_marks import ReadMarks, has_read_all
+from streams.query.report_records import (
+    REPORTS_PER_RECORD,
+    ReadMark,
+    ReportError,
+    read_mark,
+    read_record,
+    read_reports,
+    report_records,
+)
 from streams.query.rows import DEAD, REPORT, unpack_letters
 from tests.streams.stage_help import MEGABYTE, SOURCE, figure, new_tester, of_topic, shuffled
 from tests.support.shared import START_US, STRUCTURES, Shared, leave_report, shared_estate, structure_report
@@ -108,6 +117,70 @@ def test_a_value_that_is_no_json_object_is_refused(estate: Estate, value: bytes 
         read_reports(value, estate)
 
 
+# --- marks -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_mark_is_a_record_of_its_own(estate: Estate) -> None:
+    for caught_up in (True, False):
+        value = read_mark("CF01", caught_up=caught_up)
+        assert read_record(value, estate) == ReadMark("CF01", caught_up)
+        schema = json.loads((ROOT / "schemas" / "report.schema.json").read_bytes())
+        jsonschema.Draft202012Validator(schema).validate(json.loads(value))
+    (value,) = values(reports(1))
+    assert read_record(value, estate) == reports(1)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (b'{"store": "CF09", "caught_up": true}', "CF09"),
+        (b'{"store": "QSG1/APP1", "caught_up": true}', "QSG1/APP1"),
+        (b'{"store": "CF01", "caught_up": 1}', "caught_up"),
+        (b'{"caught_up": true}', "store"),
+    ],
+)
+def test_an_invalid_mark_is_refused_with_the_problem(estate: Estate, value: bytes, message: str) -> None:
+    with pytest.raises(ReportError, match=message):
+        read_record(value, estate)
+
+
+def progress(end: int | None, latest: int | None, reports_end: int = 0) -> dict[str, Any]:
+    """Return Spark's report of a batch that read the events up to `end` when there were `latest`."""
+    ends = {"mqtwin.events": {"0": 7, "1": end}, "mqtwin.reports": {"0": reports_end}}
+    known = {"mqtwin.events": {"0": 7, "1": latest}, "mqtwin.reports": {"0": 9}}
+    return {"sources": [{"endOffset": ends, "latestOffset": None if latest is None else known}]}
+
+
+def test_a_batch_has_read_all_events_if_it_ends_where_they_ended() -> None:
+    assert has_read_all(progress(5, 5), Topics()) is True, "reports do not count"
+    assert has_read_all(progress(4, 5), Topics()) is False
+    assert has_read_all(progress(5, None), Topics()) is None, "Spark did not ask: a batch that is run again"
+    assert has_read_all({}, Topics()) is None
+
+
+def test_shared_stores_are_told_when_it_changes_only(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[bytes] = []
+
+    class Producer:
+        def produce(self, topic: str, value: bytes, key: bytes, **_: Any) -> None:
+            assert (topic, key) == ("mqtwin.reports", json.loads(value)["store"].encode())
+            written.append(value)
+
+        def poll(self, _: float) -> None: ...
+
+        def flush(self, _: float) -> int:
+            return 0
+
+    monkeypatch.setattr("streams.query.read_marks.new_producer", lambda *_: Producer())
+    marks = ReadMarks(estate, {"bootstrap.servers": "here"}, Topics())
+    for end in (5, 5, 4, 4, 5):
+        marks.on_progress(progress(end, 5))
+    shared = ["CF01", "UC01", "UC01QM01", "UC01QM02", "UC01QM03"]
+    assert [(mark["store"], mark["caught_up"]) for mark in map(json.loads, written)] == [
+        (store, caught_up) for caught_up in (True, False, True) for store in shared
+    ]
+
+
 # --- the decode stage ------------------------------------------------------------------------------------------------
 
 
@@ -128,6 +201,23 @@ def test_a_malformed_report_is_a_dead_letter_of_the_reports_topic(packed: Packed
 
 
 # --- the processor ---------------------------------------------------------------------------------------------------
+
+
+def test_a_mark_ends_the_waiting_for_what_has_not_reported(packed: PackedPlan, estate: Estate) -> None:
+    job = new_tester(packed)
+    behind, caught_up = (read_mark("CF01", caught_up=value) for value in (False, True))
+    output = job.test("CF01", decode(packed, reports_batch([behind])))
+    assert of_topic(output, "mqtwin.state") == [], "a store without an event and a report has no state record"
+    output = job.test("CF01", decode(packed, reports_batch(values(reports(3)), offset=1)))
+    (record,) = of_topic(output, "mqtwin.state")
+    assert json.loads(record.value)["time"] is None, "the other structure may be behind"
+    open_twins.cache_clear()
+    output = job.test("CF01", decode(packed, reports_batch([caught_up], offset=2)))
+    (record,) = of_topic(output, "mqtwin.state")
+    by_hand = Shared(estate, "CF01")
+    by_hand.reports(*reports(3))
+    assert json.loads(record.value) == by_hand.state()
+    assert by_hand.state()["scm_used"] == 3 << 20
 
 
 def test_a_shared_store_applies_reports_and_has_its_state_in_the_header(packed: PackedPlan, estate: Estate) -> None:

@@ -13,7 +13,7 @@ from twin.alerts.episodes import Alert
 from twin.estate import Estate, load_estate
 from twin.events import Decoder
 from twin.stores.open import SharedTwin, open_store
-from twin.stores.reports import LAG_TICKS, QueueFileValues, Report, StructureValues, Values
+from twin.stores.reports import QueueFileValues, Report, StructureValues, Values
 
 GB = 1 << 30
 START_US = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z
@@ -103,8 +103,8 @@ class Shared:
         assert not hasattr(twin, "tables")
         return twin  # type: ignore[return-value]
 
-    def reports(self, *reports: Report) -> list[Alert]:
-        return self._collect(self.twin.take(reports))
+    def reports(self, *reports: Report, caught_up: bool = True) -> list[Alert]:
+        return self._collect(self.twin.take(reports, caught_up=caught_up))
 
     def event(self, seconds: float, op: str, **fields: Any) -> list[Alert]:
         """One event of its own."""
@@ -132,20 +132,23 @@ def changes(alerts: Iterable[Alert]) -> list[tuple[str, str]]:
     return [(alert.condition, alert.change) for alert in alerts]
 
 
-def interleaved(sequences: Sequence[Sequence[Report]], choices: Iterable[int]) -> list[Report]:
-    """Return the reports of several sources in another order; each source's order is kept, none is LAG_TICKS behind."""
+def interleaved(sequences: Sequence[Sequence[Report]], choices: Iterable[int], skew: int) -> list[Report]:
+    """Return the reports of several sources in another order, in which each source's order is kept.
+
+    Args:
+        sequences: reports of each source.
+        choices: numbers that decide which source is next.
+        skew: ticks; a report comes before all that have passed so much more.
+    """
     order = iter(choices)
     positions = [0] * len(sequences)
-    passed = [min(sequence[0].tick for sequence in sequences)] * len(sequences)
     mixed = []
     while True:
-        left = [n for n, sequence in enumerate(sequences) if positions[n] < len(sequence)]
+        left = {n: sequence[positions[n]] for n, sequence in enumerate(sequences) if positions[n] < len(sequence)}
         if not left:
             return mixed
-        near = [n for n in left if sequences[n][positions[n]].passed - min(passed[m] for m in left) < LAG_TICKS]
-        candidates = near or [min(left, key=lambda n: sequences[n][positions[n]].passed)]
+        first = min(report.passed for report in left.values())
+        candidates = [n for n, report in left.items() if report.passed - first < skew]
         source = candidates[next(order, 0) % len(candidates)]
-        report = sequences[source][positions[source]]
+        mixed.append(left[source])
         positions[source] += 1
-        passed[source] = report.passed
-        mixed.append(report)

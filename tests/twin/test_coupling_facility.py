@@ -17,9 +17,10 @@ from tests.support.shared import (
     shared_estate,
     structure_report,
 )
-from twin.estate import Estate
+from twin.estate import Estate, load_estate
 from twin.events import Decoder
-from twin.replays import Player
+from twin.recordings import RecordingWriter
+from twin.replays import Player, replay
 
 MIB = 1 << 20
 APP1, APP2 = STRUCTURES
@@ -97,13 +98,16 @@ def test_overcommitted_opens_once_and_names_sizes_structures_and_what_helps(tmp_
     assert any("2 GB more SCM" in action and "D CF,CFNAME=CF01" in action for action in alert.actions)
 
 
-def test_overcommitted_is_of_the_first_tick_of_any_structure_told_when_all_have_passed_it(tmp_path: Path) -> None:
-    """Wait for a tick of another source: alerts must not depend on the order in which reports are read."""
-    facility = Shared(shared_estate(tmp_path, ('scm = "4G"', 'scm = "2G"')), "CF01")
+def test_overcommitted_is_of_the_first_tick_of_any_structure(tmp_path: Path) -> None:
+    """Wait for the other structure while a backlog is read: alerts must not depend on the order of reading."""
+    estate = shared_estate(tmp_path, ('scm = "4G"', 'scm = "2G"'))
     early, late = both(1)[0], both(5)[1]
-    assert facility.reports(early) == []
-    (alert,) = facility.reports(late)
-    assert (alert.condition, alert.time) == ("scm-overcommitted", START_US + 10_000_000)
+    for backlog in (False, True):
+        facility = Shared(estate, "CF01")
+        assert len(facility.reports(early, caught_up=not backlog)) == (not backlog)
+        facility.reports(late, caught_up=not backlog)
+        (alert,) = facility.alerts
+        assert (alert.condition, alert.time) == ("scm-overcommitted", START_US + 10_000_000)
 
 
 def test_more_scm_ends_it_after_a_minute(tmp_path: Path) -> None:
@@ -285,3 +289,33 @@ def test_a_structure_moved_by_rebuild_takes_leave(tmp_path: Path) -> None:
     assert states["CF01"]["scm_committed"] == GB
     assert states["CF02"]["scm_committed"] == 3 * GB
     assert states["CF01"]["time"] >= "2026-11-20T12:01:40"
+
+
+def test_a_structure_that_is_not_used_hides_nothing(tmp_path: Path) -> None:
+    """AA fills its share of the SCM; BB exists and nothing is put to it: no event says so."""
+    text = """
+schema = 1
+[coupling_facility.CF01]
+size = "1G"
+scm = "8M"
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01"]
+""" + "".join(
+        f'[structure."QSG1/{name}"]\ncoupling_facility = "CF01"\nsize = "20M"\nscm_max_size = "8M"\n'
+        f'[queue."QSG1/{queue}"]\nstructure = "{name}"\n'
+        for name, queue in (("AA", "ORDERS"), ("BB", "UNUSED"))
+    )
+    (tmp_path / "estate.toml").write_text(text, encoding="utf-8")
+    estate = load_estate(tmp_path / "estate.toml")
+    put = {"qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 1000}
+    with RecordingWriter(tmp_path / "unused.ndjson") as writer:
+        writer.write([put | {"time": START_US + i * 500_000, "msgid": f"m{i}"} for i in range(3 * 7200)])
+    replayed = replay(tmp_path / "unused.ndjson", estate)
+    state = replayed.states["CF01"]
+    used = replayed.states["QSG1/AA"]["scm"]["used"]
+    assert state["scm_used"] == state["structures"]["QSG1/AA"]["scm_used"] == used > 0
+    assert state["structures"]["QSG1/AA"]["scm_left"] == min(8 * MIB - used, state["scm_total"] - used)
+    assert state["structures"]["QSG1/BB"] == {"scm_used": None, "scm_left": None}, "nothing is known of it"
+    opened = next(alert for alert in replayed.alerts if alert.store == "CF01")
+    assert (opened.condition, opened.change) == ("scm-overcommitted", "opened")
+    assert opened.time == START_US + 10_000_000

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from tests.support.shared import START_US
 from twin.estate import Estate, EstateError, load_estate
 from twin.events import Decoder
-from twin.replays import Player
+from twin.recordings import RecordingWriter
+from twin.replays import Player, replay
 from twin.stores.open import open_store
 
 QUEUES = ("A", "B", "C")
@@ -28,6 +29,13 @@ ESTATE = "schema = 1\n" + "".join(
 DISTRIBUTED = '[queue_manager.QMD1]\nplatform = "distributed"\n'
 ONE_BLOCK = 148  # the longest message of one block
 MINUTE = 60
+
+
+def played(folder: Path, estate: Estate, events: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the state of the log of QMD1 after a recording."""
+    with RecordingWriter(folder / "played.ndjson") as writer:
+        writer.write(events)
+    return replay(folder / "played.ndjson", estate).states["QMD1"]
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +101,33 @@ def test_its_log_has_nothing_to_alter(estate: Estate) -> None:
     event = {"time": START_US, "qmgr": "QMD1", "op": "ALTER", "store": "QMD1", "attributes": {"size": 1}}
     (reject,) = Decoder(estate).json([msgspec.json.encode(event)]).rejects
     assert "ALTER of QMD1: size = 1: expected: none" in str(reject)
+
+
+# --- queues that are not used ----------------------------------------------------------------------------------------
+
+
+def puts(queue: str, begin: int, number: int, interval: float) -> list[dict[str, Any]]:
+    """Return persistent puts from a second on."""
+    event = {"qmgr": "QMD1", "op": "PUT", "queue": queue, "length": ONE_BLOCK, "persistent": True}
+    times = (START_US + int((begin + i * interval) * 1e6) for i in range(number))
+    return [event | {"time": time} for time in times]
+
+
+def test_a_queue_that_is_not_used_stops_no_log(estate: Estate, tmp_path: Path) -> None:
+    """Three queue files of which one is unused: nothing says so, not even a heartbeat."""
+    events = puts("A", 0, 20_000, 2) + puts("B", 1, 20_000, 2)
+    events += [{"qmgr": "QMD1", "op": "GET", "queue": queue, "time": START_US + 40_020_000_000} for queue in "AB"]
+    state = played(tmp_path, estate, sorted(events, key=lambda event: event["time"]))
+    assert log(state) == (40_000, 22, 390), "a put is a record, and one in a second; a checkpoint every 1,800 s"
+    assert state["late_reports"] == 0
+
+
+def test_a_queue_that_is_used_no_longer_stops_no_log(estate: Estate, tmp_path: Path) -> None:
+    events = puts("A", 0, 12_000, 1) + puts("B", 0, 300, 1) + puts("B", 8_000, 1, 1)
+    state = played(tmp_path, estate, sorted(events, key=lambda event: event["time"]))
+    assert state["time"] == "2026-11-20T15:17:50.000000Z", "two minutes in which B may still be heard"
+    assert state["log_records"] == 11_870 + 300, "the last one of B is reported when B is heard again"
+    assert state["late_reports"] == 0
 
 
 # --- log records -----------------------------------------------------------------------------------------------------

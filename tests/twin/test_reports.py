@@ -23,7 +23,7 @@ from tests.support.shared import (
 )
 from twin.alerts.episodes import Alert
 from twin.estate import Estate
-from twin.stores.reports import LAG_TICKS, Frontier, Report, receivers, sources_of
+from twin.stores.reports import BACKLOG_TICKS, LAG_TICKS, SKEW_TICKS, Frontier, Report, receivers, sources_of
 
 
 @pytest.fixture(scope="module")
@@ -48,36 +48,89 @@ def test_queue_files_of_members_report_to_their_uniform_cluster_and_queue_manage
 # --- the frontier ----------------------------------------------------------------------------------------------------
 
 
-def test_a_tick_is_acted_on_when_every_source_has_passed_it() -> None:
-    frontier = Frontier()
-    frontier.take([file_report(FILES[0], 5)])
-    assert frontier.bound(FILES[:2], FILES) < START
-    frontier.take([file_report(FILES[1], 3)])
-    assert frontier.bound(FILES[:2], FILES) == START + 3
-    assert [report.tick for report in frontier.due(START + 3)] == [START + 3]
+def frontier_of(*reports: Report, caught_up: bool = True) -> Frontier:
+    """Return a frontier with reports to UC01, of which those are released that may be."""
+    frontier = Frontier(caught_up=caught_up)
+    take(frontier, *reports)
+    return frontier
 
 
-def test_a_silent_source_is_not_waited_for_when_another_is_a_day_ahead() -> None:
-    frontier = Frontier()
-    frontier.take([file_report(FILES[0], 5), file_report(FILES[1], 5, 5 + LAG_TICKS + 7)])
-    assert frontier.bound(FILES[:2], FILES) == START + 5 + 7
+def take(frontier: Frontier, *reports: Report) -> None:
+    frontier.take(reports)
+    while frontier.release(FILES, FILES) is not None:
+        pass
+
+
+def bound(frontier: Frontier) -> int | None:
+    """Return the last tick that may be processed, from `START`."""
+    tick = frontier.bound(FILES, FILES)
+    return None if tick is None else tick - START
+
+
+def test_a_tick_is_acted_on_when_every_source_that_has_reported_has_passed_it() -> None:
+    frontier = frontier_of(file_report(FILES[0], 5), file_report(FILES[1], 3))
+    assert bound(frontier) == 3
+    take(frontier, file_report(FILES[1], 5))
+    assert bound(frontier) == 5
+    assert [(report.source, report.tick - START) for report in frontier.due(START + 4)] == [(FILES[1], 3)]
+
+
+def test_what_has_never_reported_is_no_source() -> None:
+    assert bound(frontier_of(file_report(FILES[0], 1), file_report(FILES[0], 2))) == 2
+
+
+def test_while_a_backlog_is_read_every_source_of_the_estate_is_waited_for() -> None:
+    frontier = frontier_of(*(file_report(FILES[0], tick) for tick in range(1, 400)), caught_up=False)
+    assert bound(frontier) is None
+    take(frontier, file_report(FILES[1], 300), file_report(FILES[2], 200))
+    assert bound(frontier) == 200
+    take(frontier, file_report(FILES[0], BACKLOG_TICKS + 250))
+    assert bound(frontier) == 250, "a day at most"
+
+
+def test_a_source_that_falls_silent_is_waited_for_for_five_minutes() -> None:
+    frontier = frontier_of(file_report(FILES[0], 1), file_report(FILES[1], 1))
+    bounds = []
+    for tick in range(2, 60):
+        take(frontier, file_report(FILES[0], tick))
+        bounds.append(bound(frontier))
+    assert bounds[: LAG_TICKS - 2] == [1] * (LAG_TICKS - 2)
+    assert max(tick - (bound or 0) for tick, bound in zip(range(2, 60), bounds, strict=True)) == LAG_TICKS - 1 == 29
+    assert bounds[-1] == 59 - SKEW_TICKS, "known to be silent, it is waited for no longer than its events may take"
+
+
+def test_a_source_heard_again_is_waited_for_again() -> None:
+    frontier = frontier_of(file_report(FILES[0], 1), file_report(FILES[1], 1), file_report(FILES[0], 2, 100))
+    take(frontier, file_report(FILES[1], 2, 100))
+    assert bound(frontier) == 100
+    take(frontier, file_report(FILES[0], 101, 110))
+    assert bound(frontier) == 100
+
+
+def test_what_a_source_says_after_a_silence_counts_and_is_not_late(estate: Estate) -> None:
+    store = Shared(estate, "UC01")
+    store.reports(file_report(FILES[0], 1), file_report(FILES[1], 1))
+    for tick in range(2, 200):
+        store.reports(file_report(FILES[0], tick, puts=600, gets=600))
+    store.reports(file_report(FILES[1], 2, 199, puts=60, gets=60, depth=7))
+    assert store.state()["depth"] == 7
+    assert store.state()["members"] == 1, "its traffic was before the silence"
+    assert store.state()["late_reports"] == 0
 
 
 def test_a_report_delivered_again_is_dropped() -> None:
-    frontier = Frontier()
-    frontier.take([file_report(FILES[0], 1), file_report(FILES[0], 2, 4), file_report(FILES[0], 2, 4)])
-    frontier.take([file_report(FILES[0], 1), file_report(FILES[0], 5)])
+    frontier = frontier_of(file_report(FILES[0], 1), file_report(FILES[0], 2, 4), file_report(FILES[0], 2, 4))
+    take(frontier, file_report(FILES[0], 1), file_report(FILES[0], 5))
     assert [report.tick - START for report in frontier.due(START + 9)] == [1, 2, 5]
 
 
 def test_a_report_behind_what_was_acted_on_counts_as_late(estate: Estate) -> None:
     store = Shared(estate, "UC01")
-    store.reports(*(file_report(name, 1, LAG_TICKS + 20) for name in FILES[:2]))
-    store.reports(file_report(FILES[2], 1, puts=60, gets=60, depth=7))
-    assert (store.state()["late_reports"], store.state()["depth"]) == (0, 0), "it waits for the next tick"
-    store.reports(*(file_report(name, LAG_TICKS + 21, LAG_TICKS + 40) for name in FILES[:2]))
-    assert store.state()["depth"] == 7, "its values count from the first tick not yet acted on"
-    assert store.state()["late_reports"] == 1
+    store.reports(*(file_report(name, tick) for name in FILES[:2] for tick in range(1, 21)))
+    store.reports(file_report(FILES[2], 18, puts=60, gets=60, depth=7))
+    assert (store.state()["late_reports"], store.state()["depth"]) == (1, 0), "it waits for the next tick"
+    store.reports(*(file_report(name, 21) for name in FILES[:2]), file_report(FILES[2], 19, 21, depth=8))
+    assert (store.state()["late_reports"], store.state()["depth"]) == (1, 8)
 
 
 # --- any interleaving, any cutting -----------------------------------------------------------------------------------
@@ -125,27 +178,36 @@ def structure_sequences(draw: st.DrawFn) -> list[list[Report]]:
     return sequences
 
 
-def fed(estate: Estate, name: str, pieces: list[list[Report]], events: dict[int, Any]) -> tuple[list[Alert], Any]:
-    """Alerts and state after those pieces, the store kept in its header only from one to the next.
+def fed(
+    estate: Estate, name: str, pieces: list[list[Report]], events: list[Any], *, backlog: bool
+) -> tuple[list[Alert], Any]:
+    """Alerts and state after own events, then pieces, the store kept in its header only from one to the next.
 
-    events: own events before the piece of that number, (seconds, operation, fields).
+    backlog: that there are no more reports is known after the last piece only.
     """
     store = Shared(estate, name)
-    for number, piece in enumerate(pieces):
-        for seconds, op, fields in events.get(number, ()):
-            store.event(seconds, op, **fields)
-        store.reports(*piece)
+    for seconds, op, fields in events:
+        store.event(seconds, op, **fields)
+    for piece in pieces:
+        store.reports(*piece, caught_up=not backlog)
         store.reopen()
+    store.reports()
     return store.alerts, store.state()
 
 
 def check_any_order(estate: Estate, name: str, sequences: list[list[Report]], events: Any, data: st.DataObject) -> None:
-    mixed = interleaved(sequences, data.draw(st.lists(st.integers(0, 2), max_size=200), label="order"))
-    cuts = sorted({0, len(mixed), *data.draw(st.lists(st.integers(0, len(mixed)), max_size=12), label="cuts")})
+    """Assert that the order does not matter: within `SKEW_TICKS` as they come, within a day in a backlog."""
+    item = fed(estate, name, [[report for sequence in sequences for report in sequence]], events, backlog=False)
+    backlog = data.draw(st.booleans(), label="backlog")
+    choices = data.draw(st.lists(st.integers(0, 2), max_size=200), label="order")
+    mixed = interleaved(sequences, choices, BACKLOG_TICKS if backlog else SKEW_TICKS)
+    cuts = {0, len(mixed), *data.draw(st.lists(st.integers(0, len(mixed)), max_size=12), label="cuts")}
+    if not backlog:  # what has not reported before is not waited for: all sources are in the first piece
+        known = max(mixed.index(sequence[0]) for sequence in sequences)
+        cuts = {cut for cut in cuts if not 0 < cut <= known}
     again = data.draw(st.lists(st.integers(0, len(mixed) - 1), max_size=6), label="delivered again")
-    pieces = [mixed[start:end] + [mixed[i] for i in again if i < end] for start, end in pairwise(cuts)]
-    item = fed(estate, name, [[report for sequence in sequences for report in sequence]], {0: events})
-    assert fed(estate, name, pieces, {0: events}) == item
+    pieces = [mixed[start:end] + [mixed[i] for i in again if i < end] for start, end in pairwise(sorted(cuts))]
+    assert fed(estate, name, pieces, events, backlog=backlog) == item
     assert item[1]["late_reports"] == 0
 
 

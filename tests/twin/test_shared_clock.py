@@ -20,10 +20,10 @@ from tests.support.workloads import START_US
 from twin.errors import MqtwinError
 from twin.estate import Estate
 from twin.stores.open import open_store
-from twin.stores.reports import LAG_TICKS, Frontier, Report
+from twin.stores.reports import BACKLOG_TICKS, SKEW_TICKS, Frontier, Report
 from twin.units import as_text
 
-FUTURE = 100 * LAG_TICKS
+FUTURE = 100 * BACKLOG_TICKS
 YEARS_S = FUTURE * 10
 
 
@@ -37,10 +37,15 @@ def turned(report: Report, turns: int = 1) -> Report:
 
 
 def test_a_source_whose_clock_went_back_begins_its_ticks_anew() -> None:
-    frontier = Frontier()
-    frontier.take([file_report(FILES[0], 1), file_report(FILES[0], FUTURE)])
+    frontier = Frontier(caught_up=True)
     again = [turned(file_report(FILES[0], 3)), turned(file_report(FILES[0], 4))]
-    frontier.take([again[0], file_report(FILES[0], FUTURE + 1), *again])
+    for reports in (
+        [file_report(FILES[0], 1), file_report(FILES[0], FUTURE)],
+        [again[0], file_report(FILES[0], FUTURE + 1), *again],
+    ):
+        frontier.take(reports)
+        while frontier.release(FILES, FILES) is not None:
+            pass
     assert [report.tick - START for report in frontier.due(START + FUTURE)] == [1, 3, 4], "the future is dropped"
 
 
@@ -49,6 +54,7 @@ def test_a_cluster_goes_back_when_the_last_source_has(estate: Estate) -> None:
     for tick in (1, 2, 3):
         store.reports(*(file_report(name, tick, puts=10, gets=10) for name in FILES))
     store.reports(file_report(FILES[0], FUTURE, puts=10, gets=10, depth=5))
+    store.reports(file_report(FILES[0], FUTURE + SKEW_TICKS, puts=10, gets=10, depth=5))
     assert store.state()["time"] > "2027"
     store.reports(*(file_report(name, 4, puts=20, gets=20) for name in FILES[1:]))
     store.reports(turned(file_report(FILES[0], 5, puts=30, gets=30, depth=7)))

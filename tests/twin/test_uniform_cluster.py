@@ -20,7 +20,8 @@ from twin.cluster_capacity import (
 )
 from twin.estate import Estate, UniformCluster, load_estate
 from twin.events import Decoder
-from twin.replays import Player
+from twin.recordings import RecordingWriter
+from twin.replays import Player, Replayed, replay
 from twin.stores.reports import Report
 from twin.stores.uniform_cluster import SPARE_PCT
 
@@ -450,6 +451,76 @@ def test_queue_files_of_members_report_by_themselves_in_a_replay(estate: Estate)
     assert state["depth"] == 120 * 1000, "those put to a waiting getter never waited"
     cluster_changes = changes(alert for alert in alerts if alert.store == "UC01")
     assert cluster_changes[0] == ("capacity", "opened") and ("capacity", "cleared") not in cluster_changes
+
+
+# --- members that do not run send nothing ----------------------------------------------------------------------------
+
+
+def document_estate(folder: Path) -> Estate:
+    """Return the estate of the document: twelve members on two hosts of 24 cores."""
+    names = [member.name for member in MEMBERS_12]
+    text = f"schema = 1\n[uniform_cluster.UC01]\nqueue_managers = {names}\nmessages_per_second = {ONE_MEMBER}\n"
+    text += "[host.QMHost1]\ncores = 24\n[host.QMHost2]\ncores = 24\n"
+    text += "".join(
+        f'[queue_manager.{member.name}]\nplatform = "distributed"\nhost = "{member.host}"\n'
+        f'[queue_file."{member.name}/REQUEST"]\n'
+        for member in MEMBERS_12
+    )
+    (folder / "document.toml").write_text(text.replace("'", '"'), encoding="utf-8")
+    return load_estate(folder / "document.toml")
+
+
+def carried(member: str, begin: int, end: int, rate: int) -> list[dict[str, object]]:
+    """Return what a member carries from a second to another, every 5 s: puts to waiting getters."""
+    put = {"qmgr": member, "op": "PUT", "queue": "REQUEST", "length": 2048, "count": 5 * rate, "direct": True}
+    return [put | {"time": START_US + second * 1_000_000} for second in range(begin, end, 5)]
+
+
+def play(folder: Path, estate: Estate, events: list[dict[str, object]]) -> Replayed:
+    with RecordingWriter(folder / "played.ndjson") as writer:
+        writer.write(sorted(events, key=lambda event: (event["time"], event["qmgr"])))
+    replayed = replay(folder / "played.ndjson", estate)
+    assert not replayed.dead_letters
+    return replayed
+
+
+def test_the_first_of_twelve_members_is_seen_although_the_others_are_not_started(tmp_path: Path) -> None:
+    """Test Scenario: "A single QM (UC01QM01) ... is started"; the others are started later, one after the other."""
+    replayed = play(tmp_path, document_estate(tmp_path), carried("UC01QM01", 0, 3600, ONE_MEMBER))
+    state = replayed.states["UC01"]
+    assert (state["members"], state["rate"], state["capacity"]) == (1, ONE_MEMBER, ONE_MEMBER)
+    assert state["time"] == "2026-11-20T12:59:50.000000Z"
+    alert = next(alert for alert in replayed.alerts if alert.store == "UC01")
+    assert (alert.condition, alert.change) == ("capacity", "opened")
+    assert alert.time == START_US + 60_000_000
+    assert "UC01QM07" in alert.actions[0], "the host with most room"
+
+
+def test_a_member_that_is_stopped_delays_the_others_for_five_minutes_only(tmp_path: Path) -> None:
+    estate = document_estate(tmp_path)
+    events = carried("UC01QM01", 0, 3600, 15_000) + carried("UC01QM07", 0, 1800, 15_000)
+    state = play(tmp_path, estate, events + carried("UC01QM01", 1800, 3600, 7_000)).states["UC01"]
+    assert (state["members"], state["rate"], state["late_reports"]) == (1, 22_000, 0)
+    assert state["time"] == "2026-11-20T12:57:50.000000Z", "known to be silent, it may still be heard for two minutes"
+
+
+def test_events_in_any_pieces_give_the_same_with_silent_members(tmp_path: Path) -> None:
+    """Members start, stop and start again; every event is fed by itself, as it comes, and all are fed at once."""
+    estate = document_estate(tmp_path)
+    events = carried("UC01QM01", 0, 3000, 20_000) + carried("UC01QM02", 0, 600, 25_000)
+    events += carried("UC01QM02", 2000, 3000, 20_000) + carried("UC01QM07", 0, 60, 4_000)
+    events += carried("UC01QM07", 1200, 1230, 4_000)
+    whole = play(tmp_path, estate, events)
+    player, decoder, alerts = Player(estate), Decoder(estate), []
+    player.catch_up()
+    lines = (tmp_path / "played.ndjson").read_bytes().splitlines()
+    for start in range(0, len(lines), 7):
+        alerts += player.feed(decoder.json(lines[start : start + 7]))
+    assert player.states()["UC01"] == whole.states["UC01"]
+    assert [alert for alert in alerts if alert.store == "UC01"] == [
+        alert for alert in whole.alerts if alert.store == "UC01"
+    ]
+    assert whole.alerts and whole.states["UC01"]["late_reports"] == 0
 
 
 # --- measurements ----------------------------------------------------------------------------------------------------

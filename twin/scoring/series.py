@@ -91,6 +91,7 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
         events += len(decoded)
         if on_chunk is not None:
             on_chunk(chunk, events)
+    alerts += player.catch_up()
     alerts.sort(key=lambda alert: (alert.time, alert.store))
     series = {name: record.series(name) for name, record in sorted(records.items()) if record.looks}
     predictions = {name: Predictions.from_forecasts(records[name].forecasts) for name in series}

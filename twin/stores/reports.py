@@ -3,7 +3,8 @@
 A structure with storage class memory reports to its coupling facility; a queue file reports to its queue manager and,
 if that is a member, to its uniform cluster. Each source reports at ticks of its own event time, and reports of
 different sources arrive in any order. `Frontier` puts them into an order that depends on ticks alone, so that the
-result does not depend on the order of arrival.
+result does not depend on the order of arrival. Whether a source is silent or only read later, its reports cannot say:
+who reads the events says when all of them have been read.
 
 Sources: docs/architecture.md, "What several stores share".
 """
@@ -16,12 +17,17 @@ from typing import Annotated
 import msgspec
 
 from kernels import layout, queue_file
-from kernels.clock import FAR, TICK
+from kernels.clock import FAR, SECOND, TICK
 from kernels.json_scan import TIME_HIGH, TIME_LOW
 from twin.estate import Estate, QueueFile, QueueManagerLog, StoreConfig, Structure, UniformCluster
 
-# The largest lag behind the most advanced source at which a source is waited for: a day of event time.
-LAG_TICKS = FAR // TICK
+# A source that falls silent is waited for until another one is five minutes of event time ahead: two for the way of its
+# events, by which they may be read later than those of another source, and three of silence.
+SKEW_TICKS = 2 * 60 * SECOND // TICK
+SILENCE_TICKS = 3 * 60 * SECOND // TICK
+LAG_TICKS = SKEW_TICKS + SILENCE_TICKS
+# While a backlog is read, every source of the estate is waited for until another one is a day ahead.
+BACKLOG_TICKS = FAR // TICK
 
 Amount = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Tick = Annotated[int, msgspec.Meta(ge=TIME_LOW // TICK, le=TIME_HIGH // TICK)]  # event time in units of 10 s
@@ -200,85 +206,141 @@ class Reporter:
 
 
 class Frontier(msgspec.Struct, kw_only=True):
-    """The last tick a shared store may process, and the reports pending until then. Part of the store's header.
+    """The reports that a shared store has not processed, and the last tick it may process. Part of the store's header.
 
     The reports of a source arrive in order, possibly more than once; those of different sources arrive in any order.
-    A tick may be processed when every source has passed it, or when the most advanced source is a day of event time
-    ahead, so that a silent source does not stall the others.
+    They are released in the order of the last tick that each has passed: when every source has passed it, or when the
+    most advanced one is `SKEW_TICKS` ahead. A tick may be processed when the released reports of every source have
+    passed it, except of those that are `SILENCE_TICKS` behind the most advanced one: these are silent, and what they
+    report when they are heard again counts at the first tick not yet processed.
+
+    So the result depends on the reports alone, as long as those of no source are read more than `SKEW_TICKS` behind
+    those of another. While a backlog is read they may be; then every source of the estate is waited for until it has
+    passed, or until another one is `BACKLOG_TICKS` ahead.
 
     Attributes:
         last_ticks: the last tick passed, by source that has reported.
         turns: how often the clock has gone back, by source.
-        former_sources: sources that no longer share the store.
+        leaving: sources whose last report says that they no longer share the store.
+        waiting: reports not yet released, the latest first.
+        released_ticks: the last tick passed, by source that has a released report.
+        former_sources: sources of `leaving` whose last report is released.
         processed_tick: the last tick processed.
-        pending: reports not yet processed, the latest first.
+        pending: reports released and not yet processed, the latest first.
+        caught_up: True if the events that exist have been read, as it was told last.
     """
 
     last_ticks: dict[str, int] = {}
     turns: dict[str, int] = {}
+    leaving: list[str] = []
+    waiting: list[Report] = []
+    released_ticks: dict[str, int] = {}
     former_sources: list[str] = []
     processed_tick: int | None = None
     pending: list[Report] = []
+    caught_up: bool = False
 
     def take(self, reports: Iterable[Report]) -> None:
         """Add reports; those delivered again are ignored.
 
-        Where the clock of a source has gone back, its pending reports of later ticks are dropped: its next report has
-        the current values.
+        Where the clock of a source has gone back, its unprocessed reports of later ticks are dropped: its next report
+        has the current values.
         """
         for report in reports:
             source = report.source
             last_tick, turns = self.last_ticks.get(source), self.turns.get(source, 0)
             if report.turns < turns or (report.turns == turns and last_tick is not None and report.tick <= last_tick):
                 continue
-            if report.values is None and source in self.former_sources:
+            if report.values is None and source in self.leaving:
                 continue  # said again, by a twin that was opened again
             if report.turns > turns:
-                self.turns[source] = report.turns
-                self.pending = [other for other in self.pending if other.source != source or other.tick < report.tick]
+                self._turn(report)
             self.last_ticks[source] = report.passed
-            if source in self.former_sources:
-                self.former_sources.remove(source)
+            if source in self.leaving:
+                self.leaving.remove(source)
             if report.values is None:
-                self.former_sources.append(source)
-            self.pending.append(report)
-        self.pending.sort(key=lambda report: (report.tick, report.source), reverse=True)
+                self.leaving.append(source)
+            self.waiting.append(report)
+        self.waiting.sort(key=_release_order, reverse=True)
+
+    def _turn(self, report: Report) -> None:
+        """Go back with the clock of a source, to its first report after that."""
+        self.turns[report.source] = report.turns
+        self.waiting = [other for other in self.waiting if other.source != report.source or other.tick < report.tick]
+        self.pending = [other for other in self.pending if other.source != report.source or other.tick < report.tick]
+        if report.source in self.released_ticks:
+            self.released_ticks[report.source] = min(self.released_ticks[report.source], report.tick - 1)
 
     def forget(self, sources: Iterable[str]) -> None:
         """Drop sources that are no longer in the estate."""
         dropped = set(sources)
         self.last_ticks = {source: tick for source, tick in self.last_ticks.items() if source not in dropped}
+        self.released_ticks = {source: tick for source, tick in self.released_ticks.items() if source not in dropped}
+        self.leaving = [source for source in self.leaving if source not in dropped]
         self.former_sources = [source for source in self.former_sources if source not in dropped]
+        self.waiting = [report for report in self.waiting if report.source not in dropped]
         self.pending = [report for report in self.pending if report.source not in dropped]
 
-    def bound(self, expected: Collection[str], known: Collection[str]) -> int | None:
-        """Return the last tick that may be processed; None where no source has reported.
+    def release(self, expected: Collection[str], known: Collection[str]) -> list[Report] | None:
+        """Release the next reports, all that end at one tick; return None where there are none to release.
 
         Args:
             expected: the sources to wait for.
             known: the same and those that need not be waited for. Any other source that has reported is waited for
                 until it leaves.
+
+        Returns:
+            Those among them that are late: they were read after others that had passed more ticks, and theirs have been
+            processed.
         """
-        if not self.last_ticks:
+        if not self.waiting or self.waiting[-1].passed > self._complete_tick(expected, known):
             return None
+        passed, late = self.waiting[-1].passed, []
+        is_behind = passed < max(self.released_ticks.values(), default=passed)
+        while self.waiting and self.waiting[-1].passed == passed:
+            report = self.waiting.pop()
+            source = report.source
+            self.released_ticks[source] = max(passed, self.released_ticks.get(source, passed))
+            if source in self.former_sources:
+                self.former_sources.remove(source)
+            if report.values is None:
+                self.former_sources.append(source)
+            if is_behind and self.processed_tick is not None and report.tick <= self.processed_tick:
+                late.append(report)
+            self.pending.append(report)
+        self.pending.sort(key=lambda report: (report.tick, report.source), reverse=True)
+        return late
+
+    def _complete_tick(self, expected: Collection[str], known: Collection[str]) -> int:
+        """Return the tick up to which all reports have arrived; see `release`."""
         max_tick = max(self.last_ticks.values())
-        awaited = {*expected, *(self.last_ticks.keys() - set(known))}.difference(self.former_sources)
-        if not awaited:
-            return max_tick
-        return max(max_tick - LAG_TICKS, min(self.last_ticks.get(source, max_tick - LAG_TICKS) for source in awaited))
+        awaited = {*expected, *(self.last_ticks.keys() - set(known))}.difference(self.leaving)
+        if self.caught_up:
+            awaited &= self.last_ticks.keys()
+        earliest = max_tick - (SKEW_TICKS if self.caught_up else BACKLOG_TICKS)
+        return max(earliest, min((self.last_ticks.get(source, earliest) for source in awaited), default=max_tick))
+
+    def bound(self, expected: Collection[str], known: Collection[str]) -> int | None:
+        """Return the last tick that may be processed; None where no report has been released. Args: as of `release`."""
+        if not self.released_ticks:
+            return None
+        max_tick = max(self.released_ticks.values())
+        ticks = {source: tick for source, tick in self.released_ticks.items() if source not in self.former_sources}
+        awaited = ticks.keys() & {*expected, *(ticks.keys() - set(known))}
+        heard = [ticks[source] for source in awaited if ticks[source] > max_tick - SILENCE_TICKS]
+        return max(max_tick - SILENCE_TICKS, min(heard, default=max_tick))
 
     def turn_back(self, expected: Collection[str], known: Collection[str]) -> bool:
         """Set the processed tick back where the clocks of all sources are behind it; return True if it was set back.
 
         Args:
-            expected: as for `bound`.
-            known: as for `bound`.
+            expected: as for `release`.
+            known: as for `release`.
         """
         bound = self.bound(expected, known)
         if self.processed_tick is None or bound is None or self.processed_tick <= max(self.last_ticks.values()):
             return False
-        first_tick = self.first_pending_tick()
-        self.processed_tick = bound if first_tick is None else min(bound, first_tick - 1)
+        self.processed_tick = min([bound, *(report.tick - 1 for report in (*self.pending, *self.waiting))])
         return True
 
     def first_pending_tick(self) -> int | None:
@@ -291,3 +353,7 @@ class Frontier(msgspec.Struct, kw_only=True):
         while self.pending and self.pending[-1].tick <= tick:
             reports.append(self.pending.pop())
         return reports
+
+
+def _release_order(report: Report) -> tuple[int, int, str]:
+    return report.passed, report.tick, report.source

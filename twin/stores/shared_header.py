@@ -70,7 +70,7 @@ class SharedState(msgspec.Struct, kw_only=True):
     settled_tick: int | None = None  # the last tick at which time alone may change anything
     events: int = 0
     refused_alters: int = 0
-    late_reports: int = 0  # reports of ticks that had been processed without them
+    late_reports: int = 0  # reports read too late for their ticks, which had been processed
     clock: EventClock = msgspec.field(default_factory=EventClock)
     pending_events: list[PendingEvent] = []
     frontier: Frontier = msgspec.field(default_factory=Frontier)

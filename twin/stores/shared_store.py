@@ -105,10 +105,19 @@ class SharedStore(ABC, Generic[Config]):
                 alerts += self._apply_at_once(time)
         return alerts + self._run_ticks()
 
-    def take(self, reports: Iterable[Report]) -> list[Alert]:
-        """Add reports, each source's in order; return the alerts they cause, in order."""
+    def take(self, reports: Iterable[Report], *, caught_up: bool | None = None) -> list[Alert]:
+        """Add reports, each source's in order; return the alerts they cause, in order.
+
+        Args:
+            reports: of message stores.
+            caught_up: True from when on all events that exist have been read: then what has never reported is no
+                source, and a silent one is waited for by minutes. False while a backlog is read. None: as before; a new
+                twin begins with False.
+        """
         frontier = self._state.frontier
         frontier.take(reports)
+        if caught_up is not None:
+            frontier.caught_up = caught_up
         if frontier.turn_back(self.expected(), self.sources):
             self._turn_back((frontier.processed_tick or 0) * TICK)
         return self._run_ticks()
@@ -134,6 +143,11 @@ class SharedStore(ABC, Generic[Config]):
         return []
 
     @property
+    def is_untouched(self) -> bool:
+        """True if the store has had neither an event nor a report."""
+        return not (self._state.events or self._state.frontier.last_ticks)
+
+    @property
     def _has_sources(self) -> bool:
         """True if any store reports, or is expected to."""
         return bool(self.expected() or self._state.frontier.last_ticks)
@@ -152,6 +166,14 @@ class SharedStore(ABC, Generic[Config]):
 
     def _run_ticks(self) -> list[Alert]:
         """Process every tick that all sources have passed, except where nothing can change."""
+        alerts = self._run_released()
+        while (late := self._state.frontier.release(self.expected(), self.sources)) is not None:
+            self._state.late_reports += sum(map(self._is_relevant, late))
+            alerts += self._run_released()
+        return alerts
+
+    def _run_released(self) -> list[Alert]:
+        """Process the ticks that the released reports allow."""
         alerts: list[Alert] = []
         while (tick := self._next_tick()) is not None:
             now = self._state.now = max(tick * TICK, self._state.now or 0)
@@ -161,23 +183,16 @@ class SharedStore(ABC, Generic[Config]):
             if events or reports:
                 self._state.settled_tick = tick + self.settling_ticks
             self._state.pending_events = self._state.pending_events[len(events) :]  # their times never decrease
-            for report in reports:
-                self._apply_report(report, tick)
+            for report in filter(self._is_relevant, reports):
+                if report.values is None:
+                    self._on_source_left(report.source)
+                else:
+                    self._on_report(report)
             for event in events:
                 alerts += self._control(event)
             self._state.frontier.processed_tick = tick
             alerts += self._check_conditions(now)
         return alerts
-
-    def _apply_report(self, report: Report, tick: int) -> None:
-        """Apply a report at a tick, unless the kind ignores it; count it where it is late."""
-        if not self._is_relevant(report):
-            return
-        self._state.late_reports += report.tick < tick
-        if report.values is None:
-            self._on_source_left(report.source)
-        else:
-            self._on_report(report)
 
     def _next_tick(self) -> int | None:
         """Return the next tick at which anything can change; None where sources must pass it first.

@@ -93,9 +93,10 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
         cluster, values, member = self._cluster, report.values, self._member(report.source)
         if not isinstance(values, QueueFileValues) or member is None:
             return
-        cluster.puts[report.tick] = cluster.puts.get(report.tick, 0) + values.puts
-        if values.puts or values.gets:
-            cluster.last_active[member] = max(report.tick, cluster.last_active.get(member, report.tick))
+        if report.tick > (self._state.now or 0) // TICK - WINDOW_TICKS:  # else it is traffic before a silence
+            cluster.puts[report.tick] = cluster.puts.get(report.tick, 0) + values.puts
+            if values.puts or values.gets:
+                cluster.last_active[member] = max(report.tick, cluster.last_active.get(member, report.tick))
         cluster.depths[report.source] = values.depth
 
     @override

@@ -130,7 +130,7 @@ def test_members_are_started_one_after_the_other_and_carry_what_they_can(cluster
         here = (recorded.hours >= place / 30) & (recorded.hours < (place + 1) / 30)
         assert (here & puts).sum() / 120 == pytest.approx(row.achieved, rel=0.15)
         assert np.unique(recorded.qmgr[here & puts]).size == row.members
-        assert set(recorded.qmgr[here & (recorded.op == "HEARTBEAT")]).isdisjoint(recorded.qmgr[here & puts])
+        assert np.unique(recorded.qmgr[here]).size == row.members, "a member that does not run sends nothing"
     assert recorded.direct[puts].mean() == pytest.approx(0.9, abs=0.02)
     assert set(recorded.length[puts]) == {2048}
     assert not recorded.persistent[puts].any()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from typing_extensions import override
 
-from kernels.layout import GET, HEARTBEAT, PUT
+from kernels.layout import GET, PUT
 from twin.cluster_capacity import achieved, host_of, laws_of
 from twin.errors import UsageError
 from twin.estate import Estate, QueueFile, UniformCluster
@@ -19,7 +19,6 @@ from twin.simulation.arrivals import Flow, Traffic, steps
 from twin.simulation.scenario import Scenario, parameter, scenario
 
 _SENDERS = 180
-_HEARTBEATS = 0.05  # per second, of a member that is not started
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +127,12 @@ class UniformClusterRamp(Scenario):
         raise UsageError(f"member {qmgr} of {cluster.name} has no such queue; expected: {expected}")
 
     def _member(self, estate: Estate, file: QueueFile, place: int, rows: Sequence[Row]) -> list[Flow]:
-        """Return a member's share of the achieved rate from the row in which it is started, and heartbeats before."""
+        """Return a member's share of the achieved rate from the row in which it is started; nothing before."""
         begins = np.arange(len(rows)) * self.minutes * 60.0
         share = np.array([row.achieved / row.members if place < row.members else 0.0 for row in rows])
-        idle = np.array([0.0 if place < row.members else _HEARTBEATS for row in rows])
         queue = estate.route_of_queue(file.queue_manager, file.queue)
-        itself = estate.route_of_store(file.queue_manager, file.name)
         quiet = Traffic(noise=0.0, unit_share=0.0)
         return [
             Flow(route=queue, op=PUT, rate=steps(begins, share), traffic=self.traffic),
             Flow(route=queue, op=GET, rate=steps(begins, 2 * share), traffic=quiet),
-            Flow(route=itself, op=HEARTBEAT, rate=steps(begins, idle), traffic=quiet),
         ]
