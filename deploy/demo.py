@@ -48,8 +48,8 @@ ESTATE, RECORDING = "estate.toml", "demo.arrow"  # in the output folder
 
 _PICTURES_PER_SECOND = 4
 _TIMEOUT_S = 120.0  # the demo fails after this time without a new state record
-_AHEAD_S = 3.0  # wall time by which the publishing may be ahead of the job: two batches of a busy machine
-_MIN_AHEAD_S = 900.0  # event time by which it always may be
+_AHEAD_S = 2.0  # wall time by which the publishing may be ahead of the job
+_MIN_AHEAD_S = 600.0  # event time by which it always may be
 
 
 @dataclass(slots=True)
@@ -134,8 +134,8 @@ def run_demo(
         MqtwinError: The broker, the job or the publishing fails.
     """
     console = Console()
-    configure_logging(json_lines=True, stream=(folder / "job.log").open("w", encoding="utf-8"))
     estate, recording = _write_estate(output), output / RECORDING
+    configure_logging(json_lines=True, stream=(folder / "job.log").open("w", encoding="utf-8"))
     with _activity(console, _kernel_text()):
         warm()
     with _activity(console, "simulating six hours of three structures"):

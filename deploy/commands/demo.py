@@ -81,6 +81,6 @@ def _wait(run: DemoRun, *, keep: bool) -> None:
 
         print("Broker and job keep running until Ctrl-C.", file=sys.stderr, flush=True)
         threading.Event().wait()
-    elif run.address is not None and sys.stdin.isatty() and sys.stdout.isatty():
+    elif run.address is not None and sys.stdin and sys.stdin.isatty() and sys.stdout.isatty():
         print(f"\nThe page stays at {run.address} until you press Enter.", file=sys.stderr, flush=True)
         sys.stdin.readline()

@@ -6,6 +6,7 @@ import io
 import re
 import shlex
 import shutil
+import sys
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 from rich.console import Console
 
 from deploy.cli import main
-from deploy.demo import StoryGate
+from deploy.demo import DemoRun, StoryGate
 from deploy.show.forecast import forecast_text
 from deploy.show.picture import picture, waiting_picture
 from deploy.show.usage import HEADINGS, usage_lines
@@ -333,3 +334,47 @@ def test_the_words_below_the_alerts_are_those_of_an_open_one(story: Story) -> No
     cleared = msgspec.structs.replace(opened, type="mqtwin.alert.cleared", data=other)
     text = printed(picture(story.states, [opened, cleared], 1000, 240.0))
     assert "It is over." not in text and opened.data.cause[:40] in text
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    """Standard input or output of somebody who looks."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def run_command(monkeypatch: pytest.MonkeyPatch, story: Story, stdin: io.StringIO, *arguments: str) -> int:
+    """Run `mqtwin demo` with a run that has ended."""
+    run = DemoRun(story.outcome, "http://127.0.0.1:8470/", story.alerts, [MethodResult("twin", 0, {STORE: (60.0,)})])
+    monkeypatch.setattr("deploy.commands.demo.run_demo", lambda *_, **__: iter([run]))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    return main(["demo", *arguments])
+
+
+def test_without_a_terminal_the_demo_ends_by_itself(
+    monkeypatch: pytest.MonkeyPatch, story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stdin = io.StringIO("one line\n")
+    assert run_command(monkeypatch, story, stdin) == 0
+    assert stdin.read() == "one line\n"
+    printed_lines = capsys.readouterr().out.splitlines()
+    assert "Estate and recording are in mqtwin-demo. To try next:" in printed_lines
+    assert sum("mqtwin-demo/demo.arrow" in line for line in printed_lines) == 3
+
+
+def test_in_a_terminal_the_page_stays_until_enter_is_pressed(
+    monkeypatch: pytest.MonkeyPatch, story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stdin = Terminal("\nfurther lines")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    assert run_command(monkeypatch, story, stdin) == 0
+    assert stdin.read() == "further lines"
+    assert "The page stays at http://127.0.0.1:8470/ until you press Enter." in capsys.readouterr().err
+
+
+def test_an_output_folder_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--output", "/proc/none"]) == 2
+    assert "--output /proc/none: " in capsys.readouterr().err

@@ -430,7 +430,7 @@ const COMMANDS = [["Start the job", "mqtwin stream --estate estate.toml --bootst
 
 function startPanel() {
   const steps = COMMANDS.map(([text, command]) => h("li", {}, h("p", {}, text), commandBlock(command)));
-  return h("section", { class: "panel", hidden: true, "aria-label": "To see something here" }, h("h2", {}, "To see something here"), h("ol", { class: "actions" }, ...steps));
+  return h("section", { class: "panel", hidden: true, "aria-label": "Commands" }, h("h2", {}, "If nothing is running yet"), h("ol", { class: "actions" }, ...steps));
 }
 
 function waitingText() {

@@ -526,7 +526,7 @@ def test_where_nothing_was_ever_written_the_page_says_what_to_type(browser: Brow
     model = ConsoleModel(TOPICS)
     model.set_source(connected=True, caught_up=True, missing=[])
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address) as page:
-        commands = page.locator("[aria-label='To see something here'] code")
+        commands = page.locator("[aria-label='Commands'] code")
         expect(commands).to_have_count(3)
         for command, name in zip(commands.all_text_contents(), ("stream", "simulate", "publish"), strict=True):
             words = shlex.split(command)
