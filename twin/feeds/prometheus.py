@@ -51,7 +51,10 @@ class PrometheusFeed(Feed):
         try:
             for family in text_string_to_metric_families(data.decode()):
                 for sample in family.samples:
-                    if self._add(collected, sample.name, sample.labels, sample.value, family.type == "counter"):
+                    # OpenMetrics: TYPE has the name of a counter without _total, which the parser does not put together
+                    is_total = family.type == "unknown" and sample.name.endswith("_total")
+                    is_counter = family.type == "counter" or is_total
+                    if self._add(collected, sample.name, sample.labels, sample.value, is_counter):
                         has_metrics = True
         except Exception as error:  # noqa: BLE001 -- the parser raises many kinds
             text = f"no text of Prometheus: {type(error).__name__} {error}; expected: its exposition format"

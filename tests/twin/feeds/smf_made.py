@@ -60,7 +60,7 @@ def record(
     triplets = struct.pack(">IHHIHH", start + len(body), len(qwhs), 1, start, length, len(sections))
     seconds, hundredths = divmod(local // 10_000, 100)
     days, second = divmod(seconds, 86_400)
-    date = f"01{26:02d}{days - 20_454:03d}f"  # 20,454 days to 2025-12-31
+    date = f"01{26:02d}{days - 20_453:03d}f"  # 2026-01-01 is day 20,454
     header = struct.pack(
         ">BBI4s4s4sH4s2x",
         0x5E,

@@ -194,6 +194,23 @@ def test_counters_of_version_6_count_from_the_start_and_begin_anew(site, suffix)
     assert flows(events) == {"PUT": 7 + 2, "GET": 3 + 1, "bytes": 701 + 10}
 
 
+def test_counters_in_the_names_of_openmetrics_are_counters(site):
+    """TYPE has the name without _total, samples have it with: [OpenMetrics: Counter]."""
+    pages = [exposition("counter", *values, "_total") for values in ((5, 4, 500), (12, 7, 1201))]
+    pages = [
+        b"\n".join(line.replace(b"_total ", b" ") if line.startswith(b"#") else line for line in page.split(b"\n"))
+        for page in pages
+    ]
+    events, _ = read("prometheus", site, *pages)
+    assert flows(events) == {"PUT": 7, "GET": 3, "bytes": 701}
+
+
+def test_a_gauge_whose_name_ends_in_total_stays_a_gauge(site):
+    pages = [exposition("gauge", *values, "_total") for values in ((5, 4, 500), (12, 7, 1201))]
+    events, _ = read("prometheus", site, *pages)
+    assert flows(events) == {"PUT": 12, "GET": 7, "bytes": 1201}
+
+
 def test_a_queue_file_is_measured(site):
     events, _ = read("prometheus", site, exposition("gauge", 5, 4, 500))
     measured = {"messages": 17, "file_bytes": 3 << 20}
