@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from deploy.feed_options import FeedChoices
+from deploy.options import parse_settings
 from deploy.show.feeds import print_complaints
 from deploy.show.summaries import count_text
 from deploy.show.table import print_table
@@ -52,6 +53,7 @@ def import_(
     *,
     output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
     against: Path | None = None,
+    group: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     choices: FeedChoices = _DEFAULTS,
 ) -> int | None:
     """Write an estate file of what data of a site show, or compare them with an existing one.
@@ -63,10 +65,11 @@ def import_(
         files: Format and file, such as smf:day.dat, display:usage.txt or cfrm:policy.txt.
         output: Estate file to write (TOML). Default: standard output, unless --against.
         against: Estate file (TOML) to compare with.
+        group: Queue-sharing group and its queue managers, QSG1=QM01,QM02, where no data name them; may be repeated.
         choices: Facts that the data lack.
     """
     existing = None if against is None else load_estate(against)
-    intake = look_at([_format_and_file(text) for text in files], choices.feed_options(), existing)
+    intake = look_at([_format_and_file(text) for text in files], choices.feed_options(), existing, _groups(group))
     print_complaints(intake)
     if is_empty(intake.seen, existing):
         raise UsageError(
@@ -89,6 +92,15 @@ def import_(
     for line in lines:
         print(line)
     return 1 if lines else None
+
+
+def _groups(texts: tuple[str, ...]) -> dict[str, list[str]]:
+    groups = {}
+    for name, text in parse_settings("--group", texts).items():
+        groups[name] = [qmgr.strip() for qmgr in text.split(",") if qmgr.strip()]
+        if not groups[name]:
+            raise UsageError(f"--group {name}={text}; expected: its queue managers, such as {name}=QM01,QM02")
+    return groups
 
 
 def _format_and_file(text: str) -> tuple[str, Path]:

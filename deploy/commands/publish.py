@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,7 +11,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.options import KafkaOptions
-from deploy.show.progress import show_progress
+from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.summaries import published_summary
 from deploy.show.warnings import print_warnings
 from streams.kafka.pace import Pace
@@ -18,7 +19,7 @@ from streams.kafka.publish import publish as send
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.events import ARROW, JSON, NDJSON
+from twin.events import ARROW, JSON, NDJSON, Reject
 
 _CONTENT_TYPES = {"json": JSON, "ndjson": NDJSON, "arrow": ARROW}
 
@@ -49,6 +50,13 @@ def publish(
         raise UsageError("--speed and --rate exclude each other; expected: one of them, or neither")
     loaded_estate = load_estate(estate)
     print_warnings(loaded_estate.warnings)
+    wrong_estate = WrongEstate(recording)
+
+    def note_rejects(rejects: Sequence[Reject], events: int) -> None:
+        for reject in rejects:
+            wrong_estate.note(reject)
+        wrong_estate.check(events)
+
     with show_progress("publish", recording) as advance:
         published = send(
             recording,
@@ -59,5 +67,6 @@ def publish(
             pace=Pace(speed=speed, rate=rate),
             create_topics=create_topics,
             on_progress=advance,
+            on_rejects=note_rejects,
         )
     print(published_summary(published), file=sys.stderr)

@@ -11,13 +11,14 @@ from typing import Annotated, Any, BinaryIO
 import msgspec
 from cyclopts import Parameter
 
-from deploy.show.progress import show_progress
+from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.summaries import count_text, reject_text, replayed_summary
 from deploy.show.usage import print_asked, print_usage
 from deploy.show.warnings import print_warnings
 from twin.errors import MqtwinError, UsageError
 from twin.estate import load_estate
 from twin.events import Reject
+from twin.recordings import Chunk
 from twin.replays import dead_letter
 from twin.replays import replay as replay_recording
 
@@ -59,12 +60,19 @@ def replay(
         alert_file, state_file, dlq_file = (files.enter_context(_output(name)) for name in (alerts, state, dlq))
         advance = files.enter_context(show_progress("replay", recording))
 
+        wrong_estate = WrongEstate(recording)
+
         def write_letter(reject: Reject) -> None:
+            wrong_estate.note(reject)
             if dlq_file is not None:
                 _write(dlq_file, [msgspec.json.encode(dead_letter(reject))])
 
+        def note_chunk(chunk: Chunk, events: int) -> None:
+            wrong_estate.check(events)
+            advance(chunk, events)
+
         replayed = replay_recording(
-            recording, loaded_estate, course=False, demands=demands, on_reject=write_letter, on_chunk=advance
+            recording, loaded_estate, course=False, demands=demands, on_reject=write_letter, on_chunk=note_chunk
         )
         if alert_file is not None:
             _write(alert_file, (alert.record() for alert in replayed.alerts))

@@ -121,10 +121,10 @@ def threshold(
         ["entries used, by the model", f"{plan.ents_pct:.2f} %"],
         ["elements used, by the model", f"{plan.elems_pct:.2f} %"],
         ["maximum OFFLD3TH, by the model", model_maximum],
-        ["MQSC", plan.mqsc or "none: give a larger SIZE"],
+        *([] if plan.mqsc else [["MQSC", "none: give a larger SIZE"]]),
     ]
     headings = ["threshold", f"{messages:,} messages in {format_size(plan.size)}"]
-    print_plan(plan, headings, lines, plan.warnings, as_json=options.json)
+    print_plan(plan, headings, lines, plan.warnings, commands=plan.mqsc, as_json=options.json)
 
 
 def _parse_backlog(text: str) -> int:

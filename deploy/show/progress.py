@@ -11,7 +11,11 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.text import Text
 from typing_extensions import override
 
+from deploy.show.warnings import print_line
+from twin.events import Reject
 from twin.recordings import Chunk, LinesChunk
+
+_MANY_REJECTS = 1_000
 
 
 class _RateColumn(ProgressColumn):
@@ -21,6 +25,35 @@ class _RateColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
         events = task.fields["events"]
         return Text(f"{events:,} events  {events / max(task.elapsed or 0.0, 1e-3):,.0f}/s")
+
+
+class WrongEstate:
+    """Says early that an estate takes none of the events of a recording: the end may be minutes away.
+
+    Args:
+        recording: The recording.
+    """
+
+    def __init__(self, recording: Path) -> None:
+        self._recording = recording
+        self._rejects = 0
+        self._first: Reject | None = None
+        self._is_over = False
+
+    def note(self, reject: Reject) -> None:
+        """Count a dead letter."""
+        self._rejects += 1
+        self._first = self._first or reject
+
+    def check(self, events: int) -> None:
+        """Print a warning, once, if there are a thousand dead letters and no event. events: accepted so far."""
+        self._is_over = self._is_over or events > 0
+        if self._is_over or self._rejects < _MANY_REJECTS or self._first is None:
+            return
+        self._is_over = True
+        first = f"the first: {self._first.reason}: {self._first.detail}"
+        text = f"{self._recording}: not one of {self._rejects:,} events was accepted so far, {first}"
+        print_line(f"mqtwin: warning: {text}; is it the estate of this recording?")
 
 
 @contextmanager

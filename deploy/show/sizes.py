@@ -6,11 +6,32 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
+from rich.console import Console
 
 from deploy.show.table import print_table
 from deploy.show.warnings import print_warnings
 from twin.estate import format_size
 from twin.sizing import Extent
+
+_MQSC_COLUMNS = 72  # of a line of MQSC on z/OS [IBM: MQ, Building command scripts]
+
+
+def pasteable(commands: str) -> str:
+    """Return commands as they are entered: each on its own line, those of MQSC with + where a line would be too long.
+
+    Args:
+        commands: joined by ", then ".
+    """
+    lines: list[str] = []
+    for command in commands.split(", then "):
+        parts = [""]
+        for word in command.split(" "):
+            if parts[-1] and len(parts[-1]) + len(word) + len(" +") >= _MQSC_COLUMNS:
+                parts.append(f"    {word}")
+            else:
+                parts[-1] += f" {word}" if parts[-1] else word
+        lines.append(" +\n".join(parts))
+    return "\n".join(lines)
 
 
 def print_plan(
@@ -19,6 +40,7 @@ def print_plan(
     lines: Iterable[Sequence[str]],
     warnings: Iterable[str] = (),
     optional: Collection[str] = (),
+    commands: str | None = None,
     *,
     as_json: bool,
 ) -> None:
@@ -30,13 +52,18 @@ def print_plan(
         lines: Cells of each row of the table.
         warnings: Warnings, one per line.
         optional: Headings of the columns that a narrow terminal leaves out.
+        commands: Commands of the plan. A terminal shows them below the table, elsewhere they are its last line.
         as_json: True prints one JSON object instead of the table.
     """
     print_warnings(warnings)
     if as_json:
         print(msgspec.json.encode(plan).decode())
+    elif commands is None or not Console().is_terminal:
+        last = [] if commands is None else [["MQSC", commands]]
+        print_table(headings, [*lines, *last], right=set(headings[1:]), optional=optional)
     else:
         print_table(headings, lines, right=set(headings[1:]), optional=optional)
+        print(f"\n{pasteable(commands)}")
 
 
 def extent_text(extent: Extent) -> str:

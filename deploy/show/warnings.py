@@ -32,7 +32,9 @@ def merged(warnings: Iterable[str]) -> list[str]:
     for text, same in alike.items():
         more = f" and {len(same) - _MAX_NAMES} more" if len(same) > _MAX_NAMES else ""
         together = ", ".join(names[text][:_MAX_NAMES]) + more
-        lines += [text.replace("\0", together)] if len(same) > _MAX_ALIKE and names[text] else same
+        # What the warning asks for, such as [smds."QSG1/APP1/QM01"], stands there for the first of them.
+        line = text.replace("\0", together, 1).replace("\0", names[text][0]) if names[text] else ""
+        lines += [line] if len(same) > _MAX_ALIKE and line else same
     return lines
 
 

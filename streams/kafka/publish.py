@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +26,7 @@ from streams.kafka.pace import Pace
 from streams.kafka.topics import Topics, prepare_topic
 from twin.errors import MqtwinError
 from twin.estate import Estate
-from twin.events import JSON, Decoder
+from twin.events import JSON, Decoder, Reject
 from twin.recordings import Chunk, open_recording
 from twin.warm import warm
 
@@ -79,6 +79,7 @@ def publish(
     pace: Pace | None = None,
     create_topics: bool = True,
     on_progress: Callable[[Chunk, int], None] | None = None,
+    on_rejects: Callable[[Sequence[Reject], int], None] | None = None,
 ) -> PublishResult:
     """Publish a recording and return when all of it is delivered.
 
@@ -91,6 +92,7 @@ def publish(
         pace: the schedule; None: everything at once.
         create_topics: create the events topic if it is missing; False: raise an error.
         on_progress: called after each slice with the chunk and the number of events published.
+        on_rejects: called after each chunk with its events that belong to no store and the number of events published.
 
     Raises:
         UsageError: the recording cannot be read, a setting is wrong, there is no events topic, or the user may not
@@ -118,6 +120,8 @@ def publish(
                     on_progress(chunk, result.events)
             for reject in rejects:
                 sender.send_reject(outgoing.reject_record(reject))
+            if on_rejects is not None:
+                on_rejects(decoded.rejects, result.events)
     return result
 
 

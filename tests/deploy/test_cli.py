@@ -237,6 +237,14 @@ def test_a_long_line_is_wrapped_between_words_on_a_terminal_and_whole_elsewhere(
     assert printed.split() == line.split()
 
 
+def test_what_a_merged_warning_asks_for_is_one_real_table():
+    names = [f"QSG1/APPL{number:02d}" for number in range(20)]
+    warnings = [f'{name}: the data sets of QM01 are not described; describe [smds."{name}/QM01"]' for name in names]
+    (line,) = merged(warnings)
+    assert line.startswith("QSG1/APPL00, QSG1/APPL01, ")
+    assert line.endswith(' and 12 more: the data sets of QM01 are not described; describe [smds."QSG1/APPL00/QM01"]')
+
+
 def test_warnings_that_differ_in_a_name_only_are_one_line():
     alike = [f"QM01/PS{number:02d}: cannot expand" for number in range(10)]
     others = [f"QSG1/APP{number}: no queue of the estate is in it" for number in range(3)]

@@ -6,10 +6,12 @@ import pytest
 
 from deploy.cli import main
 from tests.twin.feeds.conftest import ESTATE
-from tests.twin.feeds.samples import SYSPRINT, numbered
+from tests.twin.feeds.samples import STATUS_PAIRS, SYSPRINT, numbered
 from tests.twin.feeds.smf_made import queue_statistics, record, section
 from twin.estate import load_estate
 from twin.feeds.smf_layout import QEST_SLOT
+
+STATUS = f"CSQM201I QM01 CSQMDRTC  DISPLAY CFSTATUS DETAILS\n{STATUS_PAIRS}\n"
 
 
 @pytest.fixture
@@ -120,6 +122,25 @@ def test_files_that_show_no_object_are_wrong_use(folder, capsys, more):
     lines = [line for line in err.splitlines() if "warning" not in line]
     assert out == "" and len(lines) == 1 and not (folder / "seen.toml").exists()
     assert "notes.txt: nothing of an estate was found; expected: " in lines[0]
+
+
+def test_a_first_import_takes_the_group_from_an_option(folder, capsys):
+    (folder / "status.txt").write_text(STATUS, encoding="utf-8")
+    (folder / "policy.txt").write_text("STRUCTURE NAME(QSG1APP1) SIZE(2G)\n", encoding="utf-8")
+    words = ["estate", "import", "display:DIR/status.txt", "cfrm:DIR/policy.txt"]
+    assert run(folder, *words) == 2
+    assert "expected: DISPLAY QMGR QSGNAME in front of it, --group QSG1=QM01,QM02" in capsys.readouterr().err
+    assert run(folder, *words, "--group", "QSG1=QM01,QM02", "-o", "DIR/seen.toml") == 0
+    assert 'queue_managers = ["QM01", "QM02"]' in (folder / "seen.toml").read_text(encoding="utf-8")
+    assert '[structure."QSG1/APP1"]' in (folder / "seen.toml").read_text(encoding="utf-8")
+    assert run(folder, *words, "--group", "QSG1=,") == 2
+    assert "--group QSG1=,; expected: its queue managers, such as QSG1=QM01,QM02" in capsys.readouterr().err
+
+
+def test_a_group_alone_is_nothing_of_an_estate(folder, capsys):
+    (folder / "notes.txt").write_text("Nothing of MQ is in here.\n", encoding="utf-8")
+    assert run(folder, "estate", "import", "display:DIR/notes.txt", "--group", "QSG1=QM01") == 2
+    assert "nothing of an estate was found" in capsys.readouterr().err
 
 
 def test_a_file_without_its_format_is_wrong_use(folder, capsys):

@@ -121,6 +121,23 @@ def test_an_estate_of_other_queues_is_one_line_with_the_reasons_and_status_1(
     assert len(dlq.read_bytes().splitlines()) == len(events)
 
 
+def test_the_wrong_estate_is_told_long_before_the_end(
+    estate: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = [event for event in traffic(6_000) if event["op"] in ("PUT", "GET")]
+    recording = write_recording(tmp_path / "t.ndjson", events)
+    other = tmp_path / "other.toml"
+    other.write_text(estate.read_text().replace("QSG1/ORDERS", "QSG1/OTHER").replace("QSG1/BILLS", "QSG1/MORE"))
+    monkeypatch.setattr("twin.recordings._CHUNK_BYTES", 200_000)
+    assert main(["replay", str(recording), "--estate", str(other)]) == 1
+    (warning,) = [line for line in capsys.readouterr().err.splitlines() if "accepted so far" in line]
+    number = int(warning.partition(": not one of ")[2].partition(" ")[0].replace(",", ""))
+    assert 1_000 <= number < len(events)
+    assert "the first: unknown-queue: " in warning
+    assert main(["replay", str(recording), "--estate", str(estate)]) == 0
+    assert "accepted so far" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

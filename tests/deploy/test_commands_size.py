@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from deploy.cli import main
+from deploy.show.sizes import pasteable
 from tests.support.traffic import write_estate
 from twin.estate import load_estate
 
@@ -98,6 +99,27 @@ def test_a_threshold_comes_with_its_mqsc(run_size: Any) -> None:
     assert lines["MQSC"] == (
         "ALTER CFSTRUCT(name) OFFLD1TH(59) OFFLD1SZ(32K) OFFLD2TH(69) OFFLD2SZ(4K) OFFLD3TH(79) OFFLD3SZ(0K)"
     )
+
+
+def test_on_a_terminal_the_commands_of_a_threshold_are_there_to_be_pasted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["size", "threshold", "--backlog", MILLION, "--size", "10G"]) == 0
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "",
+        "ALTER CFSTRUCT(name) OFFLD1TH(59) OFFLD1SZ(32K) OFFLD2TH(69) +",
+        "    OFFLD2SZ(4K) OFFLD3TH(79) OFFLD3SZ(0K)",
+    ]
+
+
+def test_setxcf_is_a_line_of_its_own() -> None:
+    text = "ALTER CFSTRUCT(APP1) OFFLD3TH(0) OFFLD3SZ(0K), then SETXCF START,REBUILD,STRNAME=QSG1APP1"
+    assert pasteable(text).splitlines() == [
+        "ALTER CFSTRUCT(APP1) OFFLD3TH(0) OFFLD3SZ(0K)",
+        "SETXCF START,REBUILD,STRNAME=QSG1APP1",
+    ]
 
 
 def test_a_backlog_may_have_a_letter(plan_json: Any) -> None:

@@ -18,6 +18,7 @@ DEFINE PSID q085680_, "Change, Copy, and Create" commands]:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -36,6 +37,7 @@ from twin.estate.mqsc_words import (
 
 Owner = tuple[str, str]  # ("SHARED", "QSG1"), ("GROUP", "QSG1") or ("QMGR", "QM01")
 
+_MESSAGE = re.compile(r"\b(?:CSQ[MN9X][0-9]{3}I|AMQ8[0-9]{3}[A-Z]?)\b")  # of the output of a command
 DEFAULT_CF_LEVEL = 3  # DEFINE CFSTRUCT without CFLEVEL [IBM MQ 9.2 and 9.3 DEFINE CFSTRUCT, syntax diagram]
 DEFAULT_STORAGE_CLASS = "DEFAULT"  # DEFINE QLOCAL without STGCLASS [IBM MQ 9.2 DEFINE QLOCAL, syntax diagram]
 
@@ -100,10 +102,15 @@ class Definitions:
             qmgr: queue manager that runs it.
 
         Raises:
-            EstateError: the text ends within a command.
+            EstateError: the text ends within a command, or is the output of DISPLAY commands.
         """
         runners = self._around.groups[group] if group else (qmgr or "",)
-        for statement in statements(text, file):
+        for number, statement in enumerate(statements(text, file)):
+            if _is_output(statement, is_first=number == 0):
+                raise EstateError(
+                    f"{statement.locate()}: output of DISPLAY, no MQSC command; expected: the commands, or mqtwin"
+                    f" estate import display:{file}"
+                )
             with self._problems.collect():
                 command = _command(statement)
                 if command is not None:
@@ -280,10 +287,19 @@ def _offload_when_raised(
     return {} if "offload" in existing.values else {"offload": SourceValue("DB2", level.where)}
 
 
+def _is_output(statement: Statement, *, is_first: bool) -> bool:
+    """Return True for what DISPLAY answers: a message, or first of all an object without a verb: CFSTRUCT(APP1)."""
+    verb, _ = first_words(statement)
+    is_object = is_first and verb in OBJECTS and statement.text.lstrip(" \t,")[len(verb) :].lstrip().startswith("(")
+    return is_object or (verb not in VERBS and _MESSAGE.search(statement.text) is not None)
+
+
 def _command(statement: Statement) -> _Command | None:
     """Return the command, or None if it concerns no object of an estate."""
     verb, second = first_words(statement)
     verb = VERB_SYNONYMS.get(verb, verb)
+    if verb == "COMMAND":
+        return None  # of CSQUTIL: it names the data set of the commands that follow
     if verb not in VERBS:
         hint = did_you_mean(verb, VERBS) or "; does the line before lack a + or - at its end?"
         raise EstateError(f"{statement.locate()}: {verb or statement.text.strip()[:20]!r} is no MQSC command{hint}")

@@ -11,6 +11,7 @@ commands and Characters with special meanings, q085080_ and following]:
   Other text past column 72 is kept, because it does not come from a data set of 80-byte records.
 - Blanks and commas separate. Keywords are case-insensitive. A quoted value is kept as written, with '' for a quote; an
   unquoted one is folded to upper case. A blank before a parameter is not required (z/OS).
+- JCL around the commands is skipped: lines that start with //, a line of only /*, the CSQUTIL function COMMAND.
 - A parameter may not be repeated; a NO form counts as the same (REPLACE, NOREPLACE).
 """
 
@@ -74,7 +75,7 @@ def statements(text: str, file: str) -> Iterator[Statement]:
     length, continued = 0, ""
     for number, raw in enumerate(text.split("\n"), 1):
         line = _significant(raw.rstrip("\r"))
-        if line.startswith("*") or not line.strip(_BLANK):
+        if line.startswith("*") or not line.strip(_BLANK) or (not continued and _is_jcl(line)):
             continue
         part = line.lstrip(_BLANK) if continued == "+" else line
         end = part.rstrip(_BLANK)
@@ -177,6 +178,10 @@ class _Tokens:
             end += 2
         self._offset = end + 1
         return "string", text[start + 1 : end].replace("''", "'"), start
+
+
+def _is_jcl(line: str) -> bool:
+    return line.startswith("//") or line.strip(_BLANK) == "/*"
 
 
 def _significant(line: str) -> str:

@@ -7,27 +7,31 @@ size nothing has shown, is written as a comment and named in a warning.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from twin.errors import UsageError
-from twin.estate import Estate, format_size
+from twin.estate import Estate, Structure, format_size
 from twin.estate.attributes import SECTIONS
 from twin.estate.cfrm import Policies
 from twin.estate.checks import WRONG
 from twin.feeds.formats import FORMATS, make_feed
 from twin.feeds.importing import feed_events, read_pages
 from twin.feeds.intake import Intake
+from twin.feeds.mqsc_objects import NAME_GROUP
 from twin.feeds.protocol import FeedOptions
 from twin.feeds.seen import Fact, Seen
 
+NO_GROUPS: Mapping[str, Iterable[str]] = {}
+_GROUP_OPTION = "--group"  # source of groups that the user names
 CFRM = "cfrm"  # the format of a CFRM policy text, which has facts and no events
 _SIZES = frozenset(
     ("size", "init_size", "scm_max_size", "max_size", "ds_block", "scm", "offld1_sz", "offld2_sz", "offld3_sz")
 )
 _NEEDED = {"structure": "size", "smds": "size", "page_set": "pages", "coupling_facility": "size"}
+_ALLOCATED = "CFSTATUS"  # source of sizes now, SIZEMAX
 _MEASURED = ("CFSTATUS", "CFACT")  # sources of sizes of allocated structures
 _GROUP_LENGTH = 4  # characters of a queue-sharing group in a z/OS structure name, padded with @ [assumed]
 _ADMINISTRATION = "CSQ"  # structures that hold no messages of applications
@@ -41,18 +45,27 @@ class SeenEstate:
     warnings: list[str] = field(default_factory=list)
 
 
-def look_at(files: Iterable[tuple[str, Path]], options: FeedOptions, estate: Estate | None = None) -> Intake:
+def look_at(
+    files: Iterable[tuple[str, Path]],
+    options: FeedOptions,
+    estate: Estate | None = None,
+    groups: Mapping[str, Iterable[str]] = NO_GROUPS,
+) -> Intake:
     """Return the intake of feeds that have read files only for what they show of an estate.
 
     Args:
         files: format and path of each; CFRM policies come last, when the groups are known.
         options: facts that the data lack.
         estate: an existing one, for the groups of queue managers.
+        groups: queue managers by queue-sharing group, where neither the data nor an estate name them.
 
     Raises:
         UsageError: there is no such format, or a file cannot be read.
     """
     intake = Intake()
+    for group, qmgrs in groups.items():
+        for qmgr in qmgrs:
+            intake.seen.add_member(group, qmgr, _GROUP_OPTION)
     for name, config in () if estate is None else estate.queue_managers.items():
         if config.queue_sharing_group:
             intake.seen.add_member(config.queue_sharing_group, name, estate.source if estate else "")
@@ -70,8 +83,8 @@ def look_at(files: Iterable[tuple[str, Path]], options: FeedOptions, estate: Est
 
 def is_empty(seen: Seen, estate: Estate | None = None) -> bool:
     """Return True if `look_at` has found nothing in its files. estate: the one that it was given."""
-    known = None if estate is None else estate.source
-    return all(bool(facts) and all(fact.source == known for fact in facts.values()) for facts in seen.objects.values())
+    known = {_GROUP_OPTION, None if estate is None else estate.source}
+    return all(bool(facts) and all(fact.source in known for fact in facts.values()) for facts in seen.objects.values())
 
 
 def _read_policy(path: Path, intake: Intake) -> None:
@@ -93,7 +106,7 @@ def _read_policy(path: Path, intake: Intake) -> None:
             values = {attribute: value.value for attribute, value in structure.values.items()}
             intake.seen.add("structure", f"{group}/{short}", structure.where, **values)
     if unknown:
-        text = f"structures of no known queue-sharing group: {', '.join(unknown[:8])}; expected: data that name it"
+        text = f"structures of no known queue-sharing group: {', '.join(unknown[:8])}; expected: {NAME_GROUP}"
         intake.complain("no-group", str(path), text)
 
 
@@ -264,9 +277,17 @@ def _differences_of(section: str, key: str, facts: dict[str, Fact], estate: Esta
         return
     for attribute, fact in sorted(facts.items()):
         expected = getattr(config, attribute, None)
+        if section == "structure" and attribute == "size" and _is_between(config, fact):
+            continue
         if attribute in SECTIONS[section].attributes and expected is not None and expected != fact.value:
             before_text, after_text = (_text(attribute, value) for value in (expected, fact.value))
             yield f"{name}: {attribute} differs: {before_text} in the estate, {after_text} seen ({fact.source})"
+
+
+def _is_between(config: Structure, fact: Fact) -> bool:
+    """Return True for the size of an allocated structure from INITSIZE to SIZE: it may have any of these."""
+    allocated = fact.source.startswith(_ALLOCATED)
+    return allocated and (config.init_size or config.size) <= fact.value <= config.size
 
 
 def _differences_of_queues(seen: Seen, estate: Estate) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Any
 from twin.feeds.intake import Event, Intake
 from twin.units import MIB, parse_size
 
+NAME_GROUP = "DISPLAY QMGR QSGNAME in front of it, --group QSG1=QM01,QM02, or an estate that names it"
 _MAX_MEASURES = 100_000  # stores and times that wait for the end of a page
 _CF_ATTRIBUTES = {
     "CFLEVEL": "cf_level",
@@ -98,7 +99,7 @@ class MqscObjects:
         """Return the store name of a structure, or None, with a complaint, if the group is not known."""
         group = self.group_of(qmgr)
         if group is None:
-            text = f"{structure} of {qmgr}, whose queue-sharing group is not known; expected: an estate that names it"
+            text = f"{structure} of {qmgr}, whose queue-sharing group is not known; expected: {NAME_GROUP}"
             self._intake.complain("no-group", place, text)
             return None
         return f"{group}/{structure}"

@@ -10,6 +10,7 @@ from decimal import Decimal
 
 from twin.errors import UsageError
 from twin.estate import parse_size
+from twin.estate.attributes import MAX_DEPTH
 
 MAX_LENGTH = 104_857_600  # bytes, 100 MB: the longest message [published]
 _MAX_COUNT = 10**15  # messages of one length: more is a typing error
@@ -112,8 +113,14 @@ def at_max_depth(
             raise UsageError(f"{option} {text}: no queue {queue} of the store; expected: {', '.join(sorted(queues))}")
     missing = sorted(set(queues) - max_depths.keys())
     warnings = [f"no max_depth in the estate, so no messages counted: {', '.join(missing)}"] if missing else []
+    unlimited = sorted(queue for queue, depth in max_depths.items() if depth >= MAX_DEPTH)
+    if unlimited:
+        text = f"MAXDEPTH({MAX_DEPTH}) is unlimited in practice, so no messages counted: {', '.join(unlimited)}"
+        warnings.append(text)
     counts: dict[int, int] = {}
     for queue, depth in sorted(max_depths.items()):
+        if queue in unlimited:
+            continue
         length = lengths.get(queue, default)
         if length is None:
             raise UsageError(f"{option}: no length of the messages of {queue}; expected: LENGTH, or {queue}=LENGTH")

@@ -294,6 +294,41 @@ DEFINE QLOCAL(ORDERS) QSGDISP(SHARED) CFSTRUCT(APP1)
     assert places(load(OF_GROUP, a_mqsc=text)) == {"QSG1/APP1": ("ORDERS",)}
 
 
+JCL = """\
+//DEFINES  JOB (ACCT),'MQ',CLASS=A
+//*        structures of the group
+//STEP1    EXEC PGM=CSQUTIL,PARM='QM01'
+//SYSIN    DD *
+ COMMAND DDNAME(CMDINP) MAKEDEF(OUTPUT1)
+/*
+//CMDINP   DD *
+DEFINE QLOCAL(A) +
+  STGCLASS(DEFAULT)
+/*
+"""
+
+
+def test_jcl_around_the_commands_is_read_over(load: Load) -> None:
+    estate = load(OF_QM01, a_mqsc=JCL)
+    assert estate.stores["QM01/PS01"].queues == ("A",)
+    assert not [warning for warning in estate.warnings if "a.mqsc" in warning]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CSQM201I QM01 CSQMDRTC  DISPLAY CFSTRUCT DETAILS\nCFSTRUCT(APP1)\nCFLEVEL(5)\n END CFSTRUCT DETAILS\n",
+        "17.43.54 STC08037  CSQN205I   COUNT=       3, RETURN=00000000\nCFSTRUCT(APP1)\n",
+        "AMQ8409I: Display queue details.\n   QUEUE(A)  TYPE(QLOCAL)\n",
+        "CFSTRUCT(APP1)\nCFLEVEL(5)\nDESCR( )\n",
+    ],
+)
+def test_the_output_of_display_is_one_error_that_names_the_command_for_it(refused: Refused, text: str) -> None:
+    error = refused(OF_QM01, a_mqsc=text)
+    assert "a.mqsc:1: output of DISPLAY, no MQSC command; expected: the commands" in error
+    assert "mqtwin estate import display:" in error
+
+
 def test_an_attribute_of_a_newer_mq_is_ignored_with_one_warning(load: Load) -> None:
     text = "DEFINE QLOCAL(A) SOMENEWTHING(1)\nDEFINE QLOCAL(B) SOMENEWTHING(1)"
     warnings = [warning for warning in load(OF_QM01, a_mqsc=text).warnings if "SOMENEWTHING" in warning]

@@ -95,6 +95,37 @@ def test_differences_from_an_estate_name_both_values_and_the_source(estate, file
     assert not [line for line in lines if "ORDERS" in line]
 
 
+@pytest.mark.parametrize(("kilobytes", "differs"), [(4, False), (6, False), (8, False), (3, True), (9, True)])
+def test_an_allocated_size_from_initsize_to_size_is_no_difference(tmp_path, kilobytes, differs):
+    """SIZEMAX of CFSTATUS is what is allocated, which automatic alter moves between the two."""
+    text = """schema = 1
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01"]
+[structure."QSG1/APP1"]
+size = "8G"
+init_size = "4G"
+allow_auto_alter = true
+[queue."QSG1/ORDERS"]
+structure = "APP1"
+"""
+    (tmp_path / "estate.toml").write_text(text, encoding="utf-8")
+    estate = load_estate(tmp_path / "estate.toml")
+    status = SYSPRINT.replace("SIZEMAX(1048576)", f"SIZEMAX({kilobytes << 20})")
+    (tmp_path / "status.txt").write_text(status, encoding="utf-8")
+    lines = list(differences(seen_of([("display", tmp_path / "status.txt")], estate), estate))
+    assert any("QSG1/APP1: size differs" in line for line in lines) == differs
+
+
+def test_groups_that_nothing_names_may_be_given(tmp_path):
+    path = tmp_path / "cfrm.txt"
+    path.write_text(CFRM, encoding="utf-8")
+    unknown = look_at([("cfrm", path)], FeedOptions())
+    assert "expected: DISPLAY QMGR QSGNAME in front of it, --group QSG1=QM01,QM02" in unknown.complaints[0].text
+    intake = look_at([("cfrm", path)], FeedOptions(), groups={"QSG1": ["QM01", "QM02"]})
+    assert intake.seen.value("structure", "QSG1/APP1", "size") == 2 << 30
+    assert intake.seen.value("queue_sharing_group", "QSG1", "queue_managers") == ["QM01", "QM02"]
+
+
 def test_a_store_that_was_not_seen_is_named(estate, tmp_path):
     path = tmp_path / "cfrm.txt"
     path.write_text(CFRM.replace("QSG1APP1", "QSG1APP9"), encoding="utf-8")

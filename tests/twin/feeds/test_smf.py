@@ -66,9 +66,9 @@ def test_the_group_and_the_true_version_come_from_the_record(shared):
 
 
 def test_the_date_of_a_made_up_header_is_that_of_its_time():
-    """As in real records: the local time of the header is that of the clock value in the zone of the LPAR."""
-    (one,) = records(Page(record(216, [queue_statistics()], offset_hours=1), "made"), pytest.fail)
-    assert one.header_us == END + 3_600_000_000
+    """A header has the local time of the clock value in the zone of its LPAR, as in real records."""
+    (header_record,) = records(Page(record(216, [queue_statistics()], offset_hours=1), "made"), pytest.fail)
+    assert header_record.header_us == END + 3_600_000_000
 
 
 def test_a_record_in_segments_is_put_together(shared):

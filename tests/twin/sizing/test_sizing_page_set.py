@@ -117,6 +117,12 @@ def test_the_worst_case_is_every_queue_of_the_store_at_its_maxdepth():
     assert plan_page_set(mix).pages == plan_page_set(parse_mix(["500:1000", "10K:200"])).pages
 
 
+def test_a_queue_of_unlimited_depth_is_left_out_with_a_warning():
+    mix, warnings = at_max_depth(("A", "B"), {"A": 1000, "B": 999_999_999}, ["500"])
+    assert [(part.length, part.count) for part in mix] == [(500, 1000)]
+    assert warnings == ["MAXDEPTH(999999999) is unlimited in practice, so no messages counted: B"]
+
+
 @pytest.mark.parametrize(
     ("texts", "wrong"),
     [
