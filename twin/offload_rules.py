@@ -65,4 +65,4 @@ def _below(threshold: int, present: int) -> int | None:
 def alter_command(config: Structure, rules: tuple[OffloadRule, ...]) -> str:
     """Return the MQSC command that sets all rules: six values, in order."""
     values = " ".join(f"OFFLD{rule.number}TH({rule.th}) OFFLD{rule.number}SZ({rule.sz // KIB}K)" for rule in rules)
-    return f"ALTER CFSTRUCT({config.name.partition('/')[2] or config.name}) {values}"
+    return f"ALTER CFSTRUCT({config.short_name}) {values}"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from twin.estate import PageSet, QueueFile, StoreConfig, Structure, format_size
-from twin.estate.cfrm_text import structure_name, structure_statement
+from twin.estate.cfrm_text import structure_statement
 from twin.units import KIB, MIB
 
 _POLICY = ("size", "init_size", "scm_max_size", "allow_auto_alter")
@@ -70,15 +70,14 @@ def _policy_steps(config: Structure, settings: Mapping[str, Any]) -> list[str]:
         words.insert(-1, "SCMALGORITHM(KEYPRIORITY1)")
     if "allow_auto_alter" in settings:
         words.append("ALLOWAUTOALT(NO)")
-    name = structure_name(config)
+    name = config.policy_name
     return [
         f"Set STRUCTURE NAME({name}) {' '.join(words)} in the CFRM policy, then SETXCF START,REBUILD,STRNAME={name}"
     ]
 
 
 def _data_set_step(config: Structure, qmgr: str, settings: Mapping[str, Any]) -> str:
-    structure = config.name.partition("/")[2]
-    target = f"SMDS({qmgr}) CFSTRUCT({structure})"
+    target = f"SMDS({qmgr}) CFSTRUCT({config.short_name})"
     size = settings.get(f"smds.{qmgr}.size")
     if size is not None:
         return (

@@ -80,10 +80,8 @@ def test_a_structure_has_its_entries_elements_and_data_sets(driver: Driver, read
     state = driver.state("QSG1/APP1")
     of_store = {"store": "QSG1/APP1", "qsg": "QSG1", "structure": "APP1", "platform": "ZOS"}
     assert value(read, "entries", **of_store) == state["ents_max"]
-    assert (
-        value(read, "usage_ratio", **of_store, resource="entries")
-        == percent(state["ents_used"], state["ents_max"]) / 100
-    )
+    entries = percent(state["ents_used"], state["ents_max"]) / 100
+    assert value(read, "usage_ratio", **of_store, resource="entries") == entries
     dataset = state["smds"]["QM01"]
     assert value(read, "smds_blocks_used", **of_store, qmgr="QM01") == dataset["blocks_used"] > 1
     usage = percent(dataset["blocks_used"], dataset["blocks_total"]) / 100

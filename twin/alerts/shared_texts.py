@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from twin.estate import policy_name_of
 from twin.units import readable_size
 
 _MAX_NAMED = 3
@@ -24,12 +25,6 @@ def _shares(amounts: Mapping[str, int]) -> str:
     named = ", ".join(f"{name} {readable_size(amount)}" for name, amount in ranked[:_MAX_NAMED])
     more = len(ranked) - _MAX_NAMED
     return f"{named} and {more} more" if more > 0 else named or "no structure"
-
-
-def _policy_name(store: str) -> str:
-    """Return the name of a structure in the CFRM policy: the group, padded with @ to four characters, and the name."""
-    group, _, name = store.partition("/")
-    return group.ljust(4, "@") + name
 
 
 def scm_overcommitted(facility: str, total: int, maxima: Mapping[str, int]) -> str:
@@ -52,7 +47,7 @@ def scm_overcommitted_actions(facility: str, total: int, maxima: Mapping[str, in
     ranked = _largest(maxima)
     actions = []
     if ranked:
-        first = _policy_name(ranked[0][0])
+        first = policy_name_of(ranked[0][0])
         actions.append(
             f"Lower SCMMAXSIZE in the CFRM policy, {first} first, until the sum is at most {readable_size(total)}, then"
             f" SETXCF START,REBUILD,STRNAME={first}"
@@ -86,7 +81,7 @@ def scm_exhausted_actions(facility: str, usage: Mapping[str, int]) -> tuple[str,
         name, _ = ranked[0]
         actions.append(
             f"Start more getters on the queues of {name}, which uses most SCM; display its usage:"
-            f" D XCF,STR,STRNAME={_policy_name(name)}"
+            f" D XCF,STR,STRNAME={policy_name_of(name)}"
         )
     actions.append(f"Configure more SCM for {facility}; display its SCM: D CF,CFNAME={facility}")
     return tuple(actions)
@@ -109,7 +104,7 @@ def augmented_exhausted(facility: str, size: int, usage: Mapping[str, int]) -> s
 def augmented_exhausted_actions(facility: str, usage: Mapping[str, int]) -> tuple[str, ...]:
     """Return the actions for exhausted augmented space; arguments as for `augmented_exhausted`."""
     ranked = _largest(usage)
-    name = _policy_name(ranked[0][0]) if ranked else "..."
+    name = policy_name_of(ranked[0][0]) if ranked else "..."
     return (
         f"Free storage in {facility}: move a structure to another one, SETXCF START,REBUILD,STRNAME=...,LOC=OTHER",
         f"Or lower SCMMAXSIZE of {name} in the CFRM policy; display the free storage: D CF,CFNAME={facility}",

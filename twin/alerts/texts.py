@@ -79,7 +79,7 @@ def getter_actions(fillers: tuple[Filler, ...], effects: Mapping[str, str]) -> l
 
 
 def _structure_size(config: Structure, size_now: int, effects: Mapping[str, str], alterable: bool) -> list[str]:
-    cf_name = config.name.replace("/", "")
+    cf_name = config.policy_name
     if not alterable:
         why = "the size of a structure with data in SCM cannot be altered"
         return [f"Raise SIZE and INITSIZE in the CFRM policy ({why}), then SETXCF START,REBUILD,STRNAME={cf_name}"]
@@ -133,7 +133,7 @@ def scm_actions(
     config: Structure, resource: str, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
 ) -> tuple[str, ...]:
     """Return the actions for SCM (resource scm) or storage for dynamic augmented space (resource augmented)."""
-    cf_name = config.name.replace("/", "")
+    cf_name = config.policy_name
     facility = config.coupling_facility or "the coupling facility"
     if resource == "scm":
         room = (
@@ -164,7 +164,7 @@ def cannot_alter(config: Structure, used: int, messages: int) -> str:
 
 def alter_actions(config: Structure, fillers: tuple[Filler, ...]) -> tuple[str, ...]:
     """Return the actions that let the size and ratio of a structure be altered again."""
-    cf_name = config.name.replace("/", "")
+    cf_name = config.policy_name
     return (
         *getter_actions(fillers, NOTHING),
         "Alter it when `alterable` is true again: at 70 % usage and below, the coupling facility pre-fetches messages",
@@ -176,7 +176,7 @@ def dataset_actions(
     config: Structure, qmgr: str, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
 ) -> tuple[str, ...]:
     """Return the actions for the blocks of a shared message data set."""
-    name = config.name.partition("/")[2]
+    name = config.short_name
     actions = getter_actions(fillers, effects)
     if not config.ds_expand:
         actions.append(f"Let the data set expand{effects.get(EXPAND, '')}: ALTER CFSTRUCT({name}) DSEXPAND(YES)")

@@ -21,6 +21,8 @@ from twin.estate.model import (
     StoreConfig,
     Structure,
     UniformCluster,
+    group_prefix,
+    policy_name_of,
 )
 from twin.estate.routes import Estate, Route
 from twin.estate.summary import HEADINGS, SummaryRow, summary
@@ -51,8 +53,10 @@ __all__ = [
     "UnknownQueueManager",
     "UnknownStore",
     "format_size",
+    "group_prefix",
     "load_estate",
     "parse_attributes",
     "parse_size",
+    "policy_name_of",
     "summary",
 ]

@@ -9,15 +9,9 @@ from twin.estate.model import Structure
 from twin.units import KIB, format_size
 
 
-def structure_name(config: Structure) -> str:
-    """Return the name of a structure in the policy: group, filled with @ to four characters, and structure."""
-    group, _, structure = config.name.partition("/")
-    return (group.ljust(4, "@") if group else "") + structure
-
-
 def structure_statement(config: Structure) -> str:
     """Return the STRUCTURE statement of what the estate knows of a policy; sizes are rounded up to KB."""
-    parts = [f"STRUCTURE NAME({structure_name(config)}) SIZE({_size(config.size)})"]
+    parts = [f"STRUCTURE NAME({config.policy_name}) SIZE({_size(config.size)})"]
     if config.init_size is not None:
         parts.append(f"INITSIZE({_size(config.init_size)})")
     if config.scm_max_size is not None:

@@ -21,7 +21,20 @@ DYNAMIC_AUGMENTED_PPM = 20_000  # of the bytes in SCM, millionths [assumed]
 SMDS_MAX_SIZE = 16 * TIB  # the largest shared message data set [published]
 QUEUE_FILE_MAX_SIZE = 2_088_960 * MIB  # MAXFSIZE(DEFAULT) [IBM: MQ 9.1.5, Changing the size of a queue file]
 
+_GROUP_LETTERS = 4  # of a queue-sharing group in the CFRM policy [IBM MQ 9.2 DEFINE CFSTRUCT: padded with @]
+
 Offload = Literal["SMDS", "DB2", "NONE"]
+
+
+def group_prefix(group: str) -> str:
+    """Return a queue-sharing group as names of its structures begin in the CFRM policy: four characters, or none."""
+    return group.ljust(_GROUP_LETTERS, "@") if group else ""
+
+
+def policy_name_of(store: str) -> str:
+    """Return the name of a structure in the CFRM policy: QSG1/APP1 is QSG1APP1, QS1/APP1 is QS1@APP1."""
+    group, _, structure = store.rpartition("/")
+    return group_prefix(group) + structure
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +97,16 @@ class Structure:
     forecast_miss_cost: float = 0.05  # what a missed minute of lead costs, as a share of a false call [assumed]
     queues: tuple[str, ...] = ()  # its shared queues, sorted
     smds: Mapping[str, Smds] = field(default_factory=dict, hash=False)  # of every queue manager of the group
+
+    @property
+    def short_name(self) -> str:
+        """The name in MQSC commands: APP1 of QSG1/APP1."""
+        return self.name.rpartition("/")[2]
+
+    @property
+    def policy_name(self) -> str:
+        """The name in the CFRM policy and in SETXCF commands, with the group filled to four characters."""
+        return policy_name_of(self.name)
 
     @property
     def total_bytes(self) -> int:

@@ -18,6 +18,7 @@ from twin.estate.model import (
     Smds,
     Structure,
     UniformCluster,
+    policy_name_of,
 )
 from twin.estate.mqsc import DEFAULT_CF_LEVEL
 from twin.estate.queues import LocalQueue
@@ -70,7 +71,7 @@ def structures(sources: Sources, queues: Mapping[str, list[LocalQueue]]) -> dict
 
 def _structure(sources: Sources, group: str, name: str, queues: list[LocalQueue]) -> Structure | None:
     store = f"{group}/{name}"
-    policy_name = group.ljust(4, "@") + name  # [IBM MQ 9.2 DEFINE CFSTRUCT: padded with @ to four characters]
+    policy_name = policy_name_of(store)
     policy = sources.policies.structures.get(policy_name)
     defined = sources.definitions.objects("structure", ("SHARED", group)).get(name)
     entry = sources.entries("structure").get((group, name))

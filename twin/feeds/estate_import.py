@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from twin.errors import UsageError
-from twin.estate import Estate, Structure, format_size
+from twin.estate import Estate, Structure, format_size, group_prefix
 from twin.estate.attributes import SECTIONS
 from twin.estate.cfrm import Policies
 from twin.estate.checks import WRONG
@@ -95,7 +95,7 @@ def _read_policy(path: Path, intake: Intake) -> None:
         raise UsageError(f"{path} cannot be read: {error}; expected: a CFRM policy") from None
     policies = Policies()
     policies.read(text, str(path))
-    groups = {key: key.ljust(_GROUP_LENGTH, "@") for key, _ in intake.seen.section("queue_sharing_group")}
+    groups = {key: group_prefix(key) for key, _ in intake.seen.section("queue_sharing_group")}
     unknown = []
     for name, structure in policies.structures.items():
         group = next((key for key, prefix in groups.items() if name.startswith(prefix)), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from twin.estate import Estate, Structure
+from twin.estate import Estate, Structure, group_prefix
 from twin.feeds.intake import Intake
 
 _CONNECTOR = "CSQE"  # CSQE, group, queue manager, 02; both names padded to 4 characters [IBM: MQ, message CSQE005I]
@@ -17,9 +17,8 @@ def structures_by_policy_name(estate: Estate | None) -> dict[str, str]:
     names = {}
     for store in estate.stores.values() if estate is not None else ():
         if isinstance(store, Structure):
-            group, _, name = store.name.partition("/")
-            names[group + name] = store.name
-            names[group.ljust(4, _PAD) + name] = store.name
+            names[store.name.replace("/", "")] = store.name
+            names[store.policy_name] = store.name
     return names
 
 
@@ -31,7 +30,7 @@ def store_of_policy_name(name: str, groups: Iterable[str]) -> str | None:
     structure = name[len(_PAD * 4) :]
     if not structure or structure.startswith(_ADMINISTRATION):
         return None
-    return next((f"{group}/{structure}" for group in groups if name.startswith(group.ljust(4, _PAD))), None)
+    return next((f"{group}/{structure}" for group in groups if name.startswith(group_prefix(group))), None)
 
 
 def groups_of(estate: Estate | None) -> set[str]:

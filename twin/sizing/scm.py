@@ -12,7 +12,6 @@ from kernels.scm import BLOCK_BYTES, PRESTAGE_ABOVE, blocks_of
 from twin.allocation import allocate, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
-from twin.estate.cfrm_text import structure_name
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
 from twin.sizing.mix import Mix, count_of
 from twin.sizing.structure import IN_STRUCTURE, OFFLOADED, elements_of_mix, round_up
@@ -93,10 +92,10 @@ def plan_scm(
 def _cfrm(config: Structure, scm_max_size: int) -> str:
     if not scm_max_size:
         return ""
-    name = structure_name(config)
     size = f"SIZE({format_size(config.size)})"
     if config.init_size is not None:
         size += f" INITSIZE({format_size(config.init_size)})"
+    name = config.policy_name
     return f"STRUCTURE NAME({name}) {size} SCMALGORITHM(KEYPRIORITY1) SCMMAXSIZE({format_size(scm_max_size)})"
 
 

@@ -53,7 +53,7 @@ def all_offloaded(config: Structure) -> Structure:
 def offload_all_commands(config: Structure) -> str:
     """Return the commands that offload all data from now on and allocate the structure at the ratio 1:2."""
     alter = alter_command(config, with_all_offloaded_above(config, 0))
-    return f"{alter}, then SETXCF START,REBUILD,STRNAME={config.name.replace('/', '')}"
+    return f"{alter}, then SETXCF START,REBUILD,STRNAME={config.policy_name}"
 
 
 def has_rules(config: Structure) -> bool:

@@ -75,6 +75,7 @@ def check(store: layout.Store, config: Structure, pace: Pace, episodes: Episodes
         now: event time of the tick, microseconds.
     """
     prestages = bool(exceeds(store, scm.PRESTAGE_ABOVE)) or int(store.scm[0]["messages"]) > 0
+    display = f"DISPLAY CFSTRUCT({config.short_name}) ALL"
     overrun = Finding(
         condition=Condition.SCM_OVERRUN,
         resource=RESOURCE,
@@ -88,7 +89,7 @@ def check(store: layout.Store, config: Structure, pace: Pace, episodes: Episodes
         ),
         actions=(
             "Slow the puts, or start more getters, until the structure grows more slowly than the mover writes",
-            f"Offload data to SMDS before it reaches SCM, by lower thresholds: DISPLAY CFSTRUCT({_short(config)}) ALL",
+            f"Offload data to SMDS before it reaches SCM, by lower thresholds: {display}",
         ),
     )
     wait = Finding(
@@ -138,7 +139,3 @@ def _with(finding: Finding, changes: dict[str, Any]) -> Finding:
 def _usage_pct(store: layout.Store) -> float:
     total = int(scm.bound(store))
     return round(100.0 * int(scm.bytes_in_use(store)) / total, 3) if total else 100.0
-
-
-def _short(config: Structure) -> str:
-    return config.name.partition("/")[2]

@@ -1,0 +1,55 @@
+"""Names of structures in the CFRM policy, of groups of one to four letters, in every text that prints one."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from tests.naive.estates import structure
+from twin.alerts import shared_texts, texts
+from twin.estate import Structure, policy_name_of
+from twin.estate.cfrm_text import structure_statement
+from twin.plan_texts import cfrm, steps
+from twin.sizing.structure import bare_structure, offload_all_commands
+from twin.units import GIB
+
+GROUPS = {"Q": "Q@@@APP1", "QS": "QS@@APP1", "QS1": "QS1@APP1", "QSG1": "QSG1APP1"}
+
+
+@pytest.fixture(params=GROUPS)
+def config(request: pytest.FixtureRequest) -> Structure:
+    """Return a structure of a group of one to four letters."""
+    group = request.param
+    return replace(structure(), name=f"{group}/APP1", queue_sharing_group=group, size=GIB, scm_max_size=GIB)
+
+
+def names_in(lines: Iterable[str]) -> set[str]:
+    """Return the names of structures in SETXCF commands, statements and sentences about the policy."""
+    return set(re.findall(r"(?:STRNAME=|STRUCTURE NAME\(|SCMMAXSIZE of )([\w@/]+)", "\n".join(lines)))
+
+
+def test_each_text_names_the_structure_as_the_policy_does(config: Structure) -> None:
+    store, sizes = config.name, {"size": 2 * GIB, "scm_max_size": GIB}
+    printed = {
+        "refused": texts.pool_actions(config, "entries", GIB, (), alterable=False),
+        "below SIZE": texts.pool_actions(config, "entries", GIB // 2, (), alterable=True),
+        "automatic": texts.pool_actions(replace(config, allow_auto_alter=True), "entries", 1, (), alterable=True),
+        "at SIZE": texts.pool_actions(config, "elements", GIB, (), alterable=True),
+        "SCM": texts.scm_actions(config, "scm", ()),
+        "alter": texts.alter_actions(config, ()),
+        "over-committed": shared_texts.scm_overcommitted_actions("CF01", GIB, {store: GIB}),
+        "exhausted": shared_texts.scm_exhausted_actions("CF01", {store: GIB}),
+        "size": [offload_all_commands(config)],
+        "statement": [structure_statement(config)],
+        "plan": steps(config, sizes),
+        "plan's policy": [cfrm(config, sizes)],
+    }
+    expected = {policy_name_of(store)}
+    assert {what: names_in(lines) for what, lines in printed.items()} == dict.fromkeys(printed, expected)
+    assert expected == {GROUPS[config.queue_sharing_group]}
+
+
+def test_names_of_a_structure() -> None:
+    assert (structure().short_name, structure().policy_name) == ("APP1", "QSG1APP1")
+    assert (bare_structure(GIB).short_name, bare_structure(GIB).policy_name) == ("name", "name")
