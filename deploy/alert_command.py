@@ -65,7 +65,7 @@ class AlertCommand:
     def deliver(self, alert: AlertRecord) -> bool:
         """Run the command with an alert as JSON on its standard input until it ends with 0; False: given up."""
         for attempt, pause_s in enumerate((*_PAUSES_S, None), 1):
-            problem = self._run(alert.value + b"\n")
+            problem = self._run(alert.line.encode() + b"\n")
             if problem is None:
                 _log.info("alert delivered", id=alert.id, attempt=attempt)
                 return True

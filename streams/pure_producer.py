@@ -269,7 +269,10 @@ class EventProducer:
             with self._lock:
                 now_s = time.monotonic()
                 for store in [store for store in self._lines if self._due_s[store] <= now_s]:
-                    self._send_lines(store)
+                    try:
+                        self._send_lines(store)
+                    except Exception as error:  # noqa: BLE001 -- the next `put` or `flush` raises it; this thread goes on
+                        self._on_failure(error)
 
 
 def _group_by_qmgr(store_of: Mapping[tuple[str, str], str]) -> dict[str, list[str]]:

@@ -66,7 +66,7 @@ def _print_alerts(alerts: Iterable[AlertRecord], *, as_json: bool) -> None:
     console = Console(soft_wrap=True)
     for alert in alerts:
         if as_json:
-            print(alert.value.decode(), flush=True)
+            print(alert.line, flush=True)
         elif console.is_terminal:
             console.print(alert_block(alert, console.width))
         else:

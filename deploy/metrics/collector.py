@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
@@ -23,6 +24,8 @@ from streams.query.status import JobStatus
 from twin.records import resources_of
 
 Sample = tuple[str, Mapping[str, str], float]  # name, labels, value
+
+_log = structlog.get_logger("mqtwin.export")
 
 _MILLISECONDS = 1000.0
 _QUANTILES = {"p10": "0.1", "p50": "0.5", "p90": "0.9"}
@@ -93,6 +96,7 @@ class TwinCollector(Collector):
         self._lock = lock
         self._status = status
         self._is_ready = is_ready
+        self._has_complained = False  # of the status file, since it was last right
 
     def describe(self) -> Iterable[MetricFamily]:
         """Return every metric without samples, so that registering does not collect."""
@@ -111,7 +115,7 @@ class TwinCollector(Collector):
             ("build_info", {"version": _version()}, 1),
             *(("dead_letters_total", {"reason": reason}, count) for reason, count in letters.items()),
         ]
-        samples = [*own, *_job_samples(self._status())]
+        samples = [*own, *self._job_samples()]
         for entry in states:
             samples += entry.derived
         samples += [alert_sample(entry, kinds) for entry in alerts if entry.is_open]
@@ -122,6 +126,18 @@ class TwinCollector(Collector):
         for (name, label_values), value in unique.items():
             families[name].add_metric(label_values, value)
         return [family for family in families.values() if family.samples]
+
+    def _job_samples(self) -> list[Sample]:
+        """Return the job's own samples; none if its status file is of a version whose figures are others."""
+        try:
+            samples = [(name, labels, float(value)) for name, labels, value in job_samples(self._status())]
+        except Exception as error:  # noqa: BLE001 -- another process wrote the file; the stores keep their metrics
+            if not self._has_complained:
+                _log.warning("no metrics of the job", why=f"its status file: {type(error).__name__}: {error}")
+            self._has_complained = True
+            return []
+        self._has_complained = False
+        return samples
 
 
 def _families() -> dict[str, Any]:
@@ -205,7 +221,7 @@ def alert_sample(entry: AlertEntry, kinds: Mapping[str, str]) -> Sample:
     return "alert_open", labels | {"condition": data.condition, "severity": data.severity, "level": data.level}, 1
 
 
-def _job_samples(status: JobStatus | None) -> Iterator[Sample]:
+def job_samples(status: JobStatus | None) -> Iterator[Sample]:
     """Yield the job's own samples; none without a status."""
     if status is None:
         return

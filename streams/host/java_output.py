@@ -7,6 +7,7 @@ marks as warnings or errors keep their level.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TextIO
 
 import structlog
@@ -21,7 +22,10 @@ def log_lines(lines: TextIO) -> None:
         for line in lines:
             text = line.rstrip()
             if text:
-                getattr(log, parse_level(text))(text)
+                with suppress(
+                    OSError
+                ):  # nobody reads the log any more: Java must not wait for a reader because of that
+                    getattr(log, parse_level(text))(text)
 
 
 def parse_level(line: str) -> str:

@@ -5,6 +5,7 @@ The id of an alert record is the same at every delivery: docs/alerts.md, Deliver
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 from typing import Self
@@ -16,6 +17,7 @@ from streams.kafka.topic_reader import RecordGuard, TopicReader, TopicRecord
 from streams.kafka.topics import Topics
 from twin.conditions import PAGE
 
+_CONTROL = re.compile("[\r\n\x7f-\x9f]")  # of JSON: line ends between texts, the others within texts
 _MAX_SEEN = 100_000  # ids; a restarted job repeats one batch at most
 
 
@@ -60,6 +62,12 @@ class AlertRecord(msgspec.Struct, frozen=True, kw_only=True):
     def change(self) -> str:
         """The change: opened, updated or cleared."""
         return self.type.rpartition(".")[2]
+
+    @property
+    def line(self) -> str:
+        """The value as one line, as JSON with control characters escaped: no foreign record steers a terminal."""
+        text = self.value.decode(errors="replace")
+        return _CONTROL.sub(lambda match: " " if match[0] in "\r\n" else f"\\u{ord(match[0]):04x}", text)
 
 
 _decoder = msgspec.json.Decoder(AlertRecord)

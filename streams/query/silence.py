@@ -208,6 +208,8 @@ class SourceGuard:
                 _log.error(
                     "a silent source cannot be reported", why=str(error), right="WRITE", topic=self._topics.events
                 )
+            except Exception as error:  # noqa: BLE001 -- this thread never ends in silence: it looks again
+                _log.error("sources cannot be watched", why=f"{type(error).__name__}: {error}")
 
     def _write(self, qmgr: str, silent_s: int) -> None:
         """Write a heartbeat for each store with messages of a queue manager."""

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+import socket
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from typing import Any
 
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+from structlog.testing import capture_logs
 
 from deploy.cli import main
 from deploy.metrics.catalogue import CATALOGUE
@@ -19,8 +25,10 @@ from deploy.metrics.health import Health, trigger_seconds
 from deploy.metrics.labels import resource_labels, store_labels
 from deploy.metrics.server import metrics_server
 from streams.kafka.latest import Latest
+from streams.kafka.topics import Topics
 from streams.query.status import JobStatus
-from tests.support.surfaces import filling, latest_of
+from tests.support.alert_entries import topic_record
+from tests.support.surfaces import filling, latest_of, wait_until
 from twin.errors import UsageError
 from twin.records import percent
 from twin.testing import Driver
@@ -152,6 +160,62 @@ def test_the_job_has_its_figures(read: Samples) -> None:
 def test_without_a_status_there_are_no_metrics_of_the_job(driver: Driver) -> None:
     without = samples(latest_of(driver.states().values()), None)
     assert "mqtwin_behind_records" not in without and "mqtwin_entries" in without
+
+
+@pytest.mark.parametrize("figures", [{"batch_ms": "fast"}, {"run_ms": {}}, {"state_bytes": 10**400}])
+def test_a_status_file_with_odd_figures_costs_the_metrics_of_the_job_only(driver: Driver, figures: Any) -> None:
+    odd = msgspec.structs.replace(STATUS, figures=figures)
+    with capture_logs() as lines:
+        read = samples(latest_of(driver.states().values()), odd)
+    assert "mqtwin_behind_records" not in read and "mqtwin_entries" in read
+    assert [line["event"] for line in lines] == ["no metrics of the job"]
+
+
+def test_ready_tells_how_many_records_could_not_be_read(driver: Driver) -> None:
+    latest = latest_of(driver.states().values())
+    latest.apply(topic_record("mqtwin.state", b"[" * 5000))
+    registry = CollectorRegistry()
+    registry.register(collector(latest))
+    health = Health(lambda: None, has_status=False, is_caught_up=lambda: True, unreadable=lambda: latest.unreadable)
+    with metrics_server("127.0.0.1", 0, registry, health) as port:
+        url = f"http://127.0.0.1:{port}"
+        assert get(f"{url}/readyz")[::2] == (200, "ok\n1 records of the topics are neither states nor alerts\n")
+        assert "mqtwin_unreadable_records_total 1.0" in get(f"{url}/metrics")[2]
+
+
+def test_a_defect_costs_a_scrape_and_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = CollectorRegistry()
+    registry.register(collector(Latest(Topics())))
+    monkeypatch.setattr(TwinCollector, "collect", lambda _: 1 / 0)
+    with capture_logs() as lines, metrics_server("127.0.0.1", 0, registry, Clock().health()) as port:
+        assert get(f"http://127.0.0.1:{port}/metrics")[0] == 500
+    assert lines[0]["why"] == "ZeroDivisionError: division by zero"
+
+
+def test_slow_clients_do_not_keep_prometheus_out(monkeypatch: pytest.MonkeyPatch, served: tuple[str, Clock]) -> None:
+    monkeypatch.setattr("deploy.metrics.server._TIMEOUT_S", 0.5)
+    address = ("127.0.0.1", int(served[0].rpartition(":")[2]))
+    with ExitStack() as parts:
+        slow = [parts.enter_context(socket.create_connection(address, timeout=10)) for _ in range(80)]
+        began = time.monotonic()
+        while time.monotonic() < began + 1.5:  # three deadlines long, a byte at a time
+            for connection in slow:
+                with suppress(OSError):
+                    connection.sendall(b"G")
+            time.sleep(0.05)
+        assert get(f"{served[0]}/metrics")[0] == 200
+
+
+def test_a_server_that_ends_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_server: object) -> None:
+        raise OSError("out of descriptors")
+
+    failures: list[Exception] = []
+    monkeypatch.setattr("deploy.metrics.server._Server.serve_forever", fail)
+    monkeypatch.setattr("deploy.metrics.server._Server.shutdown", lambda _: None)
+    with metrics_server("127.0.0.1", 0, CollectorRegistry(), Clock().health(), failures.append):
+        wait_until(lambda: failures)
+    assert str(failures[0]) == "out of descriptors"
 
 
 def test_dead_letters_begin_at_zero_for_every_reason(read: Samples) -> None:

@@ -66,6 +66,7 @@ class Surfaces:
             if decoded is not None:
                 alert_line(decoded)
                 alert_block(decoded, 80)
+                assert "\n" not in decoded.line
 
     def show(self) -> str:
         """Return the page of metrics, after all others have shown what they keep."""

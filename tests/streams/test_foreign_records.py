@@ -141,6 +141,15 @@ def test_control_characters_of_an_alert_do_not_reach_a_terminal() -> None:
         assert text.isprintable() and "up\\x1b]0;title\\x07" in text and "Q\\x9bS" in text
 
 
+def test_an_alert_is_one_line_of_json_whatever_its_record_looks_like() -> None:
+    own = alert().record()
+    assert decode_alert(own).line.encode() == own
+    foreign = own[:-1] + ',\n"y":"\u009b2J","z":"'.encode() + b'\xff"\n}'
+    line = decode_alert(foreign).line
+    assert line.isprintable() and '"y":"\\u009b2J"' in line
+    assert msgspec.json.decode(line)["id"] == msgspec.json.decode(own)["id"]
+
+
 def test_records_with_odd_values_end_no_surface(surfaces: Surfaces) -> None:
     fuzzer = RecordFuzzer(surfaces)
     for number in range(600):

@@ -106,6 +106,26 @@ def test_lines_linger_for_a_limited_time(kafka: str, topic_prefix: str, topic: s
         assert [message.value().count(b"\n") + 1 for message in everything(kafka, topic)] == [3, 1]
 
 
+@pytest.mark.usefixtures("topic")
+def test_lines_that_cannot_be_sent_later_are_an_error_of_the_next_call(
+    kafka: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with EventProducer(kafka, topic_prefix, store_of=STORE_OF, batch_events=3, linger_seconds=0.05) as producer:
+        with monkeypatch.context() as broken:
+            broken.setattr(producer._producer, "send", lambda *_: 1 / 0)
+            producer.put(PUT)
+            deadline = time.monotonic() + 10
+            while not producer._failures and time.monotonic() < deadline:
+                time.sleep(0.01)
+        with pytest.raises(DeliveryError, match="ZeroDivisionError"):
+            producer.put(PUT)
+        producer.put(PUT)
+        deadline = time.monotonic() + 10
+        while not events_of(kafka, topic_prefix) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert len(events_of(kafka, topic_prefix)) == 1
+
+
 def test_a_record_of_lines_has_a_maximum_size(
     kafka: str, topic_prefix: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

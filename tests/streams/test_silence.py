@@ -243,6 +243,21 @@ def test_each_store_with_messages_gets_its_own_heartbeat(watched: Estate, kafka:
     assert not Decoder(watched).json([message.value() for message in messages]).rejects
 
 
+def test_a_guard_that_fails_looks_again_and_says_so(watched: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_kafka: object, _topic: str) -> dict[int, int]:
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr("streams.query.silence.end_offsets", fail)
+    with capture_logs() as logs:
+        guard = SourceGuard(watched, {}, Topics())
+        guard.start()
+        deadline = time.monotonic() + 30
+        while len(logs) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        guard.stop()
+    assert [line["why"] for line in logs[:2]] == ["ZeroDivisionError: a defect"] * 2
+
+
 def test_a_heartbeat_that_cannot_be_written_is_an_error_in_the_log(
     watched: Estate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
