@@ -16,6 +16,9 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 MAX_LINE_BYTES = 1 << 16
 MAX_MESSAGE_LINES = 100_000
 _EBCDIC = bytes([0x40, *range(0x81, 0x100)])  # blank, letters, digits
+_BLANK = b"\x40"
+_RECORD_LENGTHS = (133, 121, 132, 137, 80)  # of print and card files
+_MAX_RECORDS = 1000  # that are looked at
 _OPEN_MESSAGES = 16  # multi-line messages of which more lines may come
 
 _MESSAGE = re.compile(r"[+\-*@ ]{0,4}((?:CSQ[0-9A-Z]|IXC|IXL|AMQ)[0-9]{3,4}[A-Z]):?(?= |$)(.*)")
@@ -73,6 +76,11 @@ def _lines(data: bytes | mmap.mmap) -> Iterator[tuple[int, str]]:
     start, number = 0, 1
     encoding = "cp037" if is_ebcdic(bytes(data[:4096])) else "utf-8"
     size = len(data)
+    length = record_length(data)
+    if length:
+        for number, start in enumerate(range(0, size, length), 1):
+            yield number, bytes(data[start : start + length]).decode(encoding).rstrip(" \0")
+        return
     end_of_line = b"\x25" if encoding == "cp037" and data.find(b"\x25") >= 0 else b"\n"
     if encoding == "cp037" and end_of_line == b"\n":
         end_of_line = b"\x15"  # NEL, the end of a line in z/OS UNIX files
@@ -88,6 +96,30 @@ def is_ebcdic(head: bytes) -> bool:
     """Return True if most bytes are EBCDIC letters, digits and blanks."""
     others = len(head.translate(None, delete=_EBCDIC))
     return others < 0.2 * len(head)
+
+
+def has_lines(data: bytes | mmap.mmap) -> bool:
+    """Return False for EBCDIC text that has neither ends of lines nor records of one length."""
+    return not is_ebcdic(bytes(data[:4096])) or _has_ends(data) or record_length(data) > 0
+
+
+def record_length(data: bytes | mmap.mmap) -> int:
+    """Return the length of the records of EBCDIC text without ends of lines, as a data set is in binary; 0: unknown.
+
+    The last column of nearly all records is blank.
+    """
+    size = len(data)
+    if not is_ebcdic(bytes(data[:4096])) or _has_ends(data):
+        return 0
+    for length in (length for length in _RECORD_LENGTHS if size % length == 0):
+        ends = bytes(data[length - 1 : length * _MAX_RECORDS : length])
+        if ends.count(_BLANK) >= 0.9 * len(ends):
+            return length
+    return 0
+
+
+def _has_ends(data: bytes | mmap.mmap) -> bool:
+    return any(data.find(end, 0, MAX_LINE_BYTES) >= 0 for end in (b"\x25", b"\x15", b"\n"))
 
 
 class _Reader:

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime
 
 from typing_extensions import override
 
-from twin.feeds.console import RUNMQSC, Message, messages
+from twin.feeds.console import RUNMQSC, Message, has_lines, messages
 from twin.feeds.intake import Event, Intake
 from twin.feeds.mqsc_objects import MqscObjects
 from twin.feeds.pages import allocated_pages
@@ -58,6 +58,9 @@ class DisplayFeed(Feed):
     def take(self, page: Page) -> Iterator[Event]:
         """Yield the measurements of a text."""
         collected = page.time
+        if not has_lines(page.data):
+            text = "EBCDIC text without ends of lines or records of one length; expected: a transfer as text"
+            self.intake.complain("no-lines", page.name, text)
         first_day = self._first_day(collected)
         for message in messages(page.data, first_day, self.options.zone or UTC):
             if message.id == RUNMQSC:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import re
 
-from twin.feeds.console import is_ebcdic
+from twin.feeds.console import has_lines, is_ebcdic, record_length
 from twin.feeds.smf_layout import EBCDIC
 from twin.feeds.smf_records import smf_types
 
@@ -25,8 +25,6 @@ _MAGIC = (
 )
 _XMIT = "INMR01".encode(EBCDIC)  # behind length and flags, in a file of TSO TRANSMIT
 _TRANSLATED = re.compile(rb"Q(?:MST|IS1|EST|ESD|PST|QST|JST|SST|TST|CST)|WTAS|WQST")  # eyecatchers of MQ, in ASCII
-_RECORD_LENGTHS = (133, 121, 132, 80)  # of print and card files
-_ENDS_OF_LINES = (b"\x15", b"\x25", b"\x0a")
 _JSON_NAME = re.compile(rb'"([\w.-]{1,40})"\s*:')
 _TEXT_CONTROLS = frozenset("\t\n\r\f\x1a\ufeff")
 
@@ -45,7 +43,7 @@ def looks_like(data: bytes | mmap.mmap) -> str:
             return words
     if head[2:8] == _XMIT:
         return "a file of TSO TRANSMIT: RECEIVE it first"
-    return _smf(head) or _text(head, len(data)) or _translated(head) or f"binary data that begins with {_hex(head)}"
+    return _smf(head) or _text(head, data) or _translated(head) or f"binary data that begins with {_hex(head)}"
 
 
 def _smf(head: bytes) -> str | None:
@@ -65,9 +63,11 @@ def _translated(head: bytes) -> str | None:
     return "SMF translated to ASCII: transfer it again, in binary, with quote site rdw"
 
 
-def _text(head: bytes, size: int) -> str | None:
+def _text(head: bytes, data: bytes | mmap.mmap) -> str | None:
     if is_ebcdic(head):
-        return f"EBCDIC text{_records(head, size)}: convert it to UTF-8"
+        length = record_length(data)
+        words = f" in records of {length} bytes" if length else "" if has_lines(data) else " without ends of lines"
+        return f"EBCDIC text{words}: convert it to UTF-8"
     try:
         text = head.decode()
     except UnicodeDecodeError as error:
@@ -83,14 +83,6 @@ def _text(head: bytes, size: int) -> str | None:
     if stripped.startswith("<"):
         return "HTML or XML"
     return f'text that begins with "{stripped.splitlines()[0][:_MAX_SHOWN]}"' if stripped else "blanks"
-
-
-def _records(head: bytes, size: int) -> str:
-    """Return what EBCDIC text without ends of lines has instead: records of one length."""
-    if any(end in head for end in _ENDS_OF_LINES):
-        return ""
-    length = next((length for length in _RECORD_LENGTHS if size % length == 0), None)
-    return " without ends of lines" + (f", in records of {length} bytes" if length else "")
 
 
 def _hex(head: bytes) -> str:

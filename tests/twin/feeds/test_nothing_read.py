@@ -14,6 +14,7 @@ from tests.twin.feeds.smf_made import END, MINUTE, data_set, queue_statistics, r
 from tests.twin.feeds.test_live_formats import odp
 from tests.twin.feeds.test_otlp import as_json, span
 from twin.feeds import FORMATS, Page
+from twin.feeds.importing import import_files
 from twin.feeds.looks import looks_like
 from twin.feeds.smf_layout import QIS1, QPST
 
@@ -125,6 +126,28 @@ def test_no_format_reads_nothing_without_a_reason(estate, name, data):
     events, intake = read(name, Page(data, "file", NOON), estate=estate, qmgr="QM01")
     assert events == []
     assert "it looks like" in reason(intake)
+
+
+@pytest.mark.parametrize("length", [80, 121, 132, 133])
+def test_ebcdic_records_of_one_length_are_lines(estate, length):
+    text = "".join(line.ljust(length)[:length] for line in SYSPRINT.splitlines()).encode("cp037")
+    events, intake = read("display", Page(text, "log", NOON), estate=estate)
+    assert [event["store"] for event in events] == ["QM01/PS04", "QSG1/APP1"]
+    assert intake.counts == {"no-time": 1}
+
+
+def test_ebcdic_without_lines_is_a_complaint(estate):
+    text = "".join(SYSPRINT.splitlines()).encode("cp037") + b"\xc1\xc2"
+    _, intake = read("display", Page(text, "log", NOON), estate=estate)
+    assert intake.counts["no-lines"] == 1
+
+
+def test_an_import_of_facts_only_says_that_they_are_of_an_estate(estate, tmp_path):
+    text = "CSQM201I QM01 CSQMDRTC  DISPLAY QMGR DETAILS\nQMNAME(QM01)\nQSGNAME(QSG1)\n END QMGR DETAILS\n"
+    (tmp_path / "qmgr.txt").write_text(text)
+    intake = import_files("display", [tmp_path / "qmgr.txt"], tmp_path / "out.ndjson", estate)
+    assert intake.counts == {"no-time": 1, "no-events": 1}
+    assert "only facts for mqtwin estate import" in intake.latest["no-events"].text
 
 
 @pytest.mark.parametrize("name", FILES)
