@@ -23,6 +23,7 @@ from typing import NoReturn
 import structlog
 
 from deploy.stopping import STOP_SIGNALS
+from streams.errors import is_passing
 from streams.log import configure_logging
 from twin.errors import MqtwinError, UsageError
 
@@ -62,14 +63,17 @@ def check_restart(text: str) -> None:
 
 @contextmanager
 def reported_failure() -> Iterator[None]:
-    """Report a failure within the block to the supervisor, which logs it. Without a supervisor, raise it as usual."""
+    """Report a failure within the block to the supervisor, which logs it. Without a supervisor, raise it as usual.
+
+    A UsageError stays one, as no restart helps, unless the system lacks room, memory or the like: that may pass.
+    """
     try:
         yield
-    except UsageError:  # a restart does not help
-        raise
     except MqtwinError as error:
-        if not is_supervised() or os.environ.get("MQTWIN_DEBUG", "") == "1":
+        if isinstance(error, UsageError) and not is_passing(error):
             raise
+        if not is_supervised() or os.environ.get("MQTWIN_DEBUG", "") == "1":
+            raise MqtwinError(str(error)) from error
         os.write(int(os.environ[VARIABLE]), str(error).encode()[:_CAUSE_BYTES])
         raise SystemExit(1) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 
 LIMIT = 500
@@ -30,3 +31,28 @@ def one_line(error: BaseException | str, limit: int = LIMIT) -> str:
     else:
         text = next((line.strip() for line in lines if line.strip() and not _TRACE.match(line)), lines[0].strip())
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+# What a system lacks for a while: a restart may find it again.
+_PASSING = frozenset(
+    {
+        *(errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EIO, errno.ESTALE),
+    }
+)
+_PASSING_TEXT = re.compile(  # of Java and of `tempfile`, which pass on no number
+    r"No space left on device|Disk quota exceeded|Cannot allocate memory|Too many open files|Input/output error"
+    r"|OutOfMemoryError|No usable temporary directory",
+    re.IGNORECASE,
+)
+
+
+def is_passing(error: BaseException) -> bool:
+    """Return True if an error, or one that led to it, is a lack of room, memory or the like, which may pass."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in _PASSING:
+            return True
+        if isinstance(cause, MemoryError) or _PASSING_TEXT.search(str(cause)):
+            return True
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    return False

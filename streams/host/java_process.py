@@ -8,20 +8,23 @@ import os
 import signal
 import subprocess
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from typing_extensions import override
 
-from streams.host.java_output import log_lines
+from streams.host.java_output import LAST_LINES, last_words, log_lines
 from streams.host.scratch import ScratchDirectory, crash_report, temporary_base
+from twin.errors import MqtwinError
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
     from pyspark import SparkConf, SparkContext
 
 EXIT_SECONDS = 5.0  # Java may take this long to exit by itself after its input was closed
+DOCTOR = "`mqtwin doctor` says what is missing"  # end of a message
 DEATH_SECONDS = 2.0  # a broken connection may precede the end of the process by this long
 
 
@@ -60,20 +63,30 @@ def launch_java(conf: SparkConf, scratch: list[ScratchDirectory], environment: M
         conf: settings of Spark.
         scratch: directories to remove once it has ended.
         environment: environment variables for it, in addition to those of this process.
+
+    Raises:
+        MqtwinError: it ended before it answered; the message has its last line.
     """
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
     _quiet_py4j()
     reading, writing = os.pipe()
-    try:
-        gateway = launch_gateway(conf, _LaunchOptions(environment, stdout=writing, stderr=writing))
-    except BaseException:
-        os.close(reading)
-        raise
-    finally:
-        os.close(writing)
+    last: deque[str] = deque(maxlen=LAST_LINES)
     lines = os.fdopen(reading, encoding="utf-8", errors="replace")
-    threading.Thread(target=log_lines, args=(lines,), name="mqtwin-java-output", daemon=True).start()
+    reader = threading.Thread(target=log_lines, args=(lines, last), name="mqtwin-java-output", daemon=True)
+    try:
+        reader.start()
+        gateway = launch_gateway(conf, _LaunchOptions(environment, stdout=writing, stderr=writing))
+    except PySparkRuntimeError as error:
+        os.close(writing)
+        writing = -1
+        reader.join(DEATH_SECONDS)
+        why = last_words(last) or "it printed nothing"
+        raise MqtwinError(f"Spark's Java ended before it answered: {why}; {DOCTOR}") from error
+    finally:
+        if writing >= 0:
+            os.close(writing)
     atexit.register(_end_java, gateway.proc, scratch)
     return gateway
 

@@ -3,18 +3,24 @@
 A failing import in the worker of a stateful operator kills the whole JVM of the executor and hides the cause. A tiny
 job therefore runs first. It imports the packages and loads the compiled kernels on every executor, and reports on one
 line what is missing.
+
+On a cluster it also reads a random word that the driver has just written into the checkpoint, and writes a file there
+that the driver must see: with a checkpoint on each host, the state of an executor that is replaced would be lost.
 """
 
 from __future__ import annotations
 
+import contextlib
 import platform
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from streams.checkpoint.manifest import WRITABLE, local_directory
 from streams.errors import one_line
-from streams.query.session import is_local
-from twin.errors import MqtwinError
+from streams.query.session import explain_stop, is_local
+from twin.errors import MqtwinError, UsageError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -24,17 +30,59 @@ ROUNDS = 5  # Spark does not promise a task on every executor, so the probe is r
 PACKAGES = ("pyarrow", "pandas", "numpy", "numba", "msgspec")
 
 
-def check_executors(session: SparkSession) -> dict[str, Path]:
+PROBE = "mqtwin.probe-"  # begin of the names of files that are in a checkpoint for the time of the check
+_SHARED = "expected: a folder that the driver and all executors share, or hdfs://, s3a:// and the like"
+
+
+def check_executors(session: SparkSession, checkpoint: str | None = None) -> dict[str, Path]:
     """Check every executor and return their local directories, by host and process id of the Python daemon.
 
+    Args:
+        session: whose executors.
+        checkpoint: of the job, a path or URI, which executors of a cluster must read and write; None: not checked.
+
     Raises:
+        UsageError: an executor does not see the checkpoint; the message names its host.
         MqtwinError: an executor lacks something, or has other versions than the driver; the message has the cause.
+    """
+    is_cluster = not is_local(session.sparkContext.master or "")
+    directory = local_directory(checkpoint) if checkpoint is not None and is_cluster else None
+    if directory is None:
+        answers = _ask_executors(session.sparkContext, "", "")
+        if checkpoint is not None and is_cluster:
+            _check_file_system(session, checkpoint)
+        return answers
+    directory, word = directory.absolute(), secrets.token_hex(8)
+    mark = directory / f"{PROBE}{word}"
+    try:
+        mark.write_text(word)
+        answers = _ask_executors(session.sparkContext, str(directory), word)
+        for executor in answers:
+            if not (directory / _answer_name(word, executor)).exists():
+                raise UsageError(
+                    f"the driver does not see what executor {executor} writes into checkpoint {directory}; {_SHARED}"
+                )
+    except OSError as error:
+        raise MqtwinError(f"checkpoint {directory} cannot be written: {error.strerror}; {WRITABLE}") from error
+    finally:
+        for path in directory.glob(f"{mark.name}*"):
+            with contextlib.suppress(OSError):  # an empty file may stay
+                path.unlink()
+    return answers
+
+
+def _ask_executors(context: SparkContext, directory: str, word: str) -> dict[str, Path]:
+    """Run the probe until every executor has answered, and return their local directories.
+
+    Args:
+        context: of the session.
+        directory: a checkpoint on this machine, to be read and written; "": none.
+        word: the content and the end of the name of its mark.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    context = session.sparkContext
-    probe = _make_probe(_versions())
+    probe = _make_probe(_versions(), directory, word)
     answers: dict[str, Path] = {}
     for _ in range(ROUNDS):
         executors = _count_executors(context)
@@ -42,14 +90,53 @@ def check_executors(session: SparkSession) -> dict[str, Path]:
         try:
             results = context.parallelize(range(tasks), tasks).mapPartitions(probe).collect()
         except (PySparkException, Py4JError) as error:
-            raise MqtwinError(f"the executors cannot run Python: {one_line(error)}") from error
-        for executor, local, problem in results:
+            raise MqtwinError(f"the executors cannot run Python: {explain_stop(error)}") from error
+        for executor, local, problem, is_unseen in results:
+            if is_unseen:
+                raise UsageError(f"executor {executor} does not see the checkpoint {directory}: {problem}; {_SHARED}")
             if problem:
                 raise MqtwinError(f"executor {executor}: {problem}")
             answers[executor] = Path(local)
         if len(answers) >= executors:
             break
     return answers
+
+
+def _answer_name(word: str, executor: str) -> str:
+    """Return the name of the file that an executor writes into the checkpoint."""
+    return f"{PROBE}{word}-{executor.replace('/', '-')}"
+
+
+def _check_file_system(session: SparkSession, location: str) -> None:
+    """Let tasks on all executors read and write in a checkpoint behind Hadoop's FileSystem. UsageError: one cannot."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from streams.checkpoint.remote import FileSystem
+
+    context, word = session.sparkContext, secrets.token_hex(8)
+    tasks = max(context.defaultParallelism, _count_executors(context)) * 2
+    mark, out = f"{PROBE}{word}", f"{PROBE}{word}-out"
+    system = FileSystem(location, session)
+    try:
+        system.write(mark, word.encode())
+        words = context.textFile(",".join([f"{location}/{mark}"] * tasks), 1).collect()
+        context.parallelize([word] * tasks, tasks).saveAsTextFile(f"{location}/{out}")
+        written = [name for name in system.names(out) if name.startswith("part-")]
+        if words != [word] * tasks or len(written) != tasks:
+            raise UsageError(
+                f"checkpoint {location}: {len(words)} of {tasks} tasks read what the driver wrote, and the driver sees "
+                f"what {len(written)} wrote; {_SHARED}"
+            )
+    except (PySparkException, Py4JError, OSError) as error:
+        raise UsageError(f"an executor does not see the checkpoint {location}: {one_line(error)}; {_SHARED}") from error
+    finally:
+        with contextlib.suppress(OSError):  # small files may stay
+            for name in system.names(out):
+                system.delete(f"{out}/{name}")
+            system.delete(out)
+            system.delete(mark)
+        system.close()
 
 
 def _count_executors(context: SparkContext) -> int:
@@ -64,20 +151,34 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in PACKAGES}
 
 
-def _make_probe(expected: dict[str, str]) -> Callable[[Iterable[int]], Iterator[tuple[str, str, str]]]:
-    """Return the function that runs on executors.
+def _make_probe(  # noqa: C901 -- one function, which is pickled by value
+    expected: dict[str, str], directory: str, word: str
+) -> Callable[[Iterable[int]], Iterator[tuple[str, str, str, bool]]]:
+    """Return the function that runs on executors; it yields executor, local directory, problem, and if that is unseen.
 
     It is defined inside a function so that it is pickled by value: whether an executor can import `streams` at all is
     part of the check.
     """
+    prefix = PROBE
 
-    def probe(_: Iterable[int]) -> Iterator[tuple[str, str, str]]:
+    def probe(_: Iterable[int]) -> Iterator[tuple[str, str, str, bool]]:
         import os
         import socket
 
         # The parent of a worker is the Python daemon of its executor, which has one.
         executor, problem = f"{socket.gethostname()}/{os.getppid()}", examine(expected)
-        yield executor, os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0], problem
+        unseen = look(executor) if directory and not problem else ""
+        yield executor, os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0], problem or unseen, bool(unseen)
+
+    def look(executor: str) -> str:
+        try:
+            with open(f"{directory}/{prefix}{word}", encoding="ascii") as mark:  # noqa: PTH123 -- pickled by value
+                if mark.read() != word:
+                    return "the file that the driver has just written there has another content"
+            with open(f"{directory}/{prefix}{word}-{executor.replace('/', '-')}", "w", encoding="ascii"):  # noqa: PTH123
+                return ""
+        except OSError as error:
+            return f"{error.strerror}: {error.filename}"
 
     def examine(expected: dict[str, str]) -> str:
         try:

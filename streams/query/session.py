@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streams.errors import one_line
-from streams.host.java_process import launch_java, quiet_updates
+from streams.host.java_process import DOCTOR, launch_java, quiet_updates
 from streams.host.scratch import ScratchDirectory, crash_report, temporary_base
 from streams.query import daemon
 from twin.errors import MqtwinError, UsageError
@@ -32,6 +32,11 @@ MASTER = f"local[*,{LOCAL_FAILURES}]"
 LOOPBACK = "127.0.0.1"
 ARROW_BATCH_BYTES = 32 * 1024 * 1024  # bounds bytes, because Kafka records differ in size by five orders of magnitude
 ARROW_BATCH_RECORDS = 10_000
+_STOPPED = re.compile(r"stopped SparkContext|SparkContext (was|has been) shut ?down|Master removed our application")
+_NO_EXECUTORS = (
+    "its executors failed as soon as they were started, and the master gave up; the reason is in their logs: stderr in "
+    "the folder work/app-.../N of each worker, which the master's web page shows, too"
+)
 STATE_RECORDS_PER_FETCH = 512  # state pages per message; Spark's default of 10,000 would make messages of 80 MB
 
 SETTINGS: Mapping[str, str] = {
@@ -106,7 +111,7 @@ def open_session(
 
     Raises:
         UsageError: Spark does not start on this machine; the message is one line with the cause.
-        MqtwinError: Spark does not start on a cluster.
+        MqtwinError: Spark does not start on a cluster, or its Java ended before it answered.
     """
     java = java or SparkJava()
     if java.home is not None:
@@ -127,12 +132,17 @@ def open_session(
             with _own_interrupt_handler():
                 quiet_updates(SparkContext(conf=spark_conf, gateway=launch_java(spark_conf, scratch, environment)))
         session = SparkSession.builder.config(conf=spark_conf).getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         if not is_local(settings["spark.master"]):  # a master may come back
-            raise MqtwinError(f"Spark does not start on {settings['spark.master']}: {one_line(error)}") from error
-        raise UsageError(f"Spark does not start: {one_line(error)}; `mqtwin doctor` says what is missing") from error
-    session.sparkContext.setLogLevel("ERROR")
+            raise MqtwinError(f"Spark does not start on {settings['spark.master']}: {explain_stop(error)}") from error
+        raise UsageError(f"Spark does not start: {one_line(error)}; {DOCTOR}") from error
     return session
+
+
+def explain_stop(error: BaseException) -> str:
+    """Return the cause of an error of Spark on one line; of a stopped context, which says nothing, why it stops."""
+    return _NO_EXECUTORS if _STOPPED.search(str(error)) else one_line(error)
 
 
 def session_settings(

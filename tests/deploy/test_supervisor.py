@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from structlog.testing import capture_logs
 
 from deploy import supervisor
 from deploy.supervisor import VARIABLE, Supervisor, check_restart, reported_failure
+from streams.checkpoint.manifest import LocalGuard
 from tests.support.processes import still_alive
 from twin.errors import MqtwinError, UsageError
 
@@ -169,3 +171,37 @@ def test_a_failure_is_reported_only_to_a_supervisor_and_wrong_use_never(monkeypa
     assert (ended.value.code, os.read(reading, 100)) == (1, b"cause")
     os.close(reading)
     os.close(writing)
+
+
+def refuse(error: OSError) -> None:
+    """Refuse a checkpoint as its guard does."""
+    try:
+        raise error
+    except OSError as cause:
+        raise UsageError(f"checkpoint /cp cannot be written: {cause.strerror}") from cause
+
+
+@pytest.mark.parametrize("number", ["ENOSPC", "EDQUOT", "ENOMEM", "EMFILE", "EIO"])
+def test_what_a_system_lacks_for_a_while_is_a_failure_that_a_restart_may_mend(number: str) -> None:
+    code = getattr(errno, number)
+    with pytest.raises(MqtwinError, match=r"^checkpoint /cp cannot be written: ") as failed, reported_failure():
+        refuse(OSError(code, os.strerror(code)))
+    assert not isinstance(failed.value, UsageError)
+
+
+def test_wrong_use_stays_wrong_use() -> None:
+    with pytest.raises(UsageError, match="Permission denied"), reported_failure():
+        refuse(OSError(errno.EACCES, os.strerror(errno.EACCES)))
+
+
+def test_a_lock_that_another_job_holds_is_no_lack(tmp_path: Path) -> None:
+    guard = LocalGuard(tmp_path)
+    with pytest.raises(UsageError, match="another mqtwin stream runs on it"), reported_failure():
+        LocalGuard(tmp_path)
+    guard.release()
+
+
+def test_a_lack_that_java_reports_is_one_too() -> None:
+    with pytest.raises(MqtwinError) as failed, reported_failure():
+        raise UsageError("Spark does not start: IOException: No space left on device; `mqtwin doctor` ...")
+    assert not isinstance(failed.value, UsageError)

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import subprocess
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import SparkConf
+from pyspark.sql import SparkSession
+from structlog.testing import capture_logs
 
+from deploy.class_archives import find_spark_java
+from deploy.cli import main
+from streams.host.java_process import launch_java
 from tests.streams.kafka_help import delete
+from tests.support.estates import small_estate
 from tests.system.harness import Played, Stream, check_equal
 from tests.system.job_process import CATCH_UP, MAX_RECORDS
-from twin.errors import MqtwinError
+from twin.errors import MqtwinError, UsageError
 
 pytestmark = pytest.mark.system
 
@@ -81,3 +91,48 @@ def test_a_deleted_topic_is_named_and_a_later_job_creates_it_again(published: St
     published.run(max_records=CATCH_UP)
     assert published.states() == outage.replayed.states
     assert published.alerts()
+
+
+def test_a_start_on_a_full_disk_has_the_status_that_a_supervisor_restarts(
+    small_disk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(small_disk / "filler")
+    estate, checkpoint = small_estate(tmp_path), small_disk / "checkpoint"
+    checkpoint.mkdir()
+    command = ["stream", "--estate", str(estate), "--checkpoint", str(checkpoint)]
+    assert main([*command, "--bootstrap-servers", "127.0.0.1:9"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.match(rf"mqtwin: checkpoint {checkpoint} cannot be written: No space left on device; ", line), line
+
+
+def test_a_java_that_ends_before_it_answers_is_a_failure_with_its_last_words() -> None:
+    conf = SparkConf(loadDefaults=False).set("spark.driver.extraJavaOptions", "-XX:MaxMetaspaceSize=little")
+    home = find_spark_java().home
+    environment = {"JAVA_HOME": str(home)} if home is not None else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # PySpark leaves the pipe to a Java that has ended open
+        with pytest.raises(MqtwinError, match=r"^Spark's Java ended .*: \S[^\n]*MaxMetaspaceSize=little") as failed:
+            launch_java(conf, [], environment)
+        message, is_usage = str(failed.value), isinstance(failed.value, UsageError)
+        del failed
+        gc.collect()
+    assert not is_usage
+    assert "\n" not in message
+
+
+def test_java_logs_a_line_for_each_error_with_the_cause_where_there_is_one(spark: SparkSession) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    java_log = jvm.org.apache.logging.log4j.LogManager.getLogger("a.b.Name")
+    with capture_logs() as logs:
+        java_log.error("without a message", jvm.java.lang.IllegalStateException())
+        java_log.error("with one", jvm.java.lang.IllegalStateException("the cause"))
+        java_log.error("plain")
+        deadline = time.monotonic() + 60
+        while len(logs) < 3 and time.monotonic() < deadline:
+            time.sleep(0.05)
+    texts = [re.sub(r"^\S+ \S+ ", "", entry["event"]) for entry in logs]
+    assert texts == [
+        "spark ERROR Name: without a message",
+        "spark ERROR Name: with one the cause",
+        "spark ERROR Name: plain",
+    ]

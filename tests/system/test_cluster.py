@@ -1,0 +1,109 @@
+"""A real standalone cluster of Spark: what its hosts do not share, and executors that cannot start."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from deploy.class_archives import find_spark_java
+from tests.support.estates import small_estate
+
+pytestmark = pytest.mark.system
+
+ROOT = Path(__file__).resolve().parents[2]
+HOST = "127.0.0.1"
+PATIENCE = 240.0  # seconds, on a busy machine
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as listener:
+        listener.bind((HOST, 0))
+        return int(listener.getsockname()[1])
+
+
+def is_answering(port: int) -> bool:
+    with closing(socket.socket()) as client:
+        return client.connect_ex((HOST, port)) == 0
+
+
+@contextmanager
+def spark_class(*command: str, prefix: tuple[str, ...] = ()) -> Iterator[None]:
+    """Run a master or worker within the block."""
+    home = find_spark_java().home
+    one_try = {"SPARK_LOCAL_IP": HOST, "SPARK_MASTER_OPTS": "-Dspark.deploy.maxExecutorRetries=1"}
+    environment = {**os.environ, **one_try} | ({"JAVA_HOME": str(home)} if home is not None else {})
+    program = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
+    process = subprocess.Popen(
+        [*prefix, program, *command], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def cluster(folder: Path, *prefix: str) -> Iterator[str]:
+    """Run a master and a worker and yield the master's address. prefix: of the worker's command line."""
+    port, package = free_port(), "org.apache.spark.deploy"
+    master = f"spark://{HOST}:{port}"
+    ports = ("--host", HOST, "--webui-port", "0")
+    with spark_class(f"{package}.master.Master", *ports, "--port", str(port)):
+        deadline = time.monotonic() + PATIENCE
+        while not is_answering(port):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        work = ("--work-dir", str(folder / "work"), "--cores", "1", "--memory", "1g")
+        with spark_class(f"{package}.worker.Worker", *ports, *work, master, prefix=prefix):
+            yield master
+
+
+def stream(folder: Path, kafka: str, prefix: str, master: str, *arguments: str) -> tuple[int, str]:
+    """Return exit status and last line of a job on a cluster."""
+    estate, checkpoint = small_estate(folder), folder / "checkpoint"
+    places = ["--estate", str(estate), "--checkpoint", str(checkpoint), "--bootstrap-servers", kafka]
+    command = [sys.executable, "-m", "deploy", "stream", *places, "--topic-prefix", prefix, "--master", master]
+    settings = ["--conf", f"spark.driver.host={HOST}", "--conf", f"spark.executorEnv.PYTHONPATH={ROOT}", *arguments]
+    done = subprocess.run(
+        [*command, *settings, "--available-now"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return done.returncode, done.stderr.splitlines()[-1]
+
+
+def test_a_checkpoint_that_a_host_has_for_itself_is_refused(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
+    checkpoint, other = tmp_path / "checkpoint", tmp_path / "other"
+    checkpoint.mkdir()
+    other.mkdir()
+    mount = f'mount --bind {other} {checkpoint} && exec "$@"'
+    inside = ("unshare", "--mount", "sh", "-c", mount, "sh")
+    if sys.platform != "linux" or subprocess.run([*inside, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no mount namespace of its own here: it takes Linux, and root")
+    with cluster(tmp_path, *inside) as master:
+        status, line = stream(tmp_path, kafka, topic_prefix, master)
+    assert re.match(rf"mqtwin: executor \S+/\d+ does not see the checkpoint {checkpoint}: No such file ", line), line
+    assert status == 2
+    assert not list(other.iterdir())
+
+
+def test_executors_that_cannot_start_are_named_with_their_logs(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
+    with cluster(tmp_path) as master:
+        broken = "spark.executor.extraJavaOptions=-XX:MaxMetaspaceSize=little"
+        status, line = stream(tmp_path, kafka, topic_prefix, master, "--conf", broken)
+    assert re.match(r"mqtwin: .*: its executors failed .* stderr in the folder work/", line), line
+    assert status == 1
