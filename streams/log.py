@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 import msgspec
@@ -20,11 +20,12 @@ def configure_logging(*, json_lines: bool | None = None, level: str = "info", st
 
     Args:
         json_lines: True for JSON lines, False for text; None: JSON lines unless `stream` is a terminal.
-        level: lowest level that is logged.
+        level: lowest level that is logged. As text, a batch is one short line unless this is debug.
         stream: destination; None: standard error.
     """
     out = stream or sys.stderr
     as_json = not out.isatty() if json_lines is None else json_lines
+    shorten = [] if as_json or level == "debug" else [_shorten_batch]
     renderer: Any = (
         structlog.processors.JSONRenderer(_dumps) if as_json else structlog.dev.ConsoleRenderer(colors=out.isatty())
     )
@@ -34,6 +35,7 @@ def configure_logging(*, json_lines: bool | None = None, level: str = "info", st
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _without_secrets,
+            *shorten,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
@@ -67,6 +69,25 @@ class NewsLog:
         if figures != (self._logged or dict.fromkeys(figures, 0)) and self._clock() >= self._next_s:
             self._log.info(self._event, **figures)
             self._logged, self._next_s = figures, self._clock() + self._period_s
+
+
+def batch_text(figures: Mapping[str, Any]) -> str:
+    """Return the figures of a batch that an operator at a terminal looks at; docs/operations.md explains all."""
+    parts = [
+        f"batch {figures['batch']}",
+        f"{figures['events']:,} events in {figures.get('batch_ms', 0) / 1000:.1f} s",
+        f"{figures['alerts']:,} alerts",
+    ]
+    parts += [f"{figures['behind']:,} behind"] if "behind" in figures else []
+    rare = {"held": "held back by open transactions", "dead_letters": "dead letters", "duplicates": "duplicates"}
+    parts += [f"{figures[name]:,} {text}" for name, text in rare.items() if figures.get(name)]
+    return "  ".join(parts)
+
+
+def _shorten_batch(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    if event.get("event") != "batch" or "events" not in event:
+        return event
+    return {"event": batch_text(event), **{key: event[key] for key in ("level", "timestamp") if key in event}}
 
 
 def _dumps(value: Any, **_: Any) -> str:

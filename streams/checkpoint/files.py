@@ -96,6 +96,11 @@ class CheckpointFiles:
         self.commits = _batch_numbers(directory / "commits")
 
     @property
+    def has_state(self) -> bool:
+        """True if a batch was committed here."""
+        return bool(self.commits)
+
+    @property
     def has_begun(self) -> bool:
         """True if a query has run here: the checkpoint belongs to its topics."""
         return bool(self.batches or self.commits or (self.directory / "metadata").exists())

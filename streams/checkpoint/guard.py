@@ -19,6 +19,7 @@ from streams.checkpoint.manifest import (
     LocalGuard,
     Manifest,
     check_belongs,
+    check_kinds,
     check_sound,
     format_findings,
     local_directory,
@@ -94,6 +95,7 @@ class CheckpointGuard:
         check_belongs(self._location, manifest, files, self._topics, self._conf)
         if isinstance(files, CheckpointFiles):
             check_sound(self._location, files)
+        check_kinds(self._location, manifest, self._estate)
         log_changed_estate(manifest, self._estate)
         offsets = next_offsets(self._location, files)
         skips = check_offsets(
@@ -115,6 +117,12 @@ class CheckpointGuard:
                 effect="what these records would have changed is missing; no record is counted twice",
             )
 
+    @property
+    def is_of_unknown_format(self) -> bool:
+        """True if there is state, but no manifest that says of which format it is."""
+        guard = self._guard
+        return guard is not None and guard.manifest is None and guard.files.has_state
+
     def note_start(self, partitions: int) -> None:
         """Write the manifest of this start. partitions: of the state, if it is new."""
         if self._guard is None:
@@ -124,7 +132,12 @@ class CheckpointGuard:
         kafka = describe_cluster(self._client, self._topics.read)
         self._guard.write(
             Manifest.of_this_start(
-                self._estate, self._topics, kafka.ids, kafka.cluster, int(frozen) if frozen else partitions
+                self._estate,
+                self._topics,
+                kafka.ids,
+                kafka.cluster,
+                int(frozen) if frozen else partitions,
+                self._guard.manifest if self._guard.files.has_begun else None,
             )
         )
 

@@ -63,6 +63,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         cluster: Kafka's id of the cluster; "" if unknown.
         estate: digest of the estate.
         stores: those of the estate, sorted.
+        kinds: kind by store, those of stores that the estate no longer describes among them; empty in early versions.
         partitions: of the state.
         written: wall-clock time, ISO 8601.
         format: version of this record.
@@ -78,11 +79,18 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     stores: list[str]
     partitions: int
     written: str
+    kinds: dict[str, str] = {}
     format: int = 1
 
     @classmethod
     def of_this_start(
-        cls, estate: Estate, topics: Topics, ids: Mapping[str, str], cluster: str, partitions: int
+        cls,
+        estate: Estate,
+        topics: Topics,
+        ids: Mapping[str, str],
+        cluster: str,
+        partitions: int,
+        before: Manifest | None = None,
     ) -> Manifest:
         """Return the manifest of a job that starts now.
 
@@ -92,7 +100,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
             ids: topic -> Kafka's id.
             cluster: Kafka's id of the cluster.
             partitions: of the state.
+            before: manifest of the start before.
         """
+        kinds = before.kinds if before is not None else {}
         return cls(
             mqtwin=importlib.metadata.version("mqtwin"),
             pyspark=importlib.metadata.version("pyspark"),
@@ -104,6 +114,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
             stores=sorted(estate.stores),
             partitions=partitions,
             written=_now(),
+            kinds={**kinds, **{name: store.kind for name, store in sorted(estate.stores.items())}},
         )
 
 
@@ -113,6 +124,10 @@ class Files(Protocol):
     @property
     def has_begun(self) -> bool:
         """True if a query has run here."""
+
+    @property
+    def has_state(self) -> bool:
+        """True if a batch was committed here."""
 
     @property
     def newest(self) -> tuple[Offsets, Mapping[str, str]] | None:
@@ -273,6 +288,21 @@ def check_belongs(
                 f"--conf {key}={value}: checkpoint {location} was begun with {frozen[key]}, which no restart changes: "
                 f"leave the setting out, or name another --checkpoint"
             )
+
+
+def check_kinds(location: str, manifest: Manifest | None, estate: Estate) -> None:
+    """Refuse an estate in which a store is of another kind than its state. UsageError: names store and kinds."""
+    for name, before in (manifest.kinds if manifest is not None else {}).items():
+        now = estate.stores[name].kind if name in estate.stores else before
+        if now != before:
+            raise UsageError(
+                f"checkpoint {location} has state of {name} as a {_words(before)}; the estate describes a {_words(now)}"
+                ": give the new store another name, or name another --checkpoint"
+            )
+
+
+def _words(kind: str) -> str:
+    return kind.replace("_", " ")
 
 
 def check_sound(location: str, files: CheckpointFiles) -> None:

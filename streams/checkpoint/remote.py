@@ -208,6 +208,11 @@ class RemoteFiles:
         """True if a query has run here."""
         return bool(self.batches or self.commits)
 
+    @property
+    def has_state(self) -> bool:
+        """True if a batch was committed here."""
+        return bool(self.commits)
+
     @cached_property
     def newest(self) -> tuple[Offsets, Mapping[str, str]] | None:
         """Offsets and settings of the newest readable offsets file; None if there is none."""

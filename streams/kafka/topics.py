@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import structlog
 from tenacity import RetryError, Retrying, retry_if_exception, retry_if_result, stop_after_delay, wait_fixed
 
 from streams.kafka.rights import CREATE, READ, WRITE, existing_topics, missing_right
@@ -22,7 +23,14 @@ EVENT_PARTITIONS = 4
 VISIBLE_SECONDS = 30.0  # until every broker knows a new topic
 # Kafka's default of message.max.bytes: 1 MiB and the 12 bytes of a log entry's head.
 BROKER_DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
+# Spark cannot read a record whose time is later than 2^63 microseconds, in the year 294,247. A bound that lets no time
+# be that far ahead of the broker's clock:
+MAX_AHEAD_MS = 1 << 52
+_TIME_TYPE, _MAX_AHEAD = "message.timestamp.type", "message.timestamp.after.max.ms"
+_APPENDED = "LogAppendTime"
 RESERVED_BYTES = 8 * 1024  # of a record beside its value: batch and record heads, key, headers (reason, detail, source)
+
+_log = structlog.get_logger("mqtwin.stream")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +90,22 @@ class Topics:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The largest value of a record, in bytes, of each topic that the job writes."""
+    """The largest value of a record, in bytes, of each topic that the job writes.
+
+    smallest: the smallest ``max.message.bytes`` of these topics.
+    """
 
     state: int
     alerts: int
     dlq: int
     reports: int = BROKER_DEFAULT_MAX_MESSAGE_BYTES - RESERVED_BYTES
+    smallest: int = BROKER_DEFAULT_MAX_MESSAGE_BYTES
 
     @classmethod
     def of_records(cls, records: Mapping[str, int], topics: Topics) -> Limits:
         """Return the limits for ``max.message.bytes`` of each topic."""
-        return cls(*(max(1, records[topic] - RESERVED_BYTES) for topic in topics.out))
+        sizes = [records[topic] for topic in topics.out]
+        return replace(cls(*(max(1, size - RESERVED_BYTES) for size in sizes)), smallest=min(sizes))
 
     @property
     def request(self) -> int:
@@ -124,6 +137,8 @@ def prepare_topics(
             f"there is no topic {topics.otlp}; expected: the topic that the collector writes, --otlp-topic"
         )
     _create(admin, missing, topics, partitions, replication)
+    for name in topics.read:
+        _warn_of_any_time(name, _topic_settings(admin, name))
     return Limits.of_records(max_message_bytes(admin, topics.out), topics)
 
 
@@ -226,6 +241,23 @@ def end_offsets(kafka: Mapping[str, str], name: str) -> dict[int, int]:
 
 
 def _max_message_bytes(admin: AdminClient, name: str) -> int:
+    return int(_topic_settings(admin, name).get("max.message.bytes", BROKER_DEFAULT_MAX_MESSAGE_BYTES))
+
+
+def _warn_of_any_time(name: str, settings: Mapping[str, str]) -> None:
+    """Log that producers may give the records of a topic times that Spark cannot read. settings: of the topic."""
+    is_appended = settings.get(_TIME_TYPE, _APPENDED) == _APPENDED
+    if not is_appended and int(settings.get(_MAX_AHEAD, MAX_AHEAD_MS + 1)) > MAX_AHEAD_MS:
+        _log.warning(
+            "a topic takes records of any time",
+            topic=name,
+            effect="one that is later than the year 294,247 ends the job at every start",
+            remedy=f"kafka-configs.sh --alter --topic {name} --add-config {_TIME_TYPE}={_APPENDED}",
+        )
+
+
+def _topic_settings(admin: AdminClient, name: str) -> dict[str, str]:
+    """Return the settings of a topic; none if the user may not read them. MqtwinError: no topic, or no answer."""
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import ConfigResource, ResourceType
 
@@ -243,11 +275,11 @@ def _max_message_bytes(admin: AdminClient, name: str) -> int:
             with attempt:
                 resource = ConfigResource(ResourceType.TOPIC, name)
                 futures = admin.describe_configs([resource], request_timeout=TIMEOUT_SECONDS)
-                return int(futures[resource].result()["max.message.bytes"].value)
+                return {key: str(entry.value) for key, entry in futures[resource].result().items()}
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise MqtwinError(f"topic {name}: its settings cannot be read: {_reason(error)}") from error
-    return BROKER_DEFAULT_MAX_MESSAGE_BYTES
+    return {}
 
 
 def prepare_topic(topics: Topics, name: str, kafka: Mapping[str, str], *, create: bool) -> int:
@@ -293,9 +325,12 @@ def _create(admin: AdminClient, names: list[str], topics: Topics, partitions: in
 
     if not names:
         return
-    compacted = {topics.state: {"cleanup.policy": "compact"}, topics.alerts: {"cleanup.policy": "compact"}}
+    bounded = {_TIME_TYPE: _APPENDED}  # nothing depends on the time that a producer gives a record
+    compacted = {name: {"cleanup.policy": "compact"} for name in (topics.state, topics.alerts)}
     new_topics = [
-        NewTopic(name, partitions if name == topics.events else 1, replication, config=compacted.get(name, {}))
+        NewTopic(
+            name, partitions if name == topics.events else 1, replication, config=bounded | compacted.get(name, {})
+        )
         for name in names
     ]
     for name, future in admin.create_topics(new_topics, request_timeout=TIMEOUT_SECONDS).items():

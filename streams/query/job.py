@@ -26,7 +26,7 @@ from streams.host.resources import measure_session
 from streams.host.signals import stop_requests
 from streams.kafka.rights import explain_refusal
 from streams.kafka.settings import for_spark, redact
-from streams.kafka.topics import Topics, end_offsets, partitions_of, prepare_topics
+from streams.kafka.topics import Limits, Topics, end_offsets, partitions_of, prepare_topics
 from streams.kafka.transactions import COMMITTED, ISOLATION, watch_transactions
 from streams.plan import Loss, PackedPlan, Plan
 from streams.query.bound import Bound, choose_bound
@@ -36,11 +36,13 @@ from streams.query.master import check_master
 from streams.query.preflight import check_executors
 from streams.query.progress import LETTERS, OBSERVED, BatchLog
 from streams.query.read_marks import ReadMarks
+from streams.query.restarts import RESTARTED, RestartLog
 from streams.query.rows import BLOCK_DDL, FIGURES, FIRST_OTLP_PARTITION, RECORD_DDL
 from streams.query.session import SparkJava, is_local, open_session
 from streams.query.silence import SourceGuard
 from streams.query.source_bits import HEARD, SourceBits
 from streams.query.status import StatusFile
+from streams.query.stored_state import check_format
 from streams.state.mirror import remove_mirrors
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
@@ -64,6 +66,7 @@ _SOURCE_SETTINGS = {
     "kafka.fetch.max.bytes": str(4 * FETCH_BYTES),
     "kafka.max.poll.records": "10000",
 }
+PRODUCER_BATCH_BYTES = 16 * 1024  # Kafka's default of batch.size
 # Milliseconds that a record waits for metadata of its topic; after that the task fails and is tried again.
 _SINK_SETTINGS = {"kafka.compression.type": "zstd", "kafka.max.block.ms": "15000"}
 
@@ -202,7 +205,9 @@ def _start_guarded(
     session = session or _open_session(settings)
     if "spark.sql.shuffle.partitions" not in settings.conf:  # Spark's default is 200, each of which costs a batch 60 ms
         session.conf.set("spark.sql.shuffle.partitions", session.sparkContext.defaultParallelism)
-    executors = check_executors(session)
+    executors = check_executors(session, settings.checkpoint)
+    if guard.is_of_unknown_format:
+        check_format(session, settings.checkpoint)
     directories = set(executors.values()) if is_local(session.sparkContext.master or "") else set()
     loss = Loss.parse(os.environ.get(LOSS_VARIABLE, "0"))
     packed = PackedPlan.pack(Plan(settings.estate, settings.topics, limits, loss, settings.spans))
@@ -221,7 +226,7 @@ def _start_guarded(
     else:
         bound = Bound(settings.max_records)
     settings = replace(settings, max_records=bound.records)
-    query = _start_query(settings, session, packed, str(limits.request), explain_failure)
+    query = _start_query(settings, session, packed, limits, explain_failure)
     _log.info(
         "query started",
         stores=len(settings.estate.stores),
@@ -240,7 +245,7 @@ def _start_guarded(
         marks.tell(caught_up=True)
         if end_offsets(settings.client, settings.topics.reports) == written:
             return None
-        return _start_query(settings, session, packed, str(limits.request), explain_failure)
+        return _start_query(settings, session, packed, limits, explain_failure)
 
     if sources is not None:
         sources.start()
@@ -262,6 +267,7 @@ def _batch_log(
         marks=marks,
         status=StatusFile(settings.status_file, settings.trigger) if settings.status_file is not None else None,
         transactions=watch_transactions(settings.client, settings.topics.read),
+        restarts=RestartLog(settings.estate),
     )
 
 
@@ -296,7 +302,7 @@ def _start_query(
     settings: JobSettings,
     session: SparkSession,
     packed: PackedPlan,
-    request_bytes: str,
+    limits: Limits,
     explain_failure: Callable[[BaseException], str],
 ) -> StreamingQuery:
     from py4j.protocol import Py4JError
@@ -304,8 +310,10 @@ def _start_query(
 
     sink = {
         **_SINK_SETTINGS,
-        "kafka.max.request.size": request_bytes,
-        "kafka.buffer.memory": str(max(2 * int(request_bytes), 32 << 20)),
+        "kafka.max.request.size": str(limits.request),
+        "kafka.buffer.memory": str(max(2 * limits.request, 32 << 20)),
+        # A larger batch than a topic takes is refused, and halved at batch.size again and again.
+        "kafka.batch.size": str(min(PRODUCER_BATCH_BYTES, limits.smallest)),
     }
     records = twin_frame(events_frame(session, settings), packed, settings.topics.events)
     writer = records.writeStream.format("kafka").options(**{**sink, **for_spark(settings.client)})
@@ -379,6 +387,7 @@ def twin_frame(events: DataFrame, packed: PackedPlan, source: str) -> DataFrame:
     records = blocks.groupBy("store").transformWithState(TwinProcessor(packed), RECORD_DDL, "Update", "None")
     sums = [f.sum(f.col("figures")[i]).alias(FIGURES[i]) for i in range(len(FIGURES))]
     plan = packed.unpack()
+    sums.append(f.max(f.col("figures")[len(FIGURES)]).alias(RESTARTED))
     words = [f.bit_or(f.get(HEARD, f.lit(i))).alias(name) for i, name in enumerate(SourceBits(plan.estate).columns)]
     is_letter = f.col("topic") == plan.topics.dlq
     reason = f.get("headers", f.lit(0))["value"]  # the first header: `streams.query.rows.DeadLetter.headers`
@@ -450,6 +459,7 @@ class Job:
         while self.query.isActive and not (stop is not None and stop.wait(_POLL_SECONDS)):
             if stop is None:
                 time.sleep(_POLL_SECONDS)
+            self._batches.warn_if_slow(lambda: bool(self.query.status["isTriggerActive"]))
         if self.query.isActive:
             self._finish_batch()
         failure = self.query.exception()

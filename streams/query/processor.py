@@ -23,6 +23,7 @@ from streams.kafka.letters import DeadLetter
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import open_decoder
 from streams.query.report_records import CONTENT_TYPE, report_records, unpack_reports
+from streams.query.restarts import restarted_route
 from streams.query.rows import (
     BLOCK,
     CAUGHT_UP,
@@ -40,6 +41,8 @@ from streams.query.worker import exemptions, prepare_worker
 from streams.state.pages import StatePages
 from streams.state.twins import SavedState, Twins, TwinSource, query_directory
 from twin.events import EventBlock, Reason
+from twin.stores.message_store import MessageStore
+from twin.stores.open import Twin
 from twin.stores.reports import Report
 from twin.stores.shared_store import SharedStore
 
@@ -64,12 +67,14 @@ class Output:
         records: topic, key, value and headers of each.
         figures: by the names of `FIGURES`.
         heard: see `streams.query.source_bits.SourceBits.words`.
+        restarted: see `streams.query.restarts.restarted_route`.
     """
 
     plan: Plan
     records: list[tuple[str, bytes, bytes, list[dict[str, Any]] | None]] = field(default_factory=list)
     figures: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FIGURES, 0))
     heard: list[int] = field(default_factory=list)
+    restarted: int = 0
 
     def add(self, topic: str, key: bytes, value: bytes, headers: list[dict[str, Any]] | None = None) -> None:
         """Add a Kafka record."""
@@ -107,7 +112,7 @@ class Output:
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows. There must be at least one record, or the figures would be lost."""
-        figures: list[int] | None = [self.figures[name] for name in FIGURES]
+        figures: list[int] | None = [*(self.figures[name] for name in FIGURES), self.restarted]
         heard: list[int] | None = self.heard
         for record in self.records:
             yield _RECORD(*record, figures, heard)
@@ -190,6 +195,7 @@ class TwinProcessor(StatefulProcessor):
         saved = SavedState(bytes(row[0]), bytes(row[1])) if row is not None else None
         with open_twins(self._packed, _query_id()).lease(store, _batch_number(), saved, self._pages.read) as lease:
             opened = time.perf_counter_ns()
+            duplicates_before = _duplicates(lease.twin)
             if lease.source is not TwinSource.CACHED:
                 exemptions.note_opened()
             for block in blocks:
@@ -199,6 +205,9 @@ class TwinProcessor(StatefulProcessor):
             if shared is not None and (reports or caught_up is not None):
                 for alert in shared.take(reports, caught_up=caught_up):
                     output.add_alert(alert)
+            duplicates = _duplicates(lease.twin) - duplicates_before
+            if duplicates and isinstance(lease.twin, MessageStore):
+                output.restarted = restarted_route(blocks, duplicates, lease.twin.clock)
             output.heard = source_bits(self._packed).words(blocks)
             output.add_reports(lease.twin.drain_reports())
             if shared is None or not shared.is_untouched:  # else it has had a mark only
@@ -209,6 +218,7 @@ class TwinProcessor(StatefulProcessor):
             written = time.perf_counter_ns()
         output.figures |= {
             "events": sum(len(block.events) for block in blocks),
+            "duplicates": duplicates,
             "blocks": len(blocks),
             "stores": 1,
             lease.source.value: 1,
@@ -219,6 +229,11 @@ class TwinProcessor(StatefulProcessor):
             "apply_us": (applied - opened) // 1000,
             "write_us": (written - applied) // 1000,
         }
+
+
+def _duplicates(twin: Twin) -> int:
+    """Return the duplicates of a store so far; a shared store's own events have no sequence numbers."""
+    return twin.duplicates if isinstance(twin, MessageStore) else 0
 
 
 @lru_cache(maxsize=4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,12 +20,14 @@ from pyspark.sql.streaming.listener import (
 from streams.host.resources import FDS_REMEDY, Resources
 from streams.kafka.transactions import HeldRecords, TransactionWatch
 from streams.query.read_marks import ReadMarks
+from streams.query.restarts import RestartLog
 from streams.query.rows import FIGURES
 from streams.query.silence import SourceGuard, read_offsets
 from streams.query.status import StatusFile
 from twin.errors import MqtwinError
 from twin.events import Reason
 
+SLOW_SECONDS = 60.0  # of a batch, until a warning
 OBSERVED = "mqtwin"  # name of the observation with the figures of `streams.query.rows.FIGURES`
 LETTERS = {f"dlq_{reason.name.lower()}": str(reason) for reason in Reason}  # reason by the observed name of its count
 
@@ -105,6 +108,8 @@ class BatchLog(StreamingQueryListener):
         marks: notified of every batch; None: shared stores are not told by batches.
         status: notified of every batch and idle beat; None: no status file.
         transactions: watch over open transactions; None: the job reads uncommitted records.
+        restarts: warnings of producers whose `seq` has started again; None: none are looked for.
+        monotonic: monotonic clock, seconds.
     """
 
     def __init__(
@@ -117,7 +122,13 @@ class BatchLog(StreamingQueryListener):
         marks: ReadMarks | None = None,
         status: StatusFile | None = None,
         transactions: TransactionWatch | None = None,
+        restarts: RestartLog | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._restarts = restarts
+        self._monotonic = monotonic
+        self._beat_s = monotonic()  # end of the last batch, or of the last look that found nothing to read
+        self._slow_s = SLOW_SECONDS
         self._ends = ends
         self._transactions = transactions
         self._status = status
@@ -142,21 +153,21 @@ class BatchLog(StreamingQueryListener):
 
     def on_progress(self, report: str) -> None:
         """Log a batch from Spark's report, a JSON text."""
+        self._beat()
         progress = msgspec.json.decode(report)
         held = self._look_at_transactions()
         figures = batch_figures(progress, held)
         self._notify(progress)
         if "behind" not in figures and figures["records"] and self._ends is not None:
-            try:
-                behind = {"behind": measure_behind(progress, self._ends)}
-            except MqtwinError as error:
-                self._warn_of_unknown(error)
-            else:
-                figures = {"batch": figures["batch"], "records": figures["records"]} | behind | figures
+            figures = self._with_behind(figures, progress, self._ends)
         if figures["records"] or figures["events"] or figures["dead_letters"]:
             if self._resources is not None:
                 figures |= self._resources.figures()
             self._log.info("batch", **figures)
+            if self._restarts is not None:
+                self._restarts.on_progress(
+                    (progress.get("observedMetrics") or {}).get(OBSERVED) or {}, figures["duplicates"]
+                )
             if self._status is not None:
                 self._status.on_batch(figures)
             self._warn(figures)
@@ -175,11 +186,45 @@ class BatchLog(StreamingQueryListener):
 
     def on_idle(self, timestamp: str) -> None:
         """Notify guard and status file of a trigger, started at a time (ISO 8601), without anything to read."""
+        self._beat()
         held = self._look_at_transactions()
         if self._status is not None:
             self._status.on_idle(_behind(held))
         if self._guard is not None:
             self._guard.on_idle(timestamp)
+
+    def _with_behind(
+        self, figures: dict[str, Any], progress: Mapping[str, Any], ends: Callable[[str], Mapping[int, int]]
+    ) -> dict[str, Any]:
+        try:
+            behind = {"behind": measure_behind(progress, ends)}
+        except MqtwinError as error:
+            self._warn_of_unknown(error)
+            return figures
+        return {"batch": figures["batch"], "records": figures["records"]} | behind | figures
+
+    def _beat(self) -> None:
+        self._beat_s, self._slow_s = self._monotonic(), SLOW_SECONDS
+
+    def warn_if_slow(self, is_running: Callable[[], bool]) -> None:
+        """Log a batch that runs for more than `SLOW_SECONDS`, and again after twice the time. To be called often.
+
+        Args:
+            is_running: returns True while a batch runs.
+        """
+        seconds = self._monotonic() - self._beat_s
+        if seconds < self._slow_s:
+            return
+        if not is_running():
+            self._beat()
+            return
+        self._slow_s *= 2
+        self._log.warning(
+            "a batch runs for long",
+            seconds=round(seconds),
+            look="a first batch loads everything, --max-records bounds those of a backlog; else Kafka may not take its "
+            "records: brokers are away, or max.message.bytes of a topic was lowered since the start",
+        )
 
     def report_left(self) -> None:
         """Warn of the records that a job with an end has not read because of open transactions."""

@@ -7,18 +7,20 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streams.checkpoint.manifest import local_directory
 from streams.errors import one_line
 from streams.query.session import SparkJava, open_session
 from streams.state.pages import STATE_NAME
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.state.tables import StateError
-from twin.stores.open import Twin, open_store
+from twin.stores.open import Twin, check_header, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 HEADER_NAME = "header"
+SAMPLE_HEADERS = 100  # of a checkpoint without a manifest: a job writes all headers in one format
 
 
 def read_states(
@@ -71,6 +73,36 @@ def read_twin(
             session.stop()
 
 
+def check_format(session: SparkSession, location: str) -> None:
+    """Read some headers of the state of a checkpoint that has no manifest.
+
+    Args:
+        session: of the job.
+        location: the checkpoint, a path or URI of the user.
+
+    Raises:
+        UsageError: the state is of another format than this program's, or cannot be read.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    directory = local_directory(location)
+    _ = session.streams  # creates the coordinator of state stores, which their readers need
+    new = "install the mqtwin that wrote it, or name another --checkpoint"
+    try:
+        headers = _read_variable(session, directory if directory is not None else location, HEADER_NAME)
+        rows = headers.selectExpr("key.store as store", "value.header as header").take(SAMPLE_HEADERS)
+    except (PySparkException, Py4JError) as error:
+        raise UsageError(
+            f"checkpoint {location} has no mqtwin.json, and its state cannot be read: {one_line(error)}; {new}"
+        ) from error
+    for row in rows:
+        try:
+            check_header(bytes(row["header"]), str(row["store"]))
+        except StateError as error:
+            raise UsageError(f"checkpoint {location} has no mqtwin.json, and {error}: {new}") from error
+
+
 def _read_twins(session: SparkSession, directory: Path, estate: Estate, store: str | None) -> Iterator[Twin]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -104,9 +136,10 @@ def _read_twins(session: SparkSession, directory: Path, estate: Estate, store: s
         ) from error
 
 
-def _read_variable(session: SparkSession, directory: Path, name: str) -> DataFrame:
-    """Return a state variable of the query as a frame."""
-    return session.read.format("statestore").option("stateVarName", name).load(str(directory.resolve()))
+def _read_variable(session: SparkSession, place: Path | str, name: str) -> DataFrame:
+    """Return a state variable of the query as a frame. place: the checkpoint, a directory or a URI."""
+    location = str(place.resolve()) if isinstance(place, Path) else place
+    return session.read.format("statestore").option("stateVarName", name).load(location)
 
 
 def _restore(estate: Estate, name: str, header: bytes, pages: list[tuple[int, bytes]]) -> Twin:

@@ -17,7 +17,9 @@ from streams.checkpoint.manifest import (
     LocalGuard,
     Manifest,
     check_belongs,
+    check_kinds,
     check_sound,
+    decode_manifest,
     local_directory,
     log_changed_estate,
     read_manifest,
@@ -67,6 +69,33 @@ def test_a_scheme_that_hadoop_has_not_is_refused_before_spark_starts() -> None:
     check_scheme("s3://bucket/cp", {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"})
     check_scheme("s3a://bucket/cp", {})
     check_scheme("hdfs://nn/cp", {})
+
+
+# --- kinds of stores -------------------------------------------------------------------------------------------------
+
+
+def test_a_store_of_another_kind_is_refused_with_both_kinds(described: Estate) -> None:
+    kinds = {"QSG1/APP1": "structure", "QM01/PS04": "page_set"}
+    check_kinds("/cp", manifest_of(described, kinds=kinds), described)  # one that is no longer described is no matter
+    check_kinds("/cp", manifest_of(described, kinds={}), described)  # an early manifest
+    check_kinds("/cp", None, described)
+    refused = r"^checkpoint /cp has state of QSG1/APP1 as a page set; the estate describes a structure: [^\n]+$"
+    with pytest.raises(UsageError, match=refused):
+        check_kinds("/cp", manifest_of(described, kinds={"QSG1/APP1": "page_set"}), described)
+
+
+def test_a_manifest_keeps_the_kinds_of_stores_that_are_no_longer_described(described: Estate) -> None:
+    before = manifest_of(described, kinds={"QM01/PS04": "page_set"})
+    manifest = Manifest.of_this_start(described, Topics(), {}, "", 2, before)
+    assert manifest.kinds["QM01/PS04"] == "page_set"
+    assert manifest.kinds["QSG1/APP1"] == "structure"
+    assert "QM01/PS04" not in manifest.stores
+
+
+def test_a_manifest_without_kinds_is_read(described: Estate) -> None:
+    early = msgspec.to_builtins(manifest_of(described))
+    del early["kinds"]
+    assert decode_manifest(msgspec.json.encode(early), "mqtwin.json").kinds == {}
 
 
 # --- is it writable --------------------------------------------------------------------------------------------------

@@ -69,6 +69,45 @@ def test_only_touched_pages_are_written(tmp_path: Path) -> None:
     assert figure(output, "pages") < 12  # 20,000 messages take about 160 pages
 
 
+HOUR = 3600 * 1_000_000
+
+
+def restarted(output: list[Row]) -> list[int]:
+    return [row.figures[len(FIGURES)] for row in output if row.figures is not None]
+
+
+def test_a_producer_that_starts_its_numbers_again_is_named_by_its_route(tmp_path: Path) -> None:
+    packed = plan(tmp_path)
+    job = new_tester(packed)
+    estate = packed.unpack().estate
+    output = job.test(STORE, blocks_of(packed, [as_json(put(n)) for n in range(200)]))
+    assert (figure(output, "duplicates"), restarted(output)) == (0, [0])
+    again = [put(n, time=put(n)["time"] + HOUR) for n in range(100)]
+    output = job.test(STORE, blocks_of(packed, [as_json(event) for event in again], 200))
+    (number,) = restarted(output)
+    route = estate.routes[number - 1]
+    assert figure(output, "duplicates") == 100
+    assert (route.store, route.qmgr, route.queue) == (STORE, "QM01", "ORDERS")
+
+
+def test_a_repeated_delivery_is_no_producer_that_starts_again(tmp_path: Path) -> None:
+    packed = plan(tmp_path)
+    job = new_tester(packed)
+    values = [as_json(put(n)) for n in range(200)]
+    job.test(STORE, blocks_of(packed, values))
+    output = job.test(STORE, blocks_of(packed, values, 200))
+    assert (figure(output, "duplicates"), restarted(output)) == (200, [0])
+
+
+def test_a_few_duplicates_among_new_events_are_no_producer_that_starts_again(tmp_path: Path) -> None:
+    packed = plan(tmp_path)
+    job = new_tester(packed)
+    job.test(STORE, blocks_of(packed, [as_json(put(n)) for n in range(200)]))
+    few = [put(n, time=put(n)["time"] + HOUR) for n in range(40)]
+    output = job.test(STORE, blocks_of(packed, [as_json(e) for e in [put(n) for n in range(200, 300)] + few], 200))
+    assert (figure(output, "duplicates"), restarted(output)) == (40, [0])
+
+
 def test_dead_letters_are_passed_on_with_their_headers(tmp_path: Path) -> None:
     packed = plan(tmp_path)
     output = new_tester(packed).test("#dlq/0", blocks_of(packed, [b"nonsense", b"[]"], 7, 2))

@@ -5,13 +5,18 @@ from __future__ import annotations
 import io
 import json
 import os
+from pathlib import Path
 
 import structlog
+from structlog.testing import capture_logs
 
 from streams.host.resources import Resources
 from streams.log import configure_logging
 from streams.query.progress import BatchLog, batch_figures
+from streams.query.restarts import RESTARTED, RestartLog
+from tests.support.estates import small_estate
 from twin.errors import MqtwinError
+from twin.estate import load_estate
 
 REPORT = {
     "batchId": 7,
@@ -44,6 +49,22 @@ def test_every_batch_with_data_is_one_json_line() -> None:
     (line,) = out.getvalue().splitlines()
     assert json.loads(line)["events"] == 60
     assert [figures["batch"] for figures in seen] == [7]
+
+
+def test_a_terminal_has_a_short_line_for_a_batch_and_all_figures_at_debug() -> None:
+    out = io.StringIO()
+    configure_logging(json_lines=False, stream=out)
+    observed = {"events": 967_206, "alerts": 28}
+    report = REPORT | {"observedMetrics": {"mqtwin": observed}, "durationMs": {"triggerExecution": 5400}}
+    report |= {"sources": [{"metrics": {"avgOffsetsBehindLatest": "0.0"}}]}
+    BatchLog().on_progress(json.dumps(report))
+    (line,) = out.getvalue().splitlines()
+    assert line.rstrip().endswith("batch 7  967,206 events in 5.4 s  28 alerts  0 behind")
+    BatchLog().on_progress(json.dumps(REPORT))
+    assert out.getvalue().splitlines()[1].rstrip().endswith("0 alerts  3 behind  2 dead letters")
+    configure_logging(json_lines=False, stream=out, level="debug")
+    BatchLog().on_progress(json.dumps(report))
+    assert "state_bytes=4096" in out.getvalue().splitlines()[2]
 
 
 def test_dead_letters_are_counted_by_reason_where_there_are_any() -> None:
@@ -106,3 +127,37 @@ def test_secrets_do_not_reach_the_log() -> None:
     structlog.get_logger().info("start", kafka={"sasl.jaas.config": "hush", "client.id": "x"}, password="hush")
     assert "hush" not in out.getvalue()
     assert json.loads(out.getvalue())["kafka"]["client.id"] == "x"
+
+
+def test_a_batch_that_runs_for_long_is_a_warning_after_a_minute_and_after_twice_as_long() -> None:
+    now_s = [0.0]
+    log = BatchLog(monotonic=lambda: now_s[0])
+
+    def warnings(seconds: float, is_running: bool) -> list[int]:
+        now_s[0] = seconds
+        with capture_logs() as logs:
+            log.warn_if_slow(lambda: is_running)
+        return [entry["seconds"] for entry in logs]
+
+    assert warnings(59.0, True) == []
+    assert warnings(61.0, True) == [61]
+    assert warnings(100.0, True) == []
+    assert warnings(121.0, True) == [121]
+    log.on_progress(json.dumps(REPORT))
+    assert warnings(180.0, True) == []
+    assert warnings(190.0, False) == []  # it waits for records
+    assert warnings(249.0, True) == []
+    assert warnings(251.0, True) == [61]
+
+
+def test_a_producer_that_starts_its_numbers_again_is_named_once(tmp_path: Path) -> None:
+    estate = load_estate(small_estate(tmp_path))
+    number = next(n for n, route in enumerate(estate.routes) if route.store == "QSG1/APP1" and route.qmgr == "QM02")
+    observed = {"events": 60, "duplicates": 58, RESTARTED: number + 1}
+    log = BatchLog(restarts=RestartLog(estate))
+    with capture_logs() as logs:
+        for _ in range(3):
+            log.on_progress(json.dumps(REPORT | {"observedMetrics": {"mqtwin": observed}}))
+        log.on_progress(json.dumps(REPORT))
+    (warning,) = (entry for entry in logs if entry["log_level"] == "warning")
+    assert (warning["store"], warning["qmgr"], warning["duplicates"]) == ("QSG1/APP1", "QM02", 58)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streams.query.job import JobSettings, start_job
-from tests.streams.kafka_help import delete
+from tests.streams.kafka_help import create, delete
 from tests.support.estates import small_estate
 from tests.system.harness import Stream
 from twin.errors import UsageError
@@ -177,3 +178,22 @@ def test_a_deleted_topic_is_named_before_the_query_starts(new_stream: NewStream,
     delete(kafka, stream.topics.events)
     with pytest.raises(UsageError, match=rf"^checkpoint \S+: topic {stream.topics.events} is not at [^\n]+$"):
         stream.run()
+
+
+def test_topics_that_take_small_records_only_do_not_hold_up_the_job(
+    new_stream: Callable[[Estate], Stream], tmp_path: Path
+) -> None:
+    """A batch of the producer's default size would be refused, and split again and again for minutes."""
+    stream = new_stream(load_estate(small_estate(tmp_path)))
+    for name in stream.topics.out:
+        create(stream.servers, name, max_message_bytes="1000")
+    random = Random(1)  # names that no compression makes small
+    events = [
+        {"time": 1_795_176_000_000_000 + n, "qmgr": "QM01", "op": "PUT", "queue": f"Q{random.getrandbits(180):X}"}
+        for n in range(300)
+    ]
+    stream.send([(b"?", json.dumps(event | {"length": 1}).encode(), None) for event in events])
+    began = time.monotonic()
+    stream.run()
+    assert time.monotonic() - began < 100  # Kafka's producer would try for delivery.timeout.ms, 120 s
+    assert len(stream.letters()) == 300

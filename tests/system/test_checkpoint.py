@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from streams.checkpoint.files import CheckpointFiles
+from streams.checkpoint.files import MANIFEST, CheckpointFiles
 from streams.checkpoint.manifest import read_manifest, running_job
 from streams.query.job import JobSettings, start_job
 from streams.query.stored_state import read_states
@@ -22,6 +22,7 @@ from tests.support.estates import small_estate
 from tests.system.harness import Stream, read_topic
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
+from twin.stores import message_header
 
 pytestmark = pytest.mark.system
 
@@ -224,3 +225,16 @@ def test_a_second_job_is_refused_and_the_first_goes_on(
         first.stop()
     stream.run()
     assert stream.states()[STORE]["messages"] == PUTS
+
+
+def test_state_without_a_manifest_is_looked_at_before_it_gets_one(
+    stream: Stream, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (stream.checkpoint / MANIFEST).unlink()
+    with monkeypatch.context() as later:
+        later.setattr(message_header, "VERSION", message_header.VERSION + 1)
+        text = refusal(settings_of(stream, stream.checkpoint), spark)
+    assert f"has no mqtwin.json, and state of {STORE} has version {message_header.VERSION}; this program reads " in text
+    assert not (stream.checkpoint / MANIFEST).exists()
+    process(settings_of(stream, stream.checkpoint), spark)
+    assert (stream.checkpoint / MANIFEST).exists()

@@ -349,6 +349,11 @@ class MessageStore(StoreKind):
         """Latest event time, microseconds since 1970; `kernels.layout.NEVER` before the first event."""
         return int(self.tables.store.scalars[0]["clock"])
 
+    @property
+    def duplicates(self) -> int:
+        """Number of events that were duplicates."""
+        return int(self.tables.store.scalars[0]["duplicates"])
+
     def _drift_finding(self, resource: str) -> Finding:
         usage_pct = self.resource(resource).usage_pct
         tolerance_pct = self.config.drift_tolerance_pct

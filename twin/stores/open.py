@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from twin.estate import Estate
 from twin.state.arrays import Arrays, MemoryArrays
 from twin.state.tables import StateError
@@ -53,6 +55,24 @@ def open_store(
     if kind == QueueManagerTwin.kind:
         return QueueManagerTwin(estate, name, header)
     return open_message_store(estate, name, arrays, header, pages)
+
+
+class _AnyFormat(msgspec.Struct):
+    """The fields of every header of every version; `kind` is that of a store that holds messages."""
+
+    version: int
+    kind: str | None = None
+
+
+def check_header(header: bytes, name: str) -> None:
+    """Refuse a header of another version. name: of its store, for the error. StateError: it is of another version."""
+    try:
+        written = msgspec.msgpack.decode(header, type=_AnyFormat)
+    except msgspec.DecodeError as error:
+        raise StateError(f"state of {name} is of no format known here: {error}") from error
+    expected = shared_header.VERSION if written.kind is None else message_header.VERSION
+    if written.version != expected:
+        raise StateError(f"state of {name} has version {written.version}; this program reads {expected}")
 
 
 def open_message_store(
