@@ -16,6 +16,7 @@ from deploy.options import KafkaOptions, parse_settings
 from deploy.show.warnings import print_warnings
 from deploy.span_options import SpanChoices
 from deploy.supervisor import NEVER, check_restart, is_supervised, reported_failure, supervise
+from streams.checkpoint.skip import Place
 from streams.log import configure_logging
 from streams.query.job import TRIGGER, JobSettings, run_job
 from streams.query.session import MASTER, is_local
@@ -40,6 +41,7 @@ def stream(
     max_records: Annotated[int | None, Parameter(validator=Number(gte=0))] = None,
     starting_offsets: str = "earliest",
     tolerate_data_loss: Annotated[bool, Parameter(negative="")] = False,
+    skip: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     master: str | None = None,
     conf: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     restart: str = NEVER,
@@ -64,6 +66,7 @@ def stream(
         max_records: Maximum Kafka records per batch; 0: no limit. Default: as many as make up about 256 MB.
         starting_offsets: Start of a new checkpoint: earliest, latest, or Spark's JSON of offsets.
         tolerate_data_loss: Continue with the next event if Kafka deleted events before they were read.
+        skip: Record that ends the job, TOPIC/PARTITION/OFFSET, to become a dead letter; may be repeated.
         master: Spark master. Default: all cores of this machine.
         conf: Spark setting, KEY=VALUE; may be repeated.
         restart: Restart after a failure: never, always, or a number of failures in a row after which it gives up.
@@ -76,6 +79,7 @@ def stream(
     """
     _check_trigger(trigger)
     _check_starting_offsets(starting_offsets)
+    skipped = tuple(map(Place.parse, skip))
     check_restart(restart)
     if otlp_topic is not None and not _TOPIC.fullmatch(otlp_topic):
         raise UsageError(f"--otlp-topic {otlp_topic}; expected: the name of a topic, letters, digits, . _ -")
@@ -103,6 +107,7 @@ def stream(
                 max_records=max_records,
                 starting_offsets=starting_offsets,
                 fail_on_data_loss=not tolerate_data_loss,
+                skip=skipped,
                 jars=ensure_jars(SPARK_CONNECTOR),
                 java=find_spark_java() if is_local_master else None,
                 status_file=status_file,

@@ -1,7 +1,8 @@
 """The cause of a failed stream on one line, because Spark's own text often leaves it out.
 
-Causes are checked in this order: Java has ended, a disk is full, a topic of the job was deleted, a Python worker was
-killed. Otherwise the innermost message of Spark's text is the cause (`streams.errors`).
+Causes are checked in this order: Java has ended, a disk is full, a record has a time that Spark cannot read, a topic of
+the job was deleted, a Python worker was killed. Otherwise the innermost message of Spark's text is the cause
+(`streams.errors`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ FULL_BYTES = 16 << 20  # a disk with less free space is full for a state store
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|not enough space", re.IGNORECASE)
 _FILES = re.compile(r"STATE_STORE|java\.io\.|RocksDB|checkpoint", re.IGNORECASE)
 _NO_TOPIC = re.compile(r"UnknownTopicOrPartition|does not host this topic|not present in metadata")
+_TIME = re.compile(r"Record at topic (\S+) partition (\d+) offset (\d+) has timestamp value (-?\d+) that overflows")
 _KILLED = re.compile(
     r"Python worker exited unexpectedly|java\.io\.EOFException|IOException: Stream closed|Connection reset"
     r"|ClosedChannelException",
@@ -54,13 +56,30 @@ def explain(
         return f"disk full: {'; '.join(full)}; make room: started again, the job goes on where it was"
     if _NO_SPACE.search(text):
         return f"disk full: {one_line(text)}"
-    if _NO_TOPIC.search(text):
-        missing = _find_missing_topics(topics, kafka)
-        if missing:
-            return f"deleted in Kafka while the job ran: topic {', '.join(missing)}; starting again creates it anew"
+    of_kafka = _explain_time(text) or _explain_missing_topics(text, topics, kafka)
+    if of_kafka:
+        return of_kafka
     if _KILLED.search(text) and not _has_python_traceback(text):
         return f"a Python worker was killed (out of memory?): {one_line(text)}"
     return one_line(text)
+
+
+def _explain_time(text: str) -> str:
+    time = _TIME.search(text)
+    if time is None:
+        return ""
+    place = "/".join(time.groups()[:3])
+    return (
+        f"record {place} has the time {time[4]} ms, which Spark cannot read: start again with --skip {place}, "
+        "which makes it a dead letter; where records before it are not yet read, a second start passes it"
+    )
+
+
+def _explain_missing_topics(text: str, topics: Mapping[str, Sequence[str]], kafka: Mapping[str, str]) -> str:
+    missing = _find_missing_topics(topics, kafka) if _NO_TOPIC.search(text) else []
+    return f"deleted in Kafka while the job ran: topic {', '.join(missing)}; starting again creates it anew" * bool(
+        missing
+    )
 
 
 def _find_full_disks(places: Iterable[Path]) -> list[str]:

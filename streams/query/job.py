@@ -20,6 +20,7 @@ import structlog
 
 from streams.checkpoint.guard import CheckpointGuard
 from streams.checkpoint.manifest import local_directory
+from streams.checkpoint.skip import Place, skip_record
 from streams.errors import one_line
 from streams.host.java_process import explain_java_exit
 from streams.host.resources import measure_session
@@ -100,6 +101,7 @@ class JobSettings:
         jars: see `streams.query.session.open_session`.
         java: see `streams.query.session.open_session`.
         status_file: file for the figures of the last batch, see `streams.query.status`; None: no file.
+        skip: records to leave out, see `streams.checkpoint.skip`; the checkpoint is on this machine.
         otlp_topic: topic of an OpenTelemetry collector, which is read beside the events; None: none.
         spans: facts that its spans lack.
     """
@@ -119,6 +121,7 @@ class JobSettings:
     jars: tuple[Path, ...] = ()
     java: SparkJava | None = None
     status_file: Path | None = None
+    skip: tuple[Place, ...] = ()
     otlp_topic: str | None = None
     spans: FeedOptions = field(default_factory=FeedOptions)
 
@@ -202,6 +205,7 @@ def _start_guarded(
         guard.claim_through(session)
     limits = prepare_topics(settings.topics, settings.client)
     _log.info("topics ready", topics=[settings.topics.events, *settings.topics.out])
+    _skip_records(settings)
     session = session or _open_session(settings)
     if "spark.sql.shuffle.partitions" not in settings.conf:  # Spark's default is 200, each of which costs a batch 60 ms
         session.conf.set("spark.sql.shuffle.partitions", session.sparkContext.defaultParallelism)
@@ -250,6 +254,14 @@ def _start_guarded(
     if sources is not None:
         sources.start()
     return Job(session, query, log, directories, read_reports, explain_failure, guard, sources)
+
+
+def _skip_records(settings: JobSettings) -> None:
+    directory = local_directory(settings.checkpoint)
+    for place in settings.skip:
+        if directory is None:
+            raise UsageError(f"--skip {place}: checkpoint {settings.checkpoint}; expected: one on this machine")
+        skip_record(directory, place, settings.client, settings.topics)
 
 
 def _batch_log(

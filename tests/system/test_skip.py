@@ -1,0 +1,80 @@
+"""A record whose own time Spark cannot read: its end names the way past it, and only this record is left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from streams.checkpoint.skip import Place
+from streams.kafka.topics import prepare_topics
+from streams.query.job import JobSettings, start_job
+from tests.streams.kafka_help import PATIENCE, create, new_producer
+from tests.support.estates import small_estate
+from tests.system.harness import Stream
+from twin.errors import MqtwinError, UsageError
+from twin.estate import Estate, load_estate
+
+pytestmark = pytest.mark.system
+
+STORE = "QSG1/APP1"
+NANOSECONDS = 9 * 10**17  # where milliseconds belong
+BAD_OFFSET, EVENTS = 25, 64
+
+
+def run(stream: Stream, settings: JobSettings) -> None:
+    job = start_job(settings, session=stream.session, on_batch=stream.batches.append)
+    try:
+        job.wait()
+    finally:
+        job.stop()
+
+
+def test_a_record_of_a_time_beyond_sparks_range_is_skipped_and_nothing_else(
+    new_stream: Callable[[Estate], Stream], tmp_path: Path
+) -> None:
+    stream = new_stream(load_estate(small_estate(tmp_path)))
+    topic = stream.topics.events
+    create(stream.servers, topic, message_timestamp_after_max_ms=str(2**63 - 1))
+    prepare_topics(stream.topics, {"bootstrap.servers": stream.servers})
+    producer = new_producer(stream.servers)
+    for number in range(EVENTS + 1):
+        event = {"time": 1_795_176_000_000_000 + number, "qmgr": "QM01", "op": "PUT", "queue": "ORDERS", "length": 100}
+        time = {"timestamp": NANOSECONDS} if number == BAD_OFFSET else {}
+        producer.produce(topic, json.dumps(event).encode(), STORE, partition=0, **time)
+    assert producer.flush(PATIENCE) == 0
+    settings = JobSettings(
+        estate=stream.estate,
+        bootstrap_servers=stream.servers,
+        checkpoint=str(stream.checkpoint),
+        prefix=stream.prefix,
+        available_now=True,
+        max_records=20,
+    )
+    place = f"{topic}/0/{BAD_OFFSET}"
+    with pytest.raises(MqtwinError, match=rf"record {place} has the time {NANOSECONDS} ms, .* with --skip {place}, "):
+        run(stream, settings)
+    settings = replace(settings, skip=(Place.parse(place),))
+    with capture_logs() as logs:
+        with pytest.raises(MqtwinError, match="which Spark cannot read"):
+            run(stream, settings)  # what comes before it in the planned batch
+        run(stream, settings)
+        run(stream, settings)  # the option may stay
+    assert [log["event"] for log in logs if log["event"] in {"batch cut", "record skipped"}] == [
+        "batch cut",
+        "record skipped",
+    ]
+    assert stream.states()[STORE]["messages"] == EVENTS
+    (letter,) = stream.letters()
+    assert (letter.headers["reason"], letter.headers["offset"]) == ("bad-time", str(BAD_OFFSET))
+    assert json.loads(letter.value)["time"] == 1_795_176_000_000_000 + BAD_OFFSET
+
+
+@pytest.mark.parametrize("text", ["mqtwin.events/0", "mqtwin.events/0/x", "a b/0/1", "mqtwin.events:0:1"])
+def test_a_place_has_a_topic_a_partition_and_an_offset(text: str) -> None:
+    with pytest.raises(UsageError, match=r"expected: TOPIC/PARTITION/OFFSET"):
+        Place.parse(text)
