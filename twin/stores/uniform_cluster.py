@@ -315,12 +315,13 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
     def _host_fields(self) -> dict[str, dict[str, Any]]:
         """Return active members, capacity and estimated CPU of each host, of this cluster alone."""
         hosts, laws = self._hosts(), self._laws()
-        is_saturated = self._is_short()
+        is_short = self._is_short()
         fields: dict[str, dict[str, Any]] = {}
         for name, rate in laws.host_rates.items():
             members = hosts.count(name)
             carried = self._rate() * members / len(hosts) if hosts else 0.0
-            cpu_us = message_cpu_us(members, is_saturated=is_saturated, cpu_us=self.config.cpu_us) if members else 0.0
+            is_saturated = is_short and laws.is_limit(name, hosts)
+            cpu_us = message_cpu_us(carried / rate, is_saturated=is_saturated, cpu_us=self.config.cpu_us)
             cpu_pct = _pct(carried * cpu_us / 1e6, self.estate.hosts[name])
             fields[name] = {"members": members, "capacity": round(rate, 3), "cpu_pct": round(cpu_pct, 2)}
         return fields
