@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import shlex
 import shutil
+import signal
 import sys
 import threading
 from dataclasses import dataclass, replace
@@ -373,6 +375,16 @@ def test_in_a_terminal_the_page_stays_until_enter_is_pressed(
     assert run_command(monkeypatch, story, stdin) == 0
     assert stdin.read() == "further lines"
     assert "The page stays at http://127.0.0.1:8470/ until you press Enter." in capsys.readouterr().err
+
+
+def test_with_keep_broker_and_job_stay_until_they_are_interrupted(
+    monkeypatch: pytest.MonkeyPatch, story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
+    interrupt = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    interrupt.start()
+    assert run_command(monkeypatch, story, io.StringIO(), "--keep") == 0  # the run itself has passed
+    interrupt.join()
+    assert "Broker and job keep running until Ctrl-C." in capsys.readouterr().err
 
 
 def test_an_output_folder_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:
