@@ -6,11 +6,12 @@
 | `Decoder` | `twin.events` | decode events; a value that is refused gets its reason |
 | `open_store` | `twin.stores.open` | open the twin of one store |
 | `replay`, `Replayed` | `twin.replays` | play a recording through the twins of an estate |
-| `simulate`, `make_scenario`, `demo_estate` | `twin.simulation` | make recordings with their true 2192s |
+| `simulate`, `scenarios`, `make_scenario`, `demo_estate` | `twin.simulation` | make recordings with their true 2192s |
 | `Alert` | `twin.alerts.episodes` | one record of an alert |
 | `MqtwinError`, `UsageError` | `twin.errors` | exceptions: a failure while running; wrong use or input |
 
-A name is imported when it is first used, so that `import twin` is quick. `twin.testing` has tools for tests.
+`__version__` is the version. A name is imported when it is first used, so that `import twin` is quick. `twin.testing`
+has tools for tests.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
     from twin.estate import Estate, load_estate
     from twin.events import Decoder
     from twin.replays import Replayed, replay
-    from twin.simulation import demo_estate, make_scenario, simulate
+    from twin.simulation import demo_estate, make_scenario, scenarios, simulate
     from twin.stores.open import open_store
+
+    __version__: str
 
 _MODULES = {
     "Alert": "alerts.episodes",
@@ -40,6 +43,7 @@ _MODULES = {
     "make_scenario": "simulation",
     "open_store": "stores.open",
     "replay": "replays",
+    "scenarios": "simulation",
     "simulate": "simulation",
 }
 
@@ -55,11 +59,14 @@ __all__ = [
     "make_scenario",
     "open_store",
     "replay",
+    "scenarios",
     "simulate",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
@@ -67,6 +74,15 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("mqtwin")
+    except PackageNotFoundError:
+        return "not installed"
+
+
 def __dir__() -> list[str]:
     own = {name for name, value in globals().items() if name.startswith("__") or isinstance(value, ModuleType)}
-    return sorted(own | set(__all__))
+    return sorted(own | {"__version__", *__all__})

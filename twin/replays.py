@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,6 +64,11 @@ class Replayed:
     def forecasts(self) -> pa.Table:
         """Predictions over time: time, store, resource, usage_pct, p10_s, p50_s, p90_s, probability, is_first."""
         return self._sampled().forecasts()
+
+    @property
+    def alert_table(self) -> pa.Table:
+        """Alert records in their order, with the columns of docs/python.md; pandas and polars take the table."""
+        return alert_table(self.alerts)
 
     def plot(self, *stores: str) -> Figure:
         """Return a picture of usage and alerts over time, which a notebook shows. It needs matplotlib.
@@ -228,6 +233,35 @@ def replay(
     replayed.asked = dict(sorted(player.asked.items()))
     replayed.seconds = time.monotonic() - began
     return replayed
+
+
+_ALERT_COLUMNS = {
+    "time": pa.timestamp("us", tz="UTC"),
+    **dict.fromkeys(("store", "resource", "condition", "change", "level", "severity"), pa.string()),
+    **dict.fromkeys(("usage_pct", "p10_s", "p50_s", "p90_s", "probability"), pa.float64()),
+    **dict.fromkeys(("filler", "cause", "alert_id"), pa.string()),
+}
+
+
+def alert_table(alerts: Iterable[Alert]) -> pa.Table:
+    """Return alert records as a table: a row each, in their order.
+
+    The columns are time, store, resource, condition, change, level, severity, usage_pct (percent), p10_s, p50_s and
+    p90_s (seconds until full, null without a forecast), probability, filler (the queue that fills most), cause and
+    alert_id.
+    """
+    rows = []
+    for alert in alerts:
+        times = alert.time_to_full_s or {}
+        rows.append(
+            {
+                **{name: getattr(alert, name) for name in _ALERT_COLUMNS if hasattr(alert, name)},
+                **{f"{name}_s": times.get(name) for name in ("p10", "p50", "p90")},
+                "probability": alert.full_probability,
+                "filler": alert.fillers[0].queue if alert.fillers else None,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=pa.schema(list(_ALERT_COLUMNS.items())))
 
 
 def dead_letter(reject: Reject) -> dict[str, Any]:

@@ -5,7 +5,6 @@ Those of a store are made when its record arrives, so that a record of which the
 
 from __future__ import annotations
 
-import importlib.metadata
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,6 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
+import twin
 from deploy.metrics.catalogue import CATALOGUE
 from deploy.metrics.labels import resource_labels, store_labels
 from streams.kafka.latest import AlertEntry, Latest, StateEntry
@@ -112,7 +112,7 @@ class TwinCollector(Collector):
         own: list[Sample] = [
             ("unreadable_records_total", {}, unreadable),
             ("exporter_ready", {}, self._is_ready()),
-            ("build_info", {"version": _version()}, 1),
+            ("build_info", {"version": twin.__version__}, 1),
             *(("dead_letters_total", {"reason": reason}, count) for reason, count in letters.items()),
         ]
         samples = [*own, *self._job_samples()]
@@ -147,13 +147,6 @@ def _families() -> dict[str, Any]:
         )
         for name, metric in CATALOGUE.items()
     }
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("mqtwin")
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def state_samples(entry: StateEntry) -> Iterator[Sample]:

@@ -76,14 +76,16 @@ def draw_answer(path: Path, answer: Answer) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    mpl.rcParams["svg.hashsalt"] = "mqtwin"
+    from twin.pictures import GREY, INK, STYLE
+
+    mpl.rcParams.update(STYLE)
     figure, axes = plt.subplots(figsize=(8, 2.8), layout="constrained")
     last = [answer.horizon_s if outcome.p90 is None else outcome.p90 for outcome in (answer.before, answer.after)]
     end_s = min(answer.horizon_s, max(600.0, 1.3 * max(last)))
     unit, unit_s = ("hours", 3600) if end_s > _LAST_MINUTE * 60 else ("minutes", 60)
     end = end_s / unit_s
     labels = ("as it is", question(answer))
-    for row, (outcome, colour) in enumerate(((answer.before, "#5d6b7c"), (answer.after, "#1f54bd"))):
+    for row, (outcome, colour) in enumerate(((answer.before, GREY), (answer.after, INK))):
         low, middle, high = (
             (answer.horizon_s if time is None else time) / unit_s for time in (outcome.p10, outcome.p50, outcome.p90)
         )
@@ -100,6 +102,5 @@ def draw_answer(path: Path, answer: Answer) -> None:
         xlabel=f"{unit} until full (p10, p50, p90)",
     )
     axes.set_title(f"{answer.store} at {answer.time[:16].replace('T', ' ')}, if the traffic goes on", fontsize=10)
-    axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=130)
     plt.close(figure)

@@ -53,12 +53,17 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
         """Event time as an aware datetime."""
         return as_datetime(self.time)
 
+    @property
+    def level(self) -> str:
+        """The level: watch (do not wake anybody) or page (call somebody)."""
+        return WATCH if self.severity == INFO else PAGE
+
     def data(self) -> dict[str, Any]:
         """Return the `data` of the record, JSON-ready."""
         fields = msgspec.to_builtins(self)
         del fields["change"], fields["number"]
         fields["status"] = CLEARED if self.change == CLEARED else "open"
-        fields["level"] = WATCH if self.severity == INFO else PAGE
+        fields["level"] = self.level
         fields["time"] = as_text(self.time)
         fields["fillers"] = list(fields["fillers"])
         fields["actions"] = list(fields["actions"])

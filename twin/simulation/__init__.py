@@ -8,7 +8,7 @@ facts (`twin.simulation.system`).
 from twin.simulation import stories
 from twin.simulation.estate import demo_estate, demo_estate_text, side_by_side_estate, side_by_side_estate_text
 from twin.simulation.run import Outcome, Progress, play, serve_into, simulate
-from twin.simulation.scenario import SCENARIOS, START, Scenario, make_scenario, parameters
+from twin.simulation.scenario import SCENARIOS, START, Scenario, make_scenario, parameters, scenarios
 from twin.simulation.side_by_side import SideBySide
 from twin.simulation.system import RealSystem, StoreOutcome
 
@@ -26,6 +26,7 @@ __all__ = [
     "make_scenario",
     "parameters",
     "play",
+    "scenarios",
     "serve_into",
     "side_by_side_estate",
     "side_by_side_estate_text",

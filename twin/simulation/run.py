@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from twin.estate import Estate
+from twin.estate import Estate, load_estate
 from twin.recordings import RecordingWriter, suffix_of
-from twin.simulation.scenario import Scenario
+from twin.simulation.scenario import Scenario, make_scenario
 from twin.simulation.system import RealSystem, StoreOutcome, tag_of
 from twin.warm import warm
 
@@ -54,14 +54,26 @@ def play(scenario: Scenario, estate: Estate, seed: int = 0) -> Iterator[pa.Table
 
 
 def simulate(
-    scenario: Scenario, estate: Estate, recording: str | Path, seed: int = 0, progress: Progress | None = None
+    scenario: Scenario | str,
+    estate: Estate | str | Path,
+    recording: str | Path,
+    seed: int = 0,
+    progress: Progress | None = None,
 ) -> Outcome:
     """Play a scenario into a recording. The same scenario, estate and seed give the same bytes.
 
     Memory grows with the length of the recording only by one or two bytes per put.
 
+    Args:
+        scenario: the scenario, or the name of one with its defaults.
+        estate: the estate, or its file.
+        recording: the file to write: .ndjson, .ndjson.zst or .arrow.
+        seed: of the random numbers.
+        progress: called after every piece.
+
     Raises:
-        UsageError: the estate lacks something that the scenario needs, or the recording cannot be written.
+        UsageError: no scenario of that name, the estate is wrong or lacks something that the scenario needs, or the
+            recording cannot be written.
 
     Examples:
         >>> scenario = twin.make_scenario("burst", settings={"hours": 0.5})
@@ -69,7 +81,9 @@ def simulate(
         >>> outcome.stores["QSG1/APP1"].refused
         0
     """
-    return serve_into(recording, estate, _tag(scenario, seed), _demands(scenario, estate, seed), progress)
+    story = make_scenario(scenario) if isinstance(scenario, str) else scenario
+    described = estate if isinstance(estate, Estate) else load_estate(estate)
+    return serve_into(recording, described, _tag(story, seed), _demands(story, described, seed), progress)
 
 
 def serve_into(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from twin.errors import UsageError
 from twin.estate import Estate
+from twin.estate.errors import did_you_mean
 from twin.simulation.arrivals import Flow, Traffic, constant, demands
 from twin.simulation.site import ALL_KINDS, Kinds, Site
 
@@ -138,6 +139,16 @@ def parameters(kind: type[Scenario]) -> Mapping[str, tuple[float, str]]:
     return {item.name: (item.metadata["default"], item.metadata["text"]) for item in fields(kind) if item.metadata}
 
 
+def scenarios() -> dict[str, str]:
+    """Return a sentence about each scenario, by its name.
+
+    Examples:
+        >>> twin.scenarios()["getter-outage"]
+        'Steady puts and gets; the getter stops for two hours, then drains what has piled up.'
+    """
+    return {name: kind.sentence for name, kind in SCENARIOS.items()}
+
+
 def make_scenario(
     name: str,
     *,
@@ -162,7 +173,8 @@ def make_scenario(
     """
     kind = SCENARIOS.get(name)
     if kind is None:
-        raise UsageError(f"there is no scenario {name}; expected: {', '.join(SCENARIOS)}")
+        hint = did_you_mean(name, SCENARIOS) or f"; expected: {', '.join(SCENARIOS)}"
+        raise UsageError(f"there is no scenario {name}{hint}")
     if rate is not None and not 0 < rate < math.inf:
         raise UsageError(f"the rate is {rate:g}; expected: messages per second, more than 0")
     values = {key: _number(kind, key, value) for key, value in (settings or {}).items()}

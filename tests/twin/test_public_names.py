@@ -1,0 +1,61 @@
+"""The package as a library: names, version, paths and names in place of objects, alerts as a table."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import twin
+from tests.support.twin_driver import PageSetDriver
+from twin.replays import alert_table
+from twin.simulation import demo_estate_text
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert twin.__version__.count(".") == 2
+    assert "__version__" in dir(twin)
+
+
+def test_scenarios_are_listed_by_name_with_a_sentence() -> None:
+    assert {"getter-outage", "burst"} <= twin.scenarios().keys()
+    assert all(sentence.endswith(".") for sentence in twin.scenarios().values())
+
+
+def test_a_scenario_of_a_similar_name_is_suggested() -> None:
+    with pytest.raises(twin.UsageError, match=r"no scenario getter_outage; did you mean getter-outage\?$"):
+        twin.make_scenario("getter_outage")
+    with pytest.raises(twin.UsageError, match=r"no scenario xyz; expected: .*getter-outage"):
+        twin.make_scenario("xyz")
+
+
+def test_a_scenario_is_played_by_name_on_an_estate_by_path(tmp_path: Path) -> None:
+    path = tmp_path / "estate.toml"
+    path.write_text(demo_estate_text(), encoding="utf-8")
+    named = twin.simulate("burst", str(path), tmp_path / "named.arrow", seed=3)
+    by_object = twin.simulate(twin.make_scenario("burst"), twin.demo_estate(), tmp_path / "made.arrow", seed=3)
+    assert named.stores == by_object.stores
+    assert (tmp_path / "named.arrow").read_bytes() == (tmp_path / "made.arrow").read_bytes()
+    with pytest.raises(twin.UsageError, match="did you mean burst"):
+        twin.simulate("bursts", path, tmp_path / "none.arrow")
+
+
+def test_alerts_are_a_table_with_their_level() -> None:
+    driver = PageSetDriver()
+    driver.put(4_000, count=80)
+    for _ in range(30):
+        driver.put(100, count=1)
+        driver.wait(20)
+    driver.put(4_000, count=20)
+    table = alert_table(driver.alerts)
+    assert table.num_rows == len(driver.alerts) > 0
+    assert table["level"].to_pylist() == [json.loads(alert.record())["data"]["level"] for alert in driver.alerts]
+    assert [alert.level for alert in driver.alerts] == table["level"].to_pylist()
+    assert table["time"].to_pylist() == [alert.when for alert in driver.alerts]
+    assert table["filler"].to_pylist()[-1] == "A.QUEUE"
+    assert table.schema.field("usage_pct").type == pa.float64()
+    assert len(table.to_pandas().columns) == table.num_columns == 15
+
+
+def test_a_table_without_alerts_has_its_columns() -> None:
+    assert alert_table([]).column_names[:3] == ["time", "store", "resource"]
