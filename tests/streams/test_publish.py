@@ -84,6 +84,21 @@ def test_a_json_event_is_published_byte_by_byte(estate: Estate, kafka: str, topi
     assert [(m.key(), m.value()) for m in messages] == [(b"QSG1/APP2", line)]
 
 
+def test_events_that_belong_to_no_store_are_told_as_they_come(
+    recording: Path, estate: Estate, kafka: str, topic_prefix: str
+) -> None:
+    counts: list[tuple[int, int]] = []
+    result, _ = publish_events(
+        recording,
+        estate,
+        kafka,
+        topic_prefix,
+        on_rejects=lambda rejects, events: counts.append((len(rejects), events)),
+    )
+    assert sum(number for number, _ in counts) == len(BAD_LINES) == result.rejects
+    assert counts[-1][1] == result.events
+
+
 @pytest.mark.parametrize("content_type", CONTENT_TYPES)
 @pytest.mark.parametrize("op", ["HEARTBEAT", "RESTART"])
 def test_an_event_of_a_queue_manager_goes_to_each_of_its_stores(
