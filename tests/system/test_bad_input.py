@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from structlog.testing import capture_logs
 
 from streams.query.job import JobSettings, start_job
 from tests.streams.kafka_help import create, delete
@@ -197,3 +198,18 @@ def test_topics_that_take_small_records_only_do_not_hold_up_the_job(
     stream.run()
     assert time.monotonic() - began < 100  # Kafka's producer would try for delivery.timeout.ms, 120 s
     assert len(stream.letters()) == 300
+
+
+def test_a_producer_whose_numbers_begin_again_is_named_in_the_log(
+    new_stream: Callable[[Estate], Stream], tmp_path: Path
+) -> None:
+    stream = new_stream(load_estate(small_estate(tmp_path)))
+    for hour, count in ((12, 100), (13, 60)):
+        events = [GOOD | {"time": f"2026-11-20T{hour}:00:00.{n:06}Z", "seq": n} for n in range(count)]
+        stream.send([(STORE, as_bytes(event), None) for event in events])
+        with capture_logs() as logs:
+            stream.run()
+    assert sum(batch["duplicates"] for batch in stream.batches) == 60
+    (warning,) = (entry for entry in logs if entry["event"] == "a producer's seq has started again")
+    assert (warning["store"], warning["qmgr"]) == (STORE.decode(), "QM01")
+    assert stream.states()[STORE.decode()]["messages"] == 100
