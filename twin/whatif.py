@@ -51,6 +51,7 @@ from twin.warm import warm
 DEFAULT_HORIZON_S = 8 * 3600.0
 MAX_HORIZON_S = 86_400.0
 MAX_FACTOR = 100.0  # of traffic
+MIN_FACTOR = 1e-6  # but 0: below it numbers per second are beyond what floats divide by
 _FINE_TICKS = 360  # in which a store that fills in them is rolled in steps of a tick
 _FIT_TICKS = 720  # in which a store would fill without offloading when messages that fit are counted
 # (times as fast, ticks) of the count, until one ends with a full store: data sets and SCM may take far more than it.
@@ -73,6 +74,8 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def __post_init__(self) -> None:
         for name, low in (("puts", 0.0), ("gets", 0.0), ("lengths", 0.01)):
             value = getattr(self, name)
+            if 0 < value < MIN_FACTOR:
+                raise UsageError(f"{name} = {value:g}; expected: 0, or a factor from {MIN_FACTOR:g}")
             if not low <= value <= MAX_FACTOR:
                 raise UsageError(f"{name} = {value:g}; expected: a factor from {low:g} to {MAX_FACTOR:g}")
 

@@ -30,7 +30,8 @@ _START_SECONDS = 20.0
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _HEADER_S = 10.0  # for the head of a request to arrive
 _MAX_CONNECTIONS = 512
-_SPARE_DESCRIPTORS = 100  # for files, Kafka and what connects while a connection ends
+_SPARE_DESCRIPTORS = 160  # for files, Kafka, and what is accepted before its protocol is asked: some turns of the loop
+_BACKLOG = 25  # connections that are accepted in one turn of the loop
 
 _log = structlog.get_logger("mqtwin.console")
 
@@ -230,6 +231,7 @@ class ConsoleServer:
             access_log=False,
             lifespan="off",
             http=_Protocol,
+            backlog=_BACKLOG,
             limit_concurrency=min(_MAX_CONNECTIONS, max(16, _raise_descriptor_limit() - _SPARE_DESCRIPTORS)),
             ws="none",
             server_header=False,

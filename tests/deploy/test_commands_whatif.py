@@ -7,7 +7,6 @@ import json
 import re
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -258,15 +257,27 @@ def test_a_wrong_body_is_refused_with_its_reason(live: LiveTwins, body: Any, exp
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"store": STORE, "traffic": {"puts": 1e-308}},
-        {"store": STORE, "traffic": {"puts": 5e-324, "gets": 1e-308}},
-        {"store": STORE, "traffic": {"gets": 1e-308}},
-        {"store": STORE, "traffic": {"length": 1e-308}},
-    ],
-)
-def test_numbers_at_the_edge_of_floats_are_answered_or_refused(live: LiveTwins, body: Any):
-    with suppress(UsageError):
-        live.answer(body)
+@pytest.mark.parametrize("name", ["puts", "gets"])
+@pytest.mark.parametrize("factor", [5e-324, 1e-308, 1e-30, 9e-7])
+def test_a_factor_beyond_what_floats_divide_by_is_refused_and_0_is_not(live: LiveTwins, name: str, factor: float):
+    with pytest.raises(UsageError, match=rf"{name} = .*; expected: 0, or a factor from 1e-06"):
+        live.answer({"store": STORE, "traffic": {name: factor}})
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["puts", "gets"])
+@pytest.mark.parametrize("factor", [0, 1e-6, 100])
+def test_factors_at_the_ends_of_their_range_are_answered(live: LiveTwins, name: str, factor: float):
+    assert live.answer({"store": STORE, "traffic": {name: factor}})["after"]["horizon_s"] > 0
+
+
+@pytest.mark.parametrize("error", [OverflowError("too large"), FloatingPointError("overflow encountered in exp")])
+def test_numbers_that_lead_beyond_floats_are_refused(
+    live: LiveTwins, monkeypatch: pytest.MonkeyPatch, error: Exception
+):
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("deploy.console.live.what_if", fail)
+    with pytest.raises(UsageError, match=f"the numbers lead to: {error}; expected: "):
+        live.answer({"store": STORE})

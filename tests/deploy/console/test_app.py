@@ -269,9 +269,9 @@ def test_only_so_many_clients_receive_events(monkeypatch):
 
 
 @contextmanager
-def half_requests(server: ConsoleServer, number: int) -> Iterator[list[socket.socket]]:
+def half_requests(address: str, number: int) -> Iterator[list[socket.socket]]:
     """Open connections within the block that send half the head of a request."""
-    port = int(server.address.rstrip("/").rpartition(":")[2])
+    port = int(address.rstrip("/").rpartition(":")[2])
     with ExitStack() as parts:
         opened = [parts.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)) for _ in range(number)]
         for connection in opened:
@@ -281,7 +281,7 @@ def half_requests(server: ConsoleServer, number: int) -> Iterator[list[socket.so
 
 def test_clients_that_send_half_a_head_keep_nobody_out(monkeypatch):
     monkeypatch.setattr(server_module, "_MAX_CONNECTIONS", 20)
-    with ConsoleServer(new_model(), Listen(port=0)) as server, half_requests(server, 60) as opened:
+    with ConsoleServer(new_model(), Listen(port=0)) as server, half_requests(server.address, 60) as opened:
         with httpx.Client(trust_env=False) as http:
             for _ in range(5):
                 assert http.get(f"{server.address}healthz", timeout=5).status_code == 200
@@ -291,7 +291,7 @@ def test_clients_that_send_half_a_head_keep_nobody_out(monkeypatch):
 
 def test_the_head_of_a_request_has_a_deadline(monkeypatch):
     monkeypatch.setattr(server_module, "_HEADER_S", 0.3)
-    with ConsoleServer(new_model(), Listen(port=0)) as server, half_requests(server, 3) as opened:
+    with ConsoleServer(new_model(), Listen(port=0)) as server, half_requests(server.address, 3) as opened:
         began = time.monotonic()
         with suppress(OSError):  # it may be closed in between
             while time.monotonic() < began + 5:  # a byte at a time
@@ -338,20 +338,41 @@ def test_errors_of_connections_do_not_fill_the_log():
     assert len(lines) == 10 and lines[0]["why"] == "socket.accept() out of system resource"
 
 
-def test_a_signal_ends_the_console_without_a_traceback():
-    program = """
+PROGRAM = """
+import resource
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
 from deploy.stopping import StopRequestedError, raise_on_stop
 from streams.kafka.topics import Topics
+from streams.log import configure_logging
+configure_logging()
+resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
 try:
     with raise_on_stop(), ConsoleServer(ConsoleModel(Topics()), Listen(port=0)) as server:
-        print(server.address, flush=True)
+        print(server.address, resource.getrlimit(resource.RLIMIT_NOFILE)[0], flush=True)
         server.wait()
 except StopRequestedError:
     print("stopped")
 """
-    command = [sys.executable, "-c", program]
+
+
+def test_few_descriptors_and_many_slow_clients_neither_stop_it_nor_fill_the_log():
+    command = [sys.executable, "-c", PROGRAM.format(soft=128, hard=256)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address, limit = process.stdout.readline().split()
+        assert limit == "256"  # the soft limit was raised
+        with half_requests(address, 300), httpx.Client(trust_env=False) as http:
+            for _ in range(5):
+                assert http.get(f"{address}healthz", timeout=8).status_code == 200
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (0, "stopped\n")
+    assert len(err.splitlines()) < 20, err
+
+
+def test_a_signal_ends_the_console_without_a_traceback():
+    command = [sys.executable, "-c", PROGRAM.format(soft=128, hard=256)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         process.stdout.readline()
