@@ -93,15 +93,16 @@ def test_a_mixed_estate_shows_the_state_of_every_kind(tmp_path: Path, capsys: py
     states = {state["store"]: state for state in map(json.loads, out.splitlines())}
     assert list(states) == ["CF01", "QM01/PS04", "QMD1", "QMD1/INVOICES", "QSG1/APP1", "UC01"]
     assert (states["QM01/PS04"]["pages_used"], states["QM01/PS04"]["expansions"]) == (300, 13)
-    assert (states["QMD1/INVOICES"]["blocks_nonpersistent"], states["QMD1/INVOICES"]["file_bytes"]) == (900, 644 * 512)
+    assert (states["QMD1/INVOICES"]["blocks_nonpersistent"], states["QMD1/INVOICES"]["file_bytes"]) == (900, 645 * 512)
     table = {line.split("\t")[0]: line.split("\t")[1:] for line in err.splitlines() if "\t" in line}
     assert table["store"] == ["kind", "messages", "used", "total", "unit", "usage", "forecast"]
-    assert table["QM01/PS04"] == ["page set", "300", "300", "340", "pages", "88.2 %", ""]
-    assert table["QMD1/INVOICES"] == ["queue file", "300", "644", "2,048", "file blocks", "31.4 %", ""]
+    assert table["QM01/PS04"] == ["page set", "300", "300", "340", "pages, up to 8,244,850", "88.2 %", ""]
+    assert table["QMD1/INVOICES"] == ["queue file", "300", "645", "2,048", "file blocks", "31.5 %", ""]
     assert table["QSG1/APP1"] == ["structure", "300", "300", "455", "entries", "65.9 %", ""]
-    assert table["CF01"] == ["coupling facility", "0", "0", "17,179,869,184", "bytes of SCM", "0.0 %", ""]
+    assert table["CF01"] == ["coupling facility", "0", f"{8 * 2**20:,}", "68,718,428,160", "bytes of augmented space", "0.0 %", ""]
     assert table["UC01"][3:5] == ["1,000", "messages/s"]
-    assert table["QMD1"][3:5] == ["10,000", "log records to a checkpoint"]
+    assert "QMD1" not in table, "nothing of a queue manager can be full"
+    assert "QMD1: 0 log records since its last checkpoint" in err
 
 
 @pytest.mark.parametrize(("suffix", "unit"), [("ndjson", "line"), ("arrow", "row")])
