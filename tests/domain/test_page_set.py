@@ -178,6 +178,12 @@ def test_system_expands_by_a_tenth_before_more_than_90_percent_are_used(page_set
     assert (state["expansions"], state["pages_total"], state["status"]) == (1, 108, "NORMAL")
 
 
+def test_at_90_percent_exactly_it_does_not_expand_yet(page_set: Open) -> None:
+    driver = page_set(pages=102, expand="SYSTEM")  # 100 for messages
+    assert driver.put(count=90)["expansions"] == 0
+    assert driver.put()["expansions"] == 1
+
+
 def test_a_small_page_set_grows_by_at_least_a_page(page_set: Open) -> None:
     assert page_set(pages=6, expand="SYSTEM").put(count=4)["pages_total"] == 5
 

@@ -175,6 +175,15 @@ def test_at_or_below_70_percent_the_highest_priority_comes_back_first_and_of_it_
     assert moves(driver.wait(60)) == (19, 0, 4, 4, 0)
 
 
+def test_where_three_entries_are_all_one_that_would_go_out_again_stays_in_scm(structure: Open) -> None:
+    """Two of three entries are at most 70 %, but all three are above 90 %: it would go back and forth for ever."""
+    driver = open_structure(structure, 3, **SLOW)
+    assert driver.state()["ents_max"] == 3
+    driver.put(SMALL, count=3)
+    assert moves(driver.wait(1)) == (2, 1, 1, 0, 0)
+    assert moves(driver.get()) == (2, 0, 1, 1, 0)
+
+
 def test_the_highest_priority_comes_back_first(structure: Open) -> None:
     driver = open_structure(structure, 100)
     driver.put(1, count=90, priority=0)

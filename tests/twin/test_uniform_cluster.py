@@ -112,6 +112,12 @@ def errors_pct(laws: ClusterCapacity) -> list[float]:
     return [100 * (rate / reached - 1) for rate, (_, reached, _) in zip(rates, RATES, strict=True)]
 
 
+def test_180_senders_of_one_message_per_second_are_carried_by_one_member() -> None:
+    laws = document_laws()
+    assert achieved(180, laws.carried(HOSTS_12[:1])) == 180
+    assert laws.members_for(180, MEMBERS_12) == 1
+
+
 def test_all_23_rows_of_table_1_within_one_percent() -> None:
     assert max(map(abs, errors_pct(document_laws()))) <= 1.0
 
