@@ -37,9 +37,10 @@ STOCK = np.dtype(
     align=True,
 )
 
-RISES = 32  # past rises kept, of what the store holds in all
+RISES = 32  # past rises kept, of what the store holds in all and of data sets apart
 RISE = np.dtype(
     [
+        ("tide", "i8"),  # row of `tides` whose rise it was
         ("began", "i8"),  # ticks
         ("ended", "i8"),
         ("low", "f8"),  # utilisation, as a share
@@ -60,7 +61,8 @@ TIDE = np.dtype(  # the rise of a resource that is under way, or its fall
         ("topped", "i8"),  # tick at which utilisation was last at its highest
         ("top", "f8"),
         ("usage", "f8"),  # largest share of a resource in use at that tick
-        ("rises", "i8"),  # rises ended so far
+        ("apart", "i8"),  # 1: of a data set so small beside its structure that TOTAL_TIDE does not show its rises
+        ("rises", "i8"),  # of TOTAL_TIDE: rises kept so far, of all tides
         ("refused", "i8"),  # puts with 2192 of the store before the rise
         ("puts", "i8"),  # of the store, before the rise and at the top
         ("puts_at_top", "i8"),

@@ -180,7 +180,7 @@ def watch_tide(store: Store, resource: int, tick: int, share: float, usage: floa
 
     Args:
         store: arrays of the store.
-        resource: row of `tides`. Of TOTAL_TIDE the rises that have ended are kept.
+        resource: row of `tides`. Of TOTAL_TIDE and of data sets apart the rises that have ended are kept.
         tick: the present tick.
         share: of the resource in use.
         usage: largest share of a resource of the store in use.
@@ -192,9 +192,8 @@ def watch_tide(store: Store, resource: int, tick: int, share: float, usage: floa
             tide.top, tide.topped, tide.usage = share, tick, usage
             tide.puts_at_top, tide.messages_at_top = scalars.ages, scalars.messages
         if share < tide.top - max(TURN, 0.15 * (tide.top - tide.low)):
-            if resource == TOTAL_TIDE:
-                _keep_rise(store)
-            tide.rises += 1
+            if resource == TOTAL_TIDE or tide.apart == 1:
+                _keep_rise(store, resource)
             tide.rising = 0
             tide.low = share
             _begin_rise(store, resource, tick)
@@ -219,13 +218,16 @@ def _begin_rise(store: Store, resource: int, tick: int) -> None:
 
 
 @kernel
-def _keep_rise(store: Store) -> None:
-    """Keep the rise of the store that has ended. Of the older half of those kept, the lowest makes room for it."""
-    tide = store.tides[TOTAL_TIDE]
-    row = int(tide.rises)
+def _keep_rise(store: Store, resource: int) -> None:
+    """Keep the rise of a resource that has ended. Of the older half of those kept, the lowest makes room for it."""
+    tide = store.tides[resource]
+    row = int(store.tides[TOTAL_TIDE].rises)
     if row >= RISES:
         row = _row_to_forget(store)
+    store.tides[TOTAL_TIDE].rises += 1
+    touch(store.tides_dirty, TOTAL_TIDE, TIDE_SHIFT)
     rise = store.rises[row]
+    rise.tide = resource
     rise.began, rise.ended, rise.low, rise.top = tide.began, tide.topped, tide.low, tide.top
     rise.usage = tide.usage
     rise.refused = store.scalars[0].full_puts - tide.refused

@@ -11,6 +11,8 @@ from kernels._compile import kernel, routine
 from kernels.layout import PAGE_SET, QUEUE_FILE, STRUCTURE, Store
 from kernels.resources import ENTRIES, FIRST_DATA_SET_TIDE, SCM_TIDE, SPACE, TOTAL_TIDE
 
+APART = 10  # times: a structure that much larger than a data set does not show its rises [assumed]
+
 
 @routine
 def meter(store: Store, before: int, tick: int) -> None:
@@ -65,8 +67,9 @@ def _resources(store: Store) -> int:
 def _sample(store: Store) -> None:
     """Sample the share in use of every resource.
 
-    The share of a data set that can expand is relative to its size after all expansions. TOTAL_TIDE is no resource: its
-    share stays 0, but its rise is followed. For a structure it is the sum of the entries and of the elements of all
+    The share of a data set that can expand is relative to its size after all expansions. One that is APART times
+    smaller than its structure has rises of its own, which that of all messages hardly shows. TOTAL_TIDE is no resource:
+    its share stays 0, but its rise is followed. For a structure it is the sum of the entries and of the elements of all
     messages, wherever they are, as shares of those of the structure.
     """
     params, tides = store.params[0], store.tides
@@ -79,8 +82,9 @@ def _sample(store: Store) -> None:
         tides[SPACE].share = pools.elements_in_use(store) / max(1, params.elems_max)
         tides[SCM_TIDE].share = scm.bytes_in_use(store) / scm.max_bytes(store) if scm.bound(store) > 0 else 0.0
         for dataset in range(store.datasets.size):
-            blocks = smds.max_blocks(store, dataset)
-            tides[FIRST_DATA_SET_TIDE + dataset].share = smds.blocks_in_use(store, dataset) / max(1, blocks)
+            blocks, tide = smds.max_blocks(store, dataset), tides[FIRST_DATA_SET_TIDE + dataset]
+            tide.share = smds.blocks_in_use(store, dataset) / max(1, blocks)
+            tide.apart = 1 if 1.0 * APART * blocks * params.ds_block < params.size_now else 0
 
 
 @kernel

@@ -42,7 +42,9 @@ def learn(
             if on_chunk is not None:
                 on_chunk(chunk, events)
         learned = {
-            name: kept_rises(twin.tables.store) for name, twin in player.twins.items() if isinstance(twin, MessageStore)
+            name: kept_rises(twin.tables.store, twin.qmgrs)
+            for name, twin in player.twins.items()
+            if isinstance(twin, MessageStore)
         }
         estate = replace(
             estate, history={**estate.history, **{name: rises for name, rises in learned.items() if rises}}

@@ -51,8 +51,8 @@ def _regimes_span_emptyings() -> None:
 def _no_past_rises() -> None:
     past_of = rises.past_of
 
-    def none_of(store: Store, rise: rises.Rise) -> rises.Past:
-        past = past_of(store, rise)
+    def none_of(store: Store, rise: rises.Rise, *tide: int) -> rises.Past:
+        past = past_of(store, rise, *tide)
         return replace(past, rows=past.rows[:0], alike=past.alike[:, :0])
 
     outlook.past_of = none_of  # type: ignore[attr-defined]

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 from kernels.meter_rows import RISE, RISES, TIDE
-from kernels.resources import FIRST_DATA_SET_TIDE, TOTAL_TIDE
-from tests.twin.test_alerts_forecast import Story
+from kernels.resources import ENTRIES, FIRST_DATA_SET_TIDE, TOTAL_TIDE
+from tests.naive.estates import data_set
+from tests.support.store_driver import KIB, MIB
+from tests.support.twin_driver import TwinDriver
+from tests.support.workloads import SECOND_US
+from tests.twin.test_alerts_forecast import TICK_US, Story
+from twin.conditions import CLEARED, INFO
 from twin.forecast.laws import DAY_TICKS, trust
-from twin.forecast.rises import Past, Rise, goes_on, past_of
+from twin.forecast.rises import Past, Rise, goes_on, kept_rises, kept_rows, past_of
 from twin.state.arrays import Array
 
 
@@ -20,6 +25,7 @@ class Store:
         self.rises = np.zeros(RISES, RISE)
         self.tides = np.zeros(FIRST_DATA_SET_TIDE, TIDE)
         self.tides[TOTAL_TIDE]["rises"] = len(rows)
+        self.rises["tide"] = TOTAL_TIDE
         for row, (lasted, low, top, refused) in zip(self.rises, rows, strict=False):
             row["began"], row["ended"], row["low"], row["top"] = 0, lasted, low, top
             row["refused"], row["puts"], row["stayed"], row["usage"] = refused, 100, 100, top
@@ -176,3 +182,72 @@ def test_a_law_that_was_wrong_about_a_store_has_no_weight_left() -> None:
     trusted = trust(at_a_height.rises[:11], np.ones(11)).sum(axis=(0, 2))
     assert trusted[2] > 0.95
     assert trusted.sum() == pytest.approx(1.0)
+
+
+# -- a small data set beside a large structure
+
+
+class DataSet(TwinDriver):
+    """A structure whose messages all go to the data set of QM01, of 40 MB, which does not expand."""
+
+    def __init__(self, size: str) -> None:
+        rules = {"offld1_th": 0, "offld1_sz": 16 * KIB, "full_threshold": 0, "ds_expand": False}
+        data_sets = {qmgr: data_set(size=40 * MIB) for qmgr in ("QM01", "QM02")}
+        super().__init__(size=size, smds=data_sets, **rules)
+
+    def go_on(self, minutes: float, puts: int, gets: int = 0, length: int = 30_000) -> None:
+        """Apply a number of minutes with a number of puts and gets per tick."""
+        for _ in range(round(minutes * 6)):
+            self.time += TICK_US - self.time % TICK_US
+            if puts:
+                self.send("PUT", time=self.time + SECOND_US, count=puts, length=length)
+            if gets:
+                self.send("GET", time=self.time + 2 * SECOND_US, count=gets)
+            self.send("HEARTBEAT", None, time=self.time + 3 * SECOND_US, store=self.name)
+
+    def called(self) -> dict[str, float]:
+        """Return the percentage in use of the data set at the first watch, and at the first page."""
+        first: dict[str, float] = {}
+        for alert in self.alerts:
+            if alert.condition == "full-forecast" and alert.change != CLEARED:
+                assert alert.resource == "smds/QM01"
+                first.setdefault("watch" if alert.severity == INFO else "page", alert.usage_pct or 0.0)
+        return first
+
+
+@pytest.mark.parametrize(("puts", "length"), [(5, 30_000), (2, 70_000)])
+def test_a_data_set_is_foreseen_as_early_whatever_the_size_of_the_structure_beside_it(puts: int, length: int) -> None:
+    calls = {}
+    for size in ("64M", "2G", "16G"):
+        driver = DataSet(size)
+        driver.go_on(48, puts, length=length)
+        calls[size] = driver.called()
+    assert calls["2G"] == calls["16G"]
+    for level in ("watch", "page"):
+        assert calls["2G"][level] == pytest.approx(calls["64M"][level], abs=5.0)
+
+
+def test_rises_of_a_small_data_set_that_turned_are_remembered_over_a_restart() -> None:
+    driver = DataSet("2G")
+    for _ in range(5):
+        driver.go_on(31, puts=5)  # up to 81 %
+        driver.go_on(5, puts=0, gets=31)  # as many
+    past = kept_rises(driver.twin.tables.store, driver.twin.qmgrs)
+    assert [rise.data_set for rise in past] == ["QM01"] * 5
+    assert all(0.7 < rise.top < 0.9 and rise.refused == 0 for rise in past)
+    driver.reopen()
+    before = len(driver.alerts)
+    driver.go_on(30, puts=5)
+    assert [alert for alert in driver.alerts[before:] if alert.severity != INFO] == [], "no page, as five have turned"
+    driver.go_on(7, puts=5)
+    assert "5 earlier rises like this ended" in "; ".join(driver.alerts[-1].evidence)
+
+
+def test_a_small_data_set_does_not_end_the_rises_of_its_structure() -> None:
+    driver = DataSet("2G")
+    driver.go_on(20, puts=5)
+    driver.go_on(5, puts=0, gets=40)
+    tides = driver.twin.tables.store.tides
+    assert (tides[TOTAL_TIDE]["rising"], tides[FIRST_DATA_SET_TIDE]["apart"], tides[ENTRIES]["apart"]) == (0, 1, 0)
+    assert kept_rows(driver.twin.tables.store).size == 0
+    assert kept_rows(driver.twin.tables.store, FIRST_DATA_SET_TIDE).size == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,9 +46,16 @@ def teeth(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return recording, estate
 
 
-def past(ended: int, **changed: float) -> PastRise:
+def past(ended: int, **changed: Any) -> PastRise:
     """Return a rise of half an hour."""
-    values = {"low": 0.1, "top": 0.9, "usage": 0.8, "refused": 0, "puts": 1_000, "stayed": 900} | changed
+    values: dict[str, Any] = {
+        "low": 0.1,
+        "top": 0.9,
+        "usage": 0.8,
+        "refused": 0,
+        "puts": 1_000,
+        "stayed": 900,
+    } | changed
     return PastRise(began=ended - 1_800_000_000, ended=ended, **values)
 
 
@@ -80,7 +88,7 @@ def test_a_new_store_remembers_the_rises_of_its_history_before_any_event(tmp_pat
     monday = 2_800 * 7 * DAY
     rises = (past(monday + DAY), past(monday + 2 * DAY, usage=0.7))
     twin = open_message_store(load_estate(with_history(tmp_path, rises)), STORE)
-    known = kept_rises(twin.tables.store)
+    known = kept_rises(twin.tables.store, twin.qmgrs)
     assert [(rise.usage, rise.top) for rise in known] == [(0.8, 0.9), (0.7, 0.9)]
     assert [rise.ended % (7 * DAY) for rise in known] == [DAY, 2 * DAY]  # the same time of the week
     assert known[-1].ended < 7 * DAY  # before any event
@@ -95,9 +103,16 @@ def test_a_store_that_has_state_keeps_its_own_past(tmp_path: Path) -> None:
     assert int(again.tables.store.tides[TOTAL_TIDE]["rises"]) == 1
 
 
+def test_rises_of_a_data_set_are_those_of_its_queue_manager(tmp_path: Path) -> None:
+    rises = (past(DAY), past(2 * DAY, data_set="QM01", top=0.5), past(3 * DAY, data_set="QM99"))
+    twin = open_message_store(load_estate(with_history(tmp_path, rises)), STORE)
+    known = kept_rises(twin.tables.store, twin.qmgrs)
+    assert [(rise.data_set, rise.top) for rise in known] == [("", 0.9), ("QM01", 0.5)]
+
+
 def test_of_more_rises_than_a_store_keeps_it_remembers_the_last(tmp_path: Path) -> None:
     rises = tuple(past(DAY + number * 3_600_000_000, top=number / 100) for number in range(40))
-    known = kept_rises(open_message_store(load_estate(with_history(tmp_path, rises)), STORE).tables.store)
+    known = kept_rises(open_message_store(load_estate(with_history(tmp_path, rises)), STORE).tables.store, ["QM01"])
     assert [rise.top for rise in known] == [number / 100 for number in range(8, 40)]
 
 

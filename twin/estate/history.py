@@ -16,16 +16,17 @@ SCHEMA = 1
 
 
 class PastRise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A rise of what a store held in all, as its meters saw it (`kernels.meter_rows.RISE`).
+    """A rise of what a store held in all, or of one data set, as its meters saw it (`kernels.meter_rows.RISE`).
 
     Attributes:
         began, ended: event time, microseconds since 1970.
         low, top: utilisation at its beginning and end: entries and elements of all messages as shares of those of the
-            structure, added up; else the share of the store in use.
+            structure, added up; else the share of the store, or of the data set, in use.
         usage: largest share of a resource in use at its end.
         refused: puts with 2192 during the rise.
         puts: messages put during the rise.
         stayed: messages more at its end than at its beginning.
+        data_set: queue manager whose data set it was, one far smaller than the structure; "": of the store in all.
     """
 
     began: int
@@ -36,6 +37,7 @@ class PastRise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     refused: int
     puts: int
     stayed: int
+    data_set: str = ""
 
 
 History = Mapping[str, tuple[PastRise, ...]]

@@ -14,8 +14,9 @@ import numpy as np
 from kernels import chance, regime
 from kernels.clock import MINUTE_TICKS
 from kernels.layout import NEVER, Store
-from kernels.meter_rows import BINS, CLASSES, RISES
+from kernels.meter_rows import BINS, CLASSES
 from kernels.resources import TOTAL_TIDE
+from twin.forecast.rises import kept_rows
 from twin.state.arrays import Array
 
 PATHS = 64
@@ -145,7 +146,7 @@ def _turned(store: Store, tick: int) -> int:
     tide = store.tides[TOTAL_TIDE]
     if tide["rising"]:
         return min(int(tide["began"]), tick - MINUTE_TICKS)
-    past = store.rises[: min(RISES, int(tide["rises"]))]
+    past = kept_rows(store)
     return min(int(past["ended"].max()), tick - MINUTE_TICKS) if past.size else 0
 
 

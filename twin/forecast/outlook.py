@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,7 +20,7 @@ from kernels.meter_rows import CLASSES
 from twin.forecast.extension import Extension
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import LATER, PATHS, Futures, Regime, futures
-from twin.forecast.rises import Past, Rise, goes_on, past_of, under_way
+from twin.forecast.rises import Past, Rise, goes_on, past_of, tide_of, under_way
 from twin.state.arrays import Array
 
 SECONDS = TICK // 1_000_000  # of a bin
@@ -59,7 +60,7 @@ class Outlook:
         full_at: f8[PATHS], seconds until full, inf.
         full_of: i8[PATHS], the resource that is full first, -1: none.
         weights: f8[PATHS], probability that the rise goes on until then.
-        rise: the rise under way.
+        rise: the rise under way that tells of the resource most likely to be full first.
         past: rises before it that are like it.
         ends_soon: probability that the rise ends within a minute.
         rests_at_pct: percent of the store at which the backlog comes to rest, without regard to rules; 0: it does not.
@@ -130,15 +131,20 @@ def look_ahead(
     full_at = full_at * drawn.pace ** (float(np.hypot(LATER, doubt)) / LATER)
     full_at = np.where(full_at <= horizon, full_at, np.inf)
     full_of = np.where(np.isfinite(full_at), full_of, resources.NOTHING_FULL)
-    rise = under_way(store, tick)
-    past = past_of(store, rise)
-    pace = max(_pace(fill, now), rise.pace / _MAX_SLOWER)
-    weights = np.zeros(PATHS)
+    tides = np.array([tide_of(store, tide) for tide in fill.tides])
     filled = np.flatnonzero(full_of >= 0)
-    ahead = np.append(full_at[filled], MINUTE_TICKS)
-    heights = rise.height + np.append(grown[filled], pace * MINUTE_TICKS)
-    chances = goes_on(rise, past, pace, now.bins.shape[0], ahead, heights)
-    weights[filled] = chances[:-1]
+    weights, courses = np.zeros(PATHS), {}
+    for tide in np.unique(tides[full_of[filled]]).tolist() or [resources.TOTAL_TIDE]:
+        paths = filled[tides[full_of[filled]] == tide]
+        if tide == resources.TOTAL_TIDE:
+            growth, pace = grown[paths], _pace(fill, now)
+        else:
+            left = 1.0 - float(store.tides[tide]["share"])
+            growth, pace = np.full(paths.size, left), left / max(1.0, float(np.median(full_at[paths])))
+        courses[tide] = _course(store, tick, tide, pace, now.bins.shape[0], full_at[paths], growth)
+        weights[paths] = courses[tide].chances
+    first = int(np.argmax(np.bincount(full_of[filled], weights[filled], tides.size)))
+    course = courses.get(int(tides[first]), courses[min(courses)])
     return Outlook(
         fill,
         drawn,
@@ -147,11 +153,40 @@ def look_ahead(
         full_at * SECONDS,
         full_of,
         weights,
-        rise,
-        past,
-        1.0 - float(chances[-1]),
+        course.rise,
+        course.past,
+        course.ends_soon,
         _rests_at(fill, now),
     )
+
+
+class _Course(NamedTuple):
+    """How a rise may go on. chances: f8[n], that it does until each of n paths is full; ends_soon: as of `Outlook`."""
+
+    rise: Rise
+    past: Past
+    chances: Array
+    ends_soon: float
+
+
+def _course(store: Store, tick: int, tide: int, pace: float, steady: int, full_at: Array, growth: Array) -> _Course:
+    """Return how the rise of a row of `tides` may go on.
+
+    Args:
+        store: the arrays.
+        tick: the present.
+        tide: the row.
+        pace: utilisation a tick from now on.
+        steady: ticks for which the flows have been as they are.
+        full_at: f8[n], ticks until paths are full.
+        growth: f8[n], utilisation that they add until then.
+    """
+    rise = under_way(store, tick, tide)
+    past = past_of(store, rise, tide)
+    pace = max(pace, rise.pace / _MAX_SLOWER)
+    ahead, heights = np.append(full_at, MINUTE_TICKS), rise.height + np.append(growth, pace * MINUTE_TICKS)
+    chances = goes_on(rise, past, pace, steady, ahead, heights)
+    return _Course(rise, past, chances[:-1], 1.0 - float(chances[-1]))
 
 
 def seed_of(store: str, tick: int) -> int:

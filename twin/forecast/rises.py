@@ -1,6 +1,8 @@
 """How the rises of a store have ended before, and what that says about the rise under way.
 
-`twin.forecast.laws` weighs the ways in which rises end. A rise that ended in 2192 went on. Beside the rises seen stands
+`twin.forecast.laws` weighs the ways in which rises end. The rise is that of all messages of a store, wherever the rules
+place them; of a data set that is far smaller than its structure (`kernels.shares`) it is that of its own blocks, which
+the former does not show. A rise that ended in 2192 went on. Beside the rises seen stands
 half a rise of a kind not seen yet, which is expected to last for as long as it has lasted so far.
 """
 
@@ -14,7 +16,7 @@ import numpy as np
 from kernels.clock import SECOND, TICK
 from kernels.layout import Store
 from kernels.meter_rows import RISES
-from kernels.resources import TOTAL_TIDE
+from kernels.resources import FIRST_DATA_SET_TIDE, TOTAL_TIDE
 from twin.estate.history import PastRise
 from twin.forecast import laws
 from twin.state.arrays import Array
@@ -29,7 +31,7 @@ class Rise:
 
     Attributes:
         age: ticks since it began.
-        low: utilisation at its beginning, as a share of what the store holds in all.
+        low: utilisation at its beginning, as a share of what the store holds in all, or of the data set.
         height: utilisation now.
         stayed: share of the messages put since then that have stayed.
         began: tick.
@@ -85,9 +87,14 @@ class Past:
         return float(self.weights[~self.went_on].sum())
 
 
-def under_way(store: Store, tick: int) -> Rise:
-    """Return the rise under way of what a store holds in all; where it does not rise, one that begins now."""
-    tide, scalars = store.tides[TOTAL_TIDE], store.scalars[0]
+def tide_of(store: Store, resource_tide: int) -> int:
+    """Return the row of `tides` whose rise tells of a resource: its own of a data set apart, else that of the total."""
+    return resource_tide if store.tides[resource_tide]["apart"] else TOTAL_TIDE
+
+
+def under_way(store: Store, tick: int, tide_row: int = TOTAL_TIDE) -> Rise:
+    """Return the rise under way of a row of `tides`; where it does not rise, one that begins now."""
+    tide, scalars = store.tides[tide_row], store.scalars[0]
     low, height = float(tide["low"]), float(tide["top"]) if tide["rising"] else float(tide["low"])
     puts = int(scalars["ages"]) - int(tide["puts"])
     stayed = int(scalars["messages"]) - int(tide["messages"])
@@ -95,9 +102,15 @@ def under_way(store: Store, tick: int) -> Rise:
     return Rise(float(age), low, height, _share_stayed(stayed, puts), tick - age)
 
 
-def past_of(store: Store, rise: Rise) -> Past:
-    """Return the past rises of a store, weighted by how much each is like the one under way."""
-    rows = store.rises[: min(RISES, int(store.tides[TOTAL_TIDE]["rises"]))].copy()
+def kept_rows(store: Store, tide_row: int = TOTAL_TIDE) -> Array:
+    """Return RISE[n], a copy of the past rises that a store keeps of a row of `tides`."""
+    rows = store.rises[: min(RISES, int(store.tides[TOTAL_TIDE]["rises"]))]
+    return np.asarray(rows[rows["tide"] == tide_row])
+
+
+def past_of(store: Store, rise: Rise, tide_row: int = TOTAL_TIDE) -> Past:
+    """Return the past rises of a row of `tides`, weighted by how much each is like the one under way."""
+    rows = kept_rows(store, tide_row)
     if not rows.size:
         return Past(rows, np.zeros((laws.SIMILAR, 0)))
     climb = np.array([max(0.0, rise.height - rise.low)])
@@ -137,8 +150,8 @@ def _share_stayed(stayed: int, puts: int) -> float:
     return min(1.0, max(0.0, stayed / puts)) if puts > 0 else 1.0
 
 
-def kept_rises(store: Store) -> tuple[PastRise, ...]:
-    """Return the rises that a store remembers, in order of time."""
+def kept_rises(store: Store, qmgrs: Sequence[str]) -> tuple[PastRise, ...]:
+    """Return the rises that a store remembers, in order of time. qmgrs: owners of its data sets, by row."""
     rows = store.rises[: min(RISES, int(store.tides[TOTAL_TIDE]["rises"]))]
     return tuple(
         PastRise(
@@ -150,18 +163,21 @@ def kept_rises(store: Store) -> tuple[PastRise, ...]:
             refused=int(row["refused"]),
             puts=int(row["puts"]),
             stayed=int(row["stayed"]),
+            data_set=qmgrs[int(row["tide"]) - FIRST_DATA_SET_TIDE] if row["tide"] != TOTAL_TIDE else "",
         )
         for row in rows[np.argsort(rows["ended"], kind="stable")]
     )
 
 
-def begin_with(store: Store, rises: Sequence[PastRise]) -> None:
+def begin_with(store: Store, rises: Sequence[PastRise], qmgrs: Sequence[str]) -> None:
     """Let a new store remember rises, the last ones if there are more than it has room for.
+
+    Those of a data set whose queue manager is not among `qmgrs`, the owners of the data sets by row, are left out.
 
     They are taken as of weeks around the beginning of 1970, at their time of the week: however old the first event
     is, they were before it.
     """
-    rises = rises[-RISES:]
+    rises = [rise for rise in rises if not rise.data_set or rise.data_set in qmgrs][-RISES:]
     if not rises:
         return
     weeks = rises[-1].ended // _WEEK * _WEEK
@@ -170,6 +186,7 @@ def begin_with(store: Store, rises: Sequence[PastRise]) -> None:
         rise["began"], rise["ended"] = (past.began - weeks) // TICK, (past.ended - weeks) // TICK
         for name in ("low", "top", "usage", "refused", "puts", "stayed"):
             rise[name] = getattr(past, name)
+        rise["tide"] = FIRST_DATA_SET_TIDE + qmgrs.index(past.data_set) if past.data_set else TOTAL_TIDE
     store.tides[TOTAL_TIDE]["rises"] = len(rises)
     store.rises_dirty[:] = 1
     store.tides_dirty[:] = 1

@@ -96,7 +96,7 @@ class MessageStore(StoreKind):
             self._restore(header, arrays, pages)
         self._register(estate)
         if header is None:
-            rises.begin_with(self.tables.store, estate.history.get(name, ()))
+            rises.begin_with(self.tables.store, estate.history.get(name, ()), self.qmgrs)
         self.tables.store.params["most_messages"] = MAX_KEPT_MESSAGES
         self.tables.store.params["most_overfull"] = MAX_KEPT_OVERFULL
         self.tables.store.params["trust"] = clock.TRUST
