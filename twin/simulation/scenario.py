@@ -173,12 +173,15 @@ def make_scenario(
     """
     kind = SCENARIOS.get(name)
     if kind is None:
-        hint = did_you_mean(name, SCENARIOS) or f"; expected: {', '.join(SCENARIOS)}"
-        raise UsageError(f"there is no scenario {name}{hint}")
+        raise UsageError(f"there is no scenario {name}{_scenario_hint(name)}")
     if rate is not None and not 0 < rate < math.inf:
         raise UsageError(f"the rate is {rate:g}; expected: messages per second, more than 0")
     values = {key: _number(kind, key, value) for key, value in (settings or {}).items()}
     return kind(store=store, queue=queue, rate=rate, start=start, **values)
+
+
+def _scenario_hint(name: str) -> str:
+    return did_you_mean(name, SCENARIOS) or f"; expected: {', '.join(SCENARIOS)}"
 
 
 def _number(kind: type[Scenario], key: str, value: float | str) -> float:
