@@ -203,11 +203,13 @@ def _causes(seen: _Seen, state: Mapping[str, Any], unknown: int) -> list[tuple[C
         causes.append((Cause.GAPS, f"{state['gaps']:,} numbers of `seq` are missing: their events were lost"))
     if unknown:
         causes.append((Cause.COVERAGE, f"{unknown:,} events of the recording name queues or stores not in the estate"))
+    worst = max(last.items(), key=lambda entry: abs(entry[1]), default=("", 0.0))
     for queue in sorted(seen.puts.keys() | seen.gets.keys()):
         puts, gets = seen.puts[queue], seen.gets[queue]
-        if puts >= _MANY_PUTS and not gets:
+        # Gets that are missing leave the model above what is measured, puts below it.
+        if puts >= _MANY_PUTS and not gets and worst[1] >= -_SAME_PCT:
             causes.append((Cause.COVERAGE, f"{queue}: {puts:,} puts and no get: its gets may not be reported"))
-        elif gets >= _MANY_PUTS and not puts:
+        elif gets >= _MANY_PUTS and not puts and worst[1] <= _SAME_PCT:
             causes.append((Cause.COVERAGE, f"{queue}: {gets:,} gets and no put: its puts may not be reported"))
     baseline = seen.baseline or {}
     held = int(baseline.get("messages") or 0)
@@ -223,7 +225,6 @@ def _causes(seen: _Seen, state: Mapping[str, Any], unknown: int) -> list[tuple[C
         text = f"none of the {held:,} messages of the baseline was got by an unmatched get"
         causes.append((Cause.BASELINE, text))
     causes += _rule_causes(seen, state, last)
-    worst = max(last.items(), key=lambda entry: abs(entry[1]), default=("", 0.0))
     if not causes and abs(worst[1]) > _SAME_PCT:
         calls = "gets or expiries" if worst[1] > 0 else "puts"
         more = "more" if worst[1] > 0 else "less"

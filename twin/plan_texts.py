@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from twin.estate import PageSet, QueueFile, StoreConfig, Structure, format_size
-from twin.estate.cfrm_text import structure_statement
+from twin.estate.cfrm_text import activation, structure_statement
 from twin.units import KIB, MIB
 
 _POLICY = ("size", "init_size", "scm_max_size", "allow_auto_alter")
@@ -71,9 +71,7 @@ def _policy_steps(config: Structure, settings: Mapping[str, Any]) -> list[str]:
     if "allow_auto_alter" in settings:
         words.append("ALLOWAUTOALT(NO)")
     name = config.policy_name
-    return [
-        f"Set STRUCTURE NAME({name}) {' '.join(words)} in the CFRM policy, then SETXCF START,REBUILD,STRNAME={name}"
-    ]
+    return [f"Set STRUCTURE NAME({name}) {' '.join(words)} in the CFRM policy: {activation(name, config.cfrm_policy)}"]
 
 
 def _data_set_step(config: Structure, qmgr: str, settings: Mapping[str, Any]) -> str:

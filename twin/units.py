@@ -131,11 +131,17 @@ def format_size(size: int) -> str:
     return str(size)
 
 
+def as_rate(per_second: float) -> str:
+    """Format a number per second for a reader, with three digits: `1,360`, `22.9`, `0.004`; never with an exponent."""
+    if per_second >= 99.95:
+        return f"{per_second:,.0f}"
+    return f"{per_second:.3g}" if per_second == 0 or per_second >= 0.001 else "less than 0.001"
+
+
 def readable_size(size: int) -> str:
     """Format bytes for a reader, with three digits: `4 GB`, `1.5 TB`, `512 bytes`; powers of 1024."""
     for unit in ("T", "G", "M", "K"):
         if abs(size) >= UNITS[unit]:
-            return (
-                f"{size / UNITS[unit]:.3g} {unit}B" if size < 1000 * UNITS[unit] else f"{size // UNITS[unit]} {unit}B"
-            )
+            amount = size / UNITS[unit]
+            return f"{amount:.3g} {unit}B" if abs(amount) < 999.5 else f"{amount:,.0f} {unit}B"
     return f"{size} bytes"

@@ -43,8 +43,8 @@ _COMMAND = re.compile(
 
 def commands_in(action: str) -> list[str]:
     """Return the MQSC and SETXCF commands in the text of an action, in its order."""
-    commands = (match.group(0).strip(" ,.;") for match in _COMMAND.finditer(action))
-    return [command for command in commands if "..." not in command]  # those with a gap cannot be copied
+    matches = (match.group(0) for match in _COMMAND.finditer(action))
+    return [command.strip(" ,.;") for command in matches if "..." not in command]  # those with a gap cannot be copied
 
 
 class _AlertData(AlertData, frozen=True, kw_only=True):

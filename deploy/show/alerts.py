@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from deploy.show.wrapping import fill
@@ -12,6 +13,7 @@ from twin.conditions import CLEARED, CRITICAL, FULL, UPDATED, WARNING, WATCH
 
 STYLES = {WARNING: "yellow", CRITICAL: "bold red", FULL: "bold white on red"}
 CLEARED_STYLE = "green"
+_INDENT = " " * 4
 _NO_BREAK_SPACE = "\u00a0"
 
 
@@ -51,19 +53,21 @@ def alert_block(alert: AlertRecord, width: int | None = None) -> Text:
 
     Args:
         alert: The alert.
-        width: Characters of a line of the terminal, at which all but the heading is wrapped; None: not at all.
+        width: Characters of a line of the terminal, at which it is wrapped; None: not at all.
     """
     data = alert.data
     style = CLEARED_STYLE if alert.change == CLEARED else STYLES.get(data.severity, "bold")
     word = WATCH if data.level == WATCH else data.severity
-    text = Text.assemble(
-        (printable(f"{data.time} "), "dim"),
-        (printable(f" {alert.change if alert.change == CLEARED else word} "), style),
-        (printable(f" {data.store} "), "bold"),
-        printable(f"{data.resource} {data.condition}") + ("" if data.usage_pct is None else f" {data.usage_pct:.1f}%"),
-    )
+    usage = "" if data.usage_pct is None else f"{data.usage_pct:.1f}%"
+    heading = [
+        (f"{data.time} ", "dim"),
+        (f" {alert.change if alert.change == CLEARED else word} ", style),
+        (f" {data.store}", "bold"),
+        *((f" {word}", "") for word in (data.resource, data.condition, usage) if word),
+    ]
     if alert.change == UPDATED:
-        text.append(" (updated)", "dim")
+        heading.append((" (updated)", "dim"))
+    text = _fold([(printable(piece), piece_style) for piece, piece_style in heading], width)
     lines = [data.cause] if data.cause else []
     if fillers := _fillers_text(data.fillers):
         lines.append(f"filled by {fillers}")
@@ -71,8 +75,20 @@ def alert_block(alert: AlertRecord, width: int | None = None) -> Text:
     if alert.change != CLEARED:
         lines += [f"-> {action}" for action in data.actions]
     for line in lines:
-        indented = f"    {printable(line)}"
+        indented = f"{_INDENT}{printable(line)}"
         text.append("\n" + (indented if width is None else fill(indented, width, " " * 7)))
+    return text
+
+
+def _fold(pieces: Sequence[tuple[str, str]], width: int | None) -> Text:
+    """Return pieces of text in their styles, on lines of `width` characters that break between pieces only."""
+    text, column = Text(), 0
+    for piece, style in pieces:
+        if width is not None and column and column + cell_len(piece.rstrip()) > width:
+            text.append("\n" + _INDENT)
+            piece, column = piece.lstrip(), len(_INDENT)
+        text.append(piece, style)
+        column += cell_len(piece)
     return text
 
 

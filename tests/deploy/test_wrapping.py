@@ -45,9 +45,20 @@ def test_an_alert_is_wrapped_with_an_indent(alert: AlertRecord) -> None:
     assert_unbroken(texts)
     for width, text in zip(WIDTHS, texts, strict=True):
         heading, *lines = text.splitlines()
-        assert heading.endswith("91.5%")
-        assert max(map(len, lines)) <= width and all(line.startswith("    ") for line in lines)
+        assert width < 75 or heading.endswith("91.5%")
+        assert max(map(len, (heading, *lines))) <= width and all(line.startswith("    ") for line in lines)
         assert " ".join(text.split()) == " ".join(alert_block(alert).plain.split())
+
+
+def test_the_heading_of_an_updated_alert_breaks_between_words(alert: AlertRecord) -> None:
+    long = msgspec.structs.replace(alert.data, store="QMGR.OF.FORTY.EIGHT/Q", resource="queue/SOME.LONG.QUEUE")
+    updated = msgspec.structs.replace(alert, type="mqtwin.alert.updated", data=long)
+    whole = alert_block(updated).plain.splitlines()[0].split()
+    assert whole[-1] == "(updated)"
+    for width in WIDTHS:
+        text = alert_block(updated, width).plain
+        assert max(map(len, text.splitlines())) <= width
+        assert text.split()[: len(whole)] == whole
 
 
 def test_the_alert_of_the_demo_is_wrapped_in_its_frame(alert: AlertRecord) -> None:

@@ -68,8 +68,8 @@ def test_an_expansion_that_fails_is_told_with_its_reason() -> None:
     assert alert.severity == CRITICAL
     assert "cannot expand (its volumes hold 105 pages)" in alert.cause
     assert "Add volumes to its storage group, then retry the expansion: ALTER PSID(4) EXPAND(SYSTEM)" in alert.actions
-    steps = ("PSID(nn)", "DEFINE QLOCAL(TEMP) LIKE(A.QUEUE) STGCLASS(OTHER)", "MOVE QLOCAL(A.QUEUE) TOQLOCAL(TEMP)")
-    assert [alert.actions[-1].find(step) > 0 for step in steps] == [True] * 3
+    steps = ("DEFINE QLOCAL(TEMP) LIKE(A.QUEUE) STGCLASS(OTHER)", "MOVE QLOCAL(A.QUEUE) TOQLOCAL(TEMP)")
+    assert [alert.actions[-1].find(step) > 0 for step in steps] == [True] * 2
     assert sorted(steps, key=alert.actions[-1].find) == list(steps)
 
 
@@ -192,7 +192,7 @@ def test_a_file_that_nears_what_it_may_be_is_told_and_then_it_is_full() -> None:
     [alert] = driver.alerts
     assert (alert.condition, alert.resource, alert.usage_pct, alert.severity) == ("threshold", "file", 91.0, WARNING)
     assert alert.cause.startswith("File blocks of QM01/A.QUEUE: 91.0 % in use (threshold 90 %). A.QUEUE: ")
-    assert "ALTER QLOCAL(A.QUEUE) MAXFSIZE(megabytes)" in " ".join(alert.actions)
+    assert "ALTER QLOCAL(A.QUEUE) MAXFSIZE(1)" in " ".join(alert.actions)
     driver.put(ONE_BLOCK, count=9)
     assert driver.alert_changes() == [(OPENED, "threshold", "file"), (OPENED, "full", "file")]
     driver.get(count=60)

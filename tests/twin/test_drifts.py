@@ -80,6 +80,12 @@ def test_a_queue_whose_gets_are_never_reported_is_named(tmp_path, estate):
     ]
 
 
+def test_puts_that_are_missing_leave_the_twin_below_and_are_named_although_nothing_was_got(tmp_path, estate):
+    result = drift_of(tmp_path, estate, measure(0, ents_used=0), put(1, count=500), measure(2, ents_used=900))
+    [(cause, text)] = result["QSG1/APP1"].causes
+    assert cause == Cause.COVERAGE and "less entries than measured" in text and "some puts are not reported" in text
+
+
 def test_gets_beyond_the_baseline_mean_unreported_puts(tmp_path, estate):
     result = drift_of(
         tmp_path, estate, measure(0, ents_used=5, elems_used=20), get(1, count=15), measure(2, ents_used=0)

@@ -173,4 +173,7 @@ def test_the_words_of_the_alert() -> None:
         " be altered, neither by SETXCF nor automatically. A.QUEUE: 100 %"
     )
     assert alert.actions[0].startswith("Start more getters on A.QUEUE")
-    assert alert.actions[-1] == "Or change the CFRM policy, then SETXCF START,REBUILD,STRNAME=QSG1APP1"
+    assert alert.actions[-1] == (
+        "Or change the CFRM policy: run IXCMIAPU with it, activate it by SETXCF START,POLICY,TYPE=CFRM,POLNAME=...,"
+        " then SETXCF START,REBUILD,STRNAME=QSG1APP1"
+    )

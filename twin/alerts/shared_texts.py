@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from twin.estate import policy_name_of
+from twin.estate.cfrm_text import activation
 from twin.units import readable_size
 
 _MAX_NAMED = 3
@@ -49,8 +50,8 @@ def scm_overcommitted_actions(facility: str, total: int, maxima: Mapping[str, in
     if ranked:
         first = policy_name_of(ranked[0][0])
         actions.append(
-            f"Lower SCMMAXSIZE in the CFRM policy, {first} first, until the sum is at most {readable_size(total)}, then"
-            f" SETXCF START,REBUILD,STRNAME={first}"
+            f"Lower SCMMAXSIZE in the CFRM policy, {first} first, until the sum is at most {readable_size(total)}:"
+            f" {activation(first)}"
         )
     actions.append(
         f"Or configure {readable_size(sum(maxima.values()) - total)} more SCM for {facility}; display its SCM:"

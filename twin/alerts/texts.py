@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 from twin.alerts.episodes import Filler
 from twin.estate import Structure, format_size
+from twin.estate.cfrm_text import activation
 from twin.offload_rules import SOONER_TH, alter_command, has_rules, offloads_all_by, with_all_offloaded_above
-from twin.units import as_estimate, as_span, readable_size
+from twin.units import as_estimate, as_rate, as_span, readable_size
 
 GETTERS, OFFLOAD, SIZE, EXPAND = "getters", "offload", "size", "expand"  # actions
 NOTHING: Mapping[str, str] = {}
@@ -63,26 +64,32 @@ def describe_rates(puts: float, gets: float, since_get: float | None) -> str:
         since_get: seconds since the last get; None if there was none.
     """
     if since_get is None:
-        return f"{puts:.3g} puts/s, no get so far"
+        return f"{as_rate(puts)} puts/s, no get so far"
     if since_get >= 60:
-        return f"{puts:.3g} puts/s, no get for {as_span(since_get)}"
-    return f"{puts:.3g} puts/s, {gets:.3g} gets/s"
+        return f"{as_rate(puts)} puts/s, no get for {as_span(since_get)}"
+    return f"{as_rate(puts)} puts/s, {as_rate(gets)} gets/s"
 
 
-def getter_actions(fillers: tuple[Filler, ...], effects: Mapping[str, str]) -> list[str]:
-    """Return the action of more getters on the queue that fills most; none without such a queue."""
+def getter_actions(fillers: tuple[Filler, ...], effects: Mapping[str, str], *, is_shared: bool) -> list[str]:
+    """Return the action of more getters on the queue that fills most; none without such a queue.
+
+    A member of a queue-sharing group answers for itself alone: CMDSCOPE(*) asks all [IBM: MQ 9.2, DISPLAY QSTATUS].
+    """
     if not fillers:
         return []
     queue = fillers[0].queue
     action = f"Start more getters on {queue}, or find out why its getters stopped{effects.get(GETTERS, '')}"
-    return [f"{action}: DISPLAY QSTATUS({queue}) TYPE(QUEUE) ALL"]
+    if not is_shared:
+        return [f"{action}: DISPLAY QSTATUS({queue}) TYPE(QUEUE) ALL"]
+    handles = f"who has it open, and where: DISPLAY QSTATUS({queue}) TYPE(HANDLE) CMDSCOPE(*) ALL"
+    return [f"{action}: DISPLAY QSTATUS({queue}) TYPE(QUEUE) CMDSCOPE(*) ALL; {handles}"]
 
 
 def _structure_size(config: Structure, size_now: int, effects: Mapping[str, str], alterable: bool) -> list[str]:
-    cf_name = config.policy_name
+    cf_name, activated = config.policy_name, activation(config.policy_name, config.cfrm_policy)
     if not alterable:
         why = "the size of a structure with data in SCM cannot be altered"
-        return [f"Raise SIZE and INITSIZE in the CFRM policy ({why}), then SETXCF START,REBUILD,STRNAME={cf_name}"]
+        return [f"Raise SIZE and INITSIZE in the CFRM policy ({why}): {activated}"]
     if size_now < config.size and config.allow_auto_alter:
         action = f"Automatic alter expands the structure to its SIZE by 10 % a minute; at once{effects.get(SIZE, '')}"
         return [f"{action}: SETXCF START,ALTER,STRNAME={cf_name},SIZE={format_size(config.size)}"]
@@ -90,7 +97,7 @@ def _structure_size(config: Structure, size_now: int, effects: Mapping[str, str]
         action = f"Expand the structure to its SIZE{effects.get(SIZE, '')}"
         return [f"{action}: SETXCF START,ALTER,STRNAME={cf_name},SIZE={format_size(config.size)}"]
     why = f"the structure has reached {format_size(config.size)}"
-    return [f"Raise SIZE in the CFRM policy ({why}), then SETXCF START,REBUILD,STRNAME={cf_name}"]
+    return [f"Raise SIZE in the CFRM policy ({why}): {activated}"]
 
 
 def pool_actions(
@@ -106,7 +113,7 @@ def pool_actions(
 
     The offload rules may be altered at any time, the size only while nothing is in SCM (`alterable`).
     """
-    actions = getter_actions(fillers, effects)
+    actions = getter_actions(fillers, effects, is_shared=True)
     saves = has_rules(config) and not offloads_all_by(config, SOONER_TH)
     if resource == "elements" and saves:
         command = alter_command(config, with_all_offloaded_above(config, SOONER_TH))
@@ -137,15 +144,15 @@ def scm_actions(
     facility = config.coupling_facility or "the coupling facility"
     if resource == "scm":
         room = (
-            f"Raise SCMMAXSIZE of {cf_name} in the CFRM policy (do not over-commit the SCM of {facility}), then"
-            f" SETXCF START,REBUILD,STRNAME={cf_name}"
+            f"Raise SCMMAXSIZE of {cf_name} in the CFRM policy (do not over-commit the SCM of {facility}):"
+            f" {activation(cf_name, config.cfrm_policy)}"
         )
     else:
         room = (
             f"Free storage in {facility}: contract another structure (SETXCF START,ALTER,STRNAME=...,SIZE=...) or"
             " rebuild it into another coupling facility"
         )
-    return (*getter_actions(fillers, effects), room)
+    return (*getter_actions(fillers, effects, is_shared=True), room)
 
 
 def cannot_alter(config: Structure, used: int, messages: int) -> str:
@@ -164,11 +171,10 @@ def cannot_alter(config: Structure, used: int, messages: int) -> str:
 
 def alter_actions(config: Structure, fillers: tuple[Filler, ...]) -> tuple[str, ...]:
     """Return the actions that let the size and ratio of a structure be altered again."""
-    cf_name = config.policy_name
     return (
-        *getter_actions(fillers, NOTHING),
+        *getter_actions(fillers, NOTHING, is_shared=True),
         "Alter it when `alterable` is true again: at 70 % usage and below, the coupling facility pre-fetches messages",
-        f"Or change the CFRM policy, then SETXCF START,REBUILD,STRNAME={cf_name}",
+        f"Or change the CFRM policy: {activation(config.policy_name, config.cfrm_policy)}",
     )
 
 
@@ -177,7 +183,7 @@ def dataset_actions(
 ) -> tuple[str, ...]:
     """Return the actions for the blocks of a shared message data set."""
     name = config.short_name
-    actions = getter_actions(fillers, effects)
+    actions = getter_actions(fillers, effects, is_shared=True)
     if not config.ds_expand:
         actions.append(f"Let the data set expand{effects.get(EXPAND, '')}: ALTER CFSTRUCT({name}) DSEXPAND(YES)")
     actions.append(

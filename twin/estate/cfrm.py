@@ -44,10 +44,11 @@ _VALID = word_set(
 
 @dataclass(frozen=True, slots=True)
 class PolicyStructure:
-    """STRUCTURE statement as checked attributes of the estate."""
+    """STRUCTURE statement as checked attributes of the estate. policy: its name; None: the text does not say."""
 
     where: str
     values: Values
+    policy: str | None = None
 
 
 @dataclass(slots=True)
@@ -65,21 +66,23 @@ class Policies:
         Raises:
             EstateError: wrong syntax; with file and line.
         """
-        in_cfrm = True
+        in_cfrm, policy = True, None
         for statement in _statements(text, file):
             if statement.verb == "DATA":
                 in_cfrm = statement.first_word("TYPE") in ("", "CFRM")
             elif in_cfrm:
+                if statement.verb == "DEFINE":
+                    policy = statement.first_word("NAME") or None
                 with self.problems.collect():
-                    self._add(statement)
+                    self._add(statement, policy)
 
-    def _add(self, statement: _Statement) -> None:
+    def _add(self, statement: _Statement, policy: str | None) -> None:
         if statement.verb == "CF":
             self.coupling_facilities.setdefault(statement.name(), statement.where)
         elif statement.verb == "STRUCTURE":
-            self._structure(statement)
+            self._structure(statement, policy)
 
-    def _structure(self, statement: _Statement) -> None:
+    def _structure(self, statement: _Statement, policy: str | None) -> None:
         name = statement.name()
         if name in self.structures:
             raise EstateError(
@@ -91,7 +94,7 @@ class Policies:
             place = f"{where}: STRUCTURE NAME({name}) {keyword}({','.join(words)})"
             with self.problems.collect():
                 self._read_parameter(keyword, words, place, values)
-        self.structures[name] = PolicyStructure(statement.where, self._with_scm(name, values))
+        self.structures[name] = PolicyStructure(statement.where, self._with_scm(name, values), policy)
 
     def _read_parameter(self, keyword: str, words: tuple[str, ...], place: str, values: dict[str, SourceValue]) -> None:
         reading = _READ.get(keyword)

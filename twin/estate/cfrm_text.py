@@ -9,6 +9,19 @@ from twin.estate.model import Structure
 from twin.units import KIB, format_size
 
 
+def activation(structure: str, policy: str | None = None) -> str:
+    """Return the steps by which a change of the CFRM policy takes effect [IBM: APAR II08695].
+
+    Args:
+        structure: its name in the policy.
+        policy: name of the policy; None: not known.
+    """
+    return (
+        f"run IXCMIAPU with it, activate it by SETXCF START,POLICY,TYPE=CFRM,POLNAME={policy or '...'}, then"
+        f" SETXCF START,REBUILD,STRNAME={structure}"
+    )
+
+
 def structure_statement(config: Structure) -> str:
     """Return the STRUCTURE statement of what the estate knows of a policy; sizes are rounded up to KB."""
     parts = [f"STRUCTURE NAME({config.policy_name}) SIZE({_size(config.size)})"]

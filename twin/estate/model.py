@@ -71,6 +71,7 @@ class Structure:
     queue_managers: tuple[str, ...]  # of the group, sorted
     size: int  # CFRM SIZE: the maximum
     cf_level: int
+    cfrm_policy: str | None = None  # the name of the policy that describes it; None: not known
     coupling_facility: str | None = None
     init_size: int | None = None  # CFRM INITSIZE; None: `size`
     full_threshold: int = 80  # percent; 0: not monitored

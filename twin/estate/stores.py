@@ -113,6 +113,7 @@ def _structure(sources: Sources, group: str, name: str, queues: list[LocalQueue]
         queue_sharing_group=group,
         queue_managers=members,
         queues=tuple(sorted(queue.name for queue in queues)),
+        cfrm_policy=policy.policy if policy else None,
         smds={qmgr: _smds(sources, group, name, qmgr) for qmgr in members},
         **values,
     )

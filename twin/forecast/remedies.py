@@ -15,7 +15,7 @@ from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import Futures
 from twin.forecast.outlook import SECONDS, Outlook, roll
 from twin.forecast.structure_model import offloading_sooner
-from twin.units import as_span
+from twin.units import as_rate, as_span
 
 _MIN_GAIN = 1.3  # times the time that is left: less is not worth saying
 
@@ -31,8 +31,9 @@ def effects(outlook: Outlook, fillers: tuple[Filler, ...], config: Any) -> dict[
     if outlook.drawn is None:
         return {}
     remedied: dict[str, Outlook] = {}
+    less = _growth_of(outlook, outlook.drawn, fillers[0].share) if fillers else 0.0
     if fillers:
-        remedied[texts.GETTERS] = _without_growth(outlook, outlook.drawn, fillers[0].share)
+        remedied[texts.GETTERS] = replace(outlook, drawn=replace(outlook.drawn, extra=outlook.drawn.extra - less))
     if isinstance(config, Structure):
         if sooner := offloading_sooner(outlook.fill, config):
             remedied[texts.OFFLOAD] = replace(outlook, fill=sooner)
@@ -41,14 +42,15 @@ def effects(outlook: Outlook, fillers: tuple[Filler, ...], config: Any) -> dict[
             remedied[texts.SIZE] = replace(outlook, fill=_enlarge(outlook.fill, config.size / size))
     before = _median_s(outlook)
     phrases = {remedy: _phrase(before, _median_s(changed)) for remedy, changed in remedied.items()}
+    if texts.is_full_now(before) and less > 0:
+        phrases[texts.GETTERS] = f" (it needs {as_rate(less / SECONDS)} gets/s more; at the present rate it stays full)"
     return {remedy: phrase for remedy, phrase in phrases.items() if phrase}
 
 
-def _without_growth(outlook: Outlook, drawn: Futures, share: float) -> Outlook:
-    """Return the outlook as if this share of the growth did not come."""
+def _growth_of(outlook: Outlook, drawn: Futures, share: float) -> float:
+    """Return the messages by which a queue with this share of the growth grows in a tick."""
     space = float(drawn.mix @ outlook.fill.weights)
-    less = share * max(0.0, outlook.net) / max(space, 1e-9)
-    return replace(outlook, drawn=replace(drawn, extra=drawn.extra - less))
+    return share * max(0.0, outlook.net) / max(space, 1e-9)
 
 
 def _enlarge(fill: FillModel, factor: float) -> FillModel:

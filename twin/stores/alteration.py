@@ -18,7 +18,7 @@ from kernels import layout
 from twin.allocation import Allocation, Usage, allocate, pool_sizes
 from twin.estate import SMDS_MAX_SIZE, EstateError, Smds, Structure, parse_attributes
 
-_IDENTITY = frozenset({"name", "queue_sharing_group", "queue_managers", "queues"})
+_IDENTITY = frozenset({"name", "queue_sharing_group", "queue_managers", "queues", "cfrm_policy"})
 _POLICY = frozenset({"init_size", "scm_max_size", "coupling_facility"})  # taken by REBUILD only
 # Of the CFRM policy in the estate: in effect from the next allocation on [assumed: not FULLTHRESHOLD and ALLOWAUTOALT]
 _PENDING = frozenset({"size", *_POLICY})

@@ -87,7 +87,7 @@ class Pages(ResourceView):
 
     @override
     def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
-        config, actions = self._config, texts.getter_actions(ranked, effects)
+        config, actions = self._config, texts.getter_actions(ranked, effects, is_shared=False)
         if config.expand == "NONE":
             actions.append(f"Let the page set expand: ALTER PSID({config.psid}) EXPAND(SYSTEM)")
         elif config.expand == "USER" and not config.secondary_pages:
@@ -102,8 +102,8 @@ class Pages(ResourceView):
         if ranked:
             queue = ranked[0].queue
             actions.append(
-                f"Move {queue} to a page set with free pages (DISPLAY USAGE TYPE(PAGESET)) or a new one (DEFINE PSID):"
-                f" DEFINE STGCLASS(OTHER) PSID(nn), DEFINE QLOCAL(TEMP) LIKE({queue}) STGCLASS(OTHER),"
+                f"Move {queue} to a page set with free pages (DISPLAY USAGE TYPE(PAGESET)) or a new one: give that page"
+                f" set a storage class OTHER, then DEFINE QLOCAL(TEMP) LIKE({queue}) STGCLASS(OTHER),"
                 f" MOVE QLOCAL({queue}) TOQLOCAL(TEMP),"
                 f" ALTER QLOCAL({queue}) STGCLASS(OTHER), MOVE QLOCAL(TEMP) TOQLOCAL({queue})"
             )

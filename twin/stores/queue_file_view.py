@@ -13,7 +13,9 @@ from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
 from twin.conditions import Condition
 from twin.estate import QueueFile, format_size
+from twin.estate.model import QUEUE_FILE_MAX_SIZE
 from twin.state.arrays import Array
+from twin.units import MIB
 
 FIRED: dict[int, tuple[str, str]] = {  # in the order in which alerts of one event are published
     watch.THRESHOLD: (Condition.THRESHOLD, "file"),
@@ -59,13 +61,15 @@ class File(ResourceView):
 
     @override
     def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
-        config, actions = self._config, texts.getter_actions(ranked, effects)
+        config, actions = self._config, texts.getter_actions(ranked, effects, is_shared=False)
         if config.file_system_size is not None and config.file_system_size <= config.max_size:
             actions.append(f"Enlarge the file system of {config.queue_manager} beyond {format_size(config.limit)}")
-        else:
+        elif config.limit < QUEUE_FILE_MAX_SIZE:
+            larger = min(2 * config.limit, config.file_system_size or QUEUE_FILE_MAX_SIZE, QUEUE_FILE_MAX_SIZE)
             actions.append(
-                f"Raise the maximum file size above {format_size(config.limit)}: ALTER QLOCAL({config.queue})"
-                f" MAXFSIZE(megabytes); display the current size: DISPLAY QSTATUS({config.queue}) CURFSIZE CURMAXFS"
+                f"Raise the maximum file size above {format_size(config.limit)}, here to {format_size(larger)}:"
+                f" ALTER QLOCAL({config.queue}) MAXFSIZE({-(-larger // MIB)}); display the current size:"
+                f" DISPLAY QSTATUS({config.queue}) CURFSIZE CURMAXFS"
             )
         return tuple(actions)
 

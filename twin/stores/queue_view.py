@@ -17,6 +17,7 @@ from twin.alerts.episodes import Filler
 from twin.alerts.resource_view import CALM_AFTER_FULL, HYSTERESIS_PCT, ResourceView
 from twin.alerts.texts import NOTHING
 from twin.conditions import FULL, Condition
+from twin.estate.attributes import MAX_DEPTH
 from twin.state.arrays import Array
 
 QUEUE = "queue/"  # and the name of the queue
@@ -116,4 +117,7 @@ class QueueDepth(ResourceView):
         room = f"{usage:.1f} % of {resource} of {self._store_name} in use"
         own = (Filler(self._queue, 1.0),)
         raising = f"Raise MAXDEPTH if {self._store_name} has storage for more messages ({room})"
-        return (*texts.getter_actions(own, effects), f"{raising}: ALTER QLOCAL({self._queue}) MAXDEPTH(n)")
+        if 0 < self._limit < MAX_DEPTH:
+            raising += f": ALTER QLOCAL({self._queue}) MAXDEPTH({min(2 * self._limit, MAX_DEPTH)})"
+        is_shared = int(self._store.params[0]["kind"]) == layout.STRUCTURE
+        return (*texts.getter_actions(own, effects, is_shared=is_shared), raising)

@@ -34,6 +34,7 @@ def test_its_first_structure(estate: Estate) -> None:
         queue_sharing_group="QSG1",
         queue_managers=("QM01", "QM02"),
         coupling_facility="CF01",
+        cfrm_policy="PROD01",
         size=4 * GIB,
         init_size=4 * GIB,
         cf_level=5,

@@ -1,0 +1,142 @@
+"""Texts of alerts and plans that a person reads or pastes: numbers, commands, the CFRM policy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deploy.console.model import commands_in
+from tests.naive.estates import structure
+from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
+from twin.alerts import shared_texts, texts
+from twin.alerts.episodes import Filler
+from twin.estate import Structure, load_estate
+from twin.forecast import flows
+from twin.forecast.outlook import look_ahead
+from twin.forecast.remedies import effects
+from twin.plan_texts import steps
+from twin.testing import Driver
+from twin.units import GIB, as_rate, readable_size
+
+FILLERS = (Filler("ORDERS", 0.8), Filler("AUDIT", 0.2))
+FULL = """
+schema = 1
+[queue_sharing_group.QSG1]
+queue_managers = ["QM01"]
+[structure."QSG1/APP1"]
+size = "4M"
+offload = "NONE"
+cf_level = 4
+[queue."QSG1/A.QUEUE"]
+structure = "APP1"
+"""
+
+
+def actions() -> Iterator[str]:
+    """Yield the actions of every kind of store, in every state that has its own."""
+    config = replace(structure(), size=4 * GIB, scm_max_size=GIB, ds_expand=False)
+    for resource in ("entries", "elements"):
+        for size in (GIB, 4 * GIB):
+            for auto in (False, True):
+                changed = replace(config, allow_auto_alter=auto)
+                yield from texts.pool_actions(changed, resource, size, FILLERS, alterable=True)
+        yield from texts.pool_actions(config, resource, 4 * GIB, FILLERS, alterable=False)
+    yield from texts.scm_actions(config, "scm", FILLERS)
+    yield from texts.scm_actions(config, "augmented", FILLERS)
+    yield from texts.alter_actions(config, FILLERS)
+    yield from texts.dataset_actions(config, "QM01", FILLERS)
+    yield from shared_texts.scm_overcommitted_actions("CF01", GIB, {config.name: 2 * GIB})
+    yield from shared_texts.scm_exhausted_actions("CF01", {config.name: GIB})
+    yield from shared_texts.augmented_exhausted_actions("CF01", {config.name: GIB})
+    yield from shared_texts.more_members_actions("UC01", [("UC01QM02", None)], [None], 1)
+    yield from steps(config, {"size": 8 * GIB, "scm_max_size": GIB, "smds.QM01.size": GIB, "ds_expand": True})
+    for expand in ("NONE", "USER", "SYSTEM"):
+        yield from PageSetDriver(expand=expand).twin.resource("pages").actions(FILLERS)
+    yield from QueueFileDriver(max_size=GIB).twin.resource("file").actions(FILLERS)
+    yield from QueueFileDriver(max_size=GIB, file_system_size=2 * GIB).twin.resource("file").actions(FILLERS)
+
+
+def test_no_command_to_copy_has_a_placeholder() -> None:
+    copied = [command for action in actions() for command in commands_in(action)]
+    assert len(copied) > 20
+    assert [command for command in copied if re.search(r"[a-z]|\.\.\.", command)] == []
+    assert {"ALTER QLOCAL(A.QUEUE) MAXFSIZE(2048)", "ALTER PSID(4) EXPAND(SYSTEM)"} <= set(copied)
+
+
+@pytest.mark.parametrize("exponent", range(-4, 9))
+def test_no_number_of_an_alert_has_an_exponent(exponent: int) -> None:
+    for digits in (1.0, 1.3599, 9.9951, 9.9999):
+        rate = digits * 10.0**exponent
+        sentences = [texts.describe_rates(rate, rate, 5.0), texts.describe_rates(rate, 0.0, None)]
+        sentences += [readable_size(int(rate * unit)) for unit in (1, 1 << 10, 1 << 20, 1 << 30)]
+        assert not [sentence for sentence in sentences if re.search(r"[0-9]e[+-]", sentence)]
+
+
+def test_rates_have_three_digits() -> None:
+    rates = (0.0, 0.0004, 0.00412, 4.2, 22.94, 99.949, 99.96, 1359.7, 1.2e6)
+    assert [as_rate(rate) for rate in rates] == [
+        *("0", "less than 0.001", "0.00412", "4.2", "22.9", "99.9", "100", "1,360", "1,200,000"),
+    ]
+
+
+def test_a_change_of_the_cfrm_policy_is_activated_before_the_rebuild_by_the_name_of_the_policy(tmp_path: Path) -> None:
+    (tmp_path / "cfrm.txt").write_text(
+        "DATA TYPE(CFRM)\nDEFINE POLICY NAME(PROD01) REPLACE(YES)\nSTRUCTURE NAME(QSG1APP1) SIZE(4M)\n"
+    )
+    toml = FULL.replace('size = "4M"\n', "").replace("schema = 1", 'schema = 1\n[[import]]\ncfrm = "cfrm.txt"')
+    (tmp_path / "estate.toml").write_text(toml)
+    config = load_estate(tmp_path / "estate.toml").stores["QSG1/APP1"]
+    assert isinstance(config, Structure) and config.cfrm_policy == "PROD01"
+    [action] = texts.pool_actions(config, "entries", config.size, (), alterable=True)
+    assert commands_in(action) == [
+        "SETXCF START,POLICY,TYPE=CFRM,POLNAME=PROD01",
+        "SETXCF START,REBUILD,STRNAME=QSG1APP1",
+    ]
+    assert action.index("IXCMIAPU") < action.index("POLNAME") < action.index("START,REBUILD")
+    unnamed = texts.pool_actions(replace(config, cfrm_policy=None), "entries", config.size, (), alterable=True)
+    assert commands_in(unnamed[0]) == ["SETXCF START,REBUILD,STRNAME=QSG1APP1"] and "POLNAME=..." in unnamed[0]
+
+
+def test_a_shared_queue_is_displayed_for_all_members_with_its_handles() -> None:
+    [action] = texts.getter_actions(FILLERS, {}, is_shared=True)
+    assert commands_in(action) == [
+        "DISPLAY QSTATUS(ORDERS) TYPE(QUEUE) CMDSCOPE(*) ALL",
+        "DISPLAY QSTATUS(ORDERS) TYPE(HANDLE) CMDSCOPE(*) ALL",
+    ]
+    [private] = texts.getter_actions(FILLERS, {}, is_shared=False)
+    assert commands_in(private) == ["DISPLAY QSTATUS(ORDERS) TYPE(QUEUE) ALL"]
+
+
+def test_of_a_queue_depth_the_members_are_asked_where_the_queue_is_shared() -> None:
+    for driver, scope in ((TwinDriver(), True), (PageSetDriver(), False)):
+        actions_of_queue = driver.twin._view("queue/A.QUEUE").actions(())
+        assert ("CMDSCOPE(*)" in actions_of_queue[0]) is scope
+
+
+def test_of_a_full_store_it_is_said_how_many_gets_more_it_takes(tmp_path: Path) -> None:
+    (tmp_path / "estate.toml").write_text(FULL)
+    driver = Driver(tmp_path / "estate.toml")
+    for _ in range(60):
+        driver.put("A.QUEUE", length=1_000, count=50)
+        driver.get("A.QUEUE", count=25)
+        driver.wait(seconds=10)
+    twin = driver._player.twins["QSG1/APP1"]
+    assert twin.state()["usage_pct"] < 100 or twin.state()["overfull_puts"] > 0
+    while twin.state()["usage_pct"] < 100:
+        driver.put("A.QUEUE", length=1_000, count=50)
+        driver.get("A.QUEUE", count=25)
+        driver.wait(seconds=10)
+    store, tick = twin.tables.store, int(twin.tables.store.scalars[0]["tick"])
+    fill = twin.fill_model(tick)
+    now = flows.present(store, tick, fill.weights)
+    assert now is not None
+    outlook = look_ahead(store, twin.name, fill, now, tick, 720)
+    assert np.median(outlook.full_at) == 0
+    assert effects(outlook, (Filler("A.QUEUE", 1.0),), twin.config)[texts.GETTERS] == (
+        " (it needs 2.5 gets/s more; at the present rate it stays full)"
+    )
