@@ -99,7 +99,8 @@ def test_a_mixed_estate_shows_the_state_of_every_kind(tmp_path: Path, capsys: py
     assert table["QM01/PS04"] == ["page set", "300", "300", "340", "pages, up to 8,244,850", "88.2 %", ""]
     assert table["QMD1/INVOICES"] == ["queue file", "300", "645", "2,048", "file blocks", "31.5 %", ""]
     assert table["QSG1/APP1"] == ["structure", "300", "300", "455", "entries", "65.9 %", ""]
-    assert table["CF01"] == ["coupling facility", "0", f"{8 * 2**20:,}", "68,718,428,160", "bytes of augmented space", "0.0 %", ""]
+    augmented = [f"{8 * 2**20:,}", "68,718,428,160", "bytes of augmented space", "0.0 %", ""]
+    assert table["CF01"] == ["coupling facility", "0", *augmented]
     assert table["UC01"][3:5] == ["1,000", "messages/s"]
     assert "QMD1" not in table, "nothing of a queue manager can be full"
     assert "QMD1: 0 log records since its last checkpoint" in err
