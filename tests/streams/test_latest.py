@@ -29,7 +29,10 @@ from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, UPDATED
 
 ROOT = Path(__file__).resolve().parents[2]
-STATE = msgspec.json.encode({"store": "CF01", "kind": "coupling_facility", "scm_total": 8, "scm_used": 2, "time": None})
+STATE = msgspec.json.encode(
+    {"store": "CF01", "kind": "coupling_facility", "time": None, "scm_total": 8, "scm_used": 2}
+    | {"augmented": 0, "storage_free": 64}
+)
 
 
 def send_alerts(kafka: str, prefix: str, *alerts: Alert) -> None:
