@@ -11,13 +11,19 @@ from tests.naive.private_estates import Private
 from tests.naive.structure import Facility
 from tests.support.workloads import SEEDS, Workload, long_workload
 
+
+def nothing_seen(_: scm.NaiveScm) -> bool:
+    """Return False, as if no accepted put showed anything."""
+    return False
+
+
 RULES = [  # kind of store, profile, module, constant, wrong value
     ("scm", "filling", scm, "PRESTAGE_ABOVE_PCT", 91),
     ("scm", "filling", scm, "PREFETCH_UP_TO_PCT", 71),
     ("scm", "moving", scm, "ENTRY_BYTES", 240),
     ("scm", "moving", scm, "SECOND_NS", 1_100_000_000),
     ("scm", "filling", scm, "DYNAMIC_AUGMENTED_PCT", 3),
-    ("scm", "filling", scm.NaiveScm, "see_accepted", lambda _: False),
+    ("scm", "filling", scm.NaiveScm, "see_accepted", nothing_seen),
     ("scm", "attributes", structure, "SAMPLE_TICKS", 7),
     ("page_set", "packing", page_set, "PAGE_ROOM", 4056),
     ("page_set", "packing", page_set, "SHORT_LENGTH", 3684),
@@ -70,7 +76,9 @@ def states(workload: Workload) -> list[dict[str, Any]]:
     return result
 
 
-@pytest.mark.parametrize(("kind", "profile", "module", "name", "wrong"), RULES, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(
+    ("kind", "profile", "module", "name", "wrong"), RULES, ids=lambda value: getattr(value, "__name__", str(value)[:30])
+)
 def test_random_workloads_detect_a_wrong_rule(
     kind: str, profile: str, module: Any, name: str, wrong: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
