@@ -25,6 +25,7 @@ RARE = {
     "order._leave_heap": "a message that is late in the order of storage class memory",
     "order._insert_late": "such a message",
     "ticks.pass_quietly": "the clock moves over a tick",
+    "scm.on_accepted_put": "a structure has no room for a put that was accepted",
     "scm._run": "storage class memory has something to move",
     "watch.move": "storage class memory begins to move",
     "queue_file._checkpoint": "the 10,000th log record since the last checkpoint",
