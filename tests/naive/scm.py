@@ -154,7 +154,6 @@ class NaiveScm:
         while self.busy_until is not None and self.busy_until <= now_us * 1000:
             end_ns = self.busy_until
             self.busy_until = None
-            self.forget_if_empty()
             self.begin(end_ns)
 
     def begin_if_idle(self, now_us: int) -> None:
@@ -177,6 +176,7 @@ class NaiveScm:
             if not exceeds(PRESTAGE_ABOVE_PCT, after, total):  # [assumed]: else it would go back and forth for ever
                 message.in_scm = False
                 self.prefetched += 1
+                self.forget_if_empty()
                 self.busy_until = now_ns + blocks_of(message) * self._ns_per_block("scm_prefetch_rate")
 
     def _ns_per_block(self, rate: str) -> int:
