@@ -302,6 +302,9 @@ def taken_by_the_decoder(rules: Rules, event: dict[str, Any]) -> bool:
     except EventError as error:
         if error.reason == Reason.IMPOSSIBLE_DIRECT:
             return event.get("uow") is None  # else by the platform of the queue manager, which the estate has
+        known = event | {name: STORE[name] for name in ("qmgr", "store") if isinstance(event.get(name), str)}
+        if error.reason in ROUTING and known != event:
+            return taken_by_the_decoder(rules, known)  # what else is wrong with it
         return error.reason in ROUTING | {Reason.BAD_ATTRIBUTES}
     return True
 
@@ -315,6 +318,7 @@ def at_the_edge(event: dict[str, Any]) -> bool:
 @given(mutated().filter(lambda event: not at_the_edge(event)))
 @settings(max_examples=examples(2000))
 @example({**STORE, "op": "MEASURE", "measured": {"messages": None}})
+@example({**STORE, "op": "MEASURE", "qmgr": "", "measured": {}})
 @example({**STORE, "op": "MEASURE", "measured": {"smds": {"QM01": None}}})
 @example({**STORE, "op": "PUT", "queue": "ORDERS", "length": 1, "measured": {"messages": "any"}})
 @example({**STORE, "op": "HEARTBEAT", "measured": {"silent_s": 1}})
