@@ -28,7 +28,7 @@ from streams.checkpoint.manifest import (
 )
 from streams.checkpoint.offsets import check_offsets, describe_cluster
 from streams.kafka.topics import Topics
-from twin.errors import UsageError
+from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 
 if TYPE_CHECKING:
@@ -140,6 +140,14 @@ class CheckpointGuard:
                 self._guard.manifest if self._guard.files.has_begun else None,
             )
         )
+
+    def check_held(self) -> None:
+        """Check that the checkpoint still belongs to this job. MqtwinError: another job has taken it."""
+        if self._guard is not None and self._guard.taken_by:
+            raise MqtwinError(
+                f"checkpoint {self._location}: another mqtwin stream has taken it ({self._guard.taken_by}): this one "
+                "did not renew its lease in time"
+            )
 
     def explain(self, failure: str) -> str:
         """Return a failure of the query as one line, with its cause if that is in the checkpoint or in Kafka."""

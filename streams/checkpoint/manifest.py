@@ -148,6 +148,10 @@ class Guard(Protocol):
     def manifest(self) -> Manifest | None:
         """The manifest; None if there is none."""
 
+    @property
+    def taken_by(self) -> str:
+        """The job that has taken the checkpoint from this one; empty if none has."""
+
     def write(self, manifest: Manifest) -> None:
         """Write the manifest."""
 
@@ -209,6 +213,8 @@ class LocalGuard:
     Raises:
         UsageError: it cannot be created or written, or another job runs on it.
     """
+
+    taken_by = ""  # a lock is held as long as its process lives
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

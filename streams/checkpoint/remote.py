@@ -248,12 +248,16 @@ class RemoteGuard:
         location: the checkpoint's URI.
         session: of Spark.
 
+    Attributes:
+        taken_by: the job that has taken the checkpoint from this one, whose lease was stale; empty if none has.
+
     Raises:
         UsageError: it cannot be reached or written, its jars are missing, or another job runs on it.
     """
 
     def __init__(self, location: str, session: SparkSession) -> None:
         self._location = location
+        self.taken_by = ""
         self._system = FileSystem(location, session)
         _choose_file_manager(location, session)
         self._stopping = threading.Event()
@@ -311,12 +315,12 @@ class RemoteGuard:
             try:
                 lease = self._read_lease()
                 if lease is not None and lease.id != self._lease.id:
-                    _log.error("another job took the checkpoint", owner=str(lease.owner))
+                    self.taken_by = str(lease.owner)  # the job sees it, and ends
                     return
                 self._lease = msgspec.structs.replace(self._lease, renewed=self._lease.renewed + 1)
                 self._system.write(LEASE, msgspec.json.encode(self._lease))
-            except OSError as error:
-                _log.warning("the lease cannot be renewed", error=str(error))
+            except Exception as error:  # noqa: BLE001 -- this thread never ends in silence: the next renewal may work
+                _log.warning("the lease cannot be renewed", error=f"{type(error).__name__}: {error}")
 
     def write(self, manifest: Manifest) -> None:
         """Write the manifest."""

@@ -472,6 +472,8 @@ class Job:
             if stop is None:
                 time.sleep(_POLL_SECONDS)
             self._batches.warn_if_slow(lambda: bool(self.query.status["isTriggerActive"]))
+            if self._guard is not None:
+                self._guard.check_held()
         if self.query.isActive:
             self._finish_batch()
         failure = self.query.exception()

@@ -5,17 +5,20 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
 from streams.checkpoint import remote
 from streams.checkpoint.files import CheckpointFiles
+from streams.checkpoint.guard import CheckpointGuard
 from streams.checkpoint.manifest import Manifest
 from streams.checkpoint.remote import LEASE, RemoteGuard
 from streams.kafka.topics import Topics
 from tests.streams.checkpoints import write_checkpoint
 from tests.support.estates import small_estate
-from twin.errors import UsageError
+from tests.support.surfaces import wait_until
+from twin.errors import MqtwinError, UsageError
 from twin.estate import load_estate
 
 pytestmark = pytest.mark.system
@@ -51,6 +54,24 @@ def test_a_lease_is_held_only_while_it_is_renewed(spark: SparkSession, tmp_path:
     assert time.monotonic() - started > 2.9
     assert second.manifest == manifest
     second.release()
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_job_whose_checkpoint_another_has_taken_ends(spark: SparkSession, tmp_path: Path) -> None:
+    directory = write_checkpoint(tmp_path / "cp")
+    estate = load_estate(small_estate(tmp_path))
+    settings = {"estate": estate, "topics": Topics(), "conf": {}, "client": {}, "tolerate": False}
+    guard = CheckpointGuard(directory.as_uri(), **settings)
+    held = RemoteGuard(directory.as_uri(), spark)
+    guard._guard = held
+    guard.check_held()
+    lease = msgspec.json.decode((directory / LEASE).read_bytes())
+    (directory / f".{LEASE}.crc").unlink(missing_ok=True)
+    (directory / LEASE).write_bytes(msgspec.json.encode(lease | {"id": "another"}))
+    wait_until(lambda: bool(held.taken_by))
+    with pytest.raises(MqtwinError, match=r"another mqtwin stream has taken it \(pid "):
+        guard.check_held()
+    guard.release()
 
 
 @pytest.mark.parametrize(
