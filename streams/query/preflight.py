@@ -31,7 +31,7 @@ PACKAGES = ("pyarrow", "pandas", "numpy", "numba", "msgspec")
 
 
 PROBE = "mqtwin.probe-"  # begin of the names of files that are in a checkpoint for the time of the check
-_SHARED = "expected: a folder that the driver and all executors share, or hdfs://, s3a:// and the like"
+_EXPECTED = "expected: a folder that the driver and all executors share, or hdfs://, s3a:// and the like"
 
 
 def check_executors(session: SparkSession, checkpoint: str | None = None) -> dict[str, Path]:
@@ -60,7 +60,7 @@ def check_executors(session: SparkSession, checkpoint: str | None = None) -> dic
         for executor in answers:
             if not (directory / _answer_name(word, executor)).exists():
                 raise UsageError(
-                    f"the driver does not see what executor {executor} writes into checkpoint {directory}; {_SHARED}"
+                    f"the driver does not see what executor {executor} writes into checkpoint {directory}; {_EXPECTED}"
                 )
     except OSError as error:
         raise MqtwinError(f"checkpoint {directory} cannot be written: {error.strerror}; {WRITABLE}") from error
@@ -93,7 +93,7 @@ def _ask_executors(context: SparkContext, directory: str, word: str) -> dict[str
             raise MqtwinError(f"the executors cannot run Python: {explain_stop(error)}") from error
         for executor, local, problem, is_unseen in results:
             if is_unseen:
-                raise UsageError(f"executor {executor} does not see the checkpoint {directory}: {problem}; {_SHARED}")
+                raise UsageError(f"executor {executor} does not see the checkpoint {directory}: {problem}; {_EXPECTED}")
             if problem:
                 raise MqtwinError(f"executor {executor}: {problem}")
             answers[executor] = Path(local)
@@ -126,10 +126,10 @@ def _check_file_system(session: SparkSession, location: str) -> None:
         if words != [word] * tasks or len(written) != tasks:
             raise UsageError(
                 f"checkpoint {location}: {len(words)} of {tasks} tasks read what the driver wrote, and the driver sees "
-                f"what {len(written)} wrote; {_SHARED}"
+                f"what {len(written)} wrote; {_EXPECTED}"
             )
     except (PySparkException, Py4JError, OSError) as error:
-        raise UsageError(f"an executor does not see the checkpoint {location}: {one_line(error)}; {_SHARED}") from error
+        raise UsageError(f"an executor does not see the checkpoint {location}: {one_line(error)}; {_EXPECTED}") from error
     finally:
         with contextlib.suppress(OSError):  # small files may stay
             for name in system.names(out):

@@ -181,7 +181,7 @@ def make_scenario(
 
 
 def _scenario_hint(name: str) -> str:
-    return did_you_mean(name, SCENARIOS) or f"; expected: {', '.join(SCENARIOS)}"
+    return did_you_mean(name, SCENARIOS, 0.7) or f"; expected: {', '.join(SCENARIOS)}"
 
 
 def _number(kind: type[Scenario], key: str, value: float | str) -> float:
