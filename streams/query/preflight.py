@@ -129,7 +129,8 @@ def _check_file_system(session: SparkSession, location: str) -> None:
                 f"what {len(written)} wrote; {_EXPECTED}"
             )
     except (PySparkException, Py4JError, OSError) as error:
-        raise UsageError(f"an executor does not see the checkpoint {location}: {one_line(error)}; {_EXPECTED}") from error
+        seen = one_line(error)
+        raise UsageError(f"an executor does not see the checkpoint {location}: {seen}; {_EXPECTED}") from error
     finally:
         with contextlib.suppress(OSError):  # small files may stay
             for name in system.names(out):
