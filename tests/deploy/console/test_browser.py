@@ -116,7 +116,7 @@ def test_the_story_of_the_demo_from_rest_to_cleared(browser: Browser, story: lis
         expect(page.locator(".hero")).to_contain_text("until SMDS QM01 is full")
         expect(page.locator("figcaption")).to_contain_text("the fan reaches the 100 % line")
         expect(page.locator(".alert", has_text="full-forecast").locator("code").first).to_have_text(
-            "DISPLAY QSTATUS(ORDERS) TYPE(QUEUE) ALL"
+            "DISPLAY QSTATUS(ORDERS) TYPE(QUEUE) CMDSCOPE(*) ALL"
         )
         done = fold_until(model, story, "02:02:30", done)
         expect(page.locator(".hero .big")).to_have_text("Full")
