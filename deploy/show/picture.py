@@ -81,7 +81,7 @@ def _store_panel(name: str, state: Mapping[str, Any]) -> Panel:
     for resource in (*pools, *([] if fullest is None else [fullest])):  # one data set, so that three structures fit
         _add_bar(rows, resource, is_empty=resource is fullest and not state["smds"][resource.name[5:]]["pages_used"])
     rule = f"offload rule {state['offload_rule']}" if state["offload_rule"] else "no offload"
-    refused = f", {state['full_puts']:,} puts refused with 2192" if state["full_puts"] else ""
+    refused = f", {state['full_puts']:,} puts refused" if state["full_puts"] else ""
     messages = state["messages"]
     clock = f"{state['time'][11:16]}  " if state["time"] else ""
     held = f"messages {NOT_MEASURED}" if messages is None else f"{messages:,} message{'' if messages == 1 else 's'}"
