@@ -10,7 +10,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Event
 from types import FrameType
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -45,15 +44,16 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
 
     A second signal of the same kind has its usual effect. The earlier handlers are restored at the end of the block.
     """
-    requested = Event()
+    is_requested = False
     earlier = {number: signal.getsignal(number) for number in STOP_SIGNALS}
 
     def remember(number: int, _frame: FrameType | None) -> None:
-        requested.set()
+        nonlocal is_requested
+        is_requested = True
         signal.signal(number, earlier[signal.Signals(number)])
 
     with _handlers(remember):
-        yield requested.is_set
+        yield lambda: is_requested
 
 
 @contextmanager

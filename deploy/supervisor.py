@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ import structlog
 
 from deploy.stopping import STOP_SIGNALS
 from streams.errors import is_passing
+from streams.host.signals import StopRequest
 from streams.log import configure_logging
 from twin.errors import MqtwinError, UsageError
 
@@ -89,7 +89,7 @@ class Supervisor:
     def __init__(self, command: Sequence[str], max_failures: int | None) -> None:
         self._command = command
         self._max_failures = max_failures
-        self._stop = threading.Event()
+        self._stop = StopRequest()
         self._child: subprocess.Popen[bytes] | None = None
         self._log = structlog.get_logger("mqtwin.supervisor")
 
@@ -117,7 +117,7 @@ class Supervisor:
 
     def request_stop(self, _number: int, _frame: FrameType | None) -> None:
         """Ask the command to stop, and do not restart it. A signal handler."""
-        self._stop.set()
+        self._stop.request()
         if self._child is not None:
             self._child.terminate()
 

@@ -7,9 +7,43 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from types import FrameType
 
+from typing_extensions import override
+
 _SAME_REQUEST_SECONDS = 0.5
+
+
+class StopRequest(threading.Event):
+    """An event that a signal handler may set, by `request`.
+
+    `set` takes a lock that its thread may hold already: in a handler that interrupts `wait`, or another handler, it
+    waits for ever. So a thread of this object sets the event. `SimpleQueue.put` may interrupt itself.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_requested = False
+        self._requests: SimpleQueue[bool] = SimpleQueue()
+        threading.Thread(target=self._forward, name="stop requests", daemon=True).start()
+
+    def request(self) -> None:
+        """Set the event, from any thread or signal handler."""
+        self._is_requested = True
+        self._requests.put(True)
+
+    def close(self) -> None:
+        """End the thread that waits for a request."""
+        self._requests.put(False)
+
+    @override
+    def is_set(self) -> bool:
+        return self._is_requested or super().is_set()
+
+    def _forward(self) -> None:
+        if self._requests.get():
+            self.set()
 
 
 @contextmanager
@@ -19,15 +53,15 @@ def stop_requests() -> Iterator[threading.Event]:
     A signal within `_SAME_REQUEST_SECONDS` counts as the same request: `timeout` signals its command and then the whole
     process group, and so the command again.
     """
-    stop = threading.Event()
-    requested = 0.0
+    stop = StopRequest()
+    requested_s: float | None = None
 
     def request(number: int, _: FrameType | None) -> None:
-        nonlocal requested
-        if not stop.is_set():
-            requested = time.monotonic()
-            stop.set()
-        elif time.monotonic() - requested > _SAME_REQUEST_SECONDS:
+        nonlocal requested_s
+        if requested_s is None:
+            requested_s = time.monotonic()
+            stop.request()
+        elif time.monotonic() - requested_s > _SAME_REQUEST_SECONDS:
             raise SystemExit(128 + number)
 
     handlers = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -36,3 +70,4 @@ def stop_requests() -> Iterator[threading.Event]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
+        stop.close()
