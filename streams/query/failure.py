@@ -77,9 +77,9 @@ def _explain_time(text: str) -> str:
 
 def _explain_missing_topics(text: str, topics: Mapping[str, Sequence[str]], kafka: Mapping[str, str]) -> str:
     missing = _find_missing_topics(topics, kafka) if _NO_TOPIC.search(text) else []
-    return f"deleted in Kafka while the job ran: topic {', '.join(missing)}; starting again creates it anew" * bool(
-        missing
-    )
+    if not missing:
+        return ""
+    return f"deleted in Kafka while the job ran: topic {', '.join(missing)}; starting again creates it anew"
 
 
 def _find_full_disks(places: Iterable[Path]) -> list[str]:
