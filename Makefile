@@ -88,7 +88,7 @@ $(MADE)/test $(MADE)/lint $(MADE)/bench $(MADE)/peers $(MADE)/docs: $(MADE)/%: $
 	$(PIP) install --quiet $(PINNED) --group $*
 	@touch $@
 
-$(MADE)/jars: deploy/jars.lock.toml $(MADE)/mqtwin
+$(MADE)/jars: deploy/java/jars.lock.toml $(MADE)/mqtwin
 	@echo "==> jars of Kafka and of Spark's connector: 55 MB the first time"
 	$(BIN)/mqtwin doctor --fetch
 	@touch $@

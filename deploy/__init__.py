@@ -3,10 +3,10 @@
 - :mod:`deploy.cli`: the command ``mqtwin``
 - :mod:`deploy.commands`: one module per command
 - :mod:`deploy.show`: tables, lines and pictures for a terminal
-- :mod:`deploy.java`: a Java that runs Spark and Kafka
-- :mod:`deploy.jars`: the jars of Spark's Kafka connector and of the broker, by coordinates and SHA-256
-- :mod:`deploy.broker`: a real Kafka broker as a child process
-- :mod:`deploy.supervisor`: restarts of ``mqtwin stream``
+- :mod:`deploy.java.runtime`: a Java that runs Spark and Kafka
+- :mod:`deploy.java.jars`: the jars of Spark's Kafka connector and of the broker, by coordinates and SHA-256
+- :mod:`deploy.java.broker`: a real Kafka broker as a child process
+- :mod:`deploy.run.supervisor`: restarts of ``mqtwin stream``
 - :mod:`deploy.doctor`: the examination of this machine
-- :mod:`deploy.stopping`: stop requests by signals
+- :mod:`deploy.run.stopping`: stop requests by signals
 """

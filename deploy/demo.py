@@ -16,13 +16,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from deploy.broker import Broker
-from deploy.class_archives import find_spark_java
 from deploy.console.feed import TopicFeed
 from deploy.console.live import LiveTwins
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
-from deploy.jars import SPARK_CONNECTOR, ensure_jars
+from deploy.java.broker import Broker
+from deploy.java.class_archives import find_spark_java
+from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.show.alerts import alert_line
 from deploy.show.forecast import forecast_text
 from deploy.show.picture import picture, waiting_picture
@@ -39,10 +39,10 @@ from streams.query.job import Job, JobSettings, start_job
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate, load_estate
 from twin.events import ARROW
-from twin.recordings import Chunk
+from twin.recordings.files import Chunk
 from twin.simulation import Outcome, SideBySide, side_by_side_estate_text, simulate
+from twin.stores.warm_up import warm
 from twin.units import as_span
-from twin.warm import warm
 
 ESTATE, RECORDING = "estate.toml", "demo.arrow"  # in the output folder
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from twin.advise import Advice
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.estate.changed import changed_text
-from twin.whatif import changed_config
+from twin.planning.advise import Advice
+from twin.planning.whatif import changed_config
 
 
 def write_plans(folder: Path, described: Path, estate: Estate, advice: Advice) -> None:

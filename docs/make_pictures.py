@@ -23,8 +23,8 @@ from deploy.show.picture import picture
 from streams.kafka.subscribe import AlertRecord
 from twin.estate import Estate
 from twin.events import Decoded, Decoder
-from twin.recordings import open_recording
-from twin.replays import Player
+from twin.playback.replays import Player
+from twin.recordings.files import open_recording
 from twin.simulation import Scenario, SideBySide, demo_estate, make_scenario, side_by_side_estate, simulate
 
 OUT = Path(__file__).parent / "images" / "demo.svg"

@@ -58,7 +58,7 @@ _LONGEST = (
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     """Compile kernels and archive the classes of Java, where it must be, once and not in each worker."""
-    from twin.warm import warm
+    from twin.stores.warm_up import warm
 
     making = None if "not system" in config.option.markexpr else _start_making_archives()
     warm()
@@ -112,7 +112,7 @@ def kafka() -> Iterator[str]:
             pytest.fail(f"MQTWIN_TEST_KAFKA={chosen}; expected: HOST:PORT or testcontainers")
         yield chosen
     else:
-        from deploy.broker import Broker
+        from deploy.java.broker import Broker
 
         broker = Broker()
         with quick_java():

@@ -20,9 +20,9 @@ import pytest
 
 from deploy.cli import COMMANDS, _new_app, main
 from deploy.metrics.catalogue import CATALOGUE, RESOURCE, STORE
-from deploy.options import KafkaOptions
+from deploy.options.common import KafkaOptions
+from deploy.options.sizes import SizeOptions
 from deploy.show.alerts import alert_block
-from deploy.size_options import SizeOptions
 from docs.make_pictures import OUT as PICTURE
 from docs.make_pictures import draw, outage
 from kernels import OPS, pools
@@ -468,7 +468,7 @@ def test_every_dependency_has_its_reason():
     tools = {package(member) for group in groups.values() for member in group if isinstance(member, str)}
     assert set(first_codes(section("libraries.md", "What mqtwin runs on"))) == run
     assert set(first_codes(section("libraries.md", "What tests and tools need"))) == tools - run
-    jars = (ROOT / "deploy" / "jars.toml").read_text(encoding="utf-8")
+    jars = (ROOT / "deploy" / "java" / "jars.toml").read_text(encoding="utf-8")
     for name in first_codes(section("libraries.md", "Java")):
         assert f":{name}" in jars
 

@@ -33,7 +33,7 @@ def pins() -> dict[str, str]:
 
 
 def jar_versions(name: str) -> dict[str, str]:
-    jars = tomllib.loads((ROOT / "deploy" / "jars.lock.toml").read_text(encoding="utf-8"))[name]
+    jars = tomllib.loads((ROOT / "deploy" / "java" / "jars.lock.toml").read_text(encoding="utf-8"))[name]
     return {artifact: version for _group, artifact, version in (coordinate.split(":") for coordinate in jars)}
 
 
@@ -50,7 +50,15 @@ def test_imports_go_one_way():
 
 @pytest.mark.parametrize(
     "module",
-    ["twin", "twin.stores.open", "twin.replays", "twin.estate", "twin.events", "twin.testing", "twin.pytest_plugin"],
+    [
+        "twin",
+        "twin.stores.open",
+        "twin.playback.replays",
+        "twin.estate",
+        "twin.events",
+        "twin.testing",
+        "twin.testing.pytest_plugin",
+    ],
 )
 def test_a_planner_needs_neither_spark_nor_kafka(module):
     assert not imported_by(f"import {module}") & {"pyspark", "py4j", "confluent_kafka", "kafka"}

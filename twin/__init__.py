@@ -5,7 +5,7 @@
 | `load_estate`, `Estate` | `twin.estate` | read what exists |
 | `Decoder` | `twin.events` | decode events; a value that is refused gets its reason |
 | `open_store` | `twin.stores.open` | open the twin of one store |
-| `replay`, `Replayed` | `twin.replays` | play a recording through the twins of an estate |
+| `replay`, `Replayed` | `twin.playback.replays` | play a recording through the twins of an estate |
 | `simulate`, `scenarios`, `make_scenario`, `demo_estate` | `twin.simulation` | make recordings with their true 2192s |
 | `Alert` | `twin.alerts.episodes` | one record of an alert |
 | `MqtwinError`, `UsageError` | `twin.errors` | exceptions: a failure while running; wrong use or input |
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from twin.errors import MqtwinError, UsageError
     from twin.estate import Estate, load_estate
     from twin.events import Decoder
-    from twin.replays import Replayed, replay
+    from twin.playback.replays import Replayed, replay
     from twin.simulation import demo_estate, make_scenario, scenarios, simulate
     from twin.stores.open import open_store
 
@@ -36,13 +36,13 @@ _MODULES = {
     "Decoder": "events",
     "Estate": "estate",
     "MqtwinError": "errors",
-    "Replayed": "replays",
+    "Replayed": "playback.replays",
     "UsageError": "errors",
     "demo_estate": "simulation",
     "load_estate": "estate",
     "make_scenario": "simulation",
     "open_store": "stores.open",
-    "replay": "replays",
+    "replay": "playback.replays",
     "scenarios": "simulation",
     "simulate": "simulation",
 }

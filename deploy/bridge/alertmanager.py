@@ -18,7 +18,7 @@ import structlog
 
 from deploy.bridge.episodes import RESEND_S, Episodes, chunks
 from deploy.bridge.sending import TIMEOUT_S, RefusedError, post, send_until_delivered
-from streams.feeds.http import Requester
+from streams.collecting.http import Requester
 from streams.kafka.latest import AlertEntry
 
 _MAX_ALERTS = 64  # of one request

@@ -18,7 +18,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from streams.feeds.http import Requester, RequestError
+from streams.collecting.http import Requester, RequestError
 from twin.errors import MqtwinError, UsageError
 
 TIMEOUT_S = 10.0  # for the whole of a request

@@ -17,7 +17,7 @@ from pathlib import Path
 import structlog
 
 from deploy.bridge.sending import TIMEOUT_S, RefusedError, post, send_until_delivered
-from streams.feeds.http import Requester
+from streams.collecting.http import Requester
 from streams.kafka.subscribe import AlertRecord
 from twin.errors import UsageError
 

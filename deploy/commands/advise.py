@@ -8,20 +8,20 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from deploy.moment import MomentSource, open_twin, parse_traffic
-from deploy.options import KafkaOptions
+from deploy.options.common import KafkaOptions
+from deploy.options.moment import MomentSource, open_twin, parse_traffic
 from deploy.plan_files import write_plans
 from deploy.show.advice import print_advice, print_members, print_proofs
 from deploy.show.report import report
 from deploy.show.warnings import print_warnings
-from twin.advise import Promise
-from twin.advise import advise as find_advice
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.members import advise_members
-from twin.proof import prove
+from twin.planning.advise import Promise
+from twin.planning.advise import advise as find_advice
+from twin.planning.members import advise_members
+from twin.planning.proof import prove
+from twin.planning.whatif import moment_of
 from twin.stores.uniform_cluster import UniformClusterTwin
-from twin.whatif import moment_of
 
 _PROVEN = ("title", "recorded", "refused", "first_full", "unserved_gets")  # fields of a proof that JSON shows
 

@@ -8,8 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.broker import Broker
-from deploy.stopping import StopRequestedError, raise_on_stop
+from deploy.java.broker import Broker
+from deploy.run.stopping import StopRequestedError, raise_on_stop
 from twin.errors import MqtwinError
 
 

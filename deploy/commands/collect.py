@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from deploy.feed_options import FeedChoices
-from deploy.options import KafkaOptions
+from deploy.options.common import KafkaOptions
+from deploy.options.feeds import FeedChoices
+from deploy.options.spans import SpanChoices
+from deploy.run.stopping import stop_requested
 from deploy.show.feeds import ComplaintPrinter, print_intake
 from deploy.show.summaries import count_text
 from deploy.show.warnings import print_warnings
-from deploy.span_options import SpanChoices
-from deploy.stopping import stop_requested
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FORMATS, Intake, make_feed
 
 if TYPE_CHECKING:
-    from streams.feeds.sources import Source
+    from streams.collecting.sources import Source
 
 SERVER = Group("Server", sort_key=4)
 
@@ -90,14 +90,14 @@ def collect(
         choices: Facts that the data lack.
         spans: OpenTelemetry spans.
     """
-    from streams.feeds.collect import EventWriter
-    from streams.feeds.collect import collect as run
-    from streams.feeds.position import load_position
-    from streams.feeds.statistics import Statistics
+    from streams.collecting.collect import EventWriter
+    from streams.collecting.collect import collect as run
+    from streams.collecting.position import load_position
+    from streams.collecting.statistics import Statistics
     from streams.kafka.letters import LetterSender
     from streams.kafka.publish import PublishResult, Sender
     from streams.kafka.topics import Topics
-    from twin.warm import warm
+    from twin.stores.warm_up import warm
 
     _check_format(format_name)
     loaded_estate = load_estate(estate)
@@ -149,9 +149,9 @@ def _open_source(
     format_name: str, position: Path, kafka: KafkaOptions, topic: str | None, server: ServerOptions, intake: Intake
 ) -> Source:
     """Return the source of a format at its position."""
-    from streams.feeds import sources
-    from streams.feeds.http import HttpClient, check_url
-    from streams.feeds.position import load_position
+    from streams.collecting import sources
+    from streams.collecting.http import HttpClient, check_url
+    from streams.collecting.position import load_position
 
     if format_name not in _INTERVALS_S:
         name = topic or _TOPICS.get(format_name)

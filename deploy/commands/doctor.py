@@ -8,8 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from deploy.doctor import examine
-from deploy.jars import CONSOLE, KAFKA_BROKER, SPARK_CONNECTOR, ensure_jars
-from deploy.make_archives import make_archives
+from deploy.java.jars import CONSOLE, KAFKA_BROKER, SPARK_CONNECTOR, ensure_jars
+from deploy.java.make_archives import make_archives
 from deploy.show.findings import print_findings
 from streams.log import configure_logging
 

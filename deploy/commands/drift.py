@@ -11,13 +11,13 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from deploy.options import KafkaOptions
+from deploy.options.common import KafkaOptions
 from deploy.show.drift import print_drift, print_points
 from deploy.show.progress import show_progress
 from deploy.show.warnings import print_warnings
-from twin.drifts import drifts
 from twin.errors import UsageError
 from twin.estate import load_estate
+from twin.playback.drift import drifts
 
 
 def drift(

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from deploy.feed_options import FeedChoices
-from deploy.options import parse_settings
+from deploy.options.common import parse_settings
+from deploy.options.feeds import FeedChoices
 from deploy.show.feeds import print_complaints
 from deploy.show.summaries import count_text
 from deploy.show.table import print_table

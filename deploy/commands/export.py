@@ -15,8 +15,8 @@ from prometheus_client import CollectorRegistry
 from deploy.metrics.collector import TwinCollector, samples_of
 from deploy.metrics.health import Health
 from deploy.metrics.server import metrics_server
-from deploy.options import KafkaOptions, parse_address
-from deploy.stopping import stop_requested
+from deploy.options.common import KafkaOptions, parse_address
+from deploy.run.stopping import stop_requested
 from streams.kafka.latest import Latest
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from deploy.options import parse_start
+from deploy.options.common import parse_start
 from deploy.show.progress import show_progress
 from deploy.show.summaries import simulated_summary
 from deploy.show.warnings import print_warnings

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.options import KafkaOptions
+from deploy.options.common import KafkaOptions
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.summaries import published_summary
 from deploy.show.warnings import print_warnings

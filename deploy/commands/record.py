@@ -9,10 +9,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from deploy.options import KafkaOptions
+from deploy.options.common import KafkaOptions
+from deploy.run.stopping import stop_requested
 from deploy.show.progress import show_progress
 from deploy.show.summaries import recorded_summary
-from deploy.stopping import stop_requested
 from streams.kafka.record import record as record_events
 from streams.kafka.topics import Topics
 

@@ -18,9 +18,9 @@ from deploy.show.warnings import print_warnings
 from twin.errors import MqtwinError, UsageError
 from twin.estate import load_estate
 from twin.events import Reject
-from twin.recordings import Chunk
-from twin.replays import dead_letter
-from twin.replays import replay as replay_recording
+from twin.playback.replays import dead_letter
+from twin.playback.replays import replay as replay_recording
+from twin.recordings.files import Chunk
 
 
 def _file_or_hyphen(_: Any, value: str | None) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.options import parse_settings, parse_start
+from deploy.options.common import parse_settings, parse_start
 from deploy.show.progress import show_progress
 from deploy.show.scenarios import print_scenarios
 from deploy.show.summaries import simulated_summary

@@ -7,8 +7,8 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
+from deploy.options.sizes import SizeOptions, parse_size_option, scm_of_facility, worst_case
 from deploy.show.sizes import extent_text, print_plan, rounded_size
-from deploy.size_options import SizeOptions, parse_size_option, scm_of_facility, worst_case
 from twin.errors import UsageError
 from twin.estate import PageSet, QueueFile, Structure, format_size
 from twin.estate.model import packs

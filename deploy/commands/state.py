@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from deploy.class_archives import find_spark_java
+from deploy.java.class_archives import find_spark_java
 from deploy.show.checkpoint import warn_of_job
 from deploy.show.usage import print_usage
 from deploy.show.warnings import print_warnings

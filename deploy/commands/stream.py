@@ -10,12 +10,12 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.class_archives import find_spark_java
-from deploy.jars import SPARK_CONNECTOR, ensure_jars
-from deploy.options import KafkaOptions, parse_settings
+from deploy.java.class_archives import find_spark_java
+from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
+from deploy.options.common import KafkaOptions, parse_settings
+from deploy.options.spans import SpanChoices
+from deploy.run.supervisor import NEVER, check_restart, is_supervised, reported_failure, supervise
 from deploy.show.warnings import print_warnings
-from deploy.span_options import SpanChoices
-from deploy.supervisor import NEVER, check_restart, is_supervised, reported_failure, supervise
 from streams.checkpoint.skip import Place
 from streams.log import configure_logging
 from streams.query.job import TRIGGER, JobSettings, run_job

@@ -12,8 +12,8 @@ from deploy.show.summaries import count_text
 from deploy.show.warnings import print_warnings
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.estate.history import history_text
-from twin.history import learn
+from twin.estate.past_rises import history_text
+from twin.playback.learn import learn
 
 
 def warm(

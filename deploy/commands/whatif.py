@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from deploy.moment import MomentSource, open_moment, parse_traffic
-from deploy.options import KafkaOptions, parse_settings
+from deploy.options.common import KafkaOptions, parse_settings
+from deploy.options.moment import MomentSource, open_moment, parse_traffic
 from deploy.show.warnings import print_warnings
 from deploy.show.whatif import answer_json, check_picture, draw_answer, print_answer
 from twin.estate import load_estate
-from twin.whatif import what_if
+from twin.planning.whatif import what_if
 
 
 def whatif(

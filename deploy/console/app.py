@@ -28,7 +28,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deploy.console.model import ConsoleModel
-from deploy.jars import CONSOLE, ensure_jars
+from deploy.java.jars import CONSOLE, ensure_jars
 from twin.errors import MqtwinError
 
 MAX_CLIENTS = 64  # that receive events at a time

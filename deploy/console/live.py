@@ -15,15 +15,15 @@ from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
 from streams.kafka.clients import LastError, check, new_consumer, partitions_of
 from streams.kafka.topics import Topics
+from twin.capacity.offload_rules import has_rules
 from twin.errors import MqtwinError, UsageError
 from twin.estate import MAX_PAGES, Estate, Structure
 from twin.events import Decoder
-from twin.levers import sizes
-from twin.offload_rules import has_rules
-from twin.replays import Player
+from twin.planning.levers import sizes
+from twin.planning.whatif import DEFAULT_HORIZON_S, Outcome, Traffic, moment_of, what_if
+from twin.playback.replays import Player
 from twin.stores.message_store import MessageStore
-from twin.warm import warm
-from twin.whatif import DEFAULT_HORIZON_S, Outcome, Traffic, moment_of, what_if
+from twin.stores.warm_up import warm
 
 _BATCH = 2_000
 _READ_SECONDS = 0.5

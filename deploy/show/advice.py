@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deploy.show.wrapping import wrapped
-from twin.advise import Advice
 from twin.estate import format_size
-from twin.members import MemberAdvice
-from twin.proof import Proof
+from twin.planning.advise import Advice
+from twin.planning.members import MemberAdvice
+from twin.planning.proof import Proof
 
 _NO_MEMBER = (
     "Another queue manager in the group is no plan: all members share entries and elements, and which share of"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deploy.show.table import print_table
-from twin.drifts import DriftPoint, StoreDrift
+from twin.playback.drift import DriftPoint, StoreDrift
 from twin.units import as_text
 
 _BARS = "▁▂▃▄▅▆▇█"

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from deploy.show.warnings import print_line
 from twin.events import Reject
-from twin.recordings import Chunk, LinesChunk
+from twin.recordings.files import Chunk, LinesChunk
 
 _MANY_REJECTS = 1_000
 

@@ -9,10 +9,10 @@ from math import ceil, floor
 
 from deploy.show.advice import settings_text
 from deploy.show.whatif import HEADINGS, cells, question
-from twin.advise import Advice
-from twin.proof import AS_IT_IS, Proof
+from twin.planning.advise import Advice
+from twin.planning.proof import AS_IT_IS, Proof
+from twin.planning.whatif import Answer, Outcome
 from twin.units import as_span
-from twin.whatif import Answer, Outcome
 
 _WIDTH, _LEFT, _RIGHT = 760, 200, 36  # of a picture, and what its labels take
 _ROW = 44

@@ -81,7 +81,7 @@ def scorecard_json(recordings: Sequence[Path], scored: Sequence[ScoredRecording]
 
 def draw_stores(folder: Path, recording: Path, played: PlayedRecording, scored: ScoredRecording) -> None:
     """Draw usage, forecasts and alerts of each store of a recording, one SVG file per store."""
-    from twin.pictures import save
+    from twin.playback.pictures import save
     from twin.scoring.pictures import story
 
     stem = recording.name.partition(".")[0]
@@ -93,7 +93,7 @@ def draw_stores(folder: Path, recording: Path, played: PlayedRecording, scored: 
 
 def draw_summary(folder: Path, scored: Sequence[ScoredRecording]) -> None:
     """Draw lead times and calibration of all recordings: leads.svg and calibration.svg."""
-    from twin.pictures import save
+    from twin.playback.pictures import save
     from twin.scoring.pictures import calibration, leads
 
     measures = summarise(scored)

@@ -10,7 +10,7 @@ from twin.units import as_text
 if TYPE_CHECKING:  # `mqtwin replay` and `mqtwin simulate` must not import Kafka
     from streams.kafka.publish import PublishResult
     from streams.kafka.record import RecordResult
-    from twin.replays import Replayed
+    from twin.playback.replays import Replayed
     from twin.simulation import Outcome
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from deploy.show.forecast import forecast_text
 from deploy.show.table import print_table
-from twin.asked import AskedStore, Refusals
+from twin.playback.demands import AskedStore, Refusals
 from twin.records import NOT_MEASURED, ResourceUsage, State, fullest_of, resources_of
 from twin.units import as_text
 

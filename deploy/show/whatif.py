@@ -10,8 +10,8 @@ import msgspec
 from deploy.show.table import print_table
 from twin.alerts.texts import is_full_now
 from twin.errors import UsageError
+from twin.planning.whatif import AS_IT_IS, Answer, Outcome
 from twin.units import as_estimate, as_span
-from twin.whatif import AS_IT_IS, Answer, Outcome
 
 HEADINGS = ("", "full first", "time to full", "p10 to p90", "probability", "messages that fit")
 _RIGHT = frozenset({"probability", "messages that fit"})
@@ -76,7 +76,7 @@ def draw_answer(path: Path, answer: Answer) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    from twin.pictures import GREY, INK, STYLE
+    from twin.playback.pictures import GREY, INK, STYLE
 
     mpl.rcParams.update(STYLE)
     figure, axes = plt.subplots(figsize=(8, 2.8), layout="constrained")

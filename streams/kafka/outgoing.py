@@ -19,7 +19,7 @@ from kernels import OPS
 from twin.estate import Estate
 from twin.events import ARROW, ARROW_SCHEMA, JSON, NDJSON, Decoded, EventError, Reject
 from twin.events.convert import arrow_value
-from twin.recordings import Chunk, LinesChunk, TableChunk
+from twin.recordings.files import Chunk, LinesChunk, TableChunk
 
 UNROUTED = b"?"  # key of an event that belongs to no store; the stream dead-letters it
 EVENTS_PER_RECORD = {JSON: 1, NDJSON: 1_000, ARROW: 5_000}  # about 200 KB each

@@ -21,10 +21,10 @@ from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoder
 from twin.events.fields import FIELD, MEASURED_COUNTS
-from twin.replays import Player
+from twin.planning.whatif import until
+from twin.playback.replays import Player
 from twin.stores.open import Twin
-from twin.warm import warm
-from twin.whatif import until
+from twin.stores.warm_up import warm
 
 _READ_SECONDS = 0.5
 

@@ -27,8 +27,8 @@ from streams.kafka.topics import Topics, prepare_topic
 from twin.errors import MqtwinError
 from twin.estate import Estate
 from twin.events import JSON, Decoder, Reject
-from twin.recordings import Chunk, open_recording
-from twin.warm import warm
+from twin.recordings.files import Chunk, open_recording
+from twin.stores.warm_up import warm
 
 _BATCH = 10_000  # JSON records per call of the producer
 _MAX_PENDING_BYTES = 128 * 1024 * 1024  # produced and not yet delivered

@@ -19,7 +19,7 @@ import msgspec
 from confluent_kafka import Message
 
 from twin.errors import MqtwinError, UsageError
-from twin.recordings import RecordingWriter, suffix_of
+from twin.recordings.files import RecordingWriter, suffix_of
 
 _POSITION_SECONDS = 1.0  # between two positions; a killed process reads that much again
 

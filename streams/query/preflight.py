@@ -196,7 +196,7 @@ def _make_probe(  # noqa: C901 -- one function, which is pickled by value
 
             import streams.query.decode_stage
             import streams.query.processor  # noqa: F401
-            from twin.warm import warm
+            from twin.stores.warm_up import warm
 
             warm()
         except ImportError as error:

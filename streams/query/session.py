@@ -104,7 +104,7 @@ def open_session(
     Args:
         name: of the application.
         master: Spark's master; None: `spark.master` of `conf`, else all cores of this machine.
-        jars: Spark's Kafka connector and its dependencies (``deploy.jars``); empty if the cluster has them.
+        jars: Spark's Kafka connector and its dependencies (``deploy.java.jars``); empty if the cluster has them.
         java: of the driver; None: the environment decides.
         conf: settings of Spark; they override all others.
         local_checkpoint: the checkpoint is on a local disk, not on HDFS, S3 or the like.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from functools import cache
 
-from twin.warm import warm
+from twin.stores.warm_up import warm
 
 MANY_TWINS = 16  # opened since the last exemption, from which another one pays: together a collection of 2 ms
 THAW_EXEMPTIONS = 256  # between two collections of everything, each 0.1 s

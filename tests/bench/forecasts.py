@@ -23,7 +23,7 @@ from twin.events import ARROW, Decoder
 from twin.forecast import monitor
 from twin.stores.message_store import MessageStore
 from twin.stores.open import open_message_store
-from twin.warm import warm
+from twin.stores.warm_up import warm
 
 LEAST = 0.9  # of the throughput without: the target
 EVENT_RATES = (50_000, 5_000)  # events a second of event time, all stores

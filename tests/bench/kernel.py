@@ -19,7 +19,7 @@ from twin.events.convert import arrow_value, json_lines
 from twin.state.arrays import MemoryArrays
 from twin.stores.message_store import MessageStore
 from twin.stores.open import open_message_store
-from twin.warm import warm
+from twin.stores.warm_up import warm
 
 LEVELS = (10_000, 1_000_000, 10_000_000)
 _PIECE = 1_000_000  # puts of a table

@@ -16,7 +16,7 @@ from twin.estate import Estate, load_estate
 from twin.events import EventBlock
 from twin.stores.message_store import MessageStore
 from twin.stores.open import open_message_store
-from twin.warm import warm
+from twin.stores.warm_up import warm
 
 LEVELS = (10_000, 1_000_000, 10_000_000)
 _BLOCK = 20_000  # events of a block: puts and gets in turn

@@ -18,7 +18,7 @@ from tests.bench.rig import PROCESSES
 from tests.bench.throughput import Way
 from tests.bench.timeline import PHASES, STAGES, Timeline
 from tests.bench.wording import rate
-from twin.pictures import GREY, INK, SHADES, STYLE, save
+from twin.playback.pictures import GREY, INK, SHADES, STYLE, save
 
 _LABELLED = 0.15  # of a batch: a shorter phase has no room for its name
 _PERCENTILES = (50, 99)

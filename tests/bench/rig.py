@@ -16,9 +16,9 @@ import psutil
 import pyarrow as pa
 from py4j.protocol import Py4JError
 
-from deploy.broker import Broker
-from deploy.class_archives import find_spark_java
-from deploy.jars import SPARK_CONNECTOR, ensure_jars
+from deploy.java.broker import Broker
+from deploy.java.class_archives import find_spark_java
+from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
 from streams.kafka.outgoing import Record
 from streams.kafka.publish import PublishResult, Sender, publish
 from streams.kafka.topics import Topics, prepare_topics
@@ -31,7 +31,7 @@ from streams.query.session import open_session
 from tests.bench import site
 from twin.errors import MqtwinError
 from twin.estate import Estate
-from twin.recordings import RecordingWriter
+from twin.recordings.files import RecordingWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

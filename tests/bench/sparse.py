@@ -29,9 +29,9 @@ from tests.bench.traffic import START_US
 from tests.soak.estates import many_stores, qmgr_of
 from twin.estate import Estate, load_estate
 from twin.events import ARROW_SCHEMA, EventBlock
-from twin.replays import replay
+from twin.playback.replays import replay
 from twin.stores.open import open_message_store
-from twin.warm import warm
+from twin.stores.warm_up import warm
 
 STORES = (4, 100, 1_000)
 DAY_HOURS = 24

@@ -17,7 +17,7 @@ import msgspec
 from twin.events.fields import FIELD
 from twin.feeds.in_order import in_order
 from twin.feeds.intervals import Flows, Puts, backed_out_later, events_of, net
-from twin.recordings import RecordingWriter, open_recording
+from twin.recordings.files import RecordingWriter, open_recording
 
 _QUEUE_OPS = {"PUT", "GET", "COMMIT", "BACKOUT", "EXPIRE", "CLEAR", "PREPARE"}
 

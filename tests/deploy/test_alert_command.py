@@ -14,7 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 import deploy.commands.alerts
-from deploy.alert_command import AlertCommand
+from deploy.bridge.alert_command import AlertCommand
 from deploy.cli import main
 from streams.kafka.subscribe import AlertData, AlertRecord
 from twin.errors import UsageError
@@ -93,7 +93,7 @@ def test_a_command_that_leaves_a_process_behind_has_succeeded_at_its_own_end(
 def test_output_without_end_is_a_failure_and_takes_neither_memory_nor_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deploy.alert_command._PAUSES_S", ())
+    monkeypatch.setattr("deploy.bridge.alert_command._PAUSES_S", ())
     run, _ = command(tmp_path, "import sys\nwhile True: sys.stdout.write('y' * 65536)")
     with capture_logs() as lines:
         assert not run.deliver(record())
@@ -125,7 +125,7 @@ def test_the_option_delivers_before_it_prints_and_ends_with_1_if_one_was_given_u
 
     monkeypatch.setattr(deploy.commands.alerts, "AlertReader", Reader)
     monkeypatch.setattr(deploy.commands.alerts, "read_alerts", read_alerts)
-    monkeypatch.setattr("deploy.alert_command._PAUSES_S", ())
+    monkeypatch.setattr("deploy.bridge.alert_command._PAUSES_S", ())
     client = ["alerts", "--bootstrap-servers", "localhost:9092", "--json"]
     assert main([*client, "--exec", f"tee {tmp_path}/copy"]) == 0
     out, err = capsys.readouterr()

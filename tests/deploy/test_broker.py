@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from deploy.broker import MAX_RECORD_BYTES, Broker, _bind, _escaped
+from deploy.java.broker import MAX_RECORD_BYTES, Broker, _bind, _escaped
 from tests.streams.kafka_help import new_producer
 from tests.support.java import quick_java
 from tests.support.processes import is_alive, still_alive
@@ -81,7 +81,7 @@ def test_a_record_of_almost_sixteen_mebibytes_goes_through(kafka, topic_prefix):
 @pytest.mark.system
 def test_a_cluster_id_may_begin_with_a_hyphen(monkeypatch):
     """One in 64 does."""
-    monkeypatch.setattr("deploy.broker.uuid.uuid4", lambda: uuid.UUID(int=0xF8 << 120))
+    monkeypatch.setattr("deploy.java.broker.uuid.uuid4", lambda: uuid.UUID(int=0xF8 << 120))
     with Broker() as broker:
         assert cluster_id(broker.bootstrap_servers).startswith("-")
 
@@ -120,7 +120,7 @@ def test_it_listens_on_the_loopback_address_only_and_one_folder_has_one_broker(t
 @pytest.mark.system
 def test_nothing_is_left_when_the_parent_is_killed(tmp_path):
     program = (
-        "import sys, threading, time; from pathlib import Path; from deploy.broker import Broker\n"
+        "import sys, threading, time; from pathlib import Path; from deploy.java.broker import Broker\n"
         f"broker = Broker(data=Path({str(tmp_path)!r}))\n"
         # Started in a thread that ends: the broker belongs to the process, not to that thread.
         "starter = threading.Thread(target=broker.start); starter.start(); starter.join(); time.sleep(1)\n"

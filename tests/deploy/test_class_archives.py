@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from deploy import make_archives
-from deploy.class_archives import PROGRAMS, archive_options, archive_path, missing_archives, outdated_archives
-from deploy.java import Java
-from deploy.make_archives import make_archives as make
+from deploy.java import make_archives
+from deploy.java.class_archives import PROGRAMS, archive_options, archive_path, missing_archives, outdated_archives
+from deploy.java.make_archives import make_archives as make
+from deploy.java.runtime import Java
 from twin.errors import MqtwinError
 
 JAVA = Java(Path("/opt/java 17"), 17, "17.0.15", "a test")

@@ -176,6 +176,6 @@ def test_following_is_ended_by_a_signal_and_the_recording_is_whole(
         status = process.wait()
         guard.cancel()
     assert status == 0 and message.startswith("1 event of 1 record, ")
-    from twin.recordings import open_recording
+    from twin.recordings.files import open_recording
 
     assert [line for chunk in open_recording(out) for line in chunk.lines()] == [b'{"n":1}']

@@ -10,7 +10,7 @@ import pytest
 from deploy.cli import main
 from tests.support.traffic import BAD_LINES, lines_of, traffic, write_estate, write_lines, write_recording
 from twin.estate import load_estate
-from twin.replays import dead_letter, replay
+from twin.playback.replays import dead_letter, replay
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_the_wrong_estate_is_told_long_before_the_end(
     recording = write_recording(tmp_path / "t.ndjson", events)
     other = tmp_path / "other.toml"
     other.write_text(estate.read_text().replace("QSG1/ORDERS", "QSG1/OTHER").replace("QSG1/BILLS", "QSG1/MORE"))
-    monkeypatch.setattr("twin.recordings._CHUNK_BYTES", 200_000)
+    monkeypatch.setattr("twin.recordings.files._CHUNK_BYTES", 200_000)
     assert main(["replay", str(recording), "--estate", str(other)]) == 1
     (warning,) = [line for line in capsys.readouterr().err.splitlines() if "accepted so far" in line]
     number = int(warning.partition(": not one of ")[2].partition(" ")[0].replace(",", ""))

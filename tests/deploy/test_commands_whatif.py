@@ -24,8 +24,8 @@ from deploy.show.whatif import answer_json, cells
 from tests.support.estates import small_estate
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.recordings import open_recording
-from twin.whatif import Outcome, Traffic, at_moment, what_if
+from twin.planning.whatif import Outcome, Traffic, at_moment, what_if
+from twin.recordings.files import open_recording
 
 STORE = "QSG1/APP1"
 ROOT = Path(__file__).resolve().parents[2]

@@ -31,8 +31,8 @@ from tests.support.estates import small_estate
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.events import Decoded, Decoder
-from twin.recordings import open_recording
-from twin.replays import Player
+from twin.playback.replays import Player
+from twin.recordings.files import open_recording
 from twin.scoring import play, score
 from twin.simulation import Outcome, SideBySide, demo_estate, make_scenario, side_by_side_estate, simulate
 from twin.units import as_span

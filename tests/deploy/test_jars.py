@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from deploy import jars
-from deploy.jars import KAFKA_BROKER, SPARK_CONNECTOR, ensure_jars, missing, pinned
+from deploy.java import jars
+from deploy.java.jars import KAFKA_BROKER, SPARK_CONNECTOR, ensure_jars, missing, pinned
 from twin.errors import MqtwinError
 
 

@@ -16,8 +16,8 @@ from structlog.testing import capture_logs
 from deploy.bridge import sending
 from deploy.bridge.alertmanager import AlertmanagerBridge
 from deploy.bridge.webhook import Webhook
-from streams.feeds import http
-from streams.feeds.http import HttpClient, Requester, RequestError
+from streams.collecting import http
+from streams.collecting.http import HttpClient, Requester, RequestError
 from tests.support.alert_entries import entry
 from tests.support.surfaces import wait_until
 

@@ -24,7 +24,7 @@ from twin.events import Decoder
 from twin.feeds import FeedOptions, Intake, Page, make_feed
 from twin.feeds.estate_import import differences, estate_text, unverified
 from twin.feeds.looks import looks_like
-from twin.recordings import LinesChunk
+from twin.recordings.files import LinesChunk
 
 INPUTS = 50  # of a round
 MAX_SECONDS = 1.0  # of processor time for a page

@@ -24,7 +24,7 @@ from tests.kernels.test_crowd import crowd
 from tests.support.mixes import MIXES
 from tests.support.workloads import random_workload
 from twin.events import to_table
-from twin.warm import warm
+from twin.stores.warm_up import warm
 
 def ready():
     return {(kernel.py_func.__qualname__, types) for kernel in _compile._compiled for types in kernel.signatures}
@@ -81,7 +81,7 @@ def test_one_of_several_processes_started_at_once_compiles_and_later_ones_load_e
 
 
 def test_importing_the_kernels_makes_no_folder(tmp_path: Path) -> None:
-    assert output_of(start("import twin.warm, kernels._compile; print(0)", MQTWIN_CACHE=str(tmp_path))) == "0"
+    assert output_of(start("import twin.stores.warm_up, kernels._compile; print(0)", MQTWIN_CACHE=str(tmp_path))) == "0"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -95,7 +95,7 @@ def test_kernels_leave_the_cache_settings_of_other_numba_users_alone() -> None:
     program = """
 from numba import config
 before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES
-import twin.warm
+import twin.stores.warm_up
 print(before == (config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES))
 """
     assert output_of(start(program)) == "True"

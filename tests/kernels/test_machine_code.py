@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from kernels import event_loop
-from twin.warm import warm
+from twin.stores.warm_up import warm
 
 # Routines that a working queue calls seldom or never. What a plain put, get or commit needs is inlined.
 RARE = {

@@ -26,7 +26,7 @@ from twin.forecast import flows, laws, outlook, rises, rule
 from twin.scoring import TWIN, TWIN_WATCH, JudgedStore, measure
 from twin.scoring.table import markdown, number, percent, span
 from twin.simulation.cases import scenario_of
-from twin.warm import warm
+from twin.stores.warm_up import warm
 
 TURNING = (
     "sawtooth",

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 import twin.simulation
-from twin.recordings import RecordingWriter
+from twin.recordings.files import RecordingWriter
 from twin.simulation.cases import Split, draw_case
 
 RECORDINGS = Path(__file__).resolve().parents[2] / "build" / "score" / "recordings"

@@ -19,8 +19,8 @@ import numpy as np
 
 from kernels.clock import SECOND
 from kernels.layout import BACKOUT, PUT
-from twin.course import STEP
 from twin.forecast import rule
+from twin.playback.samples import STEP
 from twin.scoring.alarms import Alarm, from_condition
 from twin.scoring.series import Series
 from twin.scoring.truth import Filling

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.score.work import CaseScore, measured, scored_case
-from twin.pictures import save
+from twin.playback.pictures import save
 from twin.scoring import METHODS, TWIN, WarnedFilling, pictures
 from twin.scoring.table import span
 

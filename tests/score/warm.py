@@ -8,8 +8,8 @@ from pathlib import Path
 from kernels.clock import SECOND
 from tests.score.oracle import event_numbers, rated
 from twin.estate import Estate
-from twin.estate.history import history_text, read_history
-from twin.history import learn
+from twin.estate.past_rises import history_text, read_history
+from twin.playback.learn import learn
 from twin.simulation import simulate
 from twin.simulation.cases import Case
 

@@ -28,7 +28,7 @@ from twin.scoring import (
 )
 from twin.simulation import SCENARIOS
 from twin.simulation.cases import Case, Split, draw_case
-from twin.warm import warm
+from twin.stores.warm_up import warm
 
 WARM_CASES = 110  # of the first ones, the hard ones are played with a day of history, too
 

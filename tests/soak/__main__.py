@@ -23,7 +23,7 @@ import msgspec
 import psutil
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from deploy.broker import Broker
+from deploy.java.broker import Broker
 from streams.checkpoint.files import CheckpointFiles
 from streams.kafka.topics import Topics, admin_client, end_offsets, prepare_topics
 from tests.bench import site

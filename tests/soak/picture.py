@@ -8,7 +8,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from tests.soak.samples import PARTS, Samples
-from twin.pictures import INK, SHADES, STYLE, save
+from twin.playback.pictures import INK, SHADES, STYLE, save
 
 _COLOURS = dict(zip(("spark", "workers", "broker", "driver"), SHADES, strict=True))
 _LABELS = {"driver": "driver", "spark": "Spark's JVM", "workers": "Python workers", "broker": "broker"}

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.traffic import BAD_LINES, lines_of, traffic, write_estate, write_lines
 from twin.estate import Estate, load_estate
-from twin.replays import Replayed, replay
+from twin.playback.replays import Replayed, replay
 
 
 @pytest.fixture(scope="session")

@@ -18,13 +18,13 @@ import pytest
 import trustme
 
 from deploy.cli import main
-from streams.feeds import collect as collecting
-from streams.feeds.collect import collect
-from streams.feeds.complaints import ComplaintLetters
-from streams.feeds.http import HttpClient, RequestError, check_url
-from streams.feeds.position import Position, load_position, save_position
-from streams.feeds.sources import HttpSource, dds_requests, page_requests, range_requests
-from streams.feeds.statistics import Statistics
+from streams.collecting import collect as collecting
+from streams.collecting.collect import collect
+from streams.collecting.complaints import ComplaintLetters
+from streams.collecting.http import HttpClient, RequestError, check_url
+from streams.collecting.position import Position, load_position, save_position
+from streams.collecting.sources import HttpSource, dds_requests, page_requests, range_requests
+from streams.collecting.statistics import Statistics
 from tests.streams.kafka_help import create, everything, send
 from tests.support.estates import facility_estate
 from twin.errors import UsageError

@@ -14,7 +14,7 @@ from streams.query.processor import open_twins
 from streams.query.rows import FIGURES
 from tests.streams.stage_help import as_json, blocks_of, figure, new_tester, of_topic, plan, put
 from twin.events import Decoder
-from twin.replays import Player
+from twin.playback.replays import Player
 
 STORE = "QSG1/APP1"
 

@@ -24,7 +24,7 @@ from tests.support.traffic import BAD_LINES, START_US, traffic, write_lines, wri
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.events import ARROW, CONTENT_TYPES, JSON, NDJSON, Decoder
-from twin.replays import Player, Replayed, replay
+from twin.playback.replays import Player, Replayed, replay
 
 with warnings.catch_warnings():  # kafka-python reads its files in a way that Python 3.11 and 3.12 call deprecated
     warnings.simplefilter("ignore", DeprecationWarning)

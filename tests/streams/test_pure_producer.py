@@ -17,7 +17,7 @@ from tests.streams.kafka_help import create, everything, header
 from tests.support.traffic import START_US, STORE_OF, traffic, write_estate, write_recording
 from twin.estate import load_estate
 from twin.events import Decoder
-from twin.replays import Player, replay
+from twin.playback.replays import Player, replay
 
 with warnings.catch_warnings():  # kafka-python reads its files in a way that Python 3.11 and 3.12 call deprecated
     warnings.simplefilter("ignore", DeprecationWarning)

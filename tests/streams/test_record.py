@@ -24,8 +24,8 @@ from tests.twin.test_recordings import largest_file
 from twin.errors import CutRecordingWarning, MqtwinError, UsageError
 from twin.estate import Estate
 from twin.events import ARROW, CONTENT_TYPES, NDJSON
-from twin.recordings import SUFFIXES, open_recording
-from twin.replays import Replayed, replay
+from twin.playback.replays import Replayed, replay
+from twin.recordings.files import SUFFIXES, open_recording
 
 PUT = b'{"time":1795176000000000,"qmgr":"QM01","op":"PUT","queue":"ORDERS","length":1}'
 

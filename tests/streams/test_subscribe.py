@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from deploy.broker import Broker
+from deploy.java.broker import Broker
 from streams.kafka import clients, subscribe
 from streams.kafka.subscribe import AlertReader, AlertRecord, read_alerts
 from streams.kafka.topics import Topics

@@ -23,7 +23,7 @@ from tests.streams.stage_help import START_US, as_json, put
 from tests.support.estates import small_estate
 from twin.estate import Estate, load_estate
 from twin.events import Decoder
-from twin.replays import Player
+from twin.playback.replays import Player
 
 STORE = "QSG1/APP1"
 NEW, CACHED, MAPPED, RELOADED = TwinSource

@@ -12,8 +12,8 @@ from streams.kafka.topic_reader import TopicRecord
 from streams.kafka.topics import Topics
 from twin.estate import Estate
 from twin.events import Decoder
-from twin.recordings import open_recording
-from twin.replays import Player, _pieces
+from twin.playback.replays import Player, _pieces
+from twin.recordings.files import open_recording
 from twin.simulation import Scenario
 
 TOPICS = Topics()

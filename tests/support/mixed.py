@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from twin.estate import Estate, load_estate
-from twin.recordings import RecordingWriter
+from twin.recordings.files import RecordingWriter
 from twin.simulation import make_scenario, simulate
 
 MEMBERS = ("UC01QM01", "UC01QM02", "UC01QM03")

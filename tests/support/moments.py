@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from twin.planning.whatif import Moment, moment_of
 from twin.testing import Driver
-from twin.whatif import Moment, moment_of
 
 QUEUE = "A.QUEUE"
 

@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 )
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
-from deploy.broker import HOST, Broker, _bind
+from deploy.java.broker import HOST, Broker, _bind
 
 MECHANISM = "SCRAM-SHA-512"
 PASSWORD = "Pa55-w0rd;of{tests}=x"  # with what JAAS and properties files might trip over

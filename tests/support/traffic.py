@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from twin.recordings import RecordingWriter
+from twin.recordings.files import RecordingWriter
 
 ESTATE = """
 schema = 1

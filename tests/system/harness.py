@@ -19,7 +19,7 @@ from tests.streams.kafka_help import new_producer
 from twin.alerts.episodes import Alert
 from twin.estate import Estate, load_estate
 from twin.events import ARROW
-from twin.replays import Replayed, replay
+from twin.playback.replays import Replayed, replay
 
 PATIENCE = 120.0  # seconds
 

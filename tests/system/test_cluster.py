@@ -15,7 +15,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from deploy.class_archives import find_spark_java
+from deploy.java.class_archives import find_spark_java
 from tests.support.estates import small_estate
 
 pytestmark = pytest.mark.system

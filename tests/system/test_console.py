@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 from pyspark.sql import SparkSession
 
-from deploy.broker import Broker
+from deploy.java.broker import Broker
 from streams.kafka.publish import publish
 from streams.kafka.topics import Topics
 from streams.query.job import JobSettings, start_job
@@ -27,7 +27,7 @@ from tests.support.processes import free_port
 from tests.support.surfaces import running, status_of, wait_until
 from tests.system.harness import Played
 from twin.events import NDJSON
-from twin.recordings import open_recording
+from twin.recordings.files import open_recording
 from twin.units import as_text
 
 pytestmark = [

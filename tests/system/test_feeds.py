@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from deploy.cli import main
-from streams.feeds.collect import EventWriter, collect
-from streams.feeds.position import Position
-from streams.feeds.sources import TopicSource
+from streams.collecting.collect import EventWriter, collect
+from streams.collecting.position import Position
+from streams.collecting.sources import TopicSource
 from streams.kafka.letters import LetterSender
 from streams.kafka.publish import PublishResult, Sender
 from tests.streams.kafka_help import create, send

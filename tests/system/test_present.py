@@ -15,11 +15,11 @@ from deploy.show.whatif import answer_json
 from streams.kafka.present import read_present
 from streams.query.stored_state import read_twin
 from tests.system.harness import PATIENCE, Played, Stream, read_topic
-from twin.advise import Promise, advise
 from twin.estate import Estate
 from twin.events import NDJSON
-from twin.recordings import open_recording
-from twin.whatif import Traffic, at_moment, moment_of, what_if
+from twin.planning.advise import Promise, advise
+from twin.planning.whatif import Traffic, at_moment, moment_of, what_if
+from twin.recordings.files import open_recording
 
 pytestmark = pytest.mark.system
 

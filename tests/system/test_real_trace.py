@@ -12,7 +12,7 @@ from deploy.cli import main
 from tests.support.estates import TRACE_SERVICE_RATE, trace_estate
 from tests.system.harness import Stream, by_id, read_topic
 from twin.estate import Estate, load_estate
-from twin.replays import replay
+from twin.playback.replays import replay
 
 pytestmark = pytest.mark.system
 

@@ -19,7 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deploy.cli import main
-from deploy.options import KafkaOptions
+from deploy.options.common import KafkaOptions
 from streams.kafka.rights import explain_refusal
 from streams.kafka.topics import Topics, prepare_topics
 from streams.query.job import JobSettings, start_job
@@ -30,7 +30,7 @@ from tests.support.processes import free_port, still_alive
 from tests.support.secured_broker import PASSWORD, Right, SecuredBroker, as_options, new_user
 from tests.support.traffic import START_US, write_recording
 from twin.estate import load_estate
-from twin.replays import replay
+from twin.playback.replays import replay
 
 pytestmark = pytest.mark.system
 

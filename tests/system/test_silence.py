@@ -15,7 +15,7 @@ from streams.query.job import JobSettings, start_job
 from tests.support.estates import small_estate
 from tests.system.harness import PATIENCE, Stream, check_equal
 from twin.estate import Estate, load_estate
-from twin.replays import replay
+from twin.playback.replays import replay
 
 STORES = {"QSG1/APP1", "QSG1/APP2"}
 

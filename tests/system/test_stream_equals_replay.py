@@ -17,8 +17,8 @@ from tests.support.workloads import random_workload
 from tests.system.harness import Played, Stream, check_equal
 from twin.estate import Estate, load_estate
 from twin.events import ARROW, JSON, NDJSON
-from twin.recordings import RecordingWriter
-from twin.replays import replay
+from twin.playback.replays import replay
+from twin.recordings.files import RecordingWriter
 
 pytestmark = pytest.mark.system
 

@@ -15,8 +15,8 @@ from tests.support.shared import FILES, MEMBERS, START_US, Shared, file_report, 
 from tests.system.harness import PATIENCE, Stream, by_id, check_equal, read_topic
 from twin.estate import Estate
 from twin.events import JSON, NDJSON
-from twin.recordings import RecordingWriter
-from twin.replays import Replayed, replay
+from twin.playback.replays import Replayed, replay
+from twin.recordings.files import RecordingWriter
 
 pytestmark = pytest.mark.system
 

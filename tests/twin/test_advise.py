@@ -8,15 +8,15 @@ import pytest
 
 import twin
 from tests.support.moments import after_rest, structure_at_rest
-from twin.advise import Advice, Promise, advise
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.estate.changed import changed_text
-from twin.members import advise_members
-from twin.proof import AS_IT_IS, prove
+from twin.planning.advise import Advice, Promise, advise
+from twin.planning.members import advise_members
+from twin.planning.proof import AS_IT_IS, prove
+from twin.planning.whatif import Moment, Traffic, at_moment, changed_config, what_if
 from twin.simulation import Outcome
 from twin.testing import Driver
-from twin.whatif import Moment, Traffic, at_moment, changed_config, what_if
 
 STORE = "QSG1/APP1"
 NO_GETTERS = Traffic(gets=0)

@@ -15,11 +15,11 @@ from tests.naive.estates import structure
 from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from twin.alerts import shared_texts, texts
 from twin.alerts.episodes import Filler
+from twin.capacity.statements import steps
 from twin.estate import Structure, load_estate
 from twin.forecast import flows
 from twin.forecast.outlook import look_ahead
 from twin.forecast.remedies import effects
-from twin.plan_texts import steps
 from twin.testing import Driver
 from twin.units import GIB, as_rate, readable_size
 

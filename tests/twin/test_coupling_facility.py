@@ -19,8 +19,8 @@ from tests.support.shared import (
 )
 from twin.estate import Estate, load_estate
 from twin.events import Decoder
-from twin.recordings import RecordingWriter
-from twin.replays import Player, replay
+from twin.playback.replays import Player, replay
+from twin.recordings.files import RecordingWriter
 
 MIB = 1 << 20
 APP1, APP2 = STRUCTURES

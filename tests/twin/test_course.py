@@ -129,7 +129,7 @@ def test_a_picture_of_an_unknown_store_or_without_matplotlib_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=r"no usage of a store QSG1/NONE; expected: QSG1/APP1"):
         replayed.plot("QSG1/NONE")
-    monkeypatch.setitem(sys.modules, "twin.pictures", None)
+    monkeypatch.setitem(sys.modules, "twin.playback.pictures", None)
     with pytest.raises(UsageError, match=r"expected: pip install 'mqtwin\[pictures\]'"):
         replayed.plot()
 

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from tests.support.estates import facility_estate
-from twin.drifts import MAX_POINTS, Cause, DriftPoint, ResourceDrift, drifts
 from twin.estate import load_estate
-from twin.recordings import RecordingWriter
+from twin.playback.drift import MAX_POINTS, Cause, DriftPoint, ResourceDrift, drifts
+from twin.recordings.files import RecordingWriter
 
 NOON = 1_795_176_000_000_000
 
@@ -127,7 +127,7 @@ def test_an_unknown_queue_is_coverage(tmp_path, estate):
 
 def test_a_store_fed_by_levels_alone_follows_them(estate, tmp_path):
     from twin.feeds import Intake
-    from twin.replays import replay
+    from twin.playback.replays import replay
 
     path = tmp_path / "levels.ndjson"
     levels = [(900, 5000), (100, 700), (400, 2500)]

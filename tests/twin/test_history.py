@@ -10,9 +10,9 @@ import pytest
 from deploy.cli import main
 from kernels.resources import TOTAL_TIDE
 from twin.estate import EstateError, load_estate
-from twin.estate.history import PastRise, history_text, read_history
+from twin.estate.past_rises import PastRise, history_text, read_history
 from twin.forecast.rises import kept_rises
-from twin.history import learn
+from twin.playback.learn import learn
 from twin.simulation import make_scenario, simulate
 from twin.state.arrays import MemoryArrays
 from twin.stores.open import open_message_store

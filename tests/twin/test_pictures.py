@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 from matplotlib.colors import to_rgb
 
-from twin.pictures import GREY, INK, OLIVE, PLUM, RED, resource_colours
+from twin.playback.pictures import GREY, INK, OLIVE, PLUM, RED, resource_colours
 
 _LMS = np.array([[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]])
 _LAB = np.array([[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]])

@@ -8,9 +8,9 @@ import pytest
 
 from tests.naive.estates import structure
 from twin.alerts import shared_texts, texts
+from twin.capacity.statements import cfrm, steps
 from twin.estate import Structure, policy_name_of
 from twin.estate.cfrm_text import structure_statement
-from twin.plan_texts import cfrm, steps
 from twin.sizing.structure import bare_structure, offload_all_commands
 from twin.units import GIB
 

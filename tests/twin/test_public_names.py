@@ -8,7 +8,7 @@ import pytest
 
 import twin
 from tests.support.twin_driver import PageSetDriver
-from twin.replays import alert_table
+from twin.playback.replays import alert_table
 from twin.simulation import demo_estate_text
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.moments import structure_at_rest
-from twin.advise import Advice, Promise, advise
+from twin.planning.advise import Advice, Promise, advise
+from twin.planning.whatif import Moment, Outcome, Traffic, what_if
 from twin.units import GIB
-from twin.whatif import Moment, Outcome, Traffic, what_if
 
 NO_GETTERS = Traffic(gets=0)
 ALL_BY_RULE_3 = 'offld1_sz = "64K"\noffld2_sz = "64K"\n'  # the reserve of rule 3 alone

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import twin.replays
+import twin.playback.replays
 from tests.support.traffic import ESTATE, START_US, traffic, write_recording
 from twin.estate import load_estate
 
@@ -38,7 +38,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = write_recording(folder / "friday.ndjson.zst", traffic(2000))
     for text, raises in ((ESTATE, True), (LARGE, False)):
         estate.write_text(text, encoding="utf-8")
-        assert bool(twin.replays.replay(path, load_estate(estate)).alerts) == raises
+        assert bool(twin.playback.replays.replay(path, load_estate(estate)).alerts) == raises
     return path
 
 
@@ -67,11 +67,11 @@ def failure(result: pytest.RunResult) -> str:
 
 def test_the_plugin_is_installed() -> None:
     names = {entry.name: entry.value for entry in entry_points(group="pytest11")}
-    assert names.get("mqtwin") == "twin.pytest_plugin", "install the package again: make setup"
+    assert names.get("mqtwin") == "twin.testing.pytest_plugin", "install the package again: make setup"
 
 
 def test_the_plugin_costs_a_session_without_replays_nothing() -> None:
-    program = "import sys, twin.pytest_plugin; print(*{name.partition('.')[0] for name in sys.modules})"
+    program = "import sys, twin.testing.pytest_plugin; print(*{name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not set(done.stdout.split()) & {"kernels", "msgspec", "numba", "numpy", "pyarrow", "streams", "deploy"}
 
@@ -150,14 +150,14 @@ def test_the_nearest_estate_upwards_is_taken(pytester: pytest.Pytester, site: Pa
 @pytest.mark.usefixtures("site")
 def test_tests_of_one_recording_share_a_replay(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     count = 0
-    replay = twin.replays.replay
+    replay = twin.playback.replays.replay
 
-    def counted(*args: Any) -> twin.replays.Replayed:
+    def counted(*args: Any) -> twin.playback.replays.Replayed:
         nonlocal count
         count += 1
         return replay(*args)
 
-    monkeypatch.setattr(twin.replays, "replay", counted)
+    monkeypatch.setattr(twin.playback.replays, "replay", counted)
     pytester.makepyfile(
         test_site="""
         class TestFriday:
@@ -233,7 +233,7 @@ def test_an_empty_recording_fails(pytester: pytest.Pytester, site: Path) -> None
 def test_events_that_the_estate_refuses_bring_a_warning(pytester: pytest.Pytester, site: Path) -> None:
     (site / "estate.toml").write_text(LARGE.replace("QSG1/BILLS", "QSG1/INVOICES"), encoding="utf-8")
     pytester.makepyfile(test_site="def test_friday(replayed): assert not replayed.alerts")
-    result = run(pytester, "-W", "default::twin.pytest_plugin.DeadLetterWarning")
+    result = run(pytester, "-W", "default::twin.testing.pytest_plugin.DeadLetterWarning")
     result.assert_outcomes(passed=1, warnings=1)
     result.stdout.fnmatch_lines(
         ['*DeadLetterWarning: *friday.ndjson.zst: * of 2000 events are refused, the first: *"BILLS"*']

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from tests.support.shared import START_US
 from twin.estate import Estate, EstateError, load_estate
 from twin.events import Decoder
-from twin.recordings import RecordingWriter
-from twin.replays import Player, replay
+from twin.playback.replays import Player, replay
+from twin.recordings.files import RecordingWriter
 from twin.stores.open import open_store
 
 QUEUES = ("A", "B", "C")

@@ -18,11 +18,11 @@ import pytest
 
 from tests.twin.events.poison import nulls, texts
 from tests.twin.events.samples import ESTATE, GET, MQSC, PUT, text
-from twin import recordings
 from twin.errors import CutRecordingWarning, UsageError
 from twin.estate import load_estate
 from twin.events import Decoder, Reason, Reject, to_table
-from twin.recordings import SUFFIXES, Chunk, RecordingWriter, open_recording
+from twin.recordings import files as recordings
+from twin.recordings.files import SUFFIXES, Chunk, RecordingWriter, open_recording
 
 EVENTS = [PUT | {"seq": n} if n % 2 else GET | {"seq": n} for n in range(1000)]
 

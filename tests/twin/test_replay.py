@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tests.support.profile import examples
 from tests.support.traffic import BAD_LINES, START_US, lines_of, traffic, write_estate, write_lines, write_recording
-from twin import recordings
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
-from twin.replays import Replayed, dead_letter, replay
+from twin.playback.replays import Replayed, dead_letter, replay
+from twin.recordings import files as recordings
 
 EVENTS = 3000
 

@@ -13,8 +13,8 @@ from twin.alerts.episodes import Alert
 from twin.conditions import Condition
 from twin.estate import Estate, EstateError, load_estate
 from twin.events import Decoded, Decoder
-from twin.recordings import RecordingWriter
-from twin.replays import Player, replay
+from twin.playback.replays import Player, replay
+from twin.recordings.files import RecordingWriter
 from twin.stores.message_store import MessageStore
 from twin.stores.open import open_message_store
 from twin.stores.silence import heartbeat, watched_queue_managers

@@ -15,7 +15,7 @@ from tests.support.traffic import START_US, lines_of, traffic, write_estate, wri
 from twin.alerts.episodes import Alert
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
-from twin.replays import replay
+from twin.playback.replays import replay
 from twin.testing import ABORT, EOF, PAUSE, Driver, Item, Signal
 
 EVENTS = list(traffic(2000))

@@ -13,8 +13,8 @@ from tests.support.estates import TRACE_SERVICE_RATE, small_estate, trace_estate
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.events import from_table
-from twin.recordings import open_recording
-from twin.replays import replay
+from twin.playback.replays import replay
+from twin.recordings.files import open_recording
 from twin.simulation import Outcome
 from twin.simulation.trace import Serving, import_trace
 

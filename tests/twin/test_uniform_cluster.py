@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.support.shared import FILES, MEMBERS, START_US, Shared, changes, file_report, shared_estate
-from twin.cluster_capacity import (
+from twin.capacity.clusters import (
     SATURATED_CPU_US,
     USABLE_HOST_PCT,
     Candidate,
@@ -20,8 +20,8 @@ from twin.cluster_capacity import (
 )
 from twin.estate import Estate, UniformCluster, load_estate
 from twin.events import Decoder
-from twin.recordings import RecordingWriter
-from twin.replays import Player, Replayed, replay
+from twin.playback.replays import Player, Replayed, replay
+from twin.recordings.files import RecordingWriter
 from twin.stores.reports import Report
 from twin.stores.uniform_cluster import SPARE_PCT
 

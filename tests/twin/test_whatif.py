@@ -10,11 +10,11 @@ import pytest
 
 import twin
 from tests.support.moments import QUEUE, after_rest, structure_at_rest
-from twin.advise import Promise, advise
 from twin.errors import UsageError
+from twin.planning.advise import Promise, advise
+from twin.planning.whatif import AS_IT_IS, Moment, Traffic, at_moment, moment_of, what_if
 from twin.stores.open import open_message_store
 from twin.testing import Driver
-from twin.whatif import AS_IT_IS, Moment, Traffic, at_moment, moment_of, what_if
 
 STORE = "QSG1/APP1"
 

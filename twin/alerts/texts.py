@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from twin.alerts.episodes import Filler
+from twin.capacity.offload_rules import SOONER_TH, alter_command, has_rules, offloads_all_by, with_all_offloaded_above
 from twin.estate import Structure, format_size
 from twin.estate.cfrm_text import activation
-from twin.offload_rules import SOONER_TH, alter_command, has_rules, offloads_all_by, with_all_offloaded_above
 from twin.units import as_estimate, as_rate, as_span, readable_size
 
 GETTERS, OFFLOAD, SIZE, EXPAND = "getters", "offload", "size", "expand"  # actions

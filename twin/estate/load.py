@@ -9,9 +9,9 @@ from pathlib import Path
 from twin.estate.advice import warnings
 from twin.estate.document_advice import document_advice
 from twin.estate.errors import EstateError, Problems
-from twin.estate.history import read_history
 from twin.estate.model import StoreConfig
 from twin.estate.mqsc import DEFAULT_STORAGE_CLASS
+from twin.estate.past_rises import read_history
 from twin.estate.queues import (
     LocalQueue,
     StorageClass,

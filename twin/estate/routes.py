@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from twin.estate.errors import UnknownQueue, UnknownQueueManager, UnknownStore, listed, show
-from twin.estate.history import History
 from twin.estate.model import QueueManager, StoreConfig
+from twin.estate.past_rises import History
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from twin.feeds.in_order import in_order
 from twin.feeds.intake import Event, Intake
 from twin.feeds.looks import looks_like
 from twin.feeds.protocol import Feed, FeedOptions, Page
-from twin.recordings import RecordingWriter, open_recording, suffix_of
+from twin.recordings.files import RecordingWriter, open_recording, suffix_of
 
 NO_REASONS = {"no-time", "no-zone"}  # complaints that do not say why there are no events
 _WRITE_EVENTS = 10_000  # events per write

@@ -17,7 +17,7 @@ from kernels.clock import SECOND, TICK
 from kernels.layout import Store
 from kernels.meter_rows import RISES
 from kernels.resources import FIRST_DATA_SET_TIDE, TOTAL_TIDE
-from twin.estate.history import PastRise
+from twin.estate.past_rises import PastRise
 from twin.forecast import laws
 from twin.state.arrays import Array
 

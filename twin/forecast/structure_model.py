@@ -16,10 +16,10 @@ from kernels import forecast, in_use, layout, meters, offload, resources, smds
 from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
 from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD
-from twin.allocation import SCM_POOLS_PCT
+from twin.capacity.offload_rules import SOONER_TH, has_rules, with_all_offloaded_above
+from twin.capacity.structures import SCM_POOLS_PCT
 from twin.estate import Structure
 from twin.forecast.fill_model import MAX_ERROR, FillModel, doubt_of_mean, put_space, served, stocks_of
-from twin.offload_rules import SOONER_TH, has_rules, with_all_offloaded_above
 from twin.state.arrays import Array
 
 

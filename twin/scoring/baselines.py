@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from twin.course import STEP
+from twin.playback.samples import STEP
 from twin.scoring.alarms import Alarm, from_condition
 from twin.scoring.predictions import Predictions
 from twin.scoring.series import Series

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kernels.clock import SECOND
-from twin.pictures import GREY, INK, OLIVE, PLUM, RED, SHADES, STYLE, date, draw_usage, mark_hours
+from twin.playback.pictures import GREY, INK, OLIVE, PLUM, RED, SHADES, STYLE, date, draw_usage, mark_hours
 from twin.scoring.measures import Measures
 from twin.scoring.score import METHODS, TWIN, TWIN_WATCH, MethodOutput
 from twin.scoring.series import Series

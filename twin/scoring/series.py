@@ -17,17 +17,17 @@ from kernels.clock import SECOND
 from kernels.event_loop import MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import PUT
 from twin.alerts.episodes import Alert
-from twin.course import STEP, pieces_by_step
 from twin.estate import Estate
 from twin.events import Decoded, Decoder
 from twin.forecast.outlook import Forecast
-from twin.recordings import Chunk, open_recording
-from twin.replays import Player
+from twin.playback.replays import Player
+from twin.playback.samples import STEP, pieces_by_step
+from twin.recordings.files import Chunk, open_recording
 from twin.scoring.look import Look, look
 from twin.scoring.predictions import Predictions
 from twin.state.arrays import Array
 from twin.stores.message_store import MessageStore
-from twin.warm import warm
+from twin.stores.warm_up import warm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def play(path: str | Path, estate: Estate, on_chunk: Callable[[Chunk, int], None
     Args:
         path: the recording.
         estate: the estate.
-        on_chunk: as for `twin.replays.replay`.
+        on_chunk: as for `twin.playback.replays.replay`.
 
     Raises:
         UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.

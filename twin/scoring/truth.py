@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels.clock import SECOND
-from twin.course import STEP
+from twin.playback.samples import STEP
 from twin.scoring.series import Series
 from twin.state.arrays import Array
 

@@ -1,9 +1,9 @@
 """Shared resources of a coupling facility in a simulation: its storage class memory can run out.
 
-The twin of a structure knows its own bounds (`twin.allocation.bounds`). If several share a facility, each may use what
-it has and its part of the rest, which is divided again at every tick. Together they never use more than exists, and the
-result does not depend on the pieces of demands. SCMMAXSIZE may be over-committed, and storage for augmented space
-belongs to the coupling facility: docs/storage-model.md.
+The twin of a structure knows its own bounds (`twin.capacity.structures.bounds`). If several share a facility, each may
+use what it has and its part of the rest, which is divided again at every tick. Together they never use more than
+exists, and the result does not depend on the pieces of demands. SCMMAXSIZE may be over-committed, and storage for
+augmented space belongs to the coupling facility: docs/storage-model.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels.clock import TICK
-from twin.allocation import allocate
+from twin.capacity.structures import allocate
 from twin.estate import CouplingFacility, Estate, Structure
 from twin.estate.model import FIXED_AUGMENTED
 from twin.stores.message_store import MessageStore

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from twin.estate import Estate, load_estate
-from twin.recordings import RecordingWriter, suffix_of
+from twin.recordings.files import RecordingWriter, suffix_of
 from twin.simulation.scenario import Scenario, make_scenario
 from twin.simulation.system import RealSystem, StoreOutcome, tag_of
-from twin.warm import warm
+from twin.stores.warm_up import warm
 
 Array = npt.NDArray[Any]
 Progress = Callable[[int, int], None]

@@ -14,7 +14,7 @@ from kernels.layout import GET, PUT
 from twin.errors import UsageError
 from twin.estate import Estate, PageSet, QueueFile, Structure
 from twin.simulation.arrivals import Curve, Flow, Traffic, constant, draw_lengths, draw_priorities
-from twin.simulation.capacity import Capacity, try_capacity
+from twin.simulation.fits import Capacity, try_capacity
 
 Array = npt.NDArray[Any]
 

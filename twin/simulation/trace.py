@@ -27,7 +27,7 @@ from twin.estate import Estate, RoutingError
 from twin.events.fields import FIELD, show
 from twin.simulation.run import Outcome, Progress, serve_into
 from twin.simulation.system import tag_of
-from twin.warm import warm
+from twin.stores.warm_up import warm
 
 Array = npt.NDArray[Any]
 

@@ -1,7 +1,7 @@
 """Storage class memory for a backlog beyond the structure: SCMMAXSIZE, and augmented space in the coupling facility.
 
 Source: [IBM: How storage class memory works with IBM MQ for z/OS] (90 %, over-committing, augmented space, fewer
-entries and elements). The constants of `twin.allocation` are assumed and agree with IBM's published example.
+entries and elements). The constants of `twin.capacity.structures` are assumed and agree with IBM's published example.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kernels.scm import BLOCK_BYTES, PRESTAGE_ABOVE, blocks_of
-from twin.allocation import allocate, pool_sizes
+from twin.capacity.structures import allocate, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED

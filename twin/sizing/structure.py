@@ -1,7 +1,8 @@
 """Structures: SIZE for a mix of messages, and number of messages that a SIZE holds.
 
-The arithmetic is that of the twin, `kernels.pools`, `kernels.offload` and `twin.allocation`; docs/storage-model.md
-states its sources. 0.75 KB per offloaded message: [IBM: Specifying offload options for shared messages].
+The arithmetic is that of the twin, `kernels.pools`, `kernels.offload` and `twin.capacity.structures`;
+docs/storage-model.md states its sources. 0.75 KB per offloaded message: [IBM: Specifying offload options for shared
+messages].
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kernels import offload, pools
-from twin.allocation import allocate, pool_sizes
+from twin.capacity.offload_rules import alter_command, with_all_offloaded_above
+from twin.capacity.structures import allocate, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure
-from twin.offload_rules import alter_command, with_all_offloaded_above
 from twin.sizing.mix import Mix, count_of
 from twin.units import KIB, MIB
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernels import offload, pools
-from twin.allocation import allocate, pool_sizes
+from twin.capacity.offload_rules import alter_command, with_all_offloaded_above
+from twin.capacity.structures import allocate, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
-from twin.offload_rules import alter_command, with_all_offloaded_above
 from twin.sizing.structure import DOCUMENTED_BYTES, has_rules, offload_all_commands, round_up
 from twin.units import MIB
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from kernels import layout
-from twin.allocation import Allocation, Usage, allocate, pool_sizes
+from twin.capacity.structures import Allocation, Usage, allocate, pool_sizes
 from twin.estate import SMDS_MAX_SIZE, EstateError, Smds, Structure, parse_attributes
 
 _IDENTITY = frozenset({"name", "queue_sharing_group", "queue_managers", "queues", "cfrm_policy"})

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from kernels.pools import AUTO_ALTER_GROWTH_PCT
 from kernels.ticks import ALTER_TICKS
-from twin.allocation import Allocation, Usage, pool_sizes
+from twin.capacity.structures import Allocation, Usage, pool_sizes
 from twin.estate import Structure
 
 IN_LINE_PCT = 5  # percent of one pool left when the other runs out, up to which the ratio stays [assumed]

@@ -16,7 +16,7 @@ from typing_extensions import override
 from twin.alerts import shared_texts
 from twin.alerts.episodes import Alert, Finding
 from twin.alerts.resource_view import HYSTERESIS_PCT
-from twin.allocation import allocate
+from twin.capacity.structures import allocate
 from twin.conditions import CRITICAL, WARNING, Condition
 from twin.estate import CouplingFacility, Structure
 from twin.estate.model import FIXED_AUGMENTED

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from kernels import layout, scm
-from twin.allocation import assured_scm, bounds
+from twin.capacity.structures import assured_scm, bounds
 from twin.estate import Estate, Structure
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
 from twin.state.tables import Tables

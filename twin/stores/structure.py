@@ -11,7 +11,7 @@ from typing_extensions import override
 from kernels import clock, in_use, layout, pools, scm, smds, watch
 from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
-from twin.allocation import Allocation, Usage, allocate
+from twin.capacity.structures import Allocation, Usage, allocate
 from twin.conditions import Condition
 from twin.estate import Smds, Structure
 from twin.estate.model import FIXED_AUGMENTED

@@ -18,7 +18,7 @@ from kernels.clock import SECOND, TICK
 from twin.alerts import shared_texts
 from twin.alerts.episodes import Alert, Finding
 from twin.alerts.resource_view import CRITICAL_FROM_PCT, CRITICAL_UNTIL_PCT
-from twin.cluster_capacity import Candidate, ClusterCapacity, Plan, host_of, laws_of, message_cpu_us
+from twin.capacity.clusters import Candidate, ClusterCapacity, Plan, host_of, laws_of, message_cpu_us
 from twin.conditions import CRITICAL, WARNING, Condition
 from twin.estate import QueueFile, UniformCluster
 from twin.stores.drift import drift_cause

@@ -342,7 +342,7 @@ PROGRAM = """
 import resource
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
-from deploy.stopping import StopRequestedError, raise_on_stop
+from deploy.run.stopping import StopRequestedError, raise_on_stop
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
 configure_logging()

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from kernels.scm import PRESTAGE_ABOVE
 from tests.twin.estate.test_estate_advice import TOML, warnings
 from twin.alerts.texts import pool_actions
+from twin.capacity.offload_rules import with_all_offloaded_above
 from twin.estate import Estate, Structure, load_estate
 from twin.estate.model import PRESTAGES_ABOVE_PCT
-from twin.offload_rules import with_all_offloaded_above
 from twin.sizing import plan_threshold
 from twin.units import GIB, KIB
 

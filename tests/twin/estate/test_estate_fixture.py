@@ -9,7 +9,7 @@ import pytest
 
 from twin.estate import HEADINGS, Estate, PageSet, Smds, Structure, load_estate, summary
 from twin.events import Decoder
-from twin.replays import Player
+from twin.playback.replays import Player
 
 FIXTURE = Path(__file__).resolve().parents[4] / "shared" / "fixtures" / "estates" / "estate.toml"
 

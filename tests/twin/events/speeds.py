@@ -20,7 +20,7 @@ from tests.twin.events.samples import ESTATE, MQSC
 from twin.estate import Estate, load_estate
 from twin.events import ARROW, NDJSON, Decoder, EventBlock, to_table
 from twin.events.convert import arrow_value, json_lines, lines_table
-from twin.recordings import SUFFIXES, RecordingWriter, open_recording
+from twin.recordings.files import SUFFIXES, RecordingWriter, open_recording
 
 
 def traffic(count: int) -> Iterator[dict[str, Any]]:

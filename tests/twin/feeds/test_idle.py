@@ -14,7 +14,7 @@ from twin.estate import Estate, load_estate
 from twin.feeds import Event, Intake
 from twin.feeds.idle import IdleStores
 from twin.feeds.importing import import_files
-from twin.replays import replay
+from twin.playback.replays import replay
 
 MINUTE = 60_000_000
 NOON_S = 1_795_176_000  # 2026-11-20T12:00:00Z

@@ -10,8 +10,8 @@ from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FeedOptions
 from twin.feeds.importing import import_files
-from twin.recordings import RecordingWriter, open_recording
-from twin.replays import replay
+from twin.playback.replays import replay
+from twin.recordings.files import RecordingWriter, open_recording
 
 
 def imported(tmp_path, estate, name, data, recording="out.ndjson", **options):

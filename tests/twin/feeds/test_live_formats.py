@@ -9,7 +9,7 @@ import pytest
 
 from twin.events import Decoder
 from twin.feeds import FORMATS, FeedOptions, Intake, Page, make_feed
-from twin.recordings import LinesChunk
+from twin.recordings.files import LinesChunk
 
 NOON = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z, microseconds
 COLUMNS = [

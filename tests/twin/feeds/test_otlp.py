@@ -259,7 +259,7 @@ def test_statistics_fill_what_sampled_spans_do_not_show(estate):
 
 def test_an_import_with_statistics_has_their_sums_and_says_the_coverage(estate, tmp_path):
     from twin.feeds.importing import import_files
-    from twin.recordings import RecordingWriter, open_recording
+    from twin.recordings.files import RecordingWriter, open_recording
 
     spans, counts, out = tmp_path / "spans.json", tmp_path / "counts.ndjson", tmp_path / "out.ndjson"
     spans.write_bytes(as_json(*(span(i, second=i, messaging__message__body__size=100) for i in range(1, 11))))

@@ -10,7 +10,7 @@ import pytest
 from kernels.clock import SECOND
 from tests.score.oracle import Foreseen, event_numbers, foresee
 from twin.estate import load_estate
-from twin.recordings import RecordingWriter
+from twin.recordings.files import RecordingWriter
 from twin.scoring import Filling, fillings, play
 from twin.simulation import make_scenario
 from twin.simulation.cases import Case, draw_case

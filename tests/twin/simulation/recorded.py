@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from twin.recordings import open_recording
+from twin.recordings.files import open_recording
 from twin.simulation import START
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.twin.simulation.recorded import Recorded
 from twin.errors import UsageError
 from twin.estate import Estate, UniformCluster, load_estate
-from twin.replays import replay
+from twin.playback.replays import replay
 from twin.simulation import START, Outcome, make_scenario, simulate
 from twin.simulation.stories.cluster import UniformClusterRamp, table
 

@@ -12,8 +12,8 @@ from tests.support.estates import small_estate
 from twin.errors import UsageError
 from twin.estate import Estate, Structure, load_estate
 from twin.events import from_table
-from twin.recordings import open_recording
-from twin.replays import replay
+from twin.playback.replays import replay
+from twin.recordings.files import open_recording
 from twin.simulation import SCENARIOS, START, Outcome, demo_estate, make_scenario, parameters, play, simulate
 from twin.simulation.arrivals import Traffic, constant
 from twin.simulation.scenario import StoreScenario

@@ -12,7 +12,7 @@ from tests.support.estates import small_estate
 from tests.twin.simulation.recorded import Recorded
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
-from twin.replays import replay
+from twin.playback.replays import replay
 from twin.simulation import START, Outcome, make_scenario, simulate
 
 Tell = Callable[..., tuple[Outcome, Path]]

@@ -12,7 +12,7 @@ import numpy as np
 from typing_extensions import override
 
 from kernels.layout import GET, PUT
-from twin.cluster_capacity import achieved, host_of, laws_of
+from twin.capacity.clusters import achieved, host_of, laws_of
 from twin.errors import UsageError
 from twin.estate import Estate, QueueFile, UniformCluster
 from twin.simulation.arrivals import Flow, Traffic, steps

@@ -1,0 +1,182 @@
+"""The jars that Spark, the embedded broker and the console need: downloaded once, checked before each use.
+
+The check is their SHA-256 sum. ``jars.toml`` names the direct dependencies, ``jars.lock.toml`` every resulting jar
+with its sum. jgo downloads them
+from Maven Central, or from a mirror named in jgo's own configuration file (``[repositories]``, ``central = ...``).
+
+jgo writes a download to its final path and does not check it later, so an interrupted download would stay damaged.
+This module deletes a jar with a wrong sum and fetches it again. It computes all sums each time (75 ms for 55 MB), so
+no record of checked jars can be wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import filelock
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from deploy.java.cache import cache_dir, make_folder
+from twin.errors import MqtwinError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
+
+    from jgo.maven import MavenContext
+
+    # A context manager that jgo enters with a file's name and size; jgo calls its value with the bytes of each piece.
+    DownloadProgress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+
+SPARK_CONNECTOR = "spark-connector"
+KAFKA_BROKER = "kafka-broker"
+CONSOLE = "console"
+MAX_DOWNLOADS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """A pinned jar.
+
+    Attributes:
+        coordinate: group:artifact:version.
+        sha256: The SHA-256 sum in hexadecimal.
+    """
+
+    coordinate: str
+    sha256: str
+
+    @property
+    def path(self) -> Path:
+        """The path in the cache, which has the layout of a Maven repository."""
+        group, artifact, version = self.coordinate.split(":")
+        return _folder() / Path(*group.split(".")) / artifact / version / f"{artifact}-{version}.jar"
+
+    def is_sound(self) -> bool:
+        """Return True if the jar is in the cache with the right sum."""
+        try:
+            with self.path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest() == self.sha256
+        except FileNotFoundError:
+            return False
+
+
+def _folder() -> Path:
+    return cache_dir() / "maven"
+
+
+@cache
+def pinned(name: str) -> tuple[Jar, ...]:
+    """Return the jars of a set in class path order.
+
+    Args:
+        name: :data:`SPARK_CONNECTOR`, :data:`KAFKA_BROKER` or :data:`CONSOLE`.
+    """
+    sets = tomllib.loads(resources.files("deploy.java").joinpath("jars.lock.toml").read_text(encoding="utf-8"))
+    return tuple(Jar(coordinate, sha256) for coordinate, sha256 in sets[name].items())
+
+
+def missing(name: str) -> list[Jar]:
+    """Return the jars of a set that are not in the cache, or have a wrong sum."""
+    return [jar for jar in pinned(name) if not jar.is_sound()]
+
+
+def ensure_jars(name: str) -> tuple[Path, ...]:
+    """Return the files of a set, each with the pinned sum.
+
+    Missing and damaged jars are downloaded, with progress on standard error. If several processes call this function at
+    the same time, one downloads and the others wait.
+
+    Raises:
+        MqtwinError: A jar cannot be downloaded, or the downloaded file does not have the pinned sum.
+    """
+    if missing(name):
+        lock = _folder() / ".lock"
+        make_folder(lock.parent)
+        with filelock.FileLock(lock):
+            absent = missing(name)  # another process may have fetched the jars meanwhile
+            if absent:
+                _fetch(name, absent)
+    return tuple(jar.path for jar in pinned(name))
+
+
+def maven(folder: Path, progress: DownloadProgress | None = None) -> MavenContext:
+    """Return jgo's Maven context with the repositories of jgo's configuration file, by default Maven Central.
+
+    Args:
+        folder: Folder for the downloads.
+        progress: Hook for the progress of each download.
+    """
+    from jgo.config import GlobalSettings
+    from jgo.constants import MAVEN_CENTRAL_URL
+    from jgo.maven import MavenContext, PythonResolver
+
+    return MavenContext(
+        repo_cache=folder,
+        local_repos=[],
+        remote_repos={"central": MAVEN_CENTRAL_URL, **GlobalSettings.load().repositories},
+        resolver=PythonResolver(progress_callback=progress),
+        timeout=60,
+    )
+
+
+def _fetch(name: str, jars: list[Jar]) -> None:
+    console = Console(stderr=True)
+    with _progress(console, f"{len(jars)} jars of {name}") as progress, ThreadPoolExecutor(MAX_DOWNLOADS) as pool:
+        context = maven(_folder(), progress)
+        failures = [failure for failure in pool.map(lambda jar: _fetch_jar(context, jar), jars) if failure]
+    if failures:
+        raise MqtwinError(
+            f"{len(failures)} of {len(jars)} jars of {name} could not be fetched; the first: {failures[0]}"
+        )
+
+
+def _fetch_jar(context: MavenContext, jar: Jar) -> str | None:
+    """Download a jar. Return None, or the error in one line."""
+    import requests
+
+    jar.path.unlink(missing_ok=True)
+    try:
+        context.create_dependency(jar.coordinate).artifact.resolve()
+    except (OSError, RuntimeError, requests.RequestException) as error:  # RuntimeError: no repository has the jar
+        jar.path.unlink(missing_ok=True)
+        return f"{jar.coordinate}: {' '.join(str(error).split())}"
+    if jar.is_sound():
+        return None
+    size = jar.path.stat().st_size
+    jar.path.unlink()
+    return f"{jar.coordinate}: the {size:,} bytes served do not have the pinned SHA-256 {jar.sha256}"
+
+
+@contextmanager
+def _progress(console: Console, label: str) -> Iterator[DownloadProgress]:
+    """Show progress, as a bar on a terminal, else as a line before and after, and yield the hook for jgo."""
+    if not console.is_terminal:
+        console.print(f"fetching {label} into {_folder()}", soft_wrap=True, highlight=False)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task(f"fetching {label}", total=0)
+
+        @contextmanager
+        def download(_file: str, size: int) -> Iterator[Callable[[int], None]]:
+            progress.update(task, total=(progress.tasks[0].total or 0) + size)
+            yield lambda count: progress.advance(task, count)
+
+        yield download
+    if not console.is_terminal:
+        console.print(f"fetched {label}", soft_wrap=True, highlight=False)
+
+
+def class_path(jars: Iterable[Path]) -> str:
+    """Return the jars in the format of Java's ``-cp``."""
+    return os.pathsep.join(str(jar) for jar in jars)

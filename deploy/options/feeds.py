@@ -1,0 +1,74 @@
+"""Options of ``mqtwin import`` and ``mqtwin collect``: facts that the data lack."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, timedelta, timezone, tzinfo
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cyclopts import Group, Parameter
+
+from deploy.options.common import parse_settings
+from twin.errors import UsageError
+from twin.feeds.protocol import FeedOptions
+
+FACTS = Group("Facts that the data lack", sort_key=2)
+_OFFSET = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})")
+
+
+@Parameter(name="*", group=FACTS)
+@dataclass(frozen=True, kw_only=True)
+class FeedChoices:
+    """Facts that the data of a feed lack.
+
+    Raises:
+        UsageError: a value is wrong.
+    """
+
+    zone: Annotated[str | None, Parameter(help="Zone of local times: Europe/Berlin, or +01:00. Default: UTC.")] = None
+    date: Annotated[str | None, Parameter(help="Date of the first time of day, YYYY-MM-DD.")] = None
+    qmgr: Annotated[str | None, Parameter(help="Queue manager of data that name none.")] = None
+    prefix: Annotated[
+        tuple[str, ...],
+        Parameter(help="Command prefix and its queue manager, '!MQ1=QM01'; may be repeated.", negative=""),
+    ] = ()
+    slice_s: Annotated[float, Parameter(help="Seconds; counts of an interval are spread over slices of it.")] = 10.0
+
+    def feed_options(self, **others: Any) -> FeedOptions:
+        """Return the options of a feed.
+
+        Args:
+            others: more fields of `FeedOptions`.
+        """
+        if not 0.1 <= self.slice_s <= 3600:
+            raise UsageError(f"--slice-s {self.slice_s:g}; expected: 0.1 to 3600 seconds")
+        return FeedOptions(
+            slice_s=self.slice_s,
+            zone=None if self.zone is None else _zone(self.zone),
+            date=None if self.date is None else _date(self.date),
+            qmgr=self.qmgr,
+            prefixes=parse_settings("--prefix", self.prefix),
+            **others,
+        )
+
+
+def _zone(text: str) -> tzinfo:
+    match = _OFFSET.fullmatch(text)
+    if match is not None and int(match[2]) < 24 and int(match[3]) < 60:
+        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+        return timezone(offset if match[1] == "+" else -offset)
+    try:
+        return ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise UsageError(
+            f"--zone {text}; expected: a name such as Europe/Berlin, or an offset such as +01:00"
+        ) from None
+
+
+def _date(text: str) -> str:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise UsageError(f"--date {text}; expected: YYYY-MM-DD") from None

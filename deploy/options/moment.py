@@ -1,0 +1,88 @@
+"""Options of `mqtwin whatif` and `mqtwin advise`: the moment from which a store is rolled forward, and its traffic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy.options.common import KafkaOptions, parse_settings
+from deploy.show.warnings import print_warnings
+from twin.errors import UsageError
+from twin.estate import Estate
+from twin.planning.whatif import Moment, Traffic, moment_of, twin_at
+from twin.stores.open import Twin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MomentSource:
+    """Where a moment comes from: one of recording, checkpoint and topics; time: of the recording."""
+
+    recording: Path | None = None
+    time: str | None = None
+    checkpoint: Path | None = None
+    kafka: KafkaOptions | None = None
+
+    def __post_init__(self) -> None:
+        """Check the options. UsageError: none or several, or a time without a recording."""
+        if sum(source is not None for source in (self.recording, self.checkpoint, self.kafka)) != 1:
+            raise UsageError("expected one of --recording FILE, --checkpoint FOLDER and --bootstrap-servers HOST:PORT")
+        if self.time is not None and self.recording is None:
+            raise UsageError(
+                f"--at {self.time} without --recording; expected: --recording, as others have their last state only"
+            )
+
+
+def open_moment(store: str, estate: Estate, source: MomentSource) -> Moment:
+    """Return the moment of a store that holds messages. UsageError: as of `open_twin`, or it holds none."""
+    return moment_of(estate, open_twin(store, estate, source))
+
+
+def open_twin(store: str, estate: Estate, source: MomentSource) -> Twin:
+    """Return the twin of a store. UsageError: the estate has no such store, or the source cannot be read."""
+    if source.recording is not None:
+        return twin_at(source.recording, estate, store, source.time)
+    if store not in estate.stores:
+        raise UsageError(f"{store}: the estate has no such store; expected: {', '.join(sorted(estate.stores))}")
+    if source.kafka is not None:
+        return _of_topics(store, estate, source.kafka)
+    assert source.checkpoint is not None
+    return _of_checkpoint(store, estate, source.checkpoint)
+
+
+def _of_topics(store: str, estate: Estate, kafka: KafkaOptions) -> Twin:
+    from streams.kafka.present import read_present
+    from streams.kafka.topics import Topics
+    from streams.log import configure_logging
+
+    configure_logging(level="warning")
+    present = read_present(kafka.client(), Topics(kafka.topic_prefix), estate, store)
+    if present.lost:
+        print_warnings(
+            [f"{store}: the topic has {present.lost:,} of its events no more; it holds what its state record says"]
+        )
+    return present.twin
+
+
+def _of_checkpoint(store: str, estate: Estate, checkpoint: Path) -> Twin:
+    from deploy.java.class_archives import find_spark_java
+    from streams.checkpoint.guard import open_stopped
+    from streams.log import configure_logging
+    from streams.query.stored_state import read_twin
+
+    files, _ = open_stopped(checkpoint)
+    if not files.commits:
+        raise UsageError(f"{checkpoint} has no committed batch; expected: one that a job has written events into")
+    configure_logging(level="critical")  # the error line already says what Spark would log
+    return read_twin(checkpoint, estate, store, java=find_spark_java())
+
+
+def parse_traffic(text: str) -> Traffic:
+    """Return --traffic, such as `puts=1.5,gets=0`. UsageError: not of that form."""
+    factors = parse_settings("--traffic", text.split(",")) if text else {}
+    try:
+        return Traffic(**{name: float(value) for name, value in factors.items()})
+    except TypeError:
+        names = ", ".join(Traffic.__struct_fields__)
+        raise UsageError(f"--traffic {text}: unknown factor; expected: {names}") from None
+    except ValueError:
+        raise UsageError(f"--traffic {text}: not a number; expected: such as puts=1.5,gets=0") from None

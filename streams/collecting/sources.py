@@ -1,0 +1,243 @@
+"""Sources of pages: records of a Kafka topic, answers of a server that is asked again and again."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Message, TopicPartition
+from typing_extensions import override
+
+from streams.collecting.http import HttpClient, RequestError
+from streams.collecting.position import Position
+from streams.kafka.clients import LastError, check, new_consumer, partitions_of
+from twin.errors import MqtwinError
+from twin.feeds import Feed, Page
+
+_BATCH = 500  # records per read
+_READ_SECONDS = 0.2
+_SETTINGS = {"auto.offset.reset": "earliest", "fetch.wait.max.ms": 100, "queued.max.messages.kbytes": 64 * 1024}
+_MAX_WAITING = 1_000_000  # records whose events may be held back
+
+DDS_REPORTS = ("CFACT", "CFOVER")
+
+
+class Source(ABC):
+    """A source of pages. `name` is that of its position."""
+
+    name: str
+
+    @abstractmethod
+    def read(self) -> list[Page]:
+        """Return the next pages, after waiting for at most a part of a second; possibly none."""
+
+    @abstractmethod
+    def note_taken(self, page: Page, feed: Feed) -> None:
+        """Note that a feed has taken a page."""
+
+    @abstractmethod
+    def position(self, feed: Feed) -> Position:
+        """Return the position after everything that was taken."""
+
+    def close(self) -> None:  # noqa: B027 -- a server that is asked has no connection
+        """Close the connection."""
+
+
+class TopicSource(Source):
+    """Records of a Kafka topic of someone else, from a position on.
+
+    Args:
+        kafka: client settings, `bootstrap.servers` among them.
+        topic: its name.
+        position: where to begin; partitions that it lacks are read from their beginning.
+        from_end: read partitions that it lacks from their end.
+
+    Raises:
+        MqtwinError: no Kafka answers, or there is no such topic.
+    """
+
+    def __init__(self, kafka: Mapping[str, str], topic: str, position: Position, *, from_end: bool = False) -> None:
+        self.name = topic
+        self._last_error = LastError()
+        self._consumer: Any = new_consumer(kafka, _SETTINGS, self._last_error)
+        numbers = partitions_of(self._consumer, topic, kafka, self._last_error)
+        if not numbers:
+            self._consumer.close()
+            raise MqtwinError(f"there is no topic {topic}; expected: the topic that the data are written to")
+        start = OFFSET_END if from_end else OFFSET_BEGINNING
+        begins = {number: position.offsets.get(str(number), start) for number in numbers}
+        self._consumer.assign([TopicPartition(topic, number, begin) for number, begin in begins.items()])
+        self._read_before = dict(position.read)
+        self._passed_before = position.passed
+        self._read = dict(position.read)
+        self._waiting: dict[str, deque[tuple[int, int]]] = {}  # partition -> (offset, latest event held back)
+        self._places: deque[tuple[str, int]] = deque()  # of the pages returned, not yet taken
+
+    @override
+    def read(self) -> list[Page]:
+        return [
+            self._page(message)
+            for message in self._consumer.consume(_BATCH, _READ_SECONDS)
+            if check(message.error(), self.name)
+        ]
+
+    def _page(self, message: Message) -> Page:
+        number, offset = str(message.partition()), message.offset() or 0
+        self._places.append((number, offset))
+        headers: Any = message.headers() or ()
+        key = message.key()
+        texts = {name.lower(): _text(value) for name, value in headers}
+        place = {"kafka.topic": self.name, "kafka.partition": number, "kafka.offset": str(offset)}
+        _, created = message.timestamp()
+        return Page(
+            message.value() or b"",
+            f"{self.name}/{number}@{offset}",
+            created * 1000 if created > 0 else time.time_ns() // 1000,
+            {**texts, **({"kafka.key": _text(key)} if key is not None else {}), **place},
+            self._passed_before if offset < self._read_before.get(number, 0) else 0,
+        )
+
+    @override
+    def note_taken(self, page: Page, feed: Feed) -> None:
+        number, offset = self._places.popleft()
+        self._read[number] = offset + 1
+        waiting = self._waiting.setdefault(number, deque())
+        waiting.append((offset, feed.page_latest))
+        while waiting and (waiting[0][1] <= feed.passed or len(waiting) > _MAX_WAITING):
+            waiting.popleft()
+
+    @override
+    def position(self, feed: Feed) -> Position:
+        offsets = {}
+        for number, read in self._read.items():
+            waiting = self._waiting.get(number, deque())
+            while waiting and waiting[0][1] <= feed.passed:
+                waiting.popleft()
+            offsets[number] = waiting[0][0] if waiting else read
+        return Position(source=self.name, offsets=offsets, read=dict(self._read), passed=feed.passed)
+
+    @override
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class HttpSource(Source):
+    """Answers of a server that is asked each `interval_s` seconds. One that does not answer is asked again then.
+
+    Args:
+        name: of its position.
+        client: for the requests.
+        requests: returns (address, content type to ask for) of the next requests, given start and end of the time
+            since the last ones, microseconds.
+        interval_s: seconds.
+        position: where to begin.
+        complain: called with the code, place and text of a failure.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        client: HttpClient,
+        requests: Callable[[int, int], Sequence[tuple[str, str]]],
+        interval_s: float,
+        position: Position,
+        complain: Callable[[str, str, str], None],
+    ) -> None:
+        self.name = name
+        self._client = client
+        self._requests = requests
+        self._interval_s = interval_s
+        self._complain = complain
+        self._asked = position.time
+        self._next_s = 0.0
+
+    @override
+    def read(self) -> list[Page]:
+        wait_s = self._next_s - time.monotonic()
+        if wait_s > 0:
+            time.sleep(min(wait_s, _READ_SECONDS))
+            return []
+        self._next_s = time.monotonic() + self._interval_s
+        now = time.time_ns() // 1000
+        pages = []
+        for url, accept in self._requests(self._asked, now):
+            try:
+                body, kind = self._client.get(url, accept)
+            except RequestError as error:
+                text = str(error).removeprefix(self.name).lstrip()
+                self._complain("no-answer", self.name, f"{text}; asked again in {self._interval_s:g} s")
+                return []
+            pages.append(Page(body, url, now, {"content-type": kind}))
+        self._asked = now
+        return pages
+
+    @override
+    def note_taken(self, page: Page, feed: Feed) -> None:
+        pass
+
+    @override
+    def position(self, feed: Feed) -> Position:
+        return Position(source=self.name, time=self._asked)
+
+
+def dds_requests(url: str, sysplex: str) -> Callable[[int, int], Sequence[tuple[str, str]]]:
+    """Return the requests for the latest reports of RMF's Distributed Data Server [IBM: z/OS 3.2, RMF, ddsapi].
+
+    Args:
+        url: http or https, host and port.
+        sysplex: its name.
+    """
+    resource = f",{sysplex},SYSPLEX"
+    addresses = [
+        (f"{url.rstrip('/')}/gpm/rmfm3.xml?{urlencode({'report': report, 'resource': resource})}", "application/json")
+        for report in DDS_REPORTS
+    ]
+    return lambda _start, _end: addresses
+
+
+def page_requests(url: str) -> Callable[[int, int], Sequence[tuple[str, str]]]:
+    """Return the request for a page of metrics."""
+    return lambda _start, _end: [(url, "text/plain;version=0.0.4")]
+
+
+def range_requests(
+    url: str, query: str, step_s: float, max_back_s: float
+) -> Callable[[int, int], Sequence[tuple[str, str]]]:
+    """Return the requests of Prometheus' range query [Prometheus: HTTP API, Range queries], from the last end on.
+
+    Args:
+        url: http or https, host and port.
+        query: the query.
+        step_s: seconds between two values.
+        max_back_s: seconds to ask for at most, at the first request or after a pause.
+    """
+
+    def requests(start: int, end: int) -> Sequence[tuple[str, str]]:
+        step = round(step_s * 1e6)
+        last = end // step * step
+        first = max(start // step * step + step, last - round(max_back_s * 1e6) // step * step)
+        if first > last:
+            return []
+        values = {"query": query, "start": _seconds(first), "end": _seconds(last), "step": f"{step_s:g}"}
+        address = url.rstrip("/")
+        return [
+            (f"{address}/api/v1/metadata", "application/json"),  # which metrics are counters
+            (f"{address}/api/v1/query_range?{urlencode(values)}", "application/json"),
+        ]
+
+    return requests
+
+
+def _seconds(time_us: int) -> str:
+    return datetime.fromtimestamp(time_us / 1e6, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _text(value: bytes | str | None) -> str:
+    if value is None:
+        return ""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

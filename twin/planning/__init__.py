@@ -1,0 +1,1 @@
+"""Planning: what-if, and advice that a recording proves."""

@@ -1,0 +1,253 @@
+"""Drift over time: model against measured for each resource of each store of a recording, with its likely causes.
+
+A twin drifts for four kinds of reasons: events were lost (`gaps`), never reported (`coverage`), cost more or less than
+the model says (`rules`), or belong to the backlog from before its start (`baseline`). What tells them apart is in the
+state record and in the counts of puts and gets of each queue.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from kernels import OPS
+from twin.estate import Estate
+from twin.events import Decoded, Decoder
+from twin.playback.replays import Player
+from twin.recordings.files import open_recording
+from twin.stores.message_store import MessageStore
+from twin.stores.warm_up import warm
+
+MAX_POINTS = 10_000  # of a resource; then every second one is dropped
+_MEASURE = OPS.index("MEASURE")
+_PUT, _GET = OPS.index("PUT"), OPS.index("GET")
+_SAME_PCT = 1.0  # points of drift within which a resource agrees
+_MANY_PUTS = 20  # without a get, before gets are missed
+_COUNTERS = ("gaps", "unmatched_gets", "overfull_puts", "full_puts", "refused_alters")
+_CAPACITIES = ("size", "ents_max", "elems_max", "pages_total")
+
+
+class Cause(StrEnum):
+    """Kind of a reason for drift."""
+
+    GAPS = "gaps"
+    COVERAGE = "coverage"
+    RULES = "rules"
+    BASELINE = "baseline"
+
+
+@dataclass(frozen=True, slots=True)
+class DriftPoint:
+    """Model and measurement of a resource at a time (microseconds since 1970), in its unit."""
+
+    time: int
+    model: float
+    measured: float
+    total: float
+
+    @property
+    def pct(self) -> float:
+        """Model minus measurement, percent of the total."""
+        return 100.0 * (self.model - self.measured) / self.total
+
+
+@dataclass(slots=True)
+class ResourceDrift:
+    """Points of a resource in order of time; the first one set the baseline."""
+
+    resource: str
+    points: list[DriftPoint] = field(default_factory=list)
+    _every: int = 1
+    _skipped: int = 0
+
+    def add(self, point: DriftPoint) -> None:
+        """Append a point. Beyond MAX_POINTS every second one is dropped, but never the latest."""
+        if len(self.points) >= MAX_POINTS:
+            self.points = [*self.points[:-1:2], self.points[-1]]
+            self._every *= 2
+        if self._skipped and self.points:
+            self.points.pop()  # the latest, which was kept only as such
+        self.points.append(point)
+        self._skipped = (self._skipped + 1) % self._every
+
+    @property
+    def last_pct(self) -> float:
+        """Drift of the last measurement, percent of the total."""
+        return self.points[-1].pct
+
+    @property
+    def worst(self) -> DriftPoint:
+        """Point of the largest drift, either way."""
+        return max(self.points, key=lambda point: abs(point.pct))
+
+
+@dataclass(slots=True)
+class StoreDrift:
+    """Drift of a store.
+
+    Attributes:
+        tolerance_pct: drift beyond it counts for the alert.
+        resources: by name, sorted.
+        causes: kind and sentence of each likely cause.
+        state: last state record.
+    """
+
+    store: str
+    tolerance_pct: float
+    resources: dict[str, ResourceDrift]
+    causes: list[tuple[Cause, str]]
+    state: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Seen:
+    """Observations of a store while a recording is played."""
+
+    resources: dict[str, ResourceDrift] = field(default_factory=dict)
+    capacities: dict[str, int] = field(default_factory=dict)  # latest measured ones
+    puts: Counter[str] = field(default_factory=Counter)
+    gets: Counter[str] = field(default_factory=Counter)
+    measurements: int = 0
+    baseline: Mapping[str, Any] | None = None
+
+
+def drifts(path: str | Path, estate: Estate) -> dict[str, StoreDrift]:
+    """Play a recording and return the drift of each store with a measurement, by store name, sorted.
+
+    Args:
+        path: the recording.
+        estate: the estate.
+
+    Raises:
+        UsageError: the file is missing, has an unknown suffix, or cannot be read to its end.
+    """
+    warm()
+    decoder, player = Decoder(estate), Player(estate)
+    seen: defaultdict[str, _Seen] = defaultdict(_Seen)
+    unknown = 0
+    for chunk in open_recording(path):
+        decoded = chunk.decode(decoder)
+        unknown += sum(str(reject.reason).startswith("unknown-") for reject in decoded.rejects)
+        _count_calls(decoded, estate, seen)
+        for piece in _pieces(decoded):
+            player.feed(piece)
+            last = len(piece) - 1
+            if last in piece.extras and piece.events["op"][last] == _MEASURE:
+                store = estate.routes[int(piece.events["route"][last])].store
+                twin = player.twins[store]
+                if isinstance(twin, MessageStore):
+                    _note(seen[store], twin, msgspec.json.decode(piece.extras[last]))
+    player.catch_up()
+    states = player.states()
+    result = {}
+    for name in sorted(seen):
+        if not seen[name].measurements:
+            continue
+        twin = player.twins[name]
+        assert isinstance(twin, MessageStore)
+        resources = dict(sorted(seen[name].resources.items()))
+        causes = _causes(seen[name], states[name], unknown)
+        result[name] = StoreDrift(name, twin.config.drift_tolerance_pct, resources, causes, states[name])
+    return result
+
+
+def _pieces(decoded: Decoded) -> Iterator[Decoded]:
+    """Split events behind each MEASURE."""
+    cuts = (np.flatnonzero(decoded.events["op"] == _MEASURE) + 1).tolist()
+    start = 0
+    for end in [*cuts, len(decoded)]:
+        if end > start:
+            rows = slice(start, end)
+            extras = {row - start: text for row, text in decoded.extras.items() if start <= row < end}
+            yield Decoded(decoded.events[rows], decoded.record[rows], decoded.index[rows], extras)
+        start = end
+
+
+def _count_calls(decoded: Decoded, estate: Estate, seen: defaultdict[str, _Seen]) -> None:
+    """Count the puts and gets that storage noticed, by store and queue."""
+    events = decoded.events
+    for op in (_PUT, _GET):
+        rows = events[(events["op"] == op) & (events["reason"] == 0)]
+        counts = np.bincount(rows["route"], np.maximum(rows["count"], 1), minlength=1) if rows.size else np.zeros(0)
+        for index in np.flatnonzero(counts).tolist():
+            route = estate.routes[index]
+            counter = seen[route.store].puts if op == _PUT else seen[route.store].gets
+            counter[route.queue or ""] += int(counts[index])
+
+
+def _note(seen: _Seen, twin: MessageStore, measured: dict[str, Any]) -> None:
+    seen.measurements += 1
+    state = twin.state()
+    seen.baseline = state["baseline"]
+    time = twin.clock
+    for resource, (model, real, total) in twin.compare(measured).items():
+        if total > 0:
+            seen.resources.setdefault(resource, ResourceDrift(resource)).add(DriftPoint(time, model, real, total))
+    for name in _CAPACITIES:
+        if isinstance(measured.get(name), int):
+            seen.capacities[name] = measured[name]
+
+
+def _causes(seen: _Seen, state: Mapping[str, Any], unknown: int) -> list[tuple[Cause, str]]:
+    """Return the likely causes of the drift of a store, most certain first."""
+    last = {name: resource.last_pct for name, resource in seen.resources.items()}
+    causes: list[tuple[Cause, str]] = []
+    if state["gaps"]:
+        causes.append((Cause.GAPS, f"{state['gaps']:,} numbers of `seq` are missing: their events were lost"))
+    if unknown:
+        causes.append((Cause.COVERAGE, f"{unknown:,} events of the recording name queues or stores not in the estate"))
+    worst = max(last.items(), key=lambda entry: abs(entry[1]), default=("", 0.0))
+    for queue in sorted(seen.puts.keys() | seen.gets.keys()):
+        puts, gets = seen.puts[queue], seen.gets[queue]
+        # Gets that are missing leave the model above what is measured, puts below it.
+        if puts >= _MANY_PUTS and not gets and worst[1] >= -_SAME_PCT:
+            causes.append((Cause.COVERAGE, f"{queue}: {puts:,} puts and no get: its gets may not be reported"))
+        elif gets >= _MANY_PUTS and not puts and worst[1] <= _SAME_PCT:
+            causes.append((Cause.COVERAGE, f"{queue}: {gets:,} gets and no put: its puts may not be reported"))
+    baseline = seen.baseline or {}
+    held = int(baseline.get("messages") or 0)
+    unmatched = int(state["unmatched_gets"])
+    if unmatched > held:
+        text = f"{unmatched:,} gets found no message"
+        text += f", {held:,} of them can be of the baseline" if held else ""
+        causes.append((Cause.COVERAGE, f"{text}: puts were not reported, or events came out of order"))
+    elif unmatched:
+        text = f"{unmatched:,} of {held:,} messages of the baseline were got; each counts as an equal share of it"
+        causes.append((Cause.BASELINE, text))
+    elif held and any(abs(pct) > _SAME_PCT for pct in last.values()):
+        text = f"none of the {held:,} messages of the baseline was got by an unmatched get"
+        causes.append((Cause.BASELINE, text))
+    causes += _rule_causes(seen, state, last)
+    if not causes and abs(worst[1]) > _SAME_PCT:
+        calls = "gets or expiries" if worst[1] > 0 else "puts"
+        more = "more" if worst[1] > 0 else "less"
+        text = f"the model has {more} {worst[0]} than measured, for no other reason: some {calls} are not reported"
+        causes.append((Cause.COVERAGE, text))
+    return causes
+
+
+def _rule_causes(seen: _Seen, state: Mapping[str, Any], last: Mapping[str, float]) -> list[tuple[Cause, str]]:
+    causes: list[tuple[Cause, str]] = []
+    for name, real in sorted(seen.capacities.items()):
+        model = state.get(name)
+        if isinstance(model, int) and model != real:
+            causes.append((Cause.RULES, f"{name}: {real:,} measured, {model:,} in the model; compare the estate"))
+    if state["overfull_puts"]:
+        text = f"{state['overfull_puts']:,} puts succeeded that did not fit by the model: it counts too much"
+        causes.append((Cause.RULES, text))
+    entries, elements = last.get("entries"), last.get("elements")
+    if entries is not None and elements is not None and abs(entries) <= _SAME_PCT < abs(elements):
+        text = (
+            "entries agree, elements do not: lengths differ (headers, properties, means of statistics), or offloading"
+        )
+        causes.append((Cause.RULES, text))
+    if state["refused_alters"]:
+        causes.append((Cause.RULES, f"{state['refused_alters']:,} ALTER were refused by the model"))
+    return causes

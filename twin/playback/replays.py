@@ -1,0 +1,294 @@
+"""Replay of a recording without Kafka and Spark, with the same alerts and states as the stream.
+
+The command `mqtwin replay` is described in docs/commands.md.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from twin.alerts.episodes import Alert
+from twin.errors import UsageError
+from twin.estate import Estate, load_estate
+from twin.events import Decoded, Decoder, EventBlock, Reject
+from twin.playback.demands import AskedStore, Refusals, as_demands, count_unserved
+from twin.playback.samples import Course, pieces_by_step
+from twin.recordings.files import Chunk, open_recording
+from twin.stores.message_store import MessageStore
+from twin.stores.open import Twin, open_store
+from twin.stores.reports import Report
+from twin.stores.shared_store import SharedStore
+from twin.stores.warm_up import warm
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(slots=True, repr=False)
+class Replayed:
+    """Results of a replay."""
+
+    alerts: list[Alert] = field(default_factory=list)  # by time, then store, then in the order of the store
+    states: dict[str, dict[str, Any]] = field(default_factory=dict)  # by store: last state record; sorted
+    rejects: list[Reject] = field(default_factory=list)  # dead letters; `index` is the line or row, from 0
+    dead_letters: int = 0  # number
+    reasons: dict[str, int] = field(default_factory=dict)  # number of dead letters by reason, most frequent first
+    first_reject: Reject | None = None
+    events: int = 0  # number of accepted lines or rows, duplicates included
+    seconds: float = 0.0  # of work, without loading the kernels
+    course: Course | None = None  # samples over time; None: not asked for
+    asked: dict[str, AskedStore] = field(
+        default_factory=dict
+    )  # by store, sorted: with `demands`, of stores with events
+
+    def __repr__(self) -> str:
+        """Return the counts; the results themselves may be long."""
+        counts = f"{self.events:,} events, {len(self.alerts):,} alerts, {len(self.states):,} stores"
+        return f"Replayed({counts}, {self.dead_letters:,} dead letters)"
+
+    @property
+    def usage(self) -> pa.Table:
+        """Usage over time: time, store, resource, usage_pct; a row per resource and 30 s of event time with events."""
+        return self._sampled().usage()
+
+    @property
+    def forecasts(self) -> pa.Table:
+        """Predictions over time: time, store, resource, usage_pct, p10_s, p50_s, p90_s, probability, is_first."""
+        return self._sampled().forecasts()
+
+    @property
+    def alert_table(self) -> pa.Table:
+        """Alert records in their order, with the columns of docs/python.md; pandas and polars take the table."""
+        return alert_table(self.alerts)
+
+    def plot(self, *stores: str) -> Figure:
+        """Return a picture of usage and alerts over time, which a notebook shows. It needs matplotlib.
+
+        Args:
+            *stores: names of stores; none: the six that were fullest.
+
+        Raises:
+            UsageError: matplotlib is missing, a store has no usage, or `course` was False.
+        """
+        try:
+            from twin.playback.pictures import draw_replay
+        except ImportError:
+            wrong = "plot() needs matplotlib, which is not installed"
+            raise UsageError(f"{wrong}; expected: pip install 'mqtwin[pictures]'") from None
+        return draw_replay(self.usage, self.alerts, stores)
+
+    def _sampled(self) -> Course:
+        if self.course is None:
+            raise UsageError("no course over time was kept; expected: replay(..., course=True)")
+        return self.course
+
+
+class Player:
+    """Twins of an estate that apply a recording in pieces; the pieces do not change the results.
+
+    A recording may have the events of one store hours behind those of another. So shared stores wait for all their
+    sources, until `catch_up` says that what there is has been fed.
+    """
+
+    def __init__(self, estate: Estate, twins: Mapping[str, Twin] | None = None, *, demands: bool = False) -> None:
+        """Go on with `twins`, by store name. Those of other stores are opened at their first event.
+
+        Args:
+            estate: the estate.
+            twins: twins by store name.
+            demands: True asks puts instead of taking them as facts; `asked` then has the outcome.
+        """
+        self._estate = estate
+        self._twins: dict[str, Twin] = dict(twins or {})
+        self._demands = demands
+        self._caught_up = False
+        self.asked: dict[str, AskedStore] = {}
+
+    def feed(self, decoded: Decoded) -> list[Alert]:
+        """Apply events and the resulting reports of shared stores, and return the alerts by store, in order."""
+        alerts: list[Alert] = []
+        reports: dict[str, list[Report]] = {}
+        for block in decoded.blocks(self._estate):
+            twin = self._twin(block.store)
+            alerts += self._ask(twin, block) if self._demands and isinstance(twin, MessageStore) else twin.apply(block)
+            for report in twin.drain_reports():
+                reports.setdefault(report.target, []).append(report)
+        for name, own_reports in sorted(reports.items()):
+            shared = self._twin(name)
+            assert isinstance(shared, SharedStore)
+            alerts += shared.take(own_reports, caught_up=self._caught_up)
+        return alerts
+
+    def catch_up(self) -> list[Alert]:
+        """Process what shared stores hold back for sources that say nothing; return the alerts by store, in order.
+
+        To be called when all events that exist have been fed. What comes later is taken as it comes: of a source that
+        has fallen silent, or was never heard of, nothing is expected any more.
+        """
+        self._caught_up = True
+        shared = [twin for _, twin in sorted(self._twins.items()) if isinstance(twin, SharedStore)]
+        return [alert for twin in shared for alert in twin.take((), caught_up=True)]
+
+    def _ask(self, twin: MessageStore, block: EventBlock) -> list[Alert]:
+        outcome = self.asked.setdefault(block.store, AskedStore(Refusals(), Refusals()))
+        outcome.recorded.add(block.events)
+        demands = as_demands(block)
+        alerts = twin.apply(demands, demands=True)
+        outcome.asked.add(demands.events)
+        outcome.unserved_gets += count_unserved(demands.events)
+        return alerts
+
+    @property
+    def twins(self) -> Mapping[str, Twin]:
+        """The twins of all stores with an event or a report, by store name."""
+        return self._twins
+
+    def _twin(self, name: str) -> Twin:
+        twin = self._twins.get(name)
+        if twin is None:
+            twin = self._twins[name] = open_store(self._estate, name)
+        return twin
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """Return the state records of all stores with an event or a report, by store name, sorted."""
+        return {name: twin.state() for name, twin in sorted(self._twins.items())}
+
+
+def replay(
+    path: str | Path,
+    estate: Estate | str | Path,
+    *,
+    course: bool = True,
+    demands: bool = False,
+    chunk_events: int | None = None,
+    on_reject: Callable[[Reject], None] | None = None,
+    on_chunk: Callable[[Chunk, int], None] | None = None,
+) -> Replayed:
+    """Replay a recording (`.ndjson`, `.ndjson.zst`, `.arrow`) through the twins of an estate.
+
+    Args:
+        path: the recording.
+        estate: the estate, or its file; see `twin.estate.load_estate`.
+        course: True keeps usage and forecasts over time, for `Replayed.usage` and `Replayed.forecasts`.
+        demands: True asks the puts of the recording again, so that the estate decides which are refused; the outcome
+            is in `Replayed.asked`. Gets happen as recorded.
+        chunk_events: maximum number of events to apply at once; None: a chunk of the recording. The results are the
+            same.
+        on_reject: called with each dead letter, which `Replayed.rejects` then lacks.
+        on_chunk: called after each chunk, with the chunk and the number of events so far.
+
+    Raises:
+        UsageError: the file is missing, has an unknown suffix, or cannot be read to its end; the estate is wrong.
+
+    Examples:
+        >>> replayed = twin.replay("friday.arrow", "estate.toml")
+        >>> replayed
+        Replayed(972,206 events, ... alerts, 2 stores, 0 dead letters)
+        >>> replayed.states["QSG1/APP1"]["full_puts"]
+        45522
+        >>> replayed.usage.column_names
+        ['time', 'store', 'resource', 'usage_pct']
+    """
+    described = estate if isinstance(estate, Estate) else load_estate(estate)
+    warm()
+    decoder = Decoder(described)
+    player = Player(described, demands=demands)
+    replayed = Replayed(course=Course() if course else None)
+    stores = np.array([route.store for route in described.routes])
+    began = time.monotonic()
+    on_dead_letter = replayed.rejects.append if on_reject is None else on_reject
+    reasons: Counter[str] = Counter()
+    for chunk in open_recording(path):
+        decoded = chunk.decode(decoder)
+        for step in pieces_by_step(decoded) if course else (decoded,):
+            for piece in _pieces(step, chunk_events):
+                replayed.alerts += player.feed(piece)
+            if replayed.course is not None:
+                for name in np.unique(stores[np.unique(step.events["route"])]).tolist():
+                    twin = player.twins[name]
+                    if isinstance(twin, MessageStore):  # shared stores have no usage of their own
+                        replayed.course.add(twin)
+        for reject in decoded.rejects:
+            on_dead_letter(reject)
+        if replayed.first_reject is None and decoded.rejects:
+            replayed.first_reject = decoded.rejects[0]
+        reasons.update(str(reject.reason) for reject in decoded.rejects)
+        replayed.dead_letters += len(decoded.rejects)
+        replayed.events += count_events(decoded)
+        if on_chunk is not None:
+            on_chunk(chunk, replayed.events)
+    replayed.alerts += player.catch_up()
+    replayed.alerts.sort(key=lambda alert: (alert.time, alert.store))  # stable: a store's own order stays
+    replayed.reasons = dict(reasons.most_common())
+    replayed.states = player.states()
+    replayed.asked = dict(sorted(player.asked.items()))
+    replayed.seconds = time.monotonic() - began
+    return replayed
+
+
+_ALERT_COLUMNS = {
+    "time": pa.timestamp("us", tz="UTC"),
+    **dict.fromkeys(("store", "resource", "condition", "change", "level", "severity"), pa.string()),
+    **dict.fromkeys(("usage_pct", "p10_s", "p50_s", "p90_s", "probability"), pa.float64()),
+    **dict.fromkeys(("filler", "cause", "alert_id"), pa.string()),
+}
+
+
+def alert_table(alerts: Iterable[Alert]) -> pa.Table:
+    """Return alert records as a table: a row each, in their order.
+
+    The columns are time, store, resource, condition, change, level, severity, usage_pct (percent), p10_s, p50_s and
+    p90_s (seconds until full, null without a forecast), probability, filler (the queue that fills most), cause and
+    alert_id.
+    """
+    rows = []
+    for alert in alerts:
+        times = alert.time_to_full_s or {}
+        rows.append(
+            {
+                **{name: getattr(alert, name) for name in _ALERT_COLUMNS if hasattr(alert, name)},
+                **{f"{name}_s": times.get(name) for name in ("p10", "p50", "p90")},
+                "probability": alert.full_probability,
+                "filler": alert.fillers[0].queue if alert.fillers else None,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=pa.schema(list(_ALERT_COLUMNS.items())))
+
+
+def dead_letter(reject: Reject) -> dict[str, Any]:
+    """Return a dead letter of a replay, JSON-ready; docs/commands.md describes it."""
+    letter: dict[str, Any] = {"reason": str(reject.reason), "detail": reject.detail, "index": reject.index}
+    if reject.length > len(reject.value):
+        letter["original_length"] = reject.length
+    try:
+        return letter | {"value": reject.value.decode()}
+    except UnicodeDecodeError:
+        return letter | {"value_base64": base64.b64encode(reject.value).decode("ascii")}
+
+
+def count_events(decoded: Decoded) -> int:
+    """Return the number of accepted lines or rows; one that concerns several stores counts once."""
+    if not len(decoded):
+        return 0
+    is_next = (np.diff(decoded.index) != 0) | (np.diff(decoded.record) != 0)
+    return 1 + int(np.count_nonzero(is_next))
+
+
+def _pieces(decoded: Decoded, max_events: int | None) -> Iterator[Decoded]:
+    """Split events into pieces of at most `max_events`, in order."""
+    if max_events is None or len(decoded) <= max_events:
+        yield decoded
+        return
+    for start in range(0, len(decoded), max_events):
+        rows = slice(start, start + max_events)
+        extras = {row - start: text for row, text in decoded.extras.items() if start <= row < start + max_events}
+        yield Decoded(decoded.events[rows], decoded.record[rows], decoded.index[rows], extras)

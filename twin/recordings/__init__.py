@@ -1,0 +1,1 @@
+"""Recordings: files of events, read, written and cut."""

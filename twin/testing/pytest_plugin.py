@@ -1,0 +1,167 @@
+"""A pytest plugin: the recording beside a test is replayed through the estate beside it.
+
+    def test_friday(replayed):
+        assert not replayed.alerts
+
+pytest loads this module by its entry point in every session, so the twin is imported when a test first asks for a
+replay. Described in docs/testing.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from twin.errors import UsageError
+
+if TYPE_CHECKING:
+    from twin.alerts.episodes import Alert
+    from twin.playback.replays import Replayed
+
+_ESTATE_OPTION, _RECORDINGS_OPTION = "mqtwin_estate", "mqtwin_recordings"
+_ESTATE = "estate.toml"  # the name of an estate that nothing else names
+_MAX_LINES = 20  # of alerts in the report of a test that failed
+
+
+class DeadLetterWarning(pytest.PytestWarning):
+    """A recording has events that the estate refuses: the replay went on without them."""
+
+
+_replays = pytest.StashKey[dict[tuple[Path, Path], "Replayed"]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options of the configuration file."""
+    parser.addini(
+        _ESTATE_OPTION, f"estate of the fixture `replayed`; the nearest {_ESTATE} where absent", type="string"
+    )
+    parser.addini(_RECORDINGS_OPTION, "further folders with recordings of the fixture `replayed`", type="paths")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker."""
+    config.addinivalue_line(
+        "markers", "recording(name, estate=None): the recording and the estate of the fixture `replayed`"
+    )
+    config.stash[_replays] = {}
+
+
+@pytest.fixture
+def replayed(request: pytest.FixtureRequest) -> Replayed:
+    """Replay the test's recording through its estate, each pair once per session.
+
+    The recording is the one that the marker `recording` names, else that of the test's name: `friday.arrow`,
+    `friday.ndjson` or `friday.ndjson.zst` for `test_friday`. See docs/testing.md for the folders.
+    """
+    try:
+        name, estate_name = _marked(request)
+        recording = _find_recording(request, name)
+        estate = _find_estate(request, estate_name)
+        replays = request.config.stash[_replays]
+        if (recording, estate) not in replays:
+            replays[recording, estate] = _replay(recording, estate)
+        result = replays[recording, estate]
+    except UsageError as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
+    if result.dead_letters and result.first_reject is not None:
+        total = result.events + result.dead_letters
+        first = result.first_reject
+        request.node.warn(
+            DeadLetterWarning(
+                f"{recording}: {result.dead_letters} of {total} events are refused, the first: {first.detail}"
+            )
+        )
+    request.node.add_report_section("setup", "mqtwin", _summary(recording, result.alerts))
+    return result
+
+
+def _recording(name: str | None = None, *, estate: str | None = None) -> tuple[str | None, str | None]:
+    """Take the arguments of the marker `recording`."""
+    return name, estate
+
+
+def _marked(request: pytest.FixtureRequest) -> tuple[str | None, str | None]:
+    """Return recording and estate that markers name; the nearest marker that names one decides."""
+    name = estate = None
+    for marker in request.node.iter_markers("recording"):
+        try:
+            marked_name, marked_estate = _recording(*marker.args, **marker.kwargs)
+        except TypeError:
+            raise UsageError(
+                f"wrong arguments of {marker.name}; "
+                f'expected: @pytest.mark.recording("friday.arrow", estate="{_ESTATE}")'
+            ) from None
+        name, estate = name or marked_name, estate or marked_estate
+    return name, estate
+
+
+def _find_recording(request: pytest.FixtureRequest, name: str | None) -> Path:
+    """Return the recording of a test. UsageError where there is none, or several.
+
+    name: as a marker names it; the test's own name decides where absent.
+    """
+    from twin.recordings.files import SUFFIXES
+
+    stem = request.function.__name__.removeprefix("test_")
+    names = [f"{stem}{suffix}" for suffix in SUFFIXES] if name is None else [name]
+    folders: list[Path] = [request.path.parent, *request.config.getini(_RECORDINGS_OPTION)]
+    for folder in folders:
+        paths = [path for path in (folder / candidate for candidate in names) if path.is_file()]
+        if len(paths) > 1:
+            raise UsageError(
+                f"{folder} has {' and '.join(path.name for path in paths)}; expected: one, or @pytest.mark.recording"
+            )
+        if paths:
+            return paths[0]
+    raise UsageError(f"no recording in {', '.join(map(str, folders))}; expected: {' or '.join(names)}")
+
+
+def _find_estate(request: pytest.FixtureRequest, name: str | None) -> Path:
+    """Return the estate of a test: the marker's, that of the configuration, or the nearest upwards. UsageError."""
+    config, folder = request.config, request.path.parent
+    configured = config.getini(_ESTATE_OPTION)
+    if name is not None:
+        path = folder / name
+    elif configured:
+        path = (config.invocation_params.dir if config.inipath is None else config.inipath.parent) / configured
+    else:
+        for upper in (folder, *folder.parents):
+            if (upper / _ESTATE).is_file():
+                return upper / _ESTATE
+            if upper == config.rootpath:
+                break
+        raise UsageError(
+            f"no {_ESTATE} in {folder} or above it; expected: one, or {_ESTATE_OPTION} in the configuration"
+        )
+    if not path.is_file():
+        raise UsageError(f"{path} is not a file; expected: the estate of {request.node.name}")
+    return path
+
+
+def _replay(recording: Path, estate: Path) -> Replayed:
+    """Replay a recording. UsageError where no event belongs to the estate: its alerts would say nothing."""
+    from twin.estate import load_estate
+    from twin.playback.replays import replay
+
+    result = replay(recording, load_estate(estate))
+    if not result.events:
+        first = f"; the first: {result.first_reject.detail}" if result.first_reject is not None else ""
+        raise UsageError(f"{recording} has no event that {estate} takes; expected: one or more{first}")
+    return result
+
+
+def _summary(recording: Path, alerts: Sequence[Alert]) -> str:
+    """Return the alerts of a recording, one per line: the report of a test that fails shows it."""
+    from twin.units import as_text
+
+    lines = [
+        f"{as_text(alert.time)} {alert.change} {alert.severity} {alert.store} {alert.resource} {alert.condition}: "
+        f"{alert.cause}"
+        for alert in alerts[:_MAX_LINES]
+    ]
+    if len(alerts) > _MAX_LINES:
+        lines.append(f"... {len(alerts) - _MAX_LINES} more")
+    return "\n".join([f"{recording.name}: {len(alerts)} alerts", *lines])
