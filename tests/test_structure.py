@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from deploy.cli import _new_app
-from twin.stores.open import STATE_FORMAT
+from twin.stores.headers import STATE_FORMAT
 
 ROOT = Path(__file__).resolve().parents[1]
 STATE_FORMATS = {"0.1.0": "10.3", "0.2.0": "11.4"}  # version -> format of its state; a row is added, never changed

@@ -27,7 +27,7 @@ from streams.checkpoint.files import LOCK, MANIFEST, CheckpointFiles, DamagedFil
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import Estate
-from twin.stores.open import STATE_FORMAT
+from twin.stores.headers import STATE_FORMAT
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 _MAX_FINDINGS = 3  # per error message
@@ -57,7 +57,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         mqtwin: version.
         pyspark: version.
-        state_format: see `twin.stores.open.STATE_FORMAT`.
+        state_format: see `twin.stores.headers.STATE_FORMAT`.
         prefix: of the topics.
         topics: the topics read -> Kafka's id, "" if unknown.
         cluster: Kafka's id of the cluster; "" if unknown.

@@ -14,7 +14,8 @@ from streams.state.pages import STATE_NAME
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate
 from twin.state.tables import StateError
-from twin.stores.open import Twin, check_header, open_store
+from twin.stores.headers import check_header
+from twin.stores.open import Twin, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

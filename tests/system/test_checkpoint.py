@@ -22,7 +22,7 @@ from tests.support.estates import small_estate
 from tests.system.harness import Stream, read_topic
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
-from twin.stores import message_header
+from twin.stores import headers
 
 pytestmark = pytest.mark.system
 
@@ -232,9 +232,11 @@ def test_state_without_a_manifest_is_looked_at_before_it_gets_one(
 ) -> None:
     (stream.checkpoint / MANIFEST).unlink()
     with monkeypatch.context() as later:
-        later.setattr(message_header, "VERSION", message_header.VERSION + 1)
+        later.setattr(headers, "MESSAGE_VERSION", headers.MESSAGE_VERSION + 1)
         text = refusal(settings_of(stream, stream.checkpoint), spark)
-    assert f"has no mqtwin.json, and state of {STORE} has version {message_header.VERSION}; this program reads " in text
+    assert (
+        f"has no mqtwin.json, and state of {STORE} has version {headers.MESSAGE_VERSION}; this program reads " in text
+    )
     assert not (stream.checkpoint / MANIFEST).exists()
     process(settings_of(stream, stream.checkpoint), spark)
     assert (stream.checkpoint / MANIFEST).exists()

@@ -5,7 +5,7 @@ import pytest
 from tests.naive.estates import ENTRY_AND_6_ELEMENTS
 from tests.support.store_driver import GIB, MIB, NO_RULES
 from tests.support.twin_driver import TwinDriver
-from twin.stores import scm_pace
+from twin.stores.scm import mover_rate
 
 OVERRUN, WAIT = ("scm-overrun", "scm"), ("fault-wait", "scm")
 
@@ -20,7 +20,7 @@ def test_the_mover_takes_122070_messages_of_2_kb_per_second(length: int, rate: i
     """500 MB/s in blocks of 4 KB: 2 KB take 1 of them, 32 KB 9."""
     driver = open_driver(1000)
     driver.put(length, count=5)
-    assert int(scm_pace.mover_rate(driver.twin.tables.store)) == rate
+    assert int(mover_rate(driver.twin.tables.store)) == rate
 
 
 def test_puts_faster_than_the_mover_open_an_alert_that_clears_when_it_keeps_up() -> None:

@@ -29,16 +29,15 @@ from twin.forecast.outlook import Forecast
 from twin.state.arrays import Array, Arrays
 from twin.state.names import Names, give_rows
 from twin.state.tables import StateError, Tables
-from twin.stores import depth_forecast, expiry_scans, in_doubt, silence
+from twin.stores import depth_forecast, in_doubt, silence
 from twin.stores.drift import Drift, drift_finding, judge, present
-from twin.stores.due_ticks import due_ticks
+from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
 from twin.stores.kind import StoreKind
-from twin.stores.mean_lengths import counted_rows
-from twin.stores.message_header import VERSION, Header, decode_header
+from twin.stores.measurement import RESYNC, clear_events, completed, counted_rows
 from twin.stores.queue_view import QUEUE, QueueDepth, take_fired
 from twin.stores.reports import Report, Reporter
-from twin.stores.resync import RESYNC, clear_events, completed
 from twin.stores.state_record import common_fields, fields_to_take, has_counted, known_part, with_kept
+from twin.stores.ticks import due_ticks, run_scans, scan_interval_us
 from twin.units import as_text
 
 MAX_KEPT_MESSAGES = 1 << 25  # per store [assumed] (docs/storage-model.md, "What a twin keeps")
@@ -161,7 +160,7 @@ class MessageStore(StoreKind):
         params["queues"] = len(self.queues)
         params["limits"] = store.queues["max_depth"][: len(self.queues)].any()
         params["lead_s"] = self.config.forecast_lead_s
-        params["scan_us"] = expiry_scans.interval_us(self.estate, self.config)
+        params["scan_us"] = scan_interval_us(self.estate, self.config)
         self.monitor.describe(params, self.config.forecast_horizon_s)
 
     @property
@@ -440,7 +439,7 @@ class MessageStore(StoreKind):
         now = tick * clock.TICK
         ticks.begin(self.tables.store, before, tick)
         alerts = self._on_tick(before, tick)
-        expiry_scans.run(self.tables.store, before, tick)
+        run_scans(self.tables.store, before, tick)
         shares.meter(self.tables.store, before, tick)
         alerts += in_doubt.check(self.tables.store, self.estate, self.name, self.qmgrs, self.episodes, now)
         alerts += self._judge(tick)
@@ -509,7 +508,7 @@ class MessageStore(StoreKind):
         """Return the state that is not in pages: counters, open alerts, attributes, sizes of tables."""
         return msgspec.msgpack.encode(
             Header(
-                version=VERSION,
+                version=MESSAGE_VERSION,
                 kind=self.kind,
                 rows=self.tables.rows(),
                 names_size=self.tables.names_size,

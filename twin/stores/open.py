@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
 from twin.estate import Estate
 from twin.state.arrays import Arrays, MemoryArrays
 from twin.state.tables import StateError
-from twin.stores import message_header, shared_header
 from twin.stores.coupling_facility import CouplingFacilityTwin
 from twin.stores.message_store import MessageStore
 from twin.stores.page_set import PageSetTwin
@@ -23,9 +20,6 @@ Twin = MessageStore | SharedTwin
 
 MESSAGE_TWINS: dict[str, type[MessageStore]] = {twin.kind: twin for twin in (StructureTwin, PageSetTwin, QueueFileTwin)}
 MESSAGE_KINDS = tuple(sorted(MESSAGE_TWINS))  # kinds of stores that hold messages
-
-# Format of headers and pages; state of another format is refused.
-STATE_FORMAT = f"{message_header.VERSION}.{shared_header.VERSION}"
 
 
 def open_store(
@@ -55,24 +49,6 @@ def open_store(
     if kind == QueueManagerTwin.kind:
         return QueueManagerTwin(estate, name, header)
     return open_message_store(estate, name, arrays, header, pages)
-
-
-class _AnyFormat(msgspec.Struct):
-    """The fields of every header of every version; `kind` is that of a store that holds messages."""
-
-    version: int
-    kind: str | None = None
-
-
-def check_header(header: bytes, name: str) -> None:
-    """Refuse a header of another version. name: of its store, for the error. StateError: it is of another version."""
-    try:
-        written = msgspec.msgpack.decode(header, type=_AnyFormat)
-    except msgspec.DecodeError as error:
-        raise StateError(f"state of {name} is of no format known here: {error}") from error
-    expected = shared_header.VERSION if written.kind is None else message_header.VERSION
-    if written.version != expected:
-        raise StateError(f"state of {name} has version {written.version}; this program reads {expected}")
 
 
 def open_message_store(

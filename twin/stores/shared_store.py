@@ -24,8 +24,8 @@ from twin.alerts.resource_view import CALM_FOR
 from twin.estate import CouplingFacility, Estate, EstateError, QueueManagerLog, UniformCluster, parse_attributes
 from twin.state.tables import StateError
 from twin.stores.drift import SizeMeasured, judge, present
+from twin.stores.headers import PendingEvent, SharedState, decode_shared_state
 from twin.stores.reports import Report, sources_of
-from twin.stores.shared_header import VERSION, Format, PendingEvent, SharedState
 from twin.units import as_text
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class SharedStore(ABC, Generic[Config]):
         self.estate = estate
         self.config: Config = described  # type: ignore[assignment]  # kind and class go together
         self.sources = sources_of(estate, name)
-        self._state = SharedState() if header is None else _decode(name, header)
+        self._state = SharedState() if header is None else decode_shared_state(header, name)
         self.episodes = Episodes(name, self._state.episodes, self._state.turns)
         self._restore(self._state.kind_state)
         estate_attributes = self._attributes()
@@ -401,16 +401,6 @@ class SharedStore(ABC, Generic[Config]):
     @abstractmethod
     def _fields(self) -> dict[str, Any]:
         """Return the fields of the state record that only this kind has."""
-
-
-def _decode(name: str, header: bytes) -> SharedState:
-    """Return the state in a header; StateError where another version wrote it."""
-    version = msgspec.msgpack.decode(header, type=Format).version
-    if version != VERSION:
-        raise StateError(
-            f"state of {name} has version {version}; this program reads {VERSION}: begin with a new checkpoint"
-        )
-    return msgspec.msgpack.decode(header, type=SharedState)
 
 
 def _with(config: Config, changes: dict[str, Any]) -> Config:

@@ -17,11 +17,12 @@ from twin.estate import Smds, Structure
 from twin.estate.model import FIXED_AUGMENTED
 from twin.forecast.fill_model import FillModel
 from twin.forecast.structure_model import structure_model
-from twin.stores import alteration, auto_alter, scm_pace, storage_class_memory, structure_measurement
+from twin.stores import alteration, auto_alter, measurement
 from twin.stores.drift import SizeMeasured
-from twin.stores.mean_lengths import messages_of_mean_length
+from twin.stores.measurement import messages_of_mean_length
 from twin.stores.message_store import MessageStore
 from twin.stores.reports import StructureValues
+from twin.stores.scm import Counters, check_pace, count_waits, enrol, measure_pace, scm_fields, scm_params
 from twin.stores.state_record import KnownBy, all_of, any_of, dataset_fields
 from twin.stores.structure_view import (
     DATASET_BITS,
@@ -70,7 +71,7 @@ class StructureTwin(MessageStore):
         self.allocation = allocate(self.config)
         self.policy_pending = {}
         self.auto_alters = 0
-        self._counted = scm_pace.Counters()
+        self._counted = Counters()
 
     @override
     def _kind_state(self) -> dict[str, Any]:
@@ -87,7 +88,7 @@ class StructureTwin(MessageStore):
         self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: dict[str, Any]
     ) -> None:
         self.allocation = Allocation(kind_state["size_now"], Fraction(*kind_state["ratio"]))
-        self._counted = scm_pace.Counters(*kind_state["counted"])
+        self._counted = Counters(*kind_state["counted"])
         self.auto_alters = kind_state["auto_alters"]
         self.config = alteration.with_attributes(self.config, attributes)
         described = self._described
@@ -104,9 +105,9 @@ class StructureTwin(MessageStore):
         params = self.tables.store.params[0]
         fields = alteration.structure_params(self.config, self.allocation)
         fields["alters"] = self.config.allow_auto_alter
-        for name, value in (fields | storage_class_memory.scm_params(self.estate, self.config)).items():
+        for name, value in (fields | scm_params(self.estate, self.config)).items():
             params[name] = value
-        storage_class_memory.enrol(self.tables, has_scm=self.config.scm_max_size is not None)
+        enrol(self.tables, has_scm=self.config.scm_max_size is not None)
 
     @override
     def _reserve_for_put(self, length: int, max_kept: int) -> None:
@@ -270,24 +271,24 @@ class StructureTwin(MessageStore):
 
     def _check_pace(self, ticks: int, now: int) -> list[Alert]:
         """Compare the mover with what the structure grew by in the last ticks; return the alerts that change."""
-        counted = scm_pace.count(self.tables.store)
-        pace = scm_pace.measure(self.tables.store, self._counted, counted, ticks)
+        counted = count_waits(self.tables.store)
+        pace = measure_pace(self.tables.store, self._counted, counted, ticks)
         self._counted = counted
-        return scm_pace.check(self.tables.store, self.config, pace, self.episodes, now)
+        return check_pace(self.tables.store, self.config, pace, self.episodes, now)
 
     # --- measurements, findings, records ---------------------------------------------------------------------------
 
     @override
     def _set_baseline(self, measured: dict[str, Any]) -> dict[str, Any]:
-        return structure_measurement.set_baseline(self.tables.store, self.config.ds_block, self.qmgrs, measured)
+        return measurement.set_structure_baseline(self.tables.store, self.config.ds_block, self.qmgrs, measured)
 
     @override
     def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
-        return structure_measurement.compare(self.tables.store, self.qmgrs, measured)
+        return measurement.compare_structure(self.tables.store, self.qmgrs, measured)
 
     @override
     def _compare_sizes(self, measured: dict[str, Any]) -> list[SizeMeasured]:
-        return structure_measurement.compare_sizes(self.tables.store, self.allocation.size, self.qmgrs, measured)
+        return measurement.compare_structure_sizes(self.tables.store, self.allocation.size, self.qmgrs, measured)
 
     @override
     def resource(self, name: str) -> ResourceView:
@@ -378,5 +379,5 @@ class StructureTwin(MessageStore):
             "smds": {
                 qmgr: dataset_fields(store.datasets[row], used_of_sets[row]) for row, qmgr in enumerate(self.qmgrs)
             },
-            "scm": storage_class_memory.scm_fields(store),
+            "scm": scm_fields(store),
         }

@@ -1,26 +1,99 @@
-"""The pace of storage class memory: puts faster than the mover writes, and gets that wait for what it holds.
+"""Storage class memory behind a structure: what kernels need to know of it, its part of the state record, its pace.
 
-A structure above 90 % stays usable only as long as its mover takes what it grows by. Both alerts look at the event time
-since the last tick, so they do not depend on batches.
+A structure knows its own bounds only: SCMMAXSIZE, its share of the coupling facility's SCM, and what the estate leaves
+of the facility's storage. What all structures of a facility use together is reported to the facility's own twin.
 
-Sources: [IBM: How storage class memory works with IBM MQ for z/OS] (pre-staging above 90 %, applications wait for a
-read of SCM); [assumed] (bandwidth of the mover, when the wait is worth an alert); docs/alerts.md, "Conditions".
+Where SCM is over-committed, what others use is not there for a structure. Its share is what is left when all of them
+take theirs. It does not depend on what the others use at the moment: that would have to come down from the facility's
+twin, and arrive at a place among the structure's events that depends on batches. A structure's own puts may show that
+others leave it more, or less (`kernels.scm.on_accepted_put`).
+
+A structure above 90 % stays usable only as long as its mover takes what it grows by. The alerts about its pace, puts
+faster than the mover writes and gets that wait for what SCM holds, look at the event time since the last tick, so they
+do not depend on batches.
+
+Sources: docs/storage-model.md, "Storage class memory"; [IBM: How storage class memory works with IBM MQ for z/OS]
+(pre-staging above 90 %, applications wait for a read of SCM); [assumed] (bandwidth of the mover, when the wait is worth
+an alert); docs/alerts.md, "Conditions".
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from kernels import clock, layout, scm
 from kernels.pools import elements_in_use, entries_in_use, exceeds
 from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.alerts.resource_view import CALM_FOR
+from twin.capacity.structures import assured_scm, bounds
 from twin.conditions import CRITICAL, WARNING, Condition
-from twin.estate import Structure
+from twin.estate import Estate, Structure
+from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
+from twin.state.tables import Tables
 
+_SECOND_NS = 10**9
 RESOURCE = "scm"
 MAX_WAIT_PCT = 10.0  # of event time that gets wait for faults, together, above which the alert opens [assumed]
 _CALM_RATIO = 0.8  # of either limit, below which the alert may clear [assumed]
+
+
+def scm_params(estate: Estate, config: Structure) -> dict[str, Any]:
+    """Return the fields of PARAMS that bound a structure's SCM and give its speeds."""
+    scm_most, aug_max = bounds(estate, config)
+    return {
+        "scm_max": min(scm_most, assured_scm(estate, config)),
+        "scm_most": scm_most,
+        "aug_max": aug_max,
+        "aug_ppm": DYNAMIC_AUGMENTED_PPM,
+        "stage_ns": _block_ns(config.scm_prestage_rate),
+        "fetch_ns": _block_ns(config.scm_prefetch_rate),
+        "read_us": config.scm_read_us,
+    }
+
+
+def enrol(tables: Tables, *, has_scm: bool) -> None:
+    """Give a structure SCM or take it away, where that has changed: its messages are put in order, or brought back."""
+    store = tables.store
+    if store.scm[0]["enrolled"] == has_scm:
+        return
+    if not has_scm:
+        scm.bring_back(store)
+        store.scm[:] = np.zeros(1, layout.SCM_USE)
+        return
+    tables.reserve("order", store.messages.size)
+    by_age = np.argsort(store.messages["age"][: int(store.scalars[0]["message_high"])], kind="stable")
+    scm.enrol(tables.store, by_age)
+
+
+def scm_fields(store: layout.Store) -> dict[str, Any] | None:
+    """Return the state record's `scm`, named as in RMF and SMF 74.4; None where the structure has none."""
+    use = store.scm[0]
+    if not use["enrolled"]:
+        return None
+    used = int(scm.bytes_in_use(store))
+    return {
+        "max": int(scm.bound(store)),
+        "used": used,
+        "ents": int(use["messages"]),
+        "elems": int(use["elems"]),
+        "messages": int(use["messages"]),
+        "aug_fixed": FIXED_AUGMENTED,
+        "aug_dynamic": int(scm.augmented_bytes(store, used)),
+        "prestaged": int(use["prestaged"]),
+        "prefetched": int(use["prefetched"]),
+        "faults": int(use["faults"]),
+        "fault_wait_s": int(use["fault_wait_us"]) / 1e6,
+    }
+
+
+def _block_ns(rate: int) -> int:
+    """Return the nanoseconds that a block of 4 KB takes at `rate` bytes/s, rounded up."""
+    return -(-scm.BLOCK_BYTES * _SECOND_NS // rate)
+
+
+# --- pace ------------------------------------------------------------------------------------------------------------
 
 
 class Counters(NamedTuple):
@@ -41,12 +114,12 @@ class Pace(NamedTuple):
     wait_pct: float
 
 
-def count(store: layout.Store) -> Counters:
+def count_waits(store: layout.Store) -> Counters:
     """Return the counters of a structure."""
     return Counters(int(store.scalars[0]["messages"]), int(store.scm[0]["fault_wait_us"]))
 
 
-def measure(store: layout.Store, before: Counters, now: Counters, ticks: int) -> Pace:
+def measure_pace(store: layout.Store, before: Counters, now: Counters, ticks: int) -> Pace:
     """Return the pace of the last ticks, with messages of the mean size of those held."""
     seconds = ticks * clock.TICK / clock.SECOND
     growth = now.messages - before.messages
@@ -64,7 +137,7 @@ def mover_rate(store: layout.Store) -> float:
     return 1e9 / (int(scm.blocks_of(1, elements)) * int(store.params[0]["stage_ns"]))
 
 
-def check(store: layout.Store, config: Structure, pace: Pace, episodes: Episodes, now: int) -> list[Alert]:
+def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Episodes, now: int) -> list[Alert]:
     """Open or clear the alerts about the pace of SCM; return what is published.
 
     Args:

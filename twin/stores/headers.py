@@ -1,0 +1,154 @@
+"""Headers: the state of a store that is not in pages. A shared store has no pages: its header is all of its state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kernels.clock import MAX_SUPPORT, TRUST, confirms_far, is_far_ahead, is_far_behind, latest_behind
+from kernels.layout import NEVER
+from twin.alerts.episodes import Episode
+from twin.forecast.monitor import ForecastMemory
+from twin.state.tables import StateError
+from twin.stores.drift import Drift
+from twin.stores.reports import Frontier
+
+MESSAGE_VERSION = 11  # of stores that hold messages
+SHARED_VERSION = 4
+STATE_FORMAT = f"{MESSAGE_VERSION}.{SHARED_VERSION}"  # of headers and pages; state of another format is refused
+
+
+class Format(msgspec.Struct, kw_only=True):
+    """The fields that a header of every version has. kind: kind of a store that holds messages; None: it is shared."""
+
+    version: int
+    kind: str | None = None
+
+
+# --- stores that hold messages ---------------------------------------------------------------------------------------
+
+
+class Header(msgspec.Struct, kw_only=True):
+    """The state of a twin that is not in pages."""
+
+    version: int
+    kind: str
+    rows: dict[str, int]
+    names_size: int
+    journals: dict[str, int]
+    records: dict[str, bytes]
+    described: dict[str, Any]  # attributes as the estate described them when the twin was last opened
+    attributes: dict[str, Any]  # current attributes, after ALTER and REBUILD
+    kind_state: dict[str, Any]  # see StoreKind._kind_state
+    episodes: list[Episode]
+    drift: Drift
+    forecasts: ForecastMemory
+    began: int | None = None  # see MessageStore
+    counted: list[str] = []  # queues, see MessageStore
+    is_counted: bool = False  # see MessageStore
+
+
+def decode_header(content: bytes, kind: str, name: str) -> Header:
+    """Return the header of a store.
+
+    Args:
+        content: msgpack.
+        kind: expected kind of store.
+        name: the store, for the error.
+
+    Raises:
+        StateError: it is of another kind, or of another version of the format.
+    """
+    written = msgspec.msgpack.decode(content, type=Format)
+    if written.version != MESSAGE_VERSION or written.kind != kind:
+        raise StateError(
+            f"state of {name} is of a {written.kind}, version {written.version}; "
+            f"this program reads that of a {kind}, version {MESSAGE_VERSION}: begin with a new checkpoint"
+        )
+    return msgspec.msgpack.decode(content, type=Header)
+
+
+# --- shared stores --------------------------------------------------------------------------------------------------
+
+
+class PendingEvent(msgspec.Struct, array_like=True):
+    """An ALTER or MEASURE not yet applied. time: the store's clock when it arrived, microseconds."""
+
+    time: int
+    op: int
+    content: bytes
+
+
+class EventClock(msgspec.Struct):
+    """The clock of the store's own events, microseconds, with the rules and fields of `kernels.clock`."""
+
+    time: int | None = None
+    far: int | None = None
+    back: int | None = None
+    support: int = 0
+
+    def advance(self, time: int) -> int:
+        """Move the clock by an event of that time, possibly back; return the clock, microseconds."""
+        if self.time is None or confirms_far(_or_never(self.far), time):
+            self.time = max(time, self.time or time, self.far or time)
+            self.far, self.back, self.support = None, None, TRUST
+        elif is_far_ahead(self.time, time):
+            self.far = time
+        elif is_far_behind(self.time, time):
+            self.far, self.support = None, self.support - 1
+            self.back = latest_behind(_or_never(self.back), time)
+            if self.support <= 0:
+                self.time, self.back, self.support = self.back, None, TRUST + 1  # the event supports the new clock
+        else:
+            self.time, self.far, self.support = max(self.time, time), None, min(self.support + 1, MAX_SUPPORT)
+        return self.time
+
+
+def _or_never(time: int | None) -> int:
+    return NEVER if time is None else time
+
+
+class SharedState(msgspec.Struct, kw_only=True):
+    """The state of a shared store."""
+
+    version: int = SHARED_VERSION
+    described: dict[str, Any] = {}  # attributes as the estate described them when the twin was last opened
+    attributes: dict[str, Any] = {}  # current attributes, after ALTER
+    sources: list[str] = []  # sources in the estate when the twin was last opened
+    now: int | None = None  # event time processed, microseconds
+    turns: int = 0  # how often `now` has gone back
+    settled_tick: int | None = None  # the last tick at which time alone may change anything
+    events: int = 0
+    refused_alters: int = 0
+    late_reports: int = 0  # reports read too late for their ticks, which had been processed
+    clock: EventClock = msgspec.field(default_factory=EventClock)
+    pending_events: list[PendingEvent] = []
+    frontier: Frontier = msgspec.field(default_factory=Frontier)
+    episodes: list[Episode] = []
+    drift: Drift = msgspec.field(default_factory=Drift)
+    kind_state: bytes = b""  # see SharedStore._kind_state
+
+
+def decode_shared_state(content: bytes, name: str) -> SharedState:
+    """Return the state in the header of a shared store. name: of the store. StateError: of another version."""
+    version = msgspec.msgpack.decode(content, type=Format).version
+    if version != SHARED_VERSION:
+        raise StateError(
+            f"state of {name} has version {version}; this program reads {SHARED_VERSION}: begin with a new checkpoint"
+        )
+    return msgspec.msgpack.decode(content, type=SharedState)
+
+
+# --- any store ------------------------------------------------------------------------------------------------------
+
+
+def check_header(header: bytes, name: str) -> None:
+    """Refuse a header of another version. name: of its store, for the error. StateError: it is of another version."""
+    try:
+        written = msgspec.msgpack.decode(header, type=Format)
+    except msgspec.DecodeError as error:
+        raise StateError(f"state of {name} is of no format known here: {error}") from error
+    expected = SHARED_VERSION if written.kind is None else MESSAGE_VERSION
+    if written.version != expected:
+        raise StateError(f"state of {name} has version {written.version}; this program reads {expected}")

@@ -1,0 +1,200 @@
+"""MEASURE: resync on request, the baseline of a structure, and messages of a mean length (`twin.stores.drift` judges).
+
+A MEASURE with `resync` makes a store twin take over what was measured: the model's messages are dropped, those of open
+units of work excepted, and the measurement becomes the baseline, which unmatched gets draw down. What was not measured
+stays as large as it was. Described in docs/events.md, "Resync".
+
+Statistics count messages and have the mean of their lengths: with it instead of the single lengths, each message is
+wrong by less than one element (docs/state.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernels import layout, pools, scm, smds
+from twin.state.arrays import Array
+from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
+
+RESYNC = "resync"
+# Fields that say the same in different ways: of each group the measured ones count, or else all of the model.
+_GROUPS = (
+    ("ents_used",),
+    ("elems_used",),
+    ("pages_used", "pages_persistent", "pages_nonpersistent"),
+    ("blocks_persistent",),
+    ("blocks_nonpersistent",),
+)
+_DATASET = ("blocks_used", "pages_used", "messages")
+_OF_DATASET = {"blocks": "blocks_used", "pages": "pages_used", "messages": "messages"}  # field by name in the baseline
+
+
+# --- resync ----------------------------------------------------------------------------------------------------------
+
+
+def completed(measured: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a measurement with the fields that it lacks, as the model has them.
+
+    Args:
+        measured: fields of the state record.
+        state: fields of the state record before the model's messages are dropped.
+    """
+    result = dict(measured)
+    for group in _GROUPS:
+        if not any(name in measured for name in group):
+            result |= {name: state[name] for name in group if name in state}
+    datasets = state.get("smds") or {}
+    real = measured.get("smds", {})
+    if datasets or real:
+        result["smds"] = {
+            **real,
+            **{
+                qmgr: {**{name: dataset[name] for name in _DATASET}, **real.get(qmgr, {})}
+                for qmgr, dataset in datasets.items()
+            },
+        }
+    return result
+
+
+def clear_events(routes: Array, base: int, queues: Sequence[str], time: int) -> Array:
+    """Return a CLEAR of each queue of a store, EVENT[n].
+
+    Args:
+        routes: ROUTE[m] of the store.
+        base: index of the first of them in the estate.
+        queues: names of the queues by row.
+        time: microseconds.
+    """
+    _, firsts = np.unique(routes["queue"], return_index=True)
+    firsts = firsts[(routes["queue"][firsts] >= 0) & (routes["queue"][firsts] < len(queues))]
+    events = np.zeros(firsts.size, layout.EVENT)
+    events["time"], events["seq"], events["op"], events["count"] = time, -1, layout.CLEAR, 1
+    events["route"] = firsts + base
+    return events
+
+
+# --- structures ------------------------------------------------------------------------------------------------------
+
+
+def set_structure_baseline(
+    store: layout.Store, ds_block: int, qmgrs: Sequence[str], measured: dict[str, Any]
+) -> dict[str, Any]:
+    """Keep what the real system holds beyond the model; return the state record's `baseline`.
+
+    Args:
+        store: the structure's arrays; the fields of the baseline are written.
+        ds_block: DSBLOCK, bytes.
+        qmgrs: queue managers by the row of their data set.
+        measured: fields of the state record as the real system has them.
+    """
+    scalars = store.scalars[0]
+    entries = excess(measured, "ents_used", int(scalars["ents_used"]))
+    elements = excess(measured, "elems_used", int(scalars["elems_used"]))
+    messages = min(entries, MAX_MESSAGES)  # each entry is a message
+    if "messages" in measured:
+        messages = excess(measured, "messages", int(scalars["messages"]), MAX_MESSAGES)
+    datasets: dict[str, Any] = {}
+    for row, qmgr in enumerate(qmgrs):
+        real = measured.get("smds", {}).get(qmgr)
+        if real is None:
+            continue
+        dataset = store.datasets[row]
+        map_blocks = int(smds.map_blocks(int(dataset["blocks_total"]), ds_block))
+        dataset["base_blocks"] = excess(real, "blocks_used", map_blocks + int(dataset["blocks_data"]))
+        dataset["base_pages"] = excess(real, "pages_used", int(dataset["pages"]))
+        dataset["base_messages"] = excess(real, "messages", int(dataset["messages"]))
+        datasets[qmgr] = {
+            name: int(dataset[f"base_{name}"]) if field in real else None for name, field in _OF_DATASET.items()
+        }
+    scalars["based"] = 1
+    scalars["unmatched_then"] = scalars["unmatched_gets"]
+    scalars["base_messages"], scalars["base_ents"], scalars["base_elems"] = messages, entries, elements
+    return {
+        "messages": messages if "messages" in measured or "ents_used" in measured else None,
+        "entries": entries if "ents_used" in measured else None,
+        "elements": elements if "elems_used" in measured else None,
+        "smds": datasets,
+    }
+
+
+def compare_structure(
+    store: layout.Store, qmgrs: Sequence[str], measured: dict[str, Any]
+) -> dict[str, tuple[int, int, int]]:
+    """Return (model, measured, total) by resource measured."""
+    params = store.params[0]
+    compared: dict[str, tuple[int, int, int]] = {}
+    if "ents_used" in measured:
+        compared["entries"] = int(pools.entries_in_use(store)), measured["ents_used"], int(params["ents_max"])
+    if "elems_used" in measured:
+        compared["elements"] = int(pools.elements_in_use(store)), measured["elems_used"], int(params["elems_max"])
+    scm_used = measured.get("scm", {}).get("used")
+    if scm_used is not None:
+        compared["scm"] = int(scm.bytes_in_use(store)), scm_used, int(scm.bound(store))
+    for row, qmgr in enumerate(qmgrs):
+        blocks_used = measured.get("smds", {}).get(qmgr, {}).get("blocks_used")
+        if blocks_used is not None:
+            total = int(store.datasets[row]["blocks_total"])
+            compared[f"smds/{qmgr}"] = int(smds.blocks_in_use(store, row)), blocks_used, total
+    return compared
+
+
+def compare_structure_sizes(
+    store: layout.Store, size: int, qmgrs: Sequence[str], measured: dict[str, Any]
+) -> list[SizeMeasured]:
+    """Return the sizes measured: of the structure (bytes, entries, elements), its data sets and its SCM.
+
+    Args:
+        store: the structure's arrays.
+        size: of the structure, bytes.
+        qmgrs: queue managers by the row of their data set.
+        measured: fields of the state record as the real system has them.
+    """
+    params = store.params[0]
+    own = (
+        ("elements", "size", size),
+        ("entries", "ents_max", int(params["ents_max"])),
+        ("elements", "elems_max", int(params["elems_max"])),
+    )
+    sizes = [SizeMeasured(resource, name, model, measured[name]) for resource, name, model in own if name in measured]
+    scm_max = measured.get("scm", {}).get("max")
+    if scm_max is not None:
+        sizes.append(SizeMeasured("scm", "max", int(params["scm_max"]), scm_max))
+    for row, qmgr in enumerate(qmgrs):
+        blocks_total = measured.get("smds", {}).get(qmgr, {}).get("blocks_total")
+        if blocks_total is not None:
+            model = int(store.datasets[row]["blocks_total"])
+            sizes.append(SizeMeasured(f"smds/{qmgr}", "blocks_total", model, blocks_total))
+    return sizes
+
+
+# --- messages of a mean length ---------------------------------------------------------------------------------------
+
+
+def counted_rows(events: Array, routes: Array, base: int) -> list[int]:
+    """Return the rows of the queues of which a put is a count of several messages.
+
+    Args:
+        events: EVENT[n].
+        routes: of the store, with the row of the queue of each.
+        base: number of the first of them among the routes of the estate.
+    """
+    if events["count"].max(initial=1) == 1:
+        return []
+    puts = (events["count"] > 1) & (events["op"] == layout.PUT) & (events["reason"] == 0)
+    rows: list[int] = np.unique(routes["queue"][events["route"][puts] - base]).tolist()
+    return rows
+
+
+def messages_of_mean_length(store: layout.Store, queues: Sequence[str], counted: Collection[str]) -> int:
+    """Return the number of messages held of queues that are counted.
+
+    Args:
+        store: the arrays.
+        queues: names of the queues by row.
+        counted: names of those whose messages have a mean length.
+    """
+    depths = store.queues["depth"]
+    return sum(int(depths[row]) for row, queue in enumerate(queues) if queue in counted)
