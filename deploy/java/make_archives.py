@@ -12,8 +12,9 @@ from deploy.java.cache import make_folder
 from deploy.java.class_archives import PROGRAMS, Program, archive_path, missing_archives, outdated_archives
 from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.java.runtime import Java, find_java
+from streams.kafka.admin import prepare_topics
 from streams.kafka.clients import LastError, new_producer
-from streams.kafka.topics import Topics, prepare_topics
+from streams.kafka.topics import Topics
 from streams.query.job import JobSettings, start_job
 from streams.query.session import SparkJava
 from twin.errors import MqtwinError

@@ -24,6 +24,7 @@ import msgspec
 import structlog
 
 from streams.checkpoint.files import LOCK, MANIFEST, CheckpointFiles, DamagedFileError, Finding, Offsets
+from streams.files import replace_file
 from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import Estate
@@ -229,14 +230,10 @@ class LocalGuard:
 
     def write(self, manifest: Manifest) -> None:
         """Write the manifest; a reader sees the previous or the new one."""
-        path = self._directory / MANIFEST
-        draft = path.with_name(f".{MANIFEST}.new")
         try:
-            with draft.open("wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
+            replace_file(
+                self._directory / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
+            )
         except OSError as error:
             raise UsageError(f"checkpoint {self._directory} cannot be written: {error.strerror}; {WRITABLE}") from error
 

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from streams.checkpoint.files import Offsets
-from streams.kafka.topics import TIMEOUT_SECONDS, admin_client
-from twin.errors import MqtwinError, UsageError
-
-if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
+from streams.kafka.admin import TIMEOUT_SECONDS, admin_client, list_offsets, no_answer, reason_of
+from twin.errors import UsageError
 
 _NO_ID = ("", "AAAAAAAAAAAAAAAAAAAAAA")  # brokers before Kafka 2.8 have none
 _NEW = (
@@ -75,30 +74,25 @@ class Skip:
 
 def describe_cluster(kafka: Mapping[str, str], names: Iterable[str]) -> ClusterState:
     """Return the state of a cluster and of some topics. MqtwinError: no broker answers, or it refuses."""
-    from confluent_kafka import KafkaException
-
     admin = admin_client(kafka)
     try:
         metadata = admin.list_topics(timeout=TIMEOUT_SECONDS)
         partitions = {name: sorted(metadata.topics[name].partitions) for name in names if name in metadata.topics}
         ids = _topic_ids(admin, list(partitions))
-        topics = {
-            name: TopicState(ids.get(name, ""), _offset_ranges(admin, name, numbers))
-            for name, numbers in partitions.items()
-        }
+        first, end = (list_offsets(admin, partitions, spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest()))
     except KafkaException as error:
-        servers = kafka.get("bootstrap.servers", "")
-        reason = error.args[0].str() if error.args and hasattr(error.args[0], "str") else str(error)
-        raise MqtwinError(
-            f"no Kafka answers at {servers}: {reason}; is the broker running, and is the address right?"
-        ) from error
+        raise no_answer(kafka, reason_of(error)) from error
+    topics = {
+        name: TopicState(
+            ids.get(name, ""), {number: OffsetRange(first[name, number], end[name, number]) for number in numbers}
+        )
+        for name, numbers in partitions.items()
+    }
     return ClusterState(str(metadata.cluster_id or ""), topics)
 
 
 def _topic_ids(admin: AdminClient, names: list[str]) -> dict[str, str]:
     """Return the ids of topics; those that the broker does not report are left out."""
-    from confluent_kafka import KafkaException, TopicCollection
-
     if not names:
         return {}
     ids = {}
@@ -110,19 +104,6 @@ def _topic_ids(admin: AdminClient, names: list[str]) -> dict[str, str]:
         if topic_id not in _NO_ID:
             ids[name] = topic_id
     return ids
-
-
-def _offset_ranges(admin: AdminClient, name: str, numbers: Iterable[int]) -> dict[int, OffsetRange]:
-    from confluent_kafka import TopicPartition
-    from confluent_kafka.admin import OffsetSpec
-
-    ends = []
-    for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):
-        partitions = {TopicPartition(name, number): spec for number in numbers}
-        futures = admin.list_offsets(partitions, request_timeout=TIMEOUT_SECONDS)
-        ends.append({partition.partition: future.result().offset for partition, future in futures.items()})
-    low, high = ends
-    return {number: OffsetRange(low[number], high[number]) for number in low}
 
 
 def check_offsets(

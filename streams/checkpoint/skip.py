@@ -16,6 +16,7 @@ import structlog
 from confluent_kafka import TopicPartition
 
 from streams.checkpoint.files import CheckpointFiles, DamagedFileError, parse_initial_offsets, parse_offsets
+from streams.files import write_draft
 from streams.kafka.clients import CONNECT_SECONDS, LastError, check, new_consumer
 from streams.kafka.letters import DeadLetter, LetterSender
 from streams.kafka.topics import Topics
@@ -99,8 +100,7 @@ def _write(path: Path, place: Place, offset: int) -> None:
     offsets = _read(path)
     offsets[place.topic][place.partition] = offset
     head = path.read_bytes().rstrip(b"\n").rpartition(b"\n")[0]
-    draft = path.with_name(f".{path.name}.new")
-    draft.write_bytes(head + b"\n" + msgspec.json.encode(offsets))
+    draft = write_draft(path, head + b"\n" + msgspec.json.encode(offsets))
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop reads a file without checksums, too
     draft.replace(path)
 

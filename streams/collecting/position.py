@@ -6,11 +6,11 @@ none.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
 
+from streams.files import replace_file
 from twin.errors import UsageError
 
 
@@ -57,13 +57,8 @@ def load_position(path: Path, source: str) -> Position:
 
 def save_position(path: Path, position: Position) -> None:
     """Replace the file. UsageError: it cannot be written."""
-    temporary = path.with_name(f"{path.name}.new")
     try:
-        with temporary.open("wb") as file:
-            file.write(msgspec.json.encode(position) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        replace_file(path, msgspec.json.encode(position) + b"\n")
     except OSError as error:
         raise UsageError(
             f"--position {path} cannot be written: {error.strerror}; expected: a file in a folder"

@@ -8,8 +8,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from streams.kafka.rights import READ, missing_right
+from streams.kafka.admin import missing_right, no_answer, reason_of
 from streams.kafka.settings import for_librdkafka
+from streams.kafka.topics import READ
 from twin.errors import MqtwinError, UsageError
 
 CONNECT_SECONDS = 10.0  # for the first answer of a broker
@@ -90,7 +91,7 @@ def _new_client(client_class: Any, kafka: Mapping[str, str], defaults: Mapping[s
         return client_class(settings)
     except KafkaException as error:
         raise UsageError(
-            f"--kafka: {error.args[0].str()}; expected: a setting of Kafka's client or of librdkafka"
+            f"--kafka: {reason_of(error)}; expected: a setting of Kafka's client or of librdkafka"
         ) from None
 
 
@@ -113,11 +114,7 @@ def fetch_metadata(
         return client.list_topics(**arguments, timeout=CONNECT_SECONDS)
     except KafkaException as error:
         client.poll(0)  # delivers the client's errors to `last_error`
-        why = last_error.text or error.args[0].str()
-        servers = kafka.get("bootstrap.servers", "")
-        raise MqtwinError(
-            f"no Kafka answers at {servers}: {why}; is the broker running, and are address and settings right?"
-        ) from None
+        raise no_answer(kafka, last_error.text or reason_of(error)) from None
 
 
 def partitions_of(consumer: Consumer, topic: str, kafka: Mapping[str, str], last_error: LastError) -> list[int]:
@@ -153,7 +150,7 @@ def offset_range(consumer: Consumer, topic: str, number: int) -> tuple[int, int]
         except KafkaException as error:
             check(error.args[0], topic)  # raises what does not go away
             if time.monotonic() >= deadline:
-                raise MqtwinError(f"topic {topic}, partition {number}: {error.args[0].str()}") from None
+                raise MqtwinError(f"topic {topic}, partition {number}: {reason_of(error)}") from None
             time.sleep(_RETRY_SECONDS)
         else:
             return low, high

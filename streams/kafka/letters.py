@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 from confluent_kafka import KafkaError, Message, Producer
 
+from streams.kafka.admin import prepare_topic
 from streams.kafka.clients import LastError, new_producer
-from streams.kafka.topics import RESERVED_BYTES, Topics, prepare_topic
+from streams.kafka.topics import RESERVED_BYTES, Topics
 from twin.errors import MqtwinError
 from twin.events.limits import DETAIL_CHARACTERS
 

@@ -20,10 +20,11 @@ from typing import Self
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from streams.kafka.admin import prepare_topic
 from streams.kafka.clients import LastError, fetch_metadata, new_producer
 from streams.kafka.outgoing import EVENTS_PER_RECORD, OutgoingChunk, Record, StoreKeys
 from streams.kafka.pace import Pace
-from streams.kafka.topics import Topics, prepare_topic
+from streams.kafka.topics import Topics
 from twin.errors import MqtwinError
 from twin.estate import Estate
 from twin.events import JSON, Decoder, Reject

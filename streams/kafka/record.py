@@ -19,9 +19,10 @@ from typing import Any, Self
 import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
+from streams.kafka.admin import admin_client, topic_id
 from streams.kafka.clients import LastError, check, new_consumer, offset_range, partitions_of
 from streams.kafka.recording_files import GrowingRecording, WholeRecording
-from streams.kafka.topics import Topics, admin_client, topic_id
+from streams.kafka.topics import Topics
 from streams.kafka.transactions import partition_ends
 from twin.errors import MqtwinError, UsageError
 from twin.events import ARROW, JSON, NDJSON, Reason, content_type

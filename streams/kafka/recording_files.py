@@ -18,6 +18,7 @@ from typing import Any, Self
 import msgspec
 from confluent_kafka import Message
 
+from streams.files import replace_file
 from twin.errors import MqtwinError, UsageError
 from twin.recordings.files import RecordingWriter, suffix_of
 
@@ -170,10 +171,7 @@ class GrowingRecording(_RecordingFile):
         if self._can_continue:
             _sync(self.path)
             position = Position(self._topic, self._topic_id, self.path.stat().st_size, self._next)
-            draft = self._position_file.with_name(f"{self._position_file.name}.draft")
-            draft.write_bytes(msgspec.json.encode(position))
-            _sync(draft)
-            draft.replace(self._position_file)
+            replace_file(self._position_file, msgspec.json.encode(position))
         self._position_written_s = time.monotonic()
         self._is_position_current = True
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import structlog
+from confluent_kafka import IsolationLevel, KafkaException
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from streams.kafka.topics import admin_client
+from streams.kafka.admin import admin_client, list_offsets, reason_of
 from twin.errors import MqtwinError
-
-if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
 
 ISOLATION = "isolation.level"
 COMMITTED = "read_committed"
@@ -145,22 +143,14 @@ def watch_transactions(kafka: Mapping[str, str], topics: Iterable[str]) -> Trans
 
 def partition_ends(admin: AdminClient, topics: Iterable[str]) -> list[PartitionEnd]:
     """Return the ends of all partitions of some topics. MqtwinError: no broker answers, or it refuses."""
-    from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
-    from confluent_kafka.admin import OffsetSpec
 
     def ask(level: IsolationLevel) -> dict[tuple[str, int], int]:
-        futures = admin.list_offsets(latest, isolation_level=level, request_timeout=_ANSWER_SECONDS)
-        return {(place.topic, place.partition): future.result().offset for place, future in futures.items()}
+        return list_offsets(admin, partitions, OffsetSpec.latest(), isolation=level, seconds=_ANSWER_SECONDS)
 
     try:
-        metadata = {name: admin.list_topics(name, timeout=_ANSWER_SECONDS).topics[name] for name in topics}
-        latest = {
-            TopicPartition(name, number): OffsetSpec.latest()
-            for name, topic in metadata.items()
-            for number in topic.partitions
-        }
+        partitions = {name: admin.list_topics(name, timeout=_ANSWER_SECONDS).topics[name].partitions for name in topics}
         ends = ask(IsolationLevel.READ_UNCOMMITTED)  # first: a record that comes meanwhile is not taken for a held one
         stable = ask(IsolationLevel.READ_COMMITTED)
     except KafkaException as error:
-        raise MqtwinError(f"topics {', '.join(topics)}: their ends cannot be read: {error.args[0].str()}") from error
+        raise MqtwinError(f"topics {', '.join(topics)}: their ends cannot be read: {reason_of(error)}") from error
     return [PartitionEnd(*place, stable.get(place, end), end) for place, end in ends.items()]

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlparse
 
 from streams.errors import one_line
 from streams.host.java_process import DEATH_SECONDS, explain_java_exit
-from streams.kafka.topics import missing_topics
+from streams.kafka.admin import missing_topics
 from twin.errors import MqtwinError
 
 FULL_BYTES = 16 << 20  # a disk with less free space is full for a state store

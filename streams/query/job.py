@@ -25,9 +25,9 @@ from streams.errors import one_line
 from streams.host.java_process import explain_java_exit
 from streams.host.resources import measure_session
 from streams.host.signals import stop_requests
-from streams.kafka.rights import explain_refusal
+from streams.kafka.admin import end_offsets, explain_refusal, partitions_of, prepare_topics
 from streams.kafka.settings import for_spark, redact
-from streams.kafka.topics import Limits, Topics, end_offsets, partitions_of, prepare_topics
+from streams.kafka.topics import Limits, Topics
 from streams.kafka.transactions import COMMITTED, ISOLATION, watch_transactions
 from streams.plan import Loss, PackedPlan, Plan
 from streams.query.bound import Bound, choose_bound

@@ -20,9 +20,10 @@ from typing import Any
 import structlog
 
 from kernels.clock import SECOND, TICK
+from streams.kafka.admin import end_offsets
 from streams.kafka.outgoing import Record
 from streams.kafka.publish import PublishResult, Sender
-from streams.kafka.topics import Topics, end_offsets
+from streams.kafka.topics import Topics
 from streams.query.source_bits import SourceBits
 from twin.errors import MqtwinError
 from twin.estate import Estate

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
+from streams.kafka.admin import prepare_topics
 from streams.kafka.clients import LastError, check, new_consumer, new_producer
 from streams.kafka.subscribe import AlertRecord
-from streams.kafka.topics import Topics, prepare_topics
+from streams.kafka.topics import Topics
 from tests.bench import site
 from tests.bench.rig import Rig, Say
 from tests.bench.timeline import Timeline, read_timeline

@@ -16,8 +16,9 @@ from typing import Any
 import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
+from streams.kafka.admin import end_offsets
 from streams.kafka.clients import LastError, check, new_consumer
-from streams.kafka.topics import Topics, end_offsets
+from streams.kafka.topics import Topics
 from tests.bench import site
 from tests.bench.rig import Rig, Say, span
 from tests.bench.traffic import Traffic

@@ -16,8 +16,9 @@ from typing import Any
 import msgspec
 import psutil
 
+from streams.kafka.admin import prepare_topics
 from streams.kafka.outgoing import Record
-from streams.kafka.topics import Topics, prepare_topics
+from streams.kafka.topics import Topics
 from tests.bench import site
 from tests.bench.rig import Rig, Say
 from tests.bench.traffic import Traffic

@@ -19,7 +19,8 @@ import psutil
 import pytest
 
 from deploy.cli import main
-from streams.kafka.topics import Topics, prepare_topics
+from streams.kafka.admin import prepare_topics
+from streams.kafka.topics import Topics
 from tests.streams.kafka_help import everything, new_producer
 from tests.support.estates import small_estate
 from tests.support.processes import send_signal
@@ -33,7 +34,7 @@ LOGIN = ["sasl.mechanism=PLAIN", "sasl.username=me", f"sasl.password={SECRET}", 
 STORE = "QSG1/APP1"
 # As `python -m deploy`, with less patience for a Kafka that is not there.
 IMPATIENT = (
-    "import sys; from streams.kafka import topics; topics.TIMEOUT_SECONDS = 1.0; "
+    "import sys; from streams.kafka import admin; admin.TIMEOUT_SECONDS = 1.0; "
     "from deploy.cli import main; sys.exit(main())"
 )
 

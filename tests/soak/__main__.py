@@ -25,7 +25,8 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from deploy.java.broker import Broker
 from streams.checkpoint.files import CheckpointFiles
-from streams.kafka.topics import Topics, admin_client, end_offsets, prepare_topics
+from streams.kafka.admin import admin_client, end_offsets, prepare_topics
+from streams.kafka.topics import Topics
 from tests.bench import site
 from tests.soak import estates, findings, page, picture, senders
 from tests.soak.job import ROOT, JobProcess

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from streams.kafka.topics import Topics, prepare_topics
+from streams.kafka.admin import prepare_topics
+from streams.kafka.topics import Topics
 from streams.query import bound
 from streams.query.bound import BATCH_BYTES, MAX_RECORDS, MIN_RECORDS, UNKNOWN_RECORDS, Bound, choose_bound
 from tests.streams.kafka_help import new_producer

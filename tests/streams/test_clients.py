@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from streams.kafka import clients, topics
+from streams.kafka import admin, clients
 from twin.errors import MqtwinError, UsageError
 
 
@@ -62,10 +62,10 @@ def test_a_missing_right_is_not_asked_for_again() -> None:
 
 
 def end_of(broker: Any, monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
-    monkeypatch.setattr(topics, "admin_client", lambda _: broker)
-    monkeypatch.setattr(topics, "partitions_of", lambda *_: [1])
-    monkeypatch.setattr(topics, "VISIBLE_SECONDS", 0.3)
-    return topics.end_offsets({}, "events")
+    monkeypatch.setattr(admin, "admin_client", lambda _: broker)
+    monkeypatch.setattr(admin, "partitions_of", lambda *_: [1])
+    monkeypatch.setattr(admin, "VISIBLE_SECONDS", 0.3)
+    return admin.end_offsets({}, "events")
 
 
 def test_the_end_of_a_partition_without_a_leader_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:

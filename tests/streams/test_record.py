@@ -15,9 +15,10 @@ from confluent_kafka.admin import AdminClient
 
 from streams.kafka import record as recorder
 from streams.kafka import recording_files
+from streams.kafka.admin import topic_id
 from streams.kafka.publish import publish
 from streams.kafka.record import RecordResult, record
-from streams.kafka.topics import Topics, topic_id
+from streams.kafka.topics import Topics
 from tests.streams.kafka_help import create, send
 from tests.support.traffic import BAD_LINES
 from tests.twin.test_recordings import largest_file

@@ -12,7 +12,8 @@ import pytest
 from confluent_kafka import KafkaException, Message
 from structlog.testing import capture_logs
 
-from streams.kafka.topics import Limits, Topics, prepare_topics
+from streams.kafka.admin import prepare_topics
+from streams.kafka.topics import Limits, Topics
 from streams.plan import PackedPlan, Plan
 from streams.query.processor import source_bits
 from streams.query.silence import SourceGuard, SourceWatch, read_offsets

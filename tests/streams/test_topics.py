@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from streams.kafka.topics import Limits, Topics, _topic_settings, _warn_of_any_time, admin_client, prepare_topics
+from streams.kafka.admin import _topic_settings, _warn_of_any_time, admin_client, prepare_topics
+from streams.kafka.topics import Limits, Topics
 from tests.streams.kafka_help import create
 
 TYPE, AHEAD = "message.timestamp.type", "message.timestamp.after.max.ms"

@@ -11,9 +11,10 @@ import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from pyspark.sql import SparkSession
 
+from streams.kafka.admin import prepare_topics
 from streams.kafka.clients import offset_range
 from streams.kafka.publish import publish
-from streams.kafka.topics import Topics, prepare_topics
+from streams.kafka.topics import Topics
 from streams.query.job import JobSettings, start_job
 from tests.streams.kafka_help import new_producer
 from twin.alerts.episodes import Alert

@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 
 from deploy.cli import main
 from deploy.options.common import KafkaOptions
-from streams.kafka.rights import explain_refusal
-from streams.kafka.topics import Topics, prepare_topics
+from streams.kafka.admin import explain_refusal, prepare_topics
+from streams.kafka.topics import Topics
 from streams.query.job import JobSettings, start_job
 from tests.streams.kafka_help import create, everything, send
 from tests.support.estates import small_estate

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from streams.kafka.admin import prepare_topics
 from streams.kafka.record import record
-from streams.kafka.topics import prepare_topics
 from streams.query.job import JobSettings, start_job
 from tests.support.estates import small_estate
 from tests.system.harness import PATIENCE, Stream, check_equal

@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from streams.checkpoint.skip import Place
-from streams.kafka.topics import prepare_topics
+from streams.kafka.admin import prepare_topics
 from streams.query.job import JobSettings, start_job
 from tests.streams.kafka_help import PATIENCE, create, new_producer
 from tests.support.estates import small_estate

@@ -12,9 +12,9 @@ from confluent_kafka import Producer
 from structlog.testing import capture_logs
 
 from deploy.show.summaries import recorded_summary
+from streams.kafka.admin import admin_client, prepare_topics
 from streams.kafka.record import RecordResult, record
 from streams.kafka.topic_reader import TopicReader
-from streams.kafka.topics import admin_client, prepare_topics
 from streams.kafka.transactions import PartitionEnd, partition_ends
 from streams.query.bound import measure_mean_size
 from tests.streams.kafka_help import PATIENCE, new_producer

@@ -1,0 +1,342 @@
+"""Topics in Kafka: their creation, the user's rights on them, and what an admin client asks about them.
+
+A broker that has no authorizer, or cannot report rights (before Kafka 2.3), counts as one that allows everything.
+
+Sources: Kafka documentation, "Authorization and ACLs" (READ and WRITE imply DESCRIBE); KIP-430.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import structlog
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+from tenacity import RetryError, Retrying, retry_if_exception, retry_if_result, stop_after_delay, wait_fixed
+
+from streams.kafka.settings import for_librdkafka
+from streams.kafka.topics import BROKER_DEFAULT_MAX_MESSAGE_BYTES, CREATE, WRITE, Limits, Topics
+from twin.errors import MqtwinError, UsageError
+
+TIMEOUT_SECONDS = 30.0
+EVENT_PARTITIONS = 4
+VISIBLE_SECONDS = 30.0  # until every broker knows a new topic
+# Spark cannot read a record whose time is later than 2^63 microseconds, in the year 294,247. A bound that lets no time
+# be that far ahead of the broker's clock:
+MAX_AHEAD_MS = 1 << 52
+_TIME_TYPE, _MAX_AHEAD = "message.timestamp.type", "message.timestamp.after.max.ms"
+_APPENDED = "LogAppendTime"
+_NO_LEADER = (KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION)
+_REFUSED_TOPICS = re.compile(r"TopicAuthorizationException: .*?\[(?P<names>[^\]]*)\]")
+_REFUSED_GROUP = re.compile(r"GroupAuthorizationException: .*?(?P<name>[\w.-]+)\s*$", re.MULTILINE)
+
+_T = TypeVar("_T")
+_log = structlog.get_logger("mqtwin.stream")
+
+
+def admin_client(kafka: Mapping[str, str]) -> AdminClient:
+    """Return a client for topics; it connects on its first call."""
+    # Otherwise librdkafka writes each failed connection to standard error, beside the error that is raised.
+    quiet: dict[str, Any] = {"log_level": 0, "logger": _silent_logger()}
+    try:
+        return AdminClient({**for_librdkafka(kafka), **quiet})
+    except KafkaException as error:
+        raise UsageError(f"Kafka client settings: {reason_of(error)}") from error
+
+
+def reason_of(error: BaseException) -> str:
+    """Return Kafka's words for an error."""
+    cause = error.args[0] if error.args else error
+    return str(cause.str()) if hasattr(cause, "str") else str(cause)
+
+
+def no_answer(kafka: Mapping[str, str], reason: str) -> MqtwinError:
+    """Return the error of a client with these settings that gets no answer."""
+    servers = kafka.get("bootstrap.servers", "")
+    return MqtwinError(
+        f"no Kafka answers at {servers}: {reason}; is the broker running, and are address and settings right?"
+    )
+
+
+def _silent_logger() -> logging.Logger:
+    logger = logging.getLogger("streams.kafka")
+    logger.addHandler(logging.NullHandler())
+    logger.propagate = False
+    return logger
+
+
+def prepare_topics(
+    topics: Topics, kafka: Mapping[str, str], *, partitions: int = EVENT_PARTITIONS, replication: int = -1
+) -> Limits:
+    """Create missing topics, but for that of a collector, and return the limits of all.
+
+    Args:
+        topics: their names.
+        kafka: client settings, ``bootstrap.servers`` among them.
+        partitions: of a new events topic; other topics have one. More partitions than stores are of no use, and
+            adding partitions later moves stores to other partitions, which breaks their order.
+        replication: of new topics; -1 is the broker's default.
+
+    Raises:
+        UsageError: a right is missing, or the topic of a collector; the message names it.
+        MqtwinError: no broker answers, or it refuses; the message has a remedy.
+    """
+    admin = admin_client(kafka)
+    existing = existing_topics(admin, kafka, topics.rights)
+    missing = [topic for topic in topics.rights if topic not in existing]
+    if topics.otlp in missing:
+        raise UsageError(
+            f"there is no topic {topics.otlp}; expected: the topic that the collector writes, --otlp-topic"
+        )
+    _create(admin, missing, topics, partitions, replication)
+    for name in topics.read:
+        _warn_of_any_time(name, _topic_settings(admin, name))
+    return Limits.of_records(max_message_bytes(admin, topics.out), topics)
+
+
+def prepare_topic(topics: Topics, name: str, kafka: Mapping[str, str], *, create: bool) -> int:
+    """Return the largest record that a topic takes, in bytes, for a producer.
+
+    Args:
+        topics: names of the topics.
+        name: one of them.
+        kafka: client settings, ``bootstrap.servers`` among them.
+        create: create it if it is missing.
+
+    Raises:
+        UsageError: the topic is missing and `create` is False, or the user may not write there.
+        MqtwinError: no broker answers, or it refuses.
+    """
+    admin = admin_client(kafka)
+    if not existing_topics(admin, kafka, {name: (WRITE,)}):
+        if not create:
+            raise UsageError(
+                f"topic {name} does not exist; expected: the --topic-prefix of a running `mqtwin stream`, "
+                "which creates it, or --create-topics"
+            )
+        _create(admin, [name], topics, EVENT_PARTITIONS, -1)
+    return max_message_bytes(admin, [name])[name]
+
+
+def max_message_bytes(admin: AdminClient, names: Iterable[str]) -> dict[str, int]:
+    """Return ``max.message.bytes`` by topic; Kafka's default if the user may not read it.
+
+    Raises:
+        MqtwinError: a topic does not exist, or no broker answers.
+    """
+    default = BROKER_DEFAULT_MAX_MESSAGE_BYTES
+    return {name: int(_topic_settings(admin, name).get("max.message.bytes", default)) for name in names}
+
+
+def missing_topics(kafka: Mapping[str, str], required: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the topics that do not exist.
+
+    Args:
+        kafka: client settings.
+        required: topic -> operations that the user needs there, as `Topics.rights`.
+
+    Raises:
+        MqtwinError: no broker answers, or a right is missing.
+    """
+    existing = existing_topics(admin_client(kafka), kafka, required)
+    return [name for name in required if name not in existing]
+
+
+def topic_id(kafka: Mapping[str, str], name: str) -> str:
+    """Return Kafka's id of a topic; a topic created again has another one. MqtwinError: no broker answers."""
+    admin = admin_client(kafka)  # futures complete only while the client exists
+    try:
+        futures = admin.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_SECONDS)
+        return str(futures[name].result().topic_id)
+    except KafkaException as error:
+        raise MqtwinError(f"topic {name}: it cannot be described: {reason_of(error)}") from error
+
+
+def partitions_of(kafka: Mapping[str, str], name: str) -> list[int]:
+    """Return the partition numbers of an existing topic, sorted. MqtwinError: no broker answers, or none knows it."""
+    admin = admin_client(kafka)
+    retry_until_visible = Retrying(  # a broker may not know a new topic yet
+        retry=retry_if_result(lambda numbers: not numbers), wait=wait_fixed(0.1), stop=stop_after_delay(VISIBLE_SECONDS)
+    )
+    try:
+        return retry_until_visible(
+            lambda: sorted(admin.list_topics(name, timeout=TIMEOUT_SECONDS).topics[name].partitions)
+        )
+    except (KafkaException, RetryError) as error:
+        raise MqtwinError(f"topic {name}: its partitions cannot be read: {reason_of(error)}") from error
+
+
+def list_offsets(
+    admin: AdminClient,
+    partitions: Mapping[str, Iterable[int]],
+    offset: OffsetSpec,
+    *,
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    seconds: float = TIMEOUT_SECONDS,
+) -> dict[tuple[str, int], int]:
+    """Return an offset of each partition, by topic and number.
+
+    Args:
+        admin: a client for topics.
+        partitions: their numbers by topic.
+        offset: the first one, or the one after the last record.
+        isolation: READ_COMMITTED for the last stable offset as the latest one.
+        seconds: limit for the answer.
+
+    Raises:
+        KafkaException: no broker answers, it refuses, or a partition has no leader.
+    """
+    asked = {TopicPartition(topic, number): offset for topic, numbers in partitions.items() for number in numbers}
+    futures = admin.list_offsets(asked, isolation_level=isolation, request_timeout=seconds) if asked else {}
+    return {(place.topic, place.partition): future.result().offset for place, future in futures.items()}
+
+
+def end_offsets(kafka: Mapping[str, str], name: str) -> dict[int, int]:
+    """Return the offset of the next record of each partition of a topic.
+
+    A partition that was made a moment ago, or whose leader is changing, is asked again for ``VISIBLE_SECONDS``.
+
+    Raises:
+        MqtwinError: no broker answers, or a partition has no leader.
+    """
+    partitions = {name: partitions_of(kafka, name)}
+    admin = admin_client(kafka)  # futures complete only while the client exists
+    try:
+        ends = _ask_again(lambda: list_offsets(admin, partitions, OffsetSpec.latest()), _NO_LEADER)
+    except KafkaException as error:
+        raise MqtwinError(f"topic {name}: its end cannot be read: {reason_of(error)}") from error
+    return {number: end for (_, number), end in ends.items()}
+
+
+def _ask_again(ask: Callable[[], _T], codes: Sequence[int]) -> _T:
+    """Return an answer. Errors with these codes are asked about again for `VISIBLE_SECONDS`; others are raised."""
+
+    def is_passing(error: BaseException) -> bool:
+        return isinstance(error, KafkaException) and error.args[0].code() in codes
+
+    retrying = Retrying(
+        retry=retry_if_exception(is_passing), wait=wait_fixed(0.1), stop=stop_after_delay(VISIBLE_SECONDS), reraise=True
+    )
+    return retrying(ask)
+
+
+def _warn_of_any_time(name: str, settings: Mapping[str, str]) -> None:
+    """Log that producers may give the records of a topic times that Spark cannot read. settings: of the topic."""
+    is_appended = settings.get(_TIME_TYPE, _APPENDED) == _APPENDED
+    if not is_appended and int(settings.get(_MAX_AHEAD, MAX_AHEAD_MS + 1)) > MAX_AHEAD_MS:
+        _log.warning(
+            "a topic takes records of any time",
+            topic=name,
+            effect="one that is later than the year 294,247 ends the job at every start",
+            remedy=f"kafka-configs.sh --alter --topic {name} --add-config {_TIME_TYPE}={_APPENDED}",
+        )
+
+
+def _topic_settings(admin: AdminClient, name: str) -> dict[str, str]:
+    """Return the settings of a topic; none if the user may not read them. MqtwinError: no topic, or no answer."""
+    resource = ConfigResource(ResourceType.TOPIC, name)
+
+    def ask() -> dict[str, str]:
+        futures = admin.describe_configs([resource], request_timeout=TIMEOUT_SECONDS)
+        return {key: str(entry.value) for key, entry in futures[resource].result().items()}
+
+    try:
+        return _ask_again(ask, (KafkaError.UNKNOWN_TOPIC_OR_PART,))  # a broker may not know a new topic yet
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise MqtwinError(f"topic {name}: its settings cannot be read: {reason_of(error)}") from error
+    return {}
+
+
+def _create(admin: AdminClient, names: list[str], topics: Topics, partitions: int, replication: int) -> None:
+    if not names:
+        return
+    bounded = {_TIME_TYPE: _APPENDED}  # nothing depends on the time that a producer gives a record
+    compacted = {name: {"cleanup.policy": "compact"} for name in (topics.state, topics.alerts)}
+    new_topics = [
+        NewTopic(
+            name, partitions if name == topics.events else 1, replication, config=bounded | compacted.get(name, {})
+        )
+        for name in names
+    ]
+    for name, future in admin.create_topics(new_topics, request_timeout=TIMEOUT_SECONDS).items():
+        try:
+            future.result()
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED):
+                raise UsageError(f"{missing_right(CREATE, name)}, or the topic itself, made by someone else") from None
+            if code != KafkaError.TOPIC_ALREADY_EXISTS:  # another job or producer was faster
+                raise MqtwinError(
+                    f"topic {name} cannot be created: {reason_of(error)}; create it, or allow this user to"
+                ) from error
+
+
+def missing_right(operation: str, topic: str) -> UsageError:
+    """Return the error that names the right on a topic that the user lacks."""
+    return UsageError(
+        f"topic {topic}: Kafka does not allow this user to {operation}; expected: an ACL that allows {operation} on "
+        f"topic {topic}"
+    )
+
+
+def existing_topics(admin: AdminClient, kafka: Mapping[str, str], required: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return the topics among those required that exist, once the user's rights on them are checked.
+
+    Args:
+        admin: a client for topics.
+        kafka: its settings, for the error.
+        required: topic -> operations that the user needs there, READ or WRITE.
+
+    Raises:
+        UsageError: a right is missing.
+        MqtwinError: no broker answers.
+    """
+    existing = set()
+    try:
+        admin.list_topics(timeout=TIMEOUT_SECONDS)  # fails sooner, and with a reason, if no broker answers
+        futures = admin.describe_topics(
+            TopicCollection(list(required)), include_authorized_operations=True, request_timeout=TIMEOUT_SECONDS
+        )
+        for topic, future in futures.items():
+            try:
+                allowed = future.result().authorized_operations
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    continue
+                if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # Kafka does not tell if the topic exists
+                    raise missing_right(required[topic][0], topic) from None
+                raise
+            existing.add(topic)
+            allowed_names = {operation.name for operation in allowed or ()}
+            for operation in required[topic]:
+                if allowed_names and operation not in allowed_names:
+                    raise missing_right(operation, topic)
+    except KafkaException as error:
+        raise no_answer(kafka, reason_of(error)) from error
+    return existing
+
+
+def explain_refusal(failure: str, required: Mapping[str, Sequence[str]]) -> MqtwinError | None:
+    """Return the error for a failure inside Spark that is a missing right; None for any other failure.
+
+    Args:
+        failure: Spark's message, with the exceptions of Kafka's Java client in it.
+        required: topic -> operations that the job needs there.
+    """
+    topics = _REFUSED_TOPICS.search(failure)
+    if topics is not None:
+        rights = [
+            f"{operation} on topic {name}"
+            for name in sorted(name.strip() for name in topics["names"].split(","))
+            for operation in required.get(name, ("DESCRIBE",))
+        ]
+        return MqtwinError(f"Kafka refuses the job a topic; expected: ACLs that allow {', '.join(rights)}")
+    group = _REFUSED_GROUP.search(failure)
+    if group is not None:
+        return MqtwinError(f"Kafka refuses the job the group {group['name']}; expected: an ACL that allows READ on it")
+    return None
