@@ -15,24 +15,28 @@ UNCOMPILED := tests/domain $(addprefix tests/kernels/test_,clock.py forecast_ora
 	$(addprefix tests/twin/,test_page_set.py test_queue_file.py test_structure_auto_alter.py test_structure_demand.py \
 	test_structure_scm.py test_timestamps.py) \
 	$(addprefix tests/twin/events/test_,arrow.py convert.py damage.py decoder.py ways_agree.py)
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PINNED := -c constraints.txt --build-constraint constraints.txt
 
 # Byte code is kept even where the environment says otherwise: without it every process compiles all modules, and pytest
 # takes ten seconds more to collect.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-more coverage bench bench-peers soak score lint format docs setup clean
+.PHONY: demo test test-nightly test-more coverage bench bench-peers soak score lint format docs setup clean
 .DEFAULT_GOAL := test
 .NOTPARALLEL:  # every step runs pip in one environment
 
 demo: $(MADE)/jars                           ## run the demo: a structure fills, alerts come before the first 2192
 	$(BIN)/mqtwin demo
 
-test: $(MADE)/test $(MADE)/jars              ## run every test, two files at a time; ARGS="-k smds" for some
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+test: $(MADE)/test $(MADE)/jars              ## run the tests of a few minutes, two files at a time; ARGS="-k smds" for some
+	$(PYTEST) -m "not nightly" $(ARGS)
 
-test-more: $(MADE)/test $(MADE)/jars         ## the same with five times as much random traffic, for the night
-	MQTWIN_TEST_PROFILE=large $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+test-nightly: $(MADE)/test $(MADE)/jars      ## run the others: kills, restarts, rights, browsers, long random traffic
+	$(PYTEST) -m nightly $(ARGS)
+
+test-more: $(MADE)/test $(MADE)/jars         ## run both with five times as much random traffic
+	MQTWIN_TEST_PROFILE=large $(PYTEST) $(ARGS)
 
 coverage: $(MADE)/test                       ## list the lines of kernels that no test reaches; ARGS="tests/domain" for some
 	NUMBA_DISABLE_JIT=1 MQTWIN_TEST_PROFILE=small $(BIN)/coverage run -m pytest -p tests.support.uncompiled \

@@ -42,7 +42,6 @@ ARCHIVE_SECONDS = 900.0  # of making them on a busy machine that compiles kernel
 _SYSTEM_FIXTURES = {"kafka", "spark", "secured"}
 _LONGEST = (
     "test_crash.py",
-    "test_processes.py",
     "test_security.py",
     "test_stream_command.py",
     "test_console.py",

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.mutants import MUTANTS
 from tests.support.profile import IS_LARGE
 from tests.test_seed_rules import NOT_MODELLED, all_rules, names
@@ -17,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SHARE = 1 if IS_LARGE else 6  # one mutant in this many is tried; in `make test-more` all are
 
 
+@pytest.mark.nightly
 def test_a_changed_number_order_or_boundary_fails_the_test_that_the_page_names() -> None:
     command = [sys.executable, "-m", "tests.mutants", str(SHARE)]
     done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False)

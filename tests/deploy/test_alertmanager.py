@@ -113,6 +113,7 @@ def test_the_shipped_configuration_is_sound() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.nightly
 def test_fire_update_silence_restarts_resolve(alertmanager: Alertmanager, receiver: Receiver) -> None:
     with bridge_to(alertmanager) as bridge:
         bridge.apply([entry()])

@@ -87,6 +87,7 @@ def test_a_cluster_id_may_begin_with_a_hyphen(monkeypatch):
 
 
 @pytest.mark.system
+@pytest.mark.nightly
 def test_a_broker_started_again_is_the_same_cluster_with_its_messages(tmp_path):
     with Broker(data=tmp_path / "data") as broker:
         servers, cluster = broker.bootstrap_servers, cluster_id(broker.bootstrap_servers)
@@ -118,6 +119,7 @@ def test_it_listens_on_the_loopback_address_only_and_one_folder_has_one_broker(t
 
 @linux
 @pytest.mark.system
+@pytest.mark.nightly
 def test_nothing_is_left_when_the_parent_is_killed(tmp_path):
     program = (
         "import sys, threading, time; from pathlib import Path; from deploy.java.broker import Broker\n"
@@ -135,6 +137,7 @@ def test_nothing_is_left_when_the_parent_is_killed(tmp_path):
 
 @pytest.mark.system
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT], ids=lambda stop: stop.name)
+@pytest.mark.nightly
 def test_the_command_prints_its_address_and_a_signal_ends_it_cleanly(stop, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with running("-m", "deploy", "broker") as process:
@@ -152,6 +155,7 @@ def test_the_command_prints_its_address_and_a_signal_ends_it_cleanly(stop, tmp_p
 
 
 @pytest.mark.system
+@pytest.mark.nightly
 def test_a_broker_that_dies_ends_the_command_with_one_line(tmp_path):
     with running("-m", "deploy", "broker", "--data", str(tmp_path)) as process:
         process.stdout.readline()

@@ -187,6 +187,7 @@ def one_advice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("one_advice")
+@pytest.mark.nightly
 def test_advice_as_json_says_what_was_replayed(estate: Path, recording: Path, capsys: pytest.CaptureFixture[str]):
     place = ["--estate", str(estate), "--recording", str(recording), "--at", "2026-11-20T00:25:00Z"]
     assert main(["advise", STORE, *place, "--hours", "0.5", "--json"]) == 0

@@ -306,6 +306,7 @@ def test_open_alerts_come_first_and_the_worst_of_them_first(story: Story) -> Non
     assert re.findall(r"\b(S\d) smds/QM01", text) == ["S0", "S2", "S1", "S7", "S6"]
 
 
+@pytest.mark.nightly
 def test_the_commands_at_the_end_work_as_they_are_printed(
     story: Story, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

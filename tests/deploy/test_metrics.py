@@ -192,6 +192,7 @@ def test_a_defect_costs_a_scrape_and_is_an_answer(monkeypatch: pytest.MonkeyPatc
     assert lines[0]["why"] == "ZeroDivisionError: division by zero"
 
 
+@pytest.mark.nightly
 def test_slow_clients_do_not_keep_prometheus_out(monkeypatch: pytest.MonkeyPatch, served: tuple[str, Clock]) -> None:
     monkeypatch.setattr("deploy.metrics.server._TIMEOUT_S", 0.5)
     address = ("127.0.0.1", int(served[0].rpartition(":")[2]))

@@ -196,6 +196,7 @@ def query(driver: Driver, mq_port: int, tmp_path_factory: pytest.TempPathFactory
             yield ask
 
 
+@pytest.mark.nightly
 def test_prometheus_scrapes_everything(query: Query, driver: Driver) -> None:
     assert [float(series["value"][1]) for series in query("up")] == [1.0, 1.0]
     (entries,) = query('mqtwin_entries_used{qsg="QSG1", structure="APP1"}')

@@ -112,6 +112,7 @@ def test_twin_and_oracle_have_equal_states_when_clocks_go_back(kind: str, data: 
 @pytest.mark.usefixtures("trust_of_three")
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("kind", MIXES)
+@pytest.mark.nightly
 def test_twin_and_oracle_have_equal_states_for_hundreds_of_events_when_clocks_go_back(kind: str, seed: int) -> None:
     workload = back_and_forth(kind, seed, 400)
     check_equal_states(workload, every=10)

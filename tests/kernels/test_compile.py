@@ -75,6 +75,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
     return folder
 
 
+@pytest.mark.nightly
 def test_one_of_several_processes_started_at_once_compiles_and_later_ones_load_everything(cache: str) -> None:
     """numba's cache has crashed where several processes wrote it at once (numba issue 4807)."""
     assert output_of(start(WARM_A_PART, MQTWIN_CACHE=cache)) == "0"
@@ -101,6 +102,7 @@ print(before == (config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES))
     assert output_of(start(program)) == "True"
 
 
+@pytest.mark.nightly
 def test_warming_covers_every_kernel_that_work_calls() -> None:
     """After warming, Python calls no kernel, and no kernel with argument types, that it did not call while warming."""
     before, forecasts, more = output_of(start(WORK)).split(" ", 2)

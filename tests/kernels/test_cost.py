@@ -10,6 +10,8 @@ import pytest
 
 from tests.kernels.cost import SIZES, STORES
 
+pytestmark = pytest.mark.nightly
+
 ROOT = Path(__file__).resolve().parents[2]
 MAX_RATIO = 1.05  # of the growth of cost to that of size, which doubles; a quadratic cost has 2
 MAX_RATIO_WITH_LOGARITHM = {  # a sort, a heap, or an index that grows

@@ -1,11 +1,14 @@
 """Structures with hundreds of units of work and held gets, and the pages that a twin writes."""
 
 import numpy as np
+import pytest
 
 from tests.kernels.beside import Decoding, Event
 from tests.kernels.proof import check_equal_states, check_marks, check_same_results
 from tests.naive.estates import QUEUES, structure
 from tests.support.workloads import MINUTE_US, START_US, Workload, random_workload
+
+pytestmark = pytest.mark.nightly
 
 CROWD = {"PUT": 0.6, "GET": 0.3, "COMMIT": 0.05, "BACKOUT": 0.03, "HEARTBEAT": 0.018, "RESTART": 0.002}
 

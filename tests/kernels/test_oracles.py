@@ -29,6 +29,7 @@ def test_twin_and_oracle_have_equal_states(kind: str, profile: str, data: st.Dat
 
 @pytest.mark.parametrize("seed", SEEDS)
 @EVERY_KIND
+@pytest.mark.nightly
 def test_twin_and_oracle_have_equal_states_for_hundreds_of_events(kind: str, profile: str, seed: int) -> None:
     check_equal_states(long_workload(seed, profile, kind), every=20)
 
@@ -44,6 +45,7 @@ def test_cuts_of_blocks_and_restarts_do_not_change_results(kind: str, profile: s
 
 
 @EVERY_KIND
+@pytest.mark.nightly
 def test_cuts_of_blocks_and_restarts_do_not_change_results_of_long_runs(kind: str, profile: str) -> None:
     workload = random_workload(7, LONG_RUN, profile, kind)
     decoding = Decoding(workload.config, foresees=False)
@@ -53,6 +55,7 @@ def test_cuts_of_blocks_and_restarts_do_not_change_results_of_long_runs(kind: st
 
 @pytest.mark.parametrize("profile", ["mixed", "filling"])
 @pytest.mark.parametrize("kind", MIXES)
+@pytest.mark.nightly
 def test_cuts_of_blocks_and_restarts_do_not_change_forecasts(kind: str, profile: str) -> None:
     workload = random_workload(7, FORECAST_EVENTS, profile, kind)
     decoding = Decoding(workload.config)

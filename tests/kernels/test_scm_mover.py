@@ -104,6 +104,7 @@ def loaded(twin: StructureTwin, messages: int) -> int:
 
 
 @pytest.mark.parametrize(("scm_max_size", "is_refused"), [(None, True), (4 * GIB, False)])
+@pytest.mark.nightly
 def test_5_gb_of_2_kb_messages_need_4_gb_of_scm_beside_a_structure_of_4_gb(
     scm_max_size: int | None, is_refused: bool
 ) -> None:

@@ -50,6 +50,7 @@ def outcome(kind: str, profile: str) -> tuple[list[bytes], dict[str, Any], dict[
 
 @pytest.mark.parametrize(("kind", "profile"), WORKLOADS)
 @patch("twin.stores.reports.receivers", new=lambda *_: ())  # a queue file that reports has no quiet ticks
+@pytest.mark.nightly
 def test_quiet_ticks_change_what_ticks_of_the_twin_change(kind: str, profile: str, calls: list[int]) -> None:
     quiet = outcome(kind, profile)
     stops = calls.count(event_loop.TICK_DUE)

@@ -79,6 +79,7 @@ def states(workload: Workload) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("kind", "profile", "module", "name", "wrong"), RULES, ids=lambda value: getattr(value, "__name__", str(value)[:30])
 )
+@pytest.mark.nightly
 def test_random_workloads_detect_a_wrong_rule(
     kind: str, profile: str, module: Any, name: str, wrong: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

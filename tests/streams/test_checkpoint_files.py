@@ -242,6 +242,7 @@ def test_xxhash_is_that_of_its_library(size: int) -> None:
         assert xxhash32([block, block[::-1]], seed) == expected
 
 
+@pytest.mark.nightly
 def test_every_byte_of_a_changelog_that_changes_its_content_is_noticed() -> None:
     random = Random(1)
     data = changelog(b"".join(random.randbytes(40) + b"some text" for _ in range(1000)) + b"end")

@@ -391,6 +391,7 @@ def wait_for(condition, running):
 
 
 @pytest.mark.system
+@pytest.mark.nightly
 def test_spans_from_kafka_are_events_once_across_a_stop_and_a_crash(kafka, topic_prefix, tmp_path, estate_file):
     topic, position = f"{topic_prefix}.spans", tmp_path / "position.json"
     create(kafka, topic)

@@ -10,6 +10,8 @@ import pytest
 from streams.query import failure
 from streams.query.failure import explain
 
+pytestmark = pytest.mark.nightly
+
 STATE = "[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing state store files. SQLSTATE: 58030"
 KILLED = """Job aborted due to stage failure: Task 0 in stage 7.0 failed 4 times
 Caused by: java.io.IOException: Stream closed

@@ -115,6 +115,7 @@ def test_the_exporter_serves_what_is_in_the_topics(kafka: str, topic_prefix: str
         wait_until(lambda: "mqtwin_alert_open{" not in page())
 
 
+@pytest.mark.nightly
 def test_a_record_of_somebody_else_ends_neither_console_nor_alerts(
     kafka: str, topic_prefix: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -176,6 +177,7 @@ def conditions(receiver: Receiver) -> list[tuple[str, str]]:
     return [(body["data"]["condition"], body["type"].rpartition(".")[2]) for body in receiver.json()]
 
 
+@pytest.mark.nightly
 def test_a_restarted_webhook_gets_what_is_open_and_loses_nothing(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
     create(kafka, f"{topic_prefix}.alerts")
     (tmp_path / "secret").write_bytes(b"0" * 24)

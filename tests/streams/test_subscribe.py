@@ -135,6 +135,7 @@ def test_it_is_not_idle_before_it_has_read_what_the_topic_holds(kafka: str, topi
 
 
 @pytest.mark.system
+@pytest.mark.nightly
 def test_it_survives_restarts_of_the_broker_and_misses_nothing(tmp_path: Path) -> None:
     with quick_java(), Broker(data=tmp_path / "broker") as broker:
         kafka = broker.bootstrap_servers

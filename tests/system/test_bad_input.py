@@ -99,6 +99,7 @@ def test_every_bad_event_is_one_dead_letter_with_its_reason(new_stream: NewStrea
     assert (state["messages"], state["events"], state["gaps"]) == (len(BAD), len(BAD), 0)
 
 
+@pytest.mark.nightly
 def test_one_bad_line_costs_only_itself(new_stream: NewStream, estate: Estate) -> None:
     stream = new_stream(estate)
     lines = [good(0), as_bytes(BAD["bad-value"]), b"", good(1), b"caf\xe9", good(2)]
@@ -111,6 +112,7 @@ def test_one_bad_line_costs_only_itself(new_stream: NewStream, estate: Estate) -
     assert stream.states()["QSG1/APP1"]["messages"] == 3
 
 
+@pytest.mark.nightly
 def test_a_bad_row_of_arrow_is_a_dead_letter_as_json(new_stream: NewStream, estate: Estate) -> None:
     stream = new_stream(estate)
     table = to_table([GOOD | {"msgid": f"m{n}", "seq": n} for n in range(4)])
@@ -128,6 +130,7 @@ def test_a_bad_row_of_arrow_is_a_dead_letter_as_json(new_stream: NewStream, esta
     assert (state["messages"], state["gaps"]) == (3, 1)
 
 
+@pytest.mark.nightly
 def test_a_value_beyond_the_limit_of_the_dead_letters_is_cut(new_stream: NewStream, kafka: str, estate: Estate) -> None:
     stream = new_stream(estate)
     admin = AdminClient({"bootstrap.servers": kafka})
@@ -172,6 +175,7 @@ def test_the_query_goes_on_after_bad_input_and_stops_when_asked(new_stream: NewS
     assert [letter.value for letter in stream.letters()] == [b"nonsense"]
 
 
+@pytest.mark.nightly
 def test_a_deleted_topic_is_named_before_the_query_starts(new_stream: NewStream, kafka: str, estate: Estate) -> None:
     stream = new_stream(estate)
     stream.send([(STORE, good(0), JSON)])
@@ -181,6 +185,7 @@ def test_a_deleted_topic_is_named_before_the_query_starts(new_stream: NewStream,
         stream.run()
 
 
+@pytest.mark.nightly
 def test_topics_that_take_small_records_only_do_not_hold_up_the_job(
     new_stream: Callable[[Estate], Stream], tmp_path: Path
 ) -> None:
@@ -200,6 +205,7 @@ def test_topics_that_take_small_records_only_do_not_hold_up_the_job(
     assert len(stream.letters()) == 300
 
 
+@pytest.mark.nightly
 def test_a_producer_whose_numbers_begin_again_is_named_in_the_log(
     new_stream: Callable[[Estate], Stream], tmp_path: Path
 ) -> None:

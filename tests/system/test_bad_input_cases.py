@@ -521,6 +521,7 @@ def test_afterwards_the_same_checkpoint_goes_on(output: Output) -> None:
     assert (later["events"], later["messages"], later["gaps"]) == (len(CASES) + 1, len(CASES) + 1, 0)
 
 
+@pytest.mark.nightly
 def test_an_output_record_beyond_the_limit_of_its_topic_is_a_dead_letter(
     spark: SparkSession, kafka: str, topic_prefix: str, estate: Estate, tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.stores import headers
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 NewStream = Callable[[Estate], Stream]
 STORE = "QSG1/APP1"

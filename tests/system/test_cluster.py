@@ -18,7 +18,7 @@ import pytest
 from deploy.java.class_archives import find_spark_java
 from tests.support.estates import small_estate
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"

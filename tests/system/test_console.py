@@ -31,6 +31,7 @@ from twin.recordings.files import open_recording
 from twin.units import as_text
 
 pytestmark = [
+    pytest.mark.nightly,
     pytest.mark.system,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package chromium"),
 ]

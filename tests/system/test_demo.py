@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 
 def test_the_demo_tells_its_story_and_its_last_commands_work(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tests.system.harness import Played, Stream, check_equal
 from tests.system.job_process import CATCH_UP, MAX_RECORDS
 from twin.errors import MqtwinError, UsageError
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.twin.feeds.samples import PAGES
 from twin.estate import Estate, load_estate
 from twin.feeds import FORMATS, FeedOptions, Intake, make_feed
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 NewStream = Callable[[Estate], Stream]
 _SITE = TEXT.replace('max_size = "2T"\n', 'max_size = "2T"\n[storage_class."QM01/D"]\npage_set = 4\n')

@@ -11,7 +11,7 @@ from tests.system.harness import Played, Stream, check_equal
 from twin.estate import Estate
 from twin.events import NDJSON
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 SETTLED = 16  # batches after which all workers, connections and caches exist
 WINDOW = 6  # batches of which the median counts: Java's number goes up and down by a dozen

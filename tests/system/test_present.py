@@ -21,7 +21,7 @@ from twin.planning.advise import Promise, advise
 from twin.planning.whatif import Traffic, at_moment, moment_of, what_if
 from twin.recordings.files import open_recording
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 STORE = "QSG1/APP1"
 MOMENT = "2026-11-20T01:00:00"

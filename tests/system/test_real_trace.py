@@ -14,7 +14,7 @@ from tests.system.harness import Stream, by_id, read_topic
 from twin.estate import Estate, load_estate
 from twin.playback.replays import replay
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 REQUESTS = 19_366
 STORE = "QSG1/LLM"

@@ -32,7 +32,7 @@ from tests.support.traffic import START_US, write_recording
 from twin.estate import load_estate
 from twin.playback.replays import replay
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = ("stream", "publish", "record", "alerts")

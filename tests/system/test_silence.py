@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from streams.kafka.admin import prepare_topics
 from streams.kafka.record import record
@@ -16,6 +17,8 @@ from tests.support.estates import small_estate
 from tests.system.harness import PATIENCE, Stream, check_equal
 from twin.estate import Estate, load_estate
 from twin.playback.replays import replay
+
+pytestmark = pytest.mark.nightly
 
 STORES = {"QSG1/APP1", "QSG1/APP2"}
 

@@ -19,7 +19,7 @@ from tests.system.harness import Stream
 from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate, load_estate
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 STORE = "QSG1/APP1"
 NANOSECONDS = 9 * 10**17  # where milliseconds belong

@@ -21,7 +21,7 @@ from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.feeds import Intake, make_feed
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 NewStream = Callable[[Estate], Stream]
 START_US = 1_795_176_000_000_000

@@ -33,6 +33,7 @@ def test_an_outage_gives_the_same_alerts_and_states(new_stream: NewStream, outag
     check_equal(stream, outage.replayed)
 
 
+@pytest.mark.nightly
 def test_another_bound_of_batches_changes_nothing_and_nor_do_runs_without_new_events(
     new_stream: NewStream, outage: Played
 ) -> None:
@@ -59,6 +60,7 @@ def split(recording: Path, time: int, folder: Path) -> tuple[Path, Path]:
     return paths
 
 
+@pytest.mark.nightly
 def test_an_open_forecast_goes_on_after_a_restart(
     new_stream: NewStream, kafka: str, outage: Played, tmp_path: Path
 ) -> None:
@@ -74,6 +76,7 @@ def test_an_open_forecast_goes_on_after_a_restart(
         assert (expected.states["QSG1/APP1"]["forecast"] is not None) == (part == parts[0])
 
 
+@pytest.mark.nightly
 def test_every_kind_of_event_in_pieces_and_over_restarts(new_stream: NewStream, kafka: str, tmp_path: Path) -> None:
     """Random events of all operations: units of work, ALTER, REBUILD, MEASURE, RESTART, far clocks, duplicates."""
     size = PIECE_EVENTS

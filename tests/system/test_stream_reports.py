@@ -18,7 +18,7 @@ from twin.events import JSON, NDJSON
 from twin.playback.replays import Replayed, replay
 from twin.recordings.files import RecordingWriter
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 NewStream = Callable[[Estate], Stream]
 SECONDS = 1500

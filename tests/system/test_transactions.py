@@ -79,6 +79,7 @@ def test_what_a_producer_aborts_is_in_neither_stream_nor_recording(
     assert records == 110
 
 
+@pytest.mark.nightly
 def test_an_open_transaction_is_named_and_counted_as_not_read(
     stream: Stream, producer: Producer, tmp_path: Path
 ) -> None:

@@ -62,6 +62,7 @@ def test_no_size_of_a_plan_can_be_smaller_alone(resting: Moment, advice: Advice)
         assert what_if(resting, smaller, NO_GETTERS, 2.2 * 3600).after.probability > 0.1
 
 
+@pytest.mark.nightly
 def test_the_recording_asked_again_with_a_plan_has_room_for_every_put(advice: Advice, folder: Path):
     """The outage lasts two hours; as it is, puts are refused 92 minutes after its beginning. Here all are stored."""
     without, *with_plans = prove(folder / "friday.arrow", twin.demo_estate(), advice)
@@ -105,6 +106,7 @@ def test_where_the_promise_is_kept_it_says_what_could_be_smaller(resting: Moment
         assert what_if(resting, settings, NO_GETTERS, 3600).after.probability <= 0.1
 
 
+@pytest.mark.nightly
 def test_a_smaller_data_set_takes_its_first_size_along_and_is_asked_again_with_the_recording(
     resting: Moment, folder: Path
 ):

@@ -92,6 +92,7 @@ def test_it_turns_critical_once_and_is_cleared_after_ten_calm_minutes() -> None:
     assert last.time_to_full_s is None
 
 
+@pytest.mark.nightly
 def test_a_cycle_that_always_drained_is_known() -> None:
     story = Story()
     for _ in range(4):

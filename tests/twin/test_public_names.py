@@ -29,6 +29,7 @@ def test_a_scenario_of_a_similar_name_is_suggested() -> None:
         twin.make_scenario("xyz")
 
 
+@pytest.mark.nightly
 def test_a_scenario_is_played_by_name_on_an_estate_by_path(tmp_path: Path) -> None:
     path = tmp_path / "estate.toml"
     path.write_text(demo_estate_text(), encoding="utf-8")

@@ -230,6 +230,7 @@ def test_an_arrow_recording_that_is_none(tmp_path: Path, content: bytes) -> None
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.usefixtures("small_chunks")
+@pytest.mark.nightly
 def test_a_recording_cut_off_anywhere_is_read_up_to_there(tmp_path: Path, suffix: str) -> None:
     """Whole batches of 50 in Arrow, every whole line else; one warning says how many."""
     whole, digits = tmp_path / f"whole{suffix}", random.Random(1)
@@ -333,6 +334,7 @@ def test_damaged_rows_of_an_arrow_recording(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.nightly
 def test_memory_stays_at_a_few_chunks(tmp_path: Path, decoder: Decoder, suffix: str) -> None:
     path = tmp_path / f"r{suffix}"
     table = to_table(EVENTS * 50)

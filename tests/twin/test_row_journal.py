@@ -129,6 +129,7 @@ def test_a_page_that_waits_is_written_before_its_journal_is_lost() -> None:
     assert 1 << 32 in saved.pages
 
 
+@pytest.mark.nightly
 def test_a_large_journal_leaves_nothing_that_a_small_one_takes_up() -> None:
     """The parts of a large journal stay in its slot until there is another as large."""
     saved = Saved(700 * PAGE_ROWS)

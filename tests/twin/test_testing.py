@@ -243,6 +243,7 @@ def shared_whole(sharing: Estate) -> Any:
 
 @settings(max_examples=examples(12))
 @given(cuts=Cuts)
+@pytest.mark.nightly
 def test_stores_that_others_share_lose_nothing_either(
     sharing: Estate, shared_whole: Any, cuts: list[tuple[int, Signal]]
 ) -> None:

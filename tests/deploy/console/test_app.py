@@ -313,6 +313,7 @@ def test_a_request_that_takes_long_to_answer_has_no_deadline(monkeypatch):
             assert http.get(f"{server.address}healthz").status_code == 200
 
 
+@pytest.mark.nightly
 def test_the_body_of_a_request_has_a_deadline(monkeypatch):
     monkeypatch.setattr(module, "_BODY_S", 0.2)
 
@@ -356,6 +357,7 @@ except StopRequestedError:
 """
 
 
+@pytest.mark.nightly
 def test_few_descriptors_and_many_slow_clients_neither_stop_it_nor_fill_the_log():
     command = [sys.executable, "-c", PROGRAM.format(soft=128, hard=256)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

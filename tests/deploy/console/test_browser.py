@@ -151,6 +151,7 @@ def test_the_first_state_is_three_requests_deep(browser: Browser):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.nightly
 def test_every_view_is_accessible_and_no_wider_than_the_screen(browser: Browser, story: list[Moment], scheme: str):
     axe = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     model = ConsoleModel(TOPICS)
@@ -236,6 +237,7 @@ def test_the_keyboard_alone_reaches_a_store_and_reads_its_chart(browser: Browser
         expect(page.locator("figcaption")).to_contain_text("elements")
 
 
+@pytest.mark.nightly
 def test_a_quiet_screen_is_not_a_dead_one(browser: Browser):
     """A broker that went, a console that went, and a console that came back say so."""
     model = ConsoleModel(TOPICS)
@@ -276,6 +278,7 @@ def test_a_page_that_sleeps_wakes_to_the_latest(browser: Browser):
         expect(page.locator("td .number")).to_have_text("49.0 %")
 
 
+@pytest.mark.nightly
 def test_two_hundred_stores_at_one_hertz(browser: Browser):
     """Ten of them fill and have pictures."""
     model, seconds = ConsoleModel(TOPICS), 5
@@ -436,6 +439,7 @@ IN_SIGHT = """[...document.querySelectorAll('.card, tbody tr')].filter(
 
 
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.nightly
 def test_names_of_forty_eight_characters_fit(browser: Browser, size: str):
     model = ConsoleModel(TOPICS)
     filler = [{"queue": LONG.rpartition("/")[2], "share": 0.97}]

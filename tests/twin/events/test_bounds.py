@@ -32,6 +32,7 @@ def came() -> dict[str, dict[str, Any]]:
     return {result["name"]: result for result in map(json.loads, done.stdout.splitlines())}
 
 
+@pytest.mark.nightly
 def test_a_record_takes_bounded_memory_whatever_it_stands_for(came: dict[str, dict[str, Any]]) -> None:
     assert list(came) == [*poison.OVERSIZED, *poison.REFUSED, *poison.MANY]
     assert {name: result["grown_mb"] for name, result in came.items() if result["grown_mb"] > GROWTH_MB} == {}

@@ -16,6 +16,8 @@ from twin.simulation import make_scenario
 from twin.simulation.cases import Case, draw_case
 from twin.simulation.scenario import START
 
+pytestmark = pytest.mark.nightly
+
 ESTATE = """
 schema = 1
 

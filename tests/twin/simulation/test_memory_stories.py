@@ -14,6 +14,8 @@ from twin.playback.replays import replay
 from twin.simulation import START, Outcome, fits, make_scenario, simulate
 from twin.simulation.site import Site
 
+pytestmark = pytest.mark.nightly
+
 ESTATE = """\
 schema = 1
 [coupling_facility.CF01]

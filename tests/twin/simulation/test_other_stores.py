@@ -14,6 +14,8 @@ from twin.playback.replays import replay
 from twin.simulation import START, Outcome, make_scenario, simulate
 from twin.simulation.stories.cluster import UniformClusterRamp, table
 
+pytestmark = pytest.mark.nightly
+
 MIXED = """\
 schema = 1
 [queue_manager.QM01]

@@ -47,6 +47,7 @@ def played(small: Estate, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 
 @pytest.mark.parametrize("name", sorted(set(HERE) - CLOSE - FAR))
+@pytest.mark.nightly
 def test_what_stops_slows_or_grows_ends_in_2192_of_the_structure_it_is_about(
     played: dict[str, tuple[Outcome, Path]], name: str
 ) -> None:
@@ -74,6 +75,7 @@ def test_what_is_harmless_comes_close_and_ends_in_no_2192(played: dict[str, tupl
 
 
 @pytest.mark.parametrize("name", HERE)
+@pytest.mark.nightly
 def test_the_twin_finds_nothing_impossible_in_what_is_simulated(
     played: dict[str, tuple[Outcome, Path]], small: Estate, name: str
 ) -> None:

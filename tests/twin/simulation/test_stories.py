@@ -15,6 +15,8 @@ from twin.estate import Estate, load_estate
 from twin.playback.replays import replay
 from twin.simulation import START, Outcome, make_scenario, simulate
 
+pytestmark = pytest.mark.nightly
+
 Tell = Callable[..., tuple[Outcome, Path]]
 STORE = "QSG1/APP1"
 
