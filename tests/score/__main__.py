@@ -1,4 +1,4 @@
-"""`make score`: simulates the test set, scores the twin and every baseline, writes docs/foresight.md and its pictures.
+"""`make score`: simulate and score the test set, write docs/foresight.md, its appendix and pictures.
 
 While a forecast is tuned: `python -m tests.score --split tuning --cases 40 --no-pictures` prints the tables; recordings
 are kept in build/score/recordings, so that the next run only plays them. Only a whole run of the test set writes into

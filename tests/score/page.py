@@ -1,4 +1,4 @@
-"""docs/foresight.md: tables, targets and pictures, all from the figures of one run."""
+"""docs/foresight.md and its appendix: tables, targets and pictures, all from the figures of one run."""
 
 from __future__ import annotations
 
@@ -12,20 +12,31 @@ from pathlib import Path
 from tests.score import ablation
 from tests.score.oracle import ORACLE, ORACLE_WATCH
 from tests.score.stories import Story
-from tests.score.targets import targets
+from tests.score.targets import PRECISION, targets
 from tests.score.work import CaseScore, classes, cold_and_warm, measured, scenarios, with_oracle
 from twin.scoring import METHODS, TWIN, TWIN_WATCH, Measures
 from twin.scoring.causes import CAUSES
 from twin.scoring.table import ROWS, markdown, number, percent, rows
 
 _BY_SCENARIO = ("recall", "precision", "recordings without a false alarm", "lead, p10", "lead, p50", "enough lead")
+_BY_CLASS = ("recall", "precision", "F1", "false alarms a store-day", "lead, p50")
 _LEGEND = """Lines: usage of each resource. Grey: a filling; red: puts are refused. Whiskers on the 100 % line: the
 twin's forecast, from p10 to p90 with a dot at p50. Bars below: open alarms of each rule."""
 
 
+APPENDIX = "foresight-appendix.md"
+PRECISE = PRECISION["hard"]  # share of right pages, below which a scenario is listed on the page
+_TITLES = {
+    "all": "All recordings",
+    "steady": "Steady classes",
+    "hard": "Hard classes",
+    "held out": "Scenarios that the tuning set does not have",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How the figures came about. split: whose seeds; seconds: it took; ablation: a table in Markdown, "" without."""
+    """Origin of the figures. split: set of seeds; seconds: duration; ablation: a table in Markdown, "" without."""
 
     command: str
     split: str
@@ -34,14 +45,21 @@ class Run:
 
 
 def write(run: Run, scores: Sequence[CaseScore], stories: Sequence[Story], docs: Path) -> Path:
-    """The page; its pictures are drawn by `tests.score.stories`. Returns where it is."""
-    parts = [_head(run, scores), _targets(scores), _tables(scores), _scenarios(scores), _oracle(scores)]
-    parts += [_cold_and_warm(scores), _causes(scores), _ablation(run), _calibration(scores), _stories(stories)]
-    parts.append(_foot(run))
+    """Write the page and its appendix; return the path of the page. `tests.score.stories` draws the pictures."""
     docs.mkdir(parents=True, exist_ok=True)
+    page = [_head(run, scores), _targets(scores), _compared(scores), _imprecise(scores), _oracle(scores)]
+    page += [_cold_and_warm(scores), _causes(scores), _calibration(scores), _foot(run)]
+    appendix = [_APPENDIX_HEAD, *_tables(scores), _scenarios(scores), _oracle_by_scenario(scores), _ablation(run)]
+    appendix += [_stories(stories), _foot(run)]
     path = docs / "foresight.md"
-    path.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
+    for target, parts in ((path, page), (docs / APPENDIX, appendix)):
+        target.write_text("\n\n".join(filter(None, parts)) + "\n", encoding="utf-8")
     return path
+
+
+_APPENDIX_HEAD = """# Foresight: appendix
+
+The tables behind [Foresight](foresight.md), by class and by scenario, and examples."""
 
 
 def _head(run: Run, scores: Sequence[CaseScore]) -> str:
@@ -57,7 +75,8 @@ simulated, {hard} of them of hard classes, on which a straight line fails: {even
 ended in 2192. The cases are numbers {first} to {last} of the {run.split} set; the forecast was tuned on the tuning set,
 which shares no random number with it.
 
-[Scorecard](scorecard.md) defines the terms, the other rules and the cases."""
+[Scorecard](scorecard.md) defines the terms, the other rules and the cases; the [appendix]({APPENDIX}) has the same
+tables by class and by scenario, and examples."""
 
 
 def _foot(run: Run) -> str:
@@ -75,22 +94,61 @@ def _targets(scores: Sequence[CaseScore]) -> str:
     return "## Targets\n\n" + markdown(["", "target", "measured", "met"], lines)
 
 
-def _tables(scores: Sequence[CaseScore]) -> str:
-    titles = {
-        "all": "All recordings",
-        "steady": "Steady classes",
-        "hard": "Hard classes",
-        "held out": "Scenarios that the tuning set does not have",
-    }
-    parts = ["## Compared with other rules"]
+def _compared(scores: Sequence[CaseScore]) -> str:
+    """Return all rules over all recordings, then the twin by class."""
+    lines = []
     for name, some in classes(scores).items():
         if some:
-            by_method = measured(some)
-            twin = by_method[TWIN]
-            head = f"{twin.recordings} recordings, {twin.fillings} fillings, {twin.store_days:,.0f} store-days."
-            parts += [f"### {titles[name]}", head, markdown(["", *METHODS], rows(by_method))]
-    parts.append("![Share of fillings predicted, by minutes before the first 2192](images/foresight-leads.svg)")
-    return "\n\n".join(parts)
+            page, watch = measured(some)[TWIN], measured(some)[TWIN_WATCH]
+            cells = [f"{page.recordings}", f"{page.fillings}", percent(watch.recall), percent(watch.enough_lead)]
+            cells += [make(page) for title, make in ROWS.items() if title in _BY_CLASS]
+            lines.append([_TITLES[name], *cells])
+    head = ["the twin", "recordings", "fillings", "watch: recall", "watch: enough lead", *_BY_CLASS]
+    return f"""## Compared with other rules
+
+{_counts(scores)}
+
+{markdown(["", *METHODS], rows(measured(scores)))}
+
+{markdown(head, lines)}
+
+![Share of fillings predicted, by minutes before the first 2192](images/foresight-leads.svg)"""
+
+
+def _counts(scores: Sequence[CaseScore]) -> str:
+    twin = measured(scores)[TWIN]
+    return f"{twin.recordings} recordings, {twin.fillings} fillings, {twin.store_days:,.0f} store-days."
+
+
+def _tables(scores: Sequence[CaseScore]) -> list[str]:
+    """Return for each class but "all" a table of all rules."""
+    parts = []
+    for name, some in classes(scores).items():
+        if some and name != "all":
+            parts += [f"## {_TITLES[name]}", _counts(some), markdown(["", *METHODS], rows(measured(some)))]
+    return parts
+
+
+def _imprecise(scores: Sequence[CaseScore]) -> str:
+    """Return the scenarios in which too many pages are wrong, beside the oracle; "" without any."""
+    lines = []
+    for name, some in scenarios(scores).items():
+        twin = measured(some)[TWIN]
+        if twin.precision is None or twin.precision >= PRECISE:
+            continue
+        cases, by_method = with_oracle(some)
+        oracle = percent(by_method[ORACLE].precision if cases else None)
+        cells = [str(twin.fillings), percent(twin.recall), percent(twin.precision), oracle, percent(twin.calm)]
+        lines.append([f"`{name}`", str(len(some)), *cells])
+    head = ["the twin", "recordings", "fillings", "recall", "precision", "oracle", "recordings without a false alarm"]
+    if not lines:
+        return ""
+    return f"""## Scenarios with false pages
+
+The scenarios in which less than {100 * PRECISE:.0f} % of the pages are right. The [oracle](#against-an-oracle) plays
+those of their recordings that have a story it can draw.
+
+{markdown(head, lines)}"""
 
 
 def _scenarios(scores: Sequence[CaseScore]) -> str:
@@ -127,23 +185,45 @@ def _best_baseline(f1: Mapping[str, float | None]) -> str:
 
 
 def _oracle(scores: Sequence[CaseScore]) -> str:
+    cases, by_method = with_oracle(scores)
+    if not cases:
+        return ""
+    page, oracle = by_method[TWIN], by_method[ORACLE]
+    watch, oracle_watch = by_method[TWIN_WATCH], by_method[ORACLE_WATCH]
+    lines = [
+        [
+            title,
+            *map(percent, (page.recall, page.precision)),
+            number(page.f1),
+            *map(percent, (w.precision, w.enough_lead)),
+        ]
+        for title, p, w in (("twin", page, watch), ("oracle", oracle, oracle_watch))
+    ]
+    head = ["", "page: recall", "precision", "F1", "watch: precision", "watch: enough lead"]
+    return f"""## Against an oracle
+
+How good could a forecast be? The oracle knows a recording's scenario, its parameters and what the store holds, but no
+random number of the future, and not which rise, stop or night is the dangerous one. It simulates the scenario again
+many times, follows the simulations that resemble the store most, and alerts by the twin's rule, every 30 s. So it knows
+from the first minute what the twin has to learn. It exists for the hard scenarios whose danger is a backlog:
+{len(cases)} recordings with {page.fillings} fillings.
+
+{markdown(head, lines)}"""
+
+
+def _oracle_by_scenario(scores: Sequence[CaseScore]) -> str:
     lines = []
     for name, some in {**scenarios(scores), "**all**": list(scores)}.items():
         cases, by_method = with_oracle(some)
         if cases:
             lines.append([name if "*" in name else f"`{name}`", f"{len(cases)}", *_beside(by_method)])
+    if not lines:
+        return ""
     head = ["", "recordings", "fillings"]
     for what in ("recall", "precision", "F1"):
         head += [f"page: {what}", "oracle"]
     head += ["watch: precision", "oracle", "watch: enough lead", "oracle"]
-    return f"""## Against an oracle
-
-What could be known? The oracle knows the story of a recording, its parameters and what the store holds, but no random
-number of the future and not which climb, break or night is the one that goes on. It draws the story again and follows
-those of the draws that were most like the store up to now; it alerts by the twin's rule, asked every half minute. So
-it knows from the first minute what the twin has to learn. It is drawn for the hard scenarios whose danger is a backlog.
-
-{markdown(head, lines)}"""
+    return "## The oracle by scenario\n\n" + markdown(head, lines)
 
 
 def _beside(by_method: Mapping[str, Measures]) -> list[str]:

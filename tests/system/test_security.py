@@ -45,9 +45,14 @@ def documented(command: str, needed: str = "always") -> list[tuple[str, str]]:
     """Return (operation, topic) of the rights of a command in the documentation, the topic without its prefix."""
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     [table] = re.findall(r"^## Rights$(.*?)^## ", page, re.MULTILINE | re.DOTALL)
-    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| `mqtwin\.([\w*]+)` \| (.*?) \|$", table, re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (`mqtwin\..*?) \| (.*?) \|$", table, re.MULTILINE)
     assert len(rows) == table.count("| `mqtwin.")
-    rights = [(operation, topic) for name, operation, topic, when in rows if name == command and needed in when]
+    rights = [
+        (operation, topic)
+        for name, operation, topics, when in rows
+        for topic in re.findall(r"`mqtwin\.([\w*]+)`", topics)
+        if name == command and needed in when
+    ]
     assert rights
     return rights
 
