@@ -25,7 +25,7 @@ from typing import Annotated, Any
 from cyclopts import App, CycloptsError, Parameter
 from cyclopts.exceptions import UnknownCommandError, UnusedCliTokensError
 
-from deploy.show.warnings import print_line, print_warnings
+from deploy.show.terminal import print_line, print_warnings
 from twin.errors import CutRecordingWarning, MqtwinError, UsageError
 
 DONE, FAILED, WRONG_USE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141

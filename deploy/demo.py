@@ -16,16 +16,15 @@ from rich.console import Console
 from rich.live import Live
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from deploy.console.feed import TopicFeed
-from deploy.console.live import LiveTwins
+from deploy.console.live import LiveTwins, TopicFeed
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
 from deploy.java.broker import Broker
 from deploy.java.class_archives import find_spark_java
 from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.show.alerts import alert_line
-from deploy.show.forecast import forecast_text
 from deploy.show.picture import picture, waiting_picture
+from deploy.show.usage import forecast_text
 from deploy.show.verdict import MethodResult, compare, judge_demo
 from kernels._compile import CACHE_FOLDER
 from streams.kafka.latest import Latest

@@ -16,9 +16,8 @@ from typing import Literal
 import psutil
 from packaging.requirements import Requirement
 
-from deploy.java.cache import cache_dir
 from deploy.java.class_archives import missing_archives
-from deploy.java.jars import CONSOLE, KAFKA_BROKER, SPARK_CONNECTOR, missing, pinned
+from deploy.java.jars import CONSOLE, KAFKA_BROKER, SPARK_CONNECTOR, cache_dir, missing, pinned
 from deploy.java.runtime import find_java
 from streams.host.resources import FDS_REMEDY, MAPS_REMEDY, map_limit, max_kept_twins, memory_limit, open_files_limits
 from twin.errors import MqtwinError

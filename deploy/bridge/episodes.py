@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from deploy.metrics.labels import resource_labels, store_labels
+from deploy.metrics.catalogue import resource_labels, store_labels
 from streams.kafka.latest import AlertEntry
 from streams.kafka.subscribe import AlertData
 from twin.conditions import CRITICAL, INFO, WARNING, WATCH, Condition

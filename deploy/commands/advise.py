@@ -10,17 +10,17 @@ from cyclopts import Parameter
 
 from deploy.options.common import KafkaOptions
 from deploy.options.moment import MomentSource, open_twin, parse_traffic
-from deploy.plan_files import write_plans
-from deploy.show.advice import print_advice, print_members, print_proofs
+from deploy.show.planning import print_advice, print_members, print_proofs
 from deploy.show.report import report
-from deploy.show.warnings import print_warnings
+from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
-from twin.estate import load_estate
-from twin.planning.advise import Promise
+from twin.estate import Estate, load_estate
+from twin.estate.changed import changed_text
+from twin.planning.advise import Advice, Promise
 from twin.planning.advise import advise as find_advice
 from twin.planning.members import advise_members
 from twin.planning.proof import prove
-from twin.planning.whatif import moment_of
+from twin.planning.whatif import changed_config, moment_of
 from twin.stores.uniform_cluster import UniformClusterTwin
 
 _PROVEN = ("title", "recorded", "refused", "first_full", "unserved_gets")  # fields of a proof that JSON shows
@@ -95,3 +95,34 @@ def advise(
     print_advice(advice)
     if proofs:
         print_proofs(advice, proofs, name)
+
+
+def write_plans(folder: Path, described: Path, estate: Estate, advice: Advice) -> None:
+    """Write the texts of each plan; the changed estate is read back and compared with the plan.
+
+    Args:
+        folder: where to write; it is made if it is not there.
+        described: the estate file.
+        estate: what it describes.
+        advice: whose plans are written.
+
+    Raises:
+        UsageError: the folder cannot be written, or the file describes the store in a form that cannot be changed.
+    """
+    config = estate.stores[advice.store]
+    try:
+        folder.mkdir(exist_ok=True)
+        for number, plan in enumerate(advice.plans, 1):
+            path = folder / f"plan-{number}.toml"
+            path.write_text(changed_text(described, config, plan.settings, folder), encoding="utf-8")
+            _check(path, advice.store, changed_config(config, plan.settings))
+            for suffix, text in ((".mqsc", plan.mqsc), (".cfrm", plan.cfrm)):
+                if text:
+                    path.with_suffix(suffix).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error.strerror}; expected: a folder") from None
+
+
+def _check(path: Path, store: str, expected: object) -> None:
+    if load_estate(path).stores[store] != expected:
+        raise UsageError(f"{path}: {store} is not that of the plan; expected: tables of its own in the estate file")

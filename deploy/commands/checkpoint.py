@@ -9,7 +9,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from deploy.show.checkpoint import describe_checkpoint, description_lines, last_batch_text, warn_of_job
-from deploy.show.table import print_table
+from deploy.show.terminal import print_table
 from streams.checkpoint.guard import open_stopped
 
 checkpoint = App(name="checkpoint")

@@ -11,12 +11,10 @@ from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
 from deploy.options.common import KafkaOptions
-from deploy.options.feeds import FeedChoices
-from deploy.options.spans import SpanChoices
+from deploy.options.feeds import FeedChoices, SpanChoices
 from deploy.run.stopping import stop_requested
-from deploy.show.feeds import ComplaintPrinter, print_intake
-from deploy.show.summaries import count_text
-from deploy.show.warnings import print_warnings
+from deploy.show.summaries import ComplaintPrinter, count_text, print_intake
+from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FORMATS, Intake, make_feed

@@ -10,8 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deploy.console.feed import TopicFeed
-from deploy.console.live import LiveTwins
+from deploy.console.live import LiveTwins, TopicFeed
 from deploy.console.model import ConsoleModel
 from deploy.console.server import DEFAULT_PORT, ConsoleServer, Listen, read_token
 from deploy.options.common import KafkaOptions

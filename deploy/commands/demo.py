@@ -14,9 +14,8 @@ from cyclopts.validators import Number
 from deploy.console.server import DEFAULT_PORT
 from deploy.demo import ESTATE, RECORDING, DemoRun, run_demo
 from deploy.run.stopping import StopRequestedError, raise_on_stop
-from deploy.show.table import print_table
+from deploy.show.terminal import print_table, wrapped
 from deploy.show.verdict import comparison_lines, next_commands
-from deploy.show.wrapping import wrapped
 
 
 def demo(

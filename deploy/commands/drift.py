@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from deploy.options.common import KafkaOptions
 from deploy.show.drift import print_drift, print_points
 from deploy.show.progress import show_progress
-from deploy.show.warnings import print_warnings
+from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.playback.drift import drifts

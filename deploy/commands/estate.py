@@ -10,10 +10,8 @@ from cyclopts import App, Parameter
 
 from deploy.options.common import parse_settings
 from deploy.options.feeds import FeedChoices
-from deploy.show.feeds import print_complaints
-from deploy.show.summaries import count_text
-from deploy.show.table import print_table
-from deploy.show.warnings import print_line, print_warnings
+from deploy.show.summaries import count_text, print_complaints
+from deploy.show.terminal import print_line, print_table, print_warnings
 from twin.errors import UsageError
 from twin.estate import HEADINGS, EstateError, load_estate, summary
 from twin.feeds.estate_import import differences, estate_text, is_empty, look_at, unverified

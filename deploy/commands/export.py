@@ -13,8 +13,7 @@ from cyclopts.validators import Number
 from prometheus_client import CollectorRegistry
 
 from deploy.metrics.collector import TwinCollector, samples_of
-from deploy.metrics.health import Health
-from deploy.metrics.server import metrics_server
+from deploy.metrics.server import Health, metrics_server
 from deploy.options.common import KafkaOptions, parse_address
 from deploy.run.stopping import stop_requested
 from streams.kafka.latest import Latest

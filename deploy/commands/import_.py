@@ -7,12 +7,10 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from deploy.options.feeds import FeedChoices
-from deploy.options.spans import SpanChoices
-from deploy.show.feeds import print_intake
+from deploy.options.feeds import FeedChoices, SpanChoices
 from deploy.show.progress import show_progress
-from deploy.show.summaries import count_text
-from deploy.show.warnings import print_warnings
+from deploy.show.summaries import count_text, print_intake
+from deploy.show.terminal import print_warnings
 from twin.estate import load_estate
 from twin.feeds.importing import import_files
 

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from deploy.options.common import parse_start
 from deploy.show.progress import show_progress
 from deploy.show.summaries import simulated_summary
-from deploy.show.warnings import print_warnings
+from deploy.show.terminal import print_warnings
 from twin.estate import load_estate
 from twin.simulation.trace import Serving
 from twin.simulation.trace import import_trace as convert_trace

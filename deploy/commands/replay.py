@@ -13,8 +13,8 @@ from cyclopts import Parameter
 
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.summaries import count_text, reject_text, replayed_summary
+from deploy.show.terminal import print_warnings
 from deploy.show.usage import print_asked, print_usage
-from deploy.show.warnings import print_warnings
 from twin.errors import MqtwinError, UsageError
 from twin.estate import load_estate
 from twin.events import Reject

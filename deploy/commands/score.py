@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from deploy.show.progress import show_progress
 from deploy.show.scorecard import draw_stores, draw_summary, print_scorecard, scorecard_json
-from deploy.show.warnings import print_warnings
+from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.scoring import ScoredRecording, play

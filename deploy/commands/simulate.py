@@ -7,16 +7,37 @@ from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from deploy.options.common import parse_settings, parse_start
 from deploy.show.progress import show_progress
-from deploy.show.scenarios import print_scenarios
 from deploy.show.summaries import simulated_summary
-from deploy.show.warnings import print_warnings
+from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import load_estate
-from twin.simulation import START, make_scenario
+from twin.simulation import SCENARIOS, START, make_scenario, parameters
 from twin.simulation import simulate as run_simulation
+
+
+def print_scenarios() -> None:
+    """Print the scenarios with their parameters and defaults.
+
+    On a terminal this is a table per scenario, elsewhere a line per scenario: name, sentence, parameters, separated by
+    tabs.
+    """
+    console = Console()
+    if not console.is_terminal:
+        for name, kind in SCENARIOS.items():
+            settings = " ".join(f"{key}={default:g}" for key, (default, _) in parameters(kind).items())
+            print(name, kind.sentence, settings, sep="\t")
+        return
+    for name, kind in SCENARIOS.items():
+        table = Table(box=None, show_header=False, padding=(0, 2))
+        for key, (default, text) in parameters(kind).items():
+            table.add_row(Text(f"  {key}"), Text(f"{default:g}"), Text(text))
+        console.print(Text(name, style="bold"), Text(kind.sentence), table, sep="\n")
 
 
 def simulate(

@@ -11,8 +11,8 @@ from cyclopts import Parameter
 
 from deploy.java.class_archives import find_spark_java
 from deploy.show.checkpoint import warn_of_job
+from deploy.show.terminal import print_warnings
 from deploy.show.usage import print_usage
-from deploy.show.warnings import print_warnings
 from streams.checkpoint.guard import open_stopped
 from streams.log import configure_logging
 from streams.query.stored_state import read_states

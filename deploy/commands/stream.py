@@ -13,9 +13,9 @@ from cyclopts.validators import Number
 from deploy.java.class_archives import find_spark_java
 from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
 from deploy.options.common import KafkaOptions, parse_settings
-from deploy.options.spans import SpanChoices
+from deploy.options.feeds import SpanChoices
 from deploy.run.supervisor import NEVER, check_restart, is_supervised, reported_failure, supervise
-from deploy.show.warnings import print_warnings
+from deploy.show.terminal import print_warnings
 from streams.checkpoint.skip import Place
 from streams.log import configure_logging
 from streams.query.job import TRIGGER, JobSettings, run_job

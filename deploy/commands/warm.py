@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from deploy.show.progress import show_progress
 from deploy.show.summaries import count_text
-from deploy.show.warnings import print_warnings
+from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.estate.past_rises import history_text

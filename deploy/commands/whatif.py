@@ -11,8 +11,8 @@ from cyclopts import Parameter
 
 from deploy.options.common import KafkaOptions, parse_settings
 from deploy.options.moment import MomentSource, open_moment, parse_traffic
-from deploy.show.warnings import print_warnings
-from deploy.show.whatif import answer_json, check_picture, draw_answer, print_answer
+from deploy.show.planning import answer_json, check_picture, draw_answer, print_answer
+from deploy.show.terminal import print_warnings
 from twin.estate import load_estate
 from twin.planning.whatif import what_if
 

@@ -1,6 +1,7 @@
-"""Twins of the console's own for what-if: a thread that follows the events topic, as the job does.
+"""The threads of the console that read Kafka: the topics of the job for its model, and the events for what-if.
 
-They begin with the events that the topic still holds. The job is not touched and its checkpoint is not read.
+The twins for what-if begin with the events that the topic still holds. The job is not touched and its checkpoint is not
+read.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import msgspec
 import numpy as np
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
+from deploy.console.model import MAX_LETTERS, ConsoleModel
 from streams.kafka.clients import LastError, check, new_consumer, partitions_of
+from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from twin.capacity.offload_rules import has_rules
 from twin.errors import MqtwinError, UsageError
@@ -25,9 +28,12 @@ from twin.playback.replays import Player
 from twin.stores.message_store import MessageStore
 from twin.stores.warm_up import warm
 
+_TOPICS_READ_SECONDS = 0.25
+_CHECK_READS = 20  # idle reads after which the broker is asked if it still answers: 5 s
+_RETRY_SECONDS = 5.0  # after an error of the broker
+
 _BATCH = 2_000
-_READ_SECONDS = 0.5
-_RETRY_SECONDS = 5.0
+_EVENTS_READ_SECONDS = 0.5
 _MIB = 1024 * 1024
 _PAGES = ("pages", "max_pages")
 _LABELS = {
@@ -37,6 +43,61 @@ _LABELS = {
     "max_pages": "pages at most",
     "max_size": "maximum size",
 }
+
+
+class TopicFeed:
+    """One reader of the topics that folds them into a model. A context manager.
+
+    Args:
+        kafka: client settings, `bootstrap.servers` among them.
+        topics: names of the topics.
+        model: receives the records.
+
+    Raises:
+        UsageError: the user may not read a topic.
+        MqtwinError: no Kafka answers at the start.
+    """
+
+    def __init__(self, kafka: Mapping[str, str], topics: Topics, model: ConsoleModel) -> None:
+        self._kafka, self._topics, self._model = kafka, topics, model
+        self._stopping = threading.Event()
+        self._reader = TopicReader(kafka, {topics.state: None, topics.alerts: None, topics.dlq: MAX_LETTERS})
+        self._thread = threading.Thread(target=self._run, name="mqtwin-console-feed", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        idle = 0
+        while not self._stopping.is_set():
+            try:
+                records = self._reader.read(_TOPICS_READ_SECONDS)
+                if records:
+                    self._model.fold(records)
+                idle = 0 if records else idle + 1
+                if idle == 0 or idle % _CHECK_READS == 1:
+                    self._report(connected=bool(records) or self._reader.is_answering())
+            except Exception as error:  # noqa: BLE001 -- this thread never ends in silence: /readyz says why, and it goes on
+                text = str(error) if isinstance(error, MqtwinError) else f"{type(error).__name__}: {error}"
+                self._model.set_source(connected=False, caught_up=False, missing=[], problem=text)
+                self._stopping.wait(_RETRY_SECONDS)
+        self._reader.close()
+
+    def _report(self, *, connected: bool) -> None:
+        reader = self._reader
+        problem = "" if connected else f"no Kafka answers at {self._kafka.get('bootstrap.servers', '')}"
+        caught_up = reader.is_caught_up and self._topics.state not in reader.missing
+        missing = list(reader.missing)
+        self._model.set_source(connected=connected, caught_up=caught_up, missing=missing, problem=problem)
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._stopping.set()
+        self._thread.join(timeout=10)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -133,7 +194,9 @@ class LiveTwins:
             consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
             self._problem = ""
             while not self._stopping.is_set():
-                messages = [item for item in consumer.consume(_BATCH, _READ_SECONDS) if check(item.error(), topic)]
+                messages = [
+                    item for item in consumer.consume(_BATCH, _EVENTS_READ_SECONDS) if check(item.error(), topic)
+                ]
                 if messages:
                     kinds = [dict(item.headers() or ()).get("content-type") for item in messages]
                     self.feed([item.value() for item in messages], [_as_bytes(kind) for kind in kinds])

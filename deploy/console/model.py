@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from deploy.console.history import History, Point, points_per_store
+from deploy.console.points import History, Point, points_per_store
 from streams.kafka.latest import decode_state
 from streams.kafka.subscribe import AlertData
 from streams.kafka.topic_reader import RecordGuard, TopicRecord

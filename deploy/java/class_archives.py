@@ -16,8 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from deploy.java.cache import cache_dir
-from deploy.java.jars import KAFKA_BROKER, pinned
+from deploy.java.jars import KAFKA_BROKER, cache_dir, pinned
 from deploy.java.runtime import Java, find_java
 from streams.query.session import SparkJava
 

@@ -1,12 +1,15 @@
-"""The jars that Spark, the embedded broker and the console need: downloaded once, checked before each use.
+"""The cache folder, and the jars in it that Spark, the embedded broker and the console need.
 
-The check is their SHA-256 sum. ``jars.toml`` names the direct dependencies, ``jars.lock.toml`` every resulting jar
-with its sum. jgo downloads them
-from Maven Central, or from a mirror named in jgo's own configuration file (``[repositories]``, ``central = ...``).
+Jars are downloaded once and checked before each use, by their SHA-256 sum. ``jars.toml`` names the direct dependencies,
+``jars.lock.toml`` every resulting jar with its sum. jgo downloads them from Maven Central, or from a mirror named in
+jgo's own configuration file (``[repositories]``, ``central = ...``).
 
 jgo writes a download to its final path and does not check it later, so an interrupted download would stay damaged.
 This module deletes a jar with a wrong sum and fetches it again. It computes all sums each time (75 ms for 55 MB), so
 no record of checked jars can be wrong.
+
+``python -m deploy.java.jars`` resolves ``jars.toml`` and writes ``jars.lock.toml``: for maintainers, after a change of
+versions. The sums are those of the files that Maven Central serves now: review the difference before committing it.
 """
 
 from __future__ import annotations
@@ -23,11 +26,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import filelock
+import platformdirs
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from deploy.java.cache import cache_dir, make_folder
-from twin.errors import MqtwinError
+from twin.errors import MqtwinError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -37,11 +40,33 @@ if TYPE_CHECKING:
 
     # A context manager that jgo enters with a file's name and size; jgo calls its value with the bytes of each piece.
     DownloadProgress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+import tempfile
 
 SPARK_CONNECTOR = "spark-connector"
 KAFKA_BROKER = "kafka-broker"
 CONSOLE = "console"
 MAX_DOWNLOADS = 6
+DIRECT = Path(__file__).with_name("jars.toml")
+LOCK = Path(__file__).with_name("jars.lock.toml")
+
+
+def cache_dir() -> Path:
+    """Return the cache folder: ``MQTWIN_CACHE`` where it is set, else the user's. It may not exist yet."""
+    override = os.environ.get("MQTWIN_CACHE")
+    return Path(override).expanduser().absolute() if override else platformdirs.user_cache_path("mqtwin")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder in the cache unless it exists.
+
+    Raises:
+        UsageError: The cache cannot be written. The message names the remedy.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"the cache folder {cache_dir()} cannot be written ({error.strerror})"
+        raise UsageError(f"{problem}: set MQTWIN_CACHE to a writable folder") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,3 +205,42 @@ def _progress(console: Console, label: str) -> Iterator[DownloadProgress]:
 def class_path(jars: Iterable[Path]) -> str:
     """Return the jars in the format of Java's ``-cp``."""
     return os.pathsep.join(str(jar) for jar in jars)
+
+
+def resolve(coordinates: list[str], excluded: list[str], folder: Path) -> dict[str, str]:
+    """Return the SHA-256 sum of every jar needed at run time, by coordinate.
+
+    Args:
+        coordinates: Direct dependencies, group:artifact:version.
+        excluded: Dependencies to leave out, group:artifact.
+        folder: Folder for the downloads. It must be empty: files of an interrupted run would be taken as complete.
+    """
+    # EnvironmentBuilder.from_spec does all of this, but it first looks for a JDK of its own and fails without a home.
+    from jgo.env import EnvironmentBuilder, EnvironmentSpec
+
+    context = maven(folder)
+    builder = EnvironmentBuilder(context=context, cache_dir=folder)
+    dependencies = builder.spec_to_dependencies(EnvironmentSpec(coordinates=coordinates, exclusions=excluded))
+    direct, transitive = context.resolver.resolve(dependencies)
+    jars = sorted({dependency.artifact for dependency in (*direct, *transitive)}, key=str)
+    with ThreadPoolExecutor(MAX_DOWNLOADS) as pool:
+        files = list(pool.map(lambda artifact: artifact.resolve(), jars))
+    return {
+        f"{jar.groupId}:{jar.artifactId}:{jar.version}": hashlib.sha256(file.read_bytes()).hexdigest()
+        for jar, file in zip(jars, files, strict=True)
+    }
+
+
+def main() -> None:
+    """Write ``jars.lock.toml``."""
+    lines = ["# Written by python -m deploy.java.jars from jars.toml: every jar with its SHA-256. Do not edit."]
+    for name, jar_set in tomllib.loads(DIRECT.read_text(encoding="utf-8")).items():
+        with tempfile.TemporaryDirectory() as folder:
+            jars = resolve(jar_set["coordinates"], jar_set["excluded"], Path(folder))
+        lines += ["", f"[{name}]", *(f'"{coordinate}" = "{sha256}"' for coordinate, sha256 in sorted(jars.items()))]
+        print(f"{name}: {len(jars)} jars")
+    LOCK.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -8,9 +8,8 @@ from pathlib import Path
 import filelock
 
 from deploy.java.broker import Broker
-from deploy.java.cache import make_folder
 from deploy.java.class_archives import PROGRAMS, Program, archive_path, missing_archives, outdated_archives
-from deploy.java.jars import SPARK_CONNECTOR, ensure_jars
+from deploy.java.jars import SPARK_CONNECTOR, ensure_jars, make_folder
 from deploy.java.runtime import Java, find_java
 from streams.kafka.admin import prepare_topics
 from streams.kafka.clients import LastError, new_producer

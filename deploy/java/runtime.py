@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.java.cache import cache_dir, make_folder
+from deploy.java.jars import cache_dir, make_folder
 from twin.errors import MqtwinError
 
 SUPPORTED = (17, 21)  # Spark 4.2: "Spark runs on Java 17/21"; Kafka 4.3 brokers: 17 or later

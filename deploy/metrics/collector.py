@@ -17,8 +17,7 @@ from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
 import twin
-from deploy.metrics.catalogue import CATALOGUE
-from deploy.metrics.labels import resource_labels, store_labels
+from deploy.metrics.catalogue import CATALOGUE, resource_labels, store_labels
 from streams.kafka.latest import AlertEntry, Latest, StateEntry
 from streams.query.status import JobStatus
 from twin.records import resources_of

@@ -1,14 +1,15 @@
-"""Options of ``mqtwin import`` and ``mqtwin collect``: facts that the data lack."""
+"""Options of ``mqtwin import`` and ``mqtwin collect``: facts that the data lack, and whose spans to take."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from datetime import date, timedelta, timezone, tzinfo
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cyclopts import Group, Parameter
+from cyclopts.validators import Number
 
 from deploy.options.common import parse_settings
 from twin.errors import UsageError
@@ -16,6 +17,8 @@ from twin.feeds.protocol import FeedOptions
 
 FACTS = Group("Facts that the data lack", sort_key=2)
 _OFFSET = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})")
+
+SPANS = Group("OpenTelemetry spans", sort_key=3)
 
 
 @Parameter(name="*", group=FACTS)
@@ -72,3 +75,40 @@ def _date(text: str) -> str:
         return date.fromisoformat(text).isoformat()
     except ValueError:
         raise UsageError(f"--date {text}; expected: YYYY-MM-DD") from None
+
+
+@Parameter(name="*", group=SPANS)
+@dataclass(frozen=True, kw_only=True)
+class SpanChoices:
+    """Facts that spans lack, and whose spans to take."""
+
+    lpar: Annotated[
+        tuple[str, ...],
+        Parameter(help="LPAR of spans and its queue manager, LPAR=QMGR; may be repeated.", negative=""),
+    ] = ()
+    spans: Annotated[
+        Literal["queue-manager", "application"],
+        Parameter(help="Whose spans to take, if applications write spans of the same calls."),
+    ] = "queue-manager"
+    length: Annotated[
+        int | None,
+        Parameter(
+            help="Bytes of messages whose size is not reported. Default: the mean of the queue.",
+            validator=Number(gte=0, lte=104_857_600),
+        ),
+    ] = None
+    late: Annotated[
+        float,
+        Parameter(
+            help="Seconds by which a span may come later than younger ones.", validator=Number(gte=0, lte=86_400)
+        ),
+    ] = 30.0
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of `twin.feeds.protocol.FeedOptions`."""
+        return {
+            "lpars": parse_settings("--lpar", self.lpar),
+            "emitter": self.spans,
+            "length": self.length,
+            "late_s": self.late,
+        }

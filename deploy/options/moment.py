@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.options.common import KafkaOptions, parse_settings
-from deploy.show.warnings import print_warnings
+from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.planning.whatif import Moment, Traffic, moment_of, twin_at

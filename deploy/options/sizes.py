@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 from cyclopts import Parameter
 
 from deploy.show.summaries import count_text
-from deploy.show.warnings import print_warnings
+from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import CouplingFacility, Estate, PageSet, QueueFile, Structure, load_estate, parse_size
 from twin.sizing import Mix, at_max_depth, bare_structure

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from deploy.show.wrapping import fill
+from deploy.show.terminal import fill
 from streams.kafka.subscribe import AlertRecord, Filler
 from twin.conditions import CLEARED, CRITICAL, FULL, UPDATED, WARNING, WATCH
 

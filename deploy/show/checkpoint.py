@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from deploy.show.warnings import print_warnings
+from deploy.show.terminal import print_warnings
 from streams.checkpoint.files import CheckpointFiles, DamagedFileError
 from streams.checkpoint.manifest import Manifest, running_job
 

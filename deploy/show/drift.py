@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deploy.show.table import print_table
+from deploy.show.terminal import print_table
 from twin.playback.drift import DriftPoint, StoreDrift
 from twin.units import as_text
 

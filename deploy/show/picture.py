@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from deploy.show.alerts import CLEARED_STYLE, STYLES
-from deploy.show.forecast import forecast_text
-from deploy.show.wrapping import Wrapped
+from deploy.show.terminal import Wrapped
+from deploy.show.usage import forecast_text
 from streams.kafka.subscribe import AlertRecord
 from twin.conditions import CLEARED, CRITICAL, FULL, WARNING, WATCH
 from twin.records import NOT_MEASURED, ResourceUsage, fullest_of, resources_of

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.text import Text
 from typing_extensions import override
 
-from deploy.show.warnings import print_line
+from deploy.show.terminal import print_line
 from twin.events import Reject
 from twin.recordings.files import Chunk, LinesChunk
 

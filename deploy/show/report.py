@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from html import escape
 from math import ceil, floor
 
-from deploy.show.advice import settings_text
-from deploy.show.whatif import HEADINGS, cells, question
+from deploy.show.planning import HEADINGS, cells, question, settings_text
 from twin.planning.advise import Advice
 from twin.planning.proof import AS_IT_IS, Proof
 from twin.planning.whatif import Answer, Outcome

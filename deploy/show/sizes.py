@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from deploy.show.table import print_table
-from deploy.show.warnings import print_warnings
+from deploy.show.terminal import print_table, print_warnings
 from twin.estate import format_size
 from twin.sizing import Extent
 

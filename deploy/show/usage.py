@@ -4,16 +4,48 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from deploy.show.forecast import forecast_text
-from deploy.show.table import print_table
+from deploy.show.terminal import print_table
+from twin.alerts.texts import is_full_now
 from twin.playback.demands import AskedStore, Refusals
 from twin.records import NOT_MEASURED, ResourceUsage, State, fullest_of, resources_of
-from twin.units import as_text
+from twin.units import as_estimate, as_text
+
+_UNLIKELY = 0.05  # a probability below which no time is said
 
 HEADINGS = ("store", "kind", "messages", "used", "total", "unit", "usage", "forecast")
 _RIGHT = frozenset({"messages", "used", "total", "usage"})
 _LOG = "queue_manager"  # the kind of store that has no resource: nothing of a log can be full
+
+
+def forecast_text(forecast: Mapping[str, Any] | None) -> str:
+    """Return the forecast for the resource that is full first, "" without a forecast.
+
+    Example: `smds/QM01 full in 27 min (24 to 31 min, probability 71 %)`. docs/state.md describes the fields.
+    """
+    if forecast is None:
+        return ""
+    first = forecast["resources"][0]
+    time_to_full_s = first["time_to_full_s"]
+    if time_to_full_s is None:
+        return "nothing full within the horizon"
+    if first["full_probability"] < _UNLIKELY:
+        return f"nothing likely to be full ({first['resource']}: probability {100 * first['full_probability']:.0f} %)"
+    if is_full_now(time_to_full_s["p50"]):
+        return f"{first['resource']} full now"
+    return f"{first['resource']} full in {full_in(time_to_full_s, first['full_probability'])}"
+
+
+def full_in(time_to_full_s: Mapping[str, Any], probability: float) -> str:
+    """Return the time until full with its 10 % to 90 % range: `27 min (24 to 31 min, probability 71 %)`.
+
+    Args:
+        time_to_full_s: `p10`, `p50` and `p90`, seconds.
+        probability: Probability that it is full within the horizon.
+    """
+    middle, interval = as_estimate(time_to_full_s["p10"], time_to_full_s["p50"], time_to_full_s["p90"])
+    return f"{middle} ({interval}, probability {100 * probability:.0f} %)"
 
 
 def print_usage(states: Iterable[State], *, stderr: bool = False) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from deploy.show.forecast import full_in
+from deploy.show.usage import full_in
 from kernels.clock import SECOND
 from streams.kafka.subscribe import AlertRecord
 from twin.conditions import CLEARED, PAGE, Condition

@@ -12,7 +12,7 @@ from deploy import cli
 from deploy.cli import main
 from deploy.options.common import KafkaOptions, parse_settings
 from deploy.run.stopping import StopRequestedError, raise_on_stop
-from deploy.show.warnings import merged, print_line
+from deploy.show.terminal import merged, print_line
 from twin.errors import MqtwinError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,8 +19,7 @@ from msgspec import structs
 import twin
 from deploy.cli import main
 from deploy.console.live import LiveTwins
-from deploy.show.advice import settings_text
-from deploy.show.whatif import answer_json, cells
+from deploy.show.planning import answer_json, cells, settings_text
 from tests.support.estates import small_estate
 from twin.errors import UsageError
 from twin.estate import load_estate

@@ -21,9 +21,8 @@ from rich.console import Console
 
 from deploy.cli import main
 from deploy.demo import DemoRun, StoryGate
-from deploy.show.forecast import forecast_text
 from deploy.show.picture import picture, waiting_picture
-from deploy.show.usage import HEADINGS, usage_lines
+from deploy.show.usage import HEADINGS, forecast_text, usage_lines
 from deploy.show.verdict import MethodResult, compare, comparison_lines, judge_demo, next_commands
 from streams.kafka.pace import Pace
 from streams.kafka.subscribe import AlertRecord

@@ -19,11 +19,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
 from deploy.cli import main
-from deploy.metrics.catalogue import CATALOGUE
+from deploy.metrics.catalogue import CATALOGUE, resource_labels, store_labels
 from deploy.metrics.collector import TwinCollector
-from deploy.metrics.health import Health, trigger_seconds
-from deploy.metrics.labels import resource_labels, store_labels
-from deploy.metrics.server import metrics_server
+from deploy.metrics.server import Health, metrics_server, trigger_seconds
 from streams.kafka.latest import Latest
 from streams.kafka.topics import Topics
 from streams.query.status import JobStatus

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from deploy.console.model import ConsoleModel
+from deploy.metrics.catalogue import resource_labels
 from deploy.metrics.collector import TwinCollector
-from deploy.metrics.labels import resource_labels
 from deploy.show.usage import HEADINGS, usage_lines, usage_notes
 from tests.naive.estates import data_set
 from tests.support.console_feed import TOPICS, state_record

@@ -20,8 +20,7 @@ from prometheus_client import CollectorRegistry
 from deploy.dashboards import BOARDS, OUT, make
 from deploy.metrics.catalogue import CATALOGUE
 from deploy.metrics.collector import TwinCollector
-from deploy.metrics.health import Health
-from deploy.metrics.server import metrics_server
+from deploy.metrics.server import Health, metrics_server
 from streams.query.status import JobStatus
 from tests.support.processes import free_port
 from tests.support.surfaces import fetch, filling, latest_of, program, running, wait_until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deploy.show.feeds import print_intake
+from deploy.show.summaries import print_intake
 from twin.feeds import Intake
 
 

@@ -10,12 +10,11 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from deploy.commands.doctor import print_findings
 from deploy.doctor import Finding
 from deploy.show.alerts import alert_block
-from deploy.show.findings import print_findings
 from deploy.show.picture import picture
-from deploy.show.table import print_table
-from deploy.show.warnings import print_line
+from deploy.show.terminal import print_line, print_table
 from streams.kafka.subscribe import AlertRecord
 from tests.support.console_feed import alert_event
 

@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from deploy.cli import main
-from deploy.show.whatif import answer_json
+from deploy.show.planning import answer_json
 from streams.kafka.present import read_present
 from streams.query.stored_state import read_twin
 from tests.system.harness import PATIENCE, Played, Stream, read_topic

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from deploy.console import model as module
-from deploy.console.history import History, Point, points_per_store
 from deploy.console.model import ConsoleModel, commands_in
+from deploy.console.points import History, Point, points_per_store
 from streams.kafka.topic_reader import TopicRecord
 from tests.support.console_feed import TOPICS, alert_event, alert_record, letter_record, page_set, state_record
 from twin.records import resources_of

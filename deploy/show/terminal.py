@@ -1,0 +1,151 @@
+"""Lines, tables and warnings: a terminal breaks them between words, but neither within a word nor before a unit."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Collection, Iterable, Sequence
+
+from rich.console import Console, ConsoleOptions, JustifyMethod
+from rich.measure import Measurement
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+_BEFORE_UNIT = re.compile(r"(?<=[0-9]) (?=(?:s|min|h|%|bytes|[KMGT]i?B|\w+/s)(?!\w))")
+_HOLD = "\N{BRAILLE PATTERN BLANK}"  # as wide as a space, and no space: rich breaks lines at a no-break space too
+
+_WIDE_TABLE = 7  # columns; wider tables have one space between columns instead of two
+_MAX_UNBROKEN = 30  # characters of a word or number that is not broken while the terminal has room
+_OBJECT = re.compile(r"[^\s,/\"]+/[^\s:,\"]+")  # the first name of a warning: QM01/PS04, QSG1/APP1/QM01
+_MAX_ALIKE = 3  # warnings that differ in a name only are printed one by one up to this number
+_MAX_NAMES = 8
+
+
+def words(text: str) -> list[str]:
+    """Return the parts of a text between which it may be broken."""
+    return [word.replace(_HOLD, " ") for word in _held(text).split()]
+
+
+def fill(line: str, width: int, indent: str) -> str:
+    """Return a line, broken so that no part is wider than `width` where a break is possible, further parts indented."""
+    filled = textwrap.fill(_held(line), width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return filled.replace(_HOLD, " ")
+
+
+def wrapped(line: str, indent: str = "  ", *, is_terminal: bool) -> str:
+    """Return a line as this terminal shows it (`fill`), further parts indented; elsewhere as it is."""
+    return fill(line, shutil.get_terminal_size().columns, indent) if is_terminal else line
+
+
+class Wrapped:
+    """A text for rich, in a table or panel, which rich alone would break at any space."""
+
+    def __init__(self, text: Text) -> None:
+        """Take over a text; it is changed."""
+        text.plain = _held(text.plain)
+        self._text = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[Segment]:
+        """Yield the segments of its lines."""
+        for segment in console.render(self._text, options):
+            yield segment._replace(text=segment.text.replace(_HOLD, " "))
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        """Return the least and the greatest width."""
+        return Measurement.get(console, options, self._text)
+
+
+def _held(text: str) -> str:
+    return _BEFORE_UNIT.sub(_HOLD, text)
+
+
+def print_table(
+    headings: Sequence[str],
+    lines: Iterable[Sequence[str]],
+    right: Collection[str] = (),
+    optional: Collection[str] = (),
+    *,
+    stderr: bool = False,
+) -> None:
+    """Print a table on a terminal, elsewhere one line per row with tabs, headings first.
+
+    Args:
+        headings: Headings of the columns.
+        lines: Cells of each row.
+        right: Headings of the columns that are aligned right.
+        optional: Headings of the columns that a terminal too narrow for all leaves out.
+        stderr: True prints to standard error.
+    """
+    console = Console(stderr=stderr)
+    if not console.is_terminal:
+        for line in (headings, *lines):
+            print("\t".join(line), file=sys.stderr if stderr else sys.stdout)
+        return
+    rows = [headings, *lines]
+    columns = list(range(len(headings)))
+    widths = _column_widths(rows, columns, console.width)
+    if widths is None:
+        columns = [i for i in columns if headings[i] not in optional]
+        widths = _column_widths(rows, columns, console.width)
+    table = Table(box=None, pad_edge=False, collapse_padding=len(columns) > _WIDE_TABLE)
+    for i in columns:
+        justify: JustifyMethod = "right" if headings[i] in right else "left"
+        table.add_column(headings[i], justify=justify, overflow="fold", width=widths[i] if widths else None)
+    for row in rows[1:]:
+        table.add_row(*(Wrapped(Text(row[i])) for i in columns))  # Text, not str: rich would take brackets for markup
+    console.print(table)
+
+
+def _column_widths(rows: Sequence[Sequence[str]], columns: Sequence[int], width: int) -> dict[int, int] | None:
+    """Return the widths of columns so that a table fits without breaking a word or number; None if that is impossible.
+
+    Args:
+        rows: Cells of each row, headings first.
+        columns: Indexes of the columns to show.
+        width: Characters of a line.
+    """
+    widths = {i: max(len(row[i]) for row in rows) for i in columns}
+    unbroken = {
+        i: min(_MAX_UNBROKEN, max(len(word) for row in rows for word in words(row[i]) or [""])) for i in columns
+    }
+    padding = (1 if len(columns) > _WIDE_TABLE else 2) * (len(columns) - 1)
+    excess = sum(widths.values()) + padding - width
+    for _ in range(excess):
+        widest = max((i for i in columns if widths[i] > unbroken[i]), key=lambda i: widths[i], default=None)
+        if widest is None:
+            return None
+        widths[widest] -= 1
+    return widths
+
+
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Print warnings to standard error, one per line; many that differ in a name only are one line."""
+    for warning in merged(warnings):
+        print_line(f"mqtwin: warning: {warning}")
+
+
+def merged(warnings: Iterable[str]) -> list[str]:
+    """Return warnings in order; more than three that differ in the name of an object only are one with their names."""
+    alike: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
+    for warning in warnings:
+        match = _OBJECT.search(warning)
+        text = warning.replace(match[0], "\0") if match else warning
+        alike.setdefault(text, []).append(warning)
+        names.setdefault(text, []).extend([match[0]] if match else [])
+    lines: list[str] = []
+    for text, same in alike.items():
+        more = f" and {len(same) - _MAX_NAMES} more" if len(same) > _MAX_NAMES else ""
+        together = ", ".join(names[text][:_MAX_NAMES]) + more
+        # What the warning asks for, such as [smds."QSG1/APP1/QM01"], stands there for the first of them.
+        line = text.replace("\0", together, 1).replace("\0", names[text][0]) if names[text] else ""
+        lines += [line] if len(same) > _MAX_ALIKE and line else same
+    return lines
+
+
+def print_line(line: str) -> None:
+    """Print a line to standard error; on a terminal it is wrapped between words."""
+    print(wrapped(line, is_terminal=sys.stderr.isatty()), file=sys.stderr)
