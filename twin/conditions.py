@@ -1,9 +1,9 @@
-"""Names of alert conditions, severities, levels and changes, as they stand in records: docs/alerts.md."""
+"""Names of alert conditions, resources, severities, levels and changes, as they stand in records: docs/alerts.md."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 
 class Condition(StrEnum):
@@ -25,6 +25,56 @@ class Condition(StrEnum):
     IN_DOUBT = "in-doubt"
     SCM_OVERRUN = "scm-overrun"
     FAULT_WAIT = "fault-wait"
+
+
+class Pool(StrEnum):
+    """Kinds of resource."""
+
+    ENTRIES = "entries"
+    ELEMENTS = "elements"
+    SMDS = "smds"  # blocks of a queue manager's data set
+    SCM = "scm"
+    AUGMENTED = "augmented"
+    PAGES = "pages"
+    BLOCKS = "blocks"
+    FILE = "file"
+    CAPACITY = "capacity"
+    UNITS = "units"  # of work in doubt
+    QUEUE = "queue"  # messages on one
+    SOURCE = "source"  # of events
+
+
+class Resource(NamedTuple):
+    """A resource of a store: what an alert is about. Its text is "entries" or "smds/QM01".
+
+    Attributes:
+        pool: a `Pool`; in records of other programs any text.
+        owner: the queue manager of a data set or source, or the queue of a depth; "" for a resource of the store.
+    """
+
+    pool: str
+    owner: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the resource of a text."""
+        pool, _, owner = text.partition("/")
+        return cls(pool, owner)
+
+    def __str__(self) -> str:
+        """Return the resource as it stands in records."""
+        return f"{self.pool}/{self.owner}" if self.owner else str(self.pool)
+
+
+ENTRIES: Final = Resource(Pool.ENTRIES)
+ELEMENTS: Final = Resource(Pool.ELEMENTS)
+SCM: Final = Resource(Pool.SCM)
+AUGMENTED: Final = Resource(Pool.AUGMENTED)
+PAGES: Final = Resource(Pool.PAGES)
+BLOCKS: Final = Resource(Pool.BLOCKS)
+FILE: Final = Resource(Pool.FILE)
+CAPACITY: Final = Resource(Pool.CAPACITY)
+UNITS: Final = Resource(Pool.UNITS)
 
 
 OPENED: Final = "opened"

@@ -16,6 +16,7 @@ from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from twin.alerts import shared_texts, texts
 from twin.alerts.episodes import Filler
 from twin.capacity.statements import steps
+from twin.conditions import AUGMENTED, ELEMENTS, ENTRIES, FILE, PAGES, SCM, Pool, Resource
 from twin.estate import Structure, load_estate
 from twin.forecast import flows
 from twin.forecast.outlook import look_ahead
@@ -40,14 +41,14 @@ structure = "APP1"
 def actions() -> Iterator[str]:
     """Yield the actions of every kind of store, in every state that has its own."""
     config = replace(structure(), size=4 * GIB, scm_max_size=GIB, ds_expand=False)
-    for resource in ("entries", "elements"):
+    for resource in (ENTRIES, ELEMENTS):
         for size in (GIB, 4 * GIB):
             for auto in (False, True):
                 changed = replace(config, allow_auto_alter=auto)
                 yield from texts.pool_actions(changed, resource, size, FILLERS, alterable=True)
         yield from texts.pool_actions(config, resource, 4 * GIB, FILLERS, alterable=False)
-    yield from texts.scm_actions(config, "scm", FILLERS)
-    yield from texts.scm_actions(config, "augmented", FILLERS)
+    yield from texts.scm_actions(config, SCM, FILLERS)
+    yield from texts.scm_actions(config, AUGMENTED, FILLERS)
     yield from texts.alter_actions(config, FILLERS)
     yield from texts.dataset_actions(config, "QM01", FILLERS)
     yield from shared_texts.scm_overcommitted_actions("CF01", GIB, {config.name: 2 * GIB})
@@ -56,9 +57,9 @@ def actions() -> Iterator[str]:
     yield from shared_texts.more_members_actions("UC01", [("UC01QM02", None)], [None], 1)
     yield from steps(config, {"size": 8 * GIB, "scm_max_size": GIB, "smds.QM01.size": GIB, "ds_expand": True})
     for expand in ("NONE", "USER", "SYSTEM"):
-        yield from PageSetDriver(expand=expand).twin.resource("pages").actions(FILLERS)
-    yield from QueueFileDriver(max_size=GIB).twin.resource("file").actions(FILLERS)
-    yield from QueueFileDriver(max_size=GIB, file_system_size=2 * GIB).twin.resource("file").actions(FILLERS)
+        yield from PageSetDriver(expand=expand).twin.view(PAGES).actions(FILLERS)
+    yield from QueueFileDriver(max_size=GIB).twin.view(FILE).actions(FILLERS)
+    yield from QueueFileDriver(max_size=GIB, file_system_size=2 * GIB).twin.view(FILE).actions(FILLERS)
 
 
 def test_no_command_to_copy_has_a_placeholder() -> None:
@@ -92,13 +93,13 @@ def test_a_change_of_the_cfrm_policy_is_activated_before_the_rebuild_by_the_name
     (tmp_path / "estate.toml").write_text(toml)
     config = load_estate(tmp_path / "estate.toml").stores["QSG1/APP1"]
     assert isinstance(config, Structure) and config.cfrm_policy == "PROD01"
-    [action] = texts.pool_actions(config, "entries", config.size, (), alterable=True)
+    [action] = texts.pool_actions(config, ENTRIES, config.size, (), alterable=True)
     assert commands_in(action) == [
         "SETXCF START,POLICY,TYPE=CFRM,POLNAME=PROD01",
         "SETXCF START,REBUILD,STRNAME=QSG1APP1",
     ]
     assert action.index("IXCMIAPU") < action.index("POLNAME") < action.index("START,REBUILD")
-    unnamed = texts.pool_actions(replace(config, cfrm_policy=None), "entries", config.size, (), alterable=True)
+    unnamed = texts.pool_actions(replace(config, cfrm_policy=None), ENTRIES, config.size, (), alterable=True)
     assert commands_in(unnamed[0]) == ["SETXCF START,REBUILD,STRNAME=QSG1APP1"] and "POLNAME=..." in unnamed[0]
 
 
@@ -114,7 +115,7 @@ def test_a_shared_queue_is_displayed_for_all_members_with_its_handles() -> None:
 
 def test_of_a_queue_depth_the_members_are_asked_where_the_queue_is_shared() -> None:
     for driver, scope in ((TwinDriver(), True), (PageSetDriver(), False)):
-        actions_of_queue = driver.twin._view("queue/A.QUEUE").actions(())
+        actions_of_queue = driver.twin.view(Resource(Pool.QUEUE, "A.QUEUE")).actions(())
         assert ("CMDSCOPE(*)" in actions_of_queue[0]) is scope
 
 

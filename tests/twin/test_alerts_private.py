@@ -11,7 +11,7 @@ from tests.kernels.beside import records
 from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from tests.support.workloads import HOUR_US, SECOND_US
 from twin.alerts.episodes import Alert
-from twin.conditions import CLEARED, CRITICAL, OPENED, UPDATED, WARNING
+from twin.conditions import CLEARED, CRITICAL, FILE, OPENED, PAGES, UPDATED, WARNING
 from twin.conditions import FULL as IS_FULL
 from twin.stores.page_set_view import FIRED as OF_PAGES
 from twin.stores.queue_file_view import FIRED as OF_FILE
@@ -33,8 +33,8 @@ def conditions(driver: TwinDriver) -> list[tuple[str, str]]:
 def test_every_bit_of_the_kernels_has_its_condition() -> None:
     assert set(OF_PAGES) == {THRESHOLD, CANNOT_EXPAND, FULL}
     assert set(OF_FILE) == {THRESHOLD, FULL}
-    assert {resource for _, resource in OF_PAGES.values()} == {"pages"}
-    assert {resource for _, resource in OF_FILE.values()} == {"file"}
+    assert {resource for _, resource in OF_PAGES.values()} == {PAGES}
+    assert {resource for _, resource in OF_FILE.values()} == {FILE}
 
 
 def test_a_page_set_that_expands_brings_no_alert() -> None:
@@ -258,4 +258,4 @@ def test_a_rise_that_fills_nothing_within_the_horizon_names_the_file_not_entries
         forecast = driver.state()["forecast"]
         forecasts += [] if forecast is None else forecast["resources"]
     assert min(each["full_probability"] for each in forecasts) == 0.0
-    assert {each["resource"] for each in forecasts} == {"file"}
+    assert {each["resource"] for each in forecasts} == {FILE}

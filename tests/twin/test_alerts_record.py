@@ -8,13 +8,13 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
 from twin.alerts.episodes import Alert, Episodes, Filler, Finding
-from twin.conditions import CLEARED, OPENED, UPDATED, WARNING
+from twin.conditions import CLEARED, ENTRIES, OPENED, UPDATED, WARNING
 
 
 def finding(**different: Any) -> Finding:
     fields: dict[str, Any] = {
         "condition": "threshold",
-        "resource": "entries",
+        "resource": ENTRIES,
         "severity": WARNING,
         "usage_pct": 80.0,
         "full_probability": None,
@@ -33,7 +33,7 @@ def life() -> list[Alert]:
     """Open, update and clear an alert."""
     episodes = Episodes("QSG1/APP1", [])
     records = [episodes.open(finding(), TIME)]
-    episode = episodes.get("threshold", "entries")
+    episode = episodes.get("threshold", ENTRIES)
     assert episode is not None
     records.append(episodes.update(episode, finding(usage_pct=90.0), TIME + 1))
     records.append(episodes.clear(episode, finding(usage_pct=70.0), TIME + 2))

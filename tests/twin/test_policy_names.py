@@ -9,6 +9,7 @@ import pytest
 from tests.naive.estates import structure
 from twin.alerts import shared_texts, texts
 from twin.capacity.statements import cfrm, steps
+from twin.conditions import ELEMENTS, ENTRIES, SCM
 from twin.estate import Structure, policy_name_of
 from twin.estate.cfrm_text import structure_statement
 from twin.sizing.structure import bare_structure, offload_all_commands
@@ -32,11 +33,11 @@ def names_in(lines: Iterable[str]) -> set[str]:
 def test_each_text_names_the_structure_as_the_policy_does(config: Structure) -> None:
     store, sizes = config.name, {"size": 2 * GIB, "scm_max_size": GIB}
     printed = {
-        "refused": texts.pool_actions(config, "entries", GIB, (), alterable=False),
-        "below SIZE": texts.pool_actions(config, "entries", GIB // 2, (), alterable=True),
-        "automatic": texts.pool_actions(replace(config, allow_auto_alter=True), "entries", 1, (), alterable=True),
-        "at SIZE": texts.pool_actions(config, "elements", GIB, (), alterable=True),
-        "SCM": texts.scm_actions(config, "scm", ()),
+        "refused": texts.pool_actions(config, ENTRIES, GIB, (), alterable=False),
+        "below SIZE": texts.pool_actions(config, ENTRIES, GIB // 2, (), alterable=True),
+        "automatic": texts.pool_actions(replace(config, allow_auto_alter=True), ENTRIES, 1, (), alterable=True),
+        "at SIZE": texts.pool_actions(config, ELEMENTS, GIB, (), alterable=True),
+        "SCM": texts.scm_actions(config, SCM, ()),
         "alter": texts.alter_actions(config, ()),
         "over-committed": shared_texts.scm_overcommitted_actions("CF01", GIB, {store: GIB}),
         "exhausted": shared_texts.scm_exhausted_actions("CF01", {store: GIB}),

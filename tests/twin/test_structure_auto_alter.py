@@ -11,7 +11,7 @@ from tests.naive.estates import ENTRY_AND_6_ELEMENTS, STORE
 from tests.support.store_driver import GIB, NO_RULES
 from tests.support.twin_driver import TwinDriver
 from tests.support.workloads import MINUTE_US
-from twin.conditions import CLEARED, OPENED
+from twin.conditions import CLEARED, ELEMENTS, OPENED
 
 NOT_ALTERABLE = ("not-alterable", "scm")
 
@@ -134,7 +134,7 @@ def test_the_remedy_of_elements_offloads_sooner_while_data_is_in_scm() -> None:
     driver.wait(10)
     state = driver.state()
     assert (state["scm"]["messages"] > 0, state["alterable"]) == (True, False)
-    actions = driver.twin.resource("elements").actions(())
+    actions = driver.twin.view(ELEMENTS).actions(())
     assert [action for action in actions if "ALTER CFSTRUCT(APP1)" in action]
     assert not [action for action in actions if "START,ALTER" in action]
 

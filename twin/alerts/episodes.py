@@ -15,7 +15,7 @@ import msgspec
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
-from twin.conditions import CLEARED, INFO, OPENED, PAGE, UPDATED, WATCH
+from twin.conditions import CLEARED, INFO, OPENED, PAGE, UPDATED, WATCH, Resource
 from twin.units import as_datetime, as_text
 
 _SOURCE = "mqtwin"
@@ -90,7 +90,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """State of one condition of one resource at one time."""
 
     condition: str
-    resource: str
+    resource: Resource
     severity: str
     usage_pct: float | None
     full_probability: float | None
@@ -106,11 +106,16 @@ class Episode(msgspec.Struct, kw_only=True):
 
     alert_id: str
     condition: str
-    resource: str
+    resource_text: str = msgspec.field(name="resource")
     published: int  # number of records
     severity: str
     usage_pct: float  # last published; 0 for a resource that has no usage
     calm_since: int | None = None  # microseconds: time since which the condition no longer holds
+
+    @property
+    def resource(self) -> Resource:
+        """The resource that the alert is about."""
+        return Resource.parse(self.resource_text)
 
 
 class Episodes:
@@ -133,7 +138,7 @@ class Episodes:
         """True if any episode is open."""
         return bool(self._open)
 
-    def get(self, condition: str, resource: str) -> Episode | None:
+    def get(self, condition: str, resource: Resource) -> Episode | None:
         """Return the open episode of a condition and resource, or None."""
         return self._open.get((condition, resource))
 
@@ -157,7 +162,7 @@ class Episodes:
         episode = Episode(
             alert_id=alert_id,
             condition=finding.condition,
-            resource=finding.resource,
+            resource_text=str(finding.resource),
             published=0,
             severity=finding.severity,
             usage_pct=finding.usage_pct or 0.0,
@@ -185,7 +190,7 @@ class Episodes:
             alert_id=episode.alert_id,
             severity=finding.severity,
             store=self._store,
-            resource=finding.resource,
+            resource=str(finding.resource),
             condition=finding.condition,
             time=time,
             usage_pct=finding.usage_pct,

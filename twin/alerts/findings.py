@@ -10,7 +10,7 @@ from twin.alerts import texts
 from twin.alerts.episodes import Filler, Finding
 from twin.alerts.fillers import growth_span, rank_fillers
 from twin.alerts.resource_view import ResourceView
-from twin.conditions import Condition
+from twin.conditions import Condition, Resource
 from twin.state.arrays import Array
 from twin.units import as_span
 
@@ -23,7 +23,7 @@ class Viewer:
     Args:
         store: its arrays.
         queues: names of its queues by row.
-        resource: returns the view of a resource by its name in alerts.
+        resource: returns the view of a resource.
         began: time of the store's first event, as for `growth_span`.
     """
 
@@ -31,7 +31,7 @@ class Viewer:
         self,
         store: layout.Store,
         queues: Sequence[str],
-        resource: Callable[[str], ResourceView],
+        resource: Callable[[Resource], ResourceView],
         began: int | None,
     ) -> None:
         self._store = store
@@ -39,12 +39,12 @@ class Viewer:
         self._names = queues
         self.resource = resource
 
-    def finding(self, condition: str, resource: str, severity_before: str | None) -> Finding:
+    def finding(self, condition: str, resource: Resource, severity_before: str | None) -> Finding:
         """Return the finding about a condition that holds.
 
         Args:
             condition: a `Condition`.
-            resource: its name in alerts.
+            resource: the resource.
             severity_before: severity last published; None before the first record.
         """
         view = self.resource(resource)
@@ -62,13 +62,13 @@ class Viewer:
             evidence=view.evidence,
         )
 
-    def who_fills(self, resource: str) -> tuple[Filler, ...]:
+    def who_fills(self, resource: Resource) -> tuple[Filler, ...]:
         """Return the queues that fill a resource, the largest share first."""
         return rank_fillers(*self.resource(resource).by_queue(), self._names)
 
     def foreseen(
         self,
-        resource: str,
+        resource: Resource,
         severity: str,
         times: tuple[float, float, float],
         probability: float,
@@ -78,7 +78,7 @@ class Viewer:
         """Return the finding about a resource that is forecast to be full.
 
         Args:
-            resource: its name in alerts.
+            resource: the resource.
             severity: of the alert.
             times: seconds until full (p10, p50, p90).
             probability: of full within the horizon, 0..1.
@@ -103,7 +103,7 @@ class Viewer:
             evidence=(*evidence, *view.evidence),
         )
 
-    def over(self, condition: str, resource: str, severity_before: str) -> Finding:
+    def over(self, condition: str, resource: Resource, severity_before: str) -> Finding:
         """Return the finding about a condition that no longer holds."""
         view = self.resource(resource)
         usage = view.usage_pct

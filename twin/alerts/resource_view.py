@@ -14,7 +14,7 @@ from kernels import layout
 from kernels.clock import SECOND
 from twin.alerts.episodes import Filler
 from twin.alerts.texts import NOTHING
-from twin.conditions import CRITICAL, FULL, WARNING, Condition
+from twin.conditions import CRITICAL, FULL, WARNING, Condition, Resource
 from twin.state.arrays import Array
 
 HYSTERESIS_PCT = 2  # percentage points below the threshold at which a condition is over
@@ -29,13 +29,13 @@ class ResourceView(ABC):
     """One resource at one moment, read from its store's arrays.
 
     Attributes:
-        name: the resource in alerts, "entries" or "smds/QM01".
+        resource: the resource.
         text: the resource as the subject of a sentence, "Entries of QSG1/APP1".
         unit: unit of its growth in sentences.
         threshold_name: its threshold in sentences.
     """
 
-    name: str
+    resource: Resource
     text: str
     unit: str
     threshold_name = "expansion threshold"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from twin.conditions import Resource
 from twin.estate import policy_name_of
 from twin.estate.cfrm_text import activation
 from twin.units import readable_size
@@ -177,7 +178,7 @@ def load_is_over(cluster: str, active: int, capacity: float, rate: float, depth:
     return f"{_load_and_capacity(cluster, active, capacity, rate, depth)}; alert cleared."
 
 
-def drifted(store: str, resource: str, pct: float, tolerance_pct: float) -> str:
+def drifted(store: str, resource: Resource, pct: float, tolerance_pct: float) -> str:
     """Return the cause of drift.
 
     Args:

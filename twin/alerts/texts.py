@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from twin.alerts.episodes import Filler
 from twin.capacity.offload_rules import SOONER_TH, alter_command, has_rules, offloads_all_by, with_all_offloaded_above
+from twin.conditions import Pool, Resource
 from twin.estate import Structure, format_size
 from twin.estate.cfrm_text import activation
 from twin.units import as_estimate, as_rate, as_span, readable_size
@@ -102,7 +103,7 @@ def _structure_size(config: Structure, size_now: int, effects: Mapping[str, str]
 
 def pool_actions(
     config: Structure,
-    resource: str,
+    resource: Resource,
     size_now: int,
     fillers: tuple[Filler, ...],
     effects: Mapping[str, str] = NOTHING,
@@ -115,7 +116,7 @@ def pool_actions(
     """
     actions = getter_actions(fillers, effects, is_shared=True)
     saves = has_rules(config) and not offloads_all_by(config, SOONER_TH)
-    if resource == "elements" and saves:
+    if resource.pool == Pool.ELEMENTS and saves:
         command = alter_command(config, with_all_offloaded_above(config, SOONER_TH))
         actions.append(f"Offload sooner to save elements{effects.get(OFFLOAD, '')}: {command}")
     return tuple(actions + _structure_size(config, size_now, effects, alterable))
@@ -137,12 +138,12 @@ def stopped_staging(subject: str, used: int, total: int, usage_pct: float) -> st
 
 
 def scm_actions(
-    config: Structure, resource: str, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
+    config: Structure, resource: Resource, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
 ) -> tuple[str, ...]:
-    """Return the actions for SCM (resource scm) or storage for dynamic augmented space (resource augmented)."""
+    """Return the actions for SCM, or for storage of dynamic augmented space."""
     cf_name = config.policy_name
     facility = config.coupling_facility or "the coupling facility"
-    if resource == "scm":
+    if resource.pool == Pool.SCM:
         room = (
             f"Raise SCMMAXSIZE of {cf_name} in the CFRM policy (do not over-commit the SCM of {facility}):"
             f" {activation(cf_name, config.cfrm_policy)}"

@@ -13,6 +13,7 @@ import numpy as np
 from kernels import forecast, layout
 from kernels.layout import RULES
 from kernels.meter_rows import CLASSES
+from twin.conditions import ENTRIES, Resource
 from twin.state.arrays import Array
 
 MAX_ERROR = 0.6  # of what messages will take, as a share
@@ -21,10 +22,10 @@ _SERVED_TICKS = 60  # ten minutes: a queue is served while a message left it in 
 
 @dataclass(frozen=True, slots=True)
 class FillModel:
-    """A store as `kernels.forecast.roll` takes it, and the names of its resources.
+    """A store as `kernels.forecast.roll` takes it, and its resources.
 
     Attributes:
-        resources: names of what can be full, by the numbers of `full_of`.
+        resources: what can be full, by the numbers of `full_of`.
         tides: row of `store.tides` of each.
         weights: f8[CLASSES], elements, pages or blocks that a message put takes when not offloaded.
         scalars, classes, offload, sets, set_put, set_held: as `kernels.forecast.roll` takes them.
@@ -33,7 +34,7 @@ class FillModel:
         size: of a structure, bytes allocated.
     """
 
-    resources: tuple[str, ...]
+    resources: tuple[Resource, ...]
     tides: tuple[int, ...]
     weights: Array
     scalars: Array
@@ -46,11 +47,11 @@ class FillModel:
     size: int = 0
 
 
-def single_resource_model(resource: str, store: layout.Store, tick: int, used: float, total: float) -> FillModel:
+def single_resource_model(resource: Resource, store: layout.Store, tick: int, used: float, total: float) -> FillModel:
     """Return the fill model of a store with one resource.
 
     Args:
-        resource: its name in alerts.
+        resource: the resource.
         store: the arrays.
         tick: the tick of the forecast.
         used: in use, in the unit of the store's meters.
@@ -68,7 +69,7 @@ def single_resource_model(resource: str, store: layout.Store, tick: int, used: f
     scalars["space"], scalars["space_max"] = used, max(1.0, total)
     scalars["served"], scalars["th"], scalars["alter_from"] = served(store, tick), np.inf, np.inf
     return FillModel(
-        resources=("entries", resource),
+        resources=(ENTRIES, resource),
         tides=(0, 1),
         weights=weights,
         scalars=scalars,

@@ -45,7 +45,7 @@ class Levels(msgspec.Struct, kw_only=True):
             tick: of the measurement; a second one of the same tick replaces the first.
             fill: the fill model as of then.
         """
-        levels = {name: usage(fill, number) for number, name in enumerate(fill.resources)}
+        levels = {str(resource): usage(fill, number) for number, resource in enumerate(fill.resources)}
         if self.ticks and (tick < self.ticks[-1] or levels.keys() != self.shares.keys()):
             self.ticks, self.shares = [], {}
         if self.ticks and tick == self.ticks[-1]:
@@ -66,7 +66,7 @@ def look_ahead(name: str, fill: FillModel, levels: Levels, tick: int, horizon: i
         tick: the present.
         horizon: ticks.
     """
-    shares = {number: levels.shares.get(resource, []) for number, resource in enumerate(fill.resources)}
+    shares = {number: levels.shares.get(str(resource), []) for number, resource in enumerate(fill.resources)}
     fits = {number: fit for number in shares if (fit := Extension.fit(levels.ticks, shares[number])) is not None}
     if not fits or tick - levels.ticks[-1] > _STALE_GAPS * float(np.median(np.diff(levels.ticks))):
         return None

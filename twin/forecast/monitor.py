@@ -19,7 +19,7 @@ import msgspec
 from kernels import shares
 from kernels.clock import SECOND, TICK
 from twin.alerts.episodes import Alert, Episode, Finding
-from twin.conditions import CRITICAL, INFO, WARNING, Condition
+from twin.conditions import CRITICAL, INFO, WARNING, Condition, Resource
 from twin.forecast import flows, remedies, rule
 from twin.forecast import levels as by_levels
 from twin.forecast.evidence import evidence
@@ -79,7 +79,7 @@ class _Summary(NamedTuple):
         return cls(outlook, tick, outlook.probability, outlook.quantiles(), outlook.first)
 
     @property
-    def resource(self) -> str:
+    def resource(self) -> Resource:
         """The resource most likely to be full first; `first` must not be -1."""
         return self.outlook.fill.resources[self.first]
 
@@ -307,7 +307,7 @@ def _forecasts(store: str, summary: _Summary) -> tuple[Forecast, ...]:
             Forecast(
                 store=store,
                 time=summary.tick * TICK,
-                resource=resource,
+                resource=str(resource),
                 usage_pct=round(100 * usage(outlook.fill, number), 3),
                 p10=p10,
                 p50=p50,

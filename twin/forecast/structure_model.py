@@ -18,6 +18,7 @@ from kernels.meter_rows import CLASSES
 from kernels.pools import ELEMENT_BYTES, MESSAGE_OVERHEAD
 from twin.capacity.offload_rules import SOONER_TH, has_rules, with_all_offloaded_above
 from twin.capacity.structures import SCM_POOLS_PCT
+from twin.conditions import AUGMENTED, ELEMENTS, ENTRIES, SCM, Pool, Resource
 from twin.estate import Structure
 from twin.forecast.fill_model import MAX_ERROR, FillModel, doubt_of_mean, put_space, served, stocks_of
 from twin.state.arrays import Array
@@ -55,7 +56,7 @@ def structure_model(store: layout.Store, config: Structure, qmgrs: Sequence[str]
         blocks = float((set_put[i] * all_puts) @ offloaded[-1])
         doubts.append(_doubt_of_dataset(float(puts[row] @ offloaded[-1]), blocks, float(sets[i, 1] - sets[i, 0])))
     return FillModel(
-        resources=("entries", "elements", *(f"smds/{qmgrs[row]}" for row in used), _scarce(usage)),
+        resources=(ENTRIES, ELEMENTS, *(Resource(Pool.SMDS, qmgrs[row]) for row in used), _scarce(usage)),
         tides=(
             resources.ENTRIES,
             resources.SPACE,
@@ -90,9 +91,9 @@ def _set_alter(params: Array, config: Structure, scalars: Array) -> None:
     scalars["per_byte"] = SCM_POOLS_PCT / 100 if config.scm_max_size else 1.0
 
 
-def _scarce(usage: Array) -> str:
+def _scarce(usage: Array) -> Resource:
     """Return the resource that bounds SCM: its own bound, or storage for dynamic augmented space."""
-    return "scm" if usage["scm_max"] >= usage["scm_bound"] else "augmented"
+    return SCM if usage["scm_max"] >= usage["scm_bound"] else AUGMENTED
 
 
 def offloading_sooner(fill: FillModel, config: Structure) -> FillModel | None:

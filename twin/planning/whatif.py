@@ -308,8 +308,7 @@ def _outcome(twin: MessageStore, tick: int, traffic: Traffic, horizon_s: float) 
 
 def _summary(outlook: Outlook, messages_that_fit: int | None, puts: Array) -> Outcome:
     """Return an outlook as quantiles over all its paths: that the traffic goes on is given, not estimated."""
-    names, full_of = outlook.fill.resources, outlook.full_of
-    shares = {name: float((full_of == number).mean()) for number, name in enumerate(names)}
+    shares = {str(name): float((outlook.full_of == i).mean()) for i, name in enumerate(outlook.fill.resources)}
     shares = {name: share for name, share in sorted(shares.items(), key=lambda item: -item[1]) if share > 0}
     p10, p50, p90 = (_finite(value) for value in np.quantile(outlook.full_at, (0.1, 0.5, 0.9), method="nearest"))
     return Outcome(

@@ -189,7 +189,9 @@ def _note(seen: _Seen, twin: MessageStore, measured: dict[str, Any]) -> None:
     time = twin.clock
     for resource, (model, real, total) in twin.compare(measured).items():
         if total > 0:
-            seen.resources.setdefault(resource, ResourceDrift(resource)).add(DriftPoint(time, model, real, total))
+            seen.resources.setdefault(str(resource), ResourceDrift(str(resource))).add(
+                DriftPoint(time, model, real, total)
+            )
     for name in _CAPACITIES:
         if isinstance(measured.get(name), int):
             seen.capacities[name] = measured[name]

@@ -35,7 +35,9 @@ class Course:
         """Take a sample of a store; the last one of a STEP counts."""
         clock = int(twin.tables.store.scalars[0]["clock"])
         if clock != layout.NEVER:
-            self._usage[clock // STEP, twin.name] = twin.usage_of_maximum()
+            self._usage[clock // STEP, twin.name] = {
+                str(resource): pct for resource, pct in twin.usage_of_maximum().items()
+            }
         self._forecasts += twin.drain_forecasts()
 
     def usage(self) -> pa.Table:

@@ -35,7 +35,7 @@ def look(twin: MessageStore) -> Look | None:
     rows = store.queues[: len(twin.queues)]
     return Look(
         time=int(scalars["clock"]),
-        usage=twin.usage_of_maximum(),
+        usage={str(resource): pct for resource, pct in twin.usage_of_maximum().items()},
         size=int(scalars["bytes"]),
         queues=tuple(twin.queues),
         holdings=np.stack([rows["depth"], rows["elems"], rows["pages"]], axis=1),

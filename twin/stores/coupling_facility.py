@@ -17,7 +17,7 @@ from twin.alerts import shared_texts
 from twin.alerts.episodes import Alert, Finding
 from twin.alerts.resource_view import HYSTERESIS_PCT
 from twin.capacity.structures import allocate
-from twin.conditions import CRITICAL, WARNING, Condition
+from twin.conditions import AUGMENTED, CRITICAL, SCM, WARNING, Condition, Resource
 from twin.estate import CouplingFacility, Structure
 from twin.estate.model import FIXED_AUGMENTED
 from twin.stores.drift import SizeMeasured, drift_cause
@@ -108,29 +108,27 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         return [
             *self._update_alert(
                 Condition.SCM_OVERCOMMITTED,
-                "scm",
+                SCM,
                 holds=is_described and usage.scm_committed > usage.scm_total,
                 is_over=not is_described or usage.scm_committed <= usage.scm_total,
                 make_finding=lambda _: self._overcommitted(usage),
-                make_cleared=lambda severity: self._cleared(Condition.SCM_OVERCOMMITTED, "scm", severity, usage),
+                make_cleared=lambda severity: self._cleared(Condition.SCM_OVERCOMMITTED, SCM, severity, usage),
             ),
             *self._update_alert(
                 Condition.SCM_EXHAUSTED,
-                "scm",
+                SCM,
                 holds=0 < usage.scm_total <= usage.scm_used,
                 is_over=usage.scm_used * 100 < (100 - HYSTERESIS_PCT) * usage.scm_total or not usage.scm_total,
                 make_finding=lambda _: self._scm_exhausted(usage),
-                make_cleared=lambda severity: self._cleared(Condition.SCM_EXHAUSTED, "scm", severity, usage),
+                make_cleared=lambda severity: self._cleared(Condition.SCM_EXHAUSTED, SCM, severity, usage),
             ),
             *self._update_alert(
                 Condition.AUGMENTED_EXHAUSTED,
-                "augmented",
+                AUGMENTED,
                 holds=usage.free is not None and usage.augmented > 0 and usage.free <= 0,
                 is_over=usage.free is None or usage.free * 100 > HYSTERESIS_PCT * (usage.augmented + usage.free),
                 make_finding=lambda _: self._augmented_exhausted(usage),
-                make_cleared=lambda severity: self._cleared(
-                    Condition.AUGMENTED_EXHAUSTED, "augmented", severity, usage
-                ),
+                make_cleared=lambda severity: self._cleared(Condition.AUGMENTED_EXHAUSTED, AUGMENTED, severity, usage),
             ),
         ]
 
@@ -138,7 +136,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         scm_max = {name: values.scm_max for name, values in self._structures().items()}
         return Finding(
             condition=Condition.SCM_OVERCOMMITTED,
-            resource="scm",
+            resource=SCM,
             severity=WARNING,
             usage_pct=usage.scm_committed_pct,
             full_probability=None,
@@ -151,7 +149,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         scm_used = {name: values.scm_used for name, values in self._structures().items()}
         return Finding(
             condition=Condition.SCM_EXHAUSTED,
-            resource="scm",
+            resource=SCM,
             severity=CRITICAL,
             usage_pct=usage.scm_pct,
             full_probability=1.0,
@@ -164,7 +162,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
         augmented = {name: values.aug_fixed + values.aug_dynamic for name, values in self._structures().items()}
         return Finding(
             condition=Condition.AUGMENTED_EXHAUSTED,
-            resource="augmented",
+            resource=AUGMENTED,
             severity=CRITICAL,
             usage_pct=usage.augmented_pct,
             full_probability=1.0,
@@ -173,7 +171,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             actions=shared_texts.augmented_exhausted_actions(self.name, augmented),
         )
 
-    def _cleared(self, condition: str, resource: str, severity: str, usage: _FacilityUsage) -> Finding:
+    def _cleared(self, condition: str, resource: Resource, severity: str, usage: _FacilityUsage) -> Finding:
         """Return the finding of an alert that clears; severity: as last published."""
         usage_pct = (
             usage.scm_committed_pct if condition == Condition.SCM_OVERCOMMITTED else usage.resource_pct(resource)
@@ -216,22 +214,22 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             facility.base_augmented = min(facility.base_augmented, max(0, excess))
 
     @override
-    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[float, float, float]]:
+    def _compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[float, float, float]]:
         usage = self._usage()
-        compared: dict[str, tuple[float, float, float]] = {}
+        compared: dict[Resource, tuple[float, float, float]] = {}
         if "scm_used" in measured:
-            compared["scm"] = (usage.scm_used, measured["scm_used"], usage.scm_total)
+            compared[SCM] = (usage.scm_used, measured["scm_used"], usage.scm_total)
         if "augmented" in measured:
-            compared["augmented"] = (usage.augmented, measured["augmented"], usage.max_augmented)
+            compared[AUGMENTED] = (usage.augmented, measured["augmented"], usage.max_augmented)
         return compared
 
     @override
     def _compare_sizes(self, measured: dict[str, Any]) -> list[SizeMeasured]:
         total = measured.get("scm_total")
-        return [] if total is None else [SizeMeasured("scm", "scm_total", self.config.scm or 0, total)]
+        return [] if total is None else [SizeMeasured(str(SCM), "scm_total", self.config.scm or 0, total)]
 
     @override
-    def _drift_finding(self, resource: str) -> Finding:
+    def _drift_finding(self, resource: Resource) -> Finding:
         return Finding(
             condition=Condition.DRIFT,
             resource=resource,
@@ -305,6 +303,6 @@ class _FacilityUsage(msgspec.Struct, frozen=True):
         """Bytes that augmented space could have: those in use and the storage that is free."""
         return self.augmented + max(0, self.free or 0)
 
-    def resource_pct(self, resource: str) -> float:
-        """Return the percent in use of "scm" or "augmented"."""
-        return self.augmented_pct if resource == "augmented" else self.scm_pct
+    def resource_pct(self, resource: Resource) -> float:
+        """Return the percent in use of SCM or augmented space."""
+        return self.augmented_pct if resource == AUGMENTED else self.scm_pct

@@ -19,9 +19,8 @@ from twin.alerts.episodes import Alert, Episode, Episodes, Filler, Finding
 from twin.alerts.fillers import growth, growth_span
 from twin.alerts.findings import STEP
 from twin.alerts.resource_view import CALM_FOR, ResourceView
-from twin.conditions import INFO, Condition
+from twin.conditions import INFO, Condition, Pool, Resource
 from twin.state.arrays import Array
-from twin.stores.queue_view import QUEUE
 from twin.units import as_span
 
 _CALM_LEAD_RATIO = 2.5  # of the lead: MAXDEPTH further off than this is no danger
@@ -45,7 +44,7 @@ def seconds_left(queues: Array, span_s: float) -> Array:
 def check(
     queues: Array,
     names: list[str],
-    view_of: Callable[[str], ResourceView],
+    view_of: Callable[[Resource], ResourceView],
     lead_s: float,
     began: int | None,
     episodes: Episodes,
@@ -56,7 +55,7 @@ def check(
     Args:
         queues: QUEUE[n].
         names: of the queues by row.
-        view_of: returns the depth of a queue by its resource name.
+        view_of: returns the view of the depth of a queue.
         lead_s: seconds before MAXDEPTH from which an alert opens.
         began: time of the store's first event, as for `growth_span`.
         episodes: the store's open alerts.
@@ -68,7 +67,7 @@ def check(
     span_s, is_known = span / SECOND, span >= MARK  # of a store that began a moment ago the rate says nothing
     alerts: list[Alert] = []
     for row, left in enumerate(seconds_left(queues, span_s).tolist()):
-        resource = f"{QUEUE}{names[row]}"
+        resource = Resource(Pool.QUEUE, names[row])
         episode = episodes.get(Condition.QUEUE_FULL_FORECAST, resource)
         if episode is not None:
             alerts += _review(episode, episodes, view_of(resource), left, span_s, lead_s, now)
@@ -97,11 +96,11 @@ def _finding(view: ResourceView, left: float | None, span_s: float) -> Finding:
         what = f"reached in {as_span(left)} if it grows as in the last {as_span(span_s)}, then puts fail with 2053"
     return Finding(
         condition=Condition.QUEUE_FULL_FORECAST,
-        resource=view.name,
+        resource=view.resource,
         severity=INFO,
         usage_pct=view.usage_pct,
         full_probability=None,
-        fillers=(Filler(view.name.removeprefix(QUEUE), 1.0),),
+        fillers=(Filler(view.resource.owner, 1.0),),
         cause=f"{view.text}: {view.usage_pct:.1f} % of MAXDEPTH, {what}.",
         actions=() if left is None else view.actions(()),
     )

@@ -13,7 +13,7 @@ import msgspec
 
 from twin.alerts import shared_texts
 from twin.alerts.episodes import Alert, Episodes, Finding
-from twin.conditions import WARNING, Condition
+from twin.conditions import WARNING, Condition, Resource
 
 _ALERT_STREAK = 3  # measurements in a row beyond the tolerance before the alert opens
 # More than any structure or data set holds: a wrong measurement must not leave 64 bits in `kernels.pools.base_left`.
@@ -25,16 +25,21 @@ class SizeMeasured(msgspec.Struct, frozen=True):
     """A size that was measured: of what there is, not of what is used.
 
     Attributes:
-        resource: as in alerts.
+        resource_text: the resource, as in alerts.
         field: of the state record, such as blocks_total.
         model: as the twin has it, from the estate and what it has seen since.
         measured: as the real system has it.
     """
 
-    resource: str
+    resource_text: str = msgspec.field(name="resource")
     field: str
     model: int
     measured: int
+
+    @property
+    def resource(self) -> Resource:
+        """The resource."""
+        return Resource.parse(self.resource_text)
 
     @property
     def pct(self) -> float:
@@ -70,7 +75,7 @@ class Drift(msgspec.Struct, kw_only=True):
         earlier = [size for size in self.sizes if (size.resource, size.field) not in now]
         self.sizes = [*earlier, *(size for size in sizes if size.model != size.measured)]
 
-    def describe_sizes(self, resource: str) -> str:
+    def describe_sizes(self, resource: Resource) -> str:
         """Return sentences with both values of the sizes of a resource that are not the model's, each with its end."""
         own = [size for size in self.sizes if size.resource == resource]
         return "".join(f" {size.field} is {size.model:,} in the twin, {size.measured:,} measured." for size in own)
@@ -79,7 +84,7 @@ class Drift(msgspec.Struct, kw_only=True):
         """Return the fields of the state record."""
         by_resource: dict[str, dict[str, Any]] = {}
         for size in self.sizes:
-            own = by_resource.setdefault(size.resource, {})
+            own = by_resource.setdefault(size.resource_text, {})
             own[size.field] = {"twin": size.model, "measured": size.measured}
         return {
             "baseline": self.baseline,
@@ -91,12 +96,12 @@ class Drift(msgspec.Struct, kw_only=True):
 
 def judge(
     drift: Drift,
-    compared: Mapping[str, tuple[float, float, float]],
+    compared: Mapping[Resource, tuple[float, float, float]],
     sizes: Sequence[SizeMeasured],
     tolerance_pct: float,
     episodes: Episodes,
     now: int,
-    make_finding: Callable[[str], Finding],
+    make_finding: Callable[[Resource], Finding],
 ) -> list[Alert]:
     """Keep what a measurement showed; return the alerts it opens or clears.
 
@@ -114,7 +119,7 @@ def judge(
         return []
     if pcts:
         resource, pct = max(pcts.items(), key=lambda entry: abs(entry[1]))
-        drift.pct, drift.resource = round(pct, 4), resource
+        drift.pct, drift.resource = round(pct, 4), str(resource)
     drift.note_sizes(sizes)
     gaps = [*pcts.items(), *((size.resource, size.pct) for size in (*drift.sizes, *sizes))]
     resource, pct = max(gaps, key=lambda entry: abs(entry[1]))
@@ -145,7 +150,7 @@ def excess(measured: dict[str, Any], field: str, model: int, max_excess: int = _
 
 
 def drift_finding(
-    store: str, resource: str, drift: Drift, tolerance_pct: float, usage_pct: float, check_against: str
+    store: str, resource: Resource, drift: Drift, tolerance_pct: float, usage_pct: float, check_against: str
 ) -> Finding:
     """Return the finding about a resource that drifts: in what is used, or in what there is."""
     return Finding(
@@ -163,7 +168,7 @@ def drift_finding(
     )
 
 
-def drift_cause(store: str, resource: str, drift: Drift, tolerance_pct: float) -> str:
+def drift_cause(store: str, resource: Resource, drift: Drift, tolerance_pct: float) -> str:
     """Return the cause of a drift alert: how far the usage is off, and sizes that are not the model's."""
     usage = shared_texts.drifted(store, resource, drift.pct or 0.0, tolerance_pct)
     return usage + drift.describe_sizes(resource)

@@ -16,11 +16,10 @@ from kernels import clock, layout
 from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.alerts.findings import STEP
 from twin.alerts.resource_view import CALM_FOR
-from twin.conditions import WARNING, Condition
+from twin.conditions import UNITS, WARNING, Condition
 from twin.estate import Estate
 from twin.units import as_span
 
-RESOURCE = "units"
 LIMIT = 30 * 60 * clock.SECOND  # event time in doubt from which the alert opens [assumed]
 
 
@@ -66,7 +65,7 @@ def check(
         episodes: the store's open alerts.
         now: event time of the tick, microseconds.
     """
-    episode = episodes.get(Condition.IN_DOUBT, RESOURCE)
+    episode = episodes.get(Condition.IN_DOUBT, UNITS)
     oldest = find_oldest(store)
     if oldest is not None and now - oldest.since >= LIMIT:
         finding = _finding(store, estate, name, qmgrs, oldest, now)
@@ -107,7 +106,7 @@ def _make(store: layout.Store, cause: str, actions: tuple[str, ...]) -> Finding:
     scalars = store.scalars[0]
     return Finding(
         condition=Condition.IN_DOUBT,
-        resource=RESOURCE,
+        resource=UNITS,
         severity=WARNING,
         usage_pct=round(100.0 * int(scalars["in_doubt"]) / max(1, int(scalars["messages"])), 3),
         full_probability=None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
+from twin.conditions import Resource
 from twin.estate import StoreConfig
 from twin.stores.drift import SizeMeasured
 from twin.stores.reports import Values
@@ -66,7 +67,7 @@ class StoreKind(ABC):
         """Apply an ALTER, REBUILD or MEASURE; return the alerts it opens or clears."""
 
     @abstractmethod
-    def _conditions(self) -> dict[int, tuple[str, str]]:
+    def _conditions(self) -> dict[int, tuple[str, Resource]]:
         """Return (condition, resource) by bit of scalars.fired, in the order in which their alerts are published."""
 
     @abstractmethod
@@ -77,7 +78,7 @@ class StoreKind(ABC):
         """
 
     @abstractmethod
-    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+    def _compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[int, int, int]]:
         """Return (model, measured, total) by resource measured."""
 
     @abstractmethod
@@ -85,16 +86,16 @@ class StoreKind(ABC):
         """Return the sizes measured, such as the blocks of a data set, beside those of the model."""
 
     @abstractmethod
-    def resource(self, name: str) -> ResourceView:
-        """Return the view of a resource by its name in alerts."""
+    def _own_view(self, resource: Resource) -> ResourceView:
+        """Return the view of a resource of the store itself."""
 
     @staticmethod
     @abstractmethod
-    def example(qmgr: str, queue: str) -> tuple[StoreConfig, tuple[str, ...]]:
+    def example(qmgr: str, queue: str) -> tuple[StoreConfig, tuple[Resource, ...]]:
         """Return a small store of the kind and the resources of its alerts, with which its kernels are compiled."""
 
     @abstractmethod
-    def usage_of_maximum(self) -> dict[str, float]:
+    def usage_of_maximum(self) -> dict[Resource, float]:
         """Return the usage by resource, in percent of the largest size that the resource may have."""
 
     def fill_model(self, tick: int) -> FillModel:
@@ -133,10 +134,10 @@ class StoreKind(ABC):
     def _on_new_qmgrs(self) -> None:  # noqa: B027 -- most kinds keep nothing by queue manager
         """Add rows for queue managers not seen before."""
 
-    def _is_relieved(self, condition: str, resource: str) -> bool:  # noqa: ARG002 -- of most kinds, nothing
+    def _is_relieved(self, condition: str, resource: Resource) -> bool:  # noqa: ARG002 -- of most kinds, nothing
         """Return True if a condition that fired ends by itself: no alert opens, and the kind arms it again."""
         return False
 
-    def _fired_elsewhere(self) -> list[tuple[str, str]]:
+    def _fired_elsewhere(self) -> list[tuple[str, Resource]]:
         """Return (condition, resource) of the conditions that fired and have no bit in scalars."""
         return []

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from kernels import layout, pools, scm, smds
+from twin.conditions import ELEMENTS, ENTRIES, SCM, Pool, Resource
 from twin.state.arrays import Array
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
 
@@ -122,22 +123,22 @@ def set_structure_baseline(
 
 def compare_structure(
     store: layout.Store, qmgrs: Sequence[str], measured: dict[str, Any]
-) -> dict[str, tuple[int, int, int]]:
+) -> dict[Resource, tuple[int, int, int]]:
     """Return (model, measured, total) by resource measured."""
     params = store.params[0]
-    compared: dict[str, tuple[int, int, int]] = {}
+    compared: dict[Resource, tuple[int, int, int]] = {}
     if "ents_used" in measured:
-        compared["entries"] = int(pools.entries_in_use(store)), measured["ents_used"], int(params["ents_max"])
+        compared[ENTRIES] = int(pools.entries_in_use(store)), measured["ents_used"], int(params["ents_max"])
     if "elems_used" in measured:
-        compared["elements"] = int(pools.elements_in_use(store)), measured["elems_used"], int(params["elems_max"])
+        compared[ELEMENTS] = int(pools.elements_in_use(store)), measured["elems_used"], int(params["elems_max"])
     scm_used = measured.get("scm", {}).get("used")
     if scm_used is not None:
-        compared["scm"] = int(scm.bytes_in_use(store)), scm_used, int(scm.bound(store))
+        compared[SCM] = int(scm.bytes_in_use(store)), scm_used, int(scm.bound(store))
     for row, qmgr in enumerate(qmgrs):
         blocks_used = measured.get("smds", {}).get(qmgr, {}).get("blocks_used")
         if blocks_used is not None:
             total = int(store.datasets[row]["blocks_total"])
-            compared[f"smds/{qmgr}"] = int(smds.blocks_in_use(store, row)), blocks_used, total
+            compared[Resource(Pool.SMDS, qmgr)] = int(smds.blocks_in_use(store, row)), blocks_used, total
     return compared
 
 
@@ -154,19 +155,19 @@ def compare_structure_sizes(
     """
     params = store.params[0]
     own = (
-        ("elements", "size", size),
-        ("entries", "ents_max", int(params["ents_max"])),
-        ("elements", "elems_max", int(params["elems_max"])),
+        (ELEMENTS, "size", size),
+        (ENTRIES, "ents_max", int(params["ents_max"])),
+        (ELEMENTS, "elems_max", int(params["elems_max"])),
     )
-    sizes = [SizeMeasured(resource, name, model, measured[name]) for resource, name, model in own if name in measured]
+    sizes = [SizeMeasured(str(pool), name, model, measured[name]) for pool, name, model in own if name in measured]
     scm_max = measured.get("scm", {}).get("max")
     if scm_max is not None:
-        sizes.append(SizeMeasured("scm", "max", int(params["scm_max"]), scm_max))
+        sizes.append(SizeMeasured(str(SCM), "max", int(params["scm_max"]), scm_max))
     for row, qmgr in enumerate(qmgrs):
         blocks_total = measured.get("smds", {}).get(qmgr, {}).get("blocks_total")
         if blocks_total is not None:
             model = int(store.datasets[row]["blocks_total"])
-            sizes.append(SizeMeasured(f"smds/{qmgr}", "blocks_total", model, blocks_total))
+            sizes.append(SizeMeasured(str(Resource(Pool.SMDS, qmgr)), "blocks_total", model, blocks_total))
     return sizes
 
 

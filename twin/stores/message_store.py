@@ -20,7 +20,7 @@ from kernels.resources import FIRST_DATA_SET_TIDE
 from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import STEP, Viewer
 from twin.alerts.resource_view import CALM_FOR, ResourceView
-from twin.conditions import Condition
+from twin.conditions import Condition, Pool, Resource
 from twin.estate import Estate
 from twin.events import EventBlock
 from twin.forecast import rises
@@ -34,7 +34,7 @@ from twin.stores.drift import Drift, drift_finding, judge, present
 from twin.stores.headers import MESSAGE_VERSION, Header, decode_header
 from twin.stores.kind import StoreKind
 from twin.stores.measurement import RESYNC, clear_events, completed, counted_rows
-from twin.stores.queue_view import QUEUE, QueueDepth, take_fired
+from twin.stores.queue_view import QueueDepth, take_fired
 from twin.stores.reports import Report, Reporter
 from twin.stores.state_record import common_fields, fields_to_take, has_counted, known_part, with_kept
 from twin.stores.ticks import due_ticks, run_scans, scan_interval_us
@@ -339,7 +339,7 @@ class MessageStore(StoreKind):
         self.monitor.note_levels(self, now // clock.TICK)
         return alerts
 
-    def compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+    def compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[int, int, int]]:
         """Return (model, measured, total) by resource of a measurement, whose nulls count as absent."""
         return self._compare(present(measured))
 
@@ -353,8 +353,8 @@ class MessageStore(StoreKind):
         """Number of events that were duplicates."""
         return int(self.tables.store.scalars[0]["duplicates"])
 
-    def _drift_finding(self, resource: str) -> Finding:
-        usage_pct = self.resource(resource).usage_pct
+    def _drift_finding(self, resource: Resource) -> Finding:
+        usage_pct = self.view(resource).usage_pct
         tolerance_pct = self.config.drift_tolerance_pct
         return drift_finding(self.name, resource, self.drift, tolerance_pct, usage_pct, self.check_against)
 
@@ -400,24 +400,23 @@ class MessageStore(StoreKind):
 
     def viewer(self) -> Viewer:
         """Return what makes findings about the store as it is."""
-        return Viewer(self.tables.store, self.queues, self._view, self.began)
+        return Viewer(self.tables.store, self.queues, self.view, self.began)
 
-    def _view(self, name: str) -> ResourceView:
+    def view(self, resource: Resource) -> ResourceView:
         """Return the view of a resource of the store, or of the depth of one of its queues."""
-        if not name.startswith(QUEUE):
-            return self.resource(name)
-        queue = name.removeprefix(QUEUE)
+        if resource.pool != Pool.QUEUE:
+            return self._own_view(resource)
         rows = self.tables.store.queues[: len(self.queues)]
-        row, usage = self.queues.index(queue), self.usage_of_maximum()
-        return QueueDepth(self.tables.store, rows, row, queue, self.name, usage)
+        row, usage = self.queues.index(resource.owner), self.usage_of_maximum()
+        return QueueDepth(self.tables.store, rows, row, resource, self.name, usage)
 
-    def _arm(self, condition: str, resource: str) -> None:
+    def _arm(self, condition: str, resource: Resource) -> None:
         """Allow a condition to fire again."""
         for bit, watched in self._conditions().items():
             if watched == (condition, resource):
                 self.tables.store.scalars[0]["armed"] |= np.uint32(bit)
-        if resource.startswith(QUEUE):
-            row = self.queues.index(resource.removeprefix(QUEUE))
+        if resource.pool == Pool.QUEUE:
+            row = self.queues.index(resource.owner)
             self.tables.store.queues["armed"][row] |= np.uint8(watch.QUEUE_FULL)
             self.tables.store.queues_dirty[:] = 1
 
@@ -453,7 +452,7 @@ class MessageStore(StoreKind):
         """Return the alerts about what is to come, at a tick that is sampled and metered."""
         rows = self.tables.store.queues[: len(self.queues)]
         lead_s, now = self.config.forecast_lead_s, tick * clock.TICK
-        alerts = depth_forecast.check(rows, self.queues, self._view, lead_s, self.began, self.episodes, now)
+        alerts = depth_forecast.check(rows, self.queues, self.view, lead_s, self.began, self.episodes, now)
         return alerts + self.monitor.tick(self, tick)
 
     def drain_reports(self) -> list[Report]:
@@ -462,7 +461,7 @@ class MessageStore(StoreKind):
 
     def _review(self, episode: Episode, now: int) -> list[Alert]:
         """Clear an open alert whose condition has been over for long enough; update it where it got worse."""
-        viewer, view = self.viewer(), self._view(episode.resource)
+        viewer, view = self.viewer(), self.view(episode.resource)
         if view.is_over(episode.condition, now):
             if episode.calm_since is None:
                 episode.calm_since = now

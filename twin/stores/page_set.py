@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from kernels import layout, page_set, pools
 from twin.alerts.episodes import Alert
+from twin.conditions import PAGES, Resource
 from twin.estate import MAX_PAGES, PageSet
 from twin.forecast.fill_model import FillModel, single_resource_model
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
@@ -167,44 +168,44 @@ class PageSetTwin(MessageStore):
         }
 
     @override
-    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+    def _compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[int, int, int]]:
         """Return (model, measured, total) of the pages: of the measured fields, the one that differs most."""
         model = self._pages()
         names = [name for name in ("pages_persistent", "pages_nonpersistent", "pages_used") if name in measured]
         if not names:
             return {}
         worst = max(names, key=lambda name: abs(model[name] - measured[name]))
-        return {"pages": (model[worst], measured[worst], model["pages_total"])}
+        return {PAGES: (model[worst], measured[worst], model["pages_total"])}
 
     @override
     def _compare_sizes(self, measured: dict[str, Any]) -> list[SizeMeasured]:
         total = measured.get("pages_total")
-        return [] if total is None else [SizeMeasured(Pages.name, "pages_total", self._pages()["pages_total"], total)]
+        return [] if total is None else [SizeMeasured(str(PAGES), "pages_total", self._pages()["pages_total"], total)]
 
     @override
-    def resource(self, name: str) -> Pages:
-        """Return its pages."""
+    def _own_view(self, resource: Resource) -> Pages:
+        """Return the view of its pages."""
         return Pages(self.config, self.tables.store, self.tables.store.queues[: len(self.queues)])
 
     @staticmethod
     @override
-    def example(qmgr: str, queue: str) -> tuple[PageSet, tuple[str, ...]]:
-        return PageSet(name=f"{qmgr}/PS01", queue_manager=qmgr, psid=1, pages=1000, queues=(queue,)), (Pages.name,)
+    def example(qmgr: str, queue: str) -> tuple[PageSet, tuple[Resource, ...]]:
+        return PageSet(name=f"{qmgr}/PS01", queue_manager=qmgr, psid=1, pages=1000, queues=(queue,)), (PAGES,)
 
     @override
-    def usage_of_maximum(self) -> dict[str, float]:
+    def usage_of_maximum(self) -> dict[Resource, float]:
         store = self.tables.store
-        return {Pages.name: 100.0 * page_set.pages_in_use(store) / max(1, page_set.max_usable_pages(store))}
+        return {PAGES: 100.0 * page_set.pages_in_use(store) / max(1, page_set.max_usable_pages(store))}
 
     @override
     def fill_model(self, tick: int) -> FillModel:
         store = self.tables.store
         return single_resource_model(
-            Pages.name, store, tick, float(page_set.pages_in_use(store)), float(page_set.max_usable_pages(store))
+            PAGES, store, tick, float(page_set.pages_in_use(store)), float(page_set.max_usable_pages(store))
         )
 
     @override
-    def _conditions(self) -> dict[int, tuple[str, str]]:
+    def _conditions(self) -> dict[int, tuple[str, Resource]]:
         return FIRED
 
     def _pages(self) -> dict[str, int]:
@@ -228,7 +229,7 @@ class PageSetTwin(MessageStore):
         return {
             **self._pages(),
             "pages_max": int(page_set.max_usable_pages(self.tables.store)),
-            "usage_pct": self.resource("pages").usage_pct,
+            "usage_pct": self._own_view(PAGES).usage_pct,
             "expansions": int(use["expansions"]),
             "status": EXPAND_STATUS[int(use["status"])],
             "buffer_pool": self.config.buffer_pool,

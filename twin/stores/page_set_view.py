@@ -11,21 +11,21 @@ from twin.alerts import fillers, texts
 from twin.alerts.episodes import Filler
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
-from twin.conditions import Condition
+from twin.conditions import PAGES, Condition, Resource
 from twin.estate import PageSet
 from twin.state.arrays import Array
 
-FIRED: dict[int, tuple[str, str]] = {  # in the order in which alerts of one event are published
-    watch.THRESHOLD: (Condition.THRESHOLD, "pages"),
-    watch.CANNOT_EXPAND: (Condition.CANNOT_EXPAND, "pages"),
-    watch.FULL: (Condition.FULL, "pages"),
+FIRED: dict[int, tuple[str, Resource]] = {  # in the order in which alerts of one event are published
+    watch.THRESHOLD: (Condition.THRESHOLD, PAGES),
+    watch.CANNOT_EXPAND: (Condition.CANNOT_EXPAND, PAGES),
+    watch.FULL: (Condition.FULL, PAGES),
 }
 
 
 class Pages(ResourceView):
     """The pages of a page set."""
 
-    name = "pages"
+    resource = PAGES
     unit = "pages"
 
     def __init__(self, config: PageSet, store: layout.Store, queues: Array) -> None:

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from kernels import layout, queue_file
 from twin.alerts.episodes import Alert
+from twin.conditions import BLOCKS, FILE, Resource
 from twin.estate import QueueFile
 from twin.forecast.fill_model import FillModel, single_resource_model
 from twin.stores.drift import MAX_MESSAGES, SizeMeasured, excess
@@ -140,52 +141,52 @@ class QueueFileTwin(MessageStore):
         return {name: value if name in measured else None for name, value in excesses.items()}
 
     @override
-    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+    def _compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[int, int, int]]:
         """Return (model, measured, total) of `blocks` (persistent or nonpersistent, whichever differs more) and `file`.
 
         The total is the size of buffers and file as allocated: against the largest size the file may have, up to
         2 TB, no drift would exceed the tolerance.
         """
         model = self._blocks()
-        compared: dict[str, tuple[int, int, int]] = {}
+        compared: dict[Resource, tuple[int, int, int]] = {}
         parts = [name for name in ("blocks_persistent", "blocks_nonpersistent") if name in measured]
         if parts:
             worse = max(parts, key=lambda name: abs(model[name] - measured[name]))
-            compared["blocks"] = model[worse], measured[worse], model["blocks"]
+            compared[BLOCKS] = model[worse], measured[worse], model["blocks"]
         if "file_bytes" in measured:
-            compared["file"] = model["file_bytes"], measured["file_bytes"], model["blocks"] * queue_file.BLOCK_BYTES
+            compared[FILE] = model["file_bytes"], measured["file_bytes"], model["blocks"] * queue_file.BLOCK_BYTES
         return compared
 
     @override
     def _compare_sizes(self, measured: dict[str, Any]) -> list[SizeMeasured]:
         file_max_bytes = int(self.tables.store.params[0]["file_max"]) * queue_file.BLOCK_BYTES
         name = "file_max_bytes"
-        return [SizeMeasured(File.name, name, file_max_bytes, measured[name])] if name in measured else []
+        return [SizeMeasured(str(FILE), name, file_max_bytes, measured[name])] if name in measured else []
 
     @override
-    def resource(self, name: str) -> File:
-        """Return its file, or the blocks of file and buffers."""
+    def _own_view(self, resource: Resource) -> File:
+        """Return the view of its file, or of the blocks of file and buffers."""
         queues = self.tables.store.queues[: len(self.queues)]
-        return (Blocks if name == Blocks.name else File)(self.config, self.tables.store, queues)
+        return (Blocks if resource == BLOCKS else File)(self.config, self.tables.store, queues)
 
     @staticmethod
     @override
-    def example(qmgr: str, queue: str) -> tuple[QueueFile, tuple[str, ...]]:
-        return QueueFile(name=f"{qmgr}/{queue}", queue_manager=qmgr, queue=queue), (File.name, Blocks.name)
+    def example(qmgr: str, queue: str) -> tuple[QueueFile, tuple[Resource, ...]]:
+        return QueueFile(name=f"{qmgr}/{queue}", queue_manager=qmgr, queue=queue), (FILE, BLOCKS)
 
     @override
-    def usage_of_maximum(self) -> dict[str, float]:
-        return {File.name: self.resource(File.name).usage_pct}
+    def usage_of_maximum(self) -> dict[Resource, float]:
+        return {FILE: self._own_view(FILE).usage_pct}
 
     @override
     def fill_model(self, tick: int) -> FillModel:
         store = self.tables.store
         return single_resource_model(
-            File.name, store, tick, float(queue_file.overflow(store)), float(store.params[0]["file_max"])
+            FILE, store, tick, float(queue_file.overflow(store)), float(store.params[0]["file_max"])
         )
 
     @override
-    def _conditions(self) -> dict[int, tuple[str, str]]:
+    def _conditions(self) -> dict[int, tuple[str, Resource]]:
         return FIRED
 
     def _blocks(self) -> dict[str, int]:
@@ -216,6 +217,6 @@ class QueueFileTwin(MessageStore):
         return {
             **self._blocks(),
             "file_max_bytes": file_max_bytes,
-            "usage_pct": self.resource("file").usage_pct,
+            "usage_pct": self._own_view(FILE).usage_pct,
             **counters,
         }

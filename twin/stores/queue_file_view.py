@@ -11,22 +11,22 @@ from twin.alerts import fillers, texts
 from twin.alerts.episodes import Filler
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
-from twin.conditions import Condition
+from twin.conditions import BLOCKS, FILE, Condition, Resource
 from twin.estate import QueueFile, format_size
 from twin.estate.model import QUEUE_FILE_MAX_SIZE
 from twin.state.arrays import Array
 from twin.units import MIB
 
-FIRED: dict[int, tuple[str, str]] = {  # in the order in which alerts of one event are published
-    watch.THRESHOLD: (Condition.THRESHOLD, "file"),
-    watch.FULL: (Condition.FULL, "file"),
+FIRED: dict[int, tuple[str, Resource]] = {  # in the order in which alerts of one event are published
+    watch.THRESHOLD: (Condition.THRESHOLD, FILE),
+    watch.FULL: (Condition.FULL, FILE),
 }
 
 
 class File(ResourceView):
     """The file: its blocks with data, as a share of the most it may have. Free and allocated ones can be used again."""
 
-    name = "file"
+    resource = FILE
     unit = "blocks"
     threshold_name = "threshold"
 
@@ -77,7 +77,7 @@ class File(ResourceView):
 class Blocks(File):
     """The blocks of file and buffers, where they drift."""
 
-    name = "blocks"
+    resource = BLOCKS
 
     def __init__(self, config: QueueFile, store: layout.Store, queues: Array) -> None:
         super().__init__(config, store, queues)

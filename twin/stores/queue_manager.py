@@ -31,6 +31,7 @@ from kernels.queue_file import (
     OVERSIZED_PERCENT,
 )
 from twin.alerts.episodes import Alert, Finding
+from twin.conditions import Resource
 from twin.estate import QueueManagerLog
 from twin.stores.reports import LogValues, Report
 from twin.stores.shared_store import SharedStore
@@ -159,11 +160,11 @@ class QueueManagerTwin(SharedStore[QueueManagerLog]):
         """Nothing is held beyond the model: MQ displays none of these numbers."""
 
     @override
-    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[float, float, float]]:
+    def _compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[float, float, float]]:
         return {}
 
     @override
-    def _drift_finding(self, resource: str) -> Finding:
+    def _drift_finding(self, resource: Resource) -> Finding:
         raise NotImplementedError(f"a {self.kind} has no measured resource")
 
     @override

@@ -16,14 +16,12 @@ from twin.alerts import fillers, texts
 from twin.alerts.episodes import Filler
 from twin.alerts.resource_view import CALM_AFTER_FULL, HYSTERESIS_PCT, ResourceView
 from twin.alerts.texts import NOTHING
-from twin.conditions import FULL, Condition
+from twin.conditions import FULL, Condition, Pool, Resource
 from twin.estate.attributes import MAX_DEPTH
 from twin.state.arrays import Array
 
-QUEUE = "queue/"  # and the name of the queue
 
-
-def take_fired(rows: Array, queues: Sequence[str]) -> list[tuple[str, str]]:
+def take_fired(rows: Array, queues: Sequence[str]) -> list[tuple[str, Resource]]:
     """Return (condition, resource) of the queues that have fired, and reset them.
 
     Args:
@@ -32,7 +30,7 @@ def take_fired(rows: Array, queues: Sequence[str]) -> list[tuple[str, str]]:
     """
     fired = np.flatnonzero(rows["fired"][: len(queues)])
     rows["fired"][fired] = 0
-    return [(Condition.QUEUE_FULL, f"{QUEUE}{queues[row]}") for row in fired.tolist()]
+    return [(Condition.QUEUE_FULL, Resource(Pool.QUEUE, queues[row])) for row in fired.tolist()]
 
 
 class QueueDepth(ResourceView):
@@ -42,7 +40,7 @@ class QueueDepth(ResourceView):
         store: arrays of the store.
         queues: QUEUE[n], the rows of its queues.
         row: row of the queue.
-        queue: name of the queue.
+        resource: the depth of that queue.
         store_name: name of the store.
         store_usage: usage of the store by resource, percent; says whether a larger MAXDEPTH has storage behind it.
     """
@@ -54,18 +52,17 @@ class QueueDepth(ResourceView):
         store: layout.Store,
         queues: Array,
         row: int,
-        queue: str,
+        resource: Resource,
         store_name: str,
-        store_usage: Mapping[str, float],
+        store_usage: Mapping[Resource, float],
     ) -> None:
         super().__init__(store)
         self._queues = queues
         self._row = row
-        self._queue = queue
+        self.resource = resource
         self._store_name = store_name
         self._store_usage = store_usage
-        self.name = f"{QUEUE}{queue}"
-        self.text = f"Depth of {queue}"
+        self.text = f"Depth of {resource.owner}"
 
     @property
     def _limit(self) -> int:
@@ -115,9 +112,9 @@ class QueueDepth(ResourceView):
     def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
         resource, usage = max(self._store_usage.items(), key=lambda entry: entry[1])
         room = f"{usage:.1f} % of {resource} of {self._store_name} in use"
-        own = (Filler(self._queue, 1.0),)
+        own = (Filler(self.resource.owner, 1.0),)
         raising = f"Raise MAXDEPTH if {self._store_name} has storage for more messages ({room})"
         if 0 < self._limit < MAX_DEPTH:
-            raising += f": ALTER QLOCAL({self._queue}) MAXDEPTH({min(2 * self._limit, MAX_DEPTH)})"
+            raising += f": ALTER QLOCAL({self.resource.owner}) MAXDEPTH({min(2 * self._limit, MAX_DEPTH)})"
         is_shared = int(self._store.params[0]["kind"]) == layout.STRUCTURE
         return (*texts.getter_actions(own, effects, is_shared=is_shared), raising)

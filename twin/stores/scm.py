@@ -28,13 +28,12 @@ from kernels.pools import elements_in_use, entries_in_use, exceeds
 from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.alerts.resource_view import CALM_FOR
 from twin.capacity.structures import assured_scm, bounds
-from twin.conditions import CRITICAL, WARNING, Condition
+from twin.conditions import CRITICAL, SCM, WARNING, Condition
 from twin.estate import Estate, Structure
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
 from twin.state.tables import Tables
 
 _SECOND_NS = 10**9
-RESOURCE = "scm"
 MAX_WAIT_PCT = 10.0  # of event time that gets wait for faults, together, above which the alert opens [assumed]
 _CALM_RATIO = 0.8  # of either limit, below which the alert may clear [assumed]
 
@@ -151,7 +150,7 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
     display = f"DISPLAY CFSTRUCT({config.short_name}) ALL"
     overrun = Finding(
         condition=Condition.SCM_OVERRUN,
-        resource=RESOURCE,
+        resource=SCM,
         severity=CRITICAL,
         usage_pct=_usage_pct(store),
         full_probability=None,
@@ -167,7 +166,7 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
     )
     wait = Finding(
         condition=Condition.FAULT_WAIT,
-        resource=RESOURCE,
+        resource=SCM,
         severity=WARNING,
         usage_pct=_usage_pct(store),
         full_probability=None,

@@ -21,6 +21,7 @@ from kernels.clock import TICK
 from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.alerts.findings import STEP
 from twin.alerts.resource_view import CALM_FOR
+from twin.conditions import Resource
 from twin.estate import CouplingFacility, Estate, EstateError, QueueManagerLog, UniformCluster, parse_attributes
 from twin.state.tables import StateError
 from twin.stores.drift import SizeMeasured, judge, present
@@ -249,7 +250,7 @@ class SharedStore(ABC, Generic[Config]):
     def _update_alert(
         self,
         condition: str,
-        resource: str,
+        resource: Resource,
         *,
         holds: bool,
         is_over: bool,
@@ -387,7 +388,7 @@ class SharedStore(ABC, Generic[Config]):
         """Lower the baseline where a measurement shows less beyond the model."""
 
     @abstractmethod
-    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[float, float, float]]:
+    def _compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[float, float, float]]:
         """Return (model, measured, total) by resource measured."""
 
     def _compare_sizes(self, measured: dict[str, Any]) -> list[SizeMeasured]:  # noqa: ARG002 -- most kinds have none
@@ -395,7 +396,7 @@ class SharedStore(ABC, Generic[Config]):
         return []
 
     @abstractmethod
-    def _drift_finding(self, resource: str) -> Finding:
+    def _drift_finding(self, resource: Resource) -> Finding:
         """Return the finding about a resource that drifts."""
 
     @abstractmethod

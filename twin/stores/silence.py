@@ -18,15 +18,13 @@ import numpy as np
 from kernels.clock import SECOND
 from kernels.layout import HEARTBEAT
 from twin.alerts.episodes import Alert, Episodes, Finding
-from twin.conditions import INFO, Condition
+from twin.conditions import INFO, Condition, Pool, Resource
 from twin.estate import Estate
 from twin.state.arrays import Array
 from twin.units import as_span, as_text
 
 if TYPE_CHECKING:
     from twin.events import EventBlock
-
-_RESOURCE = "source/"
 
 
 class Change(NamedTuple):
@@ -81,9 +79,7 @@ def find_changes(
         episodes: open alerts of the store.
     """
     reports = is_report(block)
-    silent = {
-        episode.resource.removeprefix(_RESOURCE) for episode in episodes if episode.condition == Condition.SOURCE_SILENT
-    }
+    silent = {episode.resource.owner for episode in episodes if episode.condition == Condition.SOURCE_SILENT}
     candidates = silent | {qmgrs[row] for row in np.unique(qmgr_rows[reports])}
     changes = [Change(0, qmgr, is_silent=False, is_gone=True) for qmgr in silent.difference(members) if len(block)]
     for qmgr in candidates.intersection(members):
@@ -104,22 +100,22 @@ def make_alert(change: Change, event: Any, silent_s: int, episodes: Episodes, st
         store: name of the store.
         now: the store's clock, microseconds.
     """
-    resource = _RESOURCE + change.qmgr
+    source = Resource(Pool.SOURCE, change.qmgr)
     if change.is_silent:
-        return episodes.open(_silent_finding(change.qmgr, resource, store, int(event["time"]), silent_s), now)
-    episode = episodes.get(Condition.SOURCE_SILENT, resource)
+        return episodes.open(_silent_finding(source, store, int(event["time"]), silent_s), now)
+    episode = episodes.get(Condition.SOURCE_SILENT, source)
     assert episode is not None
     cause = f"{change.qmgr}: events arrive again, alert cleared."
     if change.is_gone:
         cause = f"{change.qmgr}: the estate no longer has it as a user of {store}, alert cleared."
-    return episodes.clear(episode, _finding(resource, cause, ()), now)
+    return episodes.clear(episode, _finding(source, cause, ()), now)
 
 
-def _silent_finding(qmgr: str, resource: str, store: str, time: int, silent_s: int) -> Finding:
+def _silent_finding(source: Resource, store: str, time: int, silent_s: int) -> Finding:
     """Return the finding that a queue manager is silent; time: of the heartbeat, microseconds since 1970."""
-    since = as_text(time - silent_s * SECOND)[:19]
+    qmgr, since = source.owner, as_text(time - silent_s * SECOND)[:19]
     return _finding(
-        resource,
+        source,
         f"{qmgr}: no event for {as_span(silent_s)}, since {since}Z. The twin shows {store} as of that time; the current"
         " usage is not known.",
         (
@@ -130,10 +126,10 @@ def _silent_finding(qmgr: str, resource: str, store: str, time: int, silent_s: i
     )
 
 
-def _finding(resource: str, cause: str, actions: tuple[str, ...]) -> Finding:
+def _finding(source: Resource, cause: str, actions: tuple[str, ...]) -> Finding:
     return Finding(
         condition=Condition.SOURCE_SILENT,
-        resource=resource,
+        resource=source,
         severity=INFO,
         usage_pct=None,
         full_probability=None,

@@ -12,7 +12,7 @@ from kernels import clock, in_use, layout, pools, scm, smds, watch
 from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
 from twin.capacity.structures import Allocation, Usage, allocate
-from twin.conditions import Condition
+from twin.conditions import ELEMENTS, ENTRIES, SCM, Condition, Pool, Resource
 from twin.estate import Smds, Structure
 from twin.estate.model import FIXED_AUGMENTED
 from twin.forecast.fill_model import FillModel
@@ -26,12 +26,8 @@ from twin.stores.scm import Counters, check_pace, count_waits, enrol, measure_pa
 from twin.stores.state_record import KnownBy, all_of, any_of, dataset_fields
 from twin.stores.structure_view import (
     DATASET_BITS,
-    ELEMENTS,
-    ENTRIES,
     POOL_BITS,
-    SCM,
     SCM_BITS,
-    SMDS,
     pools_pct,
     structure_resource,
 )
@@ -237,7 +233,7 @@ class StructureTwin(MessageStore):
                 self._arm(Condition.THRESHOLD, pool)
 
     @override
-    def _is_relieved(self, condition: str, resource: str) -> bool:
+    def _is_relieved(self, condition: str, resource: Resource) -> bool:
         """Return True if automatic alter will take a pool below its FULLTHRESHOLD again, so that nobody needs to act.
 
         The next sample, within 60 s of event time, looks again.
@@ -283,7 +279,7 @@ class StructureTwin(MessageStore):
         return measurement.set_structure_baseline(self.tables.store, self.config.ds_block, self.qmgrs, measured)
 
     @override
-    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+    def _compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[int, int, int]]:
         return measurement.compare_structure(self.tables.store, self.qmgrs, measured)
 
     @override
@@ -291,13 +287,13 @@ class StructureTwin(MessageStore):
         return measurement.compare_structure_sizes(self.tables.store, self.allocation.size, self.qmgrs, measured)
 
     @override
-    def resource(self, name: str) -> ResourceView:
+    def _own_view(self, resource: Resource) -> ResourceView:
         counted = messages_of_mean_length(self.tables.store, self.queues, self.counted)
-        return structure_resource(self.config, self.tables.store, self.qmgrs, len(self.queues), name, counted)
+        return structure_resource(self.config, self.tables.store, self.qmgrs, len(self.queues), resource, counted)
 
     @staticmethod
     @override
-    def example(qmgr: str, queue: str) -> tuple[Structure, tuple[str, ...]]:
+    def example(qmgr: str, queue: str) -> tuple[Structure, tuple[Resource, ...]]:
         config = Structure(
             name="WARM/UP",
             queue_sharing_group="WARM",
@@ -308,33 +304,34 @@ class StructureTwin(MessageStore):
             queues=(queue,),
             smds={qmgr: Smds(size=1 << 24)},
         )
-        return config, ("entries", "elements", f"{SMDS}{qmgr}")
+        return config, (ENTRIES, ELEMENTS, Resource(Pool.SMDS, qmgr))
 
     @override
-    def usage_of_maximum(self) -> dict[str, float]:
+    def usage_of_maximum(self) -> dict[Resource, float]:
         store = self.tables.store
-        usage = {name: self.resource(name).usage_pct for name in ("entries", "elements")}
+        usage = {pool: self._own_view(pool).usage_pct for pool in (ENTRIES, ELEMENTS)}
         for row, qmgr in enumerate(self.qmgrs):
-            usage[f"{SMDS}{qmgr}"] = 100.0 * smds.blocks_in_use(store, row) / max(1, smds.max_blocks(store, row))
+            in_use_pct = 100.0 * smds.blocks_in_use(store, row) / max(1, smds.max_blocks(store, row))
+            usage[Resource(Pool.SMDS, qmgr)] = in_use_pct
         return usage
 
     @override
-    def _conditions(self) -> dict[int, tuple[str, str]]:
+    def _conditions(self) -> dict[int, tuple[str, Resource]]:
         return POOL_BITS | SCM_BITS
 
     @override
-    def _fired_elsewhere(self) -> list[tuple[str, str]]:
+    def _fired_elsewhere(self) -> list[tuple[str, Resource]]:
         fired = []
         for row, qmgr in enumerate(self.qmgrs):
             bits = int(self.tables.store.datasets[row]["fired"])
-            fired += [(condition, f"{SMDS}{qmgr}") for bit, condition in DATASET_BITS.items() if bits & bit]
+            fired += [(condition, Resource(Pool.SMDS, qmgr)) for bit, condition in DATASET_BITS.items() if bits & bit]
         return fired
 
     @override
-    def _arm(self, condition: str, resource: str) -> None:
+    def _arm(self, condition: str, resource: Resource) -> None:
         super()._arm(condition, resource)
-        if resource.startswith(SMDS):
-            row = self.qmgrs.index(resource.removeprefix(SMDS))
+        if resource.pool == Pool.SMDS:
+            row = self.qmgrs.index(resource.owner)
             for bit, name in DATASET_BITS.items():
                 if name == condition:
                     self.tables.store.datasets["armed"][row] |= np.uint8(bit)

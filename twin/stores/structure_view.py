@@ -13,22 +13,19 @@ from twin.alerts import fillers, texts
 from twin.alerts.episodes import Filler
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
-from twin.conditions import CRITICAL, WARNING, Condition
+from twin.conditions import AUGMENTED, CRITICAL, ELEMENTS, ENTRIES, SCM, WARNING, Condition, Resource
 from twin.estate import Structure
 from twin.state.arrays import Array
 from twin.stores.state_record import EXPAND_STATUS
 from twin.units import readable_size
 
-ENTRIES, ELEMENTS, SCM, AUGMENTED = "entries", "elements", "scm", "augmented"
-SMDS = "smds/"  # and the queue manager
-
-POOL_BITS: dict[int, tuple[str, str]] = {  # in the order in which alerts of one event are published
+POOL_BITS: dict[int, tuple[str, Resource]] = {  # in the order in which alerts of one event are published
     watch.THRESHOLD_ENTRIES: (Condition.THRESHOLD, ENTRIES),
     watch.THRESHOLD_ELEMENTS: (Condition.THRESHOLD, ELEMENTS),
     watch.FULL_ENTRIES: (Condition.FULL, ENTRIES),
     watch.FULL_ELEMENTS: (Condition.FULL, ELEMENTS),
 }
-SCM_BITS: dict[int, tuple[str, str]] = {
+SCM_BITS: dict[int, tuple[str, Resource]] = {
     watch.SCM_EXHAUSTED: (Condition.SCM_EXHAUSTED, SCM),
     watch.AUGMENTED_EXHAUSTED: (Condition.AUGMENTED_EXHAUSTED, AUGMENTED),
 }
@@ -41,7 +38,12 @@ DATASET_BITS: dict[int, str] = {
 
 
 def structure_resource(
-    config: Structure, store: layout.Store, qmgrs: Sequence[str], queues: int, name: str, of_mean_length: int = 0
+    config: Structure,
+    store: layout.Store,
+    qmgrs: Sequence[str],
+    queues: int,
+    resource: Resource,
+    of_mean_length: int = 0,
 ) -> ResourceView:
     """Return the view of a structure's resource.
 
@@ -50,18 +52,17 @@ def structure_resource(
         store: its arrays.
         qmgrs: queue managers by the row of their data set.
         queues: how many queues have a row.
-        name: entries, elements, smds/<queue manager>, scm or augmented.
+        resource: entries, elements, a data set, SCM or augmented space.
         of_mean_length: messages held whose length is a mean.
     """
     rows = store.queues[:queues]
-    if name == ENTRIES:
+    if resource == ENTRIES:
         return _Entries(config, store, rows)
-    if name == ELEMENTS:
+    if resource == ELEMENTS:
         return _Elements(config, store, rows, of_mean_length)
-    if name in (SCM, AUGMENTED):
-        return (_Scm if name == SCM else _Augmented)(config, store, rows)
-    qmgr = name.removeprefix(SMDS)
-    return _DataSet(config, store, rows, qmgrs.index(qmgr), qmgr)
+    if resource in (SCM, AUGMENTED):
+        return (_Scm if resource == SCM else _Augmented)(config, store, rows)
+    return _DataSet(config, store, rows, qmgrs.index(resource.owner), resource)
 
 
 def pools_pct(store: layout.Store, entries: int, elements: int) -> float:
@@ -84,8 +85,8 @@ class _Pool(ResourceView):
         super().__init__(store)
         self._config = config
         self._queues = queues
-        self.text = f"{self.name.capitalize()} of {config.name}"
-        self.unit = self.name
+        self.text = f"{self.resource.pool.capitalize()} of {config.name}"
+        self.unit = str(self.resource)
 
     @property
     @override
@@ -120,11 +121,11 @@ class _Pool(ResourceView):
     @override
     def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
         size, alterable = int(self._store.params[0]["size_now"]), int(self._store.scm[0]["messages"]) == 0
-        return texts.pool_actions(self._config, self.name, size, ranked, effects, alterable=alterable)
+        return texts.pool_actions(self._config, self.resource, size, ranked, effects, alterable=alterable)
 
 
 class _Entries(_Pool):
-    name = ENTRIES
+    resource = ENTRIES
     counted = "depth"
     last_full_field = "last_full_ents"
 
@@ -139,7 +140,7 @@ class _Entries(_Pool):
 
 
 class _Elements(_Pool):
-    name = ELEMENTS
+    resource = ELEMENTS
     counted = "elems"
     last_full_field = "last_full_elems"
 
@@ -173,14 +174,13 @@ class _DataSet(ResourceView):
 
     unit = "pages"
 
-    def __init__(self, config: Structure, store: layout.Store, queues: Array, row: int, qmgr: str) -> None:
+    def __init__(self, config: Structure, store: layout.Store, queues: Array, row: int, resource: Resource) -> None:
         super().__init__(store)
         self._config = config
         self._queues = queues
         self._row = row
-        self._qmgr = qmgr
-        self.name = f"{SMDS}{qmgr}"
-        self.text = f"SMDS blocks of {qmgr} for {config.name}"
+        self.resource = resource
+        self.text = f"SMDS blocks of {resource.owner} for {config.name}"
 
     @override
     def _read_usage_pct(self) -> float:
@@ -220,13 +220,13 @@ class _DataSet(ResourceView):
 
     @override
     def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
-        return texts.dataset_actions(self._config, self._qmgr, ranked, effects)
+        return texts.dataset_actions(self._config, self.resource.owner, ranked, effects)
 
 
 class _Scm(ResourceView):
     """Storage class memory: full, or so full that the structure cannot be altered."""
 
-    name = SCM
+    resource = SCM
     unit = "messages"
     description = "SCM of {name}"
 
@@ -235,7 +235,7 @@ class _Scm(ResourceView):
         self._config = config
         self._queues = queues
         self.text = self.description.format(name=config.name)
-        if self.name == SCM and int(scm.bound(store)) < (config.scm_max_size or 0):
+        if self.resource == SCM and int(scm.bound(store)) < (config.scm_max_size or 0):
             self.text += f" (its share of {config.coupling_facility})"
 
     def _bytes(self) -> tuple[int, int]:
@@ -275,7 +275,7 @@ class _Scm(ResourceView):
 
     @override
     def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
-        return texts.scm_actions(self._config, self.name, ranked, effects)
+        return texts.scm_actions(self._config, self.resource, ranked, effects)
 
     @override
     def actions_for(self, condition: str, ranked: tuple[Filler, ...]) -> tuple[str, ...]:
@@ -287,7 +287,7 @@ class _Scm(ResourceView):
 class _Augmented(_Scm):
     """Storage of the coupling facility for dynamic augmented space."""
 
-    name = AUGMENTED
+    resource = AUGMENTED
     description = "Storage for dynamic augmented space of {name}"
 
     @override

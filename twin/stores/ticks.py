@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from kernels import clock, expiry, layout, scm, watch
 from twin.alerts.episodes import Episodes
 from twin.alerts.resource_view import CALM_AFTER_FULL, CALM_FOR
-from twin.conditions import Condition
+from twin.conditions import UNITS, Condition
 from twin.estate import Estate, StoreConfig
 from twin.state.tables import Tables
 from twin.stores import in_doubt
@@ -54,7 +54,7 @@ def _next_due(store: layout.Store, tick: int, episodes: Episodes) -> int | None:
     scan_tick = _next_scan_tick(store, tick)
     if scan_tick is not None:
         due.append(scan_tick)
-    if episodes.get(Condition.IN_DOUBT, in_doubt.RESOURCE) is None:
+    if episodes.get(Condition.IN_DOUBT, UNITS) is None:
         long_in_doubt = in_doubt.due_tick(store)
         if long_in_doubt is not None:
             due.append(max(tick + 1, long_in_doubt))

@@ -19,13 +19,12 @@ from twin.alerts import shared_texts
 from twin.alerts.episodes import Alert, Finding
 from twin.alerts.resource_view import CRITICAL_FROM_PCT, CRITICAL_UNTIL_PCT
 from twin.capacity.clusters import Candidate, ClusterCapacity, Plan, host_of, laws_of, message_cpu_us
-from twin.conditions import CRITICAL, WARNING, Condition
+from twin.conditions import CAPACITY, CRITICAL, WARNING, Condition, Resource
 from twin.estate import QueueFile, UniformCluster
 from twin.stores.drift import drift_cause
 from twin.stores.reports import QueueFileValues, Report
 from twin.stores.shared_store import DRIFT_TOLERANCE_PCT, SharedStore
 
-_RESOURCE = "capacity"
 WINDOW_TICKS = 60 * SECOND // TICK  # of the measurement of rate and activity
 _WINDOW_S = WINDOW_TICKS * TICK // SECOND
 
@@ -209,12 +208,12 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
             cluster.spare_since = now
         is_short = self._is_short()
         can_spare = cluster.spare_since is not None and now - cluster.spare_since >= SPARE_HOLD_US
-        if is_short or self.episodes.get(Condition.CAPACITY, _RESOURCE) is None:
+        if is_short or self.episodes.get(Condition.CAPACITY, CAPACITY) is None:
             cluster.is_surplus = can_spare and not is_short
         is_surplus_over = active < 2 or reduced_pct >= SPARE_CLEAR_PCT
         alerts = self._update_alert(
             Condition.CAPACITY,
-            _RESOURCE,
+            CAPACITY,
             holds=is_short or can_spare,
             is_over=is_surplus_over if cluster.is_surplus else self._enough_members(),
             make_finding=self._capacity_finding,
@@ -261,7 +260,7 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
     ) -> Finding:
         return Finding(
             condition=condition,
-            resource=_RESOURCE,
+            resource=CAPACITY,
             severity=severity,
             usage_pct=usage_pct,
             full_probability=None,
@@ -284,14 +283,14 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
             self._cluster.base_depth = min(self._cluster.base_depth, max(0, measured["depth"] - model))
 
     @override
-    def _compare(self, measured: dict[str, Any]) -> dict[str, tuple[float, float, float]]:
+    def _compare(self, measured: dict[str, Any]) -> dict[Resource, tuple[float, float, float]]:
         if "rate" not in measured:
             return {}
-        return {_RESOURCE: (self._rate(), measured["rate"], self._capacity())}
+        return {CAPACITY: (self._rate(), measured["rate"], self._capacity())}
 
     @override
-    def _drift_finding(self, resource: str) -> Finding:
-        cause = drift_cause(self.name, _RESOURCE, self._state.drift, DRIFT_TOLERANCE_PCT)
+    def _drift_finding(self, resource: Resource) -> Finding:
+        cause = drift_cause(self.name, CAPACITY, self._state.drift, DRIFT_TOLERANCE_PCT)
         actions = (f"Check that the events of all members of {self.name} reach the topic: DISPLAY QSTATUS, `gaps`",)
         return self._finding(WARNING, self._usage_pct(), cause, actions, Condition.DRIFT)
 

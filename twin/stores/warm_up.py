@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kernels import EVENT, FLAG_HAS_MSGID, FLAG_HAS_UOW, expiry, layout, pools, queue_file, turn
 from kernels._compile import compile_lock, compiled_here
-from twin.conditions import Condition
+from twin.conditions import SCM, Condition, Resource
 from twin.estate import Estate, QueueManager, Route, StoreConfig
 from twin.events import Decoder, EventBlock
 from twin.state.arrays import MemoryArrays
@@ -49,10 +49,10 @@ def _decode(decoder: Decoder) -> None:
     EventBlock.unpack(EventBlock("", np.zeros(1, EVENT), {}).pack())
 
 
-def _look(twin: MessageStore, resources: Iterable[str]) -> None:
+def _look(twin: MessageStore, resources: Iterable[Resource]) -> None:
     """Look at every resource as an open alert does."""
     for resource in resources:
-        twin.resource(resource).is_over(Condition.FULL, 0)
+        twin.view(resource).is_over(Condition.FULL, 0)
 
 
 def _estate(config: StoreConfig) -> Estate:
@@ -68,7 +68,7 @@ def _run_scm() -> None:
     """Call the kernels of storage class memory that only a change of attributes and an alert call."""
     estate = _estate(_STRUCTURE)
     twin = open_message_store(estate, _STRUCTURE.name)
-    twin.resource("scm").is_over(Condition.SCM_EXHAUSTED, 0)
+    twin.view(SCM).is_over(Condition.SCM_EXHAUSTED, 0)
     rebuild = np.zeros(1, EVENT)
     rebuild["time"], rebuild["op"], rebuild["seq"] = 1_700_000_000_000_000, layout.REBUILD, -1
     twin.apply(EventBlock(twin.name, rebuild, {0: b'{"scm_max_size": null}'}))

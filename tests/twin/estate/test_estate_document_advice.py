@@ -14,6 +14,7 @@ from kernels.scm import PRESTAGE_ABOVE
 from tests.twin.estate.test_estate_advice import TOML, warnings
 from twin.alerts.texts import pool_actions
 from twin.capacity.offload_rules import with_all_offloaded_above
+from twin.conditions import ELEMENTS, ENTRIES
 from twin.estate import Estate, Structure, load_estate
 from twin.estate.model import PRESTAGES_ABOVE_PCT
 from twin.sizing import plan_threshold
@@ -133,7 +134,7 @@ def test_every_command_that_is_printed_sets_six_values_and_passes_the_check(
     estate = checked(folder, defined(rules), scm=scm)
     config = estate.stores["QSG1/APP1"]
     assert isinstance(config, Structure)
-    printed = commands(pool_actions(config, "elements", config.size, (), alterable=True))
+    printed = commands(pool_actions(config, ELEMENTS, config.size, (), alterable=True))
     printed += commands((plan_threshold(config, backlog).mqsc or "",))  # nothing where the backlog does not fit
     for command in (text.partition(", then ")[0] for text in printed):
         values = command.partition("(APP1) ")[2].split(" ")
@@ -175,8 +176,8 @@ def test_offloading_sooner_is_offered_where_it_changes_anything(
 ) -> None:
     config = checked(tmp_path, defined(rules), scm=False).stores["QSG1/APP1"]
     assert isinstance(config, Structure)
-    assert bool(commands(pool_actions(config, "elements", config.size, (), alterable=True))) == offered
-    assert commands(pool_actions(config, "entries", config.size, (), alterable=True)) == []
+    assert bool(commands(pool_actions(config, ELEMENTS, config.size, (), alterable=True))) == offered
+    assert commands(pool_actions(config, ENTRIES, config.size, (), alterable=True)) == []
 
 
 def test_no_other_place_prints_offload_values() -> None:
