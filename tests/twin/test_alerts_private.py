@@ -258,4 +258,4 @@ def test_a_rise_that_fills_nothing_within_the_horizon_names_the_file_not_entries
         forecast = driver.state()["forecast"]
         forecasts += [] if forecast is None else forecast["resources"]
     assert min(each["full_probability"] for each in forecasts) == 0.0
-    assert {each["resource"] for each in forecasts} == {FILE}
+    assert {each["resource"] for each in forecasts} == {"file"}
