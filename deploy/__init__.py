@@ -8,5 +8,4 @@
 - :mod:`deploy.java.broker`: a real Kafka broker as a child process
 - :mod:`deploy.run.supervisor`: restarts of ``mqtwin stream``
 - :mod:`deploy.doctor`: the examination of this machine
-- :mod:`deploy.run.stopping`: stop requests by signals
 """

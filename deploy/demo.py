@@ -28,8 +28,7 @@ from deploy.show.usage import forecast_text
 from deploy.show.verdict import MethodResult, compare, judge_demo
 from kernels._compile import CACHE_FOLDER
 from streams.kafka.latest import Latest
-from streams.kafka.pace import Pace
-from streams.kafka.publish import publish
+from streams.kafka.publish import Pace, publish
 from streams.kafka.subscribe import AlertReader, AlertRecord
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics

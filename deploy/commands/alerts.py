@@ -12,8 +12,8 @@ from rich.console import Console
 
 from deploy.bridge.alert_command import AlertCommand
 from deploy.options.common import KafkaOptions
-from deploy.run.stopping import StopRequestedError, raise_on_stop
 from deploy.show.alerts import alert_block, alert_line
+from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.subscribe import AlertReader, AlertRecord, read_alerts
 from streams.kafka.topics import Topics
 from streams.log import configure_logging

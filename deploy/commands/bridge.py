@@ -15,7 +15,7 @@ from deploy.bridge.alertmanager import AlertmanagerBridge
 from deploy.bridge.sending import check_url
 from deploy.bridge.webhook import Webhook, new_client, read_secret
 from deploy.options.common import KafkaOptions
-from deploy.run.stopping import StopRequestedError, raise_on_stop
+from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.latest import AlertEntry, Latest
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics

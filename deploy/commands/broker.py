@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from deploy.java.broker import Broker
-from deploy.run.stopping import StopRequestedError, raise_on_stop
+from streams.host.signals import StopRequestedError, raise_on_stop
 from twin.errors import MqtwinError
 
 

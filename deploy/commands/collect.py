@@ -12,9 +12,9 @@ from cyclopts.validators import Number
 
 from deploy.options.common import KafkaOptions
 from deploy.options.feeds import FeedChoices, SpanChoices
-from deploy.run.stopping import stop_requested
 from deploy.show.summaries import ComplaintPrinter, count_text, print_intake
 from deploy.show.terminal import print_warnings
+from streams.host.signals import stop_requests
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FORMATS, Intake, make_feed
@@ -88,11 +88,10 @@ def collect(
         choices: Facts that the data lack.
         spans: OpenTelemetry spans.
     """
-    from streams.collecting.collect import EventWriter
+    from streams.collecting.collect import EventWriter, Statistics
     from streams.collecting.collect import collect as run
-    from streams.collecting.position import load_position
-    from streams.collecting.statistics import Statistics
-    from streams.kafka.letters import LetterSender
+    from streams.collecting.sources import load_position
+    from streams.kafka.dead_letters import LetterSender
     from streams.kafka.publish import PublishResult, Sender
     from streams.kafka.topics import Topics
     from twin.stores.warm_up import warm
@@ -113,7 +112,7 @@ def collect(
     try:
         topics = Topics(kafka.topic_prefix)
         with (
-            stop_requested() as is_stopping,
+            stop_requests() as stop,
             Sender(kafka.client(), topics, PublishResult(), linger_ms=5, create_topics=create_topics) as sender,
         ):
             letters = LetterSender(kafka.client(), topics, create_topics=create_topics)
@@ -125,7 +124,7 @@ def collect(
                 EventWriter(sender, letters, loaded_estate),
                 position,
                 statistics=statistics,
-                stop=is_stopping,
+                stop=stop.is_set,
                 on_complaint=printer,
             )
     finally:
@@ -149,7 +148,7 @@ def _open_source(
     """Return the source of a format at its position."""
     from streams.collecting import sources
     from streams.collecting.http import HttpClient, check_url
-    from streams.collecting.position import load_position
+    from streams.collecting.sources import load_position
 
     if format_name not in _INTERVALS_S:
         name = topic or _TOPICS.get(format_name)

@@ -14,7 +14,7 @@ from deploy.console.live import LiveTwins, TopicFeed
 from deploy.console.model import ConsoleModel
 from deploy.console.server import DEFAULT_PORT, ConsoleServer, Listen, read_token
 from deploy.options.common import KafkaOptions
-from deploy.run.stopping import StopRequestedError, raise_on_stop
+from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
 from twin.estate import load_estate

@@ -13,9 +13,9 @@ from cyclopts.validators import Number
 
 from deploy.console.server import DEFAULT_PORT
 from deploy.demo import ESTATE, RECORDING, DemoRun, run_demo
-from deploy.run.stopping import StopRequestedError, raise_on_stop
 from deploy.show.terminal import print_table, wrapped
 from deploy.show.verdict import comparison_lines, next_commands
+from streams.host.signals import StopRequestedError, raise_on_stop
 
 
 def demo(

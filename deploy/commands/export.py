@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from deploy.metrics.collector import TwinCollector, samples_of
 from deploy.metrics.server import Health, metrics_server
 from deploy.options.common import KafkaOptions, parse_address
-from deploy.run.stopping import stop_requested
+from streams.host.signals import stop_requests
 from streams.kafka.latest import Latest
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
@@ -55,7 +55,7 @@ def export(
         return None if status_file is None else read_status(status_file)
 
     with (
-        stop_requested() as is_stopped,
+        stop_requests() as stop,
         # Dead letters are counted from now on: a counter over what retention leaves would go back at each restart.
         TopicReader(kafka.client(), {topics.state: None, topics.alerts: None, topics.dlq: 0}) as reader,
     ):
@@ -87,7 +87,7 @@ def export(
                 )
             _log.info("exporting", reads=[topics.state, topics.alerts, topics.dlq], serves=f"{host}:{bound_port}")
             news = NewsLog(_log, "exporting")
-            while not is_stopped():
+            while not stop.is_set():
                 if failures:
                     raise MqtwinError(f"the server of the metrics has ended: {failures[0]}")
                 records = reader.read(_READ_SECONDS)

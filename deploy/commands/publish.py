@@ -14,7 +14,7 @@ from deploy.options.common import KafkaOptions
 from deploy.show.progress import WrongEstate, show_progress
 from deploy.show.summaries import published_summary
 from deploy.show.terminal import print_warnings
-from streams.kafka.pace import Pace
+from streams.kafka.publish import Pace
 from streams.kafka.publish import publish as send
 from streams.kafka.topics import Topics
 from twin.errors import UsageError

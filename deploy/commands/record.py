@@ -10,9 +10,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from deploy.options.common import KafkaOptions
-from deploy.run.stopping import stop_requested
 from deploy.show.progress import show_progress
 from deploy.show.summaries import recorded_summary
+from streams.host.signals import stop_requests
 from streams.kafka.record import record as record_events
 from streams.kafka.topics import Topics
 
@@ -32,13 +32,13 @@ def record(
         follow: Continue until Ctrl-C or SIGTERM instead of stopping at the current end; append to an existing OUT.
     """
     started = time.monotonic()
-    with show_progress("record") as advance, stop_requested() as is_stopping:
+    with show_progress("record") as advance, stop_requests() as stop:
         recorded = record_events(
             out,
             kafka.client(),
             Topics(kafka.topic_prefix),
             follow=follow,
-            stop=is_stopping,
+            stop=stop.is_set,
             on_progress=lambda progress: advance(None, progress.events),
         )
     print(recorded_summary(out, recorded, time.monotonic() - started), file=sys.stderr)

@@ -21,9 +21,8 @@ from typing import NoReturn
 
 import structlog
 
-from deploy.run.stopping import STOP_SIGNALS
 from streams.errors import is_passing
-from streams.host.signals import StopRequest
+from streams.host.signals import STOP_SIGNALS, StopRequest
 from streams.log import configure_logging
 from twin.errors import MqtwinError, UsageError
 

@@ -18,7 +18,7 @@ from confluent_kafka import TopicPartition
 from streams.checkpoint.files import CheckpointFiles, DamagedFileError, parse_initial_offsets, parse_offsets
 from streams.files import write_draft
 from streams.kafka.clients import CONNECT_SECONDS, LastError, check, new_consumer
-from streams.kafka.letters import DeadLetter, LetterSender
+from streams.kafka.dead_letters import DeadLetter, LetterSender
 from streams.kafka.topics import Topics
 from twin.errors import MqtwinError, UsageError
 from twin.events import Reason

@@ -1,32 +1,37 @@
 """Collection of a live feed: pages of a source as events on the events topic, keyed by store.
 
 One bad page never ends it: what is wrong is a complaint and a dead letter. Both and the events are delivered before the
-position is saved.
+position is saved. Of a code the first complaints are sent, later at most one a minute, with the number so far: sizes
+that are never told must not fill the topic.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
-from streams.collecting.complaints import ComplaintLetters
-from streams.collecting.position import save_position
-from streams.collecting.sources import Source
-from streams.collecting.statistics import Statistics
-from streams.kafka.letters import LetterSender
+from streams.collecting.sources import Source, save_position
+from streams.kafka.dead_letters import DeadLetter, LetterSender
 from streams.kafka.outgoing import OutgoingChunk, StoreKeys
 from streams.kafka.publish import Sender
+from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoder
 from twin.feeds import Complaint, Event, Feed, Intake, Page
+from twin.feeds.importing import recorded
 from twin.feeds.in_order import sort_key
+from twin.feeds.intake import MAX_EXAMPLES
+from twin.feeds.live_coverage import LiveCoverage
 from twin.recordings.files import LinesChunk
 
 _SAVE_SECONDS = 5.0
 _CHUNK_EVENTS = 10_000
+UNKNOWN_NAME = "unknown-name"  # reason of a name that the estate lacks, once for each
+_INTERVAL_S = 60.0  # between two dead letters of a code
 
 
 class EventWriter:
@@ -60,6 +65,111 @@ class EventWriter:
         """Wait until everything is delivered."""
         self._sender.flush()
         self._letters.flush()
+
+
+class ComplaintLetters:
+    """New complaints and unknown names of an intake as dead letters.
+
+    Args:
+        intake: of the feed.
+        source: name of the source, a topic or address.
+        send: takes the dead letters.
+        monotonic: clock, seconds.
+    """
+
+    def __init__(
+        self,
+        intake: Intake,
+        source: str,
+        send: Callable[[DeadLetter], None],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._intake = intake
+        self._source = source
+        self._send = send
+        self._monotonic = monotonic
+        self._counts: Counter[str] = Counter(intake.counts)
+        self._sent: Counter[str] = Counter()
+        self._sent_at: dict[str, float] = {}
+        self._names: set[tuple[str, str]] = set(intake.unknown)
+
+    def send_new(self, page: Page | None = None) -> None:
+        """Send what has come up since the last call, one dead letter for each code and unknown name.
+
+        Args:
+            page: that it is about; None: it is about no page.
+        """
+        if self._counts != self._intake.counts:
+            for code, count in self._intake.counts.items():
+                if count > self._counts[code] and self._is_due(code):
+                    self._send(self._letter(self._intake.latest[code], count, page))
+            self._counts = Counter(self._intake.counts)
+        if len(self._intake.unknown) > len(self._names):
+            for key in [key for key in self._intake.unknown if key not in self._names]:
+                self._names.add(key)
+                text = f"{'/'.join(filter(None, key))} is not in the estate; expected: a line for it, or no such data"
+                self._send(self._letter(Complaint(UNKNOWN_NAME, self._source, text), 1, page))
+
+    def _is_due(self, code: str) -> bool:
+        now = self._monotonic()
+        if self._sent[code] >= MAX_EXAMPLES and now - self._sent_at[code] < _INTERVAL_S:
+            return False
+        self._sent[code] += 1
+        self._sent_at[code] = now
+        return True
+
+    def _letter(self, complaint: Complaint, count: int, page: Page | None) -> DeadLetter:
+        headers = page.headers if page is not None else {}
+        value = bytes(page.data) if page is not None else b""
+        detail = f"{complaint.place}: {complaint.text}"
+        return DeadLetter(
+            reason=complaint.code,
+            detail=detail if count == 1 else f"{detail} ({count:,} such complaints so far)",
+            topic=self._source,
+            partition=int(headers.get("kafka.partition", -1)),
+            offset=int(headers.get("kafka.offset", -1)),
+            index=0,
+            value=value,
+            length=len(value),
+        )
+
+
+class Statistics:
+    """Scaling of spans by a recording of statistics, which is read again whenever it has been replaced.
+
+    Args:
+        path: the recording, as `mqtwin import smf` writes it; it may be missing at first.
+        estate: the estate.
+        known: coverage that an earlier process knew, see `LiveCoverage.known`.
+        say: called with what is learnt, and why a recording cannot be read.
+    """
+
+    def __init__(
+        self, path: Path, estate: Estate, known: dict[str, tuple[int, int]], say: Callable[[str], None]
+    ) -> None:
+        self.coverage = LiveCoverage(estate, known)
+        self._path = path
+        self._say = say
+        self._version: tuple[int, int] | None = None
+
+    def scale(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Yield events of spans, and what they stand for beyond themselves; first read a changed recording."""
+        self._refresh()
+        yield from self.coverage.scale(events)
+
+    def _refresh(self) -> None:
+        try:
+            status = self._path.stat()
+        except OSError:
+            return
+        version = (status.st_mtime_ns, status.st_size)
+        if version == self._version:
+            return
+        self._version = version
+        try:
+            self.coverage.learn(recorded(self._path), self._say)
+        except UsageError as error:
+            self._say(f"{error}; the coverage stays as it was")
 
 
 def collect(

@@ -1,21 +1,27 @@
-"""Spark's Java process: shielded from signals that are meant for this process, ended together with it."""
+"""Spark's Java process: shielded from signals that are meant for this process, ended together with it.
+
+The output of the JVM and of its Python workers goes to the log of this process. Python workers report each start and
+end of a task on standard error, and the JVM reports its use of an incubator module. Written directly, these lines would
+break a log of JSON lines, or the picture of the demo. Lines that log4j marks as warnings or errors keep their level.
+"""
 
 from __future__ import annotations
 
 import atexit
 import logging
 import os
+import re
 import signal
 import subprocess
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TextIO
 
 import structlog
 from typing_extensions import override
 
-from streams.host.java_output import LAST_LINES, last_words, log_lines
 from streams.host.scratch import ScratchDirectory, crash_report, temporary_base
 from twin.errors import MqtwinError
 
@@ -26,6 +32,12 @@ if TYPE_CHECKING:
 EXIT_SECONDS = 5.0  # Java may take this long to exit by itself after its input was closed
 DOCTOR = "`mqtwin doctor` says what is missing"  # end of a message
 DEATH_SECONDS = 2.0  # a broken connection may precede the end of the process by this long
+_LEVELS = {"ERROR": "error", "FATAL": "error", "WARN": "warning"}
+_LAST_LINES = 20
+# Lines that say nothing about a cause: where in the code, and what java prints after each of its errors.
+_EMPTY = re.compile(
+    r"\s+at |Error: (Could not create the Java Virtual Machine|A fatal exception has occurred)|WARNING: "
+)
 
 
 class _LaunchOptions(dict[str, Any]):
@@ -72,7 +84,7 @@ def launch_java(conf: SparkConf, scratch: list[ScratchDirectory], environment: M
 
     _quiet_py4j()
     reading, writing = os.pipe()
-    last: deque[str] = deque(maxlen=LAST_LINES)
+    last: deque[str] = deque(maxlen=_LAST_LINES)
     lines = os.fdopen(reading, encoding="utf-8", errors="replace")
     reader = threading.Thread(target=log_lines, args=(lines, last), name="mqtwin-java-output", daemon=True)
     try:
@@ -163,3 +175,32 @@ class _ToLog(logging.Handler):
         is_py4j = record.name.startswith("py4j") or "py4j" in record.pathname
         level = logging.DEBUG if is_py4j else record.levelno
         log.log(level, record.getMessage())
+
+
+def log_lines(lines: TextIO, last: deque[str] | None = None) -> None:
+    """Log each line until the JVM, and every process that inherited its output, has ended.
+
+    Args:
+        lines: the output.
+        last: receives the lines.
+    """
+    log = structlog.get_logger("mqtwin.java")
+    with lines:
+        for line in lines:
+            text = line.rstrip()
+            if text:
+                if last is not None:
+                    last.append(text)
+                with suppress(OSError):  # nobody reads the log any more: Java must not wait for a reader
+                    getattr(log, parse_level(text))(text)
+
+
+def last_words(last: deque[str]) -> str:
+    """Return the last line of a JVM that has ended which says why; empty if it has printed nothing."""
+    telling = [line for line in last if not _EMPTY.match(line)]
+    return (telling or list(last) or [""])[-1].strip()
+
+
+def parse_level(line: str) -> str:
+    """Return the level to log a line of the JVM at: the level of log4j among its first words, else debug."""
+    return next((_LEVELS[word] for word in line.split(maxsplit=4)[:4] if word in _LEVELS), "debug")

@@ -1,18 +1,28 @@
-"""Requests to stop, by signal."""
+"""Requests to stop, by SIGTERM, SIGHUP and Ctrl-C, for code that loops and for code that blocks.
+
+A loop that writes a file or runs batches finishes what it has in hand, so it asks between two steps. A call that blocks
+(Kafka, Java's end, Spark's start) can only be left by an exception. For the main thread only; the earlier handlers are
+restored at the end of the block.
+"""
 
 from __future__ import annotations
 
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from types import FrameType
 
 from typing_extensions import override
 
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SAME_REQUEST_SECONDS = 0.5
+
+
+class StopRequestedError(BaseException):
+    """A request to end this process. Not an ``Exception``, for the same reason as KeyboardInterrupt."""
 
 
 class StopRequest(threading.Event):
@@ -48,7 +58,7 @@ class StopRequest(threading.Event):
 
 @contextmanager
 def stop_requests() -> Iterator[threading.Event]:
-    """Turn SIGTERM and SIGINT into an event; a second signal ends the process.
+    """Turn stop signals into an event; a second signal ends the process.
 
     A signal within `_SAME_REQUEST_SECONDS` counts as the same request: `timeout` signals its command and then the whole
     process group, and so the command again.
@@ -64,10 +74,34 @@ def stop_requests() -> Iterator[threading.Event]:
         elif time.monotonic() - requested_s > _SAME_REQUEST_SECONDS:
             raise SystemExit(128 + number)
 
-    handlers = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield stop
+        with _handlers(request):
+            yield stop
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
         stop.close()
+
+
+@contextmanager
+def raise_on_stop() -> Iterator[None]:
+    """Raise `StopRequestedError` in the block at the first stop signal; further ones do not disturb the clean-up."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        for number in STOP_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        raise StopRequestedError
+
+    with _handlers(stop):
+        yield
+
+
+@contextmanager
+def _handlers(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle the stop signals within the block, but for a SIGHUP that `nohup` has this process ignore."""
+    is_hang_up_ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    numbers = [number for number in STOP_SIGNALS if number != signal.SIGHUP or not is_hang_up_ignored]
+    earlier = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, previous in earlier.items():
+            signal.signal(number, previous)

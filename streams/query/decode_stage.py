@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streams.kafka.letters import DeadLetter
+from streams.kafka.dead_letters import DeadLetter
 from streams.plan import PackedPlan, Plan
 from streams.query.report_records import ReadMark, ReportError, pack_reports, read_record
 from streams.query.rows import (

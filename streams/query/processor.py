@@ -19,7 +19,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from streams.kafka.letters import DeadLetter
+from streams.kafka.dead_letters import DeadLetter
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import open_decoder
 from streams.query.report_records import CONTENT_TYPE, report_records, unpack_reports

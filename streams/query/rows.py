@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from streams.kafka.letters import DeadLetter
+from streams.kafka.dead_letters import DeadLetter
 
 # Kinds of rows between the decode stage and the processor.
 BLOCK, SPANS, REPORT, MARK, DEAD = "block", "spans", "report", "mark", "dead"

@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -32,6 +33,8 @@ MASTER = f"local[*,{LOCAL_FAILURES}]"
 LOOPBACK = "127.0.0.1"
 ARROW_BATCH_BYTES = 32 * 1024 * 1024  # bounds bytes, because Kafka records differ in size by five orders of magnitude
 ARROW_BATCH_RECORDS = 10_000
+CONNECT_SECONDS = 5.0  # limit for a connection to the master
+_PORTS = {"spark": 7077, "k8s": 443}
 _STOPPED = re.compile(r"stopped SparkContext|SparkContext (was|has been) shut ?down|Master removed our application")
 _NO_EXECUTORS = (
     "its executors failed as soon as they were started, and the master gave up; the reason is in their logs: stderr in "
@@ -138,6 +141,38 @@ def open_session(
             raise MqtwinError(f"Spark does not start on {settings['spark.master']}: {explain_stop(error)}") from error
         raise UsageError(f"Spark does not start: {one_line(error)}; {DOCTOR}") from error
     return session
+
+
+def check_master(master: str) -> None:
+    """Connect to the master of a standalone cluster or of Kubernetes; other masters are left to Spark.
+
+    Spark itself takes a minute to fail and does not name the cause.
+
+    Raises:
+        UsageError: the address is malformed.
+        MqtwinError: no connection is accepted; the message has the cause.
+    """
+    match = re.fullmatch(r"(spark|k8s)://(?:https?://)?([^/]+)/?.*", master)
+    if match is None:
+        return
+    scheme, addresses = match.group(1), match.group(2).split(",")
+    refusals = []
+    for address in addresses:
+        host, port = _parse_address(master, address, _PORTS[scheme])
+        try:
+            with closing(socket.create_connection((host, port), timeout=CONNECT_SECONDS / len(addresses))):
+                return
+        except OSError as error:
+            refusals.append(f"{address}: {error.strerror or error}")
+    raise MqtwinError(f"--master {master}: nobody answers ({'; '.join(refusals)}); is the master running?")
+
+
+def _parse_address(master: str, address: str, default_port: int) -> tuple[str, int]:
+    host, _, port = address.rpartition(":") if re.search(r":\d+$", address) else (address, "", str(default_port))
+    is_ipv6, has_brackets = ":" in host.strip("[]"), host.startswith("[")
+    if not host or not 0 < int(port) < 65536 or is_ipv6 != has_brackets:
+        raise UsageError(f"--master {master}: {address}: expected: HOST:PORT")
+    return host.strip("[]"), int(port)
 
 
 def explain_stop(error: BaseException) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from streams.kafka.letters import DeadLetter
+from streams.kafka.dead_letters import DeadLetter
 from streams.plan import Plan
 from streams.query.rows import StoreSpans
 from twin.estate import Estate

@@ -24,7 +24,7 @@ from deploy.demo import DemoRun, StoryGate
 from deploy.show.picture import picture, waiting_picture
 from deploy.show.usage import HEADINGS, forecast_text, usage_lines
 from deploy.show.verdict import MethodResult, compare, comparison_lines, judge_demo, next_commands
-from streams.kafka.pace import Pace
+from streams.kafka.publish import Pace
 from streams.kafka.subscribe import AlertRecord
 from tests.support.estates import small_estate
 from twin.errors import UsageError

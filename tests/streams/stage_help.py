@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming import TwsTester
 
-from streams.kafka.letters import DeadLetter
+from streams.kafka.dead_letters import DeadLetter
 from streams.kafka.topics import Limits, Topics
 from streams.plan import Loss, PackedPlan, Plan
 from streams.query.decode_stage import decode_task

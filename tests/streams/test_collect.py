@@ -19,12 +19,17 @@ import trustme
 
 from deploy.cli import main
 from streams.collecting import collect as collecting
-from streams.collecting.collect import collect
-from streams.collecting.complaints import ComplaintLetters
+from streams.collecting.collect import ComplaintLetters, Statistics, collect
 from streams.collecting.http import HttpClient, RequestError, check_url
-from streams.collecting.position import Position, load_position, save_position
-from streams.collecting.sources import HttpSource, dds_requests, page_requests, range_requests
-from streams.collecting.statistics import Statistics
+from streams.collecting.sources import (
+    HttpSource,
+    Position,
+    dds_requests,
+    load_position,
+    page_requests,
+    range_requests,
+    save_position,
+)
 from tests.streams.kafka_help import create, everything, send
 from tests.support.estates import facility_estate
 from twin.errors import UsageError

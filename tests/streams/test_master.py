@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from streams.query.master import check_master
+from streams.query.session import check_master
 from twin.errors import MqtwinError, UsageError
 
 

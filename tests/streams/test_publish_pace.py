@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streams.kafka.pace import GRAIN_S, Pace, Slice
+from streams.kafka.publish import GRAIN_S, Pace, Slice
 
 SECOND_US = 1_000_000
 DAY_US = 86_400 * SECOND_US

@@ -49,3 +49,16 @@ def test_a_second_signal_ends_the_process(monkeypatch: pytest.MonkeyPatch):
         with pytest.raises(SystemExit) as ended:
             signal.raise_signal(signal.SIGTERM)
     assert ended.value.code == 128 + signal.SIGTERM
+
+
+def test_a_hang_up_stops_unless_nohup_has_it_ignored():
+    with stop_requests() as stop:
+        signal.raise_signal(signal.SIGHUP)
+        assert stop.is_set()
+    earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stop_requests() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert not stop.is_set()
+    finally:
+        signal.signal(signal.SIGHUP, earlier)

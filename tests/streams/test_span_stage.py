@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from streams.kafka.letters import DeadLetter
+from streams.kafka.dead_letters import DeadLetter
 from streams.kafka.topics import Limits, Topics
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import decode_task, open_decoder

@@ -343,7 +343,7 @@ PROGRAM = """
 import resource
 from deploy.console.model import ConsoleModel
 from deploy.console.server import ConsoleServer, Listen
-from deploy.run.stopping import StopRequestedError, raise_on_stop
+from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
 configure_logging()
