@@ -44,7 +44,7 @@ def admin_client(kafka: Mapping[str, str]) -> AdminClient:
     try:
         return AdminClient({**for_librdkafka(kafka), **quiet})
     except KafkaException as error:
-        raise UsageError(f"Kafka client settings: {reason_of(error)}") from error
+        raise UsageError(f"Kafka client settings: {reason_of(error)}; expected: those of Kafka's client") from error
 
 
 def reason_of(error: BaseException) -> str:
