@@ -18,7 +18,7 @@ from twin.events import JSON, NDJSON
 from twin.playback.replays import Replayed, replay
 from twin.recordings.files import RecordingWriter
 
-pytestmark = [pytest.mark.system, pytest.mark.nightly]
+pytestmark = pytest.mark.system
 
 NewStream = Callable[[Estate], Stream]
 SECONDS = 1500
@@ -84,6 +84,7 @@ def test_reports_of_structures_in_pieces_give_the_output_of_a_replay(
     check_reports(stream, replay(whole, estate))
 
 
+@pytest.mark.nightly
 def test_reports_that_are_delivered_twice_count_once(
     new_stream: NewStream, kafka: str, estate: Estate, tmp_path: Path
 ) -> None:
@@ -113,6 +114,7 @@ def test_reports_that_are_delivered_twice_count_once(
     ] * 2
 
 
+@pytest.mark.nightly
 def test_reports_of_structures_at_once_give_it_too_and_a_new_job_ignores_those_of_an_earlier_one(
     new_stream: NewStream, kafka: str, estate: Estate, tmp_path: Path
 ) -> None:
