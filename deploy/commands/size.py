@@ -9,6 +9,7 @@ from cyclopts.validators import Number
 
 from deploy.options.sizes import SizeOptions, parse_size_option, scm_of_facility, worst_case
 from deploy.show.sizes import extent_text, print_plan, rounded_size
+from twin.capacity.offload_rules import has_rules
 from twin.errors import UsageError
 from twin.estate import PageSet, QueueFile, Structure, format_size
 from twin.estate.model import packs
@@ -27,7 +28,7 @@ from twin.sizing import (
 )
 from twin.sizing.mix import Mix, parse_count
 from twin.sizing.page_set import PageSetPlan, usable_pages
-from twin.sizing.structure import fill_by_rules, has_rules, offload_all_commands, rebuilt_for_offload
+from twin.sizing.structure import fill_by_rules, offload_all_commands, rebuilt_for_offload
 
 size = App(name="size")
 

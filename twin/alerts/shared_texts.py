@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from twin.capacity.statements import activation, display_facility, display_structure, rebuild
 from twin.conditions import Resource
 from twin.estate import policy_name_of
-from twin.estate.cfrm_text import activation
 from twin.units import readable_size
 
 _MAX_NAMED = 3
@@ -56,7 +56,7 @@ def scm_overcommitted_actions(facility: str, total: int, maxima: Mapping[str, in
         )
     actions.append(
         f"Or configure {readable_size(sum(maxima.values()) - total)} more SCM for {facility}; display its SCM:"
-        f" D CF,CFNAME={facility}"
+        f" {display_facility(facility)}"
     )
     return tuple(actions)
 
@@ -83,9 +83,9 @@ def scm_exhausted_actions(facility: str, usage: Mapping[str, int]) -> tuple[str,
         name, _ = ranked[0]
         actions.append(
             f"Start more getters on the queues of {name}, which uses most SCM; display its usage:"
-            f" D XCF,STR,STRNAME={policy_name_of(name)}"
+            f" {display_structure(policy_name_of(name))}"
         )
-    actions.append(f"Configure more SCM for {facility}; display its SCM: D CF,CFNAME={facility}")
+    actions.append(f"Configure more SCM for {facility}; display its SCM: {display_facility(facility)}")
     return tuple(actions)
 
 
@@ -108,8 +108,8 @@ def augmented_exhausted_actions(facility: str, usage: Mapping[str, int]) -> tupl
     ranked = _largest(usage)
     name = policy_name_of(ranked[0][0]) if ranked else "..."
     return (
-        f"Free storage in {facility}: move a structure to another one, SETXCF START,REBUILD,STRNAME=...,LOC=OTHER",
-        f"Or lower SCMMAXSIZE of {name} in the CFRM policy; display the free storage: D CF,CFNAME={facility}",
+        f"Free storage in {facility}: move a structure to another one, {rebuild()},LOC=OTHER",
+        f"Or lower SCMMAXSIZE of {name} in the CFRM policy; display the free storage: {display_facility(facility)}",
     )
 
 

@@ -9,10 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from twin.alerts.episodes import Filler
-from twin.capacity.offload_rules import SOONER_TH, alter_command, has_rules, offloads_all_by, with_all_offloaded_above
+from twin.capacity.offload_rules import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
+from twin.capacity.statements import (
+    activation,
+    alter_rules,
+    alter_size,
+    alter_structure,
+    copy_data_set,
+)
 from twin.conditions import Pool, Resource
 from twin.estate import Structure, format_size
-from twin.estate.cfrm_text import activation
 from twin.units import as_estimate, as_rate, as_span, readable_size
 
 GETTERS, OFFLOAD, SIZE, EXPAND = "getters", "offload", "size", "expand"  # actions
@@ -93,10 +99,10 @@ def _structure_size(config: Structure, size_now: int, effects: Mapping[str, str]
         return [f"Raise SIZE and INITSIZE in the CFRM policy ({why}): {activated}"]
     if size_now < config.size and config.allow_auto_alter:
         action = f"Automatic alter expands the structure to its SIZE by 10 % a minute; at once{effects.get(SIZE, '')}"
-        return [f"{action}: SETXCF START,ALTER,STRNAME={cf_name},SIZE={format_size(config.size)}"]
+        return [f"{action}: {alter_size(cf_name, config.size)}"]
     if size_now < config.size:
         action = f"Expand the structure to its SIZE{effects.get(SIZE, '')}"
-        return [f"{action}: SETXCF START,ALTER,STRNAME={cf_name},SIZE={format_size(config.size)}"]
+        return [f"{action}: {alter_size(cf_name, config.size)}"]
     why = f"the structure has reached {format_size(config.size)}"
     return [f"Raise SIZE in the CFRM policy ({why}): {activated}"]
 
@@ -117,7 +123,7 @@ def pool_actions(
     actions = getter_actions(fillers, effects, is_shared=True)
     saves = has_rules(config) and not offloads_all_by(config, SOONER_TH)
     if resource.pool == Pool.ELEMENTS and saves:
-        command = alter_command(config, with_all_offloaded_above(config, SOONER_TH))
+        command = alter_rules(config, with_all_offloaded_above(config, SOONER_TH))
         actions.append(f"Offload sooner to save elements{effects.get(OFFLOAD, '')}: {command}")
     return tuple(actions + _structure_size(config, size_now, effects, alterable))
 
@@ -150,7 +156,7 @@ def scm_actions(
         )
     else:
         room = (
-            f"Free storage in {facility}: contract another structure (SETXCF START,ALTER,STRNAME=...,SIZE=...) or"
+            f"Free storage in {facility}: contract another structure ({alter_size()}) or"
             " rebuild it into another coupling facility"
         )
     return (*getter_actions(fillers, effects, is_shared=True), room)
@@ -183,12 +189,11 @@ def dataset_actions(
     config: Structure, qmgr: str, fillers: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING
 ) -> tuple[str, ...]:
     """Return the actions for the blocks of a shared message data set."""
-    name = config.short_name
     actions = getter_actions(fillers, effects, is_shared=True)
     if not config.ds_expand:
-        actions.append(f"Let the data set expand{effects.get(EXPAND, '')}: ALTER CFSTRUCT({name}) DSEXPAND(YES)")
+        actions.append(f"Let the data set expand{effects.get(EXPAND, '')}: {alter_structure(config, 'DSEXPAND(YES)')}")
     actions.append(
-        f"Add volumes to the storage group of {qmgr}'s data set, or copy it to a larger one: RESET SMDS({qmgr})"
-        f" CFSTRUCT({name}) ACCESS(DISABLED), copy the data set, RESET SMDS({qmgr}) CFSTRUCT({name}) ACCESS(ENABLED)"
+        f"Add volumes to the storage group of {qmgr}'s data set, or copy it to a larger one:"
+        f" {copy_data_set(config, qmgr)}"
     )
     return tuple(actions)

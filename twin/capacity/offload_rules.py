@@ -60,9 +60,3 @@ def _below(threshold: int, present: int) -> int | None:
     if threshold <= 0:
         return None
     return threshold - _STEP if threshold > _STEP else threshold // 2
-
-
-def alter_command(config: Structure, rules: tuple[OffloadRule, ...]) -> str:
-    """Return the MQSC command that sets all rules: six values, in order."""
-    values = " ".join(f"OFFLD{rule.number}TH({rule.th}) OFFLD{rule.number}SZ({rule.sz // KIB}K)" for rule in rules)
-    return f"ALTER CFSTRUCT({config.short_name}) {values}"

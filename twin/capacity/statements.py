@@ -1,19 +1,126 @@
-"""A plan as text: what people are to do, and the MQSC and CFRM texts of it.
+"""Statements that an operator types, each once, and the plan of a change as such statements and steps.
 
-Sources: [IBM: MQ, ALTER CFSTRUCT; RESET SMDS; ALTER SMDS; ALTER PSID], [IBM: z/OS MVS Setting Up a Sysplex, CFRM
-parameters for administrative data utility].
+Sources: [IBM: MQ, ALTER CFSTRUCT; RESET SMDS; ALTER SMDS; ALTER PSID], [IBM: z/OS MVS System Commands, DISPLAY CF and
+SETXCF], [IBM: z/OS MVS Setting Up a Sysplex, CFRM parameters for administrative data utility].
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from twin.estate import PageSet, QueueFile, StoreConfig, Structure, format_size
-from twin.estate.cfrm_text import activation, structure_statement
+from twin.estate import OffloadRule, PageSet, QueueFile, StoreConfig, Structure, format_size
 from twin.units import KIB, MIB
 
 _POLICY = ("size", "init_size", "scm_max_size", "allow_auto_alter")
+_ANY = "..."  # in a statement: a name or size that the reader chooses
+
+
+def alter_structure(config: Structure, words: str) -> str:
+    """Return the MQSC command that changes a CF structure object. words: its attributes."""
+    return f"ALTER CFSTRUCT({config.short_name}) {words}"
+
+
+def alter_rules(config: Structure, rules: Iterable[OffloadRule]) -> str:
+    """Return the MQSC command that sets all offload rules: six values, in order."""
+    values = (f"OFFLD{rule.number}TH({rule.th}) OFFLD{rule.number}SZ({rule.sz // KIB}K)" for rule in rules)
+    return alter_structure(config, " ".join(values))
+
+
+def alter_page_set(psid: int, expand: str) -> str:
+    """Return the MQSC command that changes how a page set expands; a failed expansion is tried again by it."""
+    return f"ALTER PSID({psid}) EXPAND({expand})"
+
+
+def alter_queue(queue: str, words: str) -> str:
+    """Return the MQSC command that changes a local queue. words: its attributes."""
+    return f"ALTER QLOCAL({queue}) {words}"
+
+
+def raise_max_file_size(queue: str, size: int) -> str:
+    """Return the MQSC command that sets the maximum size of a queue file. size: bytes, rounded up to MB."""
+    return alter_queue(queue, f"MAXFSIZE({-(-size // MIB)})")
+
+
+def expand_data_set(config: Structure, qmgr: str) -> str:
+    """Return the MQSC command that lets a shared message data set expand again after a failed expansion."""
+    return f"ALTER SMDS({qmgr}) CFSTRUCT({config.short_name}) DSEXPAND(YES)"
+
+
+def copy_data_set(config: Structure, qmgr: str) -> str:
+    """Return the commands around the copy of a shared message data set to a larger one."""
+    reset = f"RESET SMDS({qmgr}) CFSTRUCT({config.short_name})"
+    return f"{reset} ACCESS(DISABLED), copy the data set, {reset} ACCESS(ENABLED)"
+
+
+def alter_size(structure: str = _ANY, size: int | None = None) -> str:
+    """Return the operator command that changes the size of a structure.
+
+    Args:
+        structure: its name in the policy.
+        size: bytes, rounded up to KB, the unit of the command; None: the reader chooses.
+    """
+    return f"SETXCF START,ALTER,STRNAME={structure},SIZE={_ANY if size is None else policy_size(size)}"
+
+
+def rebuild(structure: str = _ANY) -> str:
+    """Return the operator command that rebuilds a structure. structure: its name in the policy."""
+    return f"SETXCF START,REBUILD,STRNAME={structure}"
+
+
+def activation(structure: str, policy: str | None = None) -> str:
+    """Return the steps by which a change of the CFRM policy takes effect [IBM: APAR II08695].
+
+    Args:
+        structure: its name in the policy.
+        policy: name of the policy; None: not known.
+    """
+    activate = f"SETXCF START,POLICY,TYPE=CFRM,POLNAME={policy or _ANY}"
+    return f"run IXCMIAPU with it, activate it by {activate}, then {rebuild(structure)}"
+
+
+def display_facility(facility: str) -> str:
+    """Return the operator command that displays a coupling facility."""
+    return f"D CF,CFNAME={facility}"
+
+
+def display_structure(structure: str) -> str:
+    """Return the operator command that displays a structure. structure: its name in the policy."""
+    return f"D XCF,STR,STRNAME={structure}"
+
+
+def structure_sizes(structure: str, size: int | None, init_size: int | None, scm_max_size: int | None) -> list[str]:
+    """Return the parts of a STRUCTURE statement of a CFRM policy up to its sizes, each rounded up to KB.
+
+    Args:
+        structure: its name in the policy.
+        size: SIZE, bytes; None: it stays.
+        init_size: INITSIZE, bytes; None: it stays.
+        scm_max_size: SCMMAXSIZE, bytes; None: it stays.
+    """
+    parts = [f"STRUCTURE NAME({structure})"]
+    if size is not None:
+        parts.append(f"SIZE({policy_size(size)})")
+    if init_size is not None:
+        parts.append(f"INITSIZE({policy_size(init_size)})")
+    if scm_max_size is not None:
+        parts.append(f"SCMALGORITHM(KEYPRIORITY1) SCMMAXSIZE({policy_size(scm_max_size)})")
+    return parts
+
+
+def structure_statement(config: Structure) -> str:
+    """Return the STRUCTURE statement of what the estate knows of a policy, which `twin.estate.cfrm` reads."""
+    name, *sizes = structure_sizes(config.policy_name, config.size, config.init_size, config.scm_max_size)
+    parts = [f"{name} {sizes[0]}", *sizes[1:]]
+    parts.append(f"FULLTHRESHOLD({config.full_threshold}) ALLOWAUTOALT({'YES' if config.allow_auto_alter else 'NO'})")
+    if config.coupling_facility is not None:
+        parts.append(f"PREFLIST({config.coupling_facility})")
+    return "\n  ".join(parts)
+
+
+def policy_size(size: int) -> str:
+    """Return bytes as text, rounded up to KB: a number without a unit would be KB in a policy and in SETXCF."""
+    return format_size(-(-size // KIB) * KIB)
 
 
 def mqsc(config: StoreConfig, settings: Mapping[str, Any]) -> str:
@@ -25,11 +132,11 @@ def mqsc(config: StoreConfig, settings: Mapping[str, Any]) -> str:
     """
     if isinstance(config, Structure):
         words = [_word(name, value) for name, value in settings.items() if name.startswith(("offld", "ds_expand"))]
-        return f"ALTER CFSTRUCT({config.name.partition('/')[2]}) {' '.join(words)}\n" if words else ""
+        return alter_structure(config, " ".join(words)) + "\n" if words else ""
     if isinstance(config, PageSet) and "expand" in settings:
-        return f"ALTER PSID({config.psid}) EXPAND({settings['expand']})\n"
+        return alter_page_set(config.psid, settings["expand"]) + "\n"
     if isinstance(config, QueueFile) and "max_size" in settings:
-        return f"ALTER QLOCAL({config.queue}) MAXFSIZE({settings['max_size'] // MIB})\n"
+        return raise_max_file_size(config.queue, settings["max_size"]) + "\n"
     return ""
 
 
@@ -62,31 +169,22 @@ def steps(config: StoreConfig, settings: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _policy_steps(config: Structure, settings: Mapping[str, Any]) -> list[str]:
-    names = {"size": "SIZE", "init_size": "INITSIZE", "scm_max_size": "SCMMAXSIZE"}
-    words = [f"{word}({format_size(settings[name])})" for name, word in names.items() if name in settings]
-    if not words:
+    name, sizes = config.policy_name, (settings.get(key) for key in ("size", "init_size", "scm_max_size"))
+    words = structure_sizes(name, *sizes)
+    if len(words) == 1:
         return []
-    if "scm_max_size" in settings:
-        words.insert(-1, "SCMALGORITHM(KEYPRIORITY1)")
     if "allow_auto_alter" in settings:
         words.append("ALLOWAUTOALT(NO)")
-    name = config.policy_name
-    return [f"Set STRUCTURE NAME({name}) {' '.join(words)} in the CFRM policy: {activation(name, config.cfrm_policy)}"]
+    return [f"Set {' '.join(words)} in the CFRM policy: {activation(name, config.cfrm_policy)}"]
 
 
 def _data_set_step(config: Structure, qmgr: str, settings: Mapping[str, Any]) -> str:
-    target = f"SMDS({qmgr}) CFSTRUCT({config.short_name})"
     size = settings.get(f"smds.{qmgr}.size")
     if size is not None:
-        return (
-            f"Copy {qmgr}'s data set to one of {format_size(size)}: RESET {target} ACCESS(DISABLED), copy the data set,"
-            f" RESET {target} ACCESS(ENABLED)"
-        )
-    return (
-        f"Add volumes to the storage group of {qmgr}'s data set, so that it can grow to"
-        f" {format_size(settings[f'smds.{qmgr}.max_size'])}; if an expansion has failed:"
-        f" ALTER {target} DSEXPAND(YES)"
-    )
+        return f"Copy {qmgr}'s data set to one of {format_size(size)}: {copy_data_set(config, qmgr)}"
+    maximum = format_size(settings[f"smds.{qmgr}.max_size"])
+    growth = f"Add volumes to the storage group of {qmgr}'s data set, so that it can grow to {maximum}"
+    return f"{growth}; if an expansion has failed: {expand_data_set(config, qmgr)}"
 
 
 def _page_set_steps(config: PageSet, settings: Mapping[str, Any], command: str) -> list[str]:

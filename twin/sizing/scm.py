@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kernels.scm import BLOCK_BYTES, PRESTAGE_ABOVE, blocks_of
+from twin.capacity.statements import structure_sizes
 from twin.capacity.structures import allocate, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
@@ -70,6 +71,7 @@ def plan_scm(
     scm_used = scm_bytes(in_scm, -(-in_scm * elements // messages))
     scm_max_size = round_up(scm_used)
     aug_dynamic = -(-scm_used * DYNAMIC_AUGMENTED_PPM // 1_000_000)
+    statement = structure_sizes(config.policy_name, config.size, config.init_size, scm_max_size)
     return ScmPlan(
         data=OFFLOADED if offloaded else IN_STRUCTURE,
         size=size,
@@ -84,19 +86,9 @@ def plan_scm(
         aug_fixed=FIXED_AUGMENTED,
         aug_dynamic=aug_dynamic,
         cf_storage=size + FIXED_AUGMENTED + aug_dynamic,
-        cfrm=_cfrm(config, scm_max_size),
+        cfrm=" ".join(statement) if scm_max_size else "",
         warnings=tuple(_warnings(scm_max_size, scm_total, committed)),
     )
-
-
-def _cfrm(config: Structure, scm_max_size: int) -> str:
-    if not scm_max_size:
-        return ""
-    size = f"SIZE({format_size(config.size)})"
-    if config.init_size is not None:
-        size += f" INITSIZE({format_size(config.init_size)})"
-    name = config.policy_name
-    return f"STRUCTURE NAME({name}) {size} SCMALGORITHM(KEYPRIORITY1) SCMMAXSIZE({format_size(scm_max_size)})"
 
 
 def _warnings(scm_max_size: int, scm_total: int | None, committed: int) -> list[str]:

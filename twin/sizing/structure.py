@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kernels import offload, pools
-from twin.capacity.offload_rules import alter_command, with_all_offloaded_above
+from twin.capacity.offload_rules import has_rules, with_all_offloaded_above
+from twin.capacity.statements import alter_rules, rebuild
 from twin.capacity.structures import allocate, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure
@@ -53,13 +54,8 @@ def all_offloaded(config: Structure) -> Structure:
 
 def offload_all_commands(config: Structure) -> str:
     """Return the commands that offload all data from now on and allocate the structure at the ratio 1:2."""
-    alter = alter_command(config, with_all_offloaded_above(config, 0))
-    return f"{alter}, then SETXCF START,REBUILD,STRNAME={config.policy_name}"
-
-
-def has_rules(config: Structure) -> bool:
-    """Return True if offload rules apply: CFLEVEL(5), and OFFLOAD is not NONE."""
-    return config.cf_level >= 5 and config.offload != "NONE"
+    alter = alter_rules(config, with_all_offloaded_above(config, 0))
+    return f"{alter}, then {rebuild(config.policy_name)}"
 
 
 def elements_of(config: Structure, length: int, *, offloaded: bool) -> int:

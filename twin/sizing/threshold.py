@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernels import offload, pools
-from twin.capacity.offload_rules import alter_command, with_all_offloaded_above
+from twin.capacity.offload_rules import has_rules, with_all_offloaded_above
+from twin.capacity.statements import alter_rules
 from twin.capacity.structures import allocate, pool_sizes
 from twin.errors import UsageError
 from twin.estate import Structure, format_size
-from twin.sizing.structure import DOCUMENTED_BYTES, has_rules, offload_all_commands, round_up
+from twin.sizing.structure import DOCUMENTED_BYTES, offload_all_commands, round_up
 from twin.units import MIB
 
 _MB = 10**6  # the document divides 1,000,000 x 0.75 KB = 768 MB by a SIZE of 4,096 MB
@@ -114,7 +115,7 @@ def _pools(config: Structure, size: int, backlog: int) -> tuple[float, float, in
 def _command(config: Structure, size: int, backlog: int, threshold: int, pools_latest: int | None) -> str | None:
     """Return the command by which the backlog fits: an earlier threshold, or everything offloaded and a rebuild."""
     if pools_latest is not None:
-        return alter_command(config, with_all_offloaded_above(config, min(threshold, pools_latest)))
+        return alter_rules(config, with_all_offloaded_above(config, min(threshold, pools_latest)))
     entries, elements = pool_sizes(config, size, pools.RATIO_ALL_OFFLOADED)
     fits = backlog <= entries and backlog * offload.OFFLOADED_ELEMENTS <= elements
     return offload_all_commands(config) if fits and has_rules(config) else None

@@ -16,6 +16,7 @@ from typing_extensions import override
 from twin.alerts import shared_texts
 from twin.alerts.episodes import Alert, Finding
 from twin.alerts.resource_view import HYSTERESIS_PCT
+from twin.capacity.statements import display_facility
 from twin.capacity.structures import allocate
 from twin.conditions import AUGMENTED, CRITICAL, SCM, WARNING, Condition, Resource
 from twin.estate import CouplingFacility, Structure
@@ -238,7 +239,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             full_probability=None,
             fillers=(),
             cause=drift_cause(self.name, resource, self._state.drift, DRIFT_TOLERANCE_PCT),
-            actions=(f"Compare size and scm of {self.name} in the estate with D CF,CFNAME={self.name}.",),
+            actions=(f"Compare size and scm of {self.name} in the estate with {display_facility(self.name)}.",),
         )
 
     @override

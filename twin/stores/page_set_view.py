@@ -11,6 +11,7 @@ from twin.alerts import fillers, texts
 from twin.alerts.episodes import Filler
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
+from twin.capacity.statements import alter_page_set, alter_queue
 from twin.conditions import PAGES, Condition, Resource
 from twin.estate import PageSet
 from twin.state.arrays import Array
@@ -89,15 +90,15 @@ class Pages(ResourceView):
     def actions(self, ranked: tuple[Filler, ...], effects: Mapping[str, str] = NOTHING) -> tuple[str, ...]:
         config, actions = self._config, texts.getter_actions(ranked, effects, is_shared=False)
         if config.expand == "NONE":
-            actions.append(f"Let the page set expand: ALTER PSID({config.psid}) EXPAND(SYSTEM)")
+            actions.append(f"Let the page set expand: {alter_page_set(config.psid, 'SYSTEM')}")
         elif config.expand == "USER" and not config.secondary_pages:
             actions.append(
-                f"Let MQ choose the secondary extent, none is defined: ALTER PSID({config.psid}) EXPAND(SYSTEM)"
+                f"Let MQ choose the secondary extent, none is defined: {alter_page_set(config.psid, 'SYSTEM')}"
             )
         elif int(self._store.page_use[0]["status"]) != layout.MAXIMUM:
             actions.append(
                 "Add volumes to its storage group, then retry the expansion:"
-                f" ALTER PSID({config.psid}) EXPAND({config.expand})"
+                f" {alter_page_set(config.psid, config.expand)}"
             )
         if ranked:
             queue = ranked[0].queue
@@ -105,6 +106,6 @@ class Pages(ResourceView):
                 f"Move {queue} to a page set with free pages (DISPLAY USAGE TYPE(PAGESET)) or a new one: give that page"
                 f" set a storage class OTHER, then DEFINE QLOCAL(TEMP) LIKE({queue}) STGCLASS(OTHER),"
                 f" MOVE QLOCAL({queue}) TOQLOCAL(TEMP),"
-                f" ALTER QLOCAL({queue}) STGCLASS(OTHER), MOVE QLOCAL(TEMP) TOQLOCAL({queue})"
+                f" {alter_queue(queue, 'STGCLASS(OTHER)')}, MOVE QLOCAL(TEMP) TOQLOCAL({queue})"
             )
         return tuple(actions)

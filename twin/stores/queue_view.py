@@ -16,6 +16,7 @@ from twin.alerts import fillers, texts
 from twin.alerts.episodes import Filler
 from twin.alerts.resource_view import CALM_AFTER_FULL, HYSTERESIS_PCT, ResourceView
 from twin.alerts.texts import NOTHING
+from twin.capacity.statements import alter_queue
 from twin.conditions import FULL, Condition, Pool, Resource
 from twin.estate.attributes import MAX_DEPTH
 from twin.state.arrays import Array
@@ -115,6 +116,6 @@ class QueueDepth(ResourceView):
         own = (Filler(self.resource.owner, 1.0),)
         raising = f"Raise MAXDEPTH if {self._store_name} has storage for more messages ({room})"
         if 0 < self._limit < MAX_DEPTH:
-            raising += f": ALTER QLOCAL({self.resource.owner}) MAXDEPTH({min(2 * self._limit, MAX_DEPTH)})"
+            raising += f": {alter_queue(self.resource.owner, f'MAXDEPTH({min(2 * self._limit, MAX_DEPTH)})')}"
         is_shared = int(self._store.params[0]["kind"]) == layout.STRUCTURE
         return (*texts.getter_actions(own, effects, is_shared=is_shared), raising)
