@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
+from twin.estate import ForecastSettings
 from twin.forecast.rule import hold_s, is_calm, is_danger, is_worth_a_page
 
-CONFIG = SimpleNamespace(forecast_probability=0.4, forecast_lead_s=1800.0)
+CONFIG = ForecastSettings(forecast_probability=0.4, forecast_lead_s=1800.0)
 NEAR, FAR = (600.0, 900.0, 1200.0), (3000.0, 4600.0, 7000.0)
 
 

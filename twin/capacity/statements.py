@@ -198,7 +198,7 @@ def _page_set_steps(config: PageSet, settings: Mapping[str, Any], command: str) 
     return lines
 
 
-def _word(name: str, value: Any) -> str:
+def _word(name: str, value: str | int) -> str:
     if name == "ds_expand":
         return f"DSEXPAND({'YES' if value else 'NO'})"
     text = f"{int(value) // KIB}K" if name.endswith("_sz") else str(value)

@@ -61,7 +61,18 @@ class Smds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Structure:
+class ForecastSettings:
+    """Settings of the forecasts of a store that holds messages, and the drift from which they are in doubt."""
+
+    drift_tolerance_pct: float = 5.0
+    forecast_horizon_s: float = 7200.0  # length of a forecast, seconds [assumed]
+    forecast_lead_s: float = 1800.0  # seconds before full that a person needs [assumed]
+    forecast_probability: float = 0.4  # of full within the horizon, from which a watch opens [fitted]
+    forecast_miss_cost: float = 0.05  # what a missed minute of lead costs, as a share of a false call [assumed]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Structure(ForecastSettings):
     """A CF structure of a queue-sharing group, with its data sets. `name` is "QSG1/APP1"."""
 
     kind: ClassVar[Literal["structure"]] = "structure"
@@ -91,11 +102,6 @@ class Structure:
     ds_expand: bool = True
     smds_prefix: int = 0  # bytes 0..400 before a message in its data set [assumed]
     offload_min_length: int = 140  # bytes; offloading a shorter message saves nothing [assumed]
-    drift_tolerance_pct: float = 5.0
-    forecast_horizon_s: float = 7200.0  # length of a forecast, seconds [assumed]
-    forecast_lead_s: float = 1800.0  # seconds before full that a person needs [assumed]
-    forecast_probability: float = 0.4  # of full within the horizon, from which a watch opens [fitted]
-    forecast_miss_cost: float = 0.05  # what a missed minute of lead costs, as a share of a false call [assumed]
     queues: tuple[str, ...] = ()  # its shared queues, sorted
     smds: Mapping[str, Smds] = field(default_factory=dict, hash=False)  # of every queue manager of the group
 
@@ -150,7 +156,7 @@ def packs(version: str | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageSet:
+class PageSet(ForecastSettings):
     """A page set of a z/OS queue manager. `name` is "QM01/PS04"."""
 
     kind: ClassVar[Literal["page_set"]] = "page_set"
@@ -163,12 +169,7 @@ class PageSet:
     secondary_pages: int | None = None
     buffer_pool: int = 0  # default [IBM: MQ 9.2, DEFINE PSID]
     max_pages: int | None = None  # pages that its volumes hold; None: MQ's limit of 64 GB
-    drift_tolerance_pct: float = 5.0
     version: str | None = None  # of the queue manager, like "9.4"
-    forecast_horizon_s: float = 7200.0  # length of a forecast, seconds [assumed]
-    forecast_lead_s: float = 1800.0  # seconds before full that a person needs [assumed]
-    forecast_probability: float = 0.4  # of full within the horizon, from which a watch opens [fitted]
-    forecast_miss_cost: float = 0.05  # what a missed minute of lead costs, as a share of a false call [assumed]
     queues: tuple[str, ...] = ()  # its private queues, sorted
 
     @property
@@ -199,7 +200,7 @@ class PageSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueFile:
+class QueueFile(ForecastSettings):
     """The file of one queue of a distributed queue manager. `name` is "QMD1/INVOICES"."""
 
     kind: ClassVar[Literal["queue_file"]] = "queue_file"
@@ -211,12 +212,7 @@ class QueueFile:
     file_system_size: int | None = None  # bytes available in its file system; None: as many as max_size
     default_q_buffer_size: int = 128 * KIB  # nonpersistent; DefaultQBufferSize, doubled on 64 bit [published]
     default_pq_buffer_size: int = 256 * KIB  # persistent; DefaultPQBufferSize, doubled on 64 bit [published]
-    drift_tolerance_pct: float = 5.0
     version: str | None = None
-    forecast_horizon_s: float = 7200.0  # length of a forecast, seconds [assumed]
-    forecast_lead_s: float = 1800.0  # seconds before full that a person needs [assumed]
-    forecast_probability: float = 0.4  # of full within the horizon, from which a watch opens [fitted]
-    forecast_miss_cost: float = 0.05  # what a missed minute of lead costs, as a share of a false call [assumed]
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -314,7 +310,8 @@ class QueueManagerLog:
         return f"log of {len(self.queue_files)} queue file{'s' if len(self.queue_files) > 1 else ''}"
 
 
-StoreConfig = Structure | PageSet | QueueFile | CouplingFacility | UniformCluster | QueueManagerLog
+MessageStoreConfig = Structure | PageSet | QueueFile  # of stores that hold messages
+StoreConfig = MessageStoreConfig | CouplingFacility | UniformCluster | QueueManagerLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ def error_pct(view: ForecastView, fill: FillModel) -> float:
     the store holds as it lacks of the events [assumed].
     """
     if view.drift.pct is not None:
-        return abs(float(view.drift.pct))
+        return abs(view.drift.pct)
     return 100.0 * usage(fill, fullest(fill)) * lost_share(view)
 
 

@@ -15,6 +15,7 @@ from collections import deque
 from typing import Any, NamedTuple, Self
 
 import msgspec
+import numpy as np
 
 from kernels import shares
 from kernels.clock import SECOND, TICK
@@ -117,11 +118,11 @@ class ForecastMonitor:
             ],
         }
 
-    def describe(self, params: Any, horizon_s: float) -> None:
+    def describe(self, params: np.void, horizon_s: float) -> None:
         """Write to a row of PARAMS which rises lead to a look. horizon_s: of the forecasts, seconds."""
         params["look_rise"], params["look_pace"], params["look_ticks"] = _MIN_RISE, _MAX_SPEED_UP, horizon_s / SECONDS
 
-    def attend(self, params: Any) -> None:
+    def attend(self, params: np.void) -> None:
         """Write to a row of PARAMS at which ticks the event loop has to stop for `tick`."""
         memory = self.memory
         params["look_from"] = memory.next_look if self.enabled else _NO_TICK

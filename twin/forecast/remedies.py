@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from kernels.resources import NOTHING_FULL
 from twin.alerts import texts
 from twin.alerts.episodes import Filler
-from twin.estate import Structure
+from twin.estate import ForecastSettings, Structure
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import Futures
 from twin.forecast.outlook import SECONDS, Outlook, roll
@@ -20,7 +19,7 @@ from twin.units import as_rate, as_span
 _MIN_GAIN = 1.3  # times the time that is left: less is not worth saying
 
 
-def effects(outlook: Outlook, fillers: tuple[Filler, ...], config: Any) -> dict[str, str]:
+def effects(outlook: Outlook, fillers: tuple[Filler, ...], config: ForecastSettings) -> dict[str, str]:
     """Return what each remedy changes, as part of a sentence, by remedy (`twin.alerts.texts`).
 
     Args:

@@ -6,7 +6,8 @@ It has no state: hold times and the time since which a danger is over are kept b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+
+from twin.estate import ForecastSettings
 
 CALM_S = 600.0  # how long a danger must be gone before its alert is cleared
 _NEAR_S = 900.0  # time left, below which a danger has to be less likely for a watch [fitted]
@@ -22,16 +23,16 @@ _LEAD_MINUTES = 15.0  # left, at which a minute of lead is worth one; twice as m
 _MAX_WORTH = 10.0  # of a minute of lead
 
 
-def is_danger(probability: float, times: Sequence[float], config: Any) -> bool:
+def is_danger(probability: float, times: Sequence[float], config: ForecastSettings) -> bool:
     """Return True if full is likely and near enough for an alert; the nearer, the less likely it has to be.
 
     Args:
         probability: of full within the horizon.
         times: seconds until full (p10, p50, p90).
-        config: the store's estate entry; read are the attributes that begin with forecast_.
+        config: settings of the store's forecasts.
     """
     least = config.forecast_probability * (_NEAR_RATIO + (1 - _NEAR_RATIO) * min(1.0, times[1] / _NEAR_S))
-    return bool(probability >= least and times[1] <= config.forecast_lead_s)
+    return probability >= least and times[1] <= config.forecast_lead_s
 
 
 def hold_s(times: Sequence[float]) -> float:
@@ -39,11 +40,11 @@ def hold_s(times: Sequence[float]) -> float:
     return min(_HOLD_RATIO * times[1], _MAX_HOLD_S)
 
 
-def is_calm(probability: float, times: Sequence[float] | None, config: Any) -> bool:
+def is_calm(probability: float, times: Sequence[float] | None, config: ForecastSettings) -> bool:
     """Return True if the danger of an open alert is over; see `is_danger`. times: None if nothing becomes full."""
     if times is None or probability < _CALM_PROBABILITY_RATIO * config.forecast_probability:
         return True
-    return bool(times[1] > _CALM_LEAD_RATIO * config.forecast_lead_s)
+    return times[1] > _CALM_LEAD_RATIO * config.forecast_lead_s
 
 
 def is_worth_a_page(

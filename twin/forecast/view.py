@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from twin.alerts.episodes import Episodes
     from twin.alerts.findings import Viewer
+    from twin.estate import ForecastSettings
     from twin.forecast.fill_model import FillModel
     from twin.state.tables import Tables
 
 
+class LastDrift(Protocol):
+    """How far a store's model was from its last measurement."""
+
+    @property
+    def pct(self) -> float | None:
+        """Model minus measurement, in percent of the resource; None: nothing was measured."""
+
+    @property
+    def resource(self) -> str | None:
+        """The resource that differed most; None: nothing was measured."""
+
+
 class ForecastView(Protocol):
-    """A store as its forecast sees it. config: its estate entry, with the attributes that ALTER left."""
+    """A store as its forecast sees it."""
 
     @property
     def name(self) -> str:
         """The store's name."""
 
     @property
-    def config(self) -> Any:
-        """The estate entry; read are the attributes that begin with forecast_."""
+    def config(self) -> ForecastSettings:
+        """The estate entry, with the attributes that ALTER left."""
 
     @property
     def tables(self) -> Tables:
@@ -35,8 +48,8 @@ class ForecastView(Protocol):
         """The open alerts."""
 
     @property
-    def drift(self) -> Any:
-        """`pct` and `resource` of the last measurement, None without one."""
+    def drift(self) -> LastDrift:
+        """The drift of the last measurement."""
 
     def fill_model(self, tick: int) -> FillModel:
         """Return the fill model as of a tick."""

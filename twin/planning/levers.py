@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from twin.capacity.offload_rules import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
-from twin.estate import CouplingFacility, Estate, PageSet, Smds, Structure
+from twin.estate import CouplingFacility, Estate, MessageStoreConfig, PageSet, Smds, Structure
 from twin.estate.model import PRESTAGES_ABOVE_PCT
 from twin.stores.message_store import MessageStore
 from twin.units import MIB
@@ -49,23 +49,31 @@ def _structure_sizes(twin: MessageStore, config: Structure) -> dict[str, int]:
     return values
 
 
-def with_size(config: Any, settings: Settings, name: str, value: int) -> Settings:
+def with_size(config: MessageStoreConfig, settings: Settings, name: str, value: int) -> Settings:
     """Return settings of a store with one more. SIZE takes INITSIZE along: a rebuild allocates the latter."""
     more: Settings = {name: value}
-    if name == "size" and config.init_size is not None:
-        more["init_size"] = value
-    qmgr, _, key = name.removeprefix("smds.").rpartition(".")
-    if name.startswith("smds.") and key == "max_size" and value < config.smds[qmgr].size:
-        more[f"smds.{qmgr}.size"] = value
-    if name.startswith("smds.") and key == "size" and value > (config.smds[qmgr].max_size or value):
-        more[f"smds.{qmgr}.max_size"] = value
-    if name == "max_pages" and value < config.pages:
-        more["pages"] = value
-    if name == "pages" and value > (config.max_pages or value):
-        more["max_pages"] = value
-    if name == "max_size" and value > (config.file_system_size or value):
+    if isinstance(config, Structure):
+        more |= _with_size_of_structure(config, name, value)
+    elif isinstance(config, PageSet):
+        if name == "max_pages" and value < config.pages:
+            more["pages"] = value
+        if name == "pages" and value > (config.max_pages or value):
+            more["max_pages"] = value
+    elif name == "max_size" and value > (config.file_system_size or value):
         more["file_system_size"] = value
     return {**settings, **more}
+
+
+def _with_size_of_structure(config: Structure, name: str, value: int) -> Settings:
+    """Return what goes along with a size of a structure or of one of its data sets."""
+    if name == "size" and config.init_size is not None:
+        return {"init_size": value}
+    qmgr, _, key = name.removeprefix("smds.").rpartition(".")
+    if name.startswith("smds.") and key == "max_size" and value < config.smds[qmgr].size:
+        return {f"smds.{qmgr}.size": value}
+    if name.startswith("smds.") and key == "size" and value > (config.smds[qmgr].max_size or value):
+        return {f"smds.{qmgr}.max_size": value}
+    return {}
 
 
 def without_size(settings: Settings, name: str) -> Settings:

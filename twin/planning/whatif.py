@@ -10,7 +10,7 @@ Nothing is changed: settings are tried on a copy of the twin, traffic on its met
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -256,8 +256,8 @@ def _check_scm(estate: Estate, config: StoreConfig, changed: StoreConfig) -> Non
         )
 
 
-def _changed_datasets(config: Any, settings: Mapping[str, Any]) -> dict[str, Smds]:
-    if config.kind != "structure":
+def _changed_datasets(config: StoreConfig, settings: Mapping[str, Any]) -> dict[str, Smds]:
+    if not isinstance(config, Structure):
         raise UsageError(f"{next(iter(settings))}: a {config.kind} has no data sets; expected: an attribute of its own")
     datasets = dict(config.smds)
     for name, value in settings.items():
@@ -273,7 +273,7 @@ def _changed_datasets(config: Any, settings: Mapping[str, Any]) -> dict[str, Smd
     return datasets
 
 
-def _hint(word: str, known: Any) -> str:
+def _hint(word: str, known: Collection[str]) -> str:
     return did_you_mean(word, known) or f"; expected: {listed(known)}"
 
 

@@ -21,7 +21,7 @@ from kernels import FLAG_DIRECT, FLAG_HAS_UOW, FLAG_PERSISTENT, OPS
 from kernels.event_loop import MQRC_NO_MSG_AVAILABLE, MQRC_STORAGE_MEDIUM_FULL
 from kernels.layout import BACKOUT, CLEAR, COMMIT, GET, PUT
 from twin.errors import UsageError
-from twin.estate import Estate
+from twin.estate import Estate, Structure
 from twin.events import ARROW_SCHEMA
 from twin.simulation.facility import Facilities, by_tick
 from twin.stores.message_store import MessageStore
@@ -246,8 +246,8 @@ def _look(twin: MessageStore, outcome: StoreOutcome) -> None:
     outcome.peak_pct = max(outcome.peak_pct, float(state["usage_pct"]))
     outcome.offload_rule = max(outcome.offload_rule, int(state.get("offload_rule", 0)))
     scm = state.get("scm")
-    if scm:
-        outcome.peak_scm_pct = max(outcome.peak_scm_pct, 100 * scm["used"] / max(1, twin.config.scm_max_size))
+    if scm and isinstance(twin.config, Structure):
+        outcome.peak_scm_pct = max(outcome.peak_scm_pct, 100 * scm["used"] / max(1, twin.config.scm_max_size or 0))
         outcome.faults = scm["faults"]
     for qmgr, smds in state.get("smds", {}).items():
         used = 100 * smds["blocks_used"] / max(1, smds["blocks_total"])

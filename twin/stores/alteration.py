@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+import numpy as np
 
 from kernels import layout
 from twin.capacity.structures import Allocation, Usage, allocate, pool_sizes
@@ -132,7 +133,7 @@ def adopt(
     return replace(config, **in_effect, smds=datasets), waiting
 
 
-def describe_dataset(dataset: Any, config: Structure, qmgr: str) -> None:
+def describe_dataset(dataset: np.void, config: Structure, qmgr: str) -> None:
     """Fill a new row of DATASET from the estate."""
     dataset["last_full"] = layout.NEVER
     dataset["filling"] = layout.NONE
@@ -140,14 +141,14 @@ def describe_dataset(dataset: Any, config: Structure, qmgr: str) -> None:
     resize_dataset(dataset, config, qmgr)
 
 
-def resize_dataset(dataset: Any, config: Structure, qmgr: str) -> None:
+def resize_dataset(dataset: np.void, config: Structure, qmgr: str) -> None:
     """Give a row of DATASET the size that the estate describes."""
     dataset["size"] = config.smds.get(qmgr, Smds()).size
     dataset["status"] = layout.NORMAL
     reblock_dataset(dataset, config, qmgr)
 
 
-def reblock_dataset(dataset: Any, config: Structure, qmgr: str) -> None:
+def reblock_dataset(dataset: np.void, config: Structure, qmgr: str) -> None:
     """Count a row of DATASET in blocks of the structure's DSBLOCK; it keeps its bytes."""
     described = config.smds.get(qmgr, Smds())
     dataset["blocks_total"] = dataset["size"] // config.ds_block

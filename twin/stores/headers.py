@@ -40,7 +40,7 @@ class Header(msgspec.Struct, kw_only=True):
     records: dict[str, bytes]
     described: dict[str, Any]  # attributes as the estate described them when the twin was last opened
     attributes: dict[str, Any]  # current attributes, after ALTER and REBUILD
-    kind_state: dict[str, Any]  # see StoreKind._kind_state
+    kind_state: msgspec.Raw  # see StoreKind._kind_state
     episodes: list[Episode]
     drift: Drift
     forecasts: ForecastMemory

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgspec
+
 from twin.alerts.episodes import Alert
 from twin.alerts.resource_view import ResourceView
 from twin.conditions import Resource
@@ -42,20 +44,18 @@ class StoreKind(ABC):
     def _begin(self) -> None:
         """Initialise the arrays of a new store."""
 
-    @abstractmethod
-    def _kind_state(self) -> dict[str, Any]:
-        """Return the state of the kind that is in neither records nor attributes, JSON-ready."""
+    def _kind_state(self) -> msgspec.Struct:
+        """Return the state of the kind that is in neither records nor attributes; of most kinds there is none."""
+        return msgspec.Struct()
 
     @abstractmethod
-    def _take_over(
-        self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: dict[str, Any]
-    ) -> None:
+    def _take_over(self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: msgspec.Raw) -> None:
         """Restore attributes and state from a header, except where the estate has changed since.
 
         Args:
             header_described: attributes as the estate described them when the twin was last opened.
             attributes: attributes as events left them.
-            kind_state: as `_kind_state` returned it.
+            kind_state: as `_kind_state` returned it, encoded.
         """
 
     @abstractmethod

@@ -21,7 +21,7 @@ from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.findings import STEP, Viewer
 from twin.alerts.resource_view import CALM_FOR, ResourceView
 from twin.conditions import Condition, Pool, Resource
-from twin.estate import Estate
+from twin.estate import Estate, MessageStoreConfig
 from twin.events import EventBlock
 from twin.forecast import rises
 from twin.forecast.monitor import ForecastMemory, ForecastMonitor
@@ -62,7 +62,7 @@ class MessageStore(StoreKind):
         is_counted: True once a queue operation was applied; before, only what was measured is known.
     """
 
-    config: Any
+    config: MessageStoreConfig
     tables: Tables
     episodes: Episodes
     drift: Drift
@@ -82,7 +82,7 @@ class MessageStore(StoreKind):
         forecasts: bool = True,
     ) -> None:
         described = estate.stores[name]
-        if described.kind != self.kind:
+        if not isinstance(described, MessageStoreConfig) or described.kind != self.kind:
             raise StateError(f"store {name} is a {described.kind}, not a {self.kind}")
         self.name = name
         self.estate = estate
@@ -269,7 +269,7 @@ class MessageStore(StoreKind):
         params["attended"] = self.episodes.any_open or self._reporter.is_due
         self.monitor.attend(params)
 
-    def _make_room(self, event: Any) -> None:
+    def _make_room(self, event: np.void) -> None:
         """Grow the tables that are too small for an event, each at least to twice its size."""
         store = self.tables.store
         scalars = store.scalars[0]
@@ -286,7 +286,7 @@ class MessageStore(StoreKind):
         elif event["op"] == layout.GET:
             self.tables.reserve("held", int(scalars["held_high"]) + 1)
 
-    def _control(self, event: Any, extra: bytes) -> list[Alert]:
+    def _control(self, event: np.void, extra: bytes) -> list[Alert]:
         """Apply an ALTER, REBUILD or MEASURE; then check every condition, as limits may have changed."""
         alerts = self._change(int(event["op"]), msgspec.json.decode(extra))
         store = self.tables.store
@@ -515,7 +515,7 @@ class MessageStore(StoreKind):
                 records=self.tables.records(),
                 described=self._described,
                 attributes=self._attributes(),
-                kind_state=self._kind_state(),
+                kind_state=msgspec.Raw(msgspec.msgpack.encode(self._kind_state())),
                 episodes=self.episodes.as_list(),
                 drift=self.drift,
                 forecasts=self.monitor.memory,

@@ -31,6 +31,12 @@ _UNLIMITED_PAGES = 1 << 62  # volumes without a limit; MQ's own applies first
 _MAX_MEASURED = 1 << 31  # pages: the limit of `kernels.pools.keep_persistent`
 
 
+class _PageSetState(msgspec.Struct):
+    """State of a page set that is in neither records nor attributes."""
+
+    buffer_pool_pct: float | None
+
+
 class PageSetTwin(MessageStore):
     """The twin of a page set. buffer_pool_pct: percent of its buffer pool in use, as last measured, or None."""
 
@@ -73,14 +79,12 @@ class PageSetTwin(MessageStore):
         use["usable"] = page_set.usable_pages(pages)
 
     @override
-    def _kind_state(self) -> dict[str, Any]:
-        return {"buffer_pool_pct": self.buffer_pool_pct}
+    def _kind_state(self) -> _PageSetState:
+        return _PageSetState(self.buffer_pool_pct)
 
     @override
-    def _take_over(
-        self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: dict[str, Any]
-    ) -> None:
-        self.buffer_pool_pct = kind_state["buffer_pool_pct"]
+    def _take_over(self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: msgspec.Raw) -> None:
+        self.buffer_pool_pct = msgspec.msgpack.decode(kind_state, type=_PageSetState).buffer_pool_pct
         changed = {name: value for name, value in self._described.items() if header_described.get(name) != value}
         self.config = replace(self.config, **(attributes | changed))
         use = self.tables.store.page_use

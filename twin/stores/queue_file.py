@@ -65,13 +65,7 @@ class QueueFileTwin(MessageStore):
         self.tables.reserve("places", int(self.tables.store.file_use[0]["runs"]) + max_kept)
 
     @override
-    def _kind_state(self) -> dict[str, Any]:
-        return {}
-
-    @override
-    def _take_over(
-        self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: dict[str, Any]
-    ) -> None:
+    def _take_over(self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: msgspec.Raw) -> None:
         changed = {name: value for name, value in self._described.items() if header_described.get(name) != value}
         self.config = replace(self.config, **(attributes | changed))
 

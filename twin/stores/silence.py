@@ -10,7 +10,7 @@ Sources: docs/events.md, "Silent sources".
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -89,7 +89,7 @@ def find_changes(
     return sorted(changes)
 
 
-def make_alert(change: Change, event: Any, silent_s: int, episodes: Episodes, store: str, now: int) -> Alert:
+def make_alert(change: Change, event: np.void, silent_s: int, episodes: Episodes, store: str, now: int) -> Alert:
     """Open or clear the alert of a queue manager.
 
     Args:

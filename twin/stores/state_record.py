@@ -116,7 +116,7 @@ def common_fields(store: layout.Store, queues: Sequence[str], *, is_estimate: bo
     }
 
 
-def dataset_fields(dataset: Any, used: Any) -> dict[str, Any]:
+def dataset_fields(dataset: np.void, used: np.void) -> dict[str, Any]:
     """Return the fields of one data set, named as in DISPLAY USAGE TYPE(SMDS) and SMF 115 QESD.
 
     Args:
@@ -133,7 +133,7 @@ def dataset_fields(dataset: Any, used: Any) -> dict[str, Any]:
     }
 
 
-def _deepest(rows: Any, names: Sequence[str]) -> list[dict[str, Any]]:
+def _deepest(rows: npt.NDArray[Any], names: Sequence[str]) -> list[dict[str, Any]]:
     """Return the ten deepest queues that hold anything, by depth, then name."""
     order = sorted(np.flatnonzero(rows["depth"]).tolist(), key=lambda row: (-int(rows["depth"][row]), names[row]))
     return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 from typing_extensions import override
 
@@ -31,6 +32,16 @@ from twin.stores.structure_view import (
     pools_pct,
     structure_resource,
 )
+
+
+class _StructureState(msgspec.Struct, kw_only=True):
+    """State of a structure that is in neither records nor attributes."""
+
+    size_now: int
+    ratio: tuple[int, int]
+    policy_pending: dict[str, Any]
+    auto_alters: int
+    counted: Counters
 
 
 class StructureTwin(MessageStore):
@@ -70,26 +81,25 @@ class StructureTwin(MessageStore):
         self._counted = Counters()
 
     @override
-    def _kind_state(self) -> dict[str, Any]:
-        return {
-            "size_now": self.allocation.size,
-            "ratio": self.allocation.ratio.as_integer_ratio(),
-            "policy_pending": self.policy_pending,
-            "auto_alters": self.auto_alters,
-            "counted": list(self._counted),
-        }
+    def _kind_state(self) -> _StructureState:
+        return _StructureState(
+            size_now=self.allocation.size,
+            ratio=self.allocation.ratio.as_integer_ratio(),
+            policy_pending=self.policy_pending,
+            auto_alters=self.auto_alters,
+            counted=self._counted,
+        )
 
     @override
-    def _take_over(
-        self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: dict[str, Any]
-    ) -> None:
-        self.allocation = Allocation(kind_state["size_now"], Fraction(*kind_state["ratio"]))
-        self._counted = Counters(*kind_state["counted"])
-        self.auto_alters = kind_state["auto_alters"]
+    def _take_over(self, header_described: dict[str, Any], attributes: dict[str, Any], kind_state: msgspec.Raw) -> None:
+        state = msgspec.msgpack.decode(kind_state, type=_StructureState)
+        self.allocation = Allocation(state.size_now, Fraction(*state.ratio))
+        self._counted = state.counted
+        self.auto_alters = state.auto_alters
         self.config = alteration.with_attributes(self.config, attributes)
         described = self._described
         config, self.policy_pending = alteration.adopt(
-            self.config, self._usage(), header_described, described, kind_state["policy_pending"]
+            self.config, self._usage(), header_described, described, state.policy_pending
         )
         self._assign(alteration.Altered(config, self.allocation))
         for row, qmgr in enumerate(self.qmgrs):
