@@ -1,9 +1,11 @@
-"""Replacement of whole files: after a crash, a file has its previous content or the new one."""
+"""Small files: one that is replaced as a whole, so that a crash leaves it as it was or as it is to be; a secret."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+from twin.errors import UsageError
 
 
 def write_draft(path: Path, data: bytes, *, is_synced: bool = True) -> Path:
@@ -29,3 +31,22 @@ def write_draft(path: Path, data: bytes, *, is_synced: bool = True) -> Path:
 def replace_file(path: Path, data: bytes, *, is_synced: bool = True) -> None:
     """Replace a file by a draft of its new content; parameters and errors as in `write_draft`."""
     write_draft(path, data, is_synced=is_synced).replace(path)
+
+
+def read_secret(option: str, path: Path) -> str:
+    """Return the secret in the first line of a file.
+
+    Args:
+        option: that names the file, for the error.
+        path: the file.
+
+    Raises:
+        UsageError: the file cannot be read, or its first line is empty or cannot be printed.
+    """
+    try:
+        line = path.read_text(encoding="utf-8").partition("\n")[0].strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{option} {path} cannot be read: {error}; expected: a file with one line") from None
+    if not line or not line.isprintable():
+        raise UsageError(f"{option} {path} has no secret in its first line; expected: a file with one line")
+    return line

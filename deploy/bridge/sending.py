@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from http import HTTPStatus
-from urllib.parse import urlsplit
 
 import structlog
 from tenacity import (
@@ -19,7 +18,7 @@ from tenacity import (
 )
 
 from streams.collecting.http import Requester, RequestError
-from twin.errors import MqtwinError, UsageError
+from twin.errors import MqtwinError
 
 TIMEOUT_S = 10.0  # for the whole of a request
 _MAX_ANSWER_BYTES = 4096
@@ -37,20 +36,6 @@ class RefusedError(MqtwinError):
 
 class UnavailableError(MqtwinError):
     """No answer, or one that another try may change."""
-
-
-def check_url(url: str) -> str:
-    """Return a URL without the slash at its end.
-
-    Raises:
-        UsageError: it is not http or https, has no host, or has credentials, which a process list would show.
-    """
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise UsageError(f"--url {url}; expected: http://HOST:PORT or https://HOST:PORT")
-    if parts.username or parts.password:
-        raise UsageError("--url has credentials; expected: --token-file")
-    return url.rstrip("/")
 
 
 def post(client: Requester, url: str, body: bytes, headers: dict[str, str]) -> None:

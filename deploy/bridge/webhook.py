@@ -28,7 +28,7 @@ _PREFIX = "whsec_"  # of a secret in base64
 _log = structlog.get_logger("mqtwin.bridge")
 
 
-def read_secret(path: Path) -> bytes:
+def read_signing_key(path: Path) -> bytes:
     """Return the secret of a file: base64 after `whsec_`, otherwise the bytes without space around them.
 
     Raises:

@@ -12,15 +12,14 @@ import structlog
 from cyclopts import App, Parameter
 
 from deploy.bridge.alertmanager import AlertmanagerBridge
-from deploy.bridge.sending import check_url
-from deploy.bridge.webhook import Webhook, new_client, read_secret
+from deploy.bridge.webhook import Webhook, new_client, read_signing_key
 from deploy.options.common import KafkaOptions
+from streams.collecting.http import bearer, check_url
 from streams.host.signals import StopRequestedError, raise_on_stop
 from streams.kafka.latest import AlertEntry, Latest
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from streams.log import NewsLog, configure_logging
-from twin.errors import UsageError
 
 bridge = App(name="bridge")
 
@@ -49,8 +48,8 @@ def alertmanager(
         token_file: File with a bearer token.
         log: Format of the log on standard error; auto: JSON unless that is a terminal.
     """
-    urls = [check_url(address) for address in url]
-    headers = _login(token_file)
+    urls = [check_url(address, "--token-file").rstrip("/") for address in url]
+    headers = {} if token_file is None else bearer(token_file)
     _configure_log(log)
     with AlertmanagerBridge(urls, headers) as sender:
         _follow(kafka, sender.apply, urls, sender.counts)
@@ -75,7 +74,7 @@ def webhook(
         secret_file: File with the secret of the signature, 24 bytes or more.
         log: Format of the log on standard error; auto: JSON unless that is a terminal.
     """
-    address, secret = check_url(url), read_secret(secret_file)
+    address, secret = check_url(url, "--secret-file").rstrip("/"), read_signing_key(secret_file)
     _configure_log(log)
     stop = threading.Event()
     with new_client() as client:
@@ -135,18 +134,6 @@ def _follow(
 def _origin(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
-
-
-def _login(token_file: Path | None) -> dict[str, str]:
-    if token_file is None:
-        return {}
-    try:
-        token = token_file.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--token-file {token_file}: {error}; expected: a file with a token") from error
-    if not token:
-        raise UsageError(f"--token-file {token_file} is empty; expected: a file with a token")
-    return {"Authorization": f"Bearer {token}"}
 
 
 def _configure_log(log: _Log) -> None:

@@ -22,6 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deploy.console.app import ConsoleState, WhatIf, new_app
 from deploy.console.model import ConsoleModel
+from streams.files import read_secret
 from twin.errors import MqtwinError, UsageError
 
 DEFAULT_PORT = 8470
@@ -101,11 +102,11 @@ def read_token(path: Path) -> str:
     """
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
-        token = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise UsageError(f"--token-file {path} cannot be read: {error}; expected: a file with the token") from None
     if mode & 0o077:
         raise UsageError(f"--token-file {path} can be read by others (mode {mode:o}); expected: chmod 600 {path}")
+    token = read_secret("--token-file", path)
     if len(token) < _MIN_TOKEN_CHARACTERS or not token.isascii() or not token.isprintable() or " " in token:
         raise UsageError(
             f"--token-file {path}: expected one word of {_MIN_TOKEN_CHARACTERS} or more printable ASCII characters"

@@ -21,6 +21,7 @@ import httpx
 import msgspec
 from typing_extensions import override
 
+from streams.files import read_secret
 from twin.errors import UsageError
 
 DEADLINE_S = 60.0  # of a request for a page, whose answer may be large
@@ -242,15 +243,31 @@ class HttpClient:
 
     def _authorisation(self) -> dict[str, str]:
         if self.token_file is not None:
-            return {"Authorization": f"Bearer {_first_line('--token-file', self.token_file)}"}
+            return bearer(self.token_file)
         if self.user is not None and self.password_file is not None:
-            secret = f"{self.user}:{_first_line('--password-file', self.password_file)}".encode()
+            secret = f"{self.user}:{read_secret('--password-file', self.password_file)}".encode()
             return {"Authorization": f"Basic {base64.b64encode(secret).decode()}"}
         return {}
 
 
-def check_url(text: str) -> str:
-    """Return an address. UsageError: it is none of http or https, or has a user, which would be shown."""
+def bearer(path: Path) -> dict[str, str]:
+    """Return the header of a bearer token. UsageError: the file of ``--token-file`` cannot be read, or has none."""
+    token = read_secret("--token-file", path)
+    if not token.isascii():
+        raise UsageError(f"--token-file {path} has a token that no header takes; expected: ASCII characters")
+    return {"Authorization": f"Bearer {token}"}
+
+
+def check_url(text: str, login: str = "--user and --password-file") -> str:
+    """Return an address.
+
+    Args:
+        text: the address.
+        login: the options for credentials.
+
+    Raises:
+        UsageError: it is none of http or https, or has credentials, which a process list would show.
+    """
     try:
         parts = urlsplit(text)
         is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -259,15 +276,5 @@ def check_url(text: str) -> str:
     if not is_address:
         raise UsageError(f"--url {text}; expected: http://HOST:PORT or https://HOST:PORT")
     if parts.username is not None or parts.password is not None:
-        raise UsageError("--url has a user; expected: --user and --password-file")
+        raise UsageError(f"--url has credentials; expected: {login}")
     return text
-
-
-def _first_line(option: str, path: Path) -> str:
-    try:
-        line = path.read_text(encoding="utf-8").partition("\n")[0].strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{option} {path} cannot be read: {error}; expected: a file with one line") from None
-    if not line or not line.isprintable():
-        raise UsageError(f"{option} {path} has no secret in its first line; expected: a file with one line")
-    return line

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from deploy.bridge import sending
 from deploy.bridge.alertmanager import AlertmanagerBridge
 from deploy.bridge.episodes import Episodes, annotation_texts, identity, kind_of
-from deploy.bridge.webhook import Webhook, new_client, read_secret, signature
+from deploy.bridge.webhook import Webhook, new_client, read_signing_key, signature
 from deploy.cli import main
 from streams.kafka.latest import AlertEntry, Latest
 from streams.kafka.topics import Topics
@@ -343,9 +343,9 @@ def test_a_stop_ends_the_tries() -> None:
 def test_a_secret_is_bytes_or_base64(tmp_path: Path) -> None:
     path = tmp_path / "secret"
     path.write_bytes(SECRET + b"\n")
-    assert read_secret(path) == SECRET
+    assert read_signing_key(path) == SECRET
     path.write_bytes(b"whsec_" + base64.b64encode(SECRET))
-    assert read_secret(path) == SECRET
+    assert read_signing_key(path) == SECRET
 
 
 @pytest.mark.parametrize(

@@ -204,7 +204,10 @@ def test_a_format_that_cannot_be_collected_is_wrong_use(name, text, estate_file,
 
 
 def test_options_that_contradict_each_other_are_refused(tmp_path):
+    foreign = tmp_path / "foreign"
+    foreign.write_text("tokén", encoding="utf-8")
     for options in (
+        {"token_file": foreign},  # a header takes ASCII only
         {"user": "u"},
         {"password_file": tmp_path},
         {"token_file": tmp_path / "none"},
