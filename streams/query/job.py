@@ -33,14 +33,13 @@ from streams.plan import Loss, PackedPlan, Plan
 from streams.query.bound import Bound, choose_bound
 from streams.query.decode_stage import KAFKA_COLUMNS, decode_function
 from streams.query.failure import explain
+from streams.query.observed import HEARD, OBSERVED, RESTARTED, RestartLog, SourceBits
 from streams.query.preflight import check_executors
-from streams.query.progress import LETTERS, OBSERVED, BatchLog
+from streams.query.progress import LETTERS, BatchLog
 from streams.query.read_marks import ReadMarks
-from streams.query.restarts import RESTARTED, RestartLog
 from streams.query.rows import BLOCK_DDL, FIGURES, FIRST_OTLP_PARTITION, RECORD_DDL
 from streams.query.session import SparkJava, check_master, is_local, open_session
 from streams.query.silence import SourceGuard
-from streams.query.source_bits import HEARD, SourceBits
 from streams.query.status import StatusFile
 from streams.query.stored_state import check_format
 from streams.state.mirror import remove_mirrors

@@ -22,8 +22,8 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from streams.kafka.dead_letters import DeadLetter
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import open_decoder
+from streams.query.observed import SourceBits, restarted_route
 from streams.query.report_records import CONTENT_TYPE, report_records, unpack_reports
-from streams.query.restarts import restarted_route
 from streams.query.rows import (
     BLOCK,
     CAUGHT_UP,
@@ -36,7 +36,6 @@ from streams.query.rows import (
     unpack_letters,
     unpack_spans,
 )
-from streams.query.source_bits import SourceBits
 from streams.query.worker import exemptions, prepare_worker
 from streams.state.pages import StatePages
 from streams.state.twins import SavedState, Twins, TwinSource, query_directory
@@ -66,8 +65,8 @@ class Output:
         plan: names and limits of topics.
         records: topic, key, value and headers of each.
         figures: by the names of `FIGURES`.
-        heard: see `streams.query.source_bits.SourceBits.words`.
-        restarted: see `streams.query.restarts.restarted_route`.
+        heard: see `streams.query.observed.SourceBits.words`.
+        restarted: see `streams.query.observed.restarted_route`.
     """
 
     plan: Plan

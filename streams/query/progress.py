@@ -19,16 +19,15 @@ from pyspark.sql.streaming.listener import (
 
 from streams.host.resources import FDS_REMEDY, Resources
 from streams.kafka.transactions import HeldRecords, TransactionWatch
+from streams.query.observed import BatchReport, RestartLog
 from streams.query.read_marks import ReadMarks
-from streams.query.restarts import RestartLog
 from streams.query.rows import FIGURES
-from streams.query.silence import SourceGuard, read_offsets
+from streams.query.silence import SourceGuard
 from streams.query.status import StatusFile
 from twin.errors import MqtwinError
 from twin.events import Reason
 
 SLOW_SECONDS = 60.0  # of a batch, until a warning
-OBSERVED = "mqtwin"  # name of the observation with the figures of `streams.query.rows.FIGURES`
 LETTERS = {f"dlq_{reason.name.lower()}": str(reason) for reason in Reason}  # reason by the observed name of its count
 
 # Names of the phases of a batch in Spark's report, and in the log line; milliseconds.
@@ -42,8 +41,8 @@ _DURATIONS = {
 }
 
 
-def batch_figures(progress: Mapping[str, Any], held: HeldRecords | None = None) -> dict[str, Any]:
-    """Return the figures of a batch from Spark's progress report (its decoded JSON), with readable names.
+def batch_figures(report: BatchReport, held: HeldRecords | None = None) -> dict[str, Any]:
+    """Return the figures of a batch with readable names.
 
     Spark's figure of what is not yet read ends at the last stable offset; `held` is what comes behind that.
 
@@ -58,38 +57,36 @@ def batch_figures(progress: Mapping[str, Any], held: HeldRecords | None = None) 
     | `state_commit_ms` | sum over all state partitions |
     | durations | milliseconds of wall time |
     """
-    figures: dict[str, Any] = {"batch": progress["batchId"], "records": progress.get("numInputRows", 0)}
-    sources = progress.get("sources") or [{}]
-    behind = (sources[0].get("metrics") or {}).get("avgOffsetsBehindLatest")
-    if behind is not None:
-        figures["behind"] = math.ceil(float(behind) + (held.mean if held is not None else 0.0))
+    figures: dict[str, Any] = {"batch": report.batch_id, "records": report.num_input_rows}
+    if report.behind is not None:
+        figures["behind"] = math.ceil(report.behind + (held.mean if held is not None else 0.0))
     if held is not None:
         figures["held"] = held.records
-    observed = (progress.get("observedMetrics") or {}).get(OBSERVED) or {}
-    figures |= {name: int(observed.get(name) or 0) for name in FIGURES}
-    reasons = {reason: int(observed[name]) for name, reason in LETTERS.items() if observed.get(name)}
+    observed = report.observed
+    figures |= {name: observed.get(name, 0) for name in FIGURES}
+    reasons = {reason: observed[name] for name, reason in LETTERS.items() if observed.get(name)}
     if reasons:
         figures["dead_letter_reasons"] = reasons
-    for operator in progress.get("stateOperators") or ():
-        figures["state_bytes"] = operator.get("memoryUsedBytes", 0)
-        figures["state_commit_ms"] = operator.get("commitTimeMs", 0)
-    durations = progress.get("durationMs") or {}
+    for operator in report.state_operators:
+        figures["state_bytes"] = operator.memory_used_bytes
+        figures["state_commit_ms"] = operator.commit_time_ms
+    durations = report.duration_ms
     figures |= {ours: durations[theirs] for theirs, ours in _DURATIONS.items() if theirs in durations}
     return figures
 
 
-def measure_behind(progress: Mapping[str, Any], ends: Callable[[str], Mapping[int, int]]) -> int:
+def measure_behind(report: BatchReport, ends: Callable[[str], Mapping[int, int]]) -> int:
     """Return the mean number of records per partition that are not yet read.
 
     Spark reports it too, except for a batch that it runs again after it was killed: for that it did not ask Kafka.
 
     Args:
-        progress: Spark's report, its decoded JSON.
+        report: of the batch.
         ends: returns the end offset of each partition of a topic; MqtwinError if Kafka does not answer.
     """
     unread = [
         max(0, end_offsets[number] - offset)
-        for topic, offsets in read_offsets(progress).items()
+        for topic, offsets in report.end_offsets.items()
         for end_offsets in (ends(topic),)
         for number, offset in offsets.items()
         if number in end_offsets
@@ -151,23 +148,23 @@ class BatchLog(StreamingQueryListener):
             self._wrapped = jvm.PythonStreamingQueryListenerWrapper(_Callbacks(self))
         return self._wrapped
 
-    def on_progress(self, report: str) -> None:
-        """Log a batch from Spark's report, a JSON text."""
+    def on_progress(self, text: str) -> None:
+        """Log a batch. text: Spark's report, JSON."""
         self._beat()
-        progress = msgspec.json.decode(report)
+        report = msgspec.json.decode(text, type=BatchReport)
         held = self._look_at_transactions()
-        figures = batch_figures(progress, held)
-        self._notify(progress)
+        figures = batch_figures(report, held)
+        for listener in (self._guard, self._marks):
+            if listener is not None:
+                listener.on_batch(report)
         if "behind" not in figures and figures["records"] and self._ends is not None:
-            figures = self._with_behind(figures, progress, self._ends)
+            figures = self._with_behind(figures, report, self._ends)
         if figures["records"] or figures["events"] or figures["dead_letters"]:
             if self._resources is not None:
                 figures |= self._resources.figures()
             self._log.info("batch", **figures)
             if self._restarts is not None:
-                self._restarts.on_progress(
-                    (progress.get("observedMetrics") or {}).get(OBSERVED) or {}, figures["duplicates"]
-                )
+                self._restarts.on_batch(report.observed, figures["duplicates"])
             if self._status is not None:
                 self._status.on_batch(figures)
             self._warn(figures)
@@ -176,13 +173,6 @@ class BatchLog(StreamingQueryListener):
         elif self._status is not None:
             self._status.on_idle(_behind(held))
         self.batch_ended.set()
-
-    def _notify(self, progress: Mapping[str, Any]) -> None:
-        """Pass Spark's report of a batch on to those that act on it."""
-        if self._guard is not None:
-            self._guard.on_progress(progress)
-        if self._marks is not None:
-            self._marks.on_progress(progress)
 
     def on_idle(self, timestamp: str) -> None:
         """Notify guard and status file of a trigger, started at a time (ISO 8601), without anything to read."""
@@ -194,10 +184,10 @@ class BatchLog(StreamingQueryListener):
             self._guard.on_idle(timestamp)
 
     def _with_behind(
-        self, figures: dict[str, Any], progress: Mapping[str, Any], ends: Callable[[str], Mapping[int, int]]
+        self, figures: dict[str, Any], report: BatchReport, ends: Callable[[str], Mapping[int, int]]
     ) -> dict[str, Any]:
         try:
-            behind = {"behind": measure_behind(progress, ends)}
+            behind = {"behind": measure_behind(report, ends)}
         except MqtwinError as error:
             self._warn_of_unknown(error)
             return figures

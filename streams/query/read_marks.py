@@ -9,12 +9,12 @@ record among its reports, so that the result is a function of records.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import structlog
 
 from streams.kafka.clients import LastError, new_producer
 from streams.kafka.topics import Topics
+from streams.query.observed import BatchReport
 from streams.query.report_records import CONTENT_TYPE, SHARED_KINDS, read_mark
 from twin.errors import MqtwinError
 from twin.estate import Estate
@@ -69,12 +69,12 @@ class ReadMarks:
             raise MqtwinError(f"topic {self._topics.reports}: a record was not delivered: {why}")
         self._last_mark = caught_up
 
-    def on_progress(self, progress: Mapping[str, Any]) -> None:
-        """Tell after a batch, from Spark's report (its decoded JSON), where that has changed.
+    def on_batch(self, report: BatchReport) -> None:
+        """Tell after a batch where that has changed.
 
         A failure is logged, and tried again after the next batch: until then shared stores wait for longer.
         """
-        caught_up = has_read_all(progress, self._topics)
+        caught_up = has_read_all(report, self._topics)
         if caught_up is None:
             return
         try:
@@ -83,20 +83,17 @@ class ReadMarks:
             _log.warning("shared stores are not told that the job has caught up", why=str(error))
 
 
-def has_read_all(progress: Mapping[str, Any], topics: Topics) -> bool | None:
+def has_read_all(report: BatchReport, topics: Topics) -> bool | None:
     """Return True if a batch has read all events that existed at its start; None where Spark did not ask for their end.
 
     Args:
-        progress: Spark's report, its decoded JSON.
+        report: of the batch.
         topics: names of the topics; that of reports does not count.
     """
-    sources = progress.get("sources") or [{}]
-    ends, latest = sources[0].get("endOffset") or {}, sources[0].get("latestOffset") or {}
+    ends, latest = report.end_offsets, report.latest_offsets
     names = [name for name in topics.read if name != topics.reports]
     if not all(name in latest for name in names):
         return None
     return all(
-        int(ends.get(name, {}).get(number, -1)) >= int(offset)
-        for name in names
-        for number, offset in latest[name].items()
+        ends.get(name, {}).get(number, -1) >= offset for name in names for number, offset in latest[name].items()
     )

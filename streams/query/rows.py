@@ -35,7 +35,7 @@ BLOCK_ROWS = pa.schema(
 
 # Processor to sink: a Kafka record, and figures, which Spark sums up for the log line of the batch. The figures are one
 # column because PySpark takes time per column and store to pass rows, however few. Behind these comes one that is not
-# summed up: see `streams.query.restarts.RESTARTED`.
+# summed up: see `streams.query.observed.RESTARTED`.
 FIGURES = (
     "events",
     "duplicates",
@@ -62,7 +62,7 @@ FIGURES = (
 RECORD_DDL = (
     "topic string, key binary, value binary, headers array<struct<key string, value binary>>, figures array<long>"
 )
-RECORD_DDL += ", heard array<long>"  # queue managers that had events: see `streams.query.source_bits`
+RECORD_DDL += ", heard array<long>"  # queue managers that had events: see `streams.query.observed`
 
 
 StoreSpans = list[tuple[bytes, dict[str, Any]]]

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import structlog
 
@@ -24,7 +23,7 @@ from streams.kafka.admin import end_offsets
 from streams.kafka.outgoing import Record
 from streams.kafka.publish import PublishResult, Sender
 from streams.kafka.topics import Topics
-from streams.query.source_bits import SourceBits
+from streams.query.observed import BatchReport, SourceBits
 from twin.errors import MqtwinError
 from twin.estate import Estate
 from twin.events import JSON
@@ -191,10 +190,9 @@ class SourceGuard:
         if self._thread.is_alive():
             self._thread.join(_MAX_CHECK_INTERVAL_S)
 
-    def on_progress(self, progress: Mapping[str, Any]) -> None:
-        """Record the end of a batch from Spark's report, its decoded JSON."""
-        observed = (progress.get("observedMetrics") or {}).get("mqtwin") or {}
-        self._watch.on_batch(self._bits.heard(observed), read_offsets(progress).get(self._topics.events, {}))
+    def on_batch(self, report: BatchReport) -> None:
+        """Record the end of a batch."""
+        self._watch.on_batch(self._bits.heard(report.observed), report.end_offsets.get(self._topics.events, {}))
 
     def on_idle(self, timestamp: str) -> None:
         """Record that a trigger, started at a time (ISO 8601), found nothing to read."""
@@ -221,10 +219,3 @@ class SourceGuard:
             for store in stores:
                 sender.send(Record(store.encode(), heartbeat(qmgr, store, now, silent_s), JSON, 1))
         _log.warning("source silent", qmgr=qmgr, silent_s=silent_s, heartbeats=len(stores))
-
-
-def read_offsets(progress: Mapping[str, Any]) -> dict[str, dict[int, int]]:
-    """Return the offset of the next record after a batch, by topic and partition."""
-    sources = progress.get("sources") or [{}]
-    ends = sources[0].get("endOffset") or {}
-    return {topic: {int(number): int(end) for number, end in offsets.items()} for topic, offsets in ends.items()}

@@ -6,14 +6,16 @@ import io
 import json
 import os
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import structlog
 from structlog.testing import capture_logs
 
 from streams.host.resources import Resources
 from streams.log import configure_logging
+from streams.query.observed import RESTARTED, BatchReport, RestartLog
 from streams.query.progress import BatchLog, batch_figures
-from streams.query.restarts import RESTARTED, RestartLog
 from tests.support.estates import small_estate
 from twin.errors import MqtwinError
 from twin.estate import load_estate
@@ -28,15 +30,20 @@ REPORT = {
 }
 
 
+def report(**fields: Any) -> BatchReport:
+    """Return Spark's report, with other fields, as the listener reads it."""
+    return msgspec.json.decode(json.dumps(REPORT | fields), type=BatchReport)
+
+
 def test_figures_have_readable_names() -> None:
-    figures = batch_figures(REPORT)
+    figures = batch_figures(report())
     assert (figures["batch"], figures["records"], figures["events"], figures["dead_letters"]) == (7, 12, 60, 2)
     assert (figures["behind"], figures["state_bytes"], figures["state_commit_ms"]) == (3, 4096, 11)
     assert (figures["batch_ms"], figures["run_ms"], figures["pages"]) == (400, 250, 0)
 
 
 def test_a_report_without_data_has_no_figures_missing() -> None:
-    assert batch_figures({"batchId": 0})["events"] == 0
+    assert batch_figures(BatchReport(0))["events"] == 0
 
 
 def test_every_batch_with_data_is_one_json_line() -> None:
@@ -68,9 +75,9 @@ def test_a_terminal_has_a_short_line_for_a_batch_and_all_figures_at_debug() -> N
 
 
 def test_dead_letters_are_counted_by_reason_where_there_are_any() -> None:
-    assert "dead_letter_reasons" not in batch_figures(REPORT)
+    assert "dead_letter_reasons" not in batch_figures(report())
     observed = REPORT["observedMetrics"]["mqtwin"] | {"dlq_unknown_queue": 2, "dlq_bad_time": 0, "dlq_not_json": None}
-    figures = batch_figures(REPORT | {"observedMetrics": {"mqtwin": observed}})
+    figures = batch_figures(report(observedMetrics={"mqtwin": observed}))
     assert figures["dead_letter_reasons"] == {"unknown-queue": 2}
 
 

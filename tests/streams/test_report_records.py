@@ -15,6 +15,7 @@ from pyspark.sql import Row
 from streams.kafka.topics import Limits, Topics
 from streams.plan import PackedPlan, Plan
 from streams.query.decode_stage import decode_task
+from streams.query.observed import BatchReport
 from streams.query.processor import open_twins
 from streams.query.read_marks import ReadMarks, has_read_all
 from streams.query.report_records import (
@@ -144,18 +145,19 @@ def test_an_invalid_mark_is_refused_with_the_problem(estate: Estate, value: byte
         read_record(value, estate)
 
 
-def progress(end: int | None, latest: int | None, reports_end: int = 0) -> dict[str, Any]:
+def progress(end: int, latest: int | None, reports_end: int = 0) -> BatchReport:
     """Return Spark's report of a batch that read the events up to `end` when there were `latest`."""
     ends = {"mqtwin.events": {"0": 7, "1": end}, "mqtwin.reports": {"0": reports_end}}
     known = {"mqtwin.events": {"0": 7, "1": latest}, "mqtwin.reports": {"0": 9}}
-    return {"sources": [{"endOffset": ends, "latestOffset": None if latest is None else known}]}
+    source = {"endOffset": ends, "latestOffset": None if latest is None else known}
+    return msgspec.json.decode(json.dumps({"batchId": 0, "sources": [source]}), type=BatchReport)
 
 
 def test_a_batch_has_read_all_events_if_it_ends_where_they_ended() -> None:
     assert has_read_all(progress(5, 5), Topics()) is True, "reports do not count"
     assert has_read_all(progress(4, 5), Topics()) is False
     assert has_read_all(progress(5, None), Topics()) is None, "Spark did not ask: a batch that is run again"
-    assert has_read_all({}, Topics()) is None
+    assert has_read_all(BatchReport(0), Topics()) is None
 
 
 def test_shared_stores_are_told_when_it_changes_only(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +176,7 @@ def test_shared_stores_are_told_when_it_changes_only(estate: Estate, monkeypatch
     monkeypatch.setattr("streams.query.read_marks.new_producer", lambda *_: Producer())
     marks = ReadMarks(estate, {"bootstrap.servers": "here"}, Topics())
     for end in (5, 5, 4, 4, 5):
-        marks.on_progress(progress(end, 5))
+        marks.on_batch(progress(end, 5))
     shared = ["CF01", "UC01", "UC01QM01", "UC01QM02", "UC01QM03"]
     assert [(mark["store"], mark["caught_up"]) for mark in map(json.loads, written)] == [
         (store, caught_up) for caught_up in (True, False, True) for store in shared

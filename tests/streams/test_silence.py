@@ -15,9 +15,9 @@ from structlog.testing import capture_logs
 from streams.kafka.admin import prepare_topics
 from streams.kafka.topics import Limits, Topics
 from streams.plan import PackedPlan, Plan
+from streams.query.observed import BatchReport, SourceBits
 from streams.query.processor import source_bits
-from streams.query.silence import SourceGuard, SourceWatch, read_offsets
-from streams.query.source_bits import SourceBits
+from streams.query.silence import SourceGuard, SourceWatch
 from tests.streams.kafka_help import everything
 from tests.streams.stage_help import START_US, as_json, blocks_of, new_tester, put
 from tests.streams.test_processor import STORE
@@ -199,9 +199,12 @@ def test_the_stage_has_the_bits_on_its_first_row(estate: Estate) -> None:
 
 
 def test_offsets_are_read_from_sparks_report() -> None:
-    progress = {"sources": [{"endOffset": {"mqtwin.events": {"0": 7, "1": 9}, "mqtwin.reports": {"0": 1}}}]}
-    assert read_offsets(progress) == {"mqtwin.events": {0: 7, 1: 9}, "mqtwin.reports": {0: 1}}
-    assert read_offsets({}) == {}
+    text = (
+        b'{"batchId": 3, "sources": [{"endOffset": {"mqtwin.events": {"0": 7, "1": 9}, "mqtwin.reports": {"0": 1}}}]}'
+    )
+    report = msgspec.json.decode(text, type=BatchReport)
+    assert report.end_offsets == {"mqtwin.events": {0: 7, 1: 9}, "mqtwin.reports": {0: 1}}
+    assert BatchReport(0).end_offsets == {}
 
 
 # --- the heartbeats --------------------------------------------------------------------------------------------------
@@ -228,7 +231,8 @@ def test_each_store_with_messages_gets_its_own_heartbeat(watched: Estate, kafka:
     guard = SourceGuard(watched, {"bootstrap.servers": kafka}, topics)
     guard.start()
     try:
-        guard.on_progress({"sources": [{"endOffset": {topics.events: dict.fromkeys("0123", 0)}}]})
+        source = {"endOffset": {topics.events: dict.fromkeys("0123", 0)}}
+        guard.on_batch(msgspec.convert({"batchId": 0, "sources": [source]}, BatchReport, strict=False))
         deadline = time.monotonic() + 30
         while len(messages := read_messages(kafka, topics.events)) < 3:
             assert time.monotonic() < deadline
