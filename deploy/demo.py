@@ -29,7 +29,7 @@ from deploy.show.verdict import MethodResult, compare, judge_demo
 from kernels._compile import CACHE_FOLDER
 from streams.kafka.latest import Latest
 from streams.kafka.publish import Pace, publish
-from streams.kafka.subscribe import AlertReader, AlertRecord
+from streams.kafka.subscribe import AlertReader
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
@@ -38,6 +38,7 @@ from twin.errors import MqtwinError, UsageError
 from twin.estate import Estate, load_estate
 from twin.events import ARROW
 from twin.recordings.files import Chunk
+from twin.records import AlertRecord
 from twin.simulation import Outcome, SideBySide, side_by_side_estate_text, simulate
 from twin.stores.warm_up import warm
 from twin.units import as_span

@@ -20,11 +20,11 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
 from deploy.show.picture import picture
-from streams.kafka.subscribe import AlertRecord
 from twin.estate import Estate
 from twin.events import Decoded, Decoder
 from twin.playback.replays import Player
 from twin.recordings.files import open_recording
+from twin.records import AlertRecord
 from twin.simulation import Scenario, SideBySide, demo_estate, make_scenario, side_by_side_estate, simulate
 
 OUT = Path(__file__).parent / "images" / "demo.svg"

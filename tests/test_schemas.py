@@ -18,7 +18,7 @@ from kernels import OPS
 from kernels.json_scan import TIME_HIGH, TIME_LOW
 from tests.support.profile import examples
 from tests.twin.events.samples import ESTATE, GET, MQSC, PUT
-from twin.alerts.episodes import Alert, Filler
+from twin.alerts.episodes import Alert
 from twin.estate import Estate, load_estate
 from twin.events import ARROW_SCHEMA, CONTENT_TYPES, Decoder, EventError, Reason
 from twin.events.fields import (
@@ -32,6 +32,7 @@ from twin.events.fields import (
     Kind,
 )
 from twin.events.rules import Rules, parse
+from twin.records import AlertData, AlertRecord, Filler
 from twin.stores.open import open_store
 
 SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
@@ -203,6 +204,19 @@ def test_an_alert_of_the_code_is_one_of_the_schema(change: str, severity: str) -
     validator("alert").validate(record)
     fields = set(schema("alert")["$defs"]["data"]["properties"])
     assert set(record["data"]) == fields
+
+
+def test_the_fields_of_an_alert_are_those_of_its_record() -> None:
+    data = schema("alert")["$defs"]["data"]
+    assert set(AlertData.__struct_fields__) == set(data["properties"]) == set(data["required"])
+    assert set(AlertRecord.__struct_fields__) - {"value"} <= set(schema("alert")["required"])
+    assert set(Filler.__struct_fields__) == set(data["properties"]["fillers"]["items"]["properties"])
+    nullable = {field.name for field in msgspec.inspect.type_info(AlertData).fields if _takes_null(field.type)}
+    assert nullable == {name for name, own in data["properties"].items() if "null" in own.get("type", ())}
+
+
+def _takes_null(own: msgspec.inspect.Type) -> bool:
+    return isinstance(own, msgspec.inspect.UnionType) and own.includes_none
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from contextlib import suppress
 
 import structlog
 
-from streams.kafka.subscribe import AlertRecord
 from twin.errors import UsageError
+from twin.records import AlertRecord
 
 _TIMEOUT_S = 60.0  # of one attempt
 _PAUSES_S = (1.0, 5.0, 15.0, 60.0)  # before each further attempt

@@ -13,8 +13,8 @@ from typing import Any
 
 from deploy.metrics.catalogue import resource_labels, store_labels
 from streams.kafka.latest import AlertEntry
-from streams.kafka.subscribe import AlertData
 from twin.conditions import CRITICAL, INFO, WARNING, WATCH, Condition
+from twin.records import AlertData
 
 RESEND_S = 60.0  # between two deliveries of all open alerts
 OPEN_FOR_S = 240.0  # after which an open alert that is not sent again ends by itself

@@ -18,8 +18,8 @@ import structlog
 
 from deploy.bridge.sending import TIMEOUT_S, RefusedError, post, send_until_delivered
 from streams.collecting.http import Requester
-from streams.kafka.subscribe import AlertRecord
 from twin.errors import UsageError
+from twin.records import AlertRecord
 
 MIN_SECRET_BYTES = 24  # as the specification asks
 _CONTENT_TYPE = "application/cloudevents+json"

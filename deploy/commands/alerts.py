@@ -14,9 +14,10 @@ from deploy.bridge.alert_command import AlertCommand
 from deploy.options.common import KafkaOptions
 from deploy.show.alerts import alert_block, alert_line
 from streams.host.signals import StopRequestedError, raise_on_stop
-from streams.kafka.subscribe import AlertReader, AlertRecord, read_alerts
+from streams.kafka.subscribe import AlertReader, read_alerts
 from streams.kafka.topics import Topics
 from streams.log import configure_logging
+from twin.records import AlertRecord
 
 
 def alerts(

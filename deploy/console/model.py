@@ -19,11 +19,10 @@ import msgspec
 
 from deploy.console.points import History, Point, points_per_store
 from streams.kafka.latest import decode_state
-from streams.kafka.subscribe import AlertData
 from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from streams.kafka.topics import Topics
-from twin.conditions import CLEARED, CRITICAL, FULL, INFO, OPENED, WARNING, WATCH
-from twin.records import resources_of
+from twin.conditions import CRITICAL, FULL, INFO, OPENED, WARNING, WATCH
+from twin.records import AlertRecord, read_alert_record, resources_of
 
 MAX_STORES = 5_000
 MAX_ALERTS = 1_000
@@ -47,33 +46,32 @@ def commands_in(action: str) -> list[str]:
     return [command.strip(" ,.;") for command in matches if "..." not in command]  # those with a gap cannot be copied
 
 
-class _AlertData(AlertData, frozen=True, kw_only=True):
-    """The fields of an alert that the page takes; evidence may be anything."""
-
-    level: str | None = None  # type: ignore[assignment]  # records of older jobs have none
-    evidence: Any = ()
-
-
-class _AlertEvent(msgspec.Struct, frozen=True):
-    """A record of the alerts topic, as far as the page takes it."""
-
-    id: str
-    type: str
-    data: _AlertData
-
-
 class _Entry:
-    """A store or an alert with the version of its last change. Its JSON is made once for all clients, and at once:
-    what cannot be sent fails as the record that it came with.
+    """A store with the version of its last change. Its JSON is made once for all clients, and at once: what cannot be
+    sent fails as the record that it came with.
     """
 
-    def __init__(self, content: dict[str, Any], version: int) -> None:
-        self.content = content
+    def __init__(self, content: Mapping[str, object], version: int) -> None:
         self.version = version
         self.encoded = msgspec.Raw(msgspec.json.encode(content))
 
 
-_alert_decoder = msgspec.json.Decoder(_AlertEvent)
+class _AlertEntry(_Entry):
+    """The last record of an alert, the time at which it opened, and the version of its last change."""
+
+    def __init__(self, record: AlertRecord, opened: str, version: int) -> None:
+        data = record.data
+        content = {
+            **msgspec.structs.asdict(data),
+            "id": record.id,
+            "change": record.change,
+            "opened": opened,
+            "is_open": record.is_open,
+            "actions": [{"text": text, "commands": commands_in(text)} for text in data.actions],
+        }
+        super().__init__(content, version)
+        self.record = record
+        self.opened = opened
 
 
 class ConsoleModel:
@@ -96,8 +94,8 @@ class ConsoleModel:
         self._stores: dict[str, _Entry] = {}
         self._states: dict[str, dict[str, Any]] = {}
         self._histories: dict[str, History] = {}
-        self._alerts: dict[str, _Entry] = {}
-        self._alerts_of: dict[str, dict[str, _Entry]] = {}  # by store
+        self._alerts: dict[str, _AlertEntry] = {}
+        self._alerts_of: dict[str, dict[str, _AlertEntry]] = {}  # by store
         self._letters: deque[dict[str, Any]] = deque(maxlen=MAX_LETTERS)
         self._reasons: dict[str, int] = {}
         self._letters_version = 0
@@ -170,20 +168,15 @@ class ConsoleModel:
 
     def _fold_alert(self, value: bytes) -> None:
         """Fold a record of an alert. Nothing changes until everything is made of it that the page needs."""
-        event = _alert_decoder.decode(value)
-        data, fields = event.data, msgspec.json.decode(value)["data"]
-        alert_id, change = data.alert_id, event.type.rpartition(".")[2]
+        record = read_alert_record(value)
+        data, alert_id = record.data, record.data.alert_id
         before = self._alerts.get(alert_id)
-        if before is not None and before.content["id"] == event.id:
+        if before is not None and before.record.id == record.id:
             return  # delivered twice
-        if before is not None and before.content["store"] != data.store:
-            raise ValueError(f"{alert_id} belongs to {before.content['store']}, not to {data.store}")
-        opened = data.time if before is None or change == OPENED else before.content["opened"]
-        actions = [{"text": text, "commands": commands_in(text)} for text in data.actions]
-        level = data.level or (WATCH if data.severity == INFO else "page")
-        content = {**fields, "id": event.id, "change": change, "opened": opened, "level": level, "actions": actions}
-        content["is_open"] = change != CLEARED
-        entry = _Entry(content, self._version + 1)
+        if before is not None and before.record.data.store != data.store:
+            raise ValueError(f"{alert_id} belongs to {before.record.data.store}, not to {data.store}")
+        opened = data.time if before is None or record.change == OPENED else before.opened
+        entry = _AlertEntry(record, opened, self._version + 1)
         self._version += 1
         self._alerts[alert_id] = entry
         self._alerts_of.setdefault(data.store, {})[alert_id] = entry
@@ -195,9 +188,9 @@ class ConsoleModel:
 
     def _forget_alert(self) -> None:
         """Forget the oldest cleared alert, or the oldest of all."""
-        cleared = (alert_id for alert_id, entry in self._alerts.items() if not entry.content["is_open"])
+        cleared = (alert_id for alert_id, entry in self._alerts.items() if not entry.record.is_open)
         oldest = next(cleared, next(iter(self._alerts)))
-        store = self._alerts.pop(oldest).content["store"]
+        store = self._alerts.pop(oldest).record.data.store
         del self._alerts_of[store][oldest]
         if not self._alerts_of[store]:
             del self._alerts_of[store]
@@ -219,8 +212,8 @@ class ConsoleModel:
     def _summary(self, name: str, state: Mapping[str, Any]) -> _Entry:
         """Return the summary of a store, with the next version: after a state record or an alert of it."""
         own = self._alerts_of.get(name, {}).values()
-        open_alerts = [alert.content for alert in own if alert.content["is_open"]]
-        pages = [alert["severity"] for alert in open_alerts if alert["level"] != WATCH]
+        open_alerts = [alert.record.data for alert in own if alert.record.is_open]
+        pages = [data.severity for data in open_alerts if data.level != WATCH]
         watches = [INFO] if len(pages) < len(open_alerts) else []
         severity = max([*pages, *watches, ""], key=lambda word: _RANKS.get(word, 2))
         resources = resources_of(state)

@@ -8,8 +8,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from deploy.show.terminal import fill
-from streams.kafka.subscribe import AlertRecord, Filler
 from twin.conditions import CLEARED, CRITICAL, FULL, UPDATED, WARNING, WATCH
+from twin.records import AlertRecord, Filler
 
 STYLES = {WARNING: "yellow", CRITICAL: "bold red", FULL: "bold white on red"}
 CLEARED_STYLE = "green"

@@ -15,9 +15,8 @@ from rich.text import Text
 from deploy.show.alerts import CLEARED_STYLE, STYLES
 from deploy.show.terminal import Wrapped
 from deploy.show.usage import forecast_text
-from streams.kafka.subscribe import AlertRecord
 from twin.conditions import CLEARED, CRITICAL, FULL, WARNING, WATCH
-from twin.records import NOT_MEASURED, ResourceUsage, fullest_of, resources_of
+from twin.records import NOT_MEASURED, AlertRecord, ResourceUsage, fullest_of, resources_of
 
 _MAX_ALERTS = 5
 _RANKS = {FULL: 0, CRITICAL: 1, WARNING: 2}  # of the severity of a page; a watch comes after them

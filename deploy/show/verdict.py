@@ -15,9 +15,9 @@ from pathlib import Path
 
 from deploy.show.usage import full_in
 from kernels.clock import SECOND
-from streams.kafka.subscribe import AlertRecord
 from twin.conditions import CLEARED, PAGE, Condition
 from twin.estate import Estate
+from twin.records import AlertRecord
 from twin.scoring import Series, fillings, judge, play
 from twin.scoring.alarms import COUNTED, Alarm, merge
 from twin.scoring.baselines import static

@@ -11,11 +11,10 @@ from typing import Any
 
 import msgspec
 
-from streams.kafka.subscribe import AlertRecord, decode_alert
 from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from streams.kafka.topics import Topics
-from twin.conditions import CLEARED
 from twin.events import Reason
+from twin.records import AlertRecord, read_alert_record
 
 OTHER_REASON = "other"  # of a dead letter whose reason is unknown here: written by a newer job, or by somebody else
 _REASONS = tuple(str(reason) for reason in Reason)
@@ -83,7 +82,7 @@ class AlertEntry(msgspec.Struct, frozen=True):
     @property
     def is_open(self) -> bool:
         """True until the alert has cleared."""
-        return self.alert.change != CLEARED
+        return self.alert.is_open
 
 
 class Latest:
@@ -146,10 +145,10 @@ class Latest:
         if record.value is None:
             self.alerts.pop(record.key.decode(errors="replace"), None)
             return None
-        entry = AlertEntry(decode_alert(record.value), record.written_ms / 1000.0)
-        alert_id, number = entry.alert.data.alert_id, _number(entry.alert)
+        entry = AlertEntry(read_alert_record(record.value), record.written_ms / 1000.0)
+        alert_id, number = entry.alert.data.alert_id, entry.alert.number
         before = self.alerts.get(alert_id)
-        if before is not None and _number(before.alert) >= number:
+        if before is not None and before.alert.number >= number:
             return None
         if before is None and len(self.alerts) >= _MAX_ENTRIES:
             raise ValueError(f"more than {_MAX_ENTRIES:,} alerts are open")
@@ -165,9 +164,3 @@ class Latest:
         old = [alert_id for alert_id, entry in self.alerts.items() if not entry.is_open and entry.written_s <= limit_s]
         for alert_id in old:
             del self.alerts[alert_id]
-
-
-def _number(alert: AlertRecord) -> int:
-    """Return the number of a record in its episode: docs/alerts.md, Fields."""
-    number = alert.id.rpartition("/")[2]
-    return int(number) if number.isascii() and number.isdigit() else 0

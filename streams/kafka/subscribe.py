@@ -5,81 +5,16 @@ The id of an alert record is the same at every delivery: docs/alerts.md, Deliver
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Mapping
 from typing import Self
 
-import msgspec
-
 from streams.kafka.clients import CONNECT_SECONDS
 from streams.kafka.topic_reader import RecordGuard, TopicReader, TopicRecord
 from streams.kafka.topics import Topics
-from twin.conditions import PAGE
+from twin.records import AlertRecord, read_alert_record
 
-_CONTROL = re.compile("[\r\n\x7f-\x9f]")  # of JSON: line ends between texts, the others within texts
 _MAX_SEEN = 100_000  # ids; a restarted job repeats one batch at most
-
-
-class Filler(msgspec.Struct, frozen=True):
-    """A queue that fills the resource. share: of the growth, 0 to 1."""
-
-    queue: str
-    share: float
-
-
-class AlertData(msgspec.Struct, frozen=True, kw_only=True):
-    """`data` of an alert record: docs/alerts.md, Fields."""
-
-    alert_id: str
-    status: str
-    severity: str
-    store: str
-    resource: str
-    condition: str
-    time: str
-    usage_pct: float | None
-    level: str = PAGE
-    time_to_full_s: dict[str, float] | None = None
-    full_probability: float | None = None
-    fillers: tuple[Filler, ...] = ()
-    cause: str = ""
-    actions: tuple[str, ...] = ()
-    evidence: tuple[str, ...] = ()
-
-
-class AlertRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A record of the alerts topic, a CloudEvent in structured mode. value: its bytes."""
-
-    id: str
-    type: str
-    subject: str
-    time: str
-    data: AlertData
-    value: bytes = b""
-
-    @property
-    def change(self) -> str:
-        """The change: opened, updated or cleared."""
-        return self.type.rpartition(".")[2]
-
-    @property
-    def line(self) -> str:
-        """The value as one line, as JSON with control characters escaped: no foreign record steers a terminal."""
-        text = self.value.decode(errors="replace")
-        return _CONTROL.sub(lambda match: " " if match[0] in "\r\n" else f"\\u{ord(match[0]):04x}", text)
-
-
-_decoder = msgspec.json.Decoder(AlertRecord)
-
-
-def decode_alert(value: bytes) -> AlertRecord:
-    """Return the alert in the value of a record.
-
-    Raises:
-        Exception: it is none; of a foreign record it may be any, so decode within `RecordGuard.take`.
-    """
-    return msgspec.structs.replace(_decoder.decode(value), value=value)
 
 
 class AlertReader:
@@ -124,7 +59,7 @@ class AlertReader:
         """Return the alert; None for a duplicate, or a tombstone of the compacted topic."""
         if record.value is None:
             return None
-        alert = decode_alert(record.value)
+        alert = read_alert_record(record.value)
         if alert.id in self._seen:
             self.duplicates += 1
             return None

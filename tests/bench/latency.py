@@ -16,7 +16,6 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from streams.kafka.admin import prepare_topics
 from streams.kafka.clients import LastError, check, new_consumer, new_producer
-from streams.kafka.subscribe import AlertRecord
 from streams.kafka.topics import Topics
 from tests.bench import site
 from tests.bench.rig import Rig, Say
@@ -25,6 +24,7 @@ from tests.bench.traffic import START_US, Traffic
 from twin.errors import MqtwinError
 from twin.events import ARROW
 from twin.events.convert import arrow_value, json_lines
+from twin.records import AlertRecord
 
 RATES = (1_000, 100_000)  # events a second beside those that raise alerts
 _EVENTS_A_RECORD = 1_000  # where the rate is high: one event a record would measure the producer

@@ -16,8 +16,8 @@ from structlog.testing import capture_logs
 import deploy.commands.alerts
 from deploy.bridge.alert_command import AlertCommand
 from deploy.cli import main
-from streams.kafka.subscribe import AlertData, AlertRecord
 from twin.errors import UsageError
+from twin.records import AlertData, AlertRecord
 
 
 def record(number: int = 0) -> AlertRecord:

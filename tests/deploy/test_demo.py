@@ -25,13 +25,13 @@ from deploy.show.picture import picture, waiting_picture
 from deploy.show.usage import HEADINGS, forecast_text, usage_lines
 from deploy.show.verdict import MethodResult, compare, comparison_lines, judge_demo, next_commands
 from streams.kafka.publish import Pace
-from streams.kafka.subscribe import AlertRecord
 from tests.support.estates import small_estate
 from twin.errors import UsageError
 from twin.estate import Estate, load_estate
 from twin.events import Decoded, Decoder
 from twin.playback.replays import Player
 from twin.recordings.files import open_recording
+from twin.records import AlertRecord
 from twin.scoring import play, score
 from twin.simulation import Outcome, SideBySide, demo_estate, make_scenario, side_by_side_estate, simulate
 from twin.units import as_span

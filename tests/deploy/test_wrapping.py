@@ -15,8 +15,8 @@ from deploy.doctor import Finding
 from deploy.show.alerts import alert_block
 from deploy.show.picture import picture
 from deploy.show.terminal import print_line, print_table
-from streams.kafka.subscribe import AlertRecord
 from tests.support.console_feed import alert_event
+from twin.records import AlertRecord
 
 WIDTHS = range(40, 121)
 CAUSE = (

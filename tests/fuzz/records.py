@@ -24,13 +24,13 @@ from deploy.console.model import ConsoleModel
 from deploy.metrics.collector import TwinCollector, samples_of
 from deploy.show.alerts import alert_block, alert_line
 from streams.kafka.latest import Latest
-from streams.kafka.subscribe import AlertRecord, decode_alert
 from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from streams.kafka.topics import Topics
 from tests.fuzz.damage import damaged
 from tests.support.alert_entries import alert
 from tests.support.surfaces import filling
 from twin.conditions import CLEARED, UPDATED
+from twin.records import AlertRecord, read_alert_record
 
 TOPICS = Topics()
 DEPTH = 3000  # of nesting, beyond what a decoder follows
@@ -90,7 +90,7 @@ class Surfaces:
 
 
 def _decoded(record: TopicRecord) -> AlertRecord:
-    return decode_alert(record.value or b"")
+    return read_alert_record(record.value or b"")
 
 
 @cache

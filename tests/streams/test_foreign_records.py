@@ -10,11 +10,11 @@ from structlog.testing import capture_logs
 
 from deploy.show.alerts import alert_block, alert_line
 from streams.kafka.latest import Latest, decode_state
-from streams.kafka.subscribe import decode_alert
 from streams.kafka.topic_reader import RecordGuard, TopicRecord
 from tests.fuzz.records import RecordFuzzer, Surfaces, nested
 from tests.support.alert_entries import alert, topic_record
 from tests.support.console_feed import TOPICS, alert_event, page_set
+from twin.records import read_alert_record
 
 STATE = page_set("QM01/PS09", 10, usage_pct=0.1)
 ALERT = alert_event() | {"subject": "QM01/PS04", "time": "2026-11-20T12:00:00Z"}
@@ -136,16 +136,16 @@ def test_what_is_kept_of_foreign_stores_has_a_bound(monkeypatch: pytest.MonkeyPa
 
 
 def test_control_characters_of_an_alert_do_not_reach_a_terminal() -> None:
-    record = decode_alert(alert(cause="up\x1b]0;title\x07", store="Q\u009bS", actions=("a\nb",)).record())
+    record = read_alert_record(alert(cause="up\x1b]0;title\x07", store="Q\u009bS", actions=("a\nb",)).record())
     for text in (alert_line(record), alert_block(record, 80).plain.replace("\n", "")):
         assert text.isprintable() and "up\\x1b]0;title\\x07" in text and "Q\\x9bS" in text
 
 
 def test_an_alert_is_one_line_of_json_whatever_its_record_looks_like() -> None:
     own = alert().record()
-    assert decode_alert(own).line.encode() == own
+    assert read_alert_record(own).line.encode() == own
     foreign = own[:-1] + ',\n"y":"\u009b2J","z":"'.encode() + b'\xff"\n}'
-    line = decode_alert(foreign).line
+    line = read_alert_record(foreign).line
     assert line.isprintable() and '"y":"\\u009b2J"' in line
     assert msgspec.json.decode(line)["id"] == msgspec.json.decode(own)["id"]
 

@@ -12,13 +12,14 @@ import pytest
 
 from deploy.java.broker import Broker
 from streams.kafka import clients, subscribe
-from streams.kafka.subscribe import AlertReader, AlertRecord, read_alerts
+from streams.kafka.subscribe import AlertReader, read_alerts
 from streams.kafka.topics import Topics
 from tests.streams.kafka_help import PATIENCE, create, send
 from tests.support.java import quick_java
-from twin.alerts.episodes import Alert, Filler
+from twin.alerts.episodes import Alert
 from twin.conditions import OPENED, UPDATED, WARNING
 from twin.errors import MqtwinError
+from twin.records import AlertRecord, Filler
 
 
 def alert(number: int, change: str = OPENED) -> Alert:

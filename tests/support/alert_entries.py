@@ -13,10 +13,10 @@ from typing import Any, Self
 import msgspec
 
 from streams.kafka.latest import AlertEntry
-from streams.kafka.subscribe import decode_alert
 from streams.kafka.topic_reader import TopicRecord
-from twin.alerts.episodes import Alert, Filler
+from twin.alerts.episodes import Alert
 from twin.conditions import CLEARED, OPENED, WARNING
+from twin.records import Filler, read_alert_record
 
 OPENED_US = 1_795_138_420_000_000  # 2026-11-20T01:33:40Z
 
@@ -47,7 +47,7 @@ def alert(change: str = OPENED, number: int = 0, **fields: Any) -> Alert:
 def entry(change: str = OPENED, number: int = 0, *, written_s: float | None = None, **fields: Any) -> AlertEntry:
     """Return an alert as it is read from the topic, written now by default."""
     return AlertEntry(
-        decode_alert(alert(change, number, **fields).record()), time.time() if written_s is None else written_s
+        read_alert_record(alert(change, number, **fields).record()), time.time() if written_s is None else written_s
     )
 
 

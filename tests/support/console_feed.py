@@ -70,7 +70,8 @@ def alert_event(number: int = 1, change: str = "opened", **data: Any) -> dict[st
         "actions": ["Look at the queue: DISPLAY QSTATUS(ORDERS) TYPE(QUEUE) ALL"],
         **data,
     }
-    return {"id": f"{alert_id}/{change}", "type": f"mqtwin.alert.{change}", "data": content}
+    envelope = {"type": f"mqtwin.alert.{change}", "subject": content["store"], "time": content["time"]}
+    return {"id": f"{alert_id}/{change}", **envelope, "data": content}
 
 
 def demo_story(folder: Path) -> list[Moment]:

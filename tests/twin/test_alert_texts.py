@@ -14,13 +14,13 @@ from deploy.console.model import commands_in
 from tests.naive.estates import structure
 from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
 from twin.alerts import shared_texts, texts
-from twin.alerts.episodes import Filler
 from twin.capacity.statements import steps
 from twin.conditions import AUGMENTED, ELEMENTS, ENTRIES, FILE, PAGES, SCM, Pool, Resource
 from twin.estate import Structure, load_estate
 from twin.forecast import flows
 from twin.forecast.outlook import look_ahead
 from twin.forecast.remedies import effects
+from twin.records import Filler
 from twin.testing import Driver
 from twin.units import GIB, as_rate, readable_size
 

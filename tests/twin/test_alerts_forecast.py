@@ -54,7 +54,7 @@ def test_getters_stop_and_the_alert_comes_in_time() -> None:
     story.go_on(80, puts=10, gets=0)
     [opened, *updates] = story.foreseen()
     assert (opened.change, opened.resource, opened.severity) == (OPENED, "entries", INFO)
-    assert opened.data()["level"] == "watch"
+    assert opened.data().level == "watch"
     assert opened.time_to_full_s is not None
     assert 24 * 60 <= opened.time_to_full_s["p50"] <= 30 * 60
     assert opened.time_to_full_s["p10"] <= opened.time_to_full_s["p50"] <= opened.time_to_full_s["p90"]

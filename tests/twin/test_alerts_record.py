@@ -7,8 +7,9 @@ import pytest
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
-from twin.alerts.episodes import Alert, Episodes, Filler, Finding
+from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.conditions import CLEARED, ENTRIES, OPENED, UPDATED, WARNING
+from twin.records import Filler
 
 
 def finding(**different: Any) -> Finding:
@@ -53,8 +54,8 @@ def test_a_record_is_a_cloud_event(alert: Alert) -> None:
 
 def test_its_data_are_those_of_the_contract() -> None:
     opened, _, cleared = (alert.data() for alert in life())
-    assert opened == {
-        "alert_id": opened["alert_id"],
+    assert msgspec.to_builtins(opened) == {
+        "alert_id": opened.alert_id,
         "status": "open",
         "level": "page",
         "severity": "warning",
@@ -65,12 +66,12 @@ def test_its_data_are_those_of_the_contract() -> None:
         "usage_pct": 80.0,
         "time_to_full_s": None,
         "full_probability": None,
-        "fillers": [{"queue": "A.QUEUE", "share": 0.75}, {"queue": "B.QUEUE", "share": 0.25}],
+        "fillers": ({"queue": "A.QUEUE", "share": 0.75}, {"queue": "B.QUEUE", "share": 0.25}),
         "cause": "80.0 % of the entries are in use.",
-        "actions": ["Start more getters."],
-        "evidence": [],
+        "actions": ("Start more getters.",),
+        "evidence": (),
     }
-    assert cleared["status"] == "cleared"
+    assert cleared.status == "cleared"
 
 
 def test_an_episode_has_one_alert_id_and_each_of_its_records_an_id_of_its_own() -> None:

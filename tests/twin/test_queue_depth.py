@@ -141,7 +141,7 @@ def test_a_growing_queue_is_a_watch_before_maxdepth_that_says_how_long_it_takes(
     began = driver.time
     fill(driver, 90, 1, 0)
     opened, *updates = ahead(driver)
-    assert (opened.change, opened.resource, opened.data()["level"]) == (OPENED, A_QUEUE, "watch")
+    assert (opened.change, opened.resource, opened.data().level) == (OPENED, A_QUEUE, "watch")
     [full] = [alert for alert in driver.alerts if alert.condition == QUEUE_FULL]
     left_min = (full.time - opened.time) / 60e6
     assert 20 < left_min < 40  # the lead of 30 minutes, from 15 to 30 minutes of growth

@@ -63,13 +63,13 @@ def test_a_heartbeat_of_silence_opens_a_watch_and_the_next_event_clears_it(estat
     opened, cleared = alerts
     assert silences(alerts) == [("opened", "source/QM01", 300), ("cleared", "source/QM01", 420)]
     data = opened.data()
-    assert (data["severity"], data["level"], data["usage_pct"], data["fillers"]) == ("info", "watch", None, [])
-    assert data["cause"] == (
+    assert (data.severity, data.level, data.usage_pct, data.fillers) == ("info", "watch", None, ())
+    assert data.cause == (
         "QM01: no event for 5 min, since 2026-11-20T12:00:00Z. The twin shows QSG1/APP1 as of that time; the current"
         " usage is not known."
     )
-    assert "DISPLAY QMGR" in data["actions"][0]
-    assert cleared.data()["cause"] == "QM01: events arrive again, alert cleared."
+    assert "DISPLAY QMGR" in data.actions[0]
+    assert cleared.data().cause == "QM01: events arrive again, alert cleared."
     assert cleared.alert_id == opened.alert_id == f"{STORE}/source-silent/source/QM01/{START_US + 300 * SECOND_US}"
     assert (cleared.number, cleared.actions) == (1, ())
     assert states[STORE]["messages"] == 3

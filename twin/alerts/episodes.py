@@ -9,24 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
 import msgspec
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
-from twin.conditions import CLEARED, INFO, OPENED, PAGE, UPDATED, WATCH, Resource
+from twin.conditions import CLEARED, OPENED, UPDATED, Resource
+from twin.records import AlertData, Filler, level_of
 from twin.units import as_datetime, as_text
 
 _SOURCE = "mqtwin"
 _format = JSONFormat()
-
-
-class Filler(msgspec.Struct, frozen=True):
-    """A queue that fills a resource."""
-
-    queue: str
-    share: float  # of the growth, 0..1
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,19 +49,27 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def level(self) -> str:
         """The level: watch (do not wake anybody) or page (call somebody)."""
-        return WATCH if self.severity == INFO else PAGE
+        return level_of(self.severity)
 
-    def data(self) -> dict[str, Any]:
-        """Return the `data` of the record, JSON-ready."""
-        fields = msgspec.to_builtins(self)
-        del fields["change"], fields["number"]
-        fields["status"] = CLEARED if self.change == CLEARED else "open"
-        fields["level"] = self.level
-        fields["time"] = as_text(self.time)
-        fields["fillers"] = list(fields["fillers"])
-        fields["actions"] = list(fields["actions"])
-        fields["evidence"] = list(fields["evidence"])
-        return dict(fields)
+    def data(self) -> AlertData:
+        """Return the `data` of the record."""
+        return AlertData(
+            alert_id=self.alert_id,
+            severity=self.severity,
+            store=self.store,
+            resource=self.resource,
+            condition=self.condition,
+            time=as_text(self.time),
+            usage_pct=self.usage_pct,
+            time_to_full_s=self.time_to_full_s,
+            full_probability=self.full_probability,
+            fillers=self.fillers,
+            cause=self.cause,
+            actions=self.actions,
+            evidence=self.evidence,
+            status=CLEARED if self.change == CLEARED else "open",
+            level=self.level,
+        )
 
     def record(self) -> bytes:
         """Return the value of the record on the alerts topic: a CloudEvent in structured mode, JSON."""
@@ -81,7 +82,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
                 "time": as_datetime(self.time),
                 "datacontenttype": "application/json",
             },
-            data=self.data(),
+            data=msgspec.to_builtins(self.data()),
         )
         return bytes(_format.write(event))
 

@@ -14,7 +14,7 @@ import numpy as np
 from kernels import layout
 from kernels.clock import TICK
 from kernels.ticks import MARK
-from twin.alerts.episodes import Filler
+from twin.records import Filler
 from twin.state.arrays import Array
 
 _MAX_NAMED = 5

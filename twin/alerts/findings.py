@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from kernels import layout
 from kernels.clock import SECOND, TICK
 from twin.alerts import texts
-from twin.alerts.episodes import Filler, Finding
+from twin.alerts.episodes import Finding
 from twin.alerts.fillers import growth_span, rank_fillers
 from twin.alerts.resource_view import ResourceView
 from twin.conditions import Condition, Resource
+from twin.records import Filler
 from twin.state.arrays import Array
 from twin.units import as_span
 

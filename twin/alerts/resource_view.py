@@ -12,9 +12,9 @@ from functools import cached_property
 
 from kernels import layout
 from kernels.clock import SECOND
-from twin.alerts.episodes import Filler
 from twin.alerts.texts import NOTHING
 from twin.conditions import CRITICAL, FULL, WARNING, Condition, Resource
+from twin.records import Filler
 from twin.state.arrays import Array
 
 HYSTERESIS_PCT = 2  # percentage points below the threshold at which a condition is over

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from twin.alerts.episodes import Filler
 from twin.capacity.offload_rules import SOONER_TH, has_rules, offloads_all_by, with_all_offloaded_above
 from twin.capacity.statements import (
     activation,
@@ -19,6 +18,7 @@ from twin.capacity.statements import (
 )
 from twin.conditions import Pool, Resource
 from twin.estate import Structure, format_size
+from twin.records import Filler
 from twin.units import as_estimate, as_rate, as_span, readable_size
 
 GETTERS, OFFLOAD, SIZE, EXPAND = "getters", "offload", "size", "expand"  # actions

@@ -8,12 +8,12 @@ import numpy as np
 
 from kernels.resources import NOTHING_FULL
 from twin.alerts import texts
-from twin.alerts.episodes import Filler
 from twin.estate import ForecastSettings, Structure
 from twin.forecast.fill_model import FillModel
 from twin.forecast.flows import Futures
 from twin.forecast.outlook import SECONDS, Outlook, roll
 from twin.forecast.structure_model import offloading_sooner
+from twin.records import Filler
 from twin.units import as_rate, as_span
 
 _MIN_GAIN = 1.3  # times the time that is left: less is not worth saying

@@ -15,11 +15,12 @@ import numpy as np
 
 from kernels.clock import SECOND
 from kernels.ticks import MARK, MIN_GROWTH_PCT
-from twin.alerts.episodes import Alert, Episode, Episodes, Filler, Finding
+from twin.alerts.episodes import Alert, Episode, Episodes, Finding
 from twin.alerts.fillers import growth, growth_span
 from twin.alerts.findings import STEP
 from twin.alerts.resource_view import CALM_FOR, ResourceView
 from twin.conditions import INFO, Condition, Pool, Resource
+from twin.records import Filler
 from twin.state.arrays import Array
 from twin.units import as_span
 

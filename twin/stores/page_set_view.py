@@ -8,12 +8,12 @@ from typing_extensions import override
 
 from kernels import layout, page_set, watch
 from twin.alerts import fillers, texts
-from twin.alerts.episodes import Filler
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
 from twin.capacity.statements import alter_page_set, alter_queue
 from twin.conditions import PAGES, Condition, Resource
 from twin.estate import PageSet
+from twin.records import Filler
 from twin.state.arrays import Array
 
 FIRED: dict[int, tuple[str, Resource]] = {  # in the order in which alerts of one event are published

@@ -8,13 +8,13 @@ from typing_extensions import override
 
 from kernels import layout, queue_file, watch
 from twin.alerts import fillers, texts
-from twin.alerts.episodes import Filler
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
 from twin.capacity.statements import raise_max_file_size
 from twin.conditions import BLOCKS, FILE, Condition, Resource
 from twin.estate import QueueFile, format_size
 from twin.estate.model import QUEUE_FILE_MAX_SIZE
+from twin.records import Filler
 from twin.state.arrays import Array
 
 FIRED: dict[int, tuple[str, Resource]] = {  # in the order in which alerts of one event are published

@@ -13,12 +13,12 @@ from typing_extensions import override
 
 from kernels import layout, watch
 from twin.alerts import fillers, texts
-from twin.alerts.episodes import Filler
 from twin.alerts.resource_view import CALM_AFTER_FULL, HYSTERESIS_PCT, ResourceView
 from twin.alerts.texts import NOTHING
 from twin.capacity.statements import alter_queue
 from twin.conditions import FULL, Condition, Pool, Resource
 from twin.estate.attributes import MAX_DEPTH
+from twin.records import Filler
 from twin.state.arrays import Array
 
 

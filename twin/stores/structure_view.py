@@ -10,11 +10,11 @@ from typing_extensions import override
 from kernels import layout, scm, smds, watch
 from kernels.pools import elements_in_use, entries_in_use
 from twin.alerts import fillers, texts
-from twin.alerts.episodes import Filler
 from twin.alerts.resource_view import ResourceView
 from twin.alerts.texts import NOTHING
 from twin.conditions import AUGMENTED, CRITICAL, ELEMENTS, ENTRIES, SCM, WARNING, Condition, Resource
 from twin.estate import Structure
+from twin.records import Filler
 from twin.state.arrays import Array
 from twin.stores.state_record import EXPAND_STATUS
 from twin.units import readable_size

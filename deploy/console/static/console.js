@@ -167,11 +167,9 @@ function alertView() {
   } };
 }
 
-// Evidence is whatever the alert carries: sentences, or names with values.
-function evidenceOf(evidence) {
-  const items = !evidence ? [] : Array.isArray(evidence) ? evidence : Object.entries(evidence).map(([name, value]) => `${name.replaceAll("_", " ")}: ${typeof value === "object" ? JSON.stringify(value) : value}`);
-  if (!items.length) return [];
-  const lines = items.map((item) => h("li", {}, typeof item === "object" ? JSON.stringify(item) : String(item)));
+function evidenceOf(sentences) {
+  if (!sentences.length) return [];
+  const lines = sentences.map((sentence) => h("li", {}, sentence));
   return [h("details", {}, h("summary", {}, "Evidence"), h("ul", {}, ...lines))];
 }
 

@@ -463,7 +463,7 @@ def test_names_of_forty_eight_characters_fit(browser: Browser, size: str):
 
 def test_evidence_is_offered_only_where_there_is_some(browser: Browser):
     model = ConsoleModel(TOPICS)
-    alerts = [alert_event(1, evidence=[]), alert_event(2, evidence={}), alert_event(3, evidence=["no get for 62 min"])]
+    alerts = [alert_event(1, evidence=[]), alert_event(2), alert_event(3, evidence=["no get for 62 min"])]
     model.fold([state_record(page_set("QM01/PS04", 100)), *map(alert_record, alerts)])
     with ConsoleServer(model, Listen(port=0)) as server, opened(browser, server.address, path="#/alerts") as page:
         expect(page.locator(".alert")).to_have_count(3)

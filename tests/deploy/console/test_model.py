@@ -57,11 +57,11 @@ def test_a_watch_is_not_counted_as_a_page():
 
 def test_an_alert_keeps_the_time_at_which_it_opened_and_the_fields_that_are_new_here():
     model = ConsoleModel(TOPICS)
-    later = alert_event(change="updated", time="2026-11-20T12:10:00Z", evidence={"puts_per_s": 23.4})
+    later = alert_event(change="updated", time="2026-11-20T12:10:00Z", evidence=["no get for 62 min"])
     model.fold([alert_record(alert_event()), alert_record(later), alert_record(later)])
     (alert,) = changes(model)["alerts"]
     assert (alert["opened"], alert["time"]) == ("2026-11-20T12:00:00.000000Z", "2026-11-20T12:10:00Z")
-    assert alert["evidence"] == {"puts_per_s": 23.4}
+    assert alert["evidence"] == ["no get for 62 min"]
     assert alert["actions"][0]["commands"] == ["DISPLAY QSTATUS(ORDERS) TYPE(QUEUE) ALL"]
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from twin.alerts.episodes import Alert, Filler
+from twin.alerts.episodes import Alert
+from twin.records import Filler
 from twin.scoring.alarms import Alarm
 from twin.scoring.predictions import Predictions
 from twin.scoring.series import Series

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.twin.scoring.samples import STORE, alarm, alert, time_at
-from twin.alerts.episodes import Filler
 from twin.conditions import CLEARED, OPENED, UPDATED
+from twin.records import Filler
 from twin.scoring.alarms import from_alerts, from_condition, merge
 
 
