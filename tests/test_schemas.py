@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import hypothesis.strategies as st
 import jsonschema
@@ -21,15 +21,15 @@ from tests.twin.events.samples import ESTATE, GET, MQSC, PUT
 from twin.alerts.episodes import Alert
 from twin.estate import Estate, load_estate
 from twin.events import ARROW_SCHEMA, CONTENT_TYPES, Decoder, EventError, Reason
-from twin.events.fields import (
-    FIELDS,
+from twin.events.fields import FIELDS, Event, Kind, Op
+from twin.events.measured import (
     MEASURED,
     MEASURED_COUNTS,
-    MEASURED_MESSAGES,
     MEASURED_NUMBERS,
     MEASURED_SCM,
     MEASURED_SMDS,
-    Kind,
+    MESSAGES_MAX,
+    Measured,
 )
 from twin.events.rules import Rules, parse
 from twin.records import AlertData, AlertRecord, Filler
@@ -130,6 +130,18 @@ def test_the_fields_are_those_of_the_decoder() -> None:
             assert not {"minimum", "maximum", "minLength", "maxLength"} & set(own)
 
 
+def test_the_type_of_an_event_has_the_fields_of_the_decoder() -> None:
+    assert get_type_hints(Event).keys() == {field.name for field in FIELDS}
+    assert Event.__required_keys__ == {field.name for field in FIELDS if field.needed_by == OPS}
+    assert get_args(Op) == OPS
+    types = {Kind.TIME: int, Kind.STRING: str, Kind.INTEGER: int, Kind.NUMBER: float, Kind.BOOLEAN: bool}
+    hints = get_type_hints(Event)
+    for field in FIELDS:
+        if field.kind is not Kind.OBJECT and field.name != "op":
+            assert hints[field.name] is types[field.kind]
+    assert hints["measured"] is Measured
+
+
 def test_what_an_operation_needs_is_what_the_decoder_wants() -> None:
     loaded = schema("event")
     assert loaded["required"] == [field.name for field in FIELDS if field.needed_by == OPS]
@@ -146,8 +158,8 @@ def test_what_an_operation_needs_is_what_the_decoder_wants() -> None:
 def test_what_is_measured_is_what_the_decoder_checks() -> None:
     numbers = schema("event")["$defs"]["numbers"]
     assert set(numbers["properties"]) == set(numbers["not"]["properties"]) == set(MEASURED)
-    for name in MEASURED_COUNTS:
-        kind = "messages" if name in MEASURED_MESSAGES else "count"
+    for name, high in MEASURED_COUNTS.items():
+        kind = "messages" if high == MESSAGES_MAX else "count"
         assert numbers["properties"][name] == {"$ref": f"#/$defs/{kind}"}
     for inner in (numbers["properties"]["smds"]["additionalProperties"], numbers["properties"]["scm"]):
         assert inner["properties"]["messages"] == {"$ref": "#/$defs/messages"}
@@ -166,8 +178,8 @@ def test_what_can_be_measured_are_fields_of_state_records() -> None:
         del fields[name]
     integers = {name for name, own in fields.items() if own.get("type") in ("integer", ["integer", "null"])}
     numbers = {name for name, own in fields.items() if own.get("type") in ("number", ["number", "null"])}
-    assert set(MEASURED_COUNTS) == integers
-    assert set(MEASURED_NUMBERS) == numbers
+    assert MEASURED_COUNTS.keys() == integers
+    assert MEASURED_NUMBERS.keys() == numbers
     structure = state["$defs"]["structure"]["properties"]
     assert set(MEASURED_SMDS) == set(structure["smds"]["additionalProperties"]["required"]) - {"status"}
     assert set(MEASURED_SCM) == set(structure["scm"]["required"]) - {"fault_wait_s"}

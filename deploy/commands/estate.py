@@ -69,24 +69,24 @@ def import_(
     existing = None if against is None else load_estate(against)
     intake = look_at([_format_and_file(text) for text in files], choices.feed_options(), existing, _groups(group))
     print_complaints(intake)
-    if is_empty(intake.seen, existing):
+    if is_empty(intake.facts, existing):
         raise UsageError(
             f"{', '.join(files)}: nothing of an estate was found; expected: data of that format that show a queue"
             " manager, a store or a queue"
         )
-    seen_estate = estate_text(intake.seen)
+    seen_estate = estate_text(intake.facts)
     if output is not None:
         try:
             output.write_text(seen_estate.text, encoding="utf-8")
         except OSError as error:
             raise UsageError(f"{output} cannot be written: {error}; expected: a file in a folder that exists") from None
-        print(f"{count_text(len(intake.seen.objects), 'object')} in {output}")
+        print(f"{count_text(len(intake.facts.objects), 'object')} in {output}")
     elif existing is None:
         print(seen_estate.text, end="")
     if existing is None:
-        print_warnings((*seen_estate.warnings, *unverified(intake.seen)))
+        print_warnings((*seen_estate.warnings, *unverified(intake.facts)))
         return None
-    lines = list(differences(intake.seen, existing))
+    lines = list(differences(intake.facts, existing))
     for line in lines:
         print(line)
     return 1 if lines else None

@@ -22,10 +22,10 @@ from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoder
 from twin.feeds import Complaint, Event, Feed, Intake, Page
+from twin.feeds.coverage import LiveCoverage
 from twin.feeds.importing import recorded
-from twin.feeds.in_order import sort_key
 from twin.feeds.intake import MAX_EXAMPLES
-from twin.feeds.live_coverage import LiveCoverage
+from twin.feeds.ordering import sort_key
 from twin.recordings.files import LinesChunk
 
 _SAVE_SECONDS = 5.0

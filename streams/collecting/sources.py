@@ -42,7 +42,7 @@ class Position(msgspec.Struct, kw_only=True):
         read: by partition: the first record that was never read.
         passed: microseconds; events of records before `read` up to this time were published.
         time: microseconds; the end of what was asked of a server.
-        coverage: of spans, see `twin.feeds.live_coverage.LiveCoverage.known`.
+        coverage: of spans, see `twin.feeds.coverage.LiveCoverage.known`.
     """
 
     source: str

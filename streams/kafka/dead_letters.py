@@ -12,7 +12,7 @@ from streams.kafka.admin import prepare_topic
 from streams.kafka.clients import LastError, new_producer
 from streams.kafka.topics import RESERVED_BYTES, Topics
 from twin.errors import MqtwinError
-from twin.events.limits import DETAIL_CHARACTERS
+from twin.events.refusals import DETAIL_CHARACTERS
 
 _SETTINGS = {"enable.idempotence": True, "compression.type": "lz4", "delivery.report.only.error": True}
 _POLL_SECONDS = 0.5

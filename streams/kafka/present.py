@@ -20,7 +20,8 @@ from streams.kafka.topics import Topics
 from twin.errors import UsageError
 from twin.estate import Estate
 from twin.events import Decoder
-from twin.events.fields import FIELD, MEASURED_COUNTS
+from twin.events.fields import FIELD
+from twin.events.measured import MEASURED_COUNTS
 from twin.planning.whatif import until
 from twin.playback.replays import Player
 from twin.stores.open import Twin

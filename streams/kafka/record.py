@@ -26,7 +26,7 @@ from streams.kafka.topics import Topics
 from streams.kafka.transactions import partition_ends
 from twin.errors import MqtwinError, UsageError
 from twin.events import ARROW, JSON, NDJSON, Reason, content_type
-from twin.events._ipc import read_streams
+from twin.events.values import read_streams
 from twin.recordings.files import TableChunk, suffix_of
 
 NOT_FOR_COLUMNS = "not-for-columns"  # reason: an `.arrow` recording has no columns for the text

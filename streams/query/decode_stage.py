@@ -38,7 +38,7 @@ from streams.query.rows import (
 from streams.query.worker import exemptions, prepare_worker
 from twin.events import Decoder, EventBlock, Reason, Reject
 from twin.events.block import join_rows
-from twin.events.limits import DETAIL_CHARACTERS, Limits
+from twin.events.refusals import DETAIL_CHARACTERS, Limits
 from twin.stores.reports import Report
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ Each row carries an event batch, not an event, because shuffle, sort and the sta
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from streams.kafka.dead_letters import DeadLetter
+from twin.events import Event
 
 # Kinds of rows between the decode stage and the processor.
 BLOCK, SPANS, REPORT, MARK, DEAD = "block", "spans", "report", "mark", "dead"
@@ -65,7 +65,7 @@ RECORD_DDL = (
 RECORD_DDL += ", heard array<long>"  # queue managers that had events: see `streams.query.observed`
 
 
-StoreSpans = list[tuple[bytes, dict[str, Any]]]
+StoreSpans = list[tuple[bytes, Event]]
 """Spans of one store from one record of the OpenTelemetry topic, in its order: key and event of each."""
 
 _records_of_spans = msgspec.msgpack.Decoder(list[StoreSpans])

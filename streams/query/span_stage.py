@@ -17,12 +17,11 @@ from streams.kafka.dead_letters import DeadLetter
 from streams.plan import Plan
 from streams.query.rows import StoreSpans
 from twin.estate import Estate
-from twin.events import Decoder, EventBlock, Reason, Reject
-from twin.events.limits import DETAIL_CHARACTERS
-from twin.feeds.intake import Event
+from twin.events import Decoder, Event, EventBlock, Reason, Reject
+from twin.events.refusals import DETAIL_CHARACTERS
+from twin.feeds.ordering import SpanOrder
 from twin.feeds.otlp import LeftOutError, SpanEvents, requests_of
 from twin.feeds.protocol import FeedOptions, Page
-from twin.feeds.span_order import SpanOrder
 from twin.feeds.spans import Emitter, UnreadableSpansError, read_spans
 
 MAX_STORE_KEYS = 50_000  # spans that a store remembers: 400 kB of its state

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from twin.events.fields import FIELD
-from twin.feeds.in_order import in_order
 from twin.feeds.intervals import Flows, Puts, backed_out_later, events_of, net
+from twin.feeds.ordering import sort_events
 from twin.recordings.files import RecordingWriter, open_recording
 
 _QUEUE_OPS = {"PUT", "GET", "COMMIT", "BACKOUT", "EXPIRE", "CLEAR", "PREPARE"}
@@ -55,7 +55,7 @@ def degrade(source: Path, target: Path, interval_s: int, slice_s: float) -> int:
     flows = (_flows(*key, counts, step) for key, counts in sorted(intervals.items()))
     spread = (event for interval in flows for event in events_of(interval, slice_s))
     with RecordingWriter(target) as writer:
-        batch = list(in_order([*others, *spread]))
+        batch = list(sort_events([*others, *spread]))
         writer.write(batch)
     return len(batch)
 

@@ -23,7 +23,7 @@ from twin.estate import Estate, EstateError, load_estate
 from twin.events import Decoder
 from twin.feeds import FeedOptions, Intake, Page, make_feed
 from twin.feeds.estate_import import differences, estate_text, unverified
-from twin.feeds.looks import looks_like
+from twin.feeds.file_types import describe_file
 from twin.recordings.files import LinesChunk
 
 INPUTS = 50  # of a round
@@ -145,9 +145,9 @@ class Fuzzer:
 def _learned(intake: Intake, estate: Estate, folder: Path) -> str:
     """Return what is wrong with the estate of what was seen; "": nothing."""
     try:
-        learned = estate_text(intake.seen)
-        list(unverified(intake.seen))
-        list(differences(intake.seen, estate))
+        learned = estate_text(intake.facts)
+        list(unverified(intake.facts))
+        list(differences(intake.facts, estate))
         path = folder / "learned.toml"
         path.write_text(learned.text, encoding="utf-8")
         load_estate(path)
@@ -162,9 +162,9 @@ def _odd_looks(page: bytes) -> list[str]:
     """Return what is wrong with the words for what a page looks like: an error, or none."""
     try:
         with limited():
-            return [] if looks_like(page) else ["it looks like nothing"]
+            return [] if describe_file(page) else ["it looks like nothing"]
     except (Exception, TooSlow) as error:  # noqa: BLE001  (whatever it is, it is reported)
-        return [f"looks_like: {type(error).__name__}: {error}"]
+        return [f"describe_file: {type(error).__name__}: {error}"]
 
 
 def _long(intake: Intake) -> list[str]:

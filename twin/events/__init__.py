@@ -9,7 +9,9 @@ from twin.events.block import BlockError, EventBlock
 from twin.events.convert import ARROW_SCHEMA, from_table, to_table
 from twin.events.decoded import Decoded, Reject
 from twin.events.decoder import ARROW, CONTENT_TYPES, JSON, NDJSON, Decoder, content_type
-from twin.events.reasons import EventError, Reason
+from twin.events.fields import Event
+from twin.events.measured import Measured
+from twin.events.refusals import EventError, Reason
 
 __all__ = [
     "ARROW",
@@ -20,8 +22,10 @@ __all__ = [
     "BlockError",
     "Decoded",
     "Decoder",
+    "Event",
     "EventBlock",
     "EventError",
+    "Measured",
     "Reason",
     "Reject",
     "content_type",

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 
 from kernels.json_scan import TIME_HIGH, TIME_LOW
-from twin.events import _arrow
+from twin.events import arrow_columns
 from twin.events.fields import FIELD, FIELDS, Kind
-from twin.events.reasons import EventError, Reason
+from twin.events.refusals import EventError, Reason
 from twin.events.rules import parse
 from twin.units import as_text
 
@@ -39,7 +39,7 @@ class Words:
     def encode(self, name: str, values: pa.ChunkedArray, kind: pa.DictionaryType) -> pa.DictionaryArray:
         """Return the column with indexes into all words so far. Raise pa.ArrowInvalid if the index overflows."""
         places = self._places.setdefault(name, {word: place for place, word in enumerate(self._first)})
-        encoded = _arrow.dictionary(values)
+        encoded = arrow_columns.dictionary(values)
         mapped = [None if w is None else places.setdefault(w, len(places)) for w in encoded.dictionary.to_pylist()]
         indices = pa.array(mapped, pa.int64()).take(encoded.indices).cast(kind.index_type)
         return pa.DictionaryArray.from_arrays(indices, pa.array(places, kind.value_type))
@@ -70,7 +70,7 @@ def lines_table(lines: Iterable[bytes]) -> pa.Table:
     """Convert JSON texts that a Decoder has accepted to a table of ARROW_SCHEMA, without the checks of `to_table`."""
     events = [parse(line) for line in lines]
     columns: dict[str, Any] = {name: [getattr(event, name) for event in events] for name in FIELD}
-    read = _arrow.text_times(pa.chunked_array([[str(time) for time in columns["time"]]], pa.string()))
+    read = arrow_columns.text_times(pa.chunked_array([[str(time) for time in columns["time"]]], pa.string()))
     columns["time"] = [
         time if time >= TIME_LOW else FIELD["time"].checked(sent)  # an integer, or a text left to the exact rules
         for time, sent in zip(read.tolist(), columns["time"], strict=True)
@@ -87,7 +87,7 @@ def from_table(table: pa.Table) -> list[dict[str, Any]]:
     """
     rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
     for field in FIELDS:
-        values = _arrow.column(table, field.name)
+        values = arrow_columns.column(table, field.name)
         if values is None:
             continue
         for row, value in zip(rows, _public(values, field.kind), strict=True):
@@ -98,11 +98,11 @@ def from_table(table: pa.Table) -> list[dict[str, Any]]:
 
 def _public(values: pa.ChunkedArray, kind: Kind) -> list[Any]:
     if kind is Kind.OBJECT:
-        return [_arrow.as_object(value) for value in _arrow.plain(values)]
+        return [arrow_columns.as_object(value) for value in arrow_columns.plain(values)]
     if kind is Kind.TIME and pa.types.is_timestamp(values.type) and values.type.unit == "us" and values.type.tz:
         numbers = values.cast(pa.int64()).to_pylist()
         return [as_text(n) if n is not None and TIME_LOW <= n < TIME_HIGH else n for n in numbers]
-    return _arrow.plain(values)
+    return arrow_columns.plain(values)
 
 
 def conform(table: pa.Table, words: Words | None = None) -> pa.Table:
@@ -118,7 +118,7 @@ def conform(table: pa.Table, words: Words | None = None) -> pa.Table:
     words = words or Words()
     columns = []
     for field in ARROW_SCHEMA:
-        values = _arrow.column(table, field.name)
+        values = arrow_columns.column(table, field.name)
         try:
             columns.append(_conformed_column(values, field, table.num_rows, words))
         except (pa.ArrowException, ValueError) as error:
@@ -135,16 +135,16 @@ def _conformed_column(values: pa.ChunkedArray | None, field: pa.Field, rows: int
             return words.encode(field.name, pa.chunked_array([pa.nulls(rows, pa.string())]), field.type)
         return pa.nulls(rows, field.type)
     if pa.types.is_dictionary(field.type):
-        if not _arrow.is_text(values.type):
+        if not arrow_columns.is_text(values.type):
             raise ValueError("not text")
         return words.encode(field.name, values, field.type)
-    if FIELD[field.name].kind is Kind.OBJECT and not _arrow.is_text(values.type):
+    if FIELD[field.name].kind is Kind.OBJECT and not arrow_columns.is_text(values.type):
         return pa.array(map(_object_text, values.to_pylist()), pa.string())
     if field.name == "time":
         return _conformed_time(values)
     same = pa.types.is_boolean(values.type) == pa.types.is_boolean(field.type)
     same &= not pa.types.is_floating(values.type) or pa.types.is_floating(field.type)
-    if not same or _arrow.is_text(values.type) != _arrow.is_text(field.type):
+    if not same or arrow_columns.is_text(values.type) != arrow_columns.is_text(field.type):
         raise ValueError("another kind of value")
     return values.cast(field.type)
 
@@ -154,7 +154,7 @@ def _conformed_time(values: pa.ChunkedArray) -> Any:
         if values.type.tz is None:
             raise ValueError("no time zone")
         return values.cast(FIELD["time"].arrow, safe=False)
-    numbers = _arrow.times(values)
+    numbers = arrow_columns.times(values)
     if numbers is None or (numbers < 0).any():
         raise ValueError("not all are times")
     return pa.array(numbers, mask=~np.asarray(values.is_valid())).cast(FIELD["time"].arrow)
@@ -185,7 +185,7 @@ def json_lines(table: pa.Table) -> pa.Array:
             values = pa.chunked_array([pa.array(map(_object_text, values.to_pylist()), pa.large_string())])
             pieces.append(pc.binary_join_element_wise(_large(name), values, _large("")))
         elif pa.types.is_dictionary(field.type):
-            encoded = _arrow.dictionary(values)
+            encoded = arrow_columns.dictionary(values)
             pieces.append(_quoted(name, encoded.dictionary.cast(pa.large_string())).take(encoded.indices))
         elif pa.types.is_string(field.type):
             pieces.append(_quoted(name, values.cast(pa.large_string())))
@@ -196,13 +196,13 @@ def json_lines(table: pa.Table) -> pa.Array:
 
 
 def _object_text(value: Any) -> str | None:
-    return None if value is None else msgspec.json.encode(_arrow.as_object(value)).decode()
+    return None if value is None else msgspec.json.encode(arrow_columns.as_object(value)).decode()
 
 
 def _needs_escape(table: pa.Table) -> bool:
     for name in ("qmgr", "op", "queue", "msgid", "uow", "store"):
         values = table.column(name)
-        texts = _arrow.dictionary(values).dictionary if pa.types.is_dictionary(values.type) else values
+        texts = arrow_columns.dictionary(values).dictionary if pa.types.is_dictionary(values.type) else values
         if pc.any(pc.match_substring_regex(texts, _ESCAPED)).as_py():
             return True
     return False

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from kernels import EVENT
 from twin.estate import Estate
 from twin.events.block import EventBlock, join_rows, take_rows
-from twin.events.reasons import Reason
+from twin.events.refusals import Reason
 from twin.events.rules import Accepted, Row
 
 Array = npt.NDArray[Any]

@@ -1,10 +1,10 @@
 """Decoder of the events topic and of recordings: event rows and dead letters. Described in docs/events.md.
 
 Two ways lead to the same rows. The fast way decodes almost all traffic, in compiled loops over whole batches
-(`kernels.json_scan`) or array operations over Arrow columns (`_arrow`). All other events are left to the exact rules
-(`rules`), one by one, and these alone refuse an event. A bad value therefore costs that value only.
+(`kernels.json_scan`) or array operations over Arrow columns (`arrow_columns`). All other events are left to the exact
+rules (`rules`), one by one, and these alone refuse an event. A bad value therefore costs that value only.
 
-A record beyond the bounds of `limits` is refused as a whole before it is decoded. Records are decoded in pieces, so
+A record beyond the bounds of `refusals` is refused as a whole before it is decoded. Records are decoded in pieces, so
 that memory does not grow with the size of a decoded batch.
 
 Ids become 64-bit keys (xxHash64). Two different ids among n messages of a queue share a key with probability
@@ -24,16 +24,14 @@ from kernels import EVENT
 from kernels.hashing import xxh64_bytes
 from kernels.json_scan import MEMBER, PLACE, pair_key, scan_json
 from twin.estate import Estate
-from twin.events import _arrow
-from twin.events._ipc import Group, read_streams, scan
-from twin.events._lines import Spans, Values, as_binary, lines, too_many_lines, whole_values
-from twin.events._row_text import RowTexts, object_field, rows_as_fields
+from twin.events import arrow_columns
 from twin.events.decoded import Array, Decoded, Exact, assemble, merge
-from twin.events.fields import FIELDS, show
-from twin.events.limits import MAX_EVENT_BYTES, MAX_ROWS, RECORDING, Limits
-from twin.events.reasons import Reason
+from twin.events.fields import FIELDS
+from twin.events.refusals import MAX_EVENT_BYTES, MAX_ROWS, RECORDING, Limits, Reason, show
 from twin.events.rejects import RejectLog, describe_failure, one_line
+from twin.events.row_text import RowTexts, object_field, rows_as_fields
 from twin.events.rules import Accepted, Fields, Rules, parse
+from twin.events.values import Group, Spans, Values, as_binary, lines, read_streams, scan, too_many_lines, whole_values
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
@@ -57,7 +55,7 @@ class Decoder:
 
         Args:
             estate: estate with the stores of the events.
-            limits: of the dead letters of one Kafka record; see `twin.events.limits` for the bounds of its content.
+            limits: of the dead letters of one Kafka record; see `twin.events.refusals` for the bounds of its content.
         """
         self._rules = Rules(estate)
         self._limits = limits or Limits()
@@ -131,7 +129,7 @@ class Decoder:
         """Decode one Arrow IPC stream per value. Batches before a damage are kept."""
         binary = as_binary(values)
         groups, damages = read_streams(binary)
-        log = RejectLog(limits or self._limits, np.diff(_arrow.buffers_of(binary)[0]))
+        log = RejectLog(limits or self._limits, np.diff(arrow_columns.buffers_of(binary)[0]))
         pieces = [piece for group in groups for piece in self._group(group, binary, log)]
         for damage in damages:
             log.add_buffer(damage.record, damage.rows, damage.reason, damage.detail, damage.value)
@@ -171,7 +169,7 @@ class Decoder:
 
     def _table(self, table: pa.Table, record: Array, index: Array, log: RejectLog) -> Decoded:
         """Decode a table. record, i4[rows], and index, i8[rows], are the origins of its rows."""
-        columns = _arrow.Columns(table, self._queue_routes)
+        columns = arrow_columns.Columns(table, self._queue_routes)
         events = columns.events()
         is_fast = columns.sure.view(np.uint8)
         exact = Exact()
@@ -220,7 +218,7 @@ class Decoder:
         self, table: pa.Table, places: Array, record: Array, index: Array, exact: Exact, log: RejectLog
     ) -> None:
         """Apply the exact rules to some rows of a table."""
-        rows = _arrow.rows_at(table, places)
+        rows = arrow_columns.rows_at(table, places)
         refused: list[tuple[int, Reason, str]] = []
         for row, fields in enumerate(rows_as_fields(rows)):
             place = int(places[row])
@@ -233,7 +231,7 @@ class Decoder:
                     refused.append((row, reason, detail))
         if not refused:
             return
-        texts = RowTexts(_arrow.rows_at(rows, np.array([row for row, _, _ in refused])))
+        texts = RowTexts(arrow_columns.rows_at(rows, np.array([row for row, _, _ in refused])))
         for i, (row, reason, detail) in enumerate(refused):
             place = int(places[row])
             number = int(record[place])
@@ -270,7 +268,7 @@ def unknown_content_type(values: Values, name: str, limits: Limits | None = None
 
 def _cuts(values: pa.LargeBinaryArray, is_arrow: Array | None) -> list[int]:
     """Return the indexes at which a batch of values is cut into pieces, beginning and end included."""
-    offsets, _ = _arrow.buffers_of(values)
+    offsets, _ = arrow_columns.buffers_of(values)
     costs = np.diff(offsets) * _BYTES_PER_BYTE
     if is_arrow is not None and is_arrow.any():
         scanned = scan(values)
@@ -291,9 +289,9 @@ def _cuts(values: pa.LargeBinaryArray, is_arrow: Array | None) -> list[int]:
 def _count_missing(table: pa.Table, places: Array, record: Array, index: Array, log: RejectLog) -> Array:
     """Count rows without time, queue manager or operation in values that are full; return the other places."""
     missing, left = np.zeros(places.size, np.bool_), np.ones(places.size, np.bool_)
-    rows = _arrow.rows_at(table, places)
+    rows = arrow_columns.rows_at(table, places)
     for name in _ALWAYS_NEEDED:
-        values = _arrow.column(rows, name)
+        values = arrow_columns.column(rows, name)
         missing |= True if values is None else ~np.asarray(values.is_valid())
     for number in filter(log.is_full, np.unique(record[places]).tolist()):
         counted = missing & (record[places] == number)

@@ -1,8 +1,8 @@
 """Fields of an event: the list from which the decoder, the Arrow schema and the published schema are made.
 
-They are described in docs/events.md, the fields of state records that a MEASURE may carry in docs/state.md. ALTER,
-REBUILD and MEASURE name their store, ALTER carries attributes, MEASURE at least one number. A COMMIT without `uow`
-comes from an application without messages in syncpoint and has no effect.
+They are described in docs/events.md. ALTER, REBUILD and MEASURE name their store, ALTER carries attributes, MEASURE at
+least one number (`twin.events.measured`). A COMMIT without `uow` comes from an application without messages in
+syncpoint and has no effect.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import Any
+from typing import Any, Literal, TypedDict
 
-import msgspec
 import pyarrow as pa
 
 from kernels import OPS
@@ -30,18 +29,59 @@ from kernels.json_scan import (
     TIME_HIGH,
     TIME_LOW,
 )
-from twin.events.reasons import EventError, Reason
+from twin.events.measured import Measured
+from twin.events.refusals import EventError, Reason, show
 
 INT64_MAX = 2**63 - 1
 FIRST_YEAR, LAST_YEAR = 2000, 2100
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-SHOWN_CHARACTERS = 80  # maximum length of a wrong value in a detail
 _RFC3339 = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
 )
+
+
+Op = Literal[
+    "PUT",
+    "GET",
+    "COMMIT",
+    "BACKOUT",
+    "PREPARE",
+    "EXPIRE",
+    "CLEAR",
+    "RESTART",
+    "HEARTBEAT",
+    "ALTER",
+    "REBUILD",
+    "MEASURE",
+]
+
+
+class _EveryEvent(TypedDict):
+    time: int
+    qmgr: str
+    op: Op
+
+
+class Event(_EveryEvent, total=False):
+    """An event as feeds write it; docs/events.md describes the fields. time: microseconds since 1970 UTC."""
+
+    seq: int
+    queue: str
+    msgid: str
+    count: int
+    length: int
+    priority: int
+    persistent: bool
+    expiry: float
+    uow: str
+    direct: bool
+    reason: int
+    store: str
+    attributes: dict[str, int | float | str | bool | None]
+    measured: Measured
 
 
 class Kind(Enum):
@@ -56,13 +96,6 @@ class Kind(Enum):
     NUMBER = "a number"
     BOOLEAN = "true or false"
     OBJECT = "an object"
-
-
-@dataclass(frozen=True, slots=True)
-class UnsupportedValue:
-    """Value of an Arrow column whose type no field accepts; `text` describes it."""
-
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,84 +229,7 @@ def microseconds(text: str) -> int | None:
     return time
 
 
-# --- measurements ----------------------------------------------------------------------------------------------------
-
-_COMMON = (
-    "messages bytes uncommitted in_doubt expired_held events duplicates gaps unmatched_gets full_puts queue_full_puts "
-    "overfull_puts refused_alters"
-)
-_STRUCTURE = (
-    "size ents_max ents_used elems_max elems_used elems_low elems_high auto_alters offloaded_messages offloaded_bytes "
-    "offload_rule"
-)
-_PAGE_SET = "pages_total pages_max pages_used pages_persistent pages_nonpersistent pages_unused expansions buffer_pool"
-_QUEUE_FILE = (
-    "blocks blocks_free blocks_allocated blocks_nonpersistent blocks_persistent file_bytes log_records checkpoints "
-    "file_max_bytes truncations"
-)
-_SHARED = "scm_total scm_committed scm_used storage_free augmented members members_needed depth records_to_replay"
-
-MEASURED_COUNTS = tuple(f"{_COMMON} {_STRUCTURE} {_PAGE_SET} {_QUEUE_FILE} {_SHARED}".split())  # integers >= 0
-MEASURED_NUMBERS = ("usage_pct", "buffer_pool_pct", "rate", "capacity")  # numbers >= 0
-MEASURED_SMDS = (
-    "blocks_total",
-    "blocks_max",
-    "blocks_used",
-    "pages_used",
-    "messages",
-)  # integers >= 0, of each queue manager
-_SCM = "max used ents elems messages aug_fixed aug_dynamic prestaged prefetched faults"
-MEASURED_SCM = tuple(_SCM.split())
-MEASURED_MESSAGES = (
-    "messages",
-    "uncommitted",
-    "in_doubt",
-    "expired_held",
-    "offloaded_messages",
-    "depth",
-)  # counts of messages, at any level
-MEASURED_MAX = 2**53 - 1  # of a number: exact in a double; 8 PiB
-MESSAGES_MAX = 2**31 - 1  # of messages: a store counts them in 31 bits
-MEASURED = (*MEASURED_COUNTS, *MEASURED_NUMBERS, "smds", "scm")
-
-
-def check_measured(measured: Mapping[str, Any]) -> None:
-    """Check that `measured` has at least one field of a state record, with numbers within bounds.
-
-    Unknown fields are ignored, null is absent.
-
-    Raises:
-        EventError: wrong-type or bad-value.
-    """
-    if all(measured.get(name) is None for name in MEASURED):
-        raise EventError(
-            Reason.BAD_VALUE,
-            f"measured is {show(measured)}; expected: at least one number of the store's state record, "
-            "such as messages, ents_used, elems_used or smds",
-        )
-    _check_counts("measured", measured, MEASURED_COUNTS)
-    if measured.get("resync") is not None and type(measured["resync"]) is not bool:
-        raise EventError(
-            Reason.WRONG_TYPE, f"measured.resync is {show(measured['resync'])}; expected: {Kind.BOOLEAN.value}"
-        )
-    for name in MEASURED_NUMBERS:
-        value = measured.get(name)
-        if value is not None and type(value) not in (int, float):
-            raise EventError(Reason.WRONG_TYPE, f"measured.{name} is {show(value)}; expected: a number")
-        if value is not None and not 0 <= value <= MEASURED_MAX:
-            raise EventError(
-                Reason.BAD_VALUE, f"measured.{name} is {show(value)}; expected: a number from 0 to {MEASURED_MAX}"
-            )
-    if measured.get("scm") is not None:
-        _check_counts("measured.scm", measured["scm"], MEASURED_SCM)
-    if measured.get("smds") is not None:
-        if type(measured["smds"]) is not dict:
-            raise EventError(
-                Reason.WRONG_TYPE,
-                f"measured.smds is {show(measured['smds'])}; expected: an object of one object a queue manager",
-            )
-        for qmgr, values in measured["smds"].items():
-            _check_counts(f"measured.smds.{qmgr}", values, MEASURED_SMDS)
+# --- silence ----------------------------------------------------------------------------------------------------------
 
 
 def check_silent(measured: Mapping[str, Any]) -> None:
@@ -282,37 +238,3 @@ def check_silent(measured: Mapping[str, Any]) -> None:
         SILENT.checked(measured[SILENT.name])
     except EventError as error:
         raise EventError(error.reason, f"measured.{error.detail}") from None
-
-
-def _check_counts(where: str, values: Any, names: tuple[str, ...]) -> None:
-    if type(values) is not dict:
-        raise EventError(Reason.WRONG_TYPE, f"{where} is {show(values)}; expected: an object of integers")
-    for name in names:
-        value = values.get(name)
-        if value is None:
-            continue
-        if type(value) is not int:
-            raise EventError(Reason.WRONG_TYPE, f"{where}.{name} is {show(value)}; expected: an integer")
-        high = MESSAGES_MAX if name in MEASURED_MESSAGES else MEASURED_MAX
-        if not 0 <= value <= high:
-            raise EventError(
-                Reason.BAD_VALUE, f"{where}.{name} is {show(value)}; expected: an integer from 0 to {high}"
-            )
-
-
-# --- texts -----------------------------------------------------------------------------------------------------------
-
-
-def show(value: object) -> str:
-    """Format a wrong value as JSON on one line; a long one is cut."""
-    if isinstance(value, UnsupportedValue):
-        return value.text
-    if isinstance(value, str):
-        value = value[:SHOWN_CHARACTERS]  # with its quotes longer than the result
-    try:
-        text = msgspec.json.encode(value).decode()
-    except (TypeError, ValueError, OverflowError):  # a Python value without a JSON form, from an Arrow column
-        text = repr(value)
-    except RecursionError:
-        text = "nested too deep to show"
-    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "..."

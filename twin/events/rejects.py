@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from twin.events.decoded import Array, Reject
-from twin.events.limits import (
+from twin.events.refusals import (
     DETAIL_CHARACTERS,
     MIN_LETTER_BYTES,
+    EventError,
     Limits,
+    Reason,
     max_letter_bytes,
     max_object_bytes,
 )
-from twin.events.reasons import EventError, Reason
 
 
 @dataclass(slots=True)

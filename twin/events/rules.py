@@ -17,9 +17,9 @@ from kernels import FLAG_DIRECT, FLAG_HAS_MSGID, FLAG_HAS_UOW, FLAG_PERSISTENT, 
 from kernels.hashing import xxh64_bytes
 from kernels.json_scan import QUEUE_OPS
 from twin.estate import Estate, EstateError, UnknownQueue, UnknownQueueManager, UnknownStore, parse_attributes
-from twin.events.fields import FIELDS, SILENT, check_measured, check_silent, show
-from twin.events.limits import check_object_bytes
-from twin.events.reasons import EventError, Reason
+from twin.events.fields import FIELDS, SILENT, check_silent
+from twin.events.measured import check_measured
+from twin.events.refusals import EventError, Reason, check_object_bytes, show
 
 _ALWAYS_NEEDED = tuple(field for field in FIELDS if field.needed_by == OPS)
 _NEEDED = {op: tuple(field for field in FIELDS if op in field.needed_by) for op in OPS}

@@ -5,8 +5,9 @@ or wrong about them goes to its `Intake`. `twin.feeds.formats` lists the formats
 to a recording.
 """
 
+from twin.events import Event
 from twin.feeds.formats import FORMATS, Format, make_feed
-from twin.feeds.intake import Complaint, Coverage, Event, Intake, UnknownName
+from twin.feeds.intake import Complaint, Coverage, Intake, UnknownName
 from twin.feeds.protocol import Feed, FeedOptions, Page
 
 __all__ = [

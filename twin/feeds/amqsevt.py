@@ -14,9 +14,11 @@ from typing import Any
 
 from typing_extensions import override
 
-from twin.feeds.intake import Event, Intake
+from twin.events import Event
+from twin.events.fields import Op
+from twin.feeds.intake import Intake
 from twin.feeds.intervals import Flows, Puts
-from twin.feeds.json_objects import integer, json_objects
+from twin.feeds.json_pages import integer, json_objects
 from twin.feeds.protocol import Feed, FeedOptions, Page
 
 PERFORMANCE, STATISTICS, ACCOUNTING, ACTIVITY = 45, 165, 168, 209  # event types
@@ -28,7 +30,7 @@ _PUT_SYNCPOINT = _GET_SYNCPOINT = 0x2
 _BROWSE = 0x10 | 0x20 | 0x800
 _PUTS = frozenset(("Put", "Put1"))
 _GETS = frozenset(("Get", "Callback", "Cb"))
-_ENDS = {  # of units of work
+_ENDS: Mapping[str, Op] = {  # of units of work
     "Cmit": "COMMIT",
     "Disc": "COMMIT",  # of an application that ends normally [IBM: MQDISC]
     "XACommit": "COMMIT",
@@ -73,7 +75,7 @@ class AmqsevtFeed(Feed):
         if not qmgr:
             self.intake.complain("no-qmgr", place, "no queueMgrName; expected: the name of the queue manager")
             return
-        self.intake.seen.add("queue_manager", qmgr, place, platform="distributed")
+        self.intake.facts.add("queue_manager", qmgr, place, platform="distributed")
         if "activityTrace" in data:
             yield from self._activity(qmgr, data, place)
         elif number == STATISTICS:
@@ -99,7 +101,7 @@ class AmqsevtFeed(Feed):
             queue = str(item["queueName"]).strip()
             if not queue or not self.intake.claim(qmgr, queue, source):
                 continue
-            self.intake.seen.add("queue_file", f"{qmgr}/{queue}", place)
+            self.intake.facts.add("queue_file", f"{qmgr}/{queue}", place)
             flows = _flows(qmgr, queue, (start, end), item)
             yield from self.flow_events(source, flows, place, is_common=source == "statistics")
 
@@ -132,7 +134,7 @@ class AmqsevtFeed(Feed):
             event = _call(qmgr, name in _PUTS, operation)
             if event is None or not self.intake.claim(qmgr, event["queue"], "activity trace"):
                 return
-            self.intake.seen.add("queue_file", f"{qmgr}/{event['queue']}", "activity trace")
+            self.intake.facts.add("queue_file", f"{qmgr}/{event['queue']}", "activity trace")
             options = _hex(operation.get("putOptions" if name in _PUTS else "getOptions"))
             if options & (_PUT_SYNCPOINT if name in _PUTS else _GET_SYNCPOINT) and "reason" not in event:
                 event["uow"] = unit
@@ -147,7 +149,7 @@ class AmqsevtFeed(Feed):
             self._units.popitem(last=False)
             self.intake.complain("units", qmgr, f"more than {_MAX_UNITS} open units of work; the oldest is forgotten")
 
-    def _end_unit(self, qmgr: str, unit: str, op: str, operation: Mapping[str, Any]) -> Iterator[Event]:
+    def _end_unit(self, qmgr: str, unit: str, op: Op, operation: Mapping[str, Any]) -> Iterator[Event]:
         completion, reason = _code(operation, "compCode"), _code(operation, "reasonCode")
         if completion not in {_OK, _WARNING} and reason != _BACKED_OUT:
             return

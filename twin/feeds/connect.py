@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 
 from typing_extensions import override
 
-from twin.feeds.intake import Event, Intake
+from twin.events import Event
+from twin.feeds.intake import Intake
 from twin.feeds.protocol import Feed, FeedOptions, Page
 
 MAX_IDS = 200_000  # message ids that are remembered

@@ -1,20 +1,32 @@
-"""Spans beside statistics: what interval counts know beyond the spans of the same queue and time.
+"""Spans beside statistics: the calls that interval counts know beyond the spans of the same queue and time.
 
 The share of messages that spans show is unknown in advance: not every message carries trace context, and applications
-sample [IBM: MQ 9.4.3, Trace context]. Statistics count every put and get. Where both exist for a queue, the counts of a
-window of time are thinned by the number of spans in it: the rest are the messages that no span shows. Sums are then
-those of the statistics, wherever at least as many were counted as spans seen.
+sample [IBM: MQ 9.4.3, Trace context]. Statistics count every put and get.
+
+Of files (`SpanCoverage`), the counts of a window of time are thinned by the number of spans in it: the rest are the
+messages that no span shows. Sums are then those of the statistics, wherever these counted at least as many.
+
+Live (`LiveCoverage`), statistics exist some minutes after the spans of the same time. So the share of the last whole
+windows is applied to the present spans: one stands for 1 / share calls, the span itself and an event with a count for
+the others. Puts and gets of a queue have shares of their own. That the share stays the same is an assumption, which is
+printed; the drift against measurements shows where it fails.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from twin.estate import Estate
-from twin.feeds.intake import Event
+from twin.events import Event
 
 WINDOW_S = 900.0  # seconds; a window holds whole intervals of most statistics
+WINDOWS = 4  # whole windows whose sums give the share: an hour
+MIN_SPANS = 10  # in them; with fewer the share is not known
+MAX_WINDOWS = 96  # that are remembered: a day
+MAX_COUNT = 1_000_000  # of an event
 
 _Key = tuple[str, str, str, int]  # store, queue, PUT or GET, window
 
@@ -82,3 +94,101 @@ class SpanCoverage:
             return None
         store = self.estate.routes[route]
         return store.store, store.queue or "", event["op"], int(event["time"] // (self.window_s * 1e6))
+
+
+# --- live -------------------------------------------------------------------------------------------------------------
+
+_Share = tuple[str, str, str]  # store, queue, PUT or GET
+
+
+class LiveCoverage:
+    """Shares of the calls on each queue that spans show, and the scaling by them.
+
+    Args:
+        estate: the estate.
+        known: (spans, counts) by store, queue and operation, as `known` was when an earlier process ended.
+    """
+
+    def __init__(self, estate: Estate, known: dict[str, tuple[int, int]] | None = None) -> None:
+        self._spans = SpanCoverage(estate)
+        self._shares: dict[_Share, tuple[int, int]] = {}
+        for text, pair in (known or {}).items():
+            store, queue, op = text.split("\t")
+            self._shares[store, queue, op] = pair
+        self._owed: dict[_Share, Fraction] = {}
+        self._windows: deque[int] = deque()
+
+    @property
+    def known(self) -> dict[str, tuple[int, int]]:
+        """(spans, counts) behind the present share, by store, queue and operation with tabs between them."""
+        return {"\t".join(key): pair for key, pair in sorted(self._shares.items())}
+
+    def scale(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Yield events of spans, each followed by an event with the count of what else it stands for."""
+        for event in events:
+            yield event
+            key = self._spans.key(event)
+            if key is None:
+                continue
+            self._note(key)
+            extra = self._extra(key[:3])
+            if extra:
+                others = event.copy()
+                others.pop("msgid", None)
+                others["count"] = extra
+                yield others
+
+    def learn(self, counts: Iterable[Event], say: Callable[[str], None]) -> None:
+        """Take the shares from statistics, which replace earlier ones.
+
+        Only windows count in which both speak, without the first window of spans and the last one, which are not whole.
+
+        Args:
+            counts: events of statistics.
+            say: called with a sentence for each queue and operation whose share is known.
+        """
+        statistics = SpanCoverage(self._spans.estate)
+        for event in counts:
+            statistics.note_count(event)
+        whole = set(list(self._windows)[1:-1])
+        by_key: dict[_Share, list[int]] = {}
+        for store, queue, op, window in statistics.counts:
+            if window in whole:
+                by_key.setdefault((store, queue, op), []).append(window)
+        for key, windows in sorted(by_key.items()):
+            last = sorted(windows)[-WINDOWS:]
+            spans = sum(self._spans.spans[*key, window] for window in last)
+            counted = sum(statistics.counts[*key, window] for window in last)
+            self._shares[key] = spans, counted
+            say(self._sentence(key))
+
+    def _note(self, key: tuple[str, str, str, int]) -> None:
+        """Count a span, and forget the spans of windows long ago."""
+        self._spans.spans[key] += 1
+        window = key[3]
+        if not self._windows or window > self._windows[-1]:
+            self._windows.append(window)
+            if len(self._windows) > MAX_WINDOWS:
+                self._windows.popleft()
+                recent = {old: n for old, n in self._spans.spans.items() if old[3] >= self._windows[0]}
+                self._spans.spans = Counter(recent)
+
+    def _extra(self, key: _Share) -> int:
+        spans, counted = self._shares.get(key, (0, 0))
+        if spans < MIN_SPANS or counted <= spans:
+            return 0
+        owed = self._owed.get(key, Fraction(0)) + Fraction(counted - spans, spans)
+        extra = min(int(owed), MAX_COUNT)
+        self._owed[key] = (owed - extra).limit_denominator(MAX_COUNT)
+        return extra
+
+    def _sentence(self, key: _Share) -> str:
+        spans, counted = self._shares[key]
+        store, queue, op = key
+        text = f"{queue} on {store}: {spans:,} spans of {op}, {counted:,} counted by statistics, "
+        text += f"coverage {min(100.0, 100 * spans / counted):.1f} %"
+        if spans < MIN_SPANS:
+            return f"{text}: too few spans to scale by"
+        if counted <= spans:
+            return f"{text}: spans are not scaled"
+        return f"{text}: a span counts as {counted / spans:.2f} from now on"

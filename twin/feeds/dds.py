@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from typing_extensions import override
 
-from twin.feeds.intake import Event, Intake
+from twin.events import Event, Measured
+from twin.events.measured import ScmMeasured
+from twin.feeds.intake import Intake
 from twin.feeds.protocol import Feed, FeedOptions, Page
 from twin.feeds.stores import (
     groups_of,
@@ -27,6 +29,16 @@ from twin.feeds.stores import (
 
 _MAX_REPORTS = 1000  # (report, resource) whose last interval is kept
 _MAX_MEMBERS = 10_000  # structures whose queue managers are kept
+
+
+_STRUCTURE: Mapping[Literal["size", "ents_max", "ents_used", "elems_max", "elems_used"], str] = {
+    "size": "CFAISTRS",
+    "ents_max": "CFAILEL",
+    "ents_used": "CFAILEM",
+    "elems_max": "CFAIMAE",
+    "elems_used": "CFAICUE",
+}
+_SCM: Mapping[Literal["ents", "elems"], str] = {"ents": "CFAISLTC", "elems": "CFAISLMC"}
 
 
 class _Report(msgspec.Struct, rename="camel"):
@@ -114,21 +126,15 @@ class DdsFeed(Feed):
                 self.intake.pass_over("structure of no group of the estate", name)
                 continue
             self._see(store, row)
-            fields = _structure_fields(row)
-            if not self.intake.is_consistent(fields, store, place):
+            content = _structure_measured(row)
+            if not self.intake.is_consistent(content, store, place):
                 continue
             qmgr = self._members.get(name) or member_of(self.intake.estate, store) or ""
             self.intake.cover("CFACT", qmgr, store, interval)
-            yield {
-                "time": interval[1],
-                "qmgr": qmgr,
-                "op": "MEASURE",
-                "store": store,
-                "measured": fields,
-            }
+            yield {"time": interval[1], "qmgr": qmgr, "op": "MEASURE", "store": store, "measured": content}
 
     def _see(self, store: str, row: Row) -> None:
-        self.intake.seen.add(
+        self.intake.facts.add(
             "structure",
             store,
             "CFACT",
@@ -147,7 +153,7 @@ class DdsFeed(Feed):
             group, qmgr = connector
             if len(self._members) < _MAX_MEMBERS and (name not in self._members or qmgr < self._members[name]):
                 self._members[name] = qmgr
-            self.intake.seen.add_member(group, qmgr, "CFACT")
+            self.intake.facts.add_member(group, qmgr, "CFACT")
             store = store_of_policy_name(name, [group])
             if store is not None and len(self._stores) < _MAX_MEMBERS:
                 self._stores.setdefault(name, store)
@@ -161,50 +167,46 @@ class DdsFeed(Feed):
                     "bad-row", place, "a row without CFOPNAM or CFOPTSD; expected: a coupling facility"
                 )
                 continue
-            self.intake.seen.add("coupling_facility", name, "CFOVER", size=size, scm=scm or None)
+            self.intake.facts.add("coupling_facility", name, "CFOVER", size=size, scm=scm or None)
             qmgr = member_of(self.intake.estate, name)
             if qmgr is None:
                 note_facility(self.intake, name, interval[1])
                 continue
             storage_free, scm_free = _integer(row, "CFOPTSF"), _integer(row, "CFOPSCMA")
-            measured = {"storage_free": storage_free}
+            measured: Measured = {}
+            if storage_free is not None:
+                measured["storage_free"] = storage_free
             if scm:
-                measured |= {
-                    "scm_total": scm,
-                    "scm_committed": _integer(row, "CFOPSMSC"),
-                    "scm_used": None if scm_free is None else scm - scm_free,
-                }
+                measured["scm_total"] = scm
+                committed = _integer(row, "CFOPSMSC")
+                if committed is not None:
+                    measured["scm_committed"] = committed
+                if scm_free is not None:
+                    measured["scm_used"] = scm - scm_free
             free = {"used": storage_free or 0, "max": size}, {"used": scm_free or 0, "max": scm or 0}
             if not self.intake.is_consistent({"free storage": free[0], "free SCM": free[1]}, name, place):
                 continue
             self.intake.cover("CFOVER", qmgr, name, interval)
-            yield {
-                "time": interval[1],
-                "qmgr": qmgr,
-                "op": "MEASURE",
-                "store": name,
-                "measured": {field: value for field, value in measured.items() if value is not None},
-            }
+            yield {"time": interval[1], "qmgr": qmgr, "op": "MEASURE", "store": name, "measured": measured}
 
 
-def _structure_fields(row: Row) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "size": _integer(row, "CFAISTRS"),
-        "ents_max": _integer(row, "CFAILEL"),
-        "ents_used": _integer(row, "CFAILEM"),
-        "elems_max": _integer(row, "CFAIMAE"),
-        "elems_used": _integer(row, "CFAICUE"),
-    }
+def _structure_measured(row: Row) -> Measured:
+    measured: Measured = {}
+    for field, column in _STRUCTURE.items():
+        value = _integer(row, column)
+        if value is not None:
+            measured[field] = value
     scm_max, scm_pct = _integer(row, "CFAISSCM"), _number(row, "CFAISSCP")
     if scm_max:
-        scm = {
-            "max": scm_max,
-            "used": None if scm_pct is None else round(scm_max * scm_pct / 100),
-            "ents": _integer(row, "CFAISLTC"),
-            "elems": _integer(row, "CFAISLMC"),
-        }
-        fields["scm"] = {name: value for name, value in scm.items() if value is not None}
-    return {name: value for name, value in fields.items() if value is not None}
+        scm: ScmMeasured = {"max": scm_max}
+        if scm_pct is not None:
+            scm["used"] = round(scm_max * scm_pct / 100)
+        for part, column in _SCM.items():
+            value = _integer(row, column)
+            if value is not None:
+                scm[part] = value
+        measured["scm"] = scm
+    return measured
 
 
 def _rows(report: _Report) -> Iterator[Row]:

@@ -14,10 +14,12 @@ from datetime import UTC, date, datetime
 
 from typing_extensions import override
 
+from twin.events import Event, Measured
+from twin.events.measured import DataSetMeasured
 from twin.feeds.console import RUNMQSC, Message, has_lines, messages
-from twin.feeds.intake import Event, Intake
+from twin.feeds.facts import allocated_pages
+from twin.feeds.intake import Intake
 from twin.feeds.mqsc_objects import MqscObjects
-from twin.feeds.pages import allocated_pages
 from twin.feeds.protocol import Feed, FeedOptions, Page
 from twin.feeds.stores import groups_of, store_of_policy_name
 from twin.units import as_datetime, parse_size
@@ -86,7 +88,7 @@ class DisplayFeed(Feed):
                 reader(message, qmgr, time, place)
             except ValueError as error:
                 self.intake.complain("bad-value", place, f"{message.id}: {error}; expected: the text of MQ or z/OS")
-        yield from self._objects.measures()
+        yield from self._objects.measurements.events()
 
     def _first_day(self, collected: int | None) -> date:
         if self.options.date is not None:
@@ -135,7 +137,7 @@ class DisplayFeed(Feed):
 
     def _page_sets(self, message: Message, qmgr: str, time: int, place: str) -> None:
         """Take page set usage: page set, pool, total, unused, persistent, nonpersistent, method, count, encrypted."""
-        self.intake.seen.add("queue_manager", qmgr, place, platform="zos")
+        self.intake.facts.add("queue_manager", qmgr, place, platform="zos")
         for line in message.body:
             if line.startswith("End of page set report"):
                 return
@@ -150,8 +152,8 @@ class DisplayFeed(Feed):
             pages = allocated_pages(total)
             expand = words[6] if words[6] in {"USER", "SYSTEM", "NONE"} else None
             key = f"{qmgr}/{number}"
-            self.intake.seen.add("page_set", key, place, pages=pages, buffer_pool=pool, expand=expand)
-            measured = {
+            self.intake.facts.add("page_set", key, place, pages=pages, buffer_pool=pool, expand=expand)
+            measured: Measured = {
                 "pages_total": total,
                 "pages_unused": unused,
                 "pages_persistent": persistent,
@@ -159,7 +161,7 @@ class DisplayFeed(Feed):
                 "pages_used": persistent + nonpersistent,
                 "expansions": int(words[7]),
             }
-            self._objects.measure(qmgr, time, f"{qmgr}/PS{number:02d}", measured)
+            self._objects.measurements.add(qmgr, time, f"{qmgr}/PS{number:02d}", measured)
 
     def _data_sets(self, message: Message, qmgr: str, time: int, place: str) -> None:
         """Take SMDS usage: structure, messages, total blocks, total data blocks, used data blocks, used part [assumed].
@@ -177,10 +179,10 @@ class DisplayFeed(Feed):
                 continue
             store = self._objects.store_of(qmgr, words[0], place)
             if store is not None:
-                dataset = {"blocks_total": total, "blocks_used": used + total - data, "messages": held}
-                self.intake.seen.add("structure", store, place, offload="SMDS")
-                self.intake.seen.add("smds", f"{store}/{qmgr}", place)
-                self._objects.measure(qmgr, time, store, {"smds": {qmgr: dataset}})
+                dataset: DataSetMeasured = {"blocks_total": total, "blocks_used": used + total - data, "messages": held}
+                self.intake.facts.add("structure", store, place, offload="SMDS")
+                self.intake.facts.add("smds", f"{store}/{qmgr}", place)
+                self._objects.measurements.add(qmgr, time, store, {"smds": {qmgr: dataset}})
 
     # --- names and sizes of structures -------------------------------------------------------------------------------
 
@@ -191,10 +193,10 @@ class DisplayFeed(Feed):
         if connector is None:
             return
         group, qmgr = connector[1].rstrip("@"), connector[2].rstrip("@")
-        self.intake.seen.add_member(group, qmgr, place)
+        self.intake.facts.add_member(group, qmgr, place)
         structure = _STRUCTURE.search(text)
         if structure is not None and not structure[1].startswith("CSQ"):
-            self.intake.seen.add("structure", f"{group}/{structure[1]}", place)
+            self.intake.facts.add("structure", f"{group}/{structure[1]}", place)
 
     def _structures(self, message: Message, _qmgr: str, _time: int, place: str) -> None:
         """Take the rows of D XCF,STR: name, allocation date and time, state. One that is not allocated is reported."""
@@ -204,7 +206,7 @@ class DisplayFeed(Feed):
             if store is None or words[-1] != "ALLOCATED":
                 continue
             if words[-2] != "NOT":
-                self.intake.seen.add("structure", store, place)
+                self.intake.facts.add("structure", store, place)
             elif self.intake.estate is not None and store in self.intake.estate.stores:
                 self.intake.complain("not-allocated", place, f"{store} is in the estate and not allocated")
 
@@ -223,11 +225,11 @@ class DisplayFeed(Feed):
         for fields in structures:
             store = self._store_of_structure(fields["STRNAME"])
             if store is not None and "POLICY SIZE" in fields:
-                self.intake.seen.add("structure", store, place, **_policy(fields))
+                self.intake.facts.add("structure", store, place, **_policy(fields))
 
     def _store_of_structure(self, name: str) -> str | None:
         """Return the store of a z/OS structure name: group, padded with @ to 4 characters [assumed], and structure."""
-        seen = {key for key, _ in self.intake.seen.section("queue_sharing_group")}
+        seen = {key for key, _ in self.intake.facts.section("queue_sharing_group")}
         return store_of_policy_name(name, seen | groups_of(self.intake.estate))
 
 

@@ -17,12 +17,12 @@ from twin.estate import Estate, Structure, format_size, group_prefix
 from twin.estate.attributes import SECTIONS
 from twin.estate.cfrm import Policies
 from twin.estate.checks import WRONG
+from twin.feeds.facts import EstateFacts, Fact
 from twin.feeds.formats import FORMATS, make_feed
 from twin.feeds.importing import feed_events, read_pages
 from twin.feeds.intake import Intake
 from twin.feeds.mqsc_objects import NAME_GROUP
 from twin.feeds.protocol import FeedOptions
-from twin.feeds.seen import Fact, Seen
 
 NO_GROUPS: Mapping[str, Iterable[str]] = {}
 _GROUP_OPTION = "--group"  # source of groups that the user names
@@ -65,10 +65,10 @@ def look_at(
     intake = Intake()
     for group, qmgrs in groups.items():
         for qmgr in qmgrs:
-            intake.seen.add_member(group, qmgr, _GROUP_OPTION)
+            intake.facts.add_member(group, qmgr, _GROUP_OPTION)
     for name, config in () if estate is None else estate.queue_managers.items():
         if config.queue_sharing_group:
-            intake.seen.add_member(config.queue_sharing_group, name, estate.source if estate else "")
+            intake.facts.add_member(config.queue_sharing_group, name, estate.source if estate else "")
     for name, path in sorted(files, key=lambda file: file[0] == CFRM):
         if name == CFRM:
             _read_policy(path, intake)
@@ -81,10 +81,12 @@ def look_at(
     return intake
 
 
-def is_empty(seen: Seen, estate: Estate | None = None) -> bool:
+def is_empty(estate_facts: EstateFacts, estate: Estate | None = None) -> bool:
     """Return True if `look_at` has found nothing in its files. estate: the one that it was given."""
     known = {_GROUP_OPTION, None if estate is None else estate.source}
-    return all(bool(facts) and all(fact.source in known for fact in facts.values()) for facts in seen.objects.values())
+    return all(
+        bool(facts) and all(fact.source in known for fact in facts.values()) for facts in estate_facts.objects.values()
+    )
 
 
 def _read_policy(path: Path, intake: Intake) -> None:
@@ -95,7 +97,7 @@ def _read_policy(path: Path, intake: Intake) -> None:
         raise UsageError(f"{path} cannot be read: {error}; expected: a CFRM policy") from None
     policies = Policies()
     policies.read(text, str(path))
-    groups = {key: group_prefix(key) for key, _ in intake.seen.section("queue_sharing_group")}
+    groups = {key: group_prefix(key) for key, _ in intake.facts.section("queue_sharing_group")}
     unknown = []
     for name, structure in policies.structures.items():
         group = next((key for key, prefix in groups.items() if name.startswith(prefix)), None)
@@ -104,7 +106,7 @@ def _read_policy(path: Path, intake: Intake) -> None:
             unknown.append(name)
         elif short and not short.startswith(_ADMINISTRATION):
             values = {attribute: value.value for attribute, value in structure.values.items()}
-            intake.seen.add("structure", f"{group}/{short}", structure.where, **values)
+            intake.facts.add("structure", f"{group}/{short}", structure.where, **values)
     if unknown:
         text = f"structures of no known queue-sharing group: {', '.join(unknown[:8])}; expected: {NAME_GROUP}"
         intake.complain("no-group", str(path), text)
@@ -113,24 +115,24 @@ def _read_policy(path: Path, intake: Intake) -> None:
 # --- text ------------------------------------------------------------------------------------------------------------
 
 
-def estate_text(seen: Seen) -> SeenEstate:
+def estate_text(estate_facts: EstateFacts) -> SeenEstate:
     """Return the estate that was seen, in the order of the sections of docs/estate.md."""
     result = SeenEstate("schema = 1\n")
     for section in SECTIONS:
-        for key, facts in seen.section(section):
-            result.text += _table(seen, section, key, facts, result.warnings)
+        for key, facts in estate_facts.section(section):
+            result.text += _table(estate_facts, section, key, facts, result.warnings)
     return result
 
 
-def _table(seen: Seen, section: str, key: str, facts: dict[str, Fact], warnings: list[str]) -> str:
+def _table(estate_facts: EstateFacts, section: str, key: str, facts: dict[str, Fact], warnings: list[str]) -> str:
     values = _checked(section, key, facts, warnings)
     if values is None:
         return ""
     facility = values.get("coupling_facility")
-    if facility is not None and seen.value("coupling_facility", facility, "size") is None:
+    if facility is not None and estate_facts.value("coupling_facility", facility, "size") is None:
         del values["coupling_facility"]
         warnings.append(f"structure {key}: the size of its coupling facility {facility} was not seen; it is left out")
-    missing = _missing(seen, section, key, values)
+    missing = _missing(estate_facts, section, key, values)
     lines = [f"[{section}.{_key(key)}]"]
     lines += [f"{name} = {_value(name, value)}" for name, value in values.items()]
     if missing is None:
@@ -139,36 +141,36 @@ def _table(seen: Seen, section: str, key: str, facts: dict[str, Fact], warnings:
     return "\n" + "\n".join(f"# {line}" for line in (*lines, missing)) + "\n"
 
 
-def _missing(seen: Seen, section: str, key: str, values: dict[str, Any]) -> str | None:
+def _missing(estate_facts: EstateFacts, section: str, key: str, values: dict[str, Any]) -> str | None:
     """Return what an object lacks to stand in an estate, or None."""
     needed = _NEEDED.get(section)
     if needed is not None and needed not in values:
         remedy = " (MQ's limit of 16 TB is assumed)" if section == "smds" else "; no forecast without it"
         return f"its {needed} was not seen{remedy}"
     owner = key.split("/", maxsplit=1)[0]
-    if section in {"structure", "smds"} and not seen.value("queue_sharing_group", owner, "queue_managers"):
+    if section in {"structure", "smds"} and not estate_facts.value("queue_sharing_group", owner, "queue_managers"):
         return "its queue-sharing group was not seen"
-    if section == "smds" and seen.value("structure", "/".join(key.split("/")[:2]), "size") is None:
+    if section == "smds" and estate_facts.value("structure", "/".join(key.split("/")[:2]), "size") is None:
         return "its structure has no size"
     if section == "queue":
-        return _missing_of_queue(seen, key, values)
+        return _missing_of_queue(estate_facts, key, values)
     if section == "storage_class":
         page_set = f"{key.split('/', maxsplit=1)[0]}/{values.get('page_set')}"
-        if seen.value("page_set", page_set, "pages") is None:
+        if estate_facts.value("page_set", page_set, "pages") is None:
             return f"page set {page_set} was not seen"
     return None
 
 
-def _missing_of_queue(seen: Seen, key: str, values: dict[str, Any]) -> str | None:
+def _missing_of_queue(estate_facts: EstateFacts, key: str, values: dict[str, Any]) -> str | None:
     owner = key.split("/", maxsplit=1)[0]
     structure, storage_class = values.get("structure"), values.get("storage_class")
     if structure is not None:
         store = f"{owner}/{structure}"
-        return None if seen.value("structure", store, "size") else f"structure {store} has no size"
+        return None if estate_facts.value("structure", store, "size") else f"structure {store} has no size"
     if storage_class is None:
         return "neither a structure nor a storage class was seen"
-    page_set = seen.value("storage_class", f"{owner}/{storage_class}", "page_set")
-    has_pages = page_set is not None and seen.value("page_set", f"{owner}/{page_set}", "pages") is not None
+    page_set = estate_facts.value("storage_class", f"{owner}/{storage_class}", "page_set")
+    has_pages = page_set is not None and estate_facts.value("page_set", f"{owner}/{page_set}", "pages") is not None
     return None if has_pages else f"the page set of storage class {storage_class} was not seen"
 
 
@@ -211,17 +213,17 @@ def _value(name: str, value: Any) -> str:
 # --- advice and differences ------------------------------------------------------------------------------------------
 
 
-def unverified(seen: Seen) -> Iterator[str]:
+def unverified(estate_facts: EstateFacts) -> Iterator[str]:
     """Yield a warning per capacity that sources disagree about, or that nothing has shown."""
-    for section, key, name, before, after in seen.conflicts:
+    for section, key, name, before, after in estate_facts.conflicts:
         before_text, after_text = _text(name, before.value), _text(name, after.value)
         yield f"{section} {key}: {name} differs: {before_text} in {before.source}, {after_text} in {after.source}"
-    for key, facts in seen.section("page_set"):
+    for key, facts in estate_facts.section("page_set"):
         if "expand" in facts and facts["expand"].value != "NONE":
             yield f"page set {key}: {_unverified_expansion(facts)}"
-    for key, facts in seen.section("structure"):
-        yield from _unverified_structure(seen, key, facts)
-    for key, facts in seen.section("queue_file"):
+    for key, facts in estate_facts.section("structure"):
+        yield from _unverified_structure(estate_facts, key, facts)
+    for key, facts in estate_facts.section("queue_file"):
         if "max_size" not in facts:
             yield f"queue file {key}: its maximum size was not seen, MQ's default of 2 TB is assumed"
 
@@ -233,30 +235,30 @@ def _unverified_expansion(facts: dict[str, Fact]) -> str:
     return f"EXPAND({facts['expand'].value}), and the space on its volumes was not seen: {limit}"
 
 
-def _unverified_structure(seen: Seen, key: str, facts: dict[str, Fact]) -> Iterator[str]:
+def _unverified_structure(estate_facts: EstateFacts, key: str, facts: dict[str, Fact]) -> Iterator[str]:
     if "size" in facts and not facts["size"].source.startswith(_MEASURED):
         size = format_size(facts["size"].value)
         yield f"structure {key}: its size {size} is of {facts['size'].source}; it was not seen allocated"
     group, _, structure = key.partition("/")
     if "offload" in facts and facts["offload"].value != "SMDS":
         return
-    for qmgr in seen.value("queue_sharing_group", group, "queue_managers") or ():
-        if seen.value("smds", f"{group}/{structure}/{qmgr}", "size") is None:
+    for qmgr in estate_facts.value("queue_sharing_group", group, "queue_managers") or ():
+        if estate_facts.value("smds", f"{group}/{structure}/{qmgr}", "size") is None:
             yield f"SMDS of {qmgr} for {key}: its size was not seen, MQ's limit of 16 TB is assumed"
 
 
-def differences(seen: Seen, estate: Estate) -> Iterator[str]:
+def differences(estate_facts: EstateFacts, estate: Estate) -> Iterator[str]:
     """Yield a line per difference between what was seen and an existing estate."""
     for section in ("structure", "page_set", "smds", "queue_file", "coupling_facility"):
-        for key, facts in seen.section(section):
+        for key, facts in estate_facts.section(section):
             yield from _differences_of(section, key, facts, estate)
-    yield from _differences_of_queues(seen, estate)
+    yield from _differences_of_queues(estate_facts, estate)
     for name, config in estate.stores.items():
         section = config.kind
-        looked = {qmgr for (kind, key) in seen.objects if kind == section for qmgr in (key.split("/")[0],)}
+        looked = {qmgr for (kind, key) in estate_facts.objects if kind == section for qmgr in (key.split("/")[0],)}
         if section in {"structure", "page_set"} and name.split("/")[0] in looked:
             key = name if section == "structure" else f"{name.split('/')[0]}/{int(name[-2:])}"
-            if (section, key) not in seen.objects:
+            if (section, key) not in estate_facts.objects:
                 yield f"{name}: in the estate, not seen"
 
 
@@ -290,14 +292,14 @@ def _is_between(config: Structure, fact: Fact) -> bool:
     return allocated and (config.init_size or config.size) <= fact.value <= config.size
 
 
-def _differences_of_queues(seen: Seen, estate: Estate) -> Iterator[str]:
+def _differences_of_queues(estate_facts: EstateFacts, estate: Estate) -> Iterator[str]:
     places = {
         (owner, route.queue): route.store
         for route in estate.routes
         if route.queue is not None
         for owner in (route.qmgr, route.store.split("/")[0])
     }
-    for key, facts in seen.section("queue"):
+    for key, facts in estate_facts.section("queue"):
         owner, _, queue = key.partition("/")
         store = places.get((owner, queue))
         if store is None:

@@ -48,7 +48,7 @@ FORMATS: dict[str, Format] = {
         ),
         Format(
             name="rest",
-            reader="twin.feeds.rest:RestFeed",
+            reader="twin.feeds.mqsc_objects:RestFeed",
             data="answers of the REST interface to MQSC commands (runCommandJSON)",
             granularity="each DISPLAY, any second",
             quantities="as of `display`, without DISPLAY USAGE",
@@ -106,7 +106,7 @@ FORMATS: dict[str, Format] = {
         ),
         Format(
             name="mq_json",
-            reader="twin.feeds.mq_json:MqJsonFeed",
+            reader="twin.feeds.prometheus:MqJsonFeed",
             data="records of mq_json, an object per line or Kafka record",
             granularity="the collection, 10 to 60 s",
             quantities="as `prometheus`",

@@ -7,18 +7,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 
 from twin.errors import UsageError
 from twin.estate import Estate
-from twin.events import EventError
+from twin.events import Event, EventError
 from twin.events.fields import FIELD
 from twin.feeds.coverage import SpanCoverage
+from twin.feeds.file_types import describe_file
 from twin.feeds.formats import FORMATS, make_feed
-from twin.feeds.in_order import in_order
-from twin.feeds.intake import Event, Intake
-from twin.feeds.looks import looks_like
+from twin.feeds.intake import Intake
+from twin.feeds.ordering import sort_events
 from twin.feeds.protocol import Feed, FeedOptions, Page
 from twin.recordings.files import RecordingWriter, open_recording, suffix_of
 
@@ -68,7 +69,7 @@ def import_files(
             events = feed_events(feed, read_pages(paths))
             if counts is not None:
                 events = with_counts(events, Path(counts), intake, estate)
-            ordered = in_order(intake.sift(events, put_aside, is_end=True))
+            ordered = sort_events(intake.sift(events, put_aside, is_end=True))
             while batch := list(islice(ordered, _WRITE_EVENTS)):
                 writer.write(batch)
                 if progress is not None:
@@ -90,7 +91,7 @@ def feed_events(feed: Feed, pages: Iterable[Page]) -> Iterator[Event]:
         before = feed.object_count
         yield from feed.take(page)
         if feed.object_count == before:
-            text = f"nothing is read of it: it looks like {looks_like(page.data)}; expected: {feed.reads}"
+            text = f"nothing is read of it: it looks like {describe_file(page.data)}; expected: {feed.reads}"
             feed.intake.complain("nothing-read", page.name, text)
     yield from feed.finish()
 
@@ -127,8 +128,9 @@ def recorded(path: Path) -> Iterator[Event]:
             if not line.strip():
                 continue
             try:
-                event: Event = msgspec.json.decode(line, type=Event)
-                yield {**event, "time": FIELD["time"].checked(event.get("time")), "op": event["op"]}
+                fields = msgspec.json.decode(line, type=dict[str, Any])
+                fields |= {"time": FIELD["time"].checked(fields.get("time")), "op": fields["op"]}
+                yield cast("Event", fields)
             except (msgspec.DecodeError, UnicodeDecodeError, KeyError, EventError) as error:
                 raise UsageError(
                     f"{path} line {number}: no event: {error}; expected: a recording of statistics"

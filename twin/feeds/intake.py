@@ -9,28 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twin.estate import Estate, RoutingError
-from twin.events import EventError
-from twin.events.fields import FIELD, check_measured
-from twin.feeds.idle import IdleStores
-from twin.feeds.seen import Seen
+from twin.events import Event, EventError
+from twin.events.fields import FIELD
+from twin.events.measured import Measured, check_measured, contradiction
+from twin.feeds.facts import EstateFacts
+from twin.feeds.intervals import IdleStores
 from twin.units import as_text
 
 MAX_EXAMPLES = 20  # complaints that are kept of one code; the others are counted
 MAX_NAMES = 10_000  # unknown names and coverages that are kept
 MAX_KINDS = 1_000  # of objects that are passed over; all others are one more
 _SHOWN_KINDS = 10
-_PAIRS = (  # fields of a MEASURE: what is used, and of what; a queue file may be larger than a limit lowered since
-    ("ents_used", "ents_max"),
-    ("elems_used", "elems_max"),
-    ("pages_used", "pages_total"),
-    ("blocks_used", "blocks_total"),
-    ("used", "max"),
-    ("scm_used", "scm_total"),
-)
 _SYSTEM = "SYSTEM."  # queues that MQ itself defines
-
-Event = dict[str, Any]
-"""An event as in docs/events.md; `time` is an integer, microseconds since 1970 UTC."""
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # characters that end a line or move the cursor
 _CHECKED = ("time", "count", "length", "msgid", "priority", "reason")
@@ -112,7 +102,7 @@ class Intake:
 
     estate: Estate | None = None
     resync: bool = False  # every MEASURE asks for a resync: of stores whose puts and gets nothing reports
-    seen: Seen = field(default_factory=Seen)
+    facts: EstateFacts = field(default_factory=EstateFacts)
     counts: Counter[str] = field(default_factory=Counter)  # of complaints by code
     complaints: list[Complaint] = field(default_factory=list)
     latest: dict[str, Complaint] = field(default_factory=dict)  # complaint by code
@@ -258,9 +248,7 @@ class Intake:
                 self.complain(f"event-{error.reason}", str(event.get("qmgr")), error.detail)
             elif self._is_known(event):
                 self.events += 1
-                if self.resync and event["op"] == "MEASURE":
-                    event = {**event, "measured": {**event["measured"], "resync": True}}
-                yield event
+                yield _with_resync(event) if self.resync and event["op"] == "MEASURE" else event
             else:
                 self.aside += 1
                 if aside is not None:
@@ -324,40 +312,26 @@ class Intake:
         name = unknown.queue or unknown.store
         parts = (unknown.qmgr, name) if unknown.qmgr else (name,)
         config = None if self.estate is None else self.estate.queue_managers.get(unknown.qmgr)
-        line = self.seen.line_for(unknown.qmgr, unknown.queue, unknown.store, config.platform if config else None)
+        line = self.facts.line_for(unknown.qmgr, unknown.queue, unknown.store, config.platform if config else None)
         label = "/".join(part or "" for part in parts)
         return f"{label}: {unknown.events:,} events from {as_text(unknown.first)}; add {line}"
 
 
-def contradiction(measured: Mapping[str, Any], words: str = "") -> str | None:
-    """Return what contradicts itself in the fields of a MEASURE, with what is expected; None: nothing does.
-
-    Args:
-        measured: fields as in a MEASURE: a used value needs its total and is at most that.
-        words: in front of the names of the fields.
-    """
-    for field_name, limit in _PAIRS:
-        if field_name in measured and limit not in measured:
-            return f"{words}{field_name} {measured[field_name]} without {limit}; expected: both"
-        if field_name in measured and measured[field_name] > measured[limit]:
-            return f"{words}{field_name} {measured[field_name]} of {limit} {measured[limit]}; expected: at most all"
-    if {"pages_used", "pages_unused", "pages_total"} <= measured.keys():
-        used, unused, total = (measured[name] for name in ("pages_used", "pages_unused", "pages_total"))
-        if used + unused != total:
-            return f"pages_used {used} and pages_unused {unused} of pages_total {total}; expected: their sum"
-    inner = [(f"{words}{name} ", value) for name, value in measured.items() if isinstance(value, Mapping)]
-    return next((text for name, value in inner if (text := contradiction(value, name)) is not None), None)
+def _with_resync(event: Event) -> Event:
+    """Return a MEASURE that asks for a resync."""
+    measured: Measured = {**event["measured"], "resync": True}
+    return {**event, "measured": measured}
 
 
 def _wrong(event: Event) -> EventError | None:
     """Return the error of an event that no twin would take."""
+    values: Mapping[str, object] = event
     try:
         for name in _CHECKED:
-            if name in event:
-                FIELD[name].checked(event[name])
-        measured: dict[str, Any] | None = event.get("measured")
-        if measured is not None and event["op"] == "MEASURE":
-            check_measured(measured)
+            if name in values:
+                FIELD[name].checked(values[name])
+        if event["op"] == "MEASURE" and "measured" in event:
+            check_measured(event["measured"])
     except EventError as error:
         return error
     return None

@@ -1,4 +1,4 @@
-"""Counts of an interval as events: spread over slices, with the sum of the bytes kept exactly.
+"""Counts of an interval as events: spread over slices, with the sum of the bytes kept exactly; and of idle stores.
 
 An interval is cut into slices of about `slice_s` seconds. At the end of each slice come its puts, then its gets. With
 steady rates a peak is too high by little more than the puts of one slice (`peak_error`); with rates that change within
@@ -7,20 +7,28 @@ the interval nothing but a depth that was measured bounds it: between `depth - g
 The lengths are the mean, rounded down, and the mean plus one byte, as often as the sum of the bytes requires. A message
 takes data elements of 256 bytes, so the elements of `n` messages are wrong by less than `n`; if all have the same
 length, by none.
+
+Counts of an interval say of each queue that they name that nothing else happened to it. Without an event its store
+would stand still, and with it what the store shares with others. A heartbeat at the end of the interval says so
+(`IdleStores`): for a store whose counts were read, never for one of which the data say nothing. Sources: docs/feeds.md,
+"Idle stores"; docs/events.md, "Time".
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
 
 from kernels.json_scan import COUNT_MAX, LENGTH_MAX
-from twin.feeds.intake import Event
+from twin.estate import Estate, RoutingError
+from twin.events import Event
+from twin.events.fields import Op
 
 MAX_SLICES = 1000
 MAX_RATE = 10_000_000  # messages/s of a queue; far more than any queue manager moves
+MAX_STORES = 100_000  # stores by queue manager that are kept
+_SAME_US = 10_000_000  # intervals that end within a tick of each other are one: some collectors read queue by queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,24 +143,32 @@ def events_of(flows: Flows, slice_s: float) -> Iterator[Event]:
         slice_s: length of a slice, seconds.
     """
     slices = slices_of(flows.start, flows.end, slice_s)
-    parts: list[tuple[list[int], dict[str, Any]]] = []
+    parts: list[tuple[list[int], Event]] = []
     for puts in flows.puts:
         if puts.count <= 0:
             continue
         length, longer = divmod(max(0, puts.bytes), puts.count)
-        flags = {"persistent": True} if puts.persistent else {}
-        flags |= {"direct": True} if puts.direct else {}
         for count, size in ((puts.count - longer, length), (longer, length + 1)):
-            parts.append((spread(count, slices, is_early=True), {"op": "PUT", "length": size, **flags}))
-    parts.append((spread(max(0, flows.gets), slices), {"op": "GET"}))
-    parts.append((spread(max(0, flows.expired), slices), {"op": "EXPIRE"}))
+            put = _event(flows, "PUT")
+            put["length"] = size
+            if puts.persistent:
+                put["persistent"] = True
+            if puts.direct:
+                put["direct"] = True
+            parts.append((spread(count, slices, is_early=True), put))
+    parts.append((spread(max(0, flows.gets), slices), _event(flows, "GET")))
+    parts.append((spread(max(0, flows.expired), slices), _event(flows, "EXPIRE")))
     for i in range(slices):
         time = flows.start + (flows.end - flows.start) * (i + 1) // slices
-        for counts, fields in parts:
+        for counts, event in parts:
             for count in _pieces(counts[i]):
-                yield {"time": time, "qmgr": flows.qmgr, "queue": flows.queue, **fields, "count": count}
+                yield {**event, "time": time, "count": count}
     if flows.cleared:
         yield {"time": flows.end, "qmgr": flows.qmgr, "op": "CLEAR", "queue": flows.queue}
+
+
+def _event(flows: Flows, op: Op) -> Event:
+    return {"time": flows.end, "qmgr": flows.qmgr, "queue": flows.queue, "op": op}
 
 
 def _pieces(count: int) -> Iterator[int]:
@@ -160,3 +176,80 @@ def _pieces(count: int) -> Iterator[int]:
     while count > 0:
         yield min(count, COUNT_MAX)
         count -= COUNT_MAX
+
+
+# --- idle stores ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Interval:
+    """The present interval of a queue manager.
+
+    Attributes:
+        end: of the interval that is read now, microseconds since 1970.
+        known: stores of which counts have been read, in this interval or earlier.
+        active: those of them with an event in this interval.
+    """
+
+    end: int
+    known: dict[str, None] = field(default_factory=dict)  # a set in the order of reading
+    active: set[str] = field(default_factory=set)
+
+
+class IdleStores:
+    """The stores of which counts were read, by queue manager.
+
+    Args:
+        estate: assigns queues to stores; None: there are no stores, and no heartbeats.
+    """
+
+    def __init__(self, estate: Estate | None) -> None:
+        self._estate = estate
+        self._intervals: dict[str, _Interval] = {}
+        self._due: list[Event] = []
+        self._stores = 0
+
+    def note_read(self, qmgr: str, queue: str, end: int, *, has_events: bool) -> None:
+        """Report that the counts of a queue in an interval were read.
+
+        All counts of a queue manager that end together are an interval. It is complete when those of a later one come.
+
+        Args:
+            qmgr: queue manager.
+            queue: its queue; one that the estate lacks is ignored.
+            end: of the interval, microseconds since 1970.
+            has_events: True if there is an event of the queue in the interval.
+        """
+        if self._estate is None:
+            return
+        try:
+            store = self._estate.routes[self._estate.route_of_queue(qmgr, queue)].store
+        except RoutingError:
+            return
+        interval = self._intervals.setdefault(qmgr, _Interval(end))
+        if end >= interval.end + _SAME_US:
+            self._close(qmgr, interval)
+            interval.end, interval.active = end, set()
+        if store not in interval.known and self._stores < MAX_STORES:
+            self._stores += 1
+            interval.known[store] = None
+        if has_events or end < interval.end:  # of a late report it is not known what else is in its interval
+            interval.active.add(store)
+
+    def _close(self, qmgr: str, interval: _Interval) -> None:
+        """Make the heartbeats of an interval that was read to its end."""
+        idle = [store for store in interval.known if store not in interval.active]
+        self._due += [{"time": interval.end, "qmgr": qmgr, "op": "HEARTBEAT", "store": store} for store in idle]
+
+    def heartbeats(self, *, is_end: bool = False) -> Iterator[Event]:
+        """Yield the heartbeats that are due since the last call.
+
+        Args:
+            is_end: True at the end of the input: the intervals that were read last are complete too.
+        """
+        if is_end:
+            for qmgr, interval in self._intervals.items():
+                self._close(qmgr, interval)
+            self._intervals.clear()
+        due, self._due = self._due, []
+        yield from due

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from kernels.json_scan import TIME_HIGH, TIME_LOW
 from twin.estate import QueueFile
-from twin.feeds.intake import Event, Intake
+from twin.events import Event, Measured
+from twin.feeds.intake import Intake
 from twin.feeds.intervals import Flows, Puts, events_of, net, peak_error
 from twin.feeds.protocol import FeedOptions
 
 MAX_COUNT = 999_999_999  # messages of an interval; RESET QSTATS counts no further [IBM: RESET QSTATS]
 MAX_VALUE = 2.0**53  # exact in a double
 MAX_OBJECTS = 100_000  # queues whose last interval and counters are kept
+_PageField = Literal["pages_total", "pages_unused", "pages_persistent", "pages_nonpersistent", "expansions"]
+
 DEFAULT_LENGTH = 1024  # bytes of a message if nothing tells them [assumed]
 
 PUTS = ("mqput_mqput1_count",)
@@ -30,7 +34,13 @@ EXPIRED = ("expired_messages",)
 ROLLED_BACK = ("rolled_back_mqput_count",)
 COUNTS = {*PUTS, *PUT_BYTES, *PERSISTENT, *NONPERSISTENT, *DESTRUCTIVE, *GETS, *EXPIRED, *ROLLED_BACK}
 _DIRECT_PCT = "queue_avoided_puts_percentage"
-_PAGES = {"pages_total", "pages_unused", "pages_persistent", "pages_nonpersistent", "expansion_count"}
+_PAGES: Mapping[str, _PageField] = {
+    "pages_total": "pages_total",
+    "pages_unused": "pages_unused",
+    "pages_persistent": "pages_persistent",
+    "pages_nonpersistent": "pages_nonpersistent",
+    "expansion_count": "expansions",
+}
 NAMES = {*COUNTS, *_PAGES, _DIRECT_PCT, "depth", "qfile_current_size"}  # metrics that are read
 _MIB = 1 << 20
 
@@ -154,7 +164,7 @@ class MetricEvents:
         if self._intake.estate is None or not isinstance(self._intake.estate.stores.get(store), QueueFile):
             self._intake.check_queue(key[1], key[2], time)
             return
-        measured = {}
+        measured: Measured = {}
         if "depth" in values:
             measured["messages"] = int(values["depth"])
         if values.get("qfile_current_size", -1) >= 0:
@@ -166,20 +176,16 @@ class MetricEvents:
         _, qmgr, name = key
         if not name.isascii() or not name.isdigit():
             return
-        fields = {
-            "pages_total": values.get("pages_total"),
-            "pages_unused": values.get("pages_unused"),
-            "pages_persistent": values.get("pages_persistent"),
-            "pages_nonpersistent": values.get("pages_nonpersistent"),
-            "expansions": values.get("expansion_count"),
-        }
-        measured = {field: int(value) for field, value in fields.items() if value is not None and value >= 0}
+        measured: Measured = {}
+        for metric, field_name in _PAGES.items():
+            if values.get(metric, -1) >= 0:
+                measured[field_name] = int(values[metric])
         if "pages_persistent" in measured and "pages_nonpersistent" in measured:
             measured["pages_used"] = measured["pages_persistent"] + measured["pages_nonpersistent"]
         if not measured or not self._intake.is_consistent(measured, f"page set {name} of {qmgr}", place):
             return
         total = measured.get("pages_total")
-        self._intake.seen.add("page_set", f"{qmgr}/{int(name)}", self._source, pages=total)
+        self._intake.facts.add("page_set", f"{qmgr}/{int(name)}", self._source, pages=total)
         yield {
             "time": time,
             "qmgr": qmgr,

@@ -12,10 +12,12 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
+from twin.events import Event, Measured
 from twin.events.fields import microseconds
-from twin.feeds.intake import Event, Intake
+from twin.events.measured import DataSetMeasured
+from twin.feeds.intake import Intake
+from twin.feeds.json_pages import json_documents
 from twin.feeds.metrics import Collected, MetricEvents
-from twin.feeds.mq_json import json_documents
 from twin.feeds.protocol import Feed, FeedOptions, Page
 from twin.feeds.stores import group_of, member_of
 
@@ -62,8 +64,8 @@ class OdpFeed(Feed):
         store = f"{_text(row, 'qsg_name')}/{_text(row, 'cf_structure_name')}"
         maximum, pct = _number(row, "maximum_list_entries"), _number(row, "percent_list_entries_used")
         size = _number(row, "maximum_kilobytes_storage")
-        measured: dict[str, Any] = {"ents_max": int(maximum), "ents_used": round(maximum * pct / 100)}
-        self.intake.seen.add("structure", store, "OMEGAMON", size=int(size) * 1024)
+        measured: Measured = {"ents_max": int(maximum), "ents_used": round(maximum * pct / 100)}
+        self.intake.facts.add("structure", store, "OMEGAMON", size=int(size) * 1024)
         if not self.intake.is_consistent(_percent(pct), store, place):
             return
         qmgr = member_of(self.intake.estate, store) or _qmgr(row, self.options)
@@ -75,8 +77,11 @@ class OdpFeed(Feed):
         if not group:
             raise _BadRowError(f"{qmgr} is in no queue-sharing group of the estate; expected: [queue_sharing_group]")
         total, pct = _number(row, "total_blocks"), _number(row, "data_block_used_percent")
-        dataset = {"messages": int(_number(row, "message_count")), "blocks_total": int(total)}
-        dataset["blocks_used"] = round(total * pct / 100)
+        dataset: DataSetMeasured = {
+            "messages": int(_number(row, "message_count")),
+            "blocks_total": int(total),
+            "blocks_used": round(total * pct / 100),
+        }
         store = f"{group}/{_text(row, 'cf_structure_name')}"
         if not self.intake.is_consistent(_percent(pct), store, place):
             return

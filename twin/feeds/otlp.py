@@ -1,4 +1,4 @@
-"""Spans of puts and gets as events, each once and in the order of time: see `twin.feeds.span_order`.
+"""Spans of puts and gets as events, each once and in the order of time: see `twin.feeds.ordering`.
 
 Spans show the messages that carry trace context, and of these the share that applications sample. `coverage.py` adds
 what statistics count beyond them.
@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator
 from typing_extensions import override
 
 from twin.estate import Estate
-from twin.feeds.intake import Event, Intake
+from twin.events import Event
+from twin.feeds.intake import Intake
+from twin.feeds.ordering import SpanOrder
 from twin.feeds.protocol import Feed, FeedOptions, Page
-from twin.feeds.span_order import SpanOrder
 from twin.feeds.spans import Call, Emitter, UnreadableSpansError, read_spans
 
 _SOURCE = "OTLP"

@@ -1,12 +1,14 @@
-"""Pages of Prometheus: mq_prometheus (scraped, or asked of Prometheus by range), and RMF's /metrics/m3.
+"""Metrics of mq_prometheus (scraped, or by a range query of Prometheus) and mq_json, and RMF's /metrics/m3.
 
 mq_prometheus has gauges up to version 5, whose counts are those since the last collection, and counters from version 6:
-`# TYPE` tells. So do the metadata that Prometheus keeps [Prometheus: HTTP API, Querying metric metadata].
+`# TYPE` tells. So do the metadata that Prometheus keeps [Prometheus: HTTP API, Querying metric metadata]. mq_json
+writes the same metrics as JSON, an object per collection [IBM: mq-metric-samples].
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -14,16 +16,21 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 from typing_extensions import override
 
-from twin.feeds.intake import Event, Intake
+from twin.events import Event, Measured
+from twin.feeds.intake import Intake
+from twin.feeds.json_pages import json_documents
 from twin.feeds.metrics import COUNTS, NAMES, Collected, MetricEvents
 from twin.feeds.protocol import Feed, FeedOptions, Page
 from twin.feeds.stores import member_of, note_facility
 
 _PREFIXES = {"ibmmq_queue_": ("queue", "queue"), "ibmmq_pageset_": ("pageset", "pageset")}  # kind, label of the name
-_M3 = {"mvs_cf_storage_size_bytes": "size", "mvs_cf_storage_available_bytes": "storage_free"}
+_M3 = _M3_SIZE, _M3_FREE = "mvs_cf_storage_size_bytes", "mvs_cf_storage_available_bytes"
 _MAX_TYPES = 10_000
 _SMALLEST_S = 1e8  # seconds; a smaller time is one in seconds that was read as milliseconds
 _MAX_POINTS = 100_000  # times of an answer
+_JSON_NAMES = {"queue": "queue", "pageset": "pageset"}  # objectType of mq_json -> tag with its name
+_MAX_KIND = 40  # characters
+_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class PrometheusFeed(Feed):
@@ -125,7 +132,7 @@ class PrometheusFeed(Feed):
     def _note_platform(self, qmgr: str, platform: str) -> None:
         if platform and qmgr not in self._platforms and len(self._platforms) < _MAX_TYPES:
             self._platforms[qmgr] = "zos" if platform.upper() in {"ZOS", "MVS"} else "distributed"
-            self.intake.seen.add("queue_manager", qmgr, "mq_prometheus", platform=self._platforms[qmgr])
+            self.intake.facts.add("queue_manager", qmgr, "mq_prometheus", platform=self._platforms[qmgr])
 
 
 class M3Feed(Feed):
@@ -139,35 +146,35 @@ class M3Feed(Feed):
 
     @override
     def take(self, page: Page) -> Iterable[Event]:
-        measured: dict[str, dict[str, int]] = {}
+        values: dict[str, dict[str, int]] = {}  # by coupling facility and metric
         times: dict[str, int] = {}
         try:
             for family in text_string_to_metric_families(bytes(page.data).decode()):
                 for sample in family.samples:
-                    field = _M3.get(sample.name)
-                    self.object_count += field is not None
+                    self.object_count += sample.name in _M3
                     name = self._facility_of(sample.labels)
-                    if field is not None and name is not None and 0 <= sample.value < 2**53:
+                    if sample.name in _M3 and name is not None and 0 <= sample.value < 2**53:
                         times[name] = _sample_time(sample.timestamp) or page.time or 0
-                        measured.setdefault(name, {})[field] = int(sample.value)
+                        values.setdefault(name, {})[sample.name] = int(sample.value)
         except Exception as error:  # noqa: BLE001 -- the parser raises many kinds
             text = f"no OpenMetrics: {type(error).__name__} {error}; expected: the page /metrics/m3"
             self.intake.complain("unreadable", page.name, text)
-        if not measured:
+        if not values:
             text = "no mvs_cf_storage_ of a coupling facility; expected: /metrics/m3 with its names"
             self.intake.complain("no-metrics", page.name, text)
-        for name, fields in sorted(measured.items()):
-            size = fields.pop("size", None)
-            self.intake.seen.add("coupling_facility", name, "m3", size=size)
+        for name, metrics in sorted(values.items()):
+            size, free = metrics.get(_M3_SIZE), metrics.get(_M3_FREE)
+            self.intake.facts.add("coupling_facility", name, "m3", size=size)
             qmgr = member_of(self.intake.estate, name)
             if qmgr is None:
                 note_facility(self.intake, name, times[name])
-            elif fields and self._is_sound(size, fields, name, page):
-                yield {"time": times[name], "qmgr": qmgr, "op": "MEASURE", "store": name, "measured": fields}
+            elif free is not None and self._is_sound(size, free, name, page):
+                measured: Measured = {"storage_free": free}
+                yield {"time": times[name], "qmgr": qmgr, "op": "MEASURE", "store": name, "measured": measured}
 
-    def _is_sound(self, size: int | None, fields: Mapping[str, int], name: str, page: Page) -> bool:
-        free = {"used": fields.get("storage_free", 0), "max": size}
-        return size is None or self.intake.is_consistent({"free storage": free}, name, page.name)
+    def _is_sound(self, size: int | None, free: int, name: str, page: Page) -> bool:
+        share = {"free storage": {"used": free, "max": size}}
+        return size is None or self.intake.is_consistent(share, name, page.name)
 
     def _facility_of(self, labels: Mapping[str, str]) -> str | None:
         """Return the coupling facility of a sample: one of the estate, else the label that is named for one."""
@@ -190,3 +197,54 @@ def _sample_time(timestamp: Any) -> int | None:
         return None
     seconds = float(timestamp)
     return round((seconds if seconds > _SMALLEST_S else seconds * 1000) * 1e6)
+
+
+# --- mq_json ----------------------------------------------------------------------------------------------------------
+
+
+class _Point(msgspec.Struct, rename="camel"):
+    object_type: str = ""
+    tags: dict[str, str] = {}
+    metrics: dict[str, float] = {}
+
+
+class _Collection(msgspec.Struct, rename="camel"):
+    collection_time: dict[str, Any]
+    points: list[_Point]
+
+
+_decoder = msgspec.json.Decoder(_Collection, strict=False)
+
+
+class MqJsonFeed(Feed):
+    """Reader of mq_json: an object per line or Kafka record. Its counts are those since the last collection."""
+
+    reads = "records of mq_json"
+
+    def __init__(self, intake: Intake, options: FeedOptions) -> None:
+        super().__init__(intake, options)
+        self._events = MetricEvents("mq_json", intake, options)
+
+    @override
+    def take(self, page: Page) -> Iterable[Event]:
+        for line, place in json_documents(page):
+            try:
+                collection = _decoder.decode(line)
+                time = round(float(collection.collection_time["epoch"]) * 1e6)
+            except (msgspec.DecodeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+                text = f"no record of mq_json: {error}; expected: collectionTime with epoch, and points"
+                self.intake.complain("unreadable", place, text)
+                continue
+            self.object_count += 1
+            collected = Collected(time)
+            for point in collection.points:
+                kind = point.object_type.lower()
+                if kind not in _JSON_NAMES:
+                    self.intake.pass_over("point of other objects", kind[:_MAX_KIND] or "?")
+                    continue
+                name = point.tags.get(_JSON_NAMES[kind], "").strip()
+                qmgr = point.tags.get("qmgr", "").strip() or self.options.qmgr
+                if name and qmgr:
+                    for metric, value in point.metrics.items():
+                        collected.add(kind, qmgr, name, _CAPITAL.sub("_", metric).lower(), value)
+            yield from self._events.events(collected, place)

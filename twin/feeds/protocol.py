@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import ClassVar
 
-from twin.feeds.intake import Event, Intake
+from twin.events import Event
+from twin.feeds.intake import Intake
 from twin.feeds.intervals import Flows, events_of, implausible, peak_error
 
 

@@ -19,9 +19,11 @@ from typing import Any
 
 from typing_extensions import override
 
-from twin.feeds.intake import Event, Intake
+from twin.events import Event, Measured
+from twin.events.measured import DataSetMeasured
+from twin.feeds.facts import allocated_pages
+from twin.feeds.intake import Intake
 from twin.feeds.intervals import Flows, Puts, backed_out_later, net
-from twin.feeds.pages import allocated_pages
 from twin.feeds.protocol import Feed, FeedOptions, Page
 from twin.feeds.smf_layout import (
     QEST,
@@ -105,10 +107,10 @@ class SmfFeed(Feed):
         return False
 
     def _note_queue_manager(self, record: SmfRecord) -> None:
-        self.intake.seen.add("queue_manager", record.qmgr, record.place, platform="zos")
+        self.intake.facts.add("queue_manager", record.qmgr, record.place, platform="zos")
         group = self._group(record)
         if group:
-            self.intake.seen.add_member(group, record.qmgr, record.place)
+            self.intake.facts.add_member(group, record.qmgr, record.place)
         lpar, end = self._lpars.get(record.qmgr, (record.lpar, 0))
         if lpar != record.lpar and record.end - (record.duration_us or 0) < end:
             text = f"{record.qmgr} reports from {lpar} and {record.lpar} at once; expected: one queue manager per name"
@@ -123,7 +125,7 @@ class SmfFeed(Feed):
         known = None if estate is None else estate.queue_managers.get(record.qmgr)
         if known is not None and known.queue_sharing_group:
             return known.queue_sharing_group
-        return self.intake.seen.group_of(record.qmgr) or ""
+        return self.intake.facts.group_of(record.qmgr) or ""
 
     def _events(self, record: SmfRecord) -> Iterator[Event]:
         task: tuple[int | None, int | None] = None, None
@@ -167,7 +169,7 @@ class SmfFeed(Feed):
         pool = values["buffer_pool"]
         if len(self._pools) < _MAX_POOLS:
             self._pools.setdefault((record.qmgr, pool), set()).add(number)
-        self.intake.seen.add(
+        self.intake.facts.add(
             "page_set",
             f"{record.qmgr}/{number}",
             record.place,
@@ -175,7 +177,7 @@ class SmfFeed(Feed):
             buffer_pool=pool,
             expand=_METHODS.get(values["method"]),
         )
-        measured = {
+        measured: Measured = {
             "pages_total": total,
             "pages_unused": values["unused"],
             "pages_persistent": values["persistent"],
@@ -210,11 +212,11 @@ class SmfFeed(Feed):
             self.intake.complain("inconsistent", record.place, text)
             return
         store = f"{group}/{structure}"
-        self.intake.seen.add("structure", store, record.place, offload="SMDS")
+        self.intake.facts.add("structure", store, record.place, offload="SMDS")
         block_bytes = (values["ci_size"] or 0) if (values["ci_size"] or 0) >= 1 << 13 else None
         size = None if block_bytes is None else total * block_bytes
-        self.intake.seen.add("smds", f"{store}/{record.qmgr}", record.place, size=size)
-        dataset = {"blocks_total": total, "blocks_used": used, "messages": values["messages"]}
+        self.intake.facts.add("smds", f"{store}/{record.qmgr}", record.place, size=size)
+        dataset: DataSetMeasured = {"blocks_total": total, "blocks_used": used, "messages": values["messages"]}
         yield self._measure(record, store, {"smds": {record.qmgr: dataset}})
 
     def _buffer_pool(self, record: SmfRecord, values: dict[str, Any]) -> Iterator[Event]:
@@ -243,7 +245,7 @@ class SmfFeed(Feed):
                 store, record.end, values["max_entries"], values["max_elements"], values["full_count"]
             )
             if group and not values["structure"].startswith("CSQ"):
-                self.intake.seen.add("structure", store, record.place)
+                self.intake.facts.add("structure", store, record.place)
 
     def _note_calls(self, record: SmfRecord, values: dict[str, Any]) -> tuple[Event, ...]:
         puts = values["puts"] + values["put1s"]
@@ -304,7 +306,7 @@ class SmfFeed(Feed):
         self._complain_once("no-counts", record.qmgr, record.place, text)
 
     def _note_queue(self, record: SmfRecord, queue: str, values: dict[str, Any]) -> None:
-        seen = self.intake.seen
+        seen = self.intake.facts
         page_set = values["page_set"]
         if values["flags"] & QQST_SHARED or values["structure"]:
             group = values["group"] or self._group(record)
@@ -377,7 +379,7 @@ class SmfFeed(Feed):
         return record.end - duration, record.end
 
     @staticmethod
-    def _measure(record: SmfRecord, store: str, measured: dict[str, Any]) -> Event:
+    def _measure(record: SmfRecord, store: str, measured: Measured) -> Event:
         return {"time": record.end, "qmgr": record.qmgr, "op": "MEASURE", "store": store, "measured": measured}
 
 

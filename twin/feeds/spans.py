@@ -26,6 +26,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from twin.events.fields import Op
+
 OTLP_PROTO, OTLP_JSON = "otlp_proto", "otlp_json"
 
 _MAX_DEPTH = 40  # of JSON: a span has 8
@@ -38,7 +40,7 @@ _SIZE = ("messaging.message.envelope.size", "messaging.message.body.size")  # wi
 _MSGID = "messaging.message.id"
 _OPERATION = ("messaging.operation.type", "messaging.operation")
 _NO_CALL = {"create", "settle", "process"}  # no put and no get of its own
-_OPS = {Span.SPAN_KIND_PRODUCER: "PUT", Span.SPAN_KIND_CONSUMER: "GET"}
+_OPS: Mapping[int, Op] = {Span.SPAN_KIND_PRODUCER: "PUT", Span.SPAN_KIND_CONSUMER: "GET"}
 _MAX_SYSTEM = 40  # characters of the name of another system
 _MAX_MSGID = 48  # bytes, of an event
 
@@ -67,7 +69,7 @@ class Call(NamedTuple):
 
     time: int
     key: bytes
-    op: str
+    op: Op
     queue: str
     emitter: Emitter
     qmgr: str | None = None

@@ -22,10 +22,10 @@ import pyarrow.ipc
 
 from twin.errors import UsageError
 from twin.events import ARROW_SCHEMA, Decoded, Decoder, EventError
-from twin.events._ipc import scan_buffer
-from twin.events._row_text import RowTexts
 from twin.events.convert import Words, conform, json_lines, lines_table, to_table
-from twin.events.limits import RECORDING
+from twin.events.refusals import RECORDING
+from twin.events.row_text import RowTexts
+from twin.events.values import scan_buffer
 from twin.recordings.cut import CompressedReader, CutCheck, is_cut_line, is_whole_file, stream_batches
 
 SUFFIXES = (".ndjson", ".ndjson.zst", ".arrow")
@@ -34,7 +34,7 @@ _CHUNK_BYTES = 8 << 20  # of lines in one chunk
 _CHUNK_ROWS = 1 << 16  # of a table in one chunk
 _CHUNK_LINES = 1 << 18  # in one chunk: a line of two bytes takes a hundred while it is decoded
 _MAX_LINE_BYTES = 64 << 20  # far more than an event may have
-_FREE_ROWS, _ROWS_PER_BYTE = 10_000, 100  # of an Arrow recording, as in `twin.events.limits`
+_FREE_ROWS, _ROWS_PER_BYTE = 10_000, 100  # of an Arrow recording, as in `twin.events.refusals`
 _FREE_BYTES, _BYTES_PER_BYTE = 128 << 20, 1_000
 _FILE_HEAD = 8  # bytes: magic and padding
 _UNLIMITED = 1 << 62  # bytes

@@ -24,7 +24,8 @@ from kernels import EVENT, FLAG_HAS_MSGID
 from kernels.layout import GET, PUT
 from twin.errors import UsageError
 from twin.estate import Estate, RoutingError
-from twin.events.fields import FIELD, show
+from twin.events.fields import FIELD
+from twin.events.refusals import show
 from twin.simulation.run import Outcome, Progress, serve_into
 from twin.simulation.system import tag_of
 from twin.stores.warm_up import warm

@@ -27,7 +27,8 @@ from twin.errors import UsageError
 from twin.estate import Estate, Route, load_estate
 from twin.estate.errors import did_you_mean, listed
 from twin.events import Decoder, EventError
-from twin.events.fields import FIELD, MEASURED
+from twin.events.fields import FIELD
+from twin.events.measured import MEASURED
 from twin.playback.replays import Player
 from twin.stores.open import Twin, open_store
 from twin.stores.warm_up import warm

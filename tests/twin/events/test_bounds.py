@@ -17,7 +17,7 @@ from tests.twin.events.samples import GET, PUT, text
 from tests.twin.events.test_arrow import with_column
 from twin.estate import Estate
 from twin.events import ARROW, NDJSON, Decoded, Decoder, Reason, Reject, to_table
-from twin.events.limits import MAX_EVENT_BYTES, MAX_LETTERS, MAX_ROWS, RECORDING, Limits
+from twin.events.refusals import MAX_EVENT_BYTES, MAX_LETTERS, MAX_ROWS, RECORDING, Limits
 from twin.events.rules import Rules
 
 ADDRESS_SPACE = 6_000_000_000  # bytes: what the streams stand for is far more

@@ -10,8 +10,8 @@ from tests.twin.feeds.read import read
 from tests.twin.feeds.samples import STATUS_PAIRS, USAGE_ROWS
 from tests.twin.feeds.smf_made import data_set, record, section
 from tests.twin.feeds.test_live_formats import CF_COLUMNS, COLUMNS, NOON, answer, odp, report, structure
+from twin.events.measured import contradiction
 from twin.feeds import FORMATS, Page
-from twin.feeds.intake import contradiction
 from twin.feeds.smf_layout import QIS1
 
 FACILITY = {"CFOPNAM": "CF01", "CFOPTSD": 64 << 30, "CFOPTSF": 50 << 30, "CFOPSCMS": 100, "CFOPSCMA": 60}

@@ -59,14 +59,14 @@ def test_page_set_usage_is_measured_in_every_wrapping(estate, wrapped, time):
         (time, "QM01/PS04", PAGES_OF_4),
     ]
     assert [unknown.store for unknown in intake.unknown.values()] == ["QM01/PS00"]
-    assert intake.seen.value("page_set", "QM01/4", "pages") == 1080
+    assert intake.facts.value("page_set", "QM01/4", "pages") == 1080
 
 
 @pytest.mark.parametrize("wrap", [str, numbered, responses, as_syslog])
 def test_entries_and_size_of_a_structure_are_measured_in_every_wrapping(estate, wrap):
     events, intake = display(wrap(STATUS), estate=estate)
     assert [(event["qmgr"], event["store"], event["measured"]) for event in events] == [("QM01", "QSG1/APP1", ENTRIES)]
-    assert intake.seen.value("structure", "QSG1/APP1", "size") == 1 << 30
+    assert intake.facts.value("structure", "QSG1/APP1", "size") == 1 << 30
 
 
 def test_a_text_in_ebcdic_is_read(estate):
@@ -134,7 +134,7 @@ def test_depths_are_the_messages_of_a_store_if_all_its_queues_are_shown(estate):
 def test_a_value_cut_by_the_end_of_a_line_is_put_together():
     text = "CSQM201I QM01 CSQMDRTC  DISPLAY STGCLASS DETAILS\nSTGCLASS(DEFA\nULT)\nPSID(04)\n END STGCLASS DETAILS\n"
     _, intake = display(text)
-    assert intake.seen.value("storage_class", "QM01/DEFAULT", "page_set") == 4
+    assert intake.facts.value("storage_class", "QM01/DEFAULT", "page_set") == 4
 
 
 class TestFactsForAnEstate:
@@ -166,7 +166,7 @@ QSGNAME(QSG1)
 
     def test_definitions_are_kept_by_their_names_in_the_estate(self):
         _, intake = display(self.DEFINITIONS)
-        values = {name: fact.value for name, fact in intake.seen.objects["structure", "QSG1/APP1"].items()}
+        values = {name: fact.value for name, fact in intake.facts.objects["structure", "QSG1/APP1"].items()}
         assert values == {
             "cf_level": 5,
             "offload": "SMDS",
@@ -175,9 +175,9 @@ QSGNAME(QSG1)
             "ds_block": 262144,
             "ds_expand": True,
         }
-        assert intake.seen.value("queue", "QSG1/ORDERS", "structure") == "APP1"
-        assert intake.seen.value("queue_manager", "QM01", "version") == "9.4"
-        assert intake.seen.group_of("QM01") == "QSG1"
+        assert intake.facts.value("queue", "QSG1/ORDERS", "structure") == "APP1"
+        assert intake.facts.value("queue_manager", "QM01", "version") == "9.4"
+        assert intake.facts.group_of("QM01") == "QSG1"
 
     def test_structures_of_the_sysplex_are_kept_if_allocated(self, estate):
         """A structure of the estate that is not allocated is reported, structures of others are not."""
@@ -185,18 +185,18 @@ QSGNAME(QSG1)
         heading = "IXC359I  11.09.26  DISPLAY XCF 376\nSTRNAME ALLOCATION TIME STATUS\n"
         _, intake = display(heading + "\n".join(rows), estate=estate)
         assert intake.counts["not-allocated"] == 1
-        assert ("structure", "QSG1/APP2") in intake.seen.objects
-        assert ("structure", "QSG1/APP1") not in intake.seen.objects
+        assert ("structure", "QSG1/APP2") in intake.facts.objects
+        assert ("structure", "QSG1/APP1") not in intake.facts.objects
 
     def test_the_policy_of_a_structure_that_is_not_allocated_is_kept(self, estate):
         _, intake = display(POLICY, estate=estate)
-        values = {name: fact.value for name, fact in intake.seen.objects["structure", "QSG1/APP1"].items()}
+        values = {name: fact.value for name, fact in intake.facts.objects["structure", "QSG1/APP1"].items()}
         assert values == {"size": 2 << 30, "init_size": 1536 << 20, "full_threshold": 85, "allow_auto_alter": True}
 
     def test_of_several_structures_each_has_its_policy_in_force_and_if_allocated_its_coupling_facility(self, estate):
         events, intake = display(ALLOCATED, estate=estate)
         first, second = (
-            {name: fact.value for name, fact in intake.seen.objects["structure", f"QSG1/{structure}"].items()}
+            {name: fact.value for name, fact in intake.facts.objects["structure", f"QSG1/{structure}"].items()}
             for structure in ("APP1", "APP2")
         )
         assert first == {
@@ -218,7 +218,7 @@ class TestRest:
         assert [(event["qmgr"], event["store"], event["measured"]) for event in events] == [
             ("QM01", "QSG1/APP1", {"ents_max": 10, "ents_used": 4, "size": 1 << 30, "messages": 7}),
         ]
-        assert intake.seen.value("queue", "QSG1/NEW", "structure") == "APP1"
+        assert intake.facts.value("queue", "QSG1/NEW", "structure") == "APP1"
 
     def test_a_file_needs_the_name_of_its_queue_manager(self, estate):
         page = Page(REST.encode(), "answer.json", NOON)

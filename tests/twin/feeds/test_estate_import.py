@@ -41,12 +41,12 @@ def files(tmp_path):
     return paths
 
 
-def seen_of(files, estate=None):
-    return look_at(files, FeedOptions(), estate).seen
+def facts_of(files, estate=None):
+    return look_at(files, FeedOptions(), estate).facts
 
 
 def test_what_was_seen_is_an_estate_that_can_be_loaded(tmp_path, files):
-    result = estate_text(seen_of(files))
+    result = estate_text(facts_of(files))
     path = tmp_path / "seen.toml"
     path.write_text(result.text, encoding="utf-8")
     estate = load_estate(path)
@@ -60,7 +60,7 @@ def test_what_was_seen_is_an_estate_that_can_be_loaded(tmp_path, files):
 
 
 def test_an_object_without_what_it_needs_is_a_comment_and_a_warning(files):
-    result = estate_text(seen_of([file for file in files if file[0] == "smf"]))
+    result = estate_text(facts_of([file for file in files if file[0] == "smf"]))
     assert 'structure "' not in result.text
     assert '# [structure."QSG1/APP1"]' in result.text
     assert any(warning.startswith("structure QSG1/APP1: its size was not seen") for warning in result.warnings)
@@ -68,7 +68,7 @@ def test_an_object_without_what_it_needs_is_a_comment_and_a_warning(files):
 
 
 def test_capacities_that_nothing_has_shown_are_named(files):
-    lines = list(unverified(seen_of(files)))
+    lines = list(unverified(facts_of(files)))
     assert any(line.startswith("page set QM01/4: EXPAND(SYSTEM), and the space on its volumes") for line in lines)
     assert any(line.startswith("SMDS of QM01 for QSG1/APP1: its size was not seen") for line in lines)
     assert any(line.startswith("structure QSG1/APP1: size differs: 1G in ") and ", 2G in " in line for line in lines)
@@ -76,18 +76,18 @@ def test_capacities_that_nothing_has_shown_are_named(files):
 
 def test_a_page_set_whose_extent_nothing_has_shown_does_not_expand_as_the_warning_says(tmp_path):
     intake = look_at([], FeedOptions())
-    intake.seen.add("queue_manager", "QM01", "display.txt", platform="zos")
-    intake.seen.add("page_set", "QM01/4", "display.txt", pages=1080, expand="USER")
-    (line,) = unverified(intake.seen)
+    intake.facts.add("queue_manager", "QM01", "display.txt", platform="zos")
+    intake.facts.add("page_set", "QM01/4", "display.txt", pages=1080, expand="USER")
+    (line,) = unverified(intake.facts)
     assert line.startswith("page set QM01/4: EXPAND(USER), and its secondary extent was not seen: it does not expand")
     path = tmp_path / "seen.toml"
-    path.write_text(estate_text(intake.seen).text, encoding="utf-8")
+    path.write_text(estate_text(intake.facts).text, encoding="utf-8")
     (warning,) = load_estate(path).warnings
     assert "without secondary_pages cannot expand" in warning
 
 
 def test_differences_from_an_estate_name_both_values_and_the_source(estate, files):
-    lines = list(differences(seen_of(files, estate), estate))
+    lines = list(differences(facts_of(files, estate), estate))
     assert any(line.startswith("QSG1/APP1: size differs: 1G in the estate, 2G seen (") for line in lines)
     assert any(line.startswith("QM01/PS04: pages differs: 20000 in the estate, 1080 seen (") for line in lines)
     assert any(line.startswith("QSG1/APP2: seen (") and line.endswith("not in the estate") for line in lines)
@@ -112,7 +112,7 @@ structure = "APP1"
     estate = load_estate(tmp_path / "estate.toml")
     status = SYSPRINT.replace("SIZEMAX(1048576)", f"SIZEMAX({kilobytes << 20})")
     (tmp_path / "status.txt").write_text(status, encoding="utf-8")
-    lines = list(differences(seen_of([("display", tmp_path / "status.txt")], estate), estate))
+    lines = list(differences(facts_of([("display", tmp_path / "status.txt")], estate), estate))
     assert any("QSG1/APP1: size differs" in line for line in lines) == differs
 
 
@@ -122,21 +122,21 @@ def test_groups_that_nothing_names_may_be_given(tmp_path):
     unknown = look_at([("cfrm", path)], FeedOptions())
     assert "expected: DISPLAY QMGR QSGNAME in front of it, --group QSG1=QM01,QM02" in unknown.complaints[0].text
     intake = look_at([("cfrm", path)], FeedOptions(), groups={"QSG1": ["QM01", "QM02"]})
-    assert intake.seen.value("structure", "QSG1/APP1", "size") == 2 << 30
-    assert intake.seen.value("queue_sharing_group", "QSG1", "queue_managers") == ["QM01", "QM02"]
+    assert intake.facts.value("structure", "QSG1/APP1", "size") == 2 << 30
+    assert intake.facts.value("queue_sharing_group", "QSG1", "queue_managers") == ["QM01", "QM02"]
 
 
 def test_a_store_that_was_not_seen_is_named(estate, tmp_path):
     path = tmp_path / "cfrm.txt"
     path.write_text(CFRM.replace("QSG1APP1", "QSG1APP9"), encoding="utf-8")
-    lines = list(differences(seen_of([("cfrm", path)], estate), estate))
+    lines = list(differences(facts_of([("cfrm", path)], estate), estate))
     assert "QSG1/APP1: in the estate, not seen" in lines
 
 
 def test_a_page_set_of_a_damaged_name_is_named_as_it_was_seen(estate):
     intake = look_at([], FeedOptions(), estate)
-    intake.seen.add("page_set", "QM01/o$4", "display.txt", pages=1080)
-    assert "QM01/o$4: seen (display.txt), not in the estate" in list(differences(intake.seen, estate))
+    intake.facts.add("page_set", "QM01/o$4", "display.txt", pages=1080)
+    assert "QM01/o$4: seen (display.txt), not in the estate" in list(differences(intake.facts, estate))
 
 
 def test_structures_of_other_products_are_named_and_left_out(files):
@@ -147,7 +147,7 @@ def test_structures_of_other_products_are_named_and_left_out(files):
 def test_a_policy_in_a_display_is_a_fact_like_one_in_a_file(estate, tmp_path):
     path = tmp_path / "d.txt"
     path.write_text(POLICY, encoding="utf-8")
-    lines = list(differences(seen_of([("display", path)], estate), estate))
+    lines = list(differences(facts_of([("display", path)], estate), estate))
     assert any(line.startswith("QSG1/APP1: size differs: 1G in the estate, 2G seen") for line in lines)
 
 
@@ -159,4 +159,4 @@ def test_an_unknown_format_is_an_error(tmp_path):
 def test_the_policy_of_an_estate_does_not_differ_from_it(shared):
     folder = shared / "fixtures" / "estates"
     estate = load_estate(folder / "estate.toml")
-    assert list(differences(seen_of([("cfrm", folder / "cfrm.txt")], estate), estate)) == []
+    assert list(differences(facts_of([("cfrm", folder / "cfrm.txt")], estate), estate)) == []

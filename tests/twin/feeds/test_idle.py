@@ -12,8 +12,8 @@ from tests.twin.feeds.read import read
 from tests.twin.feeds.samples import envelope, json_text
 from twin.estate import Estate, load_estate
 from twin.feeds import Event, Intake
-from twin.feeds.idle import IdleStores
 from twin.feeds.importing import import_files
+from twin.feeds.intervals import IdleStores
 from twin.playback.replays import replay
 
 MINUTE = 60_000_000

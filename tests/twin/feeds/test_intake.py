@@ -7,9 +7,9 @@ import pytest
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FeedOptions, Intake, make_feed
-from twin.feeds.in_order import in_order
+from twin.feeds.facts import EstateFacts
 from twin.feeds.intake import MAX_EXAMPLES
-from twin.feeds.seen import Seen
+from twin.feeds.ordering import sort_events
 
 START = 1_795_176_000_000_000
 
@@ -38,8 +38,8 @@ def put(**fields):
 
 def test_events_of_unknown_names_are_put_aside_with_a_line_for_the_estate(estate):
     intake = Intake(estate)
-    intake.seen.add_member("QSG1", "QM01", "test")
-    intake.seen.add("queue", "QSG1/NEW", "test", structure="APP1")
+    intake.facts.add_member("QSG1", "QM01", "test")
+    intake.facts.add("queue", "QSG1/NEW", "test", structure="APP1")
     aside = []
     events = [put(), put(queue="NEW"), put(queue="NEW", time=START - 1), put(qmgr="QM09")]
     events.append({"time": START, "qmgr": "QM01", "op": "MEASURE", "store": "QM01/PS04", "measured": {"messages": 1}})
@@ -119,7 +119,7 @@ def test_coverage_sums_intervals_and_finds_what_is_missing():
 def test_events_are_sorted_by_time_in_memory_of_any_size(run_events):
     events = [put(time=START + (n * 7) % 11, length=n) for n in range(50)]
     events += [put(time=START, op="MEASURE"), put(time=START, op="GET"), put(time=START, length=99)]
-    ordered = list(in_order(events, run_events))
+    ordered = list(sort_events(events, run_events))
     at_start = [event for event in ordered if event["time"] == START]
     assert [event["time"] for event in ordered] == sorted(event["time"] for event in events)
     assert [event["op"] for event in at_start] == ["PUT"] * 6 + ["GET", "MEASURE"]
@@ -127,7 +127,7 @@ def test_events_are_sorted_by_time_in_memory_of_any_size(run_events):
 
 
 def test_facts_are_lines_of_an_estate():
-    seen = Seen()
+    seen = EstateFacts()
     seen.add_member("QSG1", "QM02", "a")
     seen.add_member("QSG1", "QM01", "b")
     seen.add("queue_manager", "QMD1", "c", platform="distributed")

@@ -98,8 +98,8 @@ def test_a_row_of_cfact_measures_a_structure_for_a_connected_queue_manager(site)
     measured = {"size": 2 << 30, "ents_max": 1000, "ents_used": 250, "elems_max": 6000, "elems_used": 1500}
     assert events == [{"time": NOON, "qmgr": "QM02", "op": "MEASURE", "store": "QSG1/APP1", "measured": measured}]
     assert not intake.counts
-    assert intake.seen.value("structure", "QSG1/APP1", "size") == 4 << 30
-    assert intake.seen.value("structure", "QSG1/APP1", "coupling_facility") == "CF01"
+    assert intake.facts.value("structure", "QSG1/APP1", "size") == 4 << 30
+    assert intake.facts.value("structure", "QSG1/APP1", "coupling_facility") == "CF01"
 
 
 def test_scm_of_a_structure_is_measured_where_it_has_any(site):
@@ -120,7 +120,7 @@ def test_cfover_measures_a_coupling_facility(site):
         "scm_committed": 80,
         "scm_used": 40,
     }
-    assert intake.seen.value("coupling_facility", "CF99", "size") == 1
+    assert intake.facts.value("coupling_facility", "CF99", "size") == 1
 
 
 def test_an_interval_asked_for_twice_counts_once(site):
@@ -233,7 +233,7 @@ def test_page_sets_have_the_label_pageset_and_pages_total_is_no_counter(site, ki
         "pages_nonpersistent": 400,
         "pages_used": 1000,
     }
-    assert intake.seen.value("page_set", "QM01/4", "pages") == 20000
+    assert intake.facts.value("page_set", "QM01/4", "pages") == 20000
 
 
 def test_counts_of_reset_qstats_have_no_bytes_and_need_a_length(site):

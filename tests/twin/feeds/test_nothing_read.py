@@ -14,8 +14,8 @@ from tests.twin.feeds.smf_made import END, MINUTE, data_set, queue_statistics, r
 from tests.twin.feeds.test_live_formats import odp
 from tests.twin.feeds.test_otlp import as_json, span
 from twin.feeds import FORMATS, Page
+from twin.feeds.file_types import describe_file
 from twin.feeds.importing import import_files
-from twin.feeds.looks import looks_like
 from twin.feeds.smf_layout import QIS1, QPST
 
 NOON = 1_795_176_000_000_000
@@ -112,12 +112,12 @@ def test_of_a_file_without_records_of_mq_it_is_said_what_it_looks_like(estate, d
 
 
 def test_a_translated_file_is_to_be_transferred_in_binary():
-    assert "in binary, with quote site rdw" in looks_like(FIRST.decode("cp037").encode("latin-1"))
+    assert "in binary, with quote site rdw" in describe_file(FIRST.decode("cp037").encode("latin-1"))
 
 
 def test_records_of_mq_look_like_what_they_are():
-    assert looks_like(FIRST) == "SMF records of type 115"
-    assert looks_like(FIRST[4:]) == "SMF records of type 115, without record descriptor words"
+    assert describe_file(FIRST) == "SMF records of type 115"
+    assert describe_file(FIRST[4:]) == "SMF records of type 115, without record descriptor words"
 
 
 @pytest.mark.parametrize("name", FILES)

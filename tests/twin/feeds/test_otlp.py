@@ -10,9 +10,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from twin.estate import load_estate
 from twin.feeds.coverage import SpanCoverage
 from twin.feeds.intake import Intake
+from twin.feeds.ordering import DEFAULT_LENGTH
 from twin.feeds.otlp import OtlpFeed
 from twin.feeds.protocol import FeedOptions, Page
-from twin.feeds.span_order import DEFAULT_LENGTH
 from twin.feeds.spans import OTLP_JSON, OTLP_PROTO, UnreadableSpansError, read_spans
 
 NOON = 1_795_176_000_000_000  # 2026-11-20T12:00:00Z, microseconds

@@ -11,7 +11,7 @@ import pytest
 from tests.twin.feeds.read import read, total
 from tests.twin.feeds.smf_made import END, MINUTE, data_set, queue_statistics, record, section, segmented
 from twin.feeds import Page
-from twin.feeds.pages import allocated_pages
+from twin.feeds.facts import allocated_pages
 from twin.feeds.smf_layout import QIS1, QPST, WQ, WTAS
 from twin.feeds.smf_records import records
 
@@ -100,8 +100,8 @@ def test_page_sets_are_measured_as_in_the_csv(shared):
     offline = [complaint.text.partition(" is ")[0] for complaint in intake.complaints]
     assert dict(intake.counts) == {"offline": len(offline)}
     assert [text for text in offline if text.startswith("page set")] == ["page set 7 of MQ1A"]
-    assert intake.seen.value("page_set", "MQ51/0", "pages") == 50040
-    assert intake.seen.value("page_set", "MQ51/0", "expand") == "USER"
+    assert intake.facts.value("page_set", "MQ51/0", "pages") == 50040
+    assert intake.facts.value("page_set", "MQ51/0", "expand") == "USER"
 
 
 def test_the_first_record_with_page_sets_has_the_documented_figures(shared):
@@ -179,7 +179,7 @@ def test_accounting_of_queues_gives_puts_with_true_lengths(shared):
         ("PUT", 713, 1),
     ]
     assert {event["qmgr"] for event in events} == {"MQPC"}
-    assert intake.seen.value("storage_class", "MQPC/PS05", "page_set") == 5
+    assert intake.facts.value("storage_class", "MQPC/PS05", "page_set") == 5
 
 
 def test_without_statistics_the_user_is_told_of_accounting(shared):
@@ -252,7 +252,7 @@ def test_blocks_in_use_include_the_space_map(used, free, blocks_used):
     events, intake = read("smf", record(2, [data_set(blocks_used=used, blocks_free=free, **values)]))
     assert events[0]["store"] == "QSG1/APP1"
     assert events[0]["measured"] == {"smds": {"QM01": {"blocks_total": 100, "blocks_used": blocks_used, "messages": 7}}}
-    assert intake.seen.group_of("QM01") == "QSG1"
+    assert intake.facts.group_of("QM01") == "QSG1"
 
 
 def test_blocks_that_do_not_add_up_are_a_complaint():
@@ -311,14 +311,14 @@ def test_a_section_of_any_version_is_read_as_far_as_it_goes(estate, length):
     events, intake = read("smf", record(216, [queue_statistics(length)]), estate=estate)
     assert total(events, "PUT") == (100 if length > 500 else 0)
     assert dict(intake.counts) == ({} if length > 500 else {"no-counts": 1})
-    assert intake.seen.value("queue", "QSG1/ORDERS", "structure") == "APP1"
+    assert intake.facts.value("queue", "QSG1/ORDERS", "structure") == "APP1"
 
 
 def test_queues_of_page_sets_belong_to_the_queue_manager(estate):
     private = {"queue": "LOCAL", "flags": 0, "page_set": 4, "group": "", "structure": ""}
     events, intake = read("smf", record(216, [queue_statistics(**private)]), estate=estate)
     assert total(events, "PUT") == 100
-    assert intake.seen.value("queue", "QM01/LOCAL", "storage_class") == "PS04"
+    assert intake.facts.value("queue", "QM01/LOCAL", "storage_class") == "PS04"
 
 
 @pytest.mark.parametrize("values", [{"gets": 1 << 63}, {"puts_np": 1 << 40}, {"put_bytes_p": 1 << 50}])

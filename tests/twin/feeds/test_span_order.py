@@ -1,4 +1,4 @@
-"""Spans each once and in the order of time: `twin.feeds.span_order`."""
+"""Spans each once and in the order of time: `twin.feeds.ordering`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from twin.feeds.span_order import SpanOrder
+from twin.feeds.ordering import SpanOrder
 
 SECOND = 1_000_000
 

@@ -29,7 +29,7 @@ _JSON_NAME = re.compile(rb'"([\w.-]{1,40})"\s*:')
 _TEXT_CONTROLS = frozenset("\t\n\r\f\x1a\ufeff")
 
 
-def looks_like(data: bytes | mmap.mmap) -> str:
+def describe_file(data: bytes | mmap.mmap) -> str:
     """Return what a file looks like, and what to do with it where that is known.
 
     Args:

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from twin.events._arrow import as_object, column, is_text, plain
-from twin.events.fields import FIELDS, SHOWN_CHARACTERS, Kind, UnsupportedValue
-from twin.events.limits import MAX_OBJECT_BYTES, check_object_bytes
+from twin.events.arrow_columns import as_object, column, is_text, plain
+from twin.events.fields import FIELDS, Kind
+from twin.events.refusals import MAX_OBJECT_BYTES, SHOWN_CHARACTERS, UnsupportedValue, check_object_bytes
 
 _SMALL_BYTES = 1 << 20  # text columns up to this size are converted to Python as a whole
 _NUMBER_BYTES = 8

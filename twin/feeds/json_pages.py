@@ -1,4 +1,4 @@
-"""JSON objects of a page: one after the other, one per line, or in an array, in bounded memory."""
+"""JSON of a page: objects one after the other, one per line, or in an array, in bounded memory."""
 
 from __future__ import annotations
 
@@ -57,6 +57,18 @@ def _spans(page: Page, intake: Intake) -> Iterator[tuple[int, int]]:
         intake.complain("truncated", f"{page.name}, byte {start}", "the end is missing; expected: a whole JSON object")
     elif not seen and page.data[:1]:
         intake.complain("foreign", page.name, "no JSON object in it; expected: JSON")
+
+
+def json_documents(page: Page) -> Iterator[tuple[bytes, str]]:
+    """Yield the JSON documents of a page, each with its place: one a line, or one in all."""
+    data = bytes(page.data).strip()
+    lines = data.split(b"\n")
+    if len(lines) > 1 and lines[0].rstrip().endswith(b"}"):
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                yield line, f"{page.name} line {number}"
+    elif data:
+        yield data, page.name
 
 
 def integer(value: Any) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from kernels.page_set import usable_pages
 from twin.units import format_size
 
 MAX_SEEN = 100_000  # objects
@@ -23,7 +25,7 @@ class Fact:
 
 
 @dataclass(slots=True)
-class Seen:
+class EstateFacts:
     """Objects by section and key, such as `page_set`, `QM01/4`, each with its attributes. The latest value counts."""
 
     objects: dict[tuple[str, str], dict[str, Fact]] = field(default_factory=dict)
@@ -116,3 +118,8 @@ class Seen:
     def _size(self, section: str, key: str) -> str:
         size = self.value(section, key, "size")
         return f'size = "{"..." if size is None else format_size(size)}"'
+
+
+def allocated_pages(usable: int) -> int:
+    """Return the smallest number of allocated pages of which `usable` are usable [fitted]."""
+    return bisect_left(range(2 * usable + 4), usable, key=usable_pages)

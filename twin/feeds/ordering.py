@@ -1,8 +1,9 @@
-"""Spans each once, in the order of time, and with a length: what is kept between records of a collector.
+"""Events in the order of time: all of a file, and spans while they come.
 
-A collector delivers batches late, out of order and, after a retry, twice [OpenTelemetry: Collector, Exporter Helper].
-So events of spans are held until others are `late_s` younger, and a span is known by trace id and span id among the
-last ones. One that comes later than that is passed on at once, with a complaint: the twin takes it at its own clock.
+The events of files are sorted in bounded memory, by sorted runs in temporary files. A collector of spans delivers
+batches late, out of order and, after a retry, twice [OpenTelemetry: Collector, Exporter Helper]. So events of spans are
+held until others are `late_s` younger, and a span is known by trace id and span id among the last ones. One that comes
+later than that is passed on at once, with a complaint: the twin takes it at its own clock.
 
 The result is a function of the records in their order. `SpanOrder.pack` keeps all of it, so that a process can go on
 where another ended.
@@ -11,21 +12,72 @@ where another ended.
 from __future__ import annotations
 
 import heapq
+import tempfile
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
-from typing import Any
+from typing import IO
 
 import msgspec
 
-from twin.feeds.intake import Event
+from twin.events import Event
 
+RUN_EVENTS = 200_000  # events in memory
+_RANKS = {"PUT": 0, "GET": 1, "MEASURE": 9}  # at one time a measurement comes last: it says what is there after it
+_OTHER_RANK = 5
 MAX_KEYS = 200_000  # spans that are remembered
 MAX_HELD = 200_000  # spans that wait for older ones
 MAX_AHEAD_US = 86_400_000_000  # beyond the others: a wrong clock, which must not make the others late
 MAX_MEANS = 10_000  # queues whose mean length is kept
 DEFAULT_LENGTH = 1024  # bytes of a message whose size neither its span nor an earlier one of the queue tells [assumed]
 _KEY_BYTES = 8
+
+_Key = tuple[int, int]
+
+
+def sort_key(event: Event) -> _Key:
+    """Return the position of an event: its time, then puts before gets before others, measurements last."""
+    return event["time"], _RANKS.get(event["op"], _OTHER_RANK)
+
+
+def sort_events(events: Iterable[Event], run_events: int = RUN_EVENTS) -> Iterator[Event]:
+    """Yield events by time; those of one time and rank in the order they came.
+
+    Args:
+        events: in any order.
+        run_events: number of events in memory; more of them go to temporary files.
+    """
+    files: list[IO[bytes]] = []
+    run: list[Event] = []
+    try:
+        for event in events:
+            run.append(event)
+            if len(run) >= run_events:
+                files.append(_write(sorted(run, key=sort_key)))
+                run = []
+        run.sort(key=sort_key)
+        yield from heapq.merge(*map(_read, files), run, key=sort_key)  # stable: of equals the earlier run first
+    finally:
+        for file in files:
+            file.close()
+
+
+def _write(run: list[Event]) -> IO[bytes]:
+    file = tempfile.TemporaryFile()  # noqa: SIM115  (read back and closed by `in_order`)
+    encoder = msgspec.json.Encoder()
+    for event in run:
+        file.write(encoder.encode(event) + b"\n")
+    file.seek(0)
+    return file
+
+
+def _read(file: IO[bytes]) -> Iterator[Event]:
+    decoder = msgspec.json.Decoder(Event)
+    for line in file:
+        yield decoder.decode(line)
+
+
+# --- spans ------------------------------------------------------------------------------------------------------------
 
 Complain = Callable[[str, str], None]
 """Called with the code and the text of a complaint."""
@@ -40,7 +92,7 @@ class _Memory(msgspec.Struct, array_like=True):
     passed: int
     number: int
     keys: bytes
-    held: list[tuple[int, int, bytes, int, dict[str, Any]]]
+    held: list[_Held]
     means: dict[str, list[int]]
 
 
