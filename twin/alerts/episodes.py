@@ -7,7 +7,7 @@ the number of times the clock went back. The records are described in docs/alert
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 import msgspec
@@ -18,6 +18,8 @@ from twin.conditions import CLEARED, OPENED, UPDATED, Resource
 from twin.records import AlertData, Filler, level_of
 from twin.units import as_datetime, as_text
 
+CALM_FOR = 60_000_000  # microseconds for which a condition must be over before its alert is cleared
+STEP = 5.0  # percentage points: change of usage that updates an alert
 _SOURCE = "mqtwin"
 _format = JSONFormat()
 
@@ -93,12 +95,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     condition: str
     resource: Resource
     severity: str
-    usage_pct: float | None
-    full_probability: float | None
-    fillers: tuple[Filler, ...]
     cause: str
-    actions: tuple[str, ...]
+    actions: tuple[str, ...] = ()
+    usage_pct: float | None = None
+    full_probability: float | None = None
     time_to_full_s: dict[str, float] | None = None
+    fillers: tuple[Filler, ...] = ()
     evidence: tuple[str, ...] = ()
 
 
@@ -176,6 +178,31 @@ class Episodes:
         episode.severity = finding.severity
         episode.usage_pct = finding.usage_pct or 0.0
         return self._record(episode, finding, UPDATED, time)
+
+    def settle(
+        self,
+        episode: Episode,
+        make_cleared: Callable[[], Finding],
+        now: int,
+        *,
+        is_over: bool,
+        calm_for: int = CALM_FOR,
+    ) -> list[Alert]:
+        """Clear an episode whose condition has been over for long enough; return the record, if it is cleared.
+
+        Args:
+            episode: the episode.
+            make_cleared: returns the finding to clear it with.
+            now: event time, microseconds.
+            is_over: True if the condition is over, hysteresis included.
+            calm_for: microseconds for which it must be over without a break.
+        """
+        if not is_over:
+            episode.calm_since = None
+            return []
+        if episode.calm_since is None:
+            episode.calm_since = now
+        return [self.clear(episode, make_cleared(), now)] if now - episode.calm_since >= calm_for else []
 
     def clear(self, episode: Episode, finding: Finding, time: int) -> Alert:
         """End an episode and return the record to publish."""

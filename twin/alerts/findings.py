@@ -15,8 +15,6 @@ from twin.records import Filler
 from twin.state.arrays import Array
 from twin.units import as_span
 
-STEP = 5.0  # percentage points: change of usage that updates an alert
-
 
 class Viewer:
     """Findings about one store.
@@ -113,10 +111,8 @@ class Viewer:
             resource=resource,
             severity=severity_before,
             usage_pct=usage,
-            full_probability=None,
             fillers=self.who_fills(resource),
             cause=f"{view.text}: {usage:.1f} % in use, alert cleared.",
-            actions=(),
         )
 
     def _filled(self, view: ResourceView, fillers: tuple[Filler, ...], growth: Array) -> str:

@@ -18,8 +18,7 @@ from twin.records import Filler
 from twin.state.arrays import Array
 
 HYSTERESIS_PCT = 2  # percentage points below the threshold at which a condition is over
-CALM_FOR = 60 * SECOND  # event time for which a condition must be over before its alert is cleared
-CALM_AFTER_FULL = 300 * SECOND  # the same after the last 2192: getters and putters come back in waves
+CALM_AFTER_FULL = 300 * SECOND  # from the last 2192 until "full" is over: getters and putters come back in waves
 CRITICAL_FROM_PCT = 95.0
 CRITICAL_UNTIL_PCT = 90.0
 _EXPECTED_FULL_PCT = 99.0  # below it the model does not expect a 2192

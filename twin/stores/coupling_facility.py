@@ -140,8 +140,6 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             resource=SCM,
             severity=WARNING,
             usage_pct=usage.scm_committed_pct,
-            full_probability=None,
-            fillers=(),
             cause=shared_texts.scm_overcommitted(self.name, usage.scm_total, scm_max),
             actions=shared_texts.scm_overcommitted_actions(self.name, usage.scm_total, scm_max),
         )
@@ -154,7 +152,6 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             severity=CRITICAL,
             usage_pct=usage.scm_pct,
             full_probability=1.0,
-            fillers=(),
             cause=shared_texts.scm_exhausted(self.name, usage.scm_total, scm_used),
             actions=shared_texts.scm_exhausted_actions(self.name, scm_used),
         )
@@ -167,7 +164,6 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             severity=CRITICAL,
             usage_pct=usage.augmented_pct,
             full_probability=1.0,
-            fillers=(),
             cause=shared_texts.augmented_exhausted(self.name, self.config.size or 0, augmented),
             actions=shared_texts.augmented_exhausted_actions(self.name, augmented),
         )
@@ -188,10 +184,7 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             resource=resource,
             severity=severity,
             usage_pct=usage_pct,
-            full_probability=None,
-            fillers=(),
             cause=f"{state[condition]}, alert cleared.",
-            actions=(),
         )
 
     # --- measurements ----------------------------------------------------------------------------------------------
@@ -236,8 +229,6 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             resource=resource,
             severity=WARNING,
             usage_pct=self._usage().resource_pct(resource),
-            full_probability=None,
-            fillers=(),
             cause=drift_cause(self.name, resource, self._state.drift, DRIFT_TOLERANCE_PCT),
             actions=(f"Compare size and scm of {self.name} in the estate with {display_facility(self.name)}.",),
         )

@@ -15,10 +15,9 @@ import numpy as np
 
 from kernels.clock import SECOND
 from kernels.ticks import MARK, MIN_GROWTH_PCT
-from twin.alerts.episodes import Alert, Episode, Episodes, Finding
+from twin.alerts.episodes import STEP, Alert, Episode, Episodes, Finding
 from twin.alerts.fillers import growth, growth_span
-from twin.alerts.findings import STEP
-from twin.alerts.resource_view import CALM_FOR, ResourceView
+from twin.alerts.resource_view import ResourceView
 from twin.conditions import INFO, Condition, Pool, Resource
 from twin.records import Filler
 from twin.state.arrays import Array
@@ -81,13 +80,10 @@ def _review(
     episode: Episode, episodes: Episodes, view: ResourceView, left: float, span_s: float, lead_s: float, now: int
 ) -> list[Alert]:
     """Update an open alert where usage has risen, or clear it once MAXDEPTH has been far off for a while."""
-    if left <= _CALM_LEAD_RATIO * lead_s:
-        episode.calm_since = None
-        has_risen = left > 0 and (view.usage_pct or 0.0) >= episode.usage_pct + 2 * STEP
-        return [episodes.update(episode, _finding(view, left, span_s), now)] if has_risen else []
-    if episode.calm_since is None:
-        episode.calm_since = now
-    return [episodes.clear(episode, _finding(view, None, span_s), now)] if now - episode.calm_since >= CALM_FOR else []
+    is_over = left > _CALM_LEAD_RATIO * lead_s
+    cleared = episodes.settle(episode, lambda: _finding(view, None, span_s), now, is_over=is_over)
+    has_risen = left > 0 and (view.usage_pct or 0.0) >= episode.usage_pct + 2 * STEP
+    return [episodes.update(episode, _finding(view, left, span_s), now)] if has_risen and not is_over else cleared
 
 
 def _finding(view: ResourceView, left: float | None, span_s: float) -> Finding:
@@ -100,7 +96,6 @@ def _finding(view: ResourceView, left: float | None, span_s: float) -> Finding:
         resource=view.resource,
         severity=INFO,
         usage_pct=view.usage_pct,
-        full_probability=None,
         fillers=(Filler(view.resource.owner, 1.0),),
         cause=f"{view.text}: {view.usage_pct:.1f} % of MAXDEPTH, {what}.",
         actions=() if left is None else view.actions(()),

@@ -158,8 +158,6 @@ def drift_finding(
         resource=resource,
         severity=WARNING,
         usage_pct=usage_pct,
-        full_probability=None,
-        fillers=(),
         cause=drift_cause(store, resource, drift, tolerance_pct),
         actions=(
             "Look for events missing from the topic (`gaps`) and for applications whose calls are not reported",

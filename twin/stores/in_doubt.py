@@ -13,9 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels import clock, layout
-from twin.alerts.episodes import Alert, Episodes, Finding
-from twin.alerts.findings import STEP
-from twin.alerts.resource_view import CALM_FOR
+from twin.alerts.episodes import STEP, Alert, Episodes, Finding
 from twin.conditions import UNITS, WARNING, Condition
 from twin.estate import Estate
 from twin.units import as_span
@@ -67,21 +65,18 @@ def check(
     """
     episode = episodes.get(Condition.IN_DOUBT, UNITS)
     oldest = find_oldest(store)
-    if oldest is not None and now - oldest.since >= LIMIT:
-        finding = _finding(store, estate, name, qmgrs, oldest, now)
-        if episode is None:
-            return [episodes.open(finding, now)]
-        episode.calm_since = None
-        is_worse = (finding.usage_pct or 0.0) >= episode.usage_pct + STEP
-        return [episodes.update(episode, finding, now)] if is_worse else []
-    if episode is None:
-        return []
-    if episode.calm_since is None:
-        episode.calm_since = now
-    if now - episode.calm_since < CALM_FOR:
-        return []
+    is_over = oldest is None or now - oldest.since < LIMIT
     cleared = f"{name}: no unit of work in doubt for {as_span(LIMIT / clock.SECOND)} or longer, alert cleared."
-    return [episodes.clear(episode, _make(store, cleared, ()), now)]
+    alerts = (
+        [] if episode is None else episodes.settle(episode, lambda: _make(store, cleared, ()), now, is_over=is_over)
+    )
+    if oldest is None or is_over:
+        return alerts
+    finding = _finding(store, estate, name, qmgrs, oldest, now)
+    if episode is None:
+        return [episodes.open(finding, now)]
+    is_worse = (finding.usage_pct or 0.0) >= episode.usage_pct + STEP
+    return [episodes.update(episode, finding, now)] if is_worse else []
 
 
 def _finding(
@@ -109,8 +104,6 @@ def _make(store: layout.Store, cause: str, actions: tuple[str, ...]) -> Finding:
         resource=UNITS,
         severity=WARNING,
         usage_pct=round(100.0 * int(scalars["in_doubt"]) / max(1, int(scalars["messages"])), 3),
-        full_probability=None,
-        fillers=(),
         cause=cause,
         actions=actions,
     )

@@ -17,9 +17,9 @@ import numpy as np
 
 from kernels import clock, event_loop, layout, messages, meter_rows, scm, shares, ticks, turn, watch
 from kernels.resources import FIRST_DATA_SET_TIDE
-from twin.alerts.episodes import Alert, Episode, Episodes, Finding
-from twin.alerts.findings import STEP, Viewer
-from twin.alerts.resource_view import CALM_FOR, ResourceView
+from twin.alerts.episodes import STEP, Alert, Episode, Episodes, Finding
+from twin.alerts.findings import Viewer
+from twin.alerts.resource_view import ResourceView
 from twin.conditions import Condition, Pool, Resource
 from twin.estate import Estate, MessageStoreConfig
 from twin.events import EventBlock
@@ -462,15 +462,17 @@ class MessageStore(StoreKind):
     def _review(self, episode: Episode, now: int) -> list[Alert]:
         """Clear an open alert whose condition has been over for long enough; update it where it got worse."""
         viewer, view = self.viewer(), self.view(episode.resource)
-        if view.is_over(episode.condition, now):
-            if episode.calm_since is None:
-                episode.calm_since = now
-            if now - episode.calm_since < CALM_FOR:
-                return []
-            finding = viewer.over(episode.condition, episode.resource, episode.severity)
+        is_over = view.is_over(episode.condition, now)
+        cleared = self.episodes.settle(
+            episode,
+            lambda: viewer.over(episode.condition, episode.resource, episode.severity),
+            now,
+            is_over=is_over,
+        )
+        if cleared:
             self._arm(episode.condition, episode.resource)
-            return [self.episodes.clear(episode, finding, now)]
-        episode.calm_since = None
+        if is_over:
+            return cleared
         severity = view.severity(episode.condition, episode.severity)
         if severity == episode.severity and min(100.0, view.usage_pct) < episode.usage_pct + STEP:
             return []

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from kernels import clock, layout, scm
 from kernels.pools import elements_in_use, entries_in_use, exceeds
 from twin.alerts.episodes import Alert, Episodes, Finding
-from twin.alerts.resource_view import CALM_FOR
 from twin.capacity.structures import assured_scm, bounds
 from twin.conditions import CRITICAL, SCM, WARNING, Condition
 from twin.estate import Estate, Structure
@@ -153,8 +153,6 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
         resource=SCM,
         severity=CRITICAL,
         usage_pct=_usage_pct(store),
-        full_probability=None,
-        fillers=(),
         cause=(
             f"SCM of {config.name}: the structure grows by {pace.growth:,.0f} messages/s, the mover takes"
             f" {pace.mover:,.0f} messages/s of their size. Above 90 % the structure fills although SCM has room."
@@ -169,8 +167,6 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
         resource=SCM,
         severity=WARNING,
         usage_pct=_usage_pct(store),
-        full_probability=None,
-        fillers=(),
         cause=(
             f"SCM of {config.name}: gets waited for messages in SCM for {pace.wait_pct:.1f} % of the time"
             f" (limit {MAX_WAIT_PCT:.0f} %); an application is blocked while it waits."
@@ -182,30 +178,21 @@ def check_pace(store: layout.Store, config: Structure, pace: Pace, episodes: Epi
     )
     limit = pace.mover if prestages else float("inf")
     return [
-        *_publish(episodes, overrun, now, holds=pace.growth > limit > 0, calm=pace.growth < _CALM_RATIO * limit),
+        *_publish(episodes, overrun, now, holds=pace.growth > limit > 0, is_over=pace.growth < _CALM_RATIO * limit),
         *_publish(
-            episodes, wait, now, holds=pace.wait_pct > MAX_WAIT_PCT, calm=pace.wait_pct < _CALM_RATIO * MAX_WAIT_PCT
+            episodes, wait, now, holds=pace.wait_pct > MAX_WAIT_PCT, is_over=pace.wait_pct < _CALM_RATIO * MAX_WAIT_PCT
         ),
     ]
 
 
-def _publish(episodes: Episodes, finding: Finding, now: int, *, holds: bool, calm: bool) -> list[Alert]:
+def _publish(episodes: Episodes, finding: Finding, now: int, *, holds: bool, is_over: bool) -> list[Alert]:
     episode = episodes.get(finding.condition, finding.resource)
     if episode is None:
         return [episodes.open(finding, now)] if holds else []
-    if not calm:
-        episode.calm_since = None
-        return []
-    if episode.calm_since is None:
-        episode.calm_since = now
-    if now - episode.calm_since < CALM_FOR:
-        return []
-    cleared: dict[str, Any] = {"cause": f"{finding.cause.partition(':')[0]}: alert cleared.", "actions": ()}
-    return [episodes.clear(episode, _with(finding, cleared), now)]
-
-
-def _with(finding: Finding, changes: dict[str, Any]) -> Finding:
-    return Finding(**({name: getattr(finding, name) for name in finding.__struct_fields__} | changes))
+    cleared = f"{finding.cause.partition(':')[0]}: alert cleared."
+    return episodes.settle(
+        episode, lambda: msgspec.structs.replace(finding, cause=cleared, actions=()), now, is_over=is_over
+    )
 
 
 def _usage_pct(store: layout.Store) -> float:

@@ -18,9 +18,7 @@ import msgspec
 
 from kernels import OPS
 from kernels.clock import TICK
-from twin.alerts.episodes import Alert, Episodes, Finding
-from twin.alerts.findings import STEP
-from twin.alerts.resource_view import CALM_FOR
+from twin.alerts.episodes import STEP, Alert, Episodes, Finding
 from twin.conditions import Resource
 from twin.estate import CouplingFacility, Estate, EstateError, QueueManagerLog, UniformCluster, parse_attributes
 from twin.state.tables import StateError
@@ -273,13 +271,9 @@ class SharedStore(ABC, Generic[Config]):
         episode = self.episodes.get(condition, resource)
         if episode is None:
             return [self.episodes.open(make_finding(None), now)] if holds else []
+        cleared = self.episodes.settle(episode, lambda: make_cleared(episode.severity), now, is_over=is_over)
         if is_over:
-            if episode.calm_since is None:
-                episode.calm_since = now
-            if now - episode.calm_since < CALM_FOR:
-                return []
-            return [self.episodes.clear(episode, make_cleared(episode.severity), now)]
-        episode.calm_since = None
+            return cleared
         finding = make_finding(episode.severity)
         is_worse = finding.severity != episode.severity or (finding.usage_pct or 0.0) >= episode.usage_pct + STEP
         if not is_worse and not is_news(finding):

@@ -131,9 +131,6 @@ def _finding(source: Resource, cause: str, actions: tuple[str, ...]) -> Finding:
         condition=Condition.SOURCE_SILENT,
         resource=source,
         severity=INFO,
-        usage_pct=None,
-        full_probability=None,
-        fillers=(),
         cause=cause,
         actions=actions,
     )

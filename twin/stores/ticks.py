@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kernels import clock, expiry, layout, scm, watch
-from twin.alerts.episodes import Episodes
-from twin.alerts.resource_view import CALM_AFTER_FULL, CALM_FOR
+from twin.alerts.episodes import CALM_FOR, Episodes
+from twin.alerts.resource_view import CALM_AFTER_FULL
 from twin.conditions import UNITS, Condition
 from twin.estate import Estate, StoreConfig
 from twin.state.tables import Tables

@@ -263,8 +263,6 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
             resource=CAPACITY,
             severity=severity,
             usage_pct=usage_pct,
-            full_probability=None,
-            fillers=(),
             cause=cause,
             actions=actions,
         )
