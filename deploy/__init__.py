@@ -1,11 +1,14 @@
-"""Everything around the streaming job: the command line, Java, jars, an embedded broker, a container image.
+"""Everything around the streaming job: the command line, Java, jars, an embedded broker, metrics, a console.
 
 - :mod:`deploy.cli`: the command ``mqtwin``
-- :mod:`deploy.commands`: one module per command
-- :mod:`deploy.show`: tables, lines and pictures for a terminal
-- :mod:`deploy.java.runtime`: a Java that runs Spark and Kafka
-- :mod:`deploy.java.jars`: the jars of Spark's Kafka connector and of the broker, by coordinates and SHA-256
-- :mod:`deploy.java.broker`: a real Kafka broker as a child process
-- :mod:`deploy.run.supervisor`: restarts of ``mqtwin stream``
+- :mod:`deploy.commands`: one module per command, and nothing else
+- :mod:`deploy.options`: options that several commands share
+- :mod:`deploy.demo`: the story of ``mqtwin demo``
 - :mod:`deploy.doctor`: the examination of this machine
+- :mod:`deploy.bridge`: delivery of alerts to Alertmanager, to a webhook, to a command
+- :mod:`deploy.console`: the page in the browser
+- :mod:`deploy.metrics`: the exporter; :mod:`deploy.dashboards`: dashboards and rules for its metrics
+- :mod:`deploy.show`: tables, lines and pictures for a terminal, and the report of an advice
+- :mod:`deploy.java`: a Java, its jars and class archives, a real Kafka broker as a child process
+- :mod:`deploy.run`: restarts of ``mqtwin stream``, stop requests, children that end with their parent
 """
