@@ -13,6 +13,7 @@ import structlog
 from structlog.typing import EventDict, WrappedLogger
 
 from streams.kafka.settings import redact
+from twin.units import as_count
 
 
 def configure_logging(*, json_lines: bool | None = None, level: str = "info", stream: TextIO | None = None) -> None:
@@ -75,17 +76,13 @@ def batch_text(figures: Mapping[str, Any]) -> str:
     """Return the figures of a batch that an operator at a terminal looks at; docs/operations.md explains all."""
     parts = [
         f"batch {figures['batch']}",
-        f"{_count(figures['events'], 'event')} in {figures.get('batch_ms', 0) / 1000:.1f} s",
-        _count(figures["alerts"], "alert"),
+        f"{as_count(figures['events'], 'event')} in {figures.get('batch_ms', 0) / 1000:.1f} s",
+        as_count(figures["alerts"], "alert"),
     ]
     parts += [f"{figures['behind']:,} behind"] if "behind" in figures else []
     rare = {"held": "held back by open transactions", "dead_letters": "dead letters", "duplicates": "duplicates"}
     parts += [f"{figures[name]:,} {text}" for name, text in rare.items() if figures.get(name)]
     return "  ".join(parts)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _shorten_batch(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from twin.conditions import CLEARED, INFO, PAGE, WATCH
+from twin.units import percent
 
 State = Mapping[str, Any]  # a state record
 
@@ -139,11 +140,6 @@ def fullest_of(resources: list[ResourceUsage]) -> ResourceUsage | None:
     """Return the resource nearest to the most it can become; one of unknown usage, or None, where none is known."""
     known = [resource for resource in resources if resource.maximum_pct is not None]
     return max(known or resources[:1], key=lambda resource: resource.maximum_pct or 0.0, default=None)
-
-
-def percent(used: float, total: float) -> float:
-    """Return `used` in percent of `total`, to three decimals; 0 where there is nothing to use."""
-    return round(100.0 * used / total, 3) if total else 0.0
 
 
 def _usage(

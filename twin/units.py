@@ -138,6 +138,16 @@ def as_rate(per_second: float) -> str:
     return f"{per_second:.3g}" if per_second == 0 or per_second >= 0.001 else "less than 0.001"
 
 
+def as_count(number: int, noun: str) -> str:
+    """Format a number with its noun, whose plural ends in s: `1 event`, `2,000 events`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def percent(part: float, whole: float, of_nothing: float = 0.0) -> float:
+    """Return a part in percent of the whole, to three decimals. of_nothing: the percentage where there is no whole."""
+    return round(100.0 * part / whole, 3) if whole > 0 else of_nothing
+
+
 def readable_size(size: int) -> str:
     """Format bytes for a reader, with three digits: `4 GB`, `1.5 TB`, `512 bytes`; powers of 1024."""
     for unit in ("T", "G", "M", "K"):

@@ -12,12 +12,13 @@ from cyclopts.validators import Number
 
 from deploy.options.common import KafkaOptions
 from deploy.options.feeds import FeedChoices, SpanChoices
-from deploy.show.summaries import ComplaintPrinter, count_text, print_intake
+from deploy.show.summaries import ComplaintPrinter, print_intake
 from deploy.show.terminal import print_warnings
 from streams.host.signals import stop_requests
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.feeds import FORMATS, Intake, make_feed
+from twin.units import as_count
 
 if TYPE_CHECKING:
     from streams.collecting.sources import Source
@@ -130,7 +131,7 @@ def collect(
     finally:
         source.close()
     print_intake(intake, printer.printed)
-    print(f"{count_text(intake.events, 'event')} collected; position in {position}", file=sys.stderr)
+    print(f"{as_count(intake.events, 'event')} collected; position in {position}", file=sys.stderr)
 
 
 def _check_format(name: str) -> None:

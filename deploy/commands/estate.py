@@ -10,11 +10,12 @@ from cyclopts import App, Parameter
 
 from deploy.options.common import parse_settings
 from deploy.options.feeds import FeedChoices
-from deploy.show.summaries import count_text, print_complaints
+from deploy.show.summaries import print_complaints
 from deploy.show.terminal import print_line, print_table, print_warnings
 from twin.errors import UsageError
 from twin.estate import HEADINGS, EstateError, load_estate, summary
 from twin.feeds.estate_import import differences, estate_text, is_empty, look_at, unverified
+from twin.units import as_count
 
 _WRONG_USE = 2
 
@@ -80,7 +81,7 @@ def import_(
             output.write_text(seen_estate.text, encoding="utf-8")
         except OSError as error:
             raise UsageError(f"{output} cannot be written: {error}; expected: a file in a folder that exists") from None
-        print(f"{count_text(len(intake.facts.objects), 'object')} in {output}")
+        print(f"{as_count(len(intake.facts.objects), 'object')} in {output}")
     elif existing is None:
         print(seen_estate.text, end="")
     if existing is None:

@@ -9,10 +9,11 @@ from cyclopts import Parameter
 
 from deploy.options.feeds import FeedChoices, SpanChoices
 from deploy.show.progress import show_progress
-from deploy.show.summaries import count_text, print_intake
+from deploy.show.summaries import print_intake
 from deploy.show.terminal import print_warnings
 from twin.estate import load_estate
 from twin.feeds.importing import import_files
+from twin.units import as_count
 
 _DEFAULTS = FeedChoices()
 _SPAN_DEFAULTS = SpanChoices()
@@ -66,5 +67,5 @@ def import_(
     print_intake(intake)
     for line in intake.notes:
         print(line)
-    print(f"{count_text(intake.events, 'event')} in {output}")
+    print(f"{as_count(intake.events, 'event')} in {output}")
     return None if intake.events else 1

@@ -12,7 +12,7 @@ import msgspec
 from cyclopts import Parameter
 
 from deploy.show.progress import WrongEstate, show_progress
-from deploy.show.summaries import count_text, reject_text, replayed_summary
+from deploy.show.summaries import reject_text, replayed_summary
 from deploy.show.terminal import print_warnings
 from deploy.show.usage import print_asked, print_usage
 from twin.errors import MqtwinError, UsageError
@@ -21,6 +21,7 @@ from twin.events import Reject
 from twin.playback.replays import dead_letter
 from twin.playback.replays import replay as replay_recording
 from twin.recordings.files import Chunk
+from twin.units import as_count
 
 
 def _file_or_hyphen(_: Any, value: str | None) -> None:
@@ -82,7 +83,7 @@ def replay(
     if replayed.asked:
         print_asked(replayed.asked, stderr=True)
     if replayed.dead_letters and not replayed.events:
-        letters = count_text(replayed.dead_letters, "dead letter")
+        letters = as_count(replayed.dead_letters, "dead letter")
         raise MqtwinError(f"{recording}: not one event was accepted, {letters}{reject_text(recording, replayed)}")
     print(replayed_summary(recording, replayed), file=sys.stderr)
 

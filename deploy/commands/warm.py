@@ -8,12 +8,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from deploy.show.progress import show_progress
-from deploy.show.summaries import count_text
 from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import load_estate
 from twin.estate.past_rises import history_text
 from twin.playback.learn import learn
+from twin.units import as_count
 
 
 def warm(
@@ -38,5 +38,5 @@ def warm(
     except OSError as error:
         raise UsageError(f"--output {output}: {error.strerror}; expected: a file that can be written") from None
     rises = sum(map(len, history.values()))
-    written = f"{count_text(rises, 'rise')} of {count_text(len(history), 'store')} written"
+    written = f"{as_count(rises, 'rise')} of {as_count(len(history), 'store')} written"
     print(f'{written}; in the estate file: history = "{output.name}"')

@@ -8,11 +8,11 @@ from typing import Annotated, TypeVar
 
 from cyclopts import Parameter
 
-from deploy.show.summaries import count_text
 from deploy.show.terminal import print_warnings
 from twin.errors import UsageError
 from twin.estate import CouplingFacility, Estate, PageSet, QueueFile, Structure, load_estate, parse_size
 from twin.sizing import Mix, at_max_depth, bare_structure
+from twin.units import as_count
 
 Kind = TypeVar("Kind", Structure, PageSet, QueueFile)
 
@@ -44,7 +44,7 @@ class SizeOptions:
             expected = ", ".join(names) or f"an estate with a {noun}"
             raise UsageError(f"--store {self.store or 'is missing'}: no {noun} of {self.estate}; expected: {expected}")
         if estate.warnings:
-            count = count_text(len(estate.warnings), "warning")
+            count = as_count(len(estate.warnings), "warning")
             print_warnings([f"{self.estate}: {count}, see mqtwin estate check {self.estate}"])
         return estate, config
 

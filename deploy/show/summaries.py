@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from twin.units import as_text
+from twin.units import as_count, as_text
 
 if TYPE_CHECKING:  # `mqtwin replay` and `mqtwin simulate` must not import Kafka
     from streams.kafka.publish import PublishResult
@@ -33,8 +33,8 @@ def simulated_summary(outcome: Outcome) -> str:
     first_2192 = "no 2192"
     if outcome.first_full is not None:
         time, name = outcome.first_full
-        first_2192 = f"first 2192 at {as_text(time)[:19]}Z on {name} ({count_text(refused, 'put')} refused)"
-    text = f"{count_text(outcome.events, 'event')}, {first_2192}"
+        first_2192 = f"first 2192 at {as_text(time)[:19]}Z on {name} ({as_count(refused, 'put')} refused)"
+    text = f"{as_count(outcome.events, 'event')}, {first_2192}"
     if outcome.fullest is not None:
         store = outcome.stores[outcome.fullest]
         text += f", peak usage {store.peak_pct:.1f} % of {outcome.fullest}"
@@ -45,9 +45,9 @@ def simulated_summary(outcome: Outcome) -> str:
 
 def published_summary(published: PublishResult) -> str:
     """Return the summary of `mqtwin publish`."""
-    text = f"{count_text(published.events, 'event')} in {count_text(published.records, 'record')}"
+    text = f"{as_count(published.events, 'event')} in {as_count(published.records, 'record')}"
     if published.rejects:
-        text += f", {count_text(published.rejects, 'record')} of no store (key ?, dead letters of the stream)"
+        text += f", {as_count(published.rejects, 'record')} of no store (key ?, dead letters of the stream)"
     return f"{text}, {rate_text(published.events, published.seconds)}"
 
 
@@ -59,12 +59,12 @@ def recorded_summary(out: Path, recorded: RecordResult, seconds: float) -> str:
         recorded: Counts of events and records.
         seconds: Run time.
     """
-    text = f"{count_text(recorded.events, 'event')} of {count_text(recorded.records, 'record')}"
+    text = f"{as_count(recorded.events, 'event')} of {as_count(recorded.records, 'record')}"
     if recorded.lost:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(recorded.lost.items()))
         text += f", not recorded because {out.name} cannot hold them: {reasons} (the first: {recorded.first_lost})"
     if recorded.held:
-        text += f"; not read: {count_text(recorded.held, 'record')} behind an open transaction"
+        text += f"; not read: {as_count(recorded.held, 'record')} behind an open transaction"
     if recorded.is_untouched:
         text += f"; {out} is unchanged"
     elif recorded.path != out:
@@ -75,8 +75,8 @@ def recorded_summary(out: Path, recorded: RecordResult, seconds: float) -> str:
 def replayed_summary(recording: Path, replayed: Replayed) -> str:
     """Return the summary of `mqtwin replay`."""
     return (
-        f"{count_text(replayed.events, 'event')}, {count_text(replayed.dead_letters, 'dead letter')}, "
-        f"{count_text(len(replayed.alerts), 'alert')}, {rate_text(replayed.events, replayed.seconds)}"
+        f"{as_count(replayed.events, 'event')}, {as_count(replayed.dead_letters, 'dead letter')}, "
+        f"{as_count(len(replayed.alerts), 'alert')}, {rate_text(replayed.events, replayed.seconds)}"
         f"{reject_text(recording, replayed)}"
     )
 
@@ -94,11 +94,6 @@ def reject_text(recording: Path, replayed: Replayed) -> str:
 def rate_text(count: int, seconds: float) -> str:
     """Return a rate: `1,234,567 events/s`."""
     return f"{count / max(seconds, 1e-3):,.0f} events/s"
-
-
-def count_text(count: int, noun: str) -> str:
-    """Return a number with its noun: `1 event`, `2,000 events`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 class ComplaintPrinter:

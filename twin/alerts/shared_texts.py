@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from twin.capacity.statements import activation, display_facility, display_structure, rebuild
 from twin.conditions import Resource
 from twin.estate import policy_name_of
-from twin.units import readable_size
+from twin.units import as_count, readable_size
 
 _MAX_NAMED = 3
 
@@ -113,14 +113,10 @@ def augmented_exhausted_actions(facility: str, usage: Mapping[str, int]) -> tupl
     )
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def _load_and_capacity(cluster: str, active: int, capacity: float, rate: float, depth: int) -> str:
     return (
-        f"{cluster}: {rate:,.0f} messages/s put, {_count(depth, 'message')} waiting;"
-        f" {_count(active, 'active member')}, capacity {capacity:,.0f} messages/s"
+        f"{cluster}: {rate:,.0f} messages/s put, {as_count(depth, 'message')} waiting;"
+        f" {as_count(active, 'active member')}, capacity {capacity:,.0f} messages/s"
     )
 
 
@@ -136,7 +132,7 @@ def members_wanted(cluster: str, active: int, capacity: float, rate: float, dept
         needed: members that carry the load.
     """
     load = _load_and_capacity(cluster, active, capacity, rate, depth)
-    return f"{load}; {_count(needed, 'member')} needed."
+    return f"{load}; {as_count(needed, 'member')} needed."
 
 
 def _placed(places: Iterable[tuple[str, str | None]]) -> str:

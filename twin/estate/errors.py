@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from twin.errors import MqtwinError, UsageError
@@ -88,6 +88,11 @@ def did_you_mean(word: str, known: Iterable[str], closeness: float = 0.6) -> str
         if likeness > best:
             best, name = likeness, candidate
     return f"; did you mean {name}?" if best[0] >= closeness else ""
+
+
+def known_hint(word: str, known: Collection[str]) -> str:
+    """Return the end of a sentence about an unknown word: the known word that is close to it, else the known words."""
+    return did_you_mean(word, known) or f"; expected: {listed(known)}"
 
 
 def listed(names: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from twin.forecast.model_error import error_pct, lost_share
 from twin.forecast.outlook import SECONDS, Outlook
 from twin.forecast.rises import Past
 from twin.state.arrays import Array
-from twin.units import as_range, as_span
+from twin.units import as_count, as_range, as_span
 
 if TYPE_CHECKING:
     from twin.forecast.view import ForecastView
@@ -84,7 +84,7 @@ def _past(outlook: Outlook) -> str:
     if harmless.any():
         parts.append(_ended(past, harmless))
     if refused:
-        parts.append(f"{_count(refused)} ended in 2192")
+        parts.append(f"{as_count(refused, 'earlier rise')} ended in 2192")
     return f"{', '.join(parts)}; {now}"
 
 
@@ -95,11 +95,7 @@ def _ended(past: Past, chosen: Array) -> str:
     spans = as_range(float(lasted.min()), float(lasted.max()))
     low, high = round(float(usages.min())), round(float(usages.max()))
     heights = f"{low} %" if low == high else f"{low} to {high} %"
-    return f"{_count(count)} like this ended after {spans} at {heights}"
-
-
-def _count(number: int) -> str:
-    return "1 earlier rise" if number == 1 else f"{number} earlier rises"
+    return f"{as_count(count, 'earlier rise')} like this ended after {spans} at {heights}"
 
 
 def _service(outlook: Outlook) -> str:

@@ -10,7 +10,7 @@ Nothing is changed: settings are tried on a copy of the twin, traffic on its met
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from twin.estate import (
     parse_attributes,
 )
 from twin.estate.attributes import SMDS
-from twin.estate.errors import did_you_mean, listed
+from twin.estate.errors import known_hint
 from twin.events import Decoded, Decoder, EventError
 from twin.events.fields import FIELD
 from twin.forecast import flows
@@ -174,7 +174,7 @@ def twin_at(recording: str | Path, estate: Estate, store: str, time: str | int |
         UsageError: no such store, no such time, or the recording cannot be read or has no event of the store by then.
     """
     if store not in estate.stores:
-        raise UsageError(f"{store}: the estate has no such store{_hint(store, estate.stores)}")
+        raise UsageError(f"{store}: the estate has no such store{known_hint(store, estate.stores)}")
     try:
         limit = None if time is None else int(FIELD["time"].checked(time))
     except EventError as error:
@@ -263,18 +263,14 @@ def _changed_datasets(config: StoreConfig, settings: Mapping[str, Any]) -> dict[
     for name, value in settings.items():
         qmgr, _, key = name.removeprefix("smds.").rpartition(".")
         if qmgr not in config.queue_managers:
-            raise UsageError(f"{name}: no queue manager {qmgr}{_hint(qmgr, config.queue_managers)}")
+            raise UsageError(f"{name}: no queue manager {qmgr}{known_hint(qmgr, config.queue_managers)}")
         if key not in SMDS:
-            raise UsageError(f"{name}: no attribute {key} of a data set{_hint(key, SMDS)}")
+            raise UsageError(f"{name}: no attribute {key} of a data set{known_hint(key, SMDS)}")
         try:
             datasets[qmgr] = replace(datasets.get(qmgr, Smds()), **{key: SMDS[key](value)})
         except (ValueError, TypeError) as error:
             raise UsageError(f"{name} = {value}: {error}") from None
     return datasets
-
-
-def _hint(word: str, known: Collection[str]) -> str:
-    return did_you_mean(word, known) or f"; expected: {listed(known)}"
 
 
 def until(decoded: Decoded, limit: int) -> Decoded:

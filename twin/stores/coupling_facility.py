@@ -24,7 +24,7 @@ from twin.estate.model import FIXED_AUGMENTED
 from twin.stores.drift import SizeMeasured, drift_cause
 from twin.stores.reports import Report, StructureValues
 from twin.stores.shared_store import DRIFT_TOLERANCE_PCT, SharedStore
-from twin.units import readable_size
+from twin.units import percent, readable_size
 
 
 class _FacilityState(msgspec.Struct):
@@ -278,17 +278,17 @@ class _FacilityUsage(msgspec.Struct, frozen=True):
     @property
     def scm_pct(self) -> float:
         """Percent of the SCM in use; 0 without SCM."""
-        return round(100.0 * self.scm_used / self.scm_total, 3) if self.scm_total else 0.0
+        return percent(self.scm_used, self.scm_total)
 
     @property
     def scm_committed_pct(self) -> float:
         """Sum of SCMMAXSIZE, percent of the SCM; 100 without SCM."""
-        return round(100.0 * self.scm_committed / self.scm_total, 3) if self.scm_total else 100.0
+        return percent(self.scm_committed, self.scm_total, of_nothing=100.0)
 
     @property
     def augmented_pct(self) -> float:
         """Percent of `max_augmented` in use."""
-        return round(100.0 * self.augmented / self.max_augmented, 3) if self.max_augmented else 0.0
+        return percent(self.augmented, self.max_augmented)
 
     @property
     def max_augmented(self) -> int:

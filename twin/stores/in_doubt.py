@@ -16,7 +16,7 @@ from kernels import clock, layout
 from twin.alerts.episodes import STEP, Alert, Episodes, Finding
 from twin.conditions import UNITS, WARNING, Condition
 from twin.estate import Estate
-from twin.units import as_span
+from twin.units import as_count, as_span
 
 LIMIT = 30 * 60 * clock.SECOND  # event time in doubt from which the alert opens [assumed]
 
@@ -91,7 +91,7 @@ def _finding(
         commands = f"DISPLAY THREAD(*) TYPE(INDOUBT), then RESOLVE INDOUBT on {qmgr}"
     return _make(
         store,
-        f"{name}: {_count(messages, 'message')} of {_count(oldest.units, 'unit')} of work in doubt, the oldest, of"
+        f"{name}: {as_count(messages, 'message')} of {as_count(oldest.units, 'unit')} of work in doubt, the oldest, of"
         f" {qmgr}, prepared {as_span((now - oldest.since) / clock.SECOND)} ago and neither committed nor backed out.",
         (f"Let the transaction manager of {qmgr} end the unit, or resolve it as it decided: {commands}",),
     )
@@ -107,7 +107,3 @@ def _make(store: layout.Store, cause: str, actions: tuple[str, ...]) -> Finding:
         cause=cause,
         actions=actions,
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

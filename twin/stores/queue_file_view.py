@@ -16,6 +16,7 @@ from twin.estate import QueueFile, format_size
 from twin.estate.model import QUEUE_FILE_MAX_SIZE
 from twin.records import Filler
 from twin.state.arrays import Array
+from twin.units import percent
 
 FIRED: dict[int, tuple[str, Resource]] = {  # in the order in which alerts of one event are published
     watch.THRESHOLD: (Condition.THRESHOLD, FILE),
@@ -38,7 +39,7 @@ class File(ResourceView):
 
     @override
     def _read_usage_pct(self) -> float:
-        return _pct(int(queue_file.overflow(self._store)), int(self._store.params[0]["file_max"]))
+        return percent(int(queue_file.overflow(self._store)), int(self._store.params[0]["file_max"]))
 
     @property
     @override
@@ -87,8 +88,4 @@ class Blocks(File):
     def _read_usage_pct(self) -> float:
         params = self._store.params[0]
         used = int(queue_file.nonpersistent_in_use(self._store)) + int(queue_file.persistent_in_use(self._store))
-        return _pct(used, int(params["file_max"]) + int(params["np_buffer"]) + int(params["p_buffer"]))
-
-
-def _pct(used: int, total: int) -> float:
-    return round(100.0 * used / max(1, total), 3)
+        return percent(used, int(params["file_max"]) + int(params["np_buffer"]) + int(params["p_buffer"]))

@@ -20,6 +20,7 @@ from twin.conditions import FULL, Condition, Pool, Resource
 from twin.estate.attributes import MAX_DEPTH
 from twin.records import Filler
 from twin.state.arrays import Array
+from twin.units import percent
 
 
 def take_fired(rows: Array, queues: Sequence[str]) -> list[tuple[str, Resource]]:
@@ -80,7 +81,7 @@ class QueueDepth(ResourceView):
     @override
     def _read_usage_pct(self) -> float:
         """Percent of MAXDEPTH; 100 for a queue that refused a put and whose MAXDEPTH the estate does not give."""
-        return round(100.0 * self._depth / self._limit, 3) if self._limit else 100.0
+        return percent(self._depth, self._limit, of_nothing=100.0)
 
     @property
     @override

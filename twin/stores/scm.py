@@ -32,6 +32,7 @@ from twin.conditions import CRITICAL, SCM, WARNING, Condition
 from twin.estate import Estate, Structure
 from twin.estate.model import DYNAMIC_AUGMENTED_PPM, FIXED_AUGMENTED
 from twin.state.tables import Tables
+from twin.units import percent
 
 _SECOND_NS = 10**9
 MAX_WAIT_PCT = 10.0  # of event time that gets wait for faults, together, above which the alert opens [assumed]
@@ -196,5 +197,4 @@ def _publish(episodes: Episodes, finding: Finding, now: int, *, holds: bool, is_
 
 
 def _usage_pct(store: layout.Store) -> float:
-    total = int(scm.bound(store))
-    return round(100.0 * int(scm.bytes_in_use(store)) / total, 3) if total else 100.0
+    return percent(int(scm.bytes_in_use(store)), int(scm.bound(store)), of_nothing=100.0)

@@ -17,7 +17,7 @@ from twin.estate import Structure
 from twin.records import Filler
 from twin.state.arrays import Array
 from twin.stores.state_record import EXPAND_STATUS
-from twin.units import readable_size
+from twin.units import percent, readable_size
 
 POOL_BITS: dict[int, tuple[str, Resource]] = {  # in the order in which alerts of one event are published
     watch.THRESHOLD_ENTRIES: (Condition.THRESHOLD, ENTRIES),
@@ -245,7 +245,7 @@ class _Scm(ResourceView):
     @override
     def _read_usage_pct(self) -> float:
         used, total = self._bytes()
-        return round(100.0 * used / total, 3) if total else 100.0
+        return percent(used, total, of_nothing=100.0)
 
     @override
     def by_queue(self) -> tuple[Array, Array]:

@@ -24,6 +24,7 @@ from twin.estate import QueueFile, UniformCluster
 from twin.stores.drift import drift_cause
 from twin.stores.reports import QueueFileValues, Report
 from twin.stores.shared_store import DRIFT_TOLERANCE_PCT, SharedStore
+from twin.units import percent
 
 WINDOW_TICKS = 60 * SECOND // TICK  # of the measurement of rate and activity
 _WINDOW_S = WINDOW_TICKS * TICK // SECOND
@@ -172,14 +173,14 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
 
     def _usage_pct(self) -> float:
         """Return the load in percent of the capacity, 0 without capacity."""
-        return _pct(self.load, self._capacity())
+        return percent(self.load, self._capacity())
 
     def _spare_member(self) -> tuple[str | None, float]:
         """Return the member to stop, the last that leaves most capacity, and the load in percent of what is left."""
         active, laws = self._active_members(), self._laws()
         left = {name: laws.carried([self._host_of(other) for other in active if other != name]) for name in active}
         name = max(active, key=lambda member: (left[member], member), default=None)
-        return name, _pct(self.load, left[name]) if name is not None else 0.0
+        return name, percent(self.load, left[name]) if name is not None else 0.0
 
     # --- alerts ----------------------------------------------------------------------------------------------------
 
@@ -227,7 +228,7 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
     def _enough_members(self) -> bool:
         """True if the load is below the trigger by more than it may vary by chance in the window."""
         deviation = math.sqrt(sum(self._cluster.puts.values())) / _WINDOW_S  # of a Poisson process
-        return self._usage_pct() + _pct(deviation, self._capacity()) < self.config.trigger_pct
+        return self._usage_pct() + percent(deviation, self._capacity()) < self.config.trigger_pct
 
     def _capacity_finding(self, severity_before: str | None) -> Finding:
         """Return the finding that members are missing, that one can be spared, or that it is to be seen if enough run.
@@ -319,11 +320,6 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
             carried = self._rate() * members / len(hosts) if hosts else 0.0
             is_saturated = is_short and laws.is_limit(name, hosts)
             cpu_us = message_cpu_us(carried / rate, is_saturated=is_saturated, cpu_us=self.config.cpu_us)
-            cpu_pct = _pct(carried * cpu_us / 1e6, self.estate.hosts[name])
+            cpu_pct = percent(carried * cpu_us / 1e6, self.estate.hosts[name])
             fields[name] = {"members": members, "capacity": round(rate, 3), "cpu_pct": round(cpu_pct, 2)}
         return fields
-
-
-def _pct(part: float, whole: float) -> float:
-    """Return part in percent of whole, 0 where there is no whole."""
-    return round(100.0 * part / whole, 3) if whole > 0 else 0.0

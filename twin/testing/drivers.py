@@ -13,7 +13,7 @@ Events go the way of a replay: decoder, player, twins. Described in docs/testing
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from os import PathLike
@@ -25,7 +25,7 @@ import msgspec
 from twin.alerts.episodes import Alert
 from twin.errors import UsageError
 from twin.estate import Estate, Route, load_estate
-from twin.estate.errors import did_you_mean, listed
+from twin.estate.errors import known_hint, listed
 from twin.events import Decoder, EventError
 from twin.events.fields import FIELD
 from twin.events.measured import MEASURED
@@ -168,7 +168,7 @@ class Driver:
         """Report what the real system holds. measured: fields of the state record, such as `ents_used=120_000`."""
         for name in measured:
             if name not in MEASURED:
-                raise UsageError(f"{name} cannot be measured{_hint(name, MEASURED)}")
+                raise UsageError(f"{name} cannot be measured{known_hint(name, MEASURED)}")
         return self._send_to_store("MEASURE", store, {"measured": measured})
 
     def wait(self, *, hours: float = 0, minutes: float = 0, seconds: float = 0) -> list[Alert]:
@@ -276,7 +276,7 @@ class Driver:
         """Return the first queue manager with a queue. UsageError where queue managers have different ones."""
         routes = self._routes_of_queue.get(queue)
         if routes is None:
-            raise UsageError(f"no queue manager has a queue {queue}{_hint(queue, self._routes_of_queue)}")
+            raise UsageError(f"no queue manager has a queue {queue}{known_hint(queue, self._routes_of_queue)}")
         stores = {route.store for route in routes}
         if len(stores) > 1:
             raise UsageError(f"queue {queue} is in {listed(stores)}; expected: qmgr= says which one")
@@ -284,7 +284,7 @@ class Driver:
 
     def _check_store(self, store: str) -> None:
         if store not in self.estate.stores:
-            raise UsageError(f"the estate has no store {store}{_hint(store, self.estate.stores)}")
+            raise UsageError(f"the estate has no store {store}{known_hint(store, self.estate.stores)}")
 
     def _open_saved(self) -> None:
         twins: dict[str, Twin] = {
@@ -306,10 +306,5 @@ def _encode(event: Mapping[str, Any] | bytes) -> bytes:
         return event
     for name in event:
         if name not in FIELD:
-            raise UsageError(f"{name} is no field of an event{_hint(name, FIELD)}")
+            raise UsageError(f"{name} is no field of an event{known_hint(name, FIELD)}")
     return msgspec.json.encode(event)
-
-
-def _hint(word: str, known: Collection[str]) -> str:
-    """Return the end of a sentence about an unknown word: the known word that is close to it, else the known words."""
-    return did_you_mean(word, known) or f"; expected: {listed(known)}"
