@@ -44,6 +44,9 @@ class Pool(StrEnum):
     SOURCE = "source"  # of events
 
 
+_LABELS: dict[str, str] = {Pool.SCM: "SCM", Pool.AUGMENTED: "augmented space", Pool.FILE: "queue file"}
+
+
 class Resource(NamedTuple):
     """A resource of a store: what an alert is about. Its text is "entries" or "smds/QM01".
 
@@ -60,6 +63,13 @@ class Resource(NamedTuple):
         """Return the resource of a text."""
         pool, _, owner = text.partition("/")
         return cls(pool, owner)
+
+    @property
+    def label(self) -> str:
+        """The resource in words."""
+        if self.pool == Pool.SMDS:
+            return f"SMDS {self.owner}"
+        return _LABELS.get(self.pool, str(self))
 
     def __str__(self) -> str:
         """Return the resource as it stands in records."""

@@ -12,7 +12,21 @@ from typing import Any
 
 import msgspec
 
-from twin.conditions import CLEARED, INFO, PAGE, WATCH
+from twin.conditions import (
+    AUGMENTED,
+    CAPACITY,
+    CLEARED,
+    ELEMENTS,
+    ENTRIES,
+    FILE,
+    INFO,
+    PAGE,
+    PAGES,
+    SCM,
+    WATCH,
+    Pool,
+    Resource,
+)
 from twin.units import percent
 
 State = Mapping[str, Any]  # a state record
@@ -129,6 +143,11 @@ class ResourceUsage(msgspec.Struct, frozen=True):
     maximum_pct: float | None
     note: str = ""
 
+    @property
+    def resource(self) -> Resource:
+        """The resource."""
+        return Resource.parse(self.name)
+
 
 def resources_of(state: State) -> list[ResourceUsage]:
     """Return the resources of a state record; none for a kind that has none, or that is not known here."""
@@ -143,8 +162,7 @@ def fullest_of(resources: list[ResourceUsage]) -> ResourceUsage | None:
 
 
 def _usage(
-    name: str,
-    label: str,
+    resource: Resource,
     used: float | None,
     total: float | None,
     unit: str,
@@ -152,6 +170,7 @@ def _usage(
     maximum: float | None = None,
 ) -> ResourceUsage:
     """Return the usage of a resource. maximum: None where it does not expand."""
+    name, label = str(resource), resource.label
     if used is None or total is None:
         return ResourceUsage(name, label, None, total or 0, maximum or total or 0, unit, None, None, NOT_MEASURED)
     limit = total if maximum is None else maximum
@@ -160,44 +179,43 @@ def _usage(
 
 def _structure(state: State) -> list[ResourceUsage]:
     resources = [
-        _usage("entries", "entries", state["ents_used"], state["ents_max"], "entries (ENTSUSED)"),
-        _usage("elements", "elements", state["elems_used"], state["elems_max"], "elements (ELEMUSED)"),
+        _usage(ENTRIES, state["ents_used"], state["ents_max"], "entries (ENTSUSED)"),
+        _usage(ELEMENTS, state["elems_used"], state["elems_max"], "elements (ELEMUSED)"),
     ]
     for qmgr, dataset in sorted(state["smds"].items()):
         note = "" if dataset["status"] == "NORMAL" else f"EXPANDST({dataset['status']})"
         used, total = dataset["blocks_used"], dataset["blocks_total"]
-        name, label = f"smds/{qmgr}", f"SMDS {qmgr}"
-        resources.append(_usage(name, label, used, total, "blocks (USED)", note, dataset["blocks_max"]))
+        resources.append(_usage(Resource(Pool.SMDS, qmgr), used, total, "blocks (USED)", note, dataset["blocks_max"]))
     scm = state["scm"]
     if scm is not None and scm["max"]:
-        resources.append(_usage("scm", "SCM", scm["used"], scm["max"], "bytes"))
+        resources.append(_usage(SCM, scm["used"], scm["max"], "bytes"))
     return resources
 
 
 def _page_set(state: State) -> list[ResourceUsage]:
     note = "" if state["status"] == "NORMAL" else str(state["status"])
-    return [_usage("pages", "pages", state["pages_used"], state["pages_total"], "pages", note, state["pages_max"])]
+    return [_usage(PAGES, state["pages_used"], state["pages_total"], "pages", note, state["pages_max"])]
 
 
 def _queue_file(state: State) -> list[ResourceUsage]:
     file_bytes, allocated = state["file_bytes"], state["blocks_allocated"]
     used = None if file_bytes is None or allocated is None else file_bytes // _FILE_BLOCK_BYTES - allocated
-    return [_usage("file", "queue file", used, state["file_max_bytes"] // _FILE_BLOCK_BYTES, "file blocks")]
+    return [_usage(FILE, used, state["file_max_bytes"] // _FILE_BLOCK_BYTES, "file blocks")]
 
 
 def _coupling_facility(state: State) -> list[ResourceUsage]:
     resources = []
     if state["scm_total"]:
-        resources.append(_usage("scm", "SCM", state["scm_used"], state["scm_total"], "bytes"))
+        resources.append(_usage(SCM, state["scm_used"], state["scm_total"], "bytes"))
     augmented, free = state["augmented"], state["storage_free"]
     if augmented and free is not None:
-        resources.append(_usage("augmented", "augmented space", augmented, augmented + free, "bytes"))
+        resources.append(_usage(AUGMENTED, augmented, augmented + free, "bytes"))
     return resources
 
 
 def _uniform_cluster(state: State) -> list[ResourceUsage]:
     load, pct = state.get("load"), state.get("usage_pct")  # records of version 0.1.0 have neither
-    capacity = _usage("capacity", "capacity", load, state["capacity"], "messages/s")
+    capacity = _usage(CAPACITY, load, state["capacity"], "messages/s")
     return [msgspec.structs.replace(capacity, pct=pct, maximum_pct=pct)]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from deploy.metrics.catalogue import resource_labels, store_labels
 from streams.kafka.latest import AlertEntry
-from twin.conditions import CRITICAL, INFO, WARNING, WATCH, Condition
+from twin.conditions import CRITICAL, INFO, WARNING, WATCH, Condition, Pool, Resource
 from twin.records import AlertData
 
 RESEND_S = 60.0  # between two deliveries of all open alerts
@@ -28,8 +28,13 @@ _CRITICAL = {Condition.FULL, Condition.CANNOT_EXPAND, Condition.SCM_EXHAUSTED, C
 
 # Kind of store by resource. A record of an alert does not have it; scm and augmented also exist in structures, whose
 # names have a slash.
-_KINDS = {"pages": "page_set", "file": "queue_file", "blocks": "queue_file", "capacity": "uniform_cluster"}
-_STRUCTURE = {"entries", "elements", "smds", "scm", "augmented"}
+_KINDS: dict[str, str] = {
+    Pool.PAGES: "page_set",
+    Pool.FILE: "queue_file",
+    Pool.BLOCKS: "queue_file",
+    Pool.CAPACITY: "uniform_cluster",
+}
+_STRUCTURE = {Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS, Pool.SCM, Pool.AUGMENTED}
 
 Identity = tuple[tuple[str, str], ...]  # labels, sorted
 
@@ -43,10 +48,10 @@ def severity_class(data: AlertData) -> str:
 
 def kind_of(store: str, resource: str) -> str:
     """Return the kind of a store from a resource; empty for a silent source, which any kind may have."""
-    name = resource.partition("/")[0]
-    if name in _STRUCTURE:
+    pool = Resource.parse(resource).pool
+    if pool in _STRUCTURE:
         return "structure" if "/" in store else "coupling_facility"
-    return _KINDS.get(name, "")
+    return _KINDS.get(pool, "")
 
 
 def identity(data: AlertData) -> dict[str, str]:

@@ -19,6 +19,7 @@ from streams.kafka.clients import LastError, check, new_consumer, partitions_of
 from streams.kafka.topic_reader import TopicReader
 from streams.kafka.topics import Topics
 from twin.capacity.offload_rules import has_rules
+from twin.conditions import Pool, Resource
 from twin.errors import MqtwinError, UsageError
 from twin.estate import MAX_PAGES, Estate, Structure
 from twin.events import Decoder
@@ -256,7 +257,8 @@ def _label(name: str) -> str:
     """Return what the page calls a size."""
     if name.startswith("smds."):
         qmgr, _, key = name.removeprefix("smds.").rpartition(".")
-        return f"SMDS {qmgr} at most" if key == "max_size" else f"SMDS {qmgr}"
+        label = Resource(Pool.SMDS, qmgr).label
+        return f"{label} at most" if key == "max_size" else label
     return _LABELS[name]
 
 

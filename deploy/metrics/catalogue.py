@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from twin.conditions import Pool, Resource
+
 STORE = ("store", "kind", "qsg", "structure", "qmgr", "pageset", "queue", "platform")  # labels of every store's metrics
 RESOURCE = (*STORE, "resource")
 
@@ -156,5 +158,5 @@ def store_labels(store: str, kind: str) -> dict[str, str]:
 
 def resource_labels(resource: str) -> dict[str, str]:
     """Return the labels of a resource: `resource`, and `qmgr` of a data set (smds/QM01) or source (source/QM01)."""
-    _, slash, qmgr = resource.partition("/")
-    return {"resource": resource, "qmgr": qmgr} if slash else {"resource": resource}
+    pool, owner = Resource.parse(resource)
+    return {"resource": resource, "qmgr": owner} if pool in (Pool.SMDS, Pool.SOURCE) else {"resource": resource}

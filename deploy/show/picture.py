@@ -15,7 +15,7 @@ from rich.text import Text
 from deploy.show.alerts import CLEARED_STYLE, STYLES
 from deploy.show.terminal import Wrapped
 from deploy.show.usage import forecast_text
-from twin.conditions import CLEARED, CRITICAL, FULL, WARNING, WATCH
+from twin.conditions import CLEARED, CRITICAL, ELEMENTS, ENTRIES, FULL, WARNING, WATCH, Pool
 from twin.records import NOT_MEASURED, AlertRecord, ResourceUsage, fullest_of, resources_of
 
 _MAX_ALERTS = 5
@@ -74,11 +74,11 @@ def _store_panel(name: str, state: Mapping[str, Any]) -> Panel:
     rows.add_column(ratio=1)
     rows.add_column(justify="right", width=6, no_wrap=True)
     rows.add_column(style="dim", width=_DETAILS_WIDTH, no_wrap=True)
-    pools = [item for item in resources_of(state) if item.name in ("entries", "elements")]
-    datasets = [item for item in resources_of(state) if item.name.startswith("smds/")]
+    pools = [item for item in resources_of(state) if item.resource in (ENTRIES, ELEMENTS)]
+    datasets = [item for item in resources_of(state) if item.resource.pool == Pool.SMDS]
     fullest = fullest_of(datasets)
-    for resource in (*pools, *([] if fullest is None else [fullest])):  # one data set, so that three structures fit
-        _add_bar(rows, resource, is_empty=resource is fullest and not state["smds"][resource.name[5:]]["pages_used"])
+    for usage in (*pools, *([] if fullest is None else [fullest])):  # one data set, so that three structures fit
+        _add_bar(rows, usage, is_empty=usage is fullest and not state["smds"][usage.resource.owner]["pages_used"])
     rule = f"offload rule {state['offload_rule']}" if state["offload_rule"] else "no offload"
     refused = f", {state['full_puts']:,} puts refused" if state["full_puts"] else ""
     messages = state["messages"]
@@ -100,20 +100,20 @@ def _forecast_line(forecast: Mapping[str, Any] | None) -> Text:
     return line.append(forecast_text(forecast), "bold red" if is_near else "yellow" if is_likely else "not bold")
 
 
-def _add_bar(rows: Table, resource: ResourceUsage, *, is_empty: bool) -> None:
-    if resource.used is None or resource.pct is None:
-        rows.add_row(resource.label, "", "", NOT_MEASURED)
+def _add_bar(rows: Table, usage: ResourceUsage, *, is_empty: bool) -> None:
+    if usage.used is None or usage.pct is None:
+        rows.add_row(usage.label, "", "", NOT_MEASURED)
     elif is_empty:
-        rows.add_row(resource.label, "", "", "empty")
+        rows.add_row(usage.label, "", "", "empty")
     else:
-        style = "green" if resource.pct < 70 else "yellow" if resource.pct < 90 else "red"
-        used, total = int(resource.used), int(resource.total)
+        style = "green" if usage.pct < 70 else "yellow" if usage.pct < 90 else "red"
+        used, total = int(usage.used), int(usage.total)
         bar = ProgressBar(total=max(1, total), completed=min(used, total), complete_style=style, finished_style="red")
-        unit = "blocks" if resource.name.startswith("smds/") else ""
+        unit = "blocks" if usage.resource.pool == Pool.SMDS else ""
         details = f"{used:,} of {total:,} {unit}" + (
-            f", {resource.note.replace('(', ' ').rstrip(')')}" if resource.note else ""
+            f", {usage.note.replace('(', ' ').rstrip(')')}" if usage.note else ""
         )
-        rows.add_row(resource.label, bar, Text(f"{resource.pct:.1f}%", style=style), details)
+        rows.add_row(usage.label, bar, Text(f"{usage.pct:.1f}%", style=style), details)
 
 
 def _alerts_panel(alerts: Sequence[AlertRecord]) -> Panel:

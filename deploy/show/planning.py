@@ -11,6 +11,7 @@ import msgspec
 
 from deploy.show.terminal import print_table, wrapped
 from twin.alerts.texts import is_full_now
+from twin.conditions import Pool, Resource
 from twin.errors import UsageError
 from twin.estate import format_size
 from twin.planning.advise import Advice
@@ -131,8 +132,8 @@ def print_advice(advice: Advice) -> None:
         _print(f"Plan {i}, {plan.title}: then in {100 * plan.outcome.probability:.0f} %, {allowed} was asked for.")
         for step in plan.steps:
             _print(f"  -> {step}", "     ")
-    resource = advice.outcome.resource or ""
-    no_member = not advice.is_kept and (resource in ("entries", "elements") or resource.startswith("smds/"))
+    pool = Resource.parse(advice.outcome.resource or "").pool
+    no_member = not advice.is_kept and pool in (Pool.ENTRIES, Pool.ELEMENTS, Pool.SMDS)
     for text in [*([_NO_MEMBER] if no_member else []), *(f"Left out, {text}" for text in advice.left_out)]:
         print()
         _print(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from twin.conditions import Pool, Resource
 from twin.units import as_count, as_text
 
 if TYPE_CHECKING:  # `mqtwin replay` and `mqtwin simulate` must not import Kafka
@@ -39,7 +40,7 @@ def simulated_summary(outcome: Outcome) -> str:
         store = outcome.stores[outcome.fullest]
         text += f", peak usage {store.peak_pct:.1f} % of {outcome.fullest}"
         for qmgr, pct in store.peak_smds_pct.items():
-            text += f", {pct:.1f} % of smds/{qmgr}" if pct >= 0.05 else ""
+            text += f", {pct:.1f} % of {Resource(Pool.SMDS, qmgr)}" if pct >= 0.05 else ""
     return text
 
 

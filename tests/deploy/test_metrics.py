@@ -228,6 +228,7 @@ def test_a_queue_file_and_a_coupling_facility_have_their_labels() -> None:
     assert store_labels("CF01", "coupling_facility")["qsg"] == ""
     assert resource_labels("source/QM01") == {"resource": "source/QM01", "qmgr": "QM01"}
     assert resource_labels("entries") == {"resource": "entries"}
+    assert resource_labels("queue/ORDERS") == {"resource": "queue/ORDERS"}
 
 
 @pytest.mark.parametrize(
