@@ -13,7 +13,7 @@ import pytest
 from deploy.console.model import commands_in
 from tests.naive.estates import structure
 from tests.support.twin_driver import PageSetDriver, QueueFileDriver, TwinDriver
-from twin.alerts import shared_texts, texts
+from twin.alerts import texts
 from twin.capacity.statements import steps
 from twin.conditions import AUGMENTED, ELEMENTS, ENTRIES, FILE, PAGES, SCM, Pool, Resource
 from twin.estate import Structure, load_estate
@@ -51,10 +51,10 @@ def actions() -> Iterator[str]:
     yield from texts.scm_actions(config, AUGMENTED, FILLERS)
     yield from texts.alter_actions(config, FILLERS)
     yield from texts.dataset_actions(config, "QM01", FILLERS)
-    yield from shared_texts.scm_overcommitted_actions("CF01", GIB, {config.name: 2 * GIB})
-    yield from shared_texts.scm_exhausted_actions("CF01", {config.name: GIB})
-    yield from shared_texts.augmented_exhausted_actions("CF01", {config.name: GIB})
-    yield from shared_texts.more_members_actions("UC01", [("UC01QM02", None)], [None], 1)
+    yield from texts.scm_overcommitted_actions("CF01", GIB, {config.name: 2 * GIB})
+    yield from texts.scm_exhausted_actions("CF01", {config.name: GIB})
+    yield from texts.augmented_exhausted_actions("CF01", {config.name: GIB})
+    yield from texts.more_members_actions("UC01", [("UC01QM02", None)], [None], 1)
     yield from steps(config, {"size": 8 * GIB, "scm_max_size": GIB, "smds.QM01.size": GIB, "ds_expand": True})
     for expand in ("NONE", "USER", "SYSTEM"):
         yield from PageSetDriver(expand=expand).twin.view(PAGES).actions(FILLERS)

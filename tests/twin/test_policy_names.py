@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.naive.estates import structure
-from twin.alerts import shared_texts, texts
+from twin.alerts import texts
 from twin.capacity.statements import alter_size, cfrm, steps, structure_statement
 from twin.conditions import ELEMENTS, ENTRIES, SCM
 from twin.estate import Structure, policy_name_of
@@ -39,8 +39,8 @@ def test_each_text_names_the_structure_as_the_policy_does(config: Structure) -> 
         "at SIZE": texts.pool_actions(config, ELEMENTS, GIB, (), alterable=True),
         "SCM": texts.scm_actions(config, SCM, ()),
         "alter": texts.alter_actions(config, ()),
-        "over-committed": shared_texts.scm_overcommitted_actions("CF01", GIB, {store: GIB}),
-        "exhausted": shared_texts.scm_exhausted_actions("CF01", {store: GIB}),
+        "over-committed": texts.scm_overcommitted_actions("CF01", GIB, {store: GIB}),
+        "exhausted": texts.scm_exhausted_actions("CF01", {store: GIB}),
         "size": [offload_all_commands(config)],
         "statement": [structure_statement(config)],
         "plan": steps(config, sizes),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from twin.alerts.shared_texts import more_members_actions
+from twin.alerts.texts import more_members_actions
 from twin.errors import UsageError
 from twin.stores.open import Twin
 from twin.stores.uniform_cluster import UniformClusterTwin

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from twin.alerts import shared_texts
+from twin.alerts import texts
 from twin.alerts.episodes import Alert, Finding
 from twin.alerts.resource_view import HYSTERESIS_PCT
 from twin.capacity.statements import display_facility
@@ -140,8 +140,8 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             resource=SCM,
             severity=WARNING,
             usage_pct=usage.scm_committed_pct,
-            cause=shared_texts.scm_overcommitted(self.name, usage.scm_total, scm_max),
-            actions=shared_texts.scm_overcommitted_actions(self.name, usage.scm_total, scm_max),
+            cause=texts.scm_overcommitted(self.name, usage.scm_total, scm_max),
+            actions=texts.scm_overcommitted_actions(self.name, usage.scm_total, scm_max),
         )
 
     def _scm_exhausted(self, usage: _FacilityUsage) -> Finding:
@@ -152,8 +152,8 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             severity=CRITICAL,
             usage_pct=usage.scm_pct,
             full_probability=1.0,
-            cause=shared_texts.scm_exhausted(self.name, usage.scm_total, scm_used),
-            actions=shared_texts.scm_exhausted_actions(self.name, scm_used),
+            cause=texts.scm_exhausted(self.name, usage.scm_total, scm_used),
+            actions=texts.scm_exhausted_actions(self.name, scm_used),
         )
 
     def _augmented_exhausted(self, usage: _FacilityUsage) -> Finding:
@@ -164,8 +164,8 @@ class CouplingFacilityTwin(SharedStore[CouplingFacility]):
             severity=CRITICAL,
             usage_pct=usage.augmented_pct,
             full_probability=1.0,
-            cause=shared_texts.augmented_exhausted(self.name, self.config.size or 0, augmented),
-            actions=shared_texts.augmented_exhausted_actions(self.name, augmented),
+            cause=texts.augmented_exhausted(self.name, self.config.size or 0, augmented),
+            actions=texts.augmented_exhausted_actions(self.name, augmented),
         )
 
     def _cleared(self, condition: str, resource: Resource, severity: str, usage: _FacilityUsage) -> Finding:

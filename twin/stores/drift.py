@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from twin.alerts import shared_texts
+from twin.alerts import texts
 from twin.alerts.episodes import Alert, Episodes, Finding
 from twin.conditions import WARNING, Condition, Resource
 
@@ -168,5 +168,5 @@ def drift_finding(
 
 def drift_cause(store: str, resource: Resource, drift: Drift, tolerance_pct: float) -> str:
     """Return the cause of a drift alert: how far the usage is off, and sizes that are not the model's."""
-    usage = shared_texts.drifted(store, resource, drift.pct or 0.0, tolerance_pct)
+    usage = texts.drifted(store, resource, drift.pct or 0.0, tolerance_pct)
     return usage + drift.describe_sizes(resource)

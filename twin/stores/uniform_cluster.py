@@ -15,7 +15,7 @@ import msgspec
 from typing_extensions import override
 
 from kernels.clock import SECOND, TICK
-from twin.alerts import shared_texts
+from twin.alerts import texts
 from twin.alerts.episodes import Alert, Finding
 from twin.alerts.resource_view import CRITICAL_FROM_PCT, CRITICAL_UNTIL_PCT
 from twin.capacity.clusters import Candidate, ClusterCapacity, Plan, host_of, laws_of, message_cpu_us
@@ -238,14 +238,14 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
         active, usage_pct = self._active_members(), self._usage_pct()
         if self._cluster.is_surplus:
             name, _ = self._spare_member()
-            severity, actions = WARNING, shared_texts.fewer_members_actions(name or active[-1])
+            severity, actions = WARNING, texts.fewer_members_actions(name or active[-1])
         else:
             is_critical = usage_pct >= (CRITICAL_UNTIL_PCT if severity_before == CRITICAL else CRITICAL_FROM_PCT)
             severity = CRITICAL if is_critical else WARNING
             plan = self._plan()
             missing = plan.members - len(active) - len(plan.start)
-            actions = shared_texts.more_members_actions(self.name, plan.start, plan.create, missing)
-        cause = shared_texts.members_wanted(
+            actions = texts.more_members_actions(self.name, plan.start, plan.create, missing)
+        cause = texts.members_wanted(
             self.name, len(active), self._capacity(), self._rate(), self._depth(), self._needed_members()
         )
         return self._finding(severity, usage_pct, cause, actions)
@@ -253,7 +253,7 @@ class UniformClusterTwin(SharedStore[UniformCluster]):
     def _cleared(self, severity: str) -> Finding:
         """Return the finding of an alert that clears; severity: as last published."""
         active = len(self._active_members())
-        cause = shared_texts.load_is_over(self.name, active, self._capacity(), self._rate(), self._depth())
+        cause = texts.load_is_over(self.name, active, self._capacity(), self._rate(), self._depth())
         return self._finding(severity, self._usage_pct(), cause, ())
 
     def _finding(
